@@ -16,7 +16,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
-#include "planner/groups/earlier_groups.h"
+#include "planner/plan/earlier_parts.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/quantities.h"
@@ -98,7 +98,7 @@ int Show(const std::string& folder, bool as_json) {
 }
 
 bool IsProven(Plan plan) {
-  DropEarlierGroups(plan);
+  DropEarlierParts(plan);
   return VerifyPlan(plan).empty();
 }
 

@@ -13,9 +13,9 @@
 #include "planner/connection/proof.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
-#include "planner/groups/earlier_groups.h"
 #include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
+#include "planner/plan/earlier_parts.h"
 #include "planner/plan/json_limits.h"
 #include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
@@ -117,7 +117,7 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
         " has a plan of another version of Planwright, so nobody can say whether this plan would change the loss "
         "curve; give --accept-changes to go on with it, or choose another --run-dir");
   }
-  DropEarlierGroups(**before);
+  DropEarlierParts(**before);
   const PlanDiff diff = DiffPlans(**before, plan);
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));

@@ -6,7 +6,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
-#include "planner/groups/earlier_groups.h"
+#include "planner/plan/earlier_parts.h"
 #include "planner/plan/json_limits.h"
 #include "planner/plan/json_text.h"
 #include "planner/plan/origin_paths.h"
@@ -31,7 +31,7 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   if (!text.ok()) return fail(DiagnosticKind::kFileUnreadable, std::string(text.status().message()));
   absl::StatusOr<Plan> plan = ReadPlan(*text);
   if (!plan.ok()) return fail(DiagnosticKind::kPlanUnreadable, path + ": " + std::string(plan.status().message()));
-  DropEarlierGroups(*plan);
+  DropEarlierParts(*plan);
   const std::vector<Violation> violations = VerifyPlan(*plan);
   for (const Violation& violation : violations) {
     fail(DiagnosticKind::kBrokenRule, path + ": " + violation.rule + ": " + violation.message);

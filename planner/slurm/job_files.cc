@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "nlohmann/json.hpp"
-#include "planner/groups/earlier_groups.h"
 #include "planner/launch/rank_environment.h"
+#include "planner/plan/earlier_parts.h"
 #include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
@@ -93,7 +93,7 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
     absl::StatusOr<Plan> plan = ReadPlan(*file);
     if (!plan.ok())
       return absl::InvalidArgumentError(PlanFile(run_dir, i) + ": " + std::string(plan.status().message()));
-    DropEarlierGroups(*plan);  // the job may have been submitted before
+    DropEarlierParts(*plan);  // the job may have been submitted before
     job.plans.push_back(*std::move(plan));
   }
   if (job.plans.empty()) return absl::InvalidArgumentError(path + " names no plan");

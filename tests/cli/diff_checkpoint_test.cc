@@ -112,7 +112,8 @@ TEST_F(DiffCheckpoint, APlanOfAnotherReleaseIsNotCompared) {
   EXPECT_EQ(told["resume"]["misfits"].size(), 6U);
 }
 
-// The run of tests/end_to_end/fifteen_groups, as a version wrote it whose plans had more groups.
+// The run of tests/end_to_end/fifteen_groups, as a version wrote it whose plans had more groups. Its programs are those
+// of that version, and they are all that differs.
 TEST_F(DiffCheckpoint, APlanWithTheGroupsOfBeforeIsCompared) {
   const std::string earlier = InSource("tests/end_to_end/fifteen_groups");
   const std::string run = earlier + "/run", recipe = earlier + "/recipe.yaml";
@@ -120,19 +121,24 @@ TEST_F(DiffCheckpoint, APlanWithTheGroupsOfBeforeIsCompared) {
       planwright::ReadWholeFile(run + "/plan.json", planwright::kPlanJson.bytes).value_or("").find("language.tp_ep_pp"),
       std::string::npos);
   const ProgramResult same = Diff(run + " " + recipe);
-  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_EQ(same.status, 1) << same.err;
   EXPECT_THAT(same.err, IsEmpty());
-  EXPECT_THAT(same.out, AllOf(HasSubstr("after step 2 of 4"), HasSubstr("are the same plan")));
+  EXPECT_THAT(same.out, AllOf(HasSubstr("after step 2 of 4"), HasSubstr("\nprograms\n"),
+                              HasSubstr("1 differences; the loss curve does not change")));
   const ProgramResult rate = Diff(run + " " + recipe + " budget.learning_rate.peak=2.0e-2 --json");
   EXPECT_EQ(rate.status, 1) << rate.err;
   const json told = json::parse(rate.out);
-  EXPECT_EQ(told["changes"].size(), 1U) << told["changes"];
+  ASSERT_EQ(told["changes"].size(), 2U) << told["changes"];
+  EXPECT_EQ(told["changes"][0]["area"], "budget");
+  EXPECT_EQ(told["changes"][1]["area"], "programs");
   EXPECT_EQ(told["resume"]["learning_rate"]["step"], 3);
   EXPECT_EQ(Plan("checkpoint verify --all " + run).status, 0);
   // A compiled plan is proven, shown and compared without the groups that are gone.
   EXPECT_EQ(Plan("validate " + run + "/plan.json").status, 0);
   EXPECT_EQ(Plan("show " + run + "/plan.json groups").out, Plan("show " + recipe + " groups").out);
-  EXPECT_EQ(Diff(run + "/plan.json " + recipe).status, 0);
+  const json programs = json::parse(Diff(run + "/plan.json " + recipe + " --json").out)["changes"];
+  ASSERT_EQ(programs.size(), 1U) << programs;
+  EXPECT_EQ(programs[0]["area"], "programs");
 }
 
 TEST_F(DiffCheckpoint, WhatCannotBeComparedExitsWith2) {

@@ -6,8 +6,6 @@
 #include <map>
 #include <set>
 
-#include "planner/groups/earlier_groups.h"
-#include "planner/plan/plan_json.h"
 #include "tests/golden.h"
 
 namespace planwright {
@@ -88,53 +86,6 @@ TEST(DeriveGroups, StreamsAreThoseOfTheProgramsAndOriginsThoseOfModulesAndBridge
   EXPECT_EQ(plan.FindGroup("world")->origin, -1);
   EXPECT_EQ(plan.FindGroup("language.tp")->origin, 1);
   EXPECT_EQ(plan.FindGroup(bridge.name)->origin, 2);
-}
-
-// A plan of an earlier version, with these groups of its module "language" beside the one that it uses.
-Plan EarlierPlan(const std::vector<Group>& more) {
-  Plan plan;
-  plan.modules = {{.name = "language"}};
-  plan.groups = {{.name = "language.dp_cp", .short_name = "dp_cp", .module = "language", .streams = {""}}};
-  plan.groups.insert(plan.groups.end(), more.begin(), more.end());
-  plan.digest = PlanDigest(plan);
-  return plan;
-}
-
-TEST(DropEarlierGroups, LeavesThePlanThatIsMadeNow) {
-  using enum Axis;
-  const Plan now = EarlierPlan({});
-  Plan earlier = EarlierPlan({{.name = "language.mp", .short_name = "mp", .module = "language", .axes = {kTp, kPp}},
-                              {.name = "language.tp_ep_mp",
-                               .short_name = "tp_ep_mp",
-                               .module = "language",
-                               .view = View::kExpert,
-                               .axes = {kExpertTp, kEp}}});
-  ASSERT_NE(earlier.digest, now.digest);
-  DropEarlierGroups(earlier);
-  EXPECT_EQ(WritePlan(earlier), WritePlan(now));
-  Plan same = now;
-  DropEarlierGroups(same);
-  EXPECT_EQ(WritePlan(same), WritePlan(now));
-}
-
-TEST(DropEarlierGroups, LeavesWhatNoEarlierVersionMade) {
-  using enum Axis;
-  const Group mp = {.name = "language.mp", .short_name = "mp", .module = "language", .axes = {kTp, kPp}};
-  const std::vector<std::pair<const char*, void (*)(Group&)>> damages = {
-      {"used", [](Group& group) { group.streams = {""}; }},
-      {"other axes", [](Group& group) { group.axes = {kPp}; }},
-      {"another view", [](Group& group) { group.view = View::kExpert; }},
-      {"another name", [](Group& group) { group.name = "language.pm"; }},
-      {"another short name", [](Group& group) { group.short_name = "pm"; }},
-      {"a list of ranks", [](Group& group) { group.ranks = {0}; }}};
-  for (const auto& [what, damage] : damages) {
-    Group group = mp;
-    damage(group);
-    Plan plan = EarlierPlan({group});
-    const std::string before = WritePlan(plan);
-    DropEarlierGroups(plan);
-    EXPECT_EQ(WritePlan(plan), before) << what;
-  }
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "executor/ops/handler.h"
 #include "executor/rank/rank_main.h"
 #include "planner/groups/derive_groups.h"
+#include "planner/schedule/blocks/block_builder.h"
 #include "planner/verify/verify.h"
 #include "tests/numerics/faults/plan_fault.h"
 
@@ -71,7 +72,7 @@ std::optional<uint64_t> StreamSeed() {
 }
 
 // Both ends of a communication must name the same stream, roles of one module and stage must be equal, and a call has
-// no stream.
+// no stream. Where values are freed follows from the streams, and is not filled in here.
 void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std::string& list) {
   for (Instruction& op : body) {
     if (op.kind == OpKind::kCall || op.kind == OpKind::kExchange || OpClassOf(op.kind) == OpClass::kStorage) continue;
@@ -85,11 +86,18 @@ void ScatterOverStreams(std::vector<Instruction>& body, uint64_t seed, const std
 }
 
 absl::Status ScatterOverStreams(Plan& plan, uint64_t seed) {
-  for (Block& block : plan.blocks) ScatterOverStreams(block.body, seed, block.name);
+  for (Block& block : plan.blocks) {
+    ScatterOverStreams(block.body, seed, block.name);
+    FillFrees(block);
+  }
   for (Role& role : plan.roles) {
     for (const RoleList& part : kRoleLists) {
       const bool of_files = part.list == &Role::resume || part.list == &Role::save;  // they have one stream
-      if (!of_files) ScatterOverStreams(role.*part.list, seed, part.name);
+      if (of_files) continue;
+      std::vector<Instruction>& list = role.*part.list;
+      ScatterOverStreams(list, seed, part.name);
+      for (Instruction& op : list) op.frees.clear();
+      FillFrees(list, {}, {});
     }
   }
   plan.groups = DeriveGroups(plan.modules, plan.bridges, plan.blocks, plan.roles);  // with their streams

@@ -57,6 +57,14 @@ void Drop(std::vector<Instruction>& body, OpKind kind, const std::string& input 
   throw std::runtime_error("no " + std::string(OpName(kind)));
 }
 
+// Makes the values of an instruction twice, under names that nothing reads.
+void Repeat(std::vector<Instruction>& body, OpKind kind) {
+  Instruction again = First(body, kind);
+  again.frees.clear();
+  for (Output& output : again.outputs) again.frees.push_back(output.name += "_again");
+  body.insert(std::find_if(body.begin(), body.end(), Is(kind)), again);
+}
+
 Symbol& SymbolNamed(Plan& plan, const std::string& name) {
   for (Symbol& symbol : plan.symbols) {
     if (symbol.name == name) return symbol;
@@ -226,6 +234,11 @@ std::vector<Damage> Damages() {
            }
          }
        }},
+      // Of a gradient, and of counts: neither declares a gradient.
+      {"a_gradient_that_nothing_reads", "V4",
+       [](Plan& p) { Repeat(BlockNamed(p, "language.moe.backward").body, OpKind::kSquaredReluGrad); }},
+      {"counts_that_nothing_reads", "V4",
+       [](Plan& p) { Repeat(BlockNamed(p, "language.moe.forward").body, OpKind::kRoutingFingerprint); }},
       // Statistics of the softmax. Apart from what is damaged, each of these plans fits together.
       {"parts_of_two_maxima_summed", "V6",
        [](Plan& p) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
@@ -169,6 +170,12 @@ void BlockBuilder::Input(const std::string& name, ValueType type) {
   Define(block_.inputs.back());
 }
 
+void BlockBuilder::InputGradient(const std::string& name, ValueType type) {
+  Output input = {name, std::move(type)};
+  DefineGradient(input);
+  block_.inputs.push_back(std::move(input));
+}
+
 void BlockBuilder::TakeSaved(const Block& from) {
   for (const std::string& name : from.saved) {
     block_.takes.push_back({name, TypeIn(from, name)});
@@ -196,9 +203,19 @@ void BlockBuilder::Define(const Output& output) {
           absl::StrCat("block ", block_.name, " defines ", output.name, " twice"));
 }
 
+void BlockBuilder::DefineGradient(Output& output) {
+  output.type.gradient.reset();
+  gradients_.insert(output.name);
+  Define(output);
+}
+
 Instruction& BlockBuilder::Emit(OpKind kind, Operands operands, std::vector<Output> outputs) {
-  for (const std::string& input : operands.inputs) TypeOf(input);
-  for (const Output& output : outputs) Define(output);
+  bool makes_gradients = !InfoOf(kind).transposes.empty();
+  for (const std::string& input : operands.inputs) {
+    TypeOf(input);
+    makes_gradients |= gradients_.contains(input);
+  }
+  for (Output& output : outputs) makes_gradients ? DefineGradient(output) : Define(output);
   return block_.body.emplace_back(Instruction{.kind = kind,
                                               .inputs = std::move(operands.inputs),
                                               .parameters = std::move(operands.parameters),
@@ -336,12 +353,18 @@ void BlockBuilder::LinearWeightGrad(const std::string& dy, const std::string& x,
   if (context_.trains_backbone) Emit(OpKind::kLinearWeightGrad, {.inputs = {dy, x}, .gradients = {slot}});
 }
 
-Block BlockBuilder::Finish(std::vector<std::string> outputs, std::vector<std::string> saved) {
+Block BlockBuilder::Finish(std::vector<std::string> outputs, const std::vector<std::string>& saved) {
   // A communication over one rank returns its input, so two entries of `saved` can be the same name.
-  std::set<std::string> seen;
-  std::erase_if(saved, [&](const std::string& name) { return !seen.insert(name).second; });
+  const std::set<std::string> kept(saved.begin(), saved.end());
+  const auto save = [&](const Output& value) {
+    if (kept.contains(value.name)) block_.saved.push_back(value.name);
+  };
+  for (const Output& input : block_.inputs) save(input);
+  for (const Instruction& instruction : block_.body) {
+    for (const Output& output : instruction.outputs) save(output);
+  }
+  Require(block_.saved.size() == kept.size(), "block " + block_.name + " saves what it does not define");
   block_.outputs = std::move(outputs);
-  block_.saved = std::move(saved);
   FillFrees(block_);
   return std::move(block_);
 }

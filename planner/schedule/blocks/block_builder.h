@@ -6,6 +6,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,11 @@ class BlockBuilder {
 
   const BlockContext& context() const { return context_; }
 
-  // An input of the block; and values that the forward block `from` saved, taken from the frame.
+  // An input of the block; one that is a gradient, so the block is a backward; and values that the forward block `from`
+  // saved, taken from the frame. A gradient, and what is made of one, takes no gradient itself: Emit drops the layouts
+  // that their types have for it.
   void Input(const std::string& name, ValueType type);
+  void InputGradient(const std::string& name, ValueType type);
   void TakeSaved(const Block& from);
 
   // Types. An activation has the module's dtype and takes a gradient; Whole: every rank has all of the value and of its
@@ -106,11 +110,12 @@ class BlockBuilder {
 
   void ProbeValue(const std::string& value, const std::string& name) { block_.probes.push_back({value, name}); }
 
-  // Ends the block: `outputs` for the caller, `saved` for the backward.
-  Block Finish(std::vector<std::string> outputs, std::vector<std::string> saved);
+  // Ends the block: `outputs` for the caller, `saved` for the backward, in the order of their definition.
+  Block Finish(std::vector<std::string> outputs, const std::vector<std::string>& saved);
 
  private:
   void Define(const Output& output);
+  void DefineGradient(Output& output);
   ValueType TypeOfPart(ValueType type, int dim, Axis axis, const std::string& name) const;
   std::string Reshard(const std::string& input, int from_dim, int to_dim, std::vector<int64_t> segments,
                       const std::string& output);
@@ -118,6 +123,7 @@ class BlockBuilder {
   BlockContext context_;
   Block block_;
   std::map<std::string, ValueType> types_;
+  std::set<std::string> gradients_;  // values that are gradients
 };
 
 // Fills `frees` of a list of instructions: each value is freed after its last use, unless it is in `kept`. Values in

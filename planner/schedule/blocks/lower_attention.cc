@@ -102,7 +102,7 @@ Block LowerAttentionBackward(const HybridLmModel& model, const BlockContext& con
   const string n_full = context.tp > 1 ? "n_full" : "n";  // the name that AllGather returned in the forward
   BlockBuilder b(context, context.module + ".attention.backward", origin);
   b.TakeSaved(forward);
-  b.Input("dx_out", b.TypeOf("x"));
+  b.InputGradient("dx_out", b.TypeOf("x"));
   const string d_o = b.AllGather("dx_out", 0, "do_full", Replicated());
   b.LinearWeightGrad(d_o, "a", "o_proj");
   b.Make(OpKind::kLinearInputGrad, {.inputs = {d_o}, .parameters = {"o_proj"}}, "da", b.TypeOf("a"));

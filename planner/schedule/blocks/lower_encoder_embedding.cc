@@ -27,7 +27,7 @@ LayerBlocks LowerEncoderEmbedding(const EncoderSizes& w, const BlockContext& con
 
   BlockBuilder b(context, context.module + ".embed.backward", origin);
   b.TakeSaved(blocks.forward);
-  b.Input("dx", PartWhole(b, w.tokens, w.h));
+  b.InputGradient("dx", PartWhole(b, w.tokens, w.h));
   b.Make(OpKind::kPositionAndClassGrad,
          {.inputs = {"dx", "image_grid", "image_ids"},
           .gradients = {"pos_embed", "cls_token"},

@@ -43,7 +43,7 @@ Block HeadForward(const EncoderSizes& w, const BlockContext& context, int origin
     saved.push_back("row_counts");
   }
   f.ProbeValue(o, "projector.out");
-  Block forward = f.Finish({o}, std::move(saved));
+  Block forward = f.Finish({o}, saved);
   if (context.trains_backbone || context.trains_projection) return forward;
   for (Instruction& op : forward.body) {
     for (Output& output : op.outputs) {
@@ -56,7 +56,7 @@ Block HeadForward(const EncoderSizes& w, const BlockContext& context, int origin
 Block HeadBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {
   BlockBuilder b(context, context.module + ".head.backward", origin);
   b.TakeSaved(forward);
-  b.Input("drows", b.Whole({w.lane_rows, w.out}));
+  b.InputGradient("drows", b.Whole({w.lane_rows, w.out}));
   // Every cp rank gets the gradient of all rows of the lane and keeps its part.
   string drows = "drows";
   if (w.cp > 1) {

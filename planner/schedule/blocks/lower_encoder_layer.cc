@@ -81,13 +81,13 @@ Block LayerForward(const EncoderSizes& w, const BlockContext& context, int origi
     saved.insert(saved.end(), {"token_counts", "query", "kv"});
   }
   saved.insert(saved.end(), {"a", "lse", "x1", "n2", "n2_mean", "n2_scale", "f", "g"});
-  return f.Finish({"x_out"}, std::move(saved));
+  return f.Finish({"x_out"}, saved);
 }
 
 Block LayerBackward(const EncoderSizes& w, const BlockContext& context, const Block& forward, int origin) {
   BlockBuilder b(context, context.module + ".layer.backward", origin);
   b.TakeSaved(forward);
-  b.Input("dx_out", b.TypeOf("x"));
+  b.InputGradient("dx_out", b.TypeOf("x"));
   b.Emit(OpKind::kBiasGrad, {.inputs = {"dx_out"}, .gradients = {"fc2_bias"}});
   b.Emit(OpKind::kLinearWeightGrad, {.inputs = {"dx_out", "g"}, .gradients = {"fc2_weight"}});
   b.Make(OpKind::kLinearInputGrad, {.inputs = {"dx_out"}, .parameters = {"fc2_weight"}}, "dg", b.TypeOf("g"));

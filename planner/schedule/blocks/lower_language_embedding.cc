@@ -35,8 +35,9 @@ LayerBlocks LowerLanguageEmbedding(const HybridLmModel& model, const BlockContex
   const string tokens = f.Slice("tokens", 1, "tokens_local", Axis::kCp);
   f.Make(OpKind::kEmbedTokens, {.inputs = {tokens}, .parameters = {"embeddings"}, .attributes = image_token}, "e_part",
          whole(f, Partial(context)));
-  string e = f.AllReduce("e_part", "e");
   std::vector<string> saved = {tokens};
+  // An image row can belong to any position, so a merge needs all of them. Without images a tp rank needs only its own.
+  string e = sizes.merged.empty() ? f.ReduceScatter("e_part", 0, "x") : f.AllReduce("e_part", "e");
   for (const MergedRows& rows : sizes.merged) {
     const string merged = named("x_full", rows), positions = named("positions", rows);
     f.Emit(OpKind::kMergeImages, {.inputs = {e, rows.name, "tokens"}, .attributes = merge(rows)},
@@ -44,12 +45,12 @@ LayerBlocks LowerLanguageEmbedding(const HybridLmModel& model, const BlockContex
     e = merged;
     saved.push_back(positions);
   }
-  const string x = f.Slice(e, 0, "x");
-  Block forward = f.Finish({x}, saved);
+  if (!sizes.merged.empty()) e = f.Slice(e, 0, "x");
+  Block forward = f.Finish({e}, saved);
 
   BlockBuilder b(context, context.module + ".embed.backward", origin);
   b.TakeSaved(forward);
-  b.Input("dx", StreamType(b, S / context.tp, sizes.samples, model.hidden));
+  b.InputGradient("dx", StreamType(b, S / context.tp, sizes.samples, model.hidden));
   string de = b.AllGather("dx", 0, "dx_full", Replicated());
   std::vector<string> outputs;
   // The forward merges one encoder after the other, so the backward takes the last merge apart first. The outputs keep

@@ -108,7 +108,7 @@ Block LowerMambaBackward(const HybridLmModel& model, const BlockContext& context
   const string n_full = context.tp > 1 ? "n_full" : "n";
   BlockBuilder b(context, context.module + ".mamba.backward", origin);
   b.TakeSaved(forward);
-  b.Input("dx_out", b.TypeOf("x"));
+  b.InputGradient("dx_out", b.TypeOf("x"));
   const string d_o = b.AllGather("dx_out", 0, "do_full", Replicated());
   b.LinearWeightGrad(d_o, Local(context, "yn"), "out_proj");
   const string dyn = b.Make(OpKind::kLinearInputGrad, {.inputs = {d_o}, .parameters = {"out_proj"}},

@@ -1,5 +1,5 @@
-// Layer kind E, a mixture of experts (docs/model/mixture_of_experts.md): router, token dispatch to the experts' ranks
-// and back, and a shared expert that sees all tokens.
+// Layer kind E, a mixture of experts (docs/model/mixture_of_experts.md): a shared expert that sees all tokens, then
+// router, token dispatch to the experts' ranks and back.
 //
 // With overlap_dispatch the dispatch has a stream of its own, and its instructions come in another order: half of the
 // shared expert between an exchange towards the experts and its reader, half of it beside the way back
@@ -365,7 +365,15 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   const auto [n, n_scale] = EmitRmsNorm(f, "x", "norm", model.norm_eps);
   const ExpertNames own(context), all = ExpertNames::Gathered(context);
   const Dim received = w.received(context.module), gathered = w.gathered(context.module);
-  if (context.overlaps_dispatch) SendTokens(f, n);
+  string s;
+  if (context.overlaps_dispatch) {
+    SendTokens(f, n);
+  } else {
+    EmitSharedUp(f, w, n);
+    EmitSharedActivation(f, w);
+    EmitSharedDown(f, w);
+    s = f.ReduceScatter("s_part", 0, "s");
+  }
   EmitRoute(f, model, w, n);
   EmitRoutingStatistics(f, w);
 
@@ -387,33 +395,24 @@ Block LowerMoeForward(const HybridLmModel& model, const BlockContext& context, c
   GatherRows(f, w, own.weights, all.weights);
   const ValueType out_in = ExpertRows(f, {received, w.H});
   // With expert_tp the experts' weights are cut along ffn: `pre` is cut the same way, and the output is a term of a
-  // sum.
-  ValueType made = out_in, pre = ExpertRows(f, {gathered, w.ffn});
-  if (w.expert_tp > 1) {
-    made = RowsPartial(f, ExpertRows(f, {gathered, w.H}));
-    pre.layout = *(pre.gradient = Sharded(context, 1, {Axis::kExpertTp}));
-  }
+  // sum. The gradient of `pre` is made and used inside experts_grad.
+  ValueType made = out_in, pre = f.Data(context.dtype, {gathered, w.ffn});
+  pre.layout = Sharded(context, 1, {Axis::kExpertTp});
+  if (w.expert_tp > 1) made = RowsPartial(f, ExpertRows(f, {gathered, w.H}));
   f.Emit(OpKind::kExperts, {.inputs = {all.rows, all.weights, all.counts}, .parameters = {"up", "down"}},
          {{all.out, made}, {"pre", pre}});
   ScatterRows(f, w, all.out, own.out, out_in);
   ReturnResults(f, w, own, stream);
-  if (context.overlaps_dispatch) {
-    EmitSharedDown(f, w);
-    TakeResults(f, w, own, stream);
-  } else {
-    TakeResults(f, w, own, stream);
-    EmitSharedUp(f, w, n);
-    EmitSharedActivation(f, w);
-    EmitSharedDown(f, w);
-  }
-  const string s = f.ReduceScatter("s_part", 0, "s");
+  if (context.overlaps_dispatch) EmitSharedDown(f, w);
+  TakeResults(f, w, own, stream);
+  if (context.overlaps_dispatch) s = f.ReduceScatter("s_part", 0, "s");
   f.Add({"x", "y", s}, "x_out");
   f.ProbeValue("x_out", "language.layer{layer}.out");
   std::vector<string> saved = {"x", n, n_scale, "weights", "ids", "logits"};
   if (context.trains_backbone) saved.push_back(AuxCounts(context));
   saved.insert(saved.end(), {"counts", own.counts, all.counts, "order", all.rows, all.weights, "pre",
                              context.tp > 1 ? "n_full" : n, "s_pre", "s_act"});
-  return f.Finish({"x_out"}, std::move(saved));
+  return f.Finish({"x_out"}, saved);
 }
 
 Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, const LanguageSizes& sizes,
@@ -425,7 +424,7 @@ Block LowerMoeBackward(const HybridLmModel& model, const BlockContext& context, 
   const ValueType stream = b.TypeOf("x");
   const Dim rows = w.received(context.module);
   const ValueType received = ExpertRows(b, {rows, w.H}), received_weights = RowWeights(b, rows);
-  b.Input("dx_out", stream);
+  b.InputGradient("dx_out", stream);
   // The forward in reverse: each gather becomes a scatter, each exchange runs the other way.
   ReturnResultsGrad(b, w, own);
   if (context.overlaps_dispatch) EmitSharedDownGrad(b, "dx_out");

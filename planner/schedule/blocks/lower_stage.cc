@@ -62,7 +62,8 @@ Block PassOn(const Module& module, const BlockContext& context, const ModuleBloc
   BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, backward ? ".backward" : ".forward"), module.origin);
   const Block& embedding = blocks.embedding.forward;
   const string name = backward ? "dx_out" : "x_in";
-  b.Input(name, TypeIn(embedding, embedding.outputs.front()));
+  const ValueType& stream = TypeIn(embedding, embedding.outputs.front());
+  backward ? b.InputGradient(name, stream) : b.Input(name, stream);
   return b.Finish({name}, {});
 }
 
@@ -110,7 +111,7 @@ Block Backward(const Module& module, const BlockContext& context, const std::vec
   const Block& last = *parts.back().blocks->backward;
   if (!last.inputs.empty()) {
     dx = stage + 1 == module.grid.pp ? last.inputs.front().name : "dx_out";
-    b.Input(dx, last.inputs.front().type);
+    b.InputGradient(dx, last.inputs.front().type);
   }
   std::vector<std::set<size_t>> finished;
   if (reduces) finished = FinishedBuckets(module, parts);

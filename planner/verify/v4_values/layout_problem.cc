@@ -49,6 +49,7 @@ class AxisLayouts {
     for (size_t i = 0; i < typed_.gradients.size() && problem_.empty(); ++i) {
       ReadSlot(typed_.gradients[i], *OperandAt(signature_.gradients, i), typed_.instruction->gradients[i]);
     }
+    if (problem_.empty()) CheckVocabulary();
     if (problem_.empty()) CheckWholeOperands();
     if (problem_.empty()) CheckPartialOperands();
     for (size_t i = 0; i < typed_.instruction->outputs.size() && problem_.empty(); ++i) CheckOutput(i);
@@ -67,6 +68,8 @@ class AxisLayouts {
     } else if (index == 's' && axis_ != Axis::kCp) {
       // Index 's': the operation must know which positions it has, and only the cp coordinate tells it.
       problem_ = absl::StrCat("needs the positions of ", who, ", which is cut", Over(), " and not over cp");
+    } else if (index == 'v' && axis_ != Axis::kTp) {
+      problem_ = absl::StrCat("finds its part of the vocabulary by the tp coordinate, but ", who, " is cut", Over());
     } else if (cut_ == 0) {
       cut_ = index, zigzag_ = zigzag, cutter_ = who;
     } else if (cut_ != index) {
@@ -119,6 +122,18 @@ class AxisLayouts {
     if (slot.dim < 0 || slot.axis != axis_) return;
     SetCutIndex(IndexAt(operand, slot.storage->shape.size(), static_cast<size_t>(slot.dim)), false,
                 absl::StrCat("parameter ", name));
+  }
+
+  // Index 'v': rank r of tp has the r-th part of the vocabulary, whatever its operands are.
+  void CheckVocabulary() {
+    if (axis_ != Axis::kTp || cut_ == 'v') return;
+    const auto has = [](const std::vector<OperandSignature>& list) {
+      return std::any_of(list.begin(), list.end(), [](const OperandSignature& operand) {
+        return DimOf(operand, operand.dims.size(), 'v').has_value();
+      });
+    };
+    if (has(signature_.inputs) || has(signature_.parameters) || has(signature_.gradients))
+      problem_ = "finds its part of the vocabulary by the tp coordinate, but the vocabulary is not cut over tp";
   }
 
   // What has the cut index must be cut: a rank cannot multiply its part by the whole.

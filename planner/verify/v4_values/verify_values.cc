@@ -174,18 +174,15 @@ class ListWalk {
     freed_.insert(name);
   }
 
-  // A value that takes a gradient is on the way to a result. An instruction that makes such values, of which nothing is
-  // read, was meant to be read by another. Except one that adds to the gradient of a parameter: that is its result.
+  // What is computed is on the way to a result: an instruction that makes values of which nothing is read was meant to
+  // be read by another. Except one that adds to the gradient of a parameter: that is its result.
   void CheckUnread(const std::vector<string>& kept) {
     used_.insert(kept.begin(), kept.end());
     for (const Instruction* instruction : walked_) {
       const auto& outputs = instruction->outputs;
-      const auto takes_gradient = [](const Output& output) { return output.type.gradient.has_value(); };
-      const auto read = [&](const Output& output) { return used_.contains(output.name); };
-      if (!instruction->gradients.empty() || std::none_of(outputs.begin(), outputs.end(), takes_gradient) ||
-          std::any_of(outputs.begin(), outputs.end(), read)) {
+      const auto read = [&](const Output& output) { return IsStateName(output.name) || used_.contains(output.name); };
+      if (!instruction->gradients.empty() || outputs.empty() || std::any_of(outputs.begin(), outputs.end(), read))
         continue;
-      }
       here_ = instruction->origin;
       Fail(absl::StrCat("makes ", outputs.front().name, ", which nothing reads"));
     }

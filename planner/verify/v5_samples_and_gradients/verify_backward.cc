@@ -24,13 +24,6 @@ namespace {
 
 using std::string;
 
-// Whether an instruction's output takes a gradient. `pre` of experts does too: its gradient is made and used inside
-// experts_grad.
-bool TakesGradient(ForwardBlock& forward, const Instruction& op, size_t index) {
-  const bool inside = op.kind == OpKind::kExperts && index == 1;
-  return !forward.GradientOf(op.outputs[inside ? 0 : index].name).empty();
-}
-
 // A value of the forward declares a gradient where one comes to it. What is wrong, to follow "whose", or "".
 string DeclarationProblem(const Output& value, bool takes) {
   if (value.type.gradient.has_value() == takes) return "";
@@ -127,9 +120,8 @@ class BackwardCheck {
       if (!terms.empty() && type != types_.end()) made[terms].push_back(type->second);
     }
     for (const Instruction& op : forward_.block().body) {
-      for (size_t index = 0; index < op.outputs.size(); ++index) {
-        const Output& output = op.outputs[index];
-        string problem = DeclarationProblem(output, TakesGradient(forward_, op, index));
+      for (const Output& output : op.outputs) {
+        string problem = DeclarationProblem(output, !forward_.GradientOf(output.name).empty());
         const auto gradients = made.find(forward_.GradientOf(output.name));
         if (problem.empty() && gradients == made.end()) problem = LayoutOfNoneProblem(output);
         if (problem.empty() && output.type.gradient && gradients != made.end() &&
@@ -461,10 +453,9 @@ void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vecto
   };
   for (size_t i = 0; i < block.inputs.size(); ++i) check(block.inputs[i], i == 0 && !embed, -1);
   for (const Instruction& op : block.body) {
-    for (size_t j = 0; j < op.outputs.size(); ++j) {
-      const Output& output = op.outputs[j];
+    for (const Output& output : op.outputs) {
       if (IsStateName(output.name)) continue;
-      check(output, returned(output) ? !head : TakesGradient(forward, op, j), op.origin);
+      check(output, returned(output) ? !head : !forward.GradientOf(output.name).empty(), op.origin);
     }
   }
 }

@@ -1,5 +1,4 @@
-// The Mamba mixer against the recursion position by position, and attention against a dense softmax; whole, and cut
-// over tp.
+// The Mamba mixer against the recursion position by position, and attention against a dense softmax.
 #include <ATen/ops/cat.h>
 
 #include "tests/executor/ops/reference.h"
@@ -28,29 +27,6 @@ struct Mixer {
   }
   Attributes gate() const { return {{"inner", z.inner()}, {"group_size", z.inner() / z.groups}, {"eps", 1e-5}}; }
   Tensors parameters() const { return {conv_weight, conv_bias, A_log, D, dt_bias, norm}; }
-
-  // What one of two tp ranks gets: half of every part.
-  Mixer Half(int rank) const {
-    Mixer half = *this;
-    half.z.heads /= 2;
-    half.z.groups /= 2;
-    const auto cut = [&](const at::Tensor& x, int64_t dim, std::vector<int64_t> parts) {
-      Tensors own;
-      int64_t first = 0;
-      for (const int64_t part : parts) {
-        own.push_back(x.narrow(dim, first + rank * part / 2, part / 2));
-        first += part;
-      }
-      return at::cat(own, dim);
-    };
-    half.zxbcdt = cut(zxbcdt, 2, {z.inner(), z.inner(), z.bc(), z.bc(), z.heads});
-    half.conv_weight = cut(conv_weight, 0, {z.inner(), z.bc(), z.bc()});
-    half.conv_bias = cut(conv_bias, 0, {z.inner(), z.bc(), z.bc()});
-    for (at::Tensor* head : {&half.A_log, &half.D, &half.dt_bias}) *head = cut(*head, 0, {z.heads});
-    half.norm = cut(norm, 0, {z.inner()});
-    half.dyn = cut(dyn, 2, {z.inner()});
-    return half;
-  }
 };
 
 struct Result {
@@ -124,18 +100,6 @@ TEST(Mamba, StrongDecayDoesNotOverflow) {
   ExpectSame(RunMixer(mixer, 128), Reference(mixer));
 }
 
-TEST(Mamba, HalvesOverTpMakeTheWhole) {
-  const Mixer mixer(21, 2);
-  const Result whole = RunMixer(mixer, 8), left = RunMixer(mixer.Half(0), 8), right = RunMixer(mixer.Half(1), 8);
-  EXPECT_SAME(at::cat({left.yn, right.yn}, 2), whole.yn);
-  for (const size_t one_d : {2, 3, 4, 5})
-    EXPECT_SAME(at::cat({left.gradients[one_d], right.gradients[one_d]}), whole.gradients[one_d]);
-  Mixer cut = mixer;  // cuts the whole gradient as the input was cut
-  cut.zxbcdt = whole.dzxbcdt;
-  EXPECT_SAME(left.dzxbcdt, cut.Half(0).zxbcdt);
-  EXPECT_SAME(right.dzxbcdt, cut.Half(1).zxbcdt);
-}
-
 Mixer As(Mixer mixer, at::ScalarType values, at::ScalarType parameters) {
   for (at::Tensor* x : {&mixer.zxbcdt, &mixer.dyn}) *x = x->to(values);
   for (at::Tensor* x : {&mixer.conv_weight, &mixer.conv_bias, &mixer.A_log, &mixer.D, &mixer.dt_bias, &mixer.norm})
@@ -177,22 +141,6 @@ TEST(CausalAttention, StripsMeetDenseSoftmax) {
   EXPECT_SAME(out.a, a);
   EXPECT_EQ(out.lse.sizes(), at::IntArrayRef({2, 4, 300}));
   EXPECT_SAME(out.dqkv, qkv.grad());
-}
-
-TEST(CausalAttention, HalvesOverTpMakeTheWhole) {
-  const at::Tensor qkv = Random({9, 2, 8 * 3}), da = Random({9, 2, 4 * 3});
-  const auto half = [&](const at::Tensor& x, int64_t first, int64_t heads, int rank) {
-    return x.narrow(2, (first + rank * heads / 2) * 3, heads / 2 * 3);
-  };
-  const Attention whole = RunAttention(qkv, da, 4, 2, 3);
-  for (int rank = 0; rank < 2; ++rank) {
-    const auto own = [&](const at::Tensor& x) {
-      return at::cat({half(x, 0, 4, rank), half(x, 4, 2, rank), half(x, 6, 2, rank)}, 2);
-    };
-    const Attention part = RunAttention(own(qkv), half(da, 0, 4, rank).contiguous(), 2, 1, 3);
-    EXPECT_SAME(part.a, half(whole.a, 0, 4, rank));
-    EXPECT_SAME(part.dqkv, own(whole.dqkv));
-  }
 }
 
 TEST(CausalAttention, PastIsAllThatCounts) {

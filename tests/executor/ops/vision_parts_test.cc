@@ -1,12 +1,10 @@
-// The encoder's operations with context parallelism: the parts of all cp coordinates together are what one rank with
-// the whole lane computes, forward and backward.
+// How the images of a lane are dealt to the coordinates of an encoder's cp axis. cut_test.cc runs the operations on
+// such parts.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include "tests/executor/ops/run_op.h"
@@ -14,7 +12,7 @@
 namespace planwright::executor::vision_parts_test {
 namespace {
 
-constexpr int64_t kFactor = 2, kSide = 8, kHeads = 2, kHeadDim = 3, kWidth = kHeads * kHeadDim, kClasses = 3;
+constexpr int64_t kFactor = 2, kClasses = 3;
 
 using Grids = std::vector<std::vector<int64_t>>;
 
@@ -27,21 +25,6 @@ struct Case {
 
 class VisionParts : public testing::TestWithParam<Case> {
  protected:
-  Attributes With(Attributes attributes, bool cp) const {
-    attributes["class_tokens"] = kClasses;
-    if (cp) attributes.insert({{"cp", GetParam().cp}, {"factor", kFactor}});
-    return attributes;
-  }
-  Tensors Whole(Handler handler, const Attributes& attributes, const Tensors& inputs, const Tensors& parameters = {},
-                const Tensors& gradients = {}) const {
-    return Op(With(attributes, false)).Run(handler, inputs, parameters, gradients);
-  }
-  Tensors Part(int64_t coordinate, Handler handler, const Attributes& attributes, const Tensors& inputs,
-               const Tensors& parameters = {}, const Tensors& gradients = {}) const {
-    return Op(With(attributes, true))
-        .OnCpRank(static_cast<int>(coordinate), static_cast<int>(GetParam().cp))
-        .Run(handler, inputs, parameters, gradients);
-  }
   int64_t Images() const { return static_cast<int64_t>(GetParam().grids.size()); }
   int64_t Patches() const { return grid().select(1, 0).mul(grid().select(1, 1)).sum().item<int64_t>(); }
   int64_t Tokens() const { return Patches() + Images() * kClasses; }
@@ -51,15 +34,12 @@ class VisionParts : public testing::TestWithParam<Case> {
     for (int64_t i = 0; i < Images(); ++i) all[i].copy_(at::tensor(GetParam().grids[i], at::kLong));
     return all;
   }
-  at::Tensor ids() const {
-    at::Tensor all = at::empty({Images(), 2}, at::kLong);
-    for (int64_t i = 0; i < Images(); ++i) all[i].copy_(at::tensor({7 + i / 2, i % 2}, at::kLong));
-    return all;
+  // Rows of each part: of tokens, and of image tokens.
+  Tensors Counts() const {
+    return Op({{"class_tokens", kClasses}, {"cp", GetParam().cp}, {"factor", kFactor}})
+        .OnCpRank(0, static_cast<int>(GetParam().cp))
+        .Run(ops::RunDealBands, {grid()});
   }
-  // Rows of each part: of tokens, of image tokens, of patches.
-  at::Tensor TokenCounts() const { return Part(0, ops::RunDealBands, {}, {grid()})[0]; }
-  at::Tensor RowCounts() const { return Part(0, ops::RunDealBands, {}, {grid()})[1]; }
-  at::Tensor PatchCounts() const { return RowCounts() * (kFactor * kFactor); }
 
   at::Tensor Slice(const at::Tensor& x, const at::Tensor& counts, int64_t coordinate) const {
     return Op({{"axis", std::string("cp")}})
@@ -81,75 +61,16 @@ TEST_P(VisionParts, CountsAreThoseOfTheRule) {
       a = b;
     }
   }
-  EXPECT_TRUE(at::equal(TokenCounts(), at::tensor(tokens, at::kLong)));
-  EXPECT_TRUE(at::equal(RowCounts(), at::tensor(rows, at::kLong)));
+  EXPECT_TRUE(at::equal(Counts()[0], at::tensor(tokens, at::kLong)));
+  EXPECT_TRUE(at::equal(Counts()[1], at::tensor(rows, at::kLong)));
 }
 
 TEST_P(VisionParts, SlicesJoinToTheWhole) {
   const at::Tensor x = Random({Tokens(), 3});
   Tensors parts;
-  for (int64_t part = 0; part < GetParam().cp; ++part) parts.push_back(Slice(x, TokenCounts(), part));
+  for (int64_t part = 0; part < GetParam().cp; ++part) parts.push_back(Slice(x, Counts()[0], part));
   EXPECT_TRUE(at::equal(at::cat(parts), x));
-  EXPECT_THROW(Slice(Random({Tokens() + 1, 3}), TokenCounts(), 0), c10::Error);
-}
-
-TEST_P(VisionParts, PositionsAndClassTokens) {
-  const at::Tensor e = Random({Patches(), kWidth}), dx = Random({Tokens(), kWidth});
-  const Tensors parameters = {Random({1, kSide * kSide, kWidth}), Random({kClasses, kWidth})};
-  for (const int64_t crop : {0, 1}) {
-    const Attributes attributes = {{"side", kSide}, {"crop", crop}};
-    const at::Tensor x = Whole(ops::RunPositionAndClass, attributes, {e, grid(), ids()}, parameters)[0];
-    Tensors whole = FilledGradients(parameters), summed = FilledGradients(parameters), x_parts, de_parts;
-    const at::Tensor de = Whole(ops::RunPositionAndClassGrad, attributes, {dx, grid(), ids()}, {}, whole)[0];
-    for (int64_t part = 0; part < GetParam().cp; ++part) {
-      const at::Tensor mine = Slice(e, PatchCounts(), part);
-      x_parts.push_back(Part(part, ops::RunPositionAndClass, attributes, {mine, grid(), ids()}, parameters)[0]);
-      de_parts.push_back(Part(part, ops::RunPositionAndClassGrad, attributes,
-                              {Slice(dx, TokenCounts(), part), grid(), ids()}, {}, summed)[0]);
-    }
-    EXPECT_TRUE(at::equal(at::cat(x_parts), x));
-    EXPECT_TRUE(at::equal(at::cat(de_parts), de));
-    for (size_t i = 0; i < 2; ++i) EXPECT_SAME(summed[i], whole[i]);
-  }
-}
-
-TEST_P(VisionParts, Attention) {
-  const Attributes attributes = {{"heads", kHeads}, {"head_dim", kHeadDim}};
-  const at::Tensor qkv = Random({Tokens(), 3 * kWidth}), da = Random({Tokens(), kWidth});
-  const at::Tensor q = qkv.narrow(1, 0, kWidth).contiguous(), kv = qkv.narrow(1, kWidth, 2 * kWidth).contiguous();
-  const Tensors whole = Whole(ops::RunPackedAttention, attributes, {qkv, grid()});
-  const at::Tensor dqkv = Whole(ops::RunPackedAttentionGrad, attributes, {da, qkv, whole[0], whole[1], grid()})[0];
-  Tensors a, lse, dq;
-  at::Tensor dkv = at::zeros_like(kv);
-  for (int64_t part = 0; part < GetParam().cp; ++part) {
-    const at::Tensor mine = Slice(q, TokenCounts(), part);
-    const Tensors out = Part(part, ops::RunPackedAttention, attributes, {mine, kv, grid()});
-    const Tensors gradients = Part(part, ops::RunPackedAttentionGrad, attributes,
-                                   {Slice(da, TokenCounts(), part), mine, kv, out[0], out[1], grid()});
-    a.push_back(out[0]), lse.push_back(out[1]), dq.push_back(gradients[0]);
-    dkv += gradients[1];
-  }
-  EXPECT_SAME(at::cat(a), whole[0]);
-  EXPECT_SAME(at::cat(lse, 1), whole[1]);
-  EXPECT_SAME(at::cat(dq), dqkv.narrow(1, 0, kWidth));
-  EXPECT_SAME(dkv, dqkv.narrow(1, kWidth, 2 * kWidth));
-}
-
-TEST_P(VisionParts, ClassTokensAndPixelShuffle) {
-  const at::Tensor x = Random({Tokens(), 3}), y = Whole(ops::RunDropClassTokens, {}, {x, grid()})[0];
-  const Attributes shuffle = {{"factor", kFactor}};
-  const at::Tensor z = Whole(ops::RunPixelShuffle, shuffle, {y, grid()})[0];
-  Tensors y_parts, z_parts, dx, dy;
-  for (int64_t part = 0; part < GetParam().cp; ++part) {
-    y_parts.push_back(Part(part, ops::RunDropClassTokens, {}, {Slice(x, TokenCounts(), part), grid()})[0]);
-    z_parts.push_back(Part(part, ops::RunPixelShuffle, {}, {y_parts.back(), grid()})[0]);
-    dx.push_back(Part(part, ops::RunDropClassTokensGrad, {}, {Slice(y, PatchCounts(), part), grid()})[0]);
-    dy.push_back(Part(part, ops::RunPixelShuffleGrad, {}, {Slice(z, RowCounts(), part), grid()})[0]);
-  }
-  EXPECT_TRUE(at::equal(at::cat(y_parts), y));
-  EXPECT_TRUE(at::equal(at::cat(z_parts), z));
-  EXPECT_TRUE(at::equal(at::cat(dx), Whole(ops::RunDropClassTokensGrad, {}, {y, grid()})[0]));
-  EXPECT_TRUE(at::equal(at::cat(dy), y));
+  EXPECT_THROW(Slice(Random({Tokens() + 1, 3}), Counts()[0], 0), c10::Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, VisionParts,

@@ -1,4 +1,4 @@
-#include "planner/groups/earlier_groups.h"
+#include "planner/plan/earlier_parts.h"
 
 #include <algorithm>
 #include <string>
@@ -29,10 +29,32 @@ bool IsEarlier(const Group& group) {
   });
 }
 
+// Drops the gradient that `pre` declares as its own layout. True: it had one.
+bool DropGradient(ValueType& pre) {
+  if (pre.gradient != pre.layout) return false;
+  pre.gradient.reset();
+  return true;
+}
+
+// `pre` where experts make it, and where a backward takes it.
+bool DropGradientsOfPre(Block& block) {
+  bool dropped = false;
+  for (Instruction& op : block.body) {
+    if (op.kind == OpKind::kExperts && op.outputs.size() == 2) dropped |= DropGradient(op.outputs[1].type);
+    if (op.kind != OpKind::kExpertsGrad || op.inputs.size() < 4) continue;
+    for (Output& take : block.takes) {
+      if (take.name == op.inputs[3]) dropped |= DropGradient(take.type);
+    }
+  }
+  return dropped;
+}
+
 }  // namespace
 
-void DropEarlierGroups(Plan& plan) {
-  if (std::erase_if(plan.groups, IsEarlier) > 0) plan.digest = PlanDigest(plan);
+void DropEarlierParts(Plan& plan) {
+  bool dropped = std::erase_if(plan.groups, IsEarlier) > 0;
+  for (Block& block : plan.blocks) dropped |= DropGradientsOfPre(block);
+  if (dropped) plan.digest = PlanDigest(plan);
 }
 
 }  // namespace planwright

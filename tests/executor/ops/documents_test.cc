@@ -1,37 +1,14 @@
-// Mixer and attention where a rank has a part of the sequence or of the heads (context parallelism), and where a sample
-// packs documents: against the same operations on the whole sequence, and on each document alone.
+// Mixer and attention where a sample packs documents: against the same operations on each document alone.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "tests/executor/ops/run_op.h"
 
-namespace planwright::executor::sequence_parts_test {
+namespace planwright::executor::documents_test {
 namespace {
 
 constexpr int64_t kHeads = 8, kGroups = 4, kHeadDim = 3, kState = 5, kInner = kHeads * kHeadDim, kBc = kGroups * kState;
-const std::vector<int64_t> kSegments = {kInner, kInner, kBc, kBc, kHeads};  // z x B C dt
-
-// The part of coordinate r of n of every segment along `dim`.
-at::Tensor PartOf(const at::Tensor& x, int64_t dim, const std::vector<int64_t>& segments, int64_t r, int64_t n) {
-  Tensors own;
-  int64_t at = 0;
-  for (int64_t segment : segments) {
-    own.push_back(x.narrow(dim, at + r * segment / n, segment / n));
-    at += segment;
-  }
-  return at::cat(own, dim);
-}
-
-// Chunks r and 2 n - 1 - r of dim 0, one position at a time.
-at::Tensor ZigzagPart(const at::Tensor& whole, int64_t r, int64_t n) {
-  const int64_t chunk = whole.size(0) / (2 * n);
-  Tensors positions;
-  for (int64_t of : {r, 2 * n - 1 - r}) {
-    for (int64_t i = 0; i < chunk; ++i) positions.push_back(whole.narrow(0, of * chunk + i, 1));
-  }
-  return at::cat(positions);
-}
 
 // document_ends are the last input, if there are any.
 Tensors With(Tensors inputs, const at::Tensor& ends) {
@@ -53,18 +30,15 @@ struct MixerResult {
   Tensors gradients;
 };
 
-// The handlers in the order in which the plan calls them. `ends`: document_ends, if defined. `cp`: on coordinate
-// `cp_rank`, whose activations are `zxbcdt` and `dyn`; the parameters are whole.
-MixerResult RunMixer(const at::Tensor& zxbcdt, const at::Tensor& dyn, const Tensors& p, const at::Tensor& ends = {},
-                     int64_t cp = 1, int cp_rank = 0) {
-  Attributes conv = {{"inner", kInner / cp}, {"bc", kBc / cp}, {"heads", kHeads / cp}};
-  Attributes gate = {{"inner", kInner / cp}, {"group_size", kInner / kGroups}, {"eps", 1e-5}};
-  if (cp > 1) conv["parameter_cp"] = gate["parameter_cp"] = cp;
+// The handlers in the order in which the plan calls them. `ends`: document_ends, if defined.
+MixerResult RunMixer(const at::Tensor& zxbcdt, const at::Tensor& dyn, const Tensors& p, const at::Tensor& ends = {}) {
+  const Attributes conv = {{"inner", kInner}, {"bc", kBc}, {"heads", kHeads}};
+  const Attributes gate = {{"inner", kInner}, {"group_size", kInner / kGroups}, {"eps", 1e-5}};
   Attributes scan = conv;
-  scan.insert({{"groups", kGroups / cp}, {"state", kState}, {"chunk", int64_t{8}}});
+  scan.insert({{"groups", kGroups}, {"state", kState}, {"chunk", int64_t{8}}});
   const auto run = [&](const Attributes& attributes, Handler handler, const Tensors& inputs, const Tensors& parameters,
                        const Tensors& gradients = {}) {
-    return Op(attributes).OnCpRank(cp_rank, static_cast<int>(cp)).Run(handler, inputs, parameters, gradients);
+    return Op(attributes).Run(handler, inputs, parameters, gradients);
   };
   const at::Tensor xbc = run(conv, ops::RunMambaConv, With({zxbcdt}, ends), {p[0], p[1]})[0];
   const Tensors y = run(scan, ops::RunMambaScan, With({xbc, zxbcdt}, ends), {p[2], p[3], p[4]});
@@ -123,26 +97,6 @@ TEST(PackedMixer, EndsThatDoNotFitAreRefused) {
   }
 }
 
-// With parameter_cp a rank has the whole sequence of its heads, and its gradients are zero for the others'.
-TEST(PartOfHeads, PartsTogetherAreTheWhole) {
-  const Mixer m(21, 2);
-  const MixerResult whole = RunMixer(m.zxbcdt, m.dyn, m.parameters);
-  for (int64_t cp : {2, 4}) {
-    Tensors gradients;
-    for (const at::Tensor& parameter : m.parameters) gradients.push_back(at::zeros_like(parameter));
-    for (int r = 0; r < cp; ++r) {
-      const MixerResult own =
-          RunMixer(PartOf(m.zxbcdt, 2, kSegments, r, cp), PartOf(m.dyn, 2, {kInner}, r, cp), m.parameters, {}, cp, r);
-      EXPECT_SAME(own.yn, PartOf(whole.yn, 2, {kInner}, r, cp));
-      EXPECT_SAME(own.dzxbcdt, PartOf(whole.dzxbcdt, 2, kSegments, r, cp));
-      for (size_t i = 0; i < gradients.size(); ++i) gradients[i] += own.gradients[i];
-      const int64_t others = kHeads - kHeads / cp;
-      EXPECT_EQ(own.gradients[2].eq(0).sum().item<int64_t>(), others) << "adds to heads of other ranks";
-    }
-    for (size_t i = 0; i < gradients.size(); ++i) EXPECT_SAME(gradients[i], whole.gradients[i]);
-  }
-}
-
 constexpr int64_t kQ = 4, kKv = 2, kD = 3;
 const Attributes kAttention = {{"q_heads", kQ}, {"kv_heads", kKv}, {"head_dim", kD}};
 
@@ -173,40 +127,5 @@ TEST(PackedAttention, IsEachDocumentAlone) {
   }
 }
 
-// Each of `cp` ranks has its zigzag part of the queries and the keys of all. The parts have strips of their own: 640
-// positions are more than one strip for cp 1, and for cp 2.
-void ExpectPartsMakeTheWhole(int64_t positions, int64_t samples, int64_t cp, const at::Tensor& ends) {
-  const at::Tensor qkv = Random({positions, samples, (kQ + 2 * kKv) * kD}), da = Random({positions, samples, kQ * kD});
-  const Attention whole = RunAttention(qkv, da, ends);
-  const at::Tensor q = qkv.narrow(2, 0, kQ * kD), kv = qkv.narrow(2, kQ * kD, 2 * kKv * kD).contiguous();
-  const at::Tensor dkv = at::zeros_like(kv);
-  Attributes attributes = kAttention;
-  attributes.insert({{"cp", cp}, {"zigzag", int64_t{1}}});
-  for (int r = 0; r < cp; ++r) {
-    Op op(attributes);
-    op.OnCpRank(r, static_cast<int>(cp));
-    const at::Tensor own_q = ZigzagPart(q, r, cp), own_da = ZigzagPart(da, r, cp);
-    const Tensors out = op.Run(ops::RunCausalAttention, With({own_q, kv}, ends));
-    EXPECT_SAME(out[0], ZigzagPart(whole.a, r, cp));
-    EXPECT_SAME(out[1], ZigzagPart(whole.lse.permute({2, 0, 1}), r, cp).permute({1, 2, 0}));
-    const Tensors d = op.Run(ops::RunCausalAttentionGrad, With({own_da, own_q, kv, out[0], out[1]}, ends));
-    EXPECT_SAME(d[0], ZigzagPart(whole.dqkv.narrow(2, 0, kQ * kD), r, cp));
-    dkv.add_(d[1]);
-  }
-  EXPECT_SAME(dkv, whole.dqkv.narrow(2, kQ * kD, 2 * kKv * kD));
-}
-
-TEST(PartOfQueries, PartsTogetherAreTheWhole) {
-  for (int64_t cp : {2, 4}) ExpectPartsMakeTheWhole(24, 2, cp, {});
-  ExpectPartsMakeTheWhole(1280, 1, 2, {});
-}
-
-TEST(PartOfQueries, DocumentsEndInTheWholeSequence) {
-  for (const std::vector<int64_t>& ends :
-       {std::vector<int64_t>{24}, {6, 24}, {1, 5, 7, 12, 20, 24}, {3, 23, 24}, {12, 18, 24}}) {
-    for (int64_t cp : {2, 4}) ExpectPartsMakeTheWhole(24, 1, cp, at::tensor(ends, at::kLong));
-  }
-}
-
 }  // namespace
-}  // namespace planwright::executor::sequence_parts_test
+}  // namespace planwright::executor::documents_test
