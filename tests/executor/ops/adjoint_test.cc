@@ -68,7 +68,7 @@ void AddGradient(const OpCase& c, const string& name, const at::Tensor& result, 
   const size_t dot = name.find('.', 2);
   const string whole = name.substr(0, dot), operand = string(whole).erase(whole.find('d'), 1);
   if (!sums.contains(whole)) sums[whole] = at::zeros_like(values.at(operand));
-  at::Tensor place = sums.at(whole);
+  at::Tensor sum = sums.at(whole);
   if (dot != string::npos) {
     const auto parts = c.gradient_parts.find(operand.substr(2));
     if (parts == c.gradient_parts.end()) throw CaseError(c.name + ": no sizes of the parts of " + whole);
@@ -76,10 +76,10 @@ void AddGradient(const OpCase& c, const string& name, const at::Tensor& result, 
     const auto part = static_cast<size_t>(std::stoi(name.substr(dot + 1)));
     int64_t first = 0;
     for (size_t i = 0; i < part; ++i) first += sizes.at(i);
-    place = place.narrow(-1, first, sizes.at(part));
+    sum = sum.narrow(-1, first, sizes.at(part));
   }
-  TORCH_CHECK(place.sizes() == result.sizes(), name, " is ", result.sizes(), ", not ", place.sizes());
-  place.add_(result);
+  TORCH_CHECK(sum.sizes() == result.sizes(), name, " is ", result.sizes(), ", not ", sum.sizes());
+  sum.add_(result);
 }
 
 // dy . (f(x + at v) - f(x - at v)), of the fresh operand `name`.

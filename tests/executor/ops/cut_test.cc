@@ -346,7 +346,8 @@ class Cut {
     for (size_t i = 0; i < whole_.outputs.size(); ++i)
       outputs.push_back(PartOf(*OperandAt(whole_.signature.outputs, i), whole_.outputs[i],
                                index_ == 's' && ArePositions(kind, false, i), r));
-    const Tensors made = RunKind(*whole_.entry, AttributesOf(r), PlaceOf(r), inputs, parameters, buffers, outputs);
+    const Tensors made =
+        RunKind(*whole_.entry, AttributesOf(r), CoordinatesOfCase(r), inputs, parameters, buffers, outputs);
     for (at::Tensor& buffer : buffers) buffer = buffer - 0.5;
     return {made, buffers};
   }
@@ -365,7 +366,7 @@ class Cut {
     return attributes;
   }
 
-  Place PlaceOf(int r) const {
+  RankCoordinates CoordinatesOfCase(int r) const {
     if (axis_ == Axis::kTp) return {.tp = parts_, .tp_rank = r, .cp = whole_.c->cp, .cp_rank = whole_.c->cp_rank};
     return {.cp = parts_, .cp_rank = r};
   }
@@ -541,7 +542,7 @@ void AddTermProblems(const Instance& whole, std::vector<string>& problems, Cover
   const string& kind = whole.entry->name;
   if (kNotLinear.contains(kind) || (kind == "linear" && HasBias(*whole.c))) return;
   const OpCase& c = *whole.c;
-  const Place place = {.cp = c.cp, .cp_rank = c.cp_rank, .ep = c.ep, .ep_rank = c.ep_rank};
+  const RankCoordinates rank = {.cp = c.cp, .cp_rank = c.cp_rank, .ep = c.ep, .ep_rank = c.ep_rank};
   for (size_t at = 0; at < whole.inputs.size(); ++at) {
     const OperandSignature& operand = *OperandAt(whole.signature.inputs, at);
     if (!operand.linear || (operand.repeats && at > 0)) continue;
@@ -557,7 +558,7 @@ void AddTermProblems(const Instance& whole, std::vector<string>& problems, Cover
     Tensors buffers;
     for (const at::Tensor& gradient : whole.gradients) buffers.push_back(gradient.clone().fill_(0.5));
     const auto run = [&](const Tensors& inputs) {
-      return RunKind(*whole.entry, c.attributes, place, inputs, whole.parameters, buffers, whole.outputs);
+      return RunKind(*whole.entry, c.attributes, rank, inputs, whole.parameters, buffers, whole.outputs);
     };
     const Tensors a = run(first), b = run(second);
     const auto check = [&](const at::Tensor& sum, const at::Tensor& wanted, const string& what) {
@@ -686,17 +687,17 @@ TEST_F(Cuts, CoordinatesSayNothingOfWholeOperands) {
   for (const OpCase& c : Cases()) {
     if (c.cp > 1 || c.cut_over_cp_only) continue;
     for (const Instance& whole : InstancesOf(table_, c, false)) {
-      for (const Place& place : {Place{.tp = 2, .tp_rank = 1, .ep = c.ep, .ep_rank = c.ep_rank},
-                                 Place{.cp = 2, .cp_rank = 1, .ep = c.ep, .ep_rank = c.ep_rank}}) {
+      for (const RankCoordinates& rank : {RankCoordinates{.tp = 2, .tp_rank = 1, .ep = c.ep, .ep_rank = c.ep_rank},
+                                          RankCoordinates{.cp = 2, .cp_rank = 1, .ep = c.ep, .ep_rank = c.ep_rank}}) {
         Tensors buffers;
         for (const at::Tensor& gradient : whole.gradients) buffers.push_back(gradient.clone().fill_(0.5));
         Tensors made =
-            RunKind(*whole.entry, c.attributes, place, whole.inputs, whole.parameters, buffers, whole.outputs);
+            RunKind(*whole.entry, c.attributes, rank, whole.inputs, whole.parameters, buffers, whole.outputs);
         bool same = true;
         for (size_t i = 0; i < made.size(); ++i) same = same && made[i].equal(whole.outputs[i]);
         for (size_t i = 0; i < buffers.size(); ++i) same = same && (buffers[i] - 0.5).equal(whole.added[i]);
         if (same) continue;
-        EXPECT_EQ(place.cp, 1) << whole.name() << " looks at its cp coordinate";
+        EXPECT_EQ(rank.cp, 1) << whole.name() << " looks at its cp coordinate";
         differ.insert(whole.entry->name);
       }
     }
@@ -712,10 +713,11 @@ TEST_F(Cuts, SlicesAreTheParts) {
     const int64_t rows = counts.sum().item<int64_t>();
     Tensors over_tp, over_cp, by_counts;
     for (int r = 0; r < parts; ++r) {
-      const auto run = [&](const char* kind, const Attributes& attributes, const Place& place, const Tensors& inputs) {
-        return RunKind(table_[kind], attributes, place, inputs, {}, {}, {})[0];
+      const auto run = [&](const char* kind, const Attributes& attributes, const RankCoordinates& rank,
+                           const Tensors& inputs) {
+        return RunKind(table_[kind], attributes, rank, inputs, {}, {}, {})[0];
       };
-      const Place tp = {.tp = parts, .tp_rank = r}, cp = {.cp = parts, .cp_rank = r};
+      const RankCoordinates tp = {.tp = parts, .tp_rank = r}, cp = {.cp = parts, .cp_rank = r};
       over_tp.push_back(run("local_slice", {{"dim", int64_t{0}}}, tp, {x}));
       over_cp.push_back(run("local_slice", {{"dim", int64_t{0}}, {"axis", string("cp")}}, cp, {x}));
       by_counts.push_back(run("slice_rows", {{"axis", string("cp")}}, cp, {x.narrow(0, 0, rows), counts}));

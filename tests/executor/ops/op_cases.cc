@@ -384,7 +384,7 @@ int64_t SizeOf(const OpCase& c, const string& name) {
   return -1;
 }
 
-std::vector<int64_t> ShapeOf(const OpCase& c, const OperandSignature& operand, size_t place) {
+std::vector<int64_t> ShapeOf(const OpCase& c, const OperandSignature& operand, size_t index) {
   std::vector<int64_t> shape;
   if (operand.leading) shape = c.leading;
   for (const SignatureDim& dim : operand.dims) {
@@ -396,7 +396,7 @@ std::vector<int64_t> ShapeOf(const OpCase& c, const OperandSignature& operand, s
       shape.push_back(product);
     } else if (!c.parts_of_f.empty()) {
       const auto all = std::accumulate(c.parts_of_f.begin(), c.parts_of_f.end(), int64_t{0});
-      shape.push_back(operand.repeats ? c.parts_of_f[place] : all);
+      shape.push_back(operand.repeats ? c.parts_of_f[index] : all);
     } else {
       shape.push_back(SizeOf(c, dim.name));
     }
@@ -404,8 +404,8 @@ std::vector<int64_t> ShapeOf(const OpCase& c, const OperandSignature& operand, s
   return shape;
 }
 
-at::Tensor MakeOperand(const OpCase& c, const OperandSignature& operand, const string& name, size_t place) {
-  const std::vector<int64_t> shape = ShapeOf(c, operand, place);
+at::Tensor MakeOperand(const OpCase& c, const OperandSignature& operand, const string& name, size_t index) {
+  const std::vector<int64_t> shape = ShapeOf(c, operand, index);
   const auto values = c.values.find(name);
   if (values != c.values.end()) return values->second(shape);
   if (operand.dtype == OperandSignature::DTypeClass::kInt64)
@@ -426,7 +426,9 @@ string WithStage(const string& word) {
   return absl::ascii_isdigit(static_cast<unsigned char>(word[0])) ? word : "0." + word;
 }
 
-Place PlaceOf(const OpCase& c) { return {.cp = c.cp, .cp_rank = c.cp_rank, .ep = c.ep, .ep_rank = c.ep_rank}; }
+RankCoordinates CoordinatesOfCase(const OpCase& c) {
+  return {.cp = c.cp, .cp_rank = c.cp_rank, .ep = c.ep, .ep_rank = c.ep_rank};
+}
 
 // Of a kind that splits, its outputs are what the case says.
 Tensors SplitOutputs(const OpCase& c) {
@@ -530,7 +532,7 @@ size_t CountOf(const OpCase& c, const std::vector<OperandSignature>& list, const
   return count;
 }
 
-Tensors RunKind(const Entry& entry, const Attributes& attributes, const Place& place, const Tensors& inputs,
+Tensors RunKind(const Entry& entry, const Attributes& attributes, const RankCoordinates& rank, const Tensors& inputs,
                 const Tensors& parameters, const Tensors& gradients, const Tensors& outputs) {
   std::vector<Output> types;
   for (const at::Tensor& output : outputs) {
@@ -538,9 +540,9 @@ Tensors RunKind(const Entry& entry, const Attributes& attributes, const Place& p
     for (int64_t size : output.sizes()) type.type.dims.emplace_back(size);
   }
   return Op(attributes)
-      .OnTpRank(place.tp_rank, place.tp)
-      .OnCpRank(place.cp_rank, place.cp)
-      .OnEpRank(place.ep_rank, place.ep)
+      .OnTpRank(rank.tp_rank, rank.tp)
+      .OnCpRank(rank.cp_rank, rank.cp)
+      .OnEpRank(rank.ep_rank, rank.ep)
       .WithOutputs(types)
       .Run(ComputeHandlerOf(entry.kind), inputs, parameters, gradients);
 }
@@ -571,9 +573,10 @@ Named RunForward(const Table& table, const OpCase& c, const Named& fresh) {
     const OpSignature signature = entry.signature(c.cp > 1);
     const string stage = absl::StrCat(k, ".");
     for (const auto& [input, output] : c.stages[k].links) values[absl::StrCat(stage, "i", input)] = values.at(output);
-    const Tensors outputs = RunKind(
-        entry, c.attributes, PlaceOf(c), Of(values, NamesUpTo(stage + "i", CountOf(c, signature.inputs, stage + "i"))),
-        Of(values, NamesUpTo(stage + "p", CountOf(c, signature.parameters, stage + "p"))), {}, SplitOutputs(c));
+    const Tensors outputs =
+        RunKind(entry, c.attributes, CoordinatesOfCase(c),
+                Of(values, NamesUpTo(stage + "i", CountOf(c, signature.inputs, stage + "i"))),
+                Of(values, NamesUpTo(stage + "p", CountOf(c, signature.parameters, stage + "p"))), {}, SplitOutputs(c));
     for (size_t i = 0; i < outputs.size(); ++i) values[absl::StrCat(stage, "o", i)] = outputs[i];
   }
   return values;
@@ -616,7 +619,7 @@ Gradients RunBackward(const OpCase& c, const Wiring& wiring, const Named& values
     buffers.push_back(values.at(name).clone().fill_(0.5));  // not zero: handlers must add
   }
   Gradients gradients;
-  gradients.results = RunKind(*wiring.entry, c.attributes, PlaceOf(c), Of(values, wiring.operands),
+  gradients.results = RunKind(*wiring.entry, c.attributes, CoordinatesOfCase(c), Of(values, wiring.operands),
                               Of(values, wiring.parameters), buffers);
   for (const at::Tensor& buffer : buffers) gradients.added.push_back(buffer - 0.5);
   return gradients;

@@ -113,12 +113,12 @@ std::vector<int64_t> Numbers(const std::string& formulas, const Attributes& attr
 size_t CountOf(const OpCase& c, const std::vector<OperandSignature>& list, const std::string& prefix);
 
 // Where an instruction runs.
-struct Place {
+struct RankCoordinates {
   int tp = 1, tp_rank = 0, cp = 1, cp_rank = 0, ep = 1, ep_rank = 0;
 };
 
 // The real handler of a kind. `outputs`: shapes of the outputs, for a kind that reads them from its instruction.
-Tensors RunKind(const Entry& entry, const Attributes& attributes, const Place& place, const Tensors& inputs,
+Tensors RunKind(const Entry& entry, const Attributes& attributes, const RankCoordinates& rank, const Tensors& inputs,
                 const Tensors& parameters, const Tensors& gradients, const Tensors& outputs = {});
 
 // The operands of a case that no stage makes: random, the same in each call.
