@@ -182,7 +182,7 @@ TEST_F(Report, OfADamagedRun) {
 
 TEST_F(Report, OfWhatIsNoRun) {
   fs::create_directories(RunDir());
-  for (const std::string& command : {"status", "report"}) {
+  for (const std::string command : {"status", "report"}) {
     const Ended empty = Plan({command, RunDir()});
     EXPECT_EQ(empty.status, kExitUsage);
     EXPECT_THAT(empty.output, HasSubstr("is no run directory"));

@@ -56,7 +56,10 @@ TEST(PackedDocuments, TrainAsEachDocumentAlone) {
     int64_t end = 0;
     for (int64_t length : lengths) {
       std::vector<int64_t> document(length);
-      for (int64_t& token : document) token = (++id * id * 7 + id) % 250;
+      for (int64_t& token : document) {
+        ++id;
+        token = (id * id * 7 + id) % 250;
+      }
       packed.Append(document);
       packed.document_ends.push_back(end += length);
       alone.Append(document);
