@@ -107,17 +107,21 @@ const std::vector<Rule>& Rules() {
                                           {"V6 counted once", indexed(VerifyCountedOnce)},
                                           {"V6 gradient sums", indexed(VerifyGradientSums)},
                                           {"V7 storage", indexed(VerifyStorage)},
+                                          {"V7 states", indexed(VerifyStates)},
                                           {"V7 updates", indexed(VerifyUpdates)},
                                           {"V8 budget", plain(VerifyBudget)},
                                           {"V9 checkpoint", plain(VerifyCheckpoint)},
+                                          {"V9 checkpoint keys", plain(VerifyCheckpointKeys)},
                                           {"V10 run-time sizes", indexed(VerifyRunTimeSizes)},
                                           {"V10 memory", plain([](const Plan& plan) { return VerifyMemory(plan); })},
+                                          {"V10 host memory", plain(VerifyHostMemory)},
                                           {"V11 modules", indexed(VerifyModules)},
                                           {"V11 forward graphs", called(VerifyForwardGraphs)},
                                           {"V11 recompute", called(VerifyRecompute)},
                                           {"V11 derived fields", indexed(VerifyDerivedFields)},
-                                          {"V11 programs", indexed(VerifyPrograms)},
-                                          {"V11 siblings", indexed(VerifySiblings)}};
+                                          {"V11 programs", called(VerifyPrograms)},
+                                          {"V11 siblings", indexed(VerifySiblings)},
+                                          {"V11 frees", indexed(VerifyFrees)}};
   return rules;
 }
 
