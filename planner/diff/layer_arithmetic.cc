@@ -1,28 +1,12 @@
 #include "planner/diff/layer_arithmetic.h"
 
+#include "planner/plan/op_table.h"
+
 namespace planwright {
 namespace {
 
 // Whether an operation only cuts, joins, adds up or counts what others compute. Layouts differ in these.
-bool OnlyMoves(OpKind kind) {
-  switch (kind) {
-    case OpKind::kLocalSlice:
-    case OpKind::kSliceRows:
-    case OpKind::kSplit:
-    case OpKind::kConcat:
-    case OpKind::kDealBands:
-    case OpKind::kAdd: return true;
-    default: return false;
-  }
-}
-
-// What an operation computes, by the name of the operation that does it on one rank: with gathered tokens a rank takes
-// the same rows for its experts, and adds up the same results.
-std::string ArithmeticName(OpKind kind) {
-  if (kind == OpKind::kSelectRows) kind = OpKind::kPermuteRows;
-  if (kind == OpKind::kCombineRows) kind = OpKind::kUnpermuteRows;
-  return std::string(OpName(kind));
-}
+bool BelongsToLayout(const OpInfo& info) { return info.OnlyMoves() || info.counts_on_host; }
 
 class ArithmeticCollector {
  public:
@@ -62,9 +46,9 @@ class ArithmeticCollector {
 
   // Calls of stage blocks and of embedding and head are outside layers.
   void AddCompute(const Module& module, const std::string& layer, const Instruction& instruction) {
-    const std::string op = ArithmeticName(instruction.kind);
-    if (OpName(instruction.kind).ends_with("_grad") || OnlyMoves(instruction.kind)) return;
-    result_.modules[module.name][layer].insert(op);
+    const OpInfo& info = InfoOf(instruction.kind);
+    if (!info.transposes.empty() || BelongsToLayout(info)) return;
+    result_.modules[module.name][layer].emplace(OpName(info.on_one_rank.value_or(instruction.kind)));
   }
 
   // Without the bucket: how many buckets there are belongs to the layout.

@@ -24,10 +24,19 @@ char Next(std::string_view& rest) {
 
 }  // namespace
 
-Expression::Expression(std::string_view text) : text_(text) {
-  std::string_view rest = text_;
-  ParseComparison(rest);
-  Require(Next(rest) == '\0', "formula " + text_ + " has unexpected text: " + std::string(rest));
+Expression::Expression(std::string_view text) : Expression(TakeFrom(text)) {
+  Require(Next(text) == '\0', "formula " + text_ + " has unexpected text: " + std::string(text));
+}
+
+Expression Expression::TakeFrom(std::string_view& text) {
+  Expression formula;
+  Next(text);
+  formula.text_ = text;  // for messages
+  const std::string_view begin = text;
+  formula.ParseComparison(text);
+  formula.text_ = begin.substr(0, begin.size() - text.size());
+  while (formula.text_.ends_with(' ')) formula.text_.pop_back();  // parsing has looked for an operation behind it
+  return formula;
 }
 
 double Expression::Apply(char operation, double left, double right) {

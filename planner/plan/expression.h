@@ -12,6 +12,8 @@ namespace planwright {
 class Expression {
  public:
   explicit Expression(std::string_view text);  // a bug if it does not parse: formulas are in our own sources
+  // The longest formula that `text` begins with, taken off it.
+  static Expression TakeFrom(std::string_view& text);
 
   const std::string& text() const { return text_; }
   // The names in the formula, each once.
@@ -35,6 +37,8 @@ class Expression {
   }
 
  private:
+  Expression() = default;
+
   struct Token {
     char operation = 0;  // 0: an operand
     int name = -1;       // index in names_; -1: a number

@@ -1,14 +1,11 @@
 #include "planner/plan/op_table.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/state_table.h"
 #include "planner/plan/table_text.h"
@@ -20,84 +17,93 @@ using std::string;
 
 constexpr std::string_view kTypeNames[] = {"int", "real", "text", "ints"};
 
-AttributeType TypeNamed(const string& name) {
+AttributeType TakeType(LineReader& line) {
   for (size_t i = 0; i < std::size(kTypeNames); ++i) {
-    if (kTypeNames[i] == name) return static_cast<AttributeType>(i);
+    if (line.TakeIf(kTypeNames[i])) return static_cast<AttributeType>(i);
   }
-  Bug("unknown attribute type in ops.def: " + name);
+  Bug("unknown attribute type in ops.def: " + line.Rest());
 }
 
 // "NAME TYPE = FORMULA or FORMULA when FORMULA", "NAME TYPE layout|free optional"
-AttributeSpec ParseAttribute(string rest) {
+AttributeSpec TakeAttribute(LineReader& line) {
   AttributeSpec spec;
-  if (string when; TakeAfterKeyword("when", rest, when)) spec.when.emplace(when);
-  spec.name = TakeWord(rest);
-  spec.type = TypeNamed(TakeWord(rest));
-  const string source = TakeWord(rest);
-  if (source == "=") {
+  spec.name = line.Take();
+  spec.type = TakeType(line);
+  if (line.TakeIf("=")) {
     spec.source = AttributeSource::kFormula;
-    for (const string& formula : std::vector<string>(absl::StrSplit(rest, " or "))) spec.values.emplace_back(formula);
+    do {
+      spec.values.push_back(line.TakeFormula());
+    } while (line.TakeIf("or"));
+    if (line.TakeIf("when")) spec.when = line.TakeFormula();
     return spec;
   }
-  Require(source == "layout" || source == "free", "attribute " + spec.name + " has an unknown source: " + source);
+  const string source = line.Take();
+  line.Expect(source == "layout" || source == "free");
   spec.source = source == "layout" ? AttributeSource::kLayout : AttributeSource::kFree;
-  spec.optional = rest == "optional";
+  spec.optional = line.TakeIf("optional");
   return spec;
 }
 
-// "NAME: OPERANDS -> RESULTS". Verify parses the operands, which are its notation.
-OpInfo::Transpose ParseTranspose(const string& rest, bool over_cp) {
-  const size_t colon = rest.find(':');
-  Require(colon != string::npos, "a line `transposes` has no operands: " + rest);
-  return {rest.substr(0, colon), rest.substr(colon + 1), over_cp};
+// "NAME = FORMULA rounded up"
+OpInfo::Size TakeSize(LineReader& line) {
+  string name = line.Take();
+  line.Expect(line.TakeIf("="));
+  OpInfo::Size size = {.name = std::move(name), .value = line.TakeFormula()};
+  if (line.TakeIf("rounded")) line.Expect(size.rounded_up = line.TakeIf("up"));
+  return size;
+}
+
+// "NAME = FORMULA, FORMULA, ..." or "NAME = weight"
+OpInfo::Parts TakeParts(LineReader& line) {
+  OpInfo::Parts parts = {.name = line.Take(), .sizes = {}};
+  line.Expect(line.TakeIf("="));
+  if (line.TakeIf("weight")) return parts;
+  do {
+    parts.more = line.TakeIf("...");
+    if (!parts.more) parts.sizes.push_back(line.TakeFormula());
+  } while (!parts.more && line.TakeIf(','));
+  return parts;
 }
 
 // "partial", "whole" or "cut ATTRIBUTE"
-OpInfo::Moves::Form ParseForm(string text, string& dim) {
+OpInfo::Moves::Form TakeForm(LineReader& line, string& dim) {
   using enum OpInfo::Moves::Form;
-  const string word = TakeWord(text);
-  if (word == "cut") {
-    dim = text;
-    return kCut;
-  }
-  Require(text.empty() && (word == "partial" || word == "whole"), "a line `moves` has an unknown form: " + word);
-  return word == "partial" ? kPartial : kWhole;
+  if (line.TakeIf("partial")) return kPartial;
+  if (line.TakeIf("whole")) return kWhole;
+  line.Expect(line.TakeIf("cut"));
+  dim = line.Take();
+  return kCut;
 }
 
 // "FORM -> FORM"
-OpInfo::Moves ParseMoves(const string& rest) {
-  const std::vector<string> forms = absl::StrSplit(rest, " -> ");
-  Require(forms.size() == 2, "a line `moves` is not FORM -> FORM: " + rest);
+OpInfo::Moves TakeMoves(LineReader& line) {
   OpInfo::Moves moves;
-  moves.from = ParseForm(forms[0], moves.dim);
-  moves.to = ParseForm(forms[1], moves.dim);
+  moves.from = TakeForm(line, moves.dim);
+  line.Expect(line.TakeIf("->"));
+  moves.to = TakeForm(line, moves.dim);
   return moves;
 }
 
-// One digit.
-size_t CountOf(const string& word) {
-  Require(word.size() == 1 && absl::ascii_isdigit(static_cast<unsigned char>(word[0])), "not one digit: " + word);
-  return static_cast<size_t>(word[0] - '0');
-}
-
 // "N -> N" or "N or N -> N"
-OpInfo::Values ParseValues(const string& rest) {
-  const std::vector<string> sides = absl::StrSplit(rest, " -> ");
-  Require(sides.size() == 2, "a line `values` is not N -> N: " + rest);
-  OpInfo::Values values = {.inputs = {}, .outputs = CountOf(sides[1])};
-  for (const string& count : std::vector<string>(absl::StrSplit(sides[0], " or ")))
-    values.inputs.push_back(CountOf(count));
+OpInfo::Values TakeValues(LineReader& line) {
+  OpInfo::Values values = {.inputs = {}};
+  do {
+    values.inputs.push_back(line.TakeNumber());
+  } while (line.TakeIf("or"));
+  line.Expect(line.TakeIf("->"));
+  values.outputs = line.TakeNumber();
   return values;
 }
 
 // Lines whose text is kept as it is, and lines that are one word, by the field that they set.
 constexpr std::pair<std::string_view, string OpInfo::*> kTextLines[] = {
-    {"does", &OpInfo::does},         {"names", &OpInfo::names},       {"names_cp", &OpInfo::names_cp},
-    {"formulas", &OpInfo::formulas}, {"operands", &OpInfo::operands}, {"operands_cp", &OpInfo::operands_cp},
+    {"does", &OpInfo::does},
+    {"names", &OpInfo::names},
+    {"names_cp", &OpInfo::names_cp},
+    {"formulas", &OpInfo::formulas},
 };
 constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
     {"counts_on_host", &OpInfo::counts_on_host},
-    {"passes_gradient", &OpInfo::passes_gradient},
     {"keeps_meaning", &OpInfo::keeps_meaning},
     {"own_rows", &OpInfo::own_rows},
 };
@@ -114,58 +120,84 @@ class TableParser {
  private:
   void Add(OpKind kind, std::string_view name, OpClass op_class, std::string_view text) {
     OpInfo info = {.kind = kind, .name = name, .op_class = op_class};
-    for (string& line : LogicalLines(text)) {
-      const string word = TakeWord(line);
-      AddLine(word, std::move(line), info);
+    for (string& text_line : LogicalLines(text)) {
+      LineReader line(std::move(text_line));
+      AddLine(line, info);
+      line.Expect(line.empty());
     }
     table_.push_back(std::move(info));
   }
 
-  // `word` begins the line, `rest` follows it. An unknown word is a misspelling in ops.def: every program stops at it.
-  void AddLine(const string& word, string rest, OpInfo& info) {
+  // An unknown first word is a misspelling in ops.def: every program stops at it.
+  void AddLine(LineReader& line, OpInfo& info) {
+    const string word = line.Take();
     const auto text = std::find_if(std::begin(kTextLines), std::end(kTextLines),
-                                   [&](const auto& line) { return line.first == word; });
+                                   [&](const auto& known) { return known.first == word; });
     const auto flag = std::find_if(std::begin(kFlagLines), std::end(kFlagLines),
-                                   [&](const auto& line) { return line.first == word; });
+                                   [&](const auto& known) { return known.first == word; });
     if (text != std::end(kTextLines)) {
-      info.*(text->second) = rest;
+      info.*(text->second) = line.Rest();
     } else if (flag != std::end(kFlagLines)) {
       info.*(flag->second) = true;
+    } else if (word == "operands" || word == "operands_cp") {
+      const bool over_cp = word == "operands_cp";
+      (over_cp ? info.operands_cp : info.operands) = LineReader(line).Rest();
+      (over_cp ? info.signature_cp : info.signature) = TakeSignature(line);
     } else if (word == "values") {
-      info.values = ParseValues(rest);
+      info.values = TakeValues(line);
     } else if (word == "overwrites") {
-      info.overwrites = CountOf(rest);
+      info.overwrites = line.TakeNumber();
     } else if (word == "attribute") {
-      info.attributes.push_back(ParseAttribute(rest));
+      info.attributes.push_back(TakeAttribute(line));
     } else if (word == "attributes") {
-      info.attributes = AttributesOfEarlier(rest);
+      const OpInfo& earlier = Earlier(line);
+      info.attributes = earlier.attributes;
+      info.sizes = earlier.sizes;
+      info.parts = earlier.parts;
+      info.cp_by_features = earlier.cp_by_features;
+    } else if (word == "size") {
+      info.sizes.push_back(TakeSize(line));
+    } else if (word == "parts") {
+      info.parts.push_back(TakeParts(line));
+    } else if (word == "cp_by_features") {
+      info.cp_by_features = true;
+      LineReader attribute("parameter_cp int = cp when cp > 1");
+      info.attributes.push_back(TakeAttribute(attribute));
+    } else if (word == "passes_gradient") {
+      info.passes_gradient = true;
+      while (!line.empty()) info.passing_inputs.push_back(line.TakeNumber());
+    } else if (word == "on_one_rank") {
+      info.on_one_rank = line.TakeKind();
     } else if (word == "transposes" || word == "transposes_cp") {
-      info.transposes.push_back(ParseTranspose(rest, word == "transposes_cp"));
+      info.transposes_texts.push_back(LineReader(line).Rest());
+      info.transposes.push_back(TakeGradientRule(line));
+      info.transposes.back().over_cp = word == "transposes_cp";
     } else if (word == "meaning" || word == "meaning_cp") {
-      const size_t input = std::strtoul(TakeWord(rest).c_str(), nullptr, 10);
-      info.meanings.push_back({input, word == "meaning_cp", rest});
+      const size_t input = line.TakeNumber();
+      info.meanings.push_back({input, word == "meaning_cp", line.Rest()});
     } else if (word == "moves") {
-      info.moves = ParseMoves(rest);
+      info.moves = TakeMoves(line);
     } else if (word == "published") {
-      info.published = absl::StrSplit(rest, ' ');
+      info.published = line.TakeWords();
     } else if (word == "reads" || word == "writes") {
-      info.effects.push_back({rest, word == "writes"});
+      info.effects.push_back({line.Take(), word == "writes"});
     } else if (word == "flops") {
-      info.flops.emplace(rest);
+      info.flops = line.TakeFormula();
     } else if (word == "workspace") {
-      info.workspace.emplace(rest);
+      info.workspace = line.TakeFormula();
     } else {
       Bug("the entry " + string(info.name) + " of ops.def has a line that begins with " + word);
     }
   }
 
-  // "of NAME": the attributes of that kind. Only earlier entries are parsed by now.
-  const std::vector<AttributeSpec>& AttributesOfEarlier(string rest) {
-    Require(TakeWord(rest) == "of", "a line `attributes` is not `attributes of NAME`");
+  // "of NAME". Only earlier entries are parsed by now.
+  const OpInfo& Earlier(LineReader& line) {
+    line.Expect(line.TakeIf("of"));
+    const string name = line.Take();
     const auto earlier =
-        std::find_if(table_.begin(), table_.end(), [&](const OpInfo& parsed) { return parsed.name == rest; });
-    Require(earlier != table_.end(), "`attributes of` names a kind that no earlier entry has: " + rest);
-    return earlier->attributes;
+        std::find_if(table_.begin(), table_.end(), [&](const OpInfo& parsed) { return parsed.name == name; });
+    Require(earlier != table_.end(), "`attributes of` names a kind that no earlier entry has: " + name);
+    return *earlier;
   }
 
   std::vector<OpInfo> table_;
@@ -182,6 +214,25 @@ string SourceText(const AttributeSpec& spec) {
   const auto text = [](string* out, const Expression& formula) { absl::StrAppend(out, "`", formula.text(), "`"); };
   return absl::StrCat(absl::StrJoin(spec.values, " or ", text),
                       spec.when ? absl::StrCat(", when `", spec.when->text(), "`") : "");
+}
+
+// "fi = inner`, `fh = heads"
+string SizesText(const OpInfo& info) {
+  const auto size = [](string* out, const OpInfo::Size& named) {
+    absl::StrAppend(out, named.name, " = ", named.value.text(), named.rounded_up ? " rounded up" : "");
+  };
+  return absl::StrJoin(info.sizes, "`, `", size);
+}
+// "f = inner | bc"
+string PartsText(const OpInfo& info) {
+  const auto formula = [](string* out, const Expression& part) { absl::StrAppend(out, part.text()); };
+  const auto parts = [&](string* out, const OpInfo::Parts& named) {
+    absl::StrAppend(out, named.name, " = ", absl::StrJoin(named.sizes, " | ", formula),
+                    named.sizes.empty() ? "those of the weight"
+                    : named.more        ? " | others"
+                                        : "");
+  };
+  return absl::StrJoin(info.parts, "`, `", parts);
 }
 
 string ValuesText(const OpInfo::Values& values) {
@@ -204,11 +255,12 @@ void AppendReference(const OpInfo& info, string& page) {
   item("names with cp", info.names_cp);
   item("operands", info.operands);
   item("operands with cp", info.operands_cp);
-  for (const OpInfo::Transpose& transpose : info.transposes) {
-    item(transpose.over_cp ? "transposes, with cp" : "transposes",
-         absl::StrCat(transpose.forward, ":", transpose.operands));
-  }
+  item("sizes", SizesText(info));
+  item("parts", PartsText(info));
+  for (size_t i = 0; i < info.transposes.size(); ++i)
+    item(info.transposes[i].over_cp ? "transposes, with cp" : "transposes", info.transposes_texts[i]);
   item("values", ValuesText(info.values));
+  if (info.on_one_rank) item("on one rank", string(OpName(*info.on_one_rank)));
   if (info.overwrites) item("overwrites, if it dies there", absl::StrCat("i", *info.overwrites));
   if (info.flops) item("FLOPs", info.flops->text());
   if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());
@@ -230,6 +282,13 @@ void AppendReference(const OpInfo& info, string& page) {
 
 std::string_view AttributeTypeName(AttributeType type) { return kTypeNames[static_cast<int>(type)]; }
 
+bool OpInfo::PassesGradient(size_t input) const {
+  return passes_gradient && (passing_inputs.empty() ||
+                             std::find(passing_inputs.begin(), passing_inputs.end(), input) != passing_inputs.end());
+}
+
+bool OpInfo::OnlyMoves() const { return passes_gradient && (!signature || signature->parameters.empty()); }
+
 const AttributeSpec* OpInfo::FindAttribute(std::string_view attribute) const {
   const auto found = std::find_if(attributes.begin(), attributes.end(),
                                   [&](const AttributeSpec& spec) { return spec.name == attribute; });
@@ -239,6 +298,12 @@ const AttributeSpec* OpInfo::FindAttribute(std::string_view attribute) const {
 const std::vector<OpInfo>& AllOps() {
   static const std::vector<OpInfo> table = TableParser().Parse();
   return table;
+}
+
+const OpSignature* SignatureOf(const Instruction& instruction) {
+  const OpInfo& info = InfoOf(instruction.kind);
+  const auto& found = instruction.over_cp() && info.signature_cp ? info.signature_cp : info.signature;
+  return found ? &*found : nullptr;
 }
 
 const OpInfo& InfoOf(OpKind kind) { return AllOps()[static_cast<size_t>(kind)]; }

@@ -13,6 +13,7 @@
 
 #include "planner/plan/expression.h"
 #include "planner/plan/instruction.h"
+#include "planner/plan/op_signature.h"
 
 namespace planwright {
 
@@ -51,8 +52,10 @@ struct OpInfo {
   std::string does;             // what it computes, in words
   std::string names, names_cp;  // operands by name and shape, for people; _cp: where the attribute cp is above 1
   std::string formulas;         // "docs/PAGE.md#HEADING"; empty: none
-  // The operands of a compute instruction in index notation, parsed by verify/.
-  std::string operands, operands_cp;
+  // The operands of a compute instruction in index notation. None: the kind is no compute instruction, or it is a
+  // slice, which only changes the layout of a value. _cp: as of names.
+  std::optional<OpSignature> signature, signature_cp;
+  std::string operands, operands_cp;  // as they are written
   // How many values it reads and makes, for kinds without index notation. The counts of a call are those of its block.
   // An exchange makes one value for each part that it receives. The outputs of reads of samples have rules of their
   // own in verify/.
@@ -62,12 +65,23 @@ struct OpInfo {
   } values;
   bool counts_on_host = false;  // its integer outputs are row counts, in host memory on every device
   std::vector<AttributeSpec> attributes;
-  // Backward kinds: the forward kind that it differentiates, and its operands and results in terms of it.
-  struct Transpose {
-    std::string forward, operands;  // "linear", " do0 i0 ->"
-    bool over_cp = false;           // the line is for cp above 1
+  // What dims of the index notation must be, by formulas over attributes and names of other dims.
+  struct Size {
+    std::string name;
+    Expression value;
+    bool rounded_up = false;  // to a whole number
   };
-  std::vector<Transpose> transposes;
+  std::vector<Size> sizes;
+  struct Parts {
+    std::string name;
+    std::vector<Expression> sizes;  // one after the other; empty: they are the segments of the parameter
+    bool more = false;              // others follow that the kind does not look into
+  };
+  std::vector<Parts> parts;
+  bool cp_by_features = false;  // cp cuts features, and parameters are whole over it (attribute parameter_cp)
+  // Backward kinds: what they differentiate. A kind with a rule for cp has a plain one before it.
+  std::vector<GradientRule> transposes;
+  std::vector<std::string> transposes_texts;  // of each rule, as it is written
   // Inputs that other values could replace without a type error, and what they must be.
   struct Meaning {
     size_t input = 0;      // index of the input
@@ -89,15 +103,22 @@ struct OpInfo {
   std::optional<Expression> workspace;  // as flops: bytes of temporary tensors of its fast kernels; none: 0
   // The input whose memory the first output takes over where it dies with the instruction.
   std::optional<size_t> overwrites;
-  // The gradient of its input is that of its output, up to layout: the value is moved, joined, cut or added.
+  // The gradient of these inputs is that of its output, up to layout: the value is moved, joined, cut or added.
   bool passes_gradient = false;
-  bool keeps_meaning = false;  // its output means what its input means, or is a part of it
-  bool own_rows = false;       // members of the group may have different numbers of rows
+  std::vector<size_t> passing_inputs;  // empty: every input
+  std::optional<OpKind> on_one_rank;   // it stands in place of this kind, where the layout needs it
+  bool keeps_meaning = false;          // its output means what its input means, or is a part of it
+  bool own_rows = false;               // members of the group may have different numbers of rows
 
+  bool PassesGradient(size_t input) const;
+  // Whether the kind only moves, joins, cuts or adds values: it passes gradients and has no parameters.
+  bool OnlyMoves() const;
   const AttributeSpec* FindAttribute(std::string_view attribute) const;  // null: the kind has no such attribute
 };
 
 const OpInfo& InfoOf(OpKind kind);
+// The operands of an instruction; null: its kind has no index notation.
+const OpSignature* SignatureOf(const Instruction& instruction);
 // Every kind, in the order of OpKind. Parsed when it is first asked for.
 const std::vector<OpInfo>& AllOps();
 

@@ -4,11 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "planner/diagnostics/bug.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/table_text.h"
 
@@ -18,16 +15,13 @@ namespace {
 using std::string;
 
 // "NAME or NAME any when FORMULA"
-StateStep ParseStep(string text) {
+StateStep TakeStep(LineReader& line) {
   StateStep step;
-  if (string formula; TakeAfterKeyword("when", text, formula)) step.when.emplace(formula);
-  step.any = absl::EndsWith(text, " any");
-  if (step.any) text.resize(text.size() - std::string_view(" any").size());
-  for (const string& name : std::vector<string>(absl::StrSplit(text, " or "))) {
-    const std::optional<OpKind> kind = OpFromName(name);
-    Require(kind.has_value(), "states.def names an operation that does not exist: " + name);
-    step.kinds.push_back(*kind);
-  }
+  do {
+    step.kinds.push_back(line.TakeKind());
+  } while (line.TakeIf("or"));
+  step.any = line.TakeIf("any");
+  if (line.TakeIf("when")) step.when = line.TakeFormula();
   return step;
 }
 
@@ -38,15 +32,19 @@ bool IsList(const string& name) {
 
 StateInfo ParseState(std::string_view name, std::string_view text) {
   StateInfo info = {.name = string(name), .is = {}, .lives = {}};
-  for (string& line : LogicalLines(text)) {
-    const string word = TakeWord(line);
+  for (string& text_line : LogicalLines(text)) {
+    LineReader line(std::move(text_line));
+    const string word = line.Take();
     if (word == "is") {
-      info.is = line;
+      info.is = line.Rest();
       continue;
     }
-    Require(IsList(word), "the entry " + info.name + " of states.def has a line that begins with " + word);
+    line.Expect(IsList(word));
     StateLife& life = info.lives.emplace_back(StateLife{word, {}});
-    for (string& step : std::vector<string>(absl::StrSplit(line, ", "))) life.steps.push_back(ParseStep(step));
+    do {
+      life.steps.push_back(TakeStep(line));
+    } while (line.TakeIf(','));
+    line.Expect(line.empty());
   }
   return info;
 }

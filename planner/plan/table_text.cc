@@ -1,9 +1,12 @@
 #include "planner/plan/table_text.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/bug.h"
@@ -24,7 +27,7 @@ std::vector<string> LogicalLines(std::string_view entry) {
   std::vector<string> lines;
   for (absl::string_view line : absl::StrSplit(Viewed(entry), '\n')) {
     const absl::string_view text = absl::StripAsciiWhitespace(line);
-    if (text.empty()) continue;
+    if (text.empty() || text.front() == '#') continue;
     if (absl::StartsWith(line, "    ")) {
       Require(!lines.empty(), "an entry of a table begins with a continuation line: " + string(text));
       absl::StrAppend(&lines.back(), " ", text);
@@ -35,21 +38,70 @@ std::vector<string> LogicalLines(std::string_view entry) {
   return lines;
 }
 
-string TakeWord(string& rest) {
-  const size_t end = std::min(rest.find(' '), rest.size());
-  string word = rest.substr(0, end);
-  rest = string(absl::StripAsciiWhitespace(rest.substr(end)));
+LineReader::LineReader(string line) : line_(std::move(line)) {
+  absl::StripTrailingAsciiWhitespace(&line_);
+  Drop(0);
+}
+
+string LineReader::Peek() const { return line_.substr(at_, line_.find_first_of(" ,:|[]", at_) - at_); }
+
+string LineReader::Take() {
+  string word = Peek();
+  Expect(!word.empty());
+  Drop(word.size());
   return word;
 }
 
-bool TakeAfterKeyword(std::string_view word, string& rest, string& after) {
-  const string keyword = absl::StrCat(" ", Viewed(word), " ");
-  const size_t at = rest.find(keyword);
-  if (at == string::npos) return false;
-  after = rest.substr(at + keyword.size());
-  rest.resize(at);
-  return true;
+std::vector<string> LineReader::TakeWords() {
+  std::vector<string> words;
+  while (!Peek().empty()) words.push_back(Take());
+  return words;
 }
+
+string LineReader::Rest() { return line_.substr(std::exchange(at_, line_.size())); }
+
+bool LineReader::TakeIf(std::string_view word) {
+  const bool next = Peek() == word;
+  if (next) Drop(word.size());
+  return next;
+}
+
+bool LineReader::TakeIf(char mark) {
+  const bool next = !empty() && line_[at_] == mark;
+  if (next) Drop(1);
+  return next;
+}
+
+size_t LineReader::TakeNumber() {
+  size_t number = 0;
+  Expect(absl::SimpleAtoi(Take(), &number));
+  return number;
+}
+
+OpKind LineReader::TakeKind() {
+  const std::optional<OpKind> kind = OpFromName(Take());
+  Expect(kind.has_value());
+  return *kind;
+}
+
+Expression LineReader::TakeFormula() {
+  std::string_view rest = std::string_view(line_).substr(at_);
+  Expression formula = Expression::TakeFrom(rest);
+  Drop(line_.size() - at_ - rest.size());
+  return formula;
+}
+
+std::vector<Expression> LineReader::TakeFormulas() {
+  std::vector<Expression> formulas = {TakeFormula()};
+  while (TakeIf(',')) formulas.push_back(TakeFormula());
+  return formulas;
+}
+
+void LineReader::Expect(bool holds) const {
+  Require(holds, absl::StrCat("a text of a table or a statement: ", line_, "\nwrong here: ", line_.substr(at_)));
+}
+
+void LineReader::Drop(size_t size) { at_ = std::min(line_.find_first_not_of(' ', at_ + size), line_.size()); }
 
 void AppendWrapped(std::string_view text, std::string_view indent, string& page) {
   size_t column = 0;

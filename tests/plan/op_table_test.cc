@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/plan/state_table.h"
+#include "planner/plan/table_text.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -39,6 +40,49 @@ TEST(Expression, Evaluates) {
   EXPECT_EQ(Expression("rows(i0) * tp * rows(i0)").names(), (std::vector<std::string>{"rows(i0)", "tp"}));
 }
 
+TEST(LineReader, TakesALineApart) {
+  LineReader line(" weight w.{layer}.x [2 * rows(i0), b] cut 1: linear a? -> b ");
+  EXPECT_EQ(line.Take(), "weight");
+  EXPECT_FALSE(line.TakeIf("w"));
+  EXPECT_EQ(line.Take(), "w.{layer}.x");
+  EXPECT_EQ(line.Peek(), "");
+  EXPECT_TRUE(line.TakeIf('['));
+  const std::vector<Expression> formulas = line.TakeFormulas();
+  ASSERT_EQ(formulas.size(), 2u);
+  EXPECT_EQ(formulas[0].text(), "2 * rows(i0)");
+  EXPECT_EQ(formulas[1].text(), "b");
+  EXPECT_TRUE(line.TakeIf(']'));
+  EXPECT_TRUE(line.TakeIf("cut"));
+  EXPECT_EQ(line.TakeNumber(), 1u);
+  EXPECT_TRUE(line.TakeIf(':'));
+  EXPECT_EQ(line.TakeKind(), OpKind::kLinear);
+  EXPECT_EQ(line.TakeWords(), (std::vector<std::string>{"a?", "->", "b"}));
+  EXPECT_TRUE(line.empty());
+}
+
+TEST(LineReader, FormulasEndWhereTheyCanGoOnNoMore) {
+  LineReader line("tp * cp or tp when cp > 1: x");
+  EXPECT_EQ(line.TakeFormula().text(), "tp * cp");
+  EXPECT_TRUE(line.TakeIf("or"));
+  EXPECT_EQ(line.TakeFormula().text(), "tp");
+  EXPECT_TRUE(line.TakeIf("when"));
+  EXPECT_EQ(line.TakeFormula().text(), "cp > 1");
+  EXPECT_TRUE(line.TakeIf(':'));
+  EXPECT_EQ(line.Rest(), "x");
+}
+
+TEST(LineReaderDeathTest, StopsAtWhatDoesNotParse) {
+  EXPECT_DEATH(LineReader("cut x").TakeKind(), "cut x");
+  EXPECT_DEATH(LineReader("a + ").TakeFormula(), "no operand");
+  LineReader signature("* f | f -> * f, w f");
+  EXPECT_EQ(TakeSignature(signature).outputs.size(), 2u);
+  EXPECT_TRUE(signature.empty());
+  LineReader marks("!x: f -> f");
+  EXPECT_DEATH(TakeSignature(marks), "!x: f");
+  LineReader rule("linear: do0 i -> di0");
+  EXPECT_DEATH(TakeGradientRule(rule), "linear: do0");
+}
+
 TEST(OpTable, EveryKindSaysWhatItDoes) {
   std::set<std::string_view> names;
   for (const OpInfo& info : AllOps()) {
@@ -54,9 +98,47 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
     std::set<std::string> attributes;
     for (const AttributeSpec& spec : info.attributes)
       EXPECT_TRUE(attributes.insert(spec.name).second) << info.name << " " << spec.name;
-    for (const OpInfo::Transpose& transpose : info.transposes)
-      EXPECT_TRUE(OpFromName(transpose.forward).has_value()) << info.name;
   }
+}
+
+// The names of the dims of all operands, those of products letter by letter.
+std::set<std::string> DimNames(const OpInfo& info) {
+  std::set<std::string> names;
+  for (const auto& signature : {info.signature, info.signature_cp}) {
+    if (!signature) continue;
+    for (const auto* list : {&signature->inputs, &signature->parameters, &signature->gradients, &signature->outputs}) {
+      for (const OperandSignature& operand : *list) {
+        for (const SignatureDim& dim : operand.dims) {
+          names.insert(dim.name);
+          names.insert(dim.factors.begin(), dim.factors.end());
+        }
+      }
+    }
+  }
+  return names;
+}
+
+// Lines `size` and `parts` are of dims that the kind has, and their formulas use nothing but its attributes and dims.
+TEST(OpTable, SizesFollowFromAttributesAndDims) {
+  int formulas = 0;
+  for (const OpInfo& info : AllOps()) {
+    const std::set<std::string> dims = DimNames(info);
+    for (const AttributeSpec& attribute : info.attributes)
+      EXPECT_FALSE(dims.contains(attribute.name)) << info.name << " " << attribute.name;
+    const auto check = [&](const std::string& name, const Expression& formula) {
+      EXPECT_TRUE(dims.contains(name)) << info.name << " " << name;
+      for (const std::string& used : formula.names()) {
+        EXPECT_NE(used, name) << info.name << " " << formula.text();
+        EXPECT_TRUE(dims.contains(used) || info.FindAttribute(used)) << info.name << " " << formula.text();
+      }
+      ++formulas;
+    };
+    for (const OpInfo::Size& size : info.sizes) check(size.name, size.value);
+    for (const OpInfo::Parts& parts : info.parts) {
+      for (const Expression& part : parts.sizes) check(parts.name, part);
+    }
+  }
+  EXPECT_GT(formulas, 60);
 }
 
 // What is overwritten has the type of the output, wherever it is cut.

@@ -109,7 +109,7 @@ std::vector<Damage> Damages() {
        [](Plan& p) { p.modules[1].dispatch = "all_gather"; }, Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 1))},
 
       // Tokens that are not those of all ranks.
-      {"own_tokens_alone", "V4", "by sequence it is", forward([](Block& b) {
+      {"own_tokens_alone", "V4", "but sequence is 96", forward([](Block& b) {
          for (const char* name : {"n", "weights", "ids"}) {
            ReadInstead(b, string(name) + "_all", name);
            Remove(b, string(name) + "_all");
@@ -127,7 +127,7 @@ std::vector<Damage> Damages() {
          Maker(b, "n_all")->kind = OpKind::kAllGather;
          Maker(b, "n_all")->attributes = {{"dim", int64_t{0}}};
        })},
-      {"counts_of_the_whole_group", "V4", "by ep it is 2",
+      {"counts_of_the_whole_group", "V4", "but ep is 2",
        forward([](Block& b) { Maker(b, "order")->inputs[3] = "counts_all"; }), kEp2Tp2ExpertTp2},
       {"counts_of_its_own", "V4", "counts has 1 dims",
        forward([](Block& b) { Maker(b, "order")->inputs[3] = "counts"; })},

@@ -4,12 +4,10 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_split.h"
-#include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/sample_images.h"
+#include "planner/plan/table_text.h"
 
 namespace planwright {
 namespace {
@@ -17,157 +15,119 @@ namespace {
 using std::string;
 using std::string_view;
 
-// A line of a statement; words are taken from its front. A line that does not parse is a bug of the statement.
-class LineWords {
- public:
-  explicit LineWords(const string& text) : rest_(absl::StripAsciiWhitespace(text)), line_(text) {}
+// The items of "[a b]", and of "[2 * a, b]".
+std::vector<string> TakeNames(LineReader& line) {
+  line.Expect(line.TakeIf('['));
+  std::vector<string> names = line.TakeWords();
+  line.Expect(line.TakeIf(']'));
+  return names;
+}
 
-  bool empty() const { return rest_.empty(); }
-  string Peek() const { return rest_.substr(0, rest_.find(' ')); }
-  string Take() {
-    Expect(!rest_.empty());
-    string word = Peek();
-    Drop(word.size());
-    return word;
-  }
-  bool TakeIf(const char* word) {
-    if (Peek() != word) return false;
-    Drop(Peek().size());
-    return true;
-  }
-  std::vector<string> All() { return absl::StrSplit(Rest(), ' ', absl::SkipEmpty()); }
-  string Rest() { return std::exchange(rest_, ""); }
-  // The items of "[a b]".
-  std::vector<string> List(char separator) {
-    const size_t close = rest_.find(']');
-    Expect(rest_[0] == '[' && close != string::npos);
-    std::vector<string> items = absl::StrSplit(rest_.substr(1, close - 1), separator, absl::SkipWhitespace());
-    Drop(close + 1);
-    return items;
-  }
-  std::vector<Expression> Formulas() {
-    std::vector<Expression> formulas;
-    for (const string& text : List(',')) formulas.emplace_back(text);
-    return formulas;
-  }
-  void Expect(bool holds) const { Require(holds, "statement of a model: " + line_); }
-
- private:
-  void Drop(size_t size) { rest_ = string(absl::StripAsciiWhitespace(rest_.substr(size))); }
-
-  string rest_, line_;
-};
+std::vector<Expression> TakeFormulaList(LineReader& line) {
+  line.Expect(line.TakeIf('['));
+  std::vector<Expression> formulas = line.TakeFormulas();
+  line.Expect(line.TakeIf(']'));
+  return formulas;
+}
 
 class StatementParser {
  public:
   ModelStatement Parse(const char* kind, const char* text) {
     model_.kind = kind;
-    std::vector<string> lines;
-    for (const string& line : std::vector<string>(absl::StrSplit(text, '\n', absl::SkipWhitespace()))) {
-      if (LineWords(line).Peek() == "#") continue;
-      if (line.starts_with("    ")) {
-        lines.back() += line;
-      } else {
-        lines.push_back(line);
-      }
+    for (string& text_line : LogicalLines(text)) {
+      LineReader line(std::move(text_line));
+      ParseLine(line);
+      line.Expect(line.empty());
     }
-    for (const string& line : lines) ParseLine(line);
     return std::move(model_);
   }
 
  private:
-  void ParseLine(const string& line) {
-    LineWords words(line);
-    if (words.TakeIf("can")) return ParseCan(words);
-    if (words.TakeIf("constant")) return ParseConstant(words);
-    if (words.TakeIf("let")) return ParseLet(words);
-    if (words.TakeIf("file")) return void(file_ = words.Take());
-    if (words.TakeIf("piece")) return StartPiece(words);
-    words.Expect(piece_ != nullptr);
-    if (words.TakeIf("prefix")) return void(piece_->prefix = words.Take());
-    if (words.TakeIf("part")) return words.Expect(projection_ = words.Take() == "projection");
-    if (words.TakeIf("weight")) return ParseWeight(words, StatedWeight::Form::kWeight);
-    if (words.TakeIf("joined")) return ParseWeight(words, StatedWeight::Form::kJoined);
-    if (words.TakeIf("experts")) return ParseWeight(words, StatedWeight::Form::kExperts);
-    if (words.TakeIf("buffer")) return ParseWeight(words, StatedWeight::Form::kBuffer);
-    if (words.TakeIf("flops")) return void(piece_->flops.emplace(words.Rest()));
-    if (words.TakeIf("mixing")) return void(piece_->mixing.emplace(words.Rest()));
-    if (words.TakeIf("inputs")) return void(piece_->inputs = words.All());
-    if (words.TakeIf("outputs")) return void(piece_->outputs = words.All());
-    if (words.TakeIf("counts")) return void(piece_->counts = words.Take());
-    if (words.TakeIf("reshard")) return void(piece_->reshards.push_back(words.Formulas()));
+  void ParseLine(LineReader& line) {
+    if (line.TakeIf("can")) return ParseCan(line);
+    if (line.TakeIf("constant")) return ParseConstant(line);
+    if (line.TakeIf("let")) return ParseLet(line);
+    if (line.TakeIf("file")) return void(file_ = line.Take());
+    if (line.TakeIf("piece")) return StartPiece(line);
+    line.Expect(piece_ != nullptr);
+    if (line.TakeIf("prefix")) return void(piece_->prefix = line.Take());
+    if (line.TakeIf("part")) return line.Expect(projection_ = line.TakeIf("projection"));
+    if (line.TakeIf("weight")) return ParseWeight(line, StatedWeight::Form::kWeight);
+    if (line.TakeIf("joined")) return ParseWeight(line, StatedWeight::Form::kJoined);
+    if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts);
+    if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer);
+    if (line.TakeIf("flops")) return void(piece_->flops = line.TakeFormula());
+    if (line.TakeIf("mixing")) return void(piece_->mixing = line.TakeFormula());
+    if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
+    if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
+    if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
     ParseCompute(line);
   }
 
   // "has_images" or "carries_loss"
-  void ParseCan(LineWords& words) {
-    const string word = words.Take();
-    words.Expect(word == "has_images" || word == "carries_loss");
+  void ParseCan(LineReader& line) {
+    const string word = line.Take();
+    line.Expect(word == "has_images" || word == "carries_loss");
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
   }
 
   // "NAME int|real|flag [or 0] [of KIND]"
-  void ParseConstant(LineWords& words) {
+  void ParseConstant(LineReader& line) {
     StatedConstant& constant = model_.constants.emplace_back();
-    constant.name = words.Take();
-    const string type = words.Take();
-    words.Expect(type == "int" || type == "real" || type == "flag");
+    constant.name = line.Take();
+    const string type = line.Take();
+    line.Expect(type == "int" || type == "real" || type == "flag");
     constant.real = type == "real";
     constant.flag = constant.or_zero = type == "flag";
-    if (words.TakeIf("or")) words.Expect(constant.or_zero = words.TakeIf("0"));
-    if (words.TakeIf("of")) constant.of = words.Take()[0];
+    if (line.TakeIf("or")) line.Expect(constant.or_zero = line.TakeIf("0"));
+    if (line.TakeIf("of")) constant.of = line.Take()[0];
   }
 
   // "NAME = FORMULA"
-  void ParseLet(LineWords& words) {
-    const string name = words.Take();
-    words.Expect(words.TakeIf("="));
-    model_.lets.emplace_back(name, Expression(words.Rest()));
+  void ParseLet(LineReader& line) {
+    const string name = line.Take();
+    line.Expect(line.TakeIf("="));
+    model_.lets.emplace_back(name, line.TakeFormula());
   }
 
-  void StartPiece(LineWords& words) {
-    const string name = words.Take();
-    words.Expect(name == "embed" || name == "head" || name.size() == 1);
+  void StartPiece(LineReader& line) {
+    const string name = line.Take();
+    line.Expect(name == "embed" || name == "head" || name.size() == 1);
     piece_ = name == "embed" ? &model_.embed : name == "head" ? &model_.head : &model_.layers[name[0]];
     projection_ = false;
   }
 
   // "SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW"
-  void ParseWeight(LineWords& words, StatedWeight::Form form) {
+  void ParseWeight(LineReader& line, StatedWeight::Form form) {
     StatedWeight weight{
-        .form = form, .slot = words.Take(), .name = words.Take(), .file_prefix = file_, .projection = projection_};
-    weight.shape = words.Formulas();
-    if (words.TakeIf("cut")) weight.cut = words.Take()[0] - '0';
-    if (words.TakeIf("segments")) weight.segments = words.Formulas();
-    const auto draw = InitKindFromName(words.Take());
-    words.Expect(draw.has_value());
+        .form = form, .slot = line.Take(), .name = line.Take(), .file_prefix = file_, .projection = projection_};
+    weight.shape = TakeFormulaList(line);
+    if (line.TakeIf("cut")) weight.cut = static_cast<int>(line.TakeNumber());
+    if (line.TakeIf("segments")) weight.segments = TakeFormulaList(line);
+    const auto draw = InitKindFromName(line.Take());
+    line.Expect(draw.has_value());
     weight.draw = *draw;
-    if (!words.empty()) weight.numbers = words.Formulas();
-    words.Expect(words.empty() && weight.cut < static_cast<int>(weight.shape.size()));
+    if (!line.empty()) weight.numbers = TakeFormulaList(line);
+    line.Expect(weight.cut < static_cast<int>(weight.shape.size()));
     piece_->weights.push_back(std::move(weight));
   }
 
   // "[when FORMULA:] [each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
-  void ParseCompute(const string& line) {
+  void ParseCompute(LineReader& line) {
     StatedCompute& compute = piece_->computes.emplace_back();
-    LineWords words(line);
-    if (words.TakeIf("when")) {
-      const string rest = words.Rest();
-      const size_t colon = rest.find(':');
-      words.Expect(colon != string::npos);
-      compute.when.emplace(rest.substr(0, colon));
-      words = LineWords(rest.substr(colon + 1));
+    if (line.TakeIf("when")) {
+      compute.when = line.TakeFormula();
+      line.Expect(line.TakeIf(':'));
     }
-    compute.each = words.TakeIf("each");
-    while (!words.TakeIf("=")) compute.outputs.push_back(words.Take());
-    const auto kind = OpFromName(words.Take());
-    words.Expect(kind.has_value());
-    compute.kind = *kind;
-    while (!words.empty() && words.Peek()[0] != '[') compute.inputs.push_back(words.Take());
-    if (!words.empty()) compute.slots = words.List(' ');
-    while (!words.empty()) {
-      const string setting = words.Take();
-      compute.settings.emplace_back(setting, words.Take());
+    compute.each = line.TakeIf("each");
+    while (!line.TakeIf("=")) compute.outputs.push_back(line.Take());
+    compute.kind = line.TakeKind();
+    compute.inputs = line.TakeWords();
+    if (line.empty()) return;
+    compute.slots = TakeNames(line);
+    while (!line.empty()) {
+      const string setting = line.Take();
+      compute.settings.emplace_back(setting, line.Take());
     }
   }
 

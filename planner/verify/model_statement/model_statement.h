@@ -31,7 +31,6 @@
 //                                    gathers_tokens: the tokens of all ep ranks come to each (Module::dispatch)
 //   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
 //   counts VALUE                     the row counts that messages of this piece use
-//   reshard [SIZES]                  segments of features that are resharded over cp
 //
 // DRAW is ones, zeros, or a distribution with its numbers, such as normal [std]. A value `name?` exists if samples pack
 // documents; `name*` exists once for each encoder.
@@ -80,7 +79,6 @@ struct StatedPiece {
   std::vector<std::string> inputs, outputs;
   std::vector<StatedCompute> computes;
   std::string counts;
-  std::vector<std::vector<Expression>> reshards;
 };
 
 struct ModelStatement {

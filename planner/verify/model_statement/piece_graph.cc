@@ -25,7 +25,6 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
   }
   for (const string& name : piece.outputs) outputs_.push_back(names_[name]);
   if (!piece.counts.empty() && names_.contains(piece.counts)) counts_ = names_[piece.counts];
-  for (const std::vector<Expression>& segments : piece.reshards) reshards_.push_back(numbers.SizesOf(segments));
 }
 
 // The names that a stated name stands for: "rows*" one for each encoder; "document_ends?" one or none.

@@ -29,7 +29,6 @@ class PieceGraph {
   const std::vector<int>& outputs() const { return outputs_; }
   const std::vector<Compute>& computes() const { return computes_; }
   int counts() const { return counts_; }  // the value with the row counts of messages; -1: none
-  const std::vector<std::vector<int64_t>>& reshards() const { return reshards_; }
 
  private:
   int Define(const std::string& name) { return names_[name] = values_++; }
@@ -44,7 +43,6 @@ class PieceGraph {
   int values_ = 0, counts_ = -1;
   std::vector<int> inputs_, outputs_;
   std::vector<Compute> computes_;
-  std::vector<std::vector<int64_t>> reshards_;
 };
 
 }  // namespace planwright

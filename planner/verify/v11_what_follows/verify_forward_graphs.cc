@@ -189,23 +189,6 @@ class ModuleGraphs {
     if (!problem.empty()) Fail(*pair.forward, problem, origin);
   }
 
-  // Reshards over cp must use the segments of some value of the kind: other segments would mix features of different
-  // heads. Checked in the backward too, which VerifyBackward does not bind to them.
-  void CheckReshards(const Block& block, string_view frame) {
-    const auto kind = kinds_.find(frame);
-    if (kind == kinds_.end() || !resharded_.emplace(&block, kind->second).second) return;
-    const auto& stated = graphs_.at(kind->second).reshards();
-    for (const Instruction& op : block.body) {
-      if (op.kind != OpKind::kReshard) continue;
-      const std::vector<int64_t>* segments = op.FindIntegers("segments");
-      if (segments && std::find(stated.begin(), stated.end(), *segments) != stated.end()) continue;
-      Fail(block,
-           absl::StrCat("reshards ", op.inputs.empty() ? "" : op.inputs[0],
-                        " in segments that no value of its kind has"),
-           op.origin);
-    }
-  }
-
   bool IsPiece(string_view frame) const { return kinds_.contains(frame); }
 
  private:
@@ -254,7 +237,7 @@ class ModuleGraphs {
   const ModelNumbers numbers_;
   std::map<char, PieceGraph> graphs_;          // by layer kind; '<': embedding, '>': head
   std::map<string, char, std::less<>> kinds_;  // by frame
-  std::set<std::pair<const Block*, char>> seen_, resharded_;
+  std::set<std::pair<const Block*, char>> seen_;
 };
 
 }  // namespace
@@ -277,9 +260,6 @@ std::vector<Violation> VerifyForwardGraphs(const PlanIndex& index, const std::ve
     const auto module = pair.forward ? modules.find(pair.forward->module) : modules.end();
     if (module == modules.end()) continue;
     module->second.CheckForward(pair);
-    for (const Block* block : {pair.forward, pair.backward}) {
-      if (block) module->second.CheckReshards(*block, pair.frame);
-    }
   }
   // Pieces run only inside their stages: a role calls stages.
   for (const Role& role : index.plan().roles) {

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "planner/plan/op_signature.h"
 #include "planner/verify/shared/typed_instruction.h"
 
 namespace planwright {
@@ -16,11 +17,6 @@ struct RuleProblem {
   const char* rule = "V4";  // or "V6"
   std::string what;         // empty: nothing is wrong
 };
-
-// How a value that is partial may be reduced. The maxima of parts of the vocabulary by max: a sum of them means
-// nothing. What is relative to such a maximum not at all: the ranks have different ones. Terms for the tokens of all ep
-// ranks by scatter_tokens alone, and nothing else by it: no layout says over ep what is such a term.
-enum class Reduction { kSum, kMaximum, kNone, kScatterTokens };
 
 // `module`: of the block. `reduction`: that of the input.
 RuleProblem CommunicationProblem(const TypedInstruction& typed, const PlanIndex& index, const Module& module,

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "planner/verify/shared/op_signature.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright {
 namespace {
@@ -153,8 +153,9 @@ class AxisLayouts {
                              const std::vector<string>& names) {
       for (size_t i = 0; i < slots.size(); ++i) {
         const bool has = slots[i].storage && DimOf(*OperandAt(list, i), slots[i].storage->shape.size(), cut_);
-        // Along cp no weight is cut. A rank uses the part that belongs to its heads (`parameter_cp` in ops.def).
-        if (!has || (slots[i].dim >= 0 && slots[i].axis == axis_) || axis_ == Axis::kCp) continue;
+        // Along cp no weight is cut. A rank uses the part that belongs to its heads, where the kind does so.
+        const bool part = axis_ == Axis::kCp && InfoOf(typed_.instruction->kind).cp_by_features;
+        if (!has || (slots[i].dim >= 0 && slots[i].axis == axis_) || part) continue;
         problem_ =
             absl::StrCat("parameter ", names[i], " is whole", Over(), ", but ", cutter_, " is cut along the same dim");
       }

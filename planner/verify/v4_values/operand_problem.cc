@@ -1,13 +1,14 @@
 #include "planner/verify/v4_values/operand_problem.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/op_table.h"
-#include "planner/verify/shared/op_signature.h"
 
 namespace planwright {
 namespace {
@@ -46,6 +47,36 @@ class NamedSizes {
     return "";
   }
 
+  // By the table the name's size is `value`, NaN if it has none; `formula` is for the message.
+  string Fix(const string& name, double value, const string& formula) {
+    const auto found = sizes_.find(name);
+    if (found == sizes_.end()) {
+      const bool is_size = value >= 0 && value <= static_cast<double>(kLargestNumber) && value == std::floor(value);
+      if (is_size) sizes_[name] = static_cast<int64_t>(value);
+      return "";
+    }
+    const int64_t* size = std::get_if<int64_t>(&found->second);
+    if (!size || static_cast<double>(*size) == value) return "";
+    return absl::StrCat("has ", name, " = ", *size, ", but ", formula,
+                        std::isnan(value) ? " has no value" : absl::StrCat(" is ", value));
+  }
+
+  // Products of which all factors are known.
+  string ProductProblem() const {
+    for (const Product& product : products_) {
+      int64_t value = 1;
+      bool known = true, fits = true;
+      for (const string& factor : product.index->factors) {
+        const int64_t* size = number(factor);
+        known = known && size;
+        fits = fits && !(size && __builtin_mul_overflow(value, *size, &value));
+      }
+      if (!fits) return Wrong(product.who, product.at, product.dim, "a product of sizes");
+      if (known && product.dim != Dim(value)) return Wrong(product.who, product.at, product.dim, absl::StrCat(value));
+    }
+    return "";
+  }
+
   // Null: no operand has the name, or its size is known only at run time.
   const int64_t* number(const string& name) const {
     auto it = sizes_.find(name);
@@ -67,135 +98,53 @@ class NamedSizes {
     return absl::StrCat(Wrong(who, at, dim, DimText(it->second)), ", as in ", binder_[name]);
   }
 
-  // A product is checked where its factors are known, and bound as a name of its own, so that operands with the same
-  // product agree even where a factor is in no operand.
+  // The product is a name of its own, so that operands with the same product agree even where a factor is unknown.
   string BindProduct(const SignatureDim& index, const Dim& dim, const string& who, size_t at) {
-    int64_t product = 1;
-    string key;
-    bool known = true;
-    for (const string& factor : index.factors) {
-      const int64_t* size = number(factor);
-      key += factor;
-      if (size && __builtin_mul_overflow(product, *size, &product)) return Wrong(who, at, dim, "a product of sizes");
-      known = known && size;
-    }
-    if (known && dim != Dim(product)) return Wrong(who, at, dim, absl::StrCat(product));
-    return BindName("(" + key + ")", dim, who, at);
+    products_.push_back({&index, dim, who, at});
+    return BindName(absl::StrCat("(", absl::StrJoin(index.factors, ""), ")"), dim, who, at);
   }
 
+  struct Product {
+    const SignatureDim* index;
+    Dim dim;
+    string who;
+    size_t at;
+  };
+  std::vector<Product> products_;
   std::map<string, Dim> sizes_;
   std::map<string, string> binder_;  // by name: the operand that gave the size, for messages
 };
 
-// Attributes that are the size of a named dim.
-struct AttributeSize {
-  OpKind kind;
-  const char* attribute;
-  const char* size;  // name in the index notation
-};
-constexpr AttributeSize kAttributeSizes[] = {
-    {OpKind::kMambaConv, "heads", "heads"},
-    {OpKind::kMambaScan, "heads", "fh"},
-    {OpKind::kMambaScan, "inner", "fi"},
-    {OpKind::kMambaScanGrad, "heads", "fh"},
-    {OpKind::kMambaScanGrad, "inner", "fi"},
-    {OpKind::kGatedNorm, "inner", "fi"},
-    {OpKind::kGatedNormGrad, "inner", "fi"},
-    {OpKind::kCausalAttention, "q_heads", "fh"},
-    {OpKind::kCausalAttentionGrad, "q_heads", "fh"},
-    {OpKind::kRoute, "top_k", "K"},
-    {OpKind::kPermuteRowsGrad, "top_k", "K"},
-    {OpKind::kSelectRowsGrad, "top_k", "K"},
-    {OpKind::kRouteGrad, "top_k", "K"},
-    {OpKind::kSelectRows, "ep", "P"},
-    {OpKind::kPackedAttention, "heads", "fh"},
-    {OpKind::kPackedAttentionGrad, "heads", "fh"},
-    {OpKind::kUnpermuteRows, "samples", "B"},
-    {OpKind::kPermuteRowsGrad, "samples", "B"},
-    {OpKind::kSelectRows, "samples", "B"},
-    {OpKind::kCombineRows, "samples", "B"},
-    {OpKind::kSelectRowsGrad, "samples", "B"},
-    {OpKind::kDealBands, "cp", "C"},
-    {OpKind::kUnpermuteRows, "sequence", "t"},
-    {OpKind::kPermuteRowsGrad, "sequence", "t"},
-    {OpKind::kSelectRows, "sequence", "T"},
-    {OpKind::kCombineRows, "sequence", "T"},
-    {OpKind::kSelectRowsGrad, "sequence", "T"},
-};
-
-// The size of a named dim that follows from attributes, and from other sizes. -1: an attribute is missing or too large.
-struct DerivedSize {
-  const char* size;
-  int64_t value;
-};
-
 // -1: the attribute is missing, or is no size. Sizes are bounded, so that their products fit 64 bits.
-int64_t SizeAttribute(const Instruction& instruction, const char* name) {
+int64_t SizeAttribute(const Instruction& instruction, const string& name) {
   const int64_t* value = instruction.FindInteger(name);
   return value && *value >= 0 && *value <= kMostTokens ? *value : -1;
 }
 
-// Attributes are of the heads and features that the instruction sees: a rank's part of them (ops.def).
-std::vector<DerivedSize> DerivedSizes(const Instruction& op, const NamedSizes& sizes) {
-  const auto quotient = [](int64_t a, int64_t b) { return a >= 0 && b > 0 ? a / b : -1; };
-  switch (op.kind) {
-    case OpKind::kMambaConv:
-    case OpKind::kMambaConvGrad:
-    case OpKind::kMambaScan:
-    case OpKind::kMambaScanGrad: {
-      // The convolution's channels are x | B | C; the projection's are z | x | B | C | dt
-      // (docs/model/mamba.md#forward).
-      const int64_t inner = SizeAttribute(op, "inner"), bc = SizeAttribute(op, "bc"),
-                    heads = SizeAttribute(op, "heads");
-      std::vector<DerivedSize> derived = {{"f2", inner + 2 * bc}, {"f", 2 * inner + 2 * bc + heads}};
-      if (op.kind == OpKind::kMambaConv || op.kind == OpKind::kMambaConvGrad) return derived;
-      // The scan keeps one state [N, P] for each chunk of positions; the last chunk may be shorter.
-      const int64_t* positions = sizes.number("T");
-      const int64_t chunk = SizeAttribute(op, "chunk");
-      derived.push_back({"C", positions && *positions <= kMostTokens ? quotient(*positions + chunk - 1, chunk) : -1});
-      derived.push_back({"N", SizeAttribute(op, "state")});
-      derived.push_back({"P", quotient(inner, heads)});
-      return derived;
+// Sizes are what the lines `size` and `parts` of the kind say. Attributes are of the heads and features that the
+// instruction sees: a rank's part of them (ops.def).
+string FormulaProblem(const Instruction& op, NamedSizes& sizes) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const auto value_of = [&](const string& name) {
+    if (op.attributes.contains(name)) {
+      const int64_t value = SizeAttribute(op, name);
+      return value < 0 ? kNone : static_cast<double>(value);
     }
-    case OpKind::kCausalAttention:
-    case OpKind::kCausalAttentionGrad:  // q | k | v; over cp the keys and values come by themselves
-      return {{"f", (SizeAttribute(op, "q_heads") + 2 * SizeAttribute(op, "kv_heads")) * SizeAttribute(op, "head_dim")},
-              {"f2", 2 * SizeAttribute(op, "kv_heads") * SizeAttribute(op, "head_dim")},
-              {"fa", SizeAttribute(op, "q_heads") * SizeAttribute(op, "head_dim")}};
-    case OpKind::kPackedAttention:
-    case OpKind::kPackedAttentionGrad:
-      return {{"f", 3 * SizeAttribute(op, "heads") * SizeAttribute(op, "head_dim")},
-              {"fa", SizeAttribute(op, "heads") * SizeAttribute(op, "head_dim")}};
-    default: return {};
-  }
-}
-
-string AttributeProblem(const Instruction& op, const NamedSizes& sizes) {
-  const auto check = [&](const char* name, int64_t value, const string& by) -> string {
     const int64_t* size = sizes.number(name);
-    if (!size || *size == value) return "";
-    return absl::StrCat("has a dim of ", *size, ", but by ", by, " it is ", value);
+    return size ? static_cast<double>(*size) : kNone;
   };
-  for (const AttributeSize& rule : kAttributeSizes) {
-    if (rule.kind != op.kind) continue;
-    if (!op.attributes.contains(rule.attribute)) return absl::StrCat("lacks the attribute ", rule.attribute);
-    if (string problem = check(rule.size, SizeAttribute(op, rule.attribute), rule.attribute); !problem.empty())
-      return problem;
+  string problem;
+  for (const OpInfo::Size& size : InfoOf(op.kind).sizes) {
+    const double value = size.value.Evaluate(value_of);
+    if (problem.empty()) problem = sizes.Fix(size.name, size.rounded_up ? std::ceil(value) : value, size.value.text());
   }
-  for (const DerivedSize& rule : DerivedSizes(op, sizes)) {
-    if (string problem = check(rule.size, rule.value, "its attributes"); !problem.empty()) return problem;
+  for (const OpInfo::Parts& parts : InfoOf(op.kind).parts) {
+    if (parts.sizes.empty() || parts.more) continue;
+    double sum = 0;
+    for (const Expression& part : parts.sizes) sum += part.Evaluate(value_of);
+    if (problem.empty()) problem = sizes.Fix(parts.name, sum, "the sum of its parts");
   }
-  if (op.kind == OpKind::kGatedNorm || op.kind == OpKind::kGatedNormGrad) {
-    const int64_t* groups = sizes.number("fg");
-    int64_t inner = 0;
-    const bool fits = !groups || (!__builtin_mul_overflow(*groups, SizeAttribute(op, "group_size"), &inner) &&
-                                  inner == SizeAttribute(op, "inner"));
-    if (!fits) {
-      return absl::StrCat("has ", *groups, " groups of ", SizeAttribute(op, "group_size"), " values, not ",
-                          SizeAttribute(op, "inner"), " values together");
-    }
-  }
-  return "";
+  return problem;
 }
 
 // The joined dim of a concat, or of what a split takes apart, is the sum of its parts; the others are equal.
@@ -253,11 +202,10 @@ DType WantedDType(OperandSignature::DTypeClass dtype, DType precision) {
   return precision;
 }
 
-// What the instruction uses of a stored parameter. With the attribute parameter_cp that is its cp coordinate's part
-// along dim 0 (ops.def).
+// What the instruction uses of a stored parameter. With cp_by_features that is its cp coordinate's part along dim 0.
 std::vector<Dim> UsedDims(const Storage& storage, const Instruction& op) {
   std::vector<int64_t> shape = storage.shape;
-  const int64_t parts = SizeAttribute(op, "parameter_cp");
+  const int64_t parts = InfoOf(op.kind).cp_by_features ? SizeAttribute(op, "parameter_cp") : -1;
   if (parts > 1 && !shape.empty() && shape[0] % parts == 0) shape[0] /= parts;
   return {shape.begin(), shape.end()};
 }
@@ -288,7 +236,8 @@ string SizeProblem(const TypedInstruction& typed) {
   for (size_t i = 0; i < op.outputs.size() && problem.empty(); ++i) {
     problem = sizes.Bind(*OperandAt(signature->outputs, i), op.outputs[i].type.dims, op.outputs[i].name);
   }
-  return problem.empty() ? AttributeProblem(op, sizes) : problem;
+  if (problem.empty()) problem = FormulaProblem(op, sizes);
+  return problem.empty() ? sizes.ProductProblem() : problem;
 }
 
 string DTypeProblem(const TypedInstruction& typed, DType precision) {

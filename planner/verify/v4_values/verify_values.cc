@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "planner/verify/rules.h"
 #include "planner/verify/shared/bridge_rows.h"
 #include "planner/verify/v4_values/communication_problem.h"
+#include "planner/verify/v4_values/feature_parts.h"
 #include "planner/verify/v4_values/instruction_problem.h"
 #include "planner/verify/v4_values/layout_problem.h"
 #include "planner/verify/v4_values/operand_problem.h"
@@ -33,7 +35,9 @@ class ListWalk {
   ListWalk(const PlanIndex& index, AttributeCheck& attributes, string where, std::string_view list,
            const Module* module, std::vector<std::string_view> frames, int origin, std::vector<Violation>& violations)
       : index_(index), attributes_(attributes), where_(std::move(where)), list_(list), module_(module),
-        frames_(std::move(frames)), origin_(origin), here_(origin), violations_(violations) {}
+        frames_(std::move(frames)), origin_(origin), here_(origin), violations_(violations) {
+    if (module_) feature_parts_.emplace(*module_);
+  }
 
   // A value that is there from now on. An `owned` one must be freed, returned or saved by this list; the inputs of a
   // block belong to its caller.
@@ -86,13 +90,7 @@ class ListWalk {
     }
     for (const ExchangePart& part : instruction.parts) CheckWholeOverBridge(part);
     if (module_) CheckHostMemory(instruction);
-    if (instruction.kind == OpKind::kCrossEntropyParts && instruction.outputs.size() == 2) {
-      reductions_[instruction.outputs[0].name] = Reduction::kMaximum;
-      reductions_[instruction.outputs[1].name] = Reduction::kNone;
-    }
-    if (instruction.kind == OpKind::kCombineRows || instruction.kind == OpKind::kSelectRowsGrad) {
-      for (const Output& output : instruction.outputs) reductions_[output.name] = Reduction::kScatterTokens;
-    }
+    if (module_) NoteReductions(instruction);
     for (const string& name : instruction.frees) Free(instruction, name);
   }
 
@@ -151,6 +149,14 @@ class ListWalk {
       const bool host = counts && output.type.dtype == DType::kInt64 && !IsStateName(output.name);
       if (output.type.host != host)
         Fail(absl::StrCat("makes ", output.name, host ? " outside" : " in", " host memory"));
+    }
+  }
+
+  void NoteReductions(const Instruction& instruction) {
+    const OpSignature* signature = SignatureOf(instruction);
+    for (size_t i = 0; signature && i < instruction.outputs.size(); ++i) {
+      const OperandSignature* output = OperandAt(signature->outputs, i);
+      if (output && output->reduction != Reduction::kSum) reductions_[instruction.outputs[i].name] = output->reduction;
     }
   }
 
@@ -215,7 +221,8 @@ class ListWalk {
         instruction.kind == OpKind::kSliceRows) {
       const auto it = instruction.inputs.empty() ? reductions_.end() : reductions_.find(instruction.inputs.front());
       const Reduction reduction = it == reductions_.end() ? Reduction::kSum : it->second;
-      const RuleProblem problem = CommunicationProblem(typed, index_, *module_, reduction);
+      RuleProblem problem = CommunicationProblem(typed, index_, *module_, reduction);
+      if (problem.what.empty()) problem = {"V4", feature_parts_->Problem(typed)};
       if (!problem.what.empty()) Fail(who + problem.what, problem.rule);
       return;
     }
@@ -226,6 +233,7 @@ class ListWalk {
     for (Axis axis : kLayoutAxes) {
       if (problem.empty() && module_->grid.size(axis) > 1) problem = LayoutProblem(typed, axis);
     }
+    if (problem.empty()) problem = feature_parts_->Problem(typed);
     if (!problem.empty()) Fail(who + problem);
   }
 
@@ -243,7 +251,8 @@ class ListWalk {
           return false;
         }
         if (!first.storage) first = slot;
-        if (slot.storage->shape != first.storage->shape || slot.dim != first.dim || slot.axis != first.axis) {
+        if (slot.storage->shape != first.storage->shape || slot.dim != first.dim || slot.axis != first.axis ||
+            !SameSegments(slot, first)) {
           Fail(absl::StrCat(string(OpName(instruction.kind)), " ", what, " ", name, ", whose shape or cut in frame ",
                             string(frame), " differs from that in ", string(frames_.front())));
           return false;
@@ -252,6 +261,15 @@ class ListWalk {
       slots.push_back(first);
     }
     return true;
+  }
+
+  bool SameSegments(const Slot& a, const Slot& b) const {
+    const auto same = [&](int i, int j) {
+      return module_->parameters[static_cast<size_t>(i)].segments ==
+             module_->parameters[static_cast<size_t>(j)].segments;
+    };
+    const std::vector<int>&of_a = a.storage->parameters, &of_b = b.storage->parameters;
+    return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same);
   }
 
   // The rank that received rows of a bridge broadcasts them to its lane: what comes out has the type of what went in.
@@ -336,6 +354,7 @@ class ListWalk {
   std::set<string> used_;                   // read by an instruction, returned or saved
   std::map<string, Reduction> reductions_;  // of values that are not reduced by a sum
   std::vector<const Instruction*> walked_;
+  std::optional<FeatureParts> feature_parts_;  // of a block
 };
 
 void CheckBlock(const PlanIndex& index, AttributeCheck& attributes, const Block& block,

@@ -43,11 +43,7 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   Terms terms;
   for (const auto& [i, input] : uses_[name]) {
     const Instruction& op = at(i);
-    // Other inputs of such instructions are row counts, except in sums and joins, where every input passes. The bias of
-    // add_residual_bias is a slot, and its two inputs are a sum.
-    const bool passes =
-        InfoOf(op.kind).passes_gradient && (input == 0 || op.kind == OpKind::kAdd || op.kind == OpKind::kConcat);
-    if ((passes || (op.kind == OpKind::kAddResidualBias && input < 2)) && !op.outputs.empty()) {
+    if (InfoOf(op.kind).PassesGradient(static_cast<size_t>(input)) && !op.outputs.empty()) {
       for (const Output& output : op.outputs) terms = Joined(std::move(terms), GradientOf(output.name));
     } else if (op.kind == OpKind::kCall ? TakesGradient(op, static_cast<size_t>(input))
                                         : HasInputGradient(op.kind, static_cast<size_t>(input))) {

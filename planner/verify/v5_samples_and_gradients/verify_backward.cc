@@ -170,18 +170,21 @@ class BackwardCheck {
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
     if (op.kind == OpKind::kCall) return WalkCall(op);
     if (const GradientRule* rule = RuleOfBackward(op)) return Differentiate(op, *rule);
-    if (InfoOf(op.kind).passes_gradient && PassTerms(op)) return;
+    if (InfoOf(op.kind).OnlyMoves() && PassTerms(op)) return;
     CheckRepeats(op);
   }
 
   // Sums and joins add up the terms of all inputs; what moves or cuts a value has one, and row counts beside it. False:
   // no input is a gradient.
   bool PassTerms(const Instruction& op) {
-    const size_t operands = op.kind == OpKind::kAdd || op.kind == OpKind::kConcat
-                                ? op.inputs.size()
-                                : std::min<size_t>(1, op.inputs.size());
+    const OpInfo& info = InfoOf(op.kind);
+    size_t operands = 0;
     Terms terms;
-    for (size_t i = 0; i < operands; ++i) terms = Joined(std::move(terms), terms_[op.inputs[i]]);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!info.PassesGradient(i)) continue;
+      terms = Joined(std::move(terms), terms_[op.inputs[i]]);
+      ++operands;
+    }
     if (terms.empty() || op.outputs.empty()) return false;
     if (op.kind == OpKind::kConcat) CheckPartsInOrder(op);
     if (op.kind == OpKind::kAdd) CheckTermsInOrder(op);
@@ -201,26 +204,64 @@ class BackwardCheck {
                       ", which neither is a gradient nor repeats the forward"));
   }
 
-  // What keeps `op` from being the backward of `made`, or "": values of the forward that it reads at other indices.
-  // Outputs are compared as they were before an all_reduce. Gradients among its operands are compared later.
+  // The instructions of the rule's chain that begins with `made`; null for one that is not there.
+  std::vector<const Instruction*> ChainOf(const Instruction& made, const GradientRule& rule) const {
+    std::vector<const Instruction*> chain = {&made};
+    for (size_t link = 1; link < rule.chain.size(); ++link) {
+      const Instruction* before = chain.back();
+      const auto made_before = [&](const string& name) {
+        return before && std::any_of(before->outputs.begin(), before->outputs.end(), [&](const Output& output) {
+                 return output.name == name || output.name == forward_.Unreduced(name);
+               });
+      };
+      const auto& body = forward_.block().body;
+      const auto next = std::find_if(body.begin(), body.end(), [&](const Instruction& op) {
+        return op.kind == rule.chain[link].kind && std::any_of(op.inputs.begin(), op.inputs.end(), made_before);
+      });
+      chain.push_back(next == body.end() ? nullptr : &*next);
+    }
+    return chain;
+  }
+
+  // What keeps `op` from being the backward of `made` and of what the rule's chain has behind it, or "": values of the
+  // forward that it reads at other indices. Outputs are compared as they were before an all_reduce. Gradients among its
+  // operands are compared later.
   string OperandProblem(const Instruction& op, const Instruction& made, const GradientRule& rule) const {
     const string kind(OpName(op.kind));
+    const std::vector<const Instruction*> chain = ChainOf(made, rule);
+    for (size_t link = 0; link < chain.size(); ++link) {
+      if (!chain[link] && !rule.chain[link].optional)
+        return absl::StrCat("has a ", kind, ", but no ", string(OpName(rule.chain[link].kind)), " reads what the ",
+                            string(OpName(made.kind)), " makes");
+    }
     for (size_t p = 0; p < rule.operands.size(); ++p) {
       const GradientOperand& operand = rule.operands[p];
       const bool input = operand.kind == GradientOperand::Kind::kInput;
       if (!input && operand.kind != GradientOperand::Kind::kOutput) continue;
-      const bool there = operand.index < (input ? made.inputs.size() : made.outputs.size());
+      const Instruction* of = chain[operand.link];
+      const bool there = of && operand.index < (input ? of->inputs.size() : of->outputs.size());
       if (p >= op.inputs.size()) {  // an optional operand
         if (input && there)
-          return absl::StrCat("has ", kind, " without ", made.inputs[operand.index], ", which the forward reads");
+          return absl::StrCat("has ", kind, " without ", of->inputs[operand.index], ", which the forward reads");
         continue;
       }
       if (!there) return absl::StrCat("reads ", op.inputs[p], " in ", kind, ", which the forward does without");
-      const string& name = input ? made.inputs[operand.index] : made.outputs[operand.index].name;
+      const string& name = input ? of->inputs[operand.index] : of->outputs[operand.index].name;
       if (name != op.inputs[p] && (input || name != forward_.Unreduced(op.inputs[p])))
         return absl::StrCat("reads ", op.inputs[p], " in ", kind, " where the forward has ", name);
     }
     return "";
+  }
+
+  // The last instruction of a chain that starts a gradient makes the loss of the step, from which all gradients come.
+  bool MakesLoss(const Instruction* last) const {
+    const auto& body = forward_.block().body;
+    return last && std::any_of(body.begin(), body.end(), [&](const Instruction& op) {
+             const string* into = op.kind == OpKind::kAccumulate ? op.FindText("into") : nullptr;
+             return into && *into == "$reals.loss" && op.inputs.size() == 1 &&
+                    std::any_of(last->outputs.begin(), last->outputs.end(),
+                                [&](const Output& output) { return output.name == op.inputs.front(); });
+           });
   }
 
   static bool AttributesAgree(const Instruction& op, const Instruction& made) {
@@ -235,10 +276,10 @@ class BackwardCheck {
   int ForwardOf(const Instruction& op, const GradientRule& rule, string& problem) {
     int fitting = -1;
     problem = absl::StrCat("has a ", string(OpName(op.kind)), ", but ", forward_.block().name, " has no ",
-                           string(OpName(rule.forward)), " for it");
+                           string(OpName(rule.forward())), " for it");
     for (size_t i = 0; i < forward_.block().body.size(); ++i) {
       const Instruction& made = forward_.at(static_cast<int>(i));
-      if (made.kind != rule.forward) continue;
+      if (made.kind != rule.forward()) continue;
       const auto reads = [&](const string& slot) {
         return std::find(made.parameters.begin(), made.parameters.end(), slot) != made.parameters.end();
       };
@@ -259,6 +300,9 @@ class BackwardCheck {
     const int f = ForwardOf(op, rule, problem);
     if (f < 0) return Fail(problem);
     const Instruction& made = forward_.at(f);
+    if (rule.starts_gradient() && !MakesLoss(ChainOf(made, rule).back()))
+      Fail(absl::StrCat("starts a gradient with ", string(OpName(op.kind)), ", but ", forward_.block().name,
+                        " does not add the end of its chain to $reals.loss"));
     for (size_t p = 0; p < std::min(op.inputs.size(), rule.operands.size()); ++p) {
       if (rule.operands[p].kind != GradientOperand::Kind::kOutputGradient ||
           rule.operands[p].index >= made.outputs.size())

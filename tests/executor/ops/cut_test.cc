@@ -26,7 +26,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "executor/zigzag.h"
 #include "planner/plan/image_bands.h"
@@ -155,8 +154,9 @@ class Cut {
     }
     for (size_t i = 0; i < whole_.outputs.size(); ++i) {
       const OperandSignature& operand = *OperandAt(whole_.signature.outputs, i);
-      if (const JoinLine* line = JoinOf(i); line && !DimOf(operand, whole_.outputs[i], index_)) {
-        if (string problem = OtherJoinProblem(*line, outputs); !problem.empty()) return problem;
+      if (operand.reduction == Reduction::kNone && !DimOf(operand, whole_.outputs[i], index_)) {
+        if (string problem = ReaderProblem(i, outputs); !problem.empty())
+          return absl::StrCat("output ", i, " in its reader ", problem);
       } else if (string problem = Compare(operand, i, whole_.outputs[i], outputs, true,
                                           index_ == 's' && ArePositions(whole_.entry->name, false, i));
                  !problem.empty()) {
@@ -228,17 +228,20 @@ class Cut {
 
   // The segments of a dim, each of which is cut by itself.
   std::vector<int64_t> SegmentsOf(const SignatureDim& dim, int64_t size) const {
-    const string name = dim.name.empty() && dim.factors.empty() ? string(1, dim.index) + "~" : dim.name;
-    for (const string& text : std::vector<string>(absl::StrSplit(line_ ? line_->segments : "", ';'))) {
-      const std::vector<string> sides = absl::StrSplit(text, '=');
-      if (sides.size() == 2 && absl::StripAsciiWhitespace(sides[0]) == name) {
-        std::vector<int64_t> segments = Numbers(sides[1], whole_.c->attributes);
-        if (std::accumulate(segments.begin(), segments.end(), int64_t{0}) != size)
-          throw CaseError(absl::StrCat(whole_.name(), ": the segments of ", name, " are not ", size));
-        return segments;
-      }
+    // "f~": what is joined, or split
+    if (dim.name.empty() && dim.factors.empty()) return whole_.c->parts_of_f;
+    std::vector<int64_t> segments;
+    bool more = true;
+    for (const OpInfo::Parts& parts : whole_.entry->parts) {
+      if (parts.name != dim.name || parts.sizes.empty()) continue;  // those of a weight: one in these cases
+      for (const Expression& part : parts.sizes) segments.push_back(Number(part, whole_.c->attributes));
+      more = parts.more;
     }
-    return {size};
+    const int64_t rest = size - std::accumulate(segments.begin(), segments.end(), int64_t{0});
+    if (rest < 0 || (rest > 0 && !more))
+      throw CaseError(absl::StrCat(whole_.name(), ": the parts of ", dim.name, " are not ", size));
+    if (more) segments.push_back(rest);
+    return segments;
   }
 
   // Which elements of a dim part r has.
@@ -393,43 +396,45 @@ class Cut {
       }
       return "";
     }
-    at::Tensor sum = made[0][i].clone();
+    for (const Tensors& own : made) {
+      if (own[i].sizes() != made[0][i].sizes()) return "has terms of several sizes";
+    }
+    const string problem = Gap(Joined(operand, i, made), whole, scale);
+    return problem.empty() ? "" : "joined " + problem;
+  }
+
+  // What ranks make of an output of theirs: of terms the sum, of maxima the largest.
+  static at::Tensor Joined(const OperandSignature& operand, size_t output, const std::vector<Tensors>& made) {
+    at::Tensor all = made[0][output];
     for (size_t r = 1; r < made.size(); ++r) {
-      if (made[r][i].sizes() != sum.sizes()) return "has terms of several sizes";
-      sum += made[r][i];
+      const at::Tensor& own = made[r][output];
+      all = operand.reduction == Reduction::kMaximum ? at::maximum(all, own) : all + own;
     }
-    const string problem = Gap(sum, whole, scale);
-    return problem.empty() ? "" : "as a sum of terms " + problem;
+    return all;
   }
 
-  const JoinLine* JoinOf(size_t output) const {
-    for (const JoinLine& line : table_.joins) {
-      if (line.kind == whole_.entry->name && line.output == output) return &line;
-    }
-    return nullptr;
-  }
-
-  string OtherJoinProblem(const JoinLine& line, const std::vector<Tensors>& made) const {
-    const auto largest = [&](size_t output) {
-      at::Tensor m = made[0][output];
-      for (size_t r = 1; r < made.size(); ++r) m = at::maximum(m, made[r][output]);
-      return m;
-    };
-    const at::Tensor& whole = whole_.outputs[line.output];
-    string problem;
-    if (line.join == JoinLine::Join::kMax) {
-      problem = Gap(largest(line.output), whole, ScaleOf(whole));
-    } else {
-      // Its reader takes each rank's own, beside what output 0 is joined to, and makes terms.
-      const auto read = [&](const at::Tensor& x, const at::Tensor& m) {
-        return RunKind(table_[line.reader], {}, {}, {x, m}, {}, {})[0];
+  // An output that ranks never join: the next instruction takes each rank's own, beside others that are joined, and
+  // makes terms.
+  string ReaderProblem(size_t output, const std::vector<Tensors>& made) const {
+    const std::vector<OpCase::Stage>& stages = whole_.c->stages;
+    for (size_t k = 1; k < stages.size(); ++k) {
+      if (stages[k - 1].kind != whole_.entry->name) continue;
+      const auto read = [&](const auto& value_of) {
+        Tensors inputs;
+        for (const auto& [input, name] : stages[k].links)
+          inputs.push_back(value_of(static_cast<size_t>(std::stoi(name.substr(name.find('o') + 1)))));
+        return RunKind(table_[stages[k].kind], whole_.c->attributes, {}, inputs, {}, {})[0];
       };
-      at::Tensor sum = read(made[0][line.output], largest(0));
-      for (size_t r = 1; r < made.size(); ++r) sum += read(made[r][line.output], largest(0));
-      const at::Tensor wanted = read(whole, whole_.outputs[0]);
-      problem = Gap(sum, wanted, ScaleOf(wanted));
+      std::vector<Tensors> terms;
+      for (const Tensors& own : made)
+        terms.push_back(
+            {read([&](size_t i) { return i == output ? own[i] : Joined(whole_.signature.outputs[i], i, made); })});
+      at::Tensor sum = terms[0][0];
+      for (size_t r = 1; r < terms.size(); ++r) sum = sum + terms[r][0];
+      const at::Tensor wanted = read([&](size_t i) { return whole_.outputs[i]; });
+      return Gap(sum, wanted, ScaleOf(wanted));
     }
-    return problem.empty() ? "" : absl::StrCat("output ", line.output, " joined ", problem);
+    throw CaseError(whole_.name() + ": nothing reads what its ranks do not join");
   }
 
   const Table& table_;
@@ -503,15 +508,13 @@ std::vector<Instance> InstancesOf(const Table& table, const OpCase& c, bool with
     std::vector<string> operands = wiring.operands, outputs = wiring.results;
     if (with_cp) {
       for (const Entry::Transpose& line : wiring.entry->transposes) {
-        if (!line.over_cp || line.forward != c.forward()) continue;
-        operands.clear(), outputs.clear();
-        const std::vector<string> sides = absl::StrSplit(line.operands, "->");
-        for (const string& word : std::vector<string>(absl::StrSplit(sides[0], ' ', absl::SkipEmpty()))) {
-          if (results.contains("0." + word))
-            operands.push_back("0." + word);  // not so document_ends, if there are none
+        const auto over_cp_names = NamesIn(c, line);
+        if (!line.over_cp || !over_cp_names) continue;
+        operands.clear();
+        for (const string& name : over_cp_names->operands) {
+          if (results.contains(name)) operands.push_back(name);  // not so document_ends, if there are none
         }
-        for (const string& word : std::vector<string>(absl::StrSplit(sides[1], ' ', absl::SkipEmpty())))
-          outputs.push_back("0." + word);
+        outputs = over_cp_names->results;
       }
     }
     Instance& instance = add(*wiring.entry);
@@ -663,7 +666,7 @@ std::vector<const OpCase*> CasesOf(const Table& table, const string& kind) {
         std::any_of(c.stages.begin(), c.stages.end(), [&](const OpCase::Stage& stage) { return stage.kind == kind; });
     const std::vector<Entry::Transpose>& lines = table[kind].transposes;
     const bool backward = std::any_of(lines.begin(), lines.end(),
-                                      [&](const Entry::Transpose& line) { return line.forward == c.forward(); });
+                                      [&](const Entry::Transpose& line) { return NamesIn(c, line).has_value(); });
     if ((forward || backward) && !c.cut_over_cp_only) cases.push_back(&c);
   }
   return cases;
@@ -763,12 +766,28 @@ TEST_F(Cuts, NoticesWrongEntries) {
       {"rms_norm", "+ * H | H -> * H, w: * 1"},
       {"merge_images", "+ s B H, R H, i: B T -> s B H, !i: R"},
       {"token_loss", "+ w: 2 t b, b t -> w: t b, d: 1"},
+      {"cross_entropy_parts", "t b v, i: b t -> w: t b, #w: 4 t b"},
+      {"cross_entropy_parts", "t b v, i: b t -> ^w: t b, w: 4 t b"},
   };
   for (const auto& m : mutants) {
     Table mutant = table_;
     mutant[m.kind].operands = m.operands;
     EXPECT_TRUE(IsNoticed(mutant, m.kind)) << m.kind << ": " << m.operands;
   }
+}
+
+bool HasDim(const Entry& entry, const string& name) {
+  for (const bool over_cp : {false, true}) {
+    const OpSignature signature = entry.signature(over_cp);
+    for (const auto* list : {&signature.inputs, &signature.parameters, &signature.gradients, &signature.outputs}) {
+      for (const OperandSignature& operand : *list) {
+        for (const SignatureDim& dim : operand.dims) {
+          if (dim.name == name) return true;
+        }
+      }
+    }
+  }
+  return false;
 }
 
 // Lines about the parts of a dim that leave out what they say.
@@ -780,13 +799,19 @@ TEST_F(Cuts, NoticesWrongParts) {
       EXPECT_TRUE(IsNoticed(mutant, kind)) << kind << ": " << what;
     }
   };
+  for (const Entry& entry : table_.entries) {
+    for (size_t i = 0; i < entry.parts.size(); ++i) {
+      // Where no operand has the dim, the line is of the kind whose attributes this one has.
+      if (entry.parts[i].sizes.empty() || !HasDim(entry, entry.parts[i].name)) continue;
+      Table mutant = table_;  // the dim is one part
+      auto& parts = mutant[entry.name].parts;
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(i));
+      ++mutants;
+      EXPECT_TRUE(IsNoticed(mutant, entry.name)) << entry.name << ": one part " << entry.parts[i].name;
+    }
+  }
   for (size_t i = 0; i < table_.cuts.size(); ++i) {
     const CutLine& line = table_.cuts[i];
-    if (!line.segments.empty()) {
-      Table mutant = table_;  // each dim is one segment
-      mutant.cuts[i].segments = absl::StrReplaceAll(line.segments, {{",", " +"}});
-      expect_noticed(mutant, line, mutant.cuts[i].segments);
-    }
     if (!line.along.empty()) {
       Table mutant = table_;
       mutant.cuts[i].along.clear();
@@ -797,12 +822,6 @@ TEST_F(Cuts, NoticesWrongParts) {
       mutant.cuts[i].even = false;
       expect_noticed(mutant, line, "uneven parts");
     }
-  }
-  for (const char* join : {"m_part is no maximum", "parts are added up"}) {
-    Table mutant = table_;
-    mutant.joins.erase(mutant.joins.begin() + (string(join) == "parts are added up" ? 1 : 0));
-    ++mutants;
-    EXPECT_TRUE(IsNoticed(mutant, "cross_entropy_parts")) << join;
   }
   std::cout << "cut test: " << mutants << " wrong parts\n";
 }

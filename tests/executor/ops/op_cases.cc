@@ -24,7 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/plan/expression.h"
 #include "planner/plan/image_bands.h"
-#include "planner/plan/op_table.h"
+#include "planner/plan/table_text.h"
 #include "tests/executor/ops/run_op.h"
 
 namespace planwright::executor::op_cases {
@@ -36,37 +36,21 @@ std::vector<string> Words(const string& text) { return absl::StrSplit(text, ' ',
 
 // --- What ops.def does not say.
 
-// Backward kinds that read values of more than one forward kind. In ops.def these operands are `_`.
-const std::vector<std::pair<string, Entry::Transpose>> kChains = {
-    {"cross_entropy_grad",
-     {"cross_entropy_parts > cross_entropy_sums > token_loss", "0.i0 0.o0 2.i0 0.i1 2.i1 -> 0.di0"}},
-    {"route_grad", {"route > sequence_aux_loss", "0.do0 0.i0 0.o0 0.o1 0.o5 1.i1 -> 0.di0"}},
-};
-
 const std::vector<CutLine> kCuts = {
     // Heads of the scan share B and C in groups, and the gated norm has the same groups: no rank has a part of one.
     {"mamba_conv mamba_conv_grad mamba_scan mamba_scan_grad gated_norm gated_norm_grad", 'f', "groups",
-     "f = inner, inner, bc, bc, heads; f2 = inner, bc, bc", "inner bc heads groups"},
+     "inner bc heads groups"},
     // The query heads of a key head stay together.
-    {"causal_attention causal_attention_grad", 'f', "kv_heads",
-     "f = q_heads * head_dim, kv_heads * head_dim, kv_heads * head_dim; f2 = kv_heads * head_dim, kv_heads * head_dim",
-     "q_heads kv_heads"},
-    {"packed_attention packed_attention_grad", 'f', "heads",
-     "f = heads * head_dim, heads * head_dim, heads * head_dim; f2 = heads * head_dim, heads * head_dim", "heads"},
-    // What is joined keeps its parts.
-    {"concat split", 'f', "6", "f~ = 12, 6, 18", ""},
+    {"causal_attention causal_attention_grad", 'f', "kv_heads", "q_heads kv_heads"},
+    {"packed_attention packed_attention_grad", 'f', "heads", "heads"},
+    // What is joined keeps its parts, of 12, 6 and 18.
+    {"concat split", 'f', "6", ""},
     // Rank r of n has the rows of the vocabulary from r V / n on.
-    {"embed_tokens embed_tokens_grad cross_entropy_parts cross_entropy_grad", 'v', "", "", "", true},
+    {"embed_tokens embed_tokens_grad cross_entropy_parts cross_entropy_grad", 'v', "", "", true},
     // Tokens are positions of two samples, and the rank finds its positions by its coordinate.
-    {"routing_fingerprint", 't', "24", "", "", true},
+    {"routing_fingerprint", 't', "24", "", true},
     // Counts this rank's positions.
-    {"unpermute_rows permute_rows_grad", 't', "", "", "sequence"},
-};
-
-const std::vector<JoinLine> kJoins = {
-    {"cross_entropy_parts", 0, JoinLine::Join::kMax},  // m_part: a maximum
-    {"cross_entropy_parts", 1, JoinLine::Join::kInItsReader,
-     "cross_entropy_sums"},  // parts: relative to each rank's own m_part
+    {"unpermute_rows permute_rows_grad", 't', "", "sequence"},
 };
 
 // --- Values.
@@ -421,9 +405,26 @@ std::vector<string> NamesUpTo(const string& prefix, size_t count) {
   return names;
 }
 
-// "i0" is of stage 0.
-string WithStage(const string& word) {
-  return absl::ascii_isdigit(static_cast<unsigned char>(word[0])) ? word : "0." + word;
+// Which stage of the case each instruction of a chain is; -1: the case lacks it. None: the case has other stages.
+std::optional<std::vector<int>> StagesOf(const GradientRule& rule, const OpCase& c) {
+  std::vector<int> stages;
+  size_t next = 0;
+  for (const GradientRule::Link& link : rule.chain) {
+    const bool has = next < c.stages.size() && OpName(link.kind) == c.stages[next].kind;
+    if (!has && !link.optional) return std::nullopt;
+    stages.push_back(has ? static_cast<int>(next++) : -1);
+  }
+  if (next != c.stages.size()) return std::nullopt;
+  return stages;
+}
+
+// "0.di1.2"
+string NameOfOperand(const GradientOperand& operand, int stage) {
+  using enum GradientOperand::Kind;
+  const bool gradient = operand.kind == kInputGradient || operand.kind == kOutputGradient;
+  const bool input = operand.kind == kInput || operand.kind == kInputGradient;
+  return absl::StrCat(stage < 0 ? "-" : absl::StrCat(stage), gradient ? ".d" : ".", input ? "i" : "o", operand.index,
+                      operand.part < 0 ? "" : absl::StrCat(".", operand.part));
 }
 
 RankCoordinates CoordinatesOfCase(const OpCase& c) {
@@ -441,13 +442,8 @@ Tensors SplitOutputs(const OpCase& c) {
   return outputs;
 }
 
-Wiring Wire(const Table& table, const OpCase& c, const Entry& entry, size_t line) {
-  const Entry::Transpose& transpose = entry.transposes[line];
-  const std::vector<string> sides = absl::StrSplit(transpose.operands, "->");
-  if (sides.size() != 2) throw CaseError("transposes without ->: " + transpose.operands);
-  Wiring wiring{&entry, line};
-  for (const string& word : Words(sides[0])) wiring.operands.push_back(WithStage(word));
-  for (const string& word : Words(sides[1])) wiring.results.push_back(WithStage(word));
+Wiring Wire(const Table& table, const OpCase& c, const Entry& entry, size_t line, const GradientNames& names) {
+  Wiring wiring = {.entry = &entry, .line = line, .operands = names.operands, .results = names.results};
   const OpSignature own = entry.signature(c.cp > 1);
   const OpSignature forward = table[c.stages[0].kind].signature(c.cp > 1);
   // An optional operand is present where the forward has it, or by its attribute.
@@ -459,8 +455,9 @@ Wiring Wire(const Table& table, const OpCase& c, const Entry& entry, size_t line
     if (!absent) break;
     wiring.operands.pop_back();
   }
-  if (std::find(wiring.operands.begin(), wiring.operands.end(), "0._") != wiring.operands.end())
-    throw CaseError(c.name + ": " + entry.name + " reads what this case does not make");
+  for (const string& name : wiring.operands) {
+    if (name[0] == '-') throw CaseError(c.name + ": " + entry.name + " reads what this case does not make");
+  }
   // Its slots are the first ones of its forward.
   const size_t slots = CountOf(c, forward.parameters, "0.p");
   wiring.parameters = NamesUpTo("0.p", std::min(slots, own.parameters.size()));
@@ -469,6 +466,20 @@ Wiring Wire(const Table& table, const OpCase& c, const Entry& entry, size_t line
 }
 
 }  // namespace
+
+GradientRule Entry::Transpose::rule() const {
+  LineReader line(text);
+  GradientRule rule = TakeGradientRule(line);
+  line.Expect(line.empty());
+  return rule;
+}
+
+OpSignature Entry::signature(bool over_cp) const {
+  LineReader line(over_cp && !operands_cp.empty() ? operands_cp : operands);
+  OpSignature signature = TakeSignature(line);
+  line.Expect(line.empty());
+  return signature;
+}
 
 const Entry& Table::operator[](const string& name) const {
   for (const Entry& entry : entries) {
@@ -479,25 +490,17 @@ const Entry& Table::operator[](const string& name) const {
 Entry& Table::operator[](const string& name) { return const_cast<Entry&>(std::as_const(*this)[name]); }
 
 Table OpsTable() {
-  Table table{{}, kCuts, kJoins};
+  Table table{{}, kCuts};
   for (const OpInfo& info : AllOps()) {
     if (info.op_class != OpClass::kCompute) continue;
     Entry& entry = table.entries.emplace_back();
     entry.name = string(info.name), entry.kind = info.kind;
     entry.operands = info.operands, entry.operands_cp = info.operands_cp;
-    for (const OpInfo::Transpose& line : info.transposes)
-      entry.transposes.push_back({line.forward, line.operands, line.over_cp});
-    for (const auto& [kind, chain] : kChains) {
-      if (kind == entry.name) entry.transposes.push_back(chain);
-    }
+    entry.parts = info.parts;
+    for (size_t i = 0; i < info.transposes.size(); ++i)
+      entry.transposes.push_back({info.transposes_texts[i], info.transposes[i].over_cp});
   }
   return table;
-}
-
-string OpCase::forward() const {
-  string text;
-  for (const Stage& stage : stages) absl::StrAppend(&text, text.empty() ? "" : " > ", stage.kind);
-  return text;
 }
 
 const std::vector<OpCase>& Cases() {
@@ -505,15 +508,17 @@ const std::vector<OpCase>& Cases() {
   return cases;
 }
 
-int64_t Number(const string& formula, const Attributes& attributes) {
-  const double value = Expression(formula).Evaluate([&](const string& name) {
+int64_t Number(const Expression& formula, const Attributes& attributes) {
+  const double value = formula.Evaluate([&](const string& name) {
     const auto found = attributes.find(name);
     const auto* number = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
     return number ? static_cast<double>(*number) : std::numeric_limits<double>::quiet_NaN();
   });
-  if (std::isnan(value)) throw CaseError("no value of " + formula);
+  if (std::isnan(value)) throw CaseError("no value of " + formula.text());
   return std::llround(value);
 }
+
+int64_t Number(const string& formula, const Attributes& attributes) { return Number(Expression(formula), attributes); }
 
 std::vector<int64_t> Numbers(const string& formulas, const Attributes& attributes) {
   std::vector<int64_t> numbers;
@@ -582,16 +587,28 @@ Named RunForward(const Table& table, const OpCase& c, const Named& fresh) {
   return values;
 }
 
+std::optional<GradientNames> NamesIn(const OpCase& c, const Entry::Transpose& line) {
+  const GradientRule rule = line.rule();
+  const std::optional<std::vector<int>> stages = StagesOf(rule, c);
+  if (!stages) return std::nullopt;
+  GradientNames names;
+  for (const GradientOperand& operand : rule.operands)
+    names.operands.push_back(NameOfOperand(operand, (*stages)[operand.link]));
+  for (const GradientOperand& result : rule.results)
+    names.results.push_back(NameOfOperand(result, (*stages)[result.link]));
+  return names;
+}
+
 std::vector<Wiring> BackwardOf(const Table& table, const OpCase& c) {
   std::vector<Wiring> all;
   for (const Entry& entry : table.entries) {
-    int found = -1;
+    std::optional<Wiring> found;
     for (size_t line = 0; line < entry.transposes.size(); ++line) {
-      const Entry::Transpose& transpose = entry.transposes[line];
+      if (entry.transposes[line].over_cp && c.cp == 1) continue;
       // A line for cp comes behind the plain one.
-      if (transpose.forward == c.forward() && (!transpose.over_cp || c.cp > 1)) found = static_cast<int>(line);
+      if (const auto names = NamesIn(c, entry.transposes[line])) found = Wire(table, c, entry, line, *names);
     }
-    if (found >= 0) all.push_back(Wire(table, c, entry, static_cast<size_t>(found)));
+    if (found) all.push_back(*found);
   }
   return all;
 }

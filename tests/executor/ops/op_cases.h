@@ -7,12 +7,13 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "executor/ops/handler.h"
-#include "planner/verify/shared/op_signature.h"
+#include "planner/plan/op_table.h"
 
 namespace planwright::executor::op_cases {
 
@@ -21,42 +22,32 @@ struct Entry {
   std::string name;
   OpKind kind{};
   std::string operands, operands_cp;  // index notation; _cp: "" if cp above 1 changes nothing
-  // A line `transposes`: "linear", or where a backward reads values of several forward kinds "A > B > C".
+  std::vector<OpInfo::Parts> parts;
+  // A line `transposes`: "linear: do0 -> di0".
   struct Transpose {
-    std::string forward, operands;
+    std::string text;
     bool over_cp = false;
+
+    GradientRule rule() const;
   };
   std::vector<Transpose> transposes;
 
-  OpSignature signature(bool over_cp) const {
-    return ParseSignature(over_cp && !operands_cp.empty() ? operands_cp : operands);
-  }
+  OpSignature signature(bool over_cp) const;
 };
 
-// How the dims of one index are cut. What no line says: each dim is one segment of as many units as elements, no
-// attribute counts it, and parts may be uneven.
+// How the dims of one index are cut, beside their lines `parts`. What no line says: each dim has as many units as
+// elements, no attribute counts it, and parts may be uneven.
 struct CutLine {
-  std::string kinds;     // "mamba_scan mamba_scan_grad"
-  char index = 0;        // as in the notation; leading dims are 0, 1, ...
-  std::string units;     // formula: how many equal pieces there are, which are never taken apart. Empty: each element
-  std::string segments;  // "f2 = inner, bc, bc; fh = heads": what a dim consists of; each segment is cut by itself
-  std::string along;     // attributes that count the part
-  bool even = false;     // a rank finds its part by its coordinate, so all are equal
-};
-
-// How an output that lacks the cut index is joined, where it is no term of a sum.
-struct JoinLine {
-  enum class Join { kMax, kInItsReader };
-  std::string kind;
-  size_t output = 0;
-  Join join{};
-  std::string reader = {};  // kInItsReader: a kind that reads each rank's own, beside output 0 joined
+  std::string kinds;  // "mamba_scan mamba_scan_grad"
+  char index = 0;     // as in the notation; leading dims are 0, 1, ...
+  std::string units;  // formula: how many equal pieces there are, which are never taken apart. Empty: each element
+  std::string along;  // attributes that count the part
+  bool even = false;  // a rank finds its part by its coordinate, so all are equal
 };
 
 struct Table {
   std::vector<Entry> entries;  // of compute kinds, in the order of ops.def
   std::vector<CutLine> cuts;
-  std::vector<JoinLine> joins;
 
   const Entry& operator[](const std::string& name) const;
   Entry& operator[](const std::string& name);
@@ -94,8 +85,6 @@ struct OpCase {
   std::vector<std::string> data = {};
   bool cut_over_cp_only = false;  // it is large: adjoint_test leaves it out, cut_test cuts only positions
   std::vector<int> parts = {2, 3, 4};
-
-  std::string forward() const;  // "cross_entropy_parts > cross_entropy_sums > token_loss"
 };
 
 const std::vector<OpCase>& Cases();
@@ -106,6 +95,7 @@ struct CaseError : std::logic_error {
 };
 
 // The value of a formula over attributes.
+int64_t Number(const Expression& formula, const Attributes& attributes);
 int64_t Number(const std::string& formula, const Attributes& attributes);
 std::vector<int64_t> Numbers(const std::string& formulas, const Attributes& attributes);  // with commas between them
 
@@ -126,6 +116,14 @@ Named FreshOperands(const Table& table, const OpCase& c);
 
 // These and what the stages make of them.
 Named RunForward(const Table& table, const OpCase& c, const Named& fresh);
+
+// The operands and results of a line `transposes`, by name. What is of an instruction that the case lacks, though the
+// line has it in brackets, is "-.i1".
+struct GradientNames {
+  std::vector<std::string> operands, results;
+};
+// None: the stages of the case are not what the line differentiates.
+std::optional<GradientNames> NamesIn(const OpCase& c, const Entry::Transpose& line);
 
 // What a backward kind reads and makes in a case, by name.
 struct Wiring {
