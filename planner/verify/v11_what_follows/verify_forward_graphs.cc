@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
-#include "planner/verify/model_statement/piece_graph.h"
+#include "planner/verify/v11_what_follows/piece_graph.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

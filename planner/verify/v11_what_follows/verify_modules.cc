@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "planner/plan/plan.h"
-#include "planner/verify/model_statement/model_statement.h"
+#include "planner/model/statement/model_statement.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

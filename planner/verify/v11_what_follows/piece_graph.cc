@@ -1,4 +1,4 @@
-#include "planner/verify/model_statement/piece_graph.h"
+#include "planner/verify/v11_what_follows/piece_graph.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "planner/verify/model_statement/model_statement.h"
+#include "planner/model/statement/model_statement.h"
 
 #include <cmath>
 #include <limits>
@@ -144,8 +144,8 @@ class StatementParser {
 const ModelStatement* StatementOf(string_view kind) {
   static const std::vector<ModelStatement> statements = {
 #define MODEL(kind, text) StatementParser().Parse(kind, text),
-#include "planner/verify/model_statement/hybrid_lm.def"
-#include "planner/verify/model_statement/radio_vit.def"
+#include "planner/model/statement/hybrid_lm.def"
+#include "planner/model/statement/radio_vit.def"
 #undef MODEL
   };
   for (const ModelStatement& statement : statements) {

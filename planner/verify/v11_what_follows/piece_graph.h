@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/verify/model_statement/model_statement.h"
+#include "planner/model/statement/model_statement.h"
 
 namespace planwright {
 
