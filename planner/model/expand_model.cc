@@ -2,21 +2,56 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
-#include "planner/model/expand_language.h"
-#include "planner/model/expand_radio.h"
+#include "planner/model/expand_statement.h"
 #include "planner/model/stage_split.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/plan/sample_images.h"
+#include "planner/recipe/fill_defaults.h"
 
 namespace planwright {
+namespace {
 
-std::string LayersOf(const HybridLmModel& model) {
-  std::string layers;
-  for (char c : *model.pattern) {
-    if (c != '|') layers += c;
-  }
+const ModelStatement& StatementOfModel(const ModelRecipe& recipe) {
+  const ModelStatement* statement = StatementOf(*recipe.kind);
+  Require(statement != nullptr, "model kind " + *recipe.kind + " has a statement");
+  return *statement;
+}
+
+// Every number that a recipe gives for a model: a statement takes those that it has.
+Attributes GivenNumbers(const ModelRecipe& recipe, const ProjectorTarget& target) {
+  if (const auto* language = std::get_if<HybridLmModel>(&recipe.model)) return NumbersOf(*language);
+  const auto& encoder = std::get<RadioVitModel>(recipe.model);
+  Attributes numbers = NumbersOf(encoder);
+  numbers.insert({{"crop", int64_t{*encoder.positions == "crop"}},
+                  {"output.hidden", target.hidden},
+                  {"output.init_std", target.init_std},
+                  {"output.layers", target.layers}});
+  return numbers;
+}
+
+}  // namespace
+
+std::string LayersOf(const ModelRecipe& recipe) {
+  const auto* language = std::get_if<HybridLmModel>(&recipe.model);
+  if (!language) return std::string(static_cast<size_t>(*std::get<RadioVitModel>(recipe.model).layers), 'V');
+  std::string layers = *language->pattern;
+  std::erase(layers, '|');
   return layers;
+}
+
+Attributes ConstantsOf(const ModelRecipe& recipe, const ProjectorTarget& target) {
+  const Attributes given = GivenNumbers(recipe, target);
+  const std::string layers = LayersOf(recipe);
+  Attributes constants;
+  for (const StatedConstant& constant : StatementOfModel(recipe).constants) {
+    if (constant.of != 0 && layers.find(constant.of) == std::string::npos) continue;
+    const auto number = given.find(constant.name);
+    Require(number != given.end() && std::holds_alternative<double>(number->second) == constant.real,
+            absl::StrCat("a recipe gives the constant ", constant.name, " as it is stated"));
+    constants.insert(*number);
+  }
+  return constants;
 }
 
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
@@ -32,32 +67,36 @@ std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
   return kinds;
 }
 
-ProjectorTarget TargetOf(const HybridLmModel& model) {
-  return {model.hidden, model.init_std, static_cast<int64_t>(LayersOf(model).size())};
+ProjectorTarget TargetOf(const ModelRecipe& language) {
+  const auto& model = std::get<HybridLmModel>(language.model);
+  return {model.hidden, model.init_std, static_cast<int64_t>(LayersOf(language).size())};
 }
 
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
                     const DataPlan& data) {
+  const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module;
   module.name = recipe.name;
   module.model = recipe.model.name;
   module.kind = recipe.model.kind;
+  module.has_images = statement.has_images;
+  module.carries_loss = statement.carries_loss;
   module.grid = grid;
-  const bool encoder = std::holds_alternative<RadioVitModel>(recipe.model.model);
   module.trains_backbone = *recipe.train_backbone == "trained";
-  module.trains_projection = encoder ? *recipe.train_projection == "trained" : module.trains_backbone;
+  module.trains_projection = statement.has_images ? *recipe.train_projection == "trained" : module.trains_backbone;
   module.recompute = RecomputedKinds(recipe);
+  module.constants = ConstantsOf(recipe.model, target);
   Diagnostics none;  // topology has reported the problems of the split
   const auto stages = StagesOfLayers(recipe, none);
   Require(stages.has_value(), "the layers can be split into stages");
-  if (const auto* model = std::get_if<HybridLmModel>(&recipe.model.model)) {
-    ExpandLanguage(*model, sequence, *stages, module);
-  } else {
-    const EncoderData* images = data.FindEncoder(module.name);
-    Require(images != nullptr, "the data knows encoder " + module.name);
-    ExpandRadio(std::get<RadioVitModel>(recipe.model.model), target, ImagesOfSample(data, *images, sequence).patches,
-                *stages, module);
+  const std::string layers = LayersOf(recipe.model);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    module.layers.push_back(
+        {.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = (*stages)[i]});
   }
+  ExpandStatement(statement, ModelNumbers(data, sequence, module, statement), target.several_encoders, module);
+  // Not a constant, since no size of the model follows from it.
+  if (module.expert_layers() > 0) module.imbalance = std::get<HybridLmModel>(recipe.model.model).moe.imbalance;
   return module;
 }
 

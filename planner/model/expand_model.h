@@ -1,6 +1,6 @@
-// Expands the model of a module layer by layer: its published parameters, how they are cut, the storages that a rank
-// holds, and its layers. Shapes, names and initial values: docs/model/language_model.md and
-// docs/model/vision_encoder.md. Buckets are assigned later (assign_buckets.h).
+// A module of the recipe as a module of the plan: the constants and layers that the recipe gives, and what the
+// statement of its model makes of them (expand_statement.h). Shapes, names and initial values:
+// docs/model/language_model.md and docs/model/vision_encoder.md. Buckets are assigned later (assign_buckets.h).
 #pragma once
 
 #include "planner/plan/plan.h"
@@ -17,19 +17,22 @@ struct ProjectorTarget {
 };
 
 // `grid` must have passed the checks of PlaceModules, so that every cut size is a multiple of its parallel size.
-// `target` is used for encoders only, `sequence` (tokens of a sample) for language models only, and `data` for the
-// images whose FLOPs an encoder counts.
+// `target` is used for encoders only, `sequence` (tokens of a sample) and `data` (the images of an encoder) for FLOPs.
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
                     const DataPlan& data);
+
+// The constants that the statement of the model asks for, of modules with these layers. An encoder also has those of
+// the language model that it feeds: the projector's shape and initial values depend on them.
+Attributes ConstantsOf(const ModelRecipe& recipe, const ProjectorTarget& target);
 
 // The words of the layer kinds that are recomputed, in the order of layer_kinds.def. "full" means all kinds that such a
 // model can have.
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe);
 
 // What an encoder must know of the language model that its bridge leads to.
-ProjectorTarget TargetOf(const HybridLmModel& model);
+ProjectorTarget TargetOf(const ModelRecipe& language);
 
-// The letters of the pattern's layers, without `|`.
-std::string LayersOf(const HybridLmModel& model);
+// The letter of each layer of a model.
+std::string LayersOf(const ModelRecipe& recipe);
 
 }  // namespace planwright

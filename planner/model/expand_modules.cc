@@ -14,7 +14,7 @@ std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>&
                                   Diagnostics& diagnostics) {
   ProjectorTarget target;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) target = TargetOf(*language);
+    if (std::holds_alternative<HybridLmModel>(module.model.model)) target = TargetOf(module.model);
   }
   target.several_encoders = recipe.modules.size() > 2;
   const DType dtype = DTypeOf(*recipe.precision);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/model/expand_radio.h"
+#include "planner/model/expand_model.h"
 #include "planner/schedule/blocks/lower_encoder.h"
 #include "planner/verify/rules.h"
 #include "tests/schedule/block_queries.h"
@@ -47,10 +47,9 @@ Lowered Lower(const Case& layout) {
   const BlockContext context = {"images", DType::kFp64, layout.tp, 1, layout.cp, 1, layout.backbone, layout.projection};
   RadioVitModel model = Model();
   model.positions = std::string("crop");
-  Module expanded;
-  ExpandRadio(model, {.hidden = 32, .init_std = 0.02, .layers = 4}, {12}, std::vector<int>(*model.layers, 0), expanded);
   module.has_images = true;
-  module.constants = expanded.constants;
+  module.constants = ConstantsOf({.name = {}, .kind = std::string("radio_vit"), .model = model},
+                                 {.hidden = 32, .init_std = 0.02, .layers = 4});
   lowered.blocks = LowerEncoder(model, module, context);
   return lowered;
 }

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "planner/model/expand_language.h"
 #include "planner/model/expand_model.h"
 #include "planner/schedule/blocks/lower_language.h"
 #include "planner/verify/rules.h"
@@ -45,12 +44,6 @@ HybridLmModel Model() {
   return model;
 }
 
-Attributes ConstantsOf(const HybridLmModel& model) {
-  Module module;
-  ExpandLanguage(model, 48, std::vector<int>(LayersOf(model).size(), 0), module);
-  return module.constants;
-}
-
 // A plan with blocks and without programs: the rules of values read no more.
 Plan Lower(const Layouts& layouts) {
   const BlockContext context = {"language",        DType::kFp64,    layouts.tp,      layouts.ep,     layouts.cp,
@@ -71,7 +64,7 @@ Plan Lower(const Layouts& layouts) {
   module.carries_loss = true;
   module.trains_backbone = module.trains_projection = !layouts.frozen;
   if (layouts.gathers) module.dispatch = "all_gather";
-  module.constants = ConstantsOf(Model());
+  module.constants = ConstantsOf({.name = {}, .kind = std::string("hybrid_lm"), .model = Model()}, {});
   plan.precision = "fp64";
   plan.budget.sequence_length = sizes.sequence;
   plan.budget.micro_samples = sizes.samples;

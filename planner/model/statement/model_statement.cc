@@ -154,7 +154,8 @@ const ModelStatement* StatementOf(string_view kind) {
   return nullptr;
 }
 
-ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelStatement& statement) {
+ModelNumbers::ModelNumbers(const DataPlan& data, int64_t sequence, const Module& module,
+                           const ModelStatement& statement) {
   for (const auto& [name, value] : module.constants) {
     if (const int64_t* integer = std::get_if<int64_t>(&value)) numbers_[name] = static_cast<double>(*integer);
     if (const double* real = std::get_if<double>(&value)) numbers_[name] = *real;
@@ -165,14 +166,13 @@ ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelSt
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
   numbers_["gathers_tokens"] = module.gathers_tokens() ? 1 : 0;
   numbers_["layers"] = static_cast<double>(module.layers.size());
-  numbers_["sequence"] = static_cast<double>(plan.budget.sequence_length);
+  numbers_["sequence"] = static_cast<double>(sequence);
   // Means of the data section, which FLOPs of an encoder are averages over. Attention costs the square of an image's
   // tokens.
   if (statement.has_images) {
     double patches = 0, tokens = 0, squared = 0;
-    const EncoderData* encoder = plan.data.FindEncoder(module.name);
-    for (int64_t count :
-         ImagesOfSample(plan.data, encoder ? *encoder : EncoderData(), plan.budget.sequence_length).patches) {
+    const EncoderData* encoder = data.FindEncoder(module.name);
+    for (int64_t count : ImagesOfSample(data, encoder ? *encoder : EncoderData(), sequence).patches) {
       const double rows = static_cast<double>(count + module.size("class_tokens"));
       patches += static_cast<double>(count);
       tokens += rows;

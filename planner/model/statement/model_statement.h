@@ -96,7 +96,8 @@ const ModelStatement* StatementOf(std::string_view kind);
 // The numbers that the formulas of a statement are evaluated with, for one module: its constants, axes and `let` names.
 class ModelNumbers {
  public:
-  ModelNumbers(const Plan& plan, const Module& module, const ModelStatement& statement);
+  // `sequence`: tokens of a sample. The layers of `module` need no more than their kinds.
+  ModelNumbers(const DataPlan& data, int64_t sequence, const Module& module, const ModelStatement& statement);
 
   // The number of a name; NaN if the module does not have it.
   double operator()(std::string_view name) const;

@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
-#include "planner/verify/v11_what_follows/piece_graph.h"
 #include "planner/verify/rules.h"
+#include "planner/verify/v11_what_follows/piece_graph.h"
 
 namespace planwright {
 namespace {
@@ -165,7 +165,8 @@ class ModuleGraphs {
  public:
   ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
                std::vector<Violation>& violations)
-      : index_(index), module_(module), violations_(violations), numbers_(index.plan(), module, statement) {
+      : index_(index), module_(module), violations_(violations),
+        numbers_(index.plan().data, index.plan().budget.sequence_length, module, statement) {
     const auto graph = [&](const StatedPiece& piece) { return PieceGraph(index.plan(), module, numbers_, piece); };
     graphs_.emplace('<', graph(statement.embed));
     graphs_.emplace('>', graph(statement.head));

@@ -1,0 +1,133 @@
+#include "planner/model/expand_statement.h"
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using Form = StatedWeight::Form;
+using Shape = std::vector<int64_t>;
+
+int64_t Elements(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+// Where a piece of the module is.
+struct PieceAt {
+  string frame, prefix;  // prefix: of published names
+  int stage = 0;
+};
+
+class Expansion {
+ public:
+  Expansion(const ModelStatement& statement, const ModelNumbers& numbers, bool several_encoders, Module& module)
+      : statement_(statement), numbers_(numbers), module_(module), encoder_(several_encoders ? module.name + "." : "") {
+  }
+
+  // Parameters are added in the order of the forward. The backward finishes gradients in about the reverse order, in
+  // which buckets are filled (bucket_layout.h).
+  void Run() {
+    AddPiece(statement_.embed, {module_.name + ".embed", statement_.embed.prefix, 0});
+    int expert_layers = 0;  // so far: the row of the next one in $expert_counts
+    for (size_t i = 0; i < module_.layers.size(); ++i) {
+      LayerSummary& layer = module_.layers[i];
+      const StatedPiece& piece = statement_.layers.at(layer.kind);
+      const int64_t before = module_.parameter_count;
+      AddPiece(piece, {layer.frame, absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(i)}}), layer.stage});
+      layer.parameters = module_.parameter_count - before;
+      layer.forward_flops = FlopsOf(piece.flops);
+      layer.mixing_flops = FlopsOf(piece.mixing);
+      if (HasExperts(piece)) layer.expert_row = expert_layers++;
+    }
+    AddPiece(statement_.head, {module_.name + ".head", statement_.head.prefix, module_.grid.pp - 1});
+    module_.embed_flops = FlopsOf(statement_.embed.flops);
+    module_.head_flops = FlopsOf(statement_.head.flops);
+  }
+
+ private:
+  static bool HasExperts(const StatedPiece& piece) {
+    return std::any_of(piece.weights.begin(), piece.weights.end(),
+                       [](const StatedWeight& weight) { return weight.form == Form::kExperts; });
+  }
+
+  int64_t FlopsOf(const std::optional<Expression>& formula) const {
+    const double flops = formula ? numbers_.Of(*formula) : 0;
+    return std::isnan(flops) ? 0 : std::llround(flops);
+  }
+
+  void AddPiece(const StatedPiece& piece, const PieceAt& at) {
+    for (const StatedWeight& weight : piece.weights) {
+      const Shape shape = numbers_.SizesOf(weight.shape);
+      AddParameter(weight, shape, at);
+      if (weight.form == Form::kJoined) {
+        // One storage holds the parameters one after the other along dim 0.
+        Storage& storage = module_.storages.back();
+        storage.shape[0] += LocalShape(weight, shape)[0];
+        storage.parameters.push_back(LastParameter());
+      } else {
+        module_.storages.push_back(Storage{.frame = at.frame,
+                                           .slot = weight.slot,
+                                           .shape = LocalShape(weight, shape),
+                                           .parameters = {LastParameter()},
+                                           .stage = at.stage});
+      }
+    }
+  }
+
+  int LastParameter() const { return static_cast<int>(module_.parameters.size()) - 1; }
+
+  void AddParameter(const StatedWeight& weight, const Shape& shape, const PieceAt& at) {
+    const string suffix = at.prefix + weight.name;
+    const bool buffer = weight.form == Form::kBuffer, experts = weight.form == Form::kExperts;
+    Parameter& parameter = module_.parameters.emplace_back();
+    parameter.name = absl::StrCat(module_.name, ".", suffix);
+    parameter.file_name = absl::StrCat(absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", encoder_}}), suffix);
+    parameter.shape = shape;
+    parameter.experts = experts ? module_.experts() : 0;
+    // With expert_tp 1 an expert is not cut and has no shard_dim.
+    if (weight.cut >= 0 && (!experts || module_.grid.expert_tp > 1)) {
+      parameter.shard_dim = weight.cut;
+      parameter.segments = weight.segments.empty() ? Shape{shape[weight.cut]} : numbers_.SizesOf(weight.segments);
+    }
+    // No weight decay for tensors of one dim and for biases (docs/training/step.md#weight-decay-rule).
+    parameter.decay = !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias");
+    parameter.trained = !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone);
+    parameter.buffer = buffer;
+    parameter.init.kind = weight.draw;
+    if (!weight.numbers.empty()) parameter.init.a = numbers_.Of(weight.numbers[0]);
+    if (weight.numbers.size() > 1) parameter.init.b = numbers_.Of(weight.numbers[1]);
+    if (buffer) return;
+    const int64_t elements = std::max<int64_t>(parameter.experts, 1) * Elements(shape);
+    (weight.projection ? module_.projector_count : module_.parameter_count) += elements;
+  }
+
+  // What one rank holds of a parameter: its part of the cut dim, or of experts its stack, with the experts as dim 0.
+  Shape LocalShape(const StatedWeight& weight, Shape shape) const {
+    const bool experts = weight.form == Form::kExperts;
+    if (weight.cut >= 0) shape[weight.cut] /= experts ? module_.grid.expert_tp : module_.grid.tp;
+    if (experts) shape.insert(shape.begin(), module_.experts() / module_.grid.ep);
+    return shape;
+  }
+
+  const ModelStatement& statement_;
+  const ModelNumbers& numbers_;
+  Module& module_;
+  const string encoder_;
+};
+
+}  // namespace
+
+void ExpandStatement(const ModelStatement& statement, const ModelNumbers& numbers, bool several_encoders,
+                     Module& module) {
+  Expansion(statement, numbers, several_encoders, module).Run();
+}
+
+}  // namespace planwright

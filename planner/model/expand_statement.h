@@ -1,0 +1,16 @@
+// Makes what a module holds from the statement of its model: parameters with published names, shapes, cuts and draws,
+// the storages of a rank, and the numbers of its layers.
+#pragma once
+
+#include "planner/model/statement/model_statement.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// Fills the parameters, storages and counts of `module`, and those of its layers. Its name, grid, constants, frozen
+// parts and the kinds, frames and stages of its layers must be set; every cut must divide (PW0209). `numbers`: of this
+// module. `several_encoders`: published names of an encoder start with the module's name.
+void ExpandStatement(const ModelStatement& statement, const ModelNumbers& numbers, bool several_encoders,
+                     Module& module);
+
+}  // namespace planwright
