@@ -1,31 +1,14 @@
 #include "planner/estimate/instruction_costs.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/op_table.h"
+#include "planner/plan/op_costs.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright {
 namespace {
 
 using Sizes = std::vector<double>;
-
-double Product(const Sizes& shape) { return std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>()); }
-double Last(const Sizes& shape) { return shape.empty() ? 0 : shape.back(); }
-// The product of all dims except the last.
-double Rows(const Sizes& shape) { return Last(shape) > 0 ? Product(shape) / Last(shape) : 0; }
-
-// The shape of the operand in "rows(i0)"; `open` is the index of the bracket. Inputs are i0, i1, ..., outputs o0, o1,
-// ...
-const Sizes& ShapeOfOperand(const std::string& name, size_t open, size_t inputs, const std::vector<Sizes>& shapes) {
-  static const Sizes kUnknown;
-  const bool output = name[open + 1] == 'o';
-  const size_t number = static_cast<size_t>(name[open + 2] - '0'), at = output ? inputs + number : number;
-  return at < shapes.size() && (output || number < inputs) ? shapes[at] : kUnknown;
-}
 
 // Attention within an image of p rows costs each of its rows p. On average over rows, with each kind of image equally
 // frequent, that is sum(p^2) / sum(p).
@@ -38,34 +21,7 @@ double ImageRowsOf(const Plan& plan, const EncoderData& encoder) {
   return all > 0 ? squares / all : 0;
 }
 
-// A formula of the table of operations, on operands of these shapes.
-double Evaluated(const Expression& formula, const Instruction& instruction, const std::vector<Sizes>& shapes,
-                 double image_rows) {
-  return formula.Evaluate([&](const std::string& name) -> double {
-    if (name == "weights") return instruction.gradients.empty() ? 0 : 1;
-    if (name == "image_rows") return image_rows;
-    const size_t open = name.find('(');
-    if (open == std::string::npos) {
-      // Without the attribute cp the sequence is whole, as on one cp rank.
-      const int64_t* attribute = instruction.FindInteger(name);
-      return attribute ? static_cast<double>(*attribute) : name == "cp" ? 1 : 0;
-    }
-    const Sizes& shape = ShapeOfOperand(name, open, instruction.inputs.size(), shapes);
-    const std::string_view measure = std::string_view(name).substr(0, open);
-    if (measure == "elements") return Product(shape);
-    if (measure == "rows") return Rows(shape);
-    if (measure == "last") return Last(shape);
-    Require(measure == "first", "a formula of costs has an unknown name: " + name);
-    return shape.empty() ? 0 : shape.front();
-  });
-}
-
 }  // namespace
-
-double OpFlops(const Instruction& instruction, const std::vector<Sizes>& shapes, double image_rows) {
-  const OpInfo& info = InfoOf(instruction.kind);
-  return info.flops ? Evaluated(*info.flops, instruction, shapes, image_rows) : 0;
-}
 
 InstructionCosts::InstructionCosts(const LinkedBlocks& blocks) : plan_(blocks.plan()) {
   const Plan& plan = plan_;
@@ -105,12 +61,10 @@ std::vector<Sizes> InstructionCosts::ShapesOf(const LinkedBlock& list, const Lin
 }
 
 BytesBySizeCase InstructionCosts::WorkspaceOf(const LinkedBlock& list, const LinkedInstruction& instruction) const {
-  const std::optional<Expression>& formula = InfoOf(instruction.source->kind).workspace;
   const bool fast = plan_.dtype() == DType::kBf16 && plan_.cluster.gpu != "none";
   const auto bytes = [&](int64_t Symbol::*size) -> int64_t {
     if (fast) {
-      if (!formula) return 0;
-      const double value = Evaluated(*formula, *instruction.source, ShapesOf(list, instruction, size), 0);
+      const double value = OpWorkspace(*instruction.source, ShapesOf(list, instruction, size));
       return static_cast<int64_t>(std::clamp(value, 0.0, static_cast<double>(kMostBytes)));
     }
     int64_t largest = 0;

@@ -23,12 +23,6 @@ using BytesBySizeCase = std::array<int64_t, 2>;  // indexed by SizeCase
 // Byte and element counts are cut off here, so that sums of damaged plans do not overflow. Far above every device.
 inline constexpr int64_t kMostBytes = int64_t{1} << 50;
 
-// Floating-point operations of one instruction by the formula of ops.def, a multiply-add counted as two: matrix
-// products, attention scores and the scan (docs/flops.md). 0 for kinds without a formula. `shapes`: dims of the inputs,
-// then of the outputs; an unknown shape is empty. `image_rows`: rows of the image that a packed row lies in, on average
-// over rows, without class tokens.
-double OpFlops(const Instruction& instruction, const std::vector<std::vector<double>>& shapes, double image_rows);
-
 class InstructionCosts {
  public:
   // Adds the instructions of all blocks.
@@ -69,7 +63,7 @@ class InstructionCosts {
   std::unordered_map<std::string, const Symbol*> symbols_;
   std::vector<Cost> costs_;  // by LinkedInstruction::number
   std::vector<BytesBySizeCase> bytes_;
-  std::map<std::string, double, std::less<>> image_rows_;  // by encoder: see OpFlops
+  std::map<std::string, double, std::less<>> image_rows_;  // by encoder: see OpFlops (plan/op_costs.h)
 };
 
 }  // namespace planwright

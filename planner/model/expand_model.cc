@@ -7,30 +7,14 @@
 #include "planner/model/expand_statement.h"
 #include "planner/model/stage_split.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/recipe/fill_defaults.h"
 
 namespace planwright {
-namespace {
 
 const ModelStatement& StatementOfModel(const ModelRecipe& recipe) {
   const ModelStatement* statement = StatementOf(*recipe.kind);
   Require(statement != nullptr, "model kind " + *recipe.kind + " has a statement");
   return *statement;
 }
-
-// Every number that a recipe gives for a model: a statement takes those that it has.
-Attributes GivenNumbers(const ModelRecipe& recipe, const ProjectorTarget& target) {
-  if (const auto* language = std::get_if<HybridLmModel>(&recipe.model)) return NumbersOf(*language);
-  const auto& encoder = std::get<RadioVitModel>(recipe.model);
-  Attributes numbers = NumbersOf(encoder);
-  numbers.insert({{"crop", int64_t{*encoder.positions == "crop"}},
-                  {"output.hidden", target.hidden},
-                  {"output.init_std", target.init_std},
-                  {"output.layers", target.layers}});
-  return numbers;
-}
-
-}  // namespace
 
 std::string LayersOf(const ModelRecipe& recipe) {
   const auto* language = std::get_if<HybridLmModel>(&recipe.model);
@@ -40,16 +24,27 @@ std::string LayersOf(const ModelRecipe& recipe) {
   return layers;
 }
 
+LocatedNumbers GivenNumbers(const ModelRecipe& recipe, const ProjectorTarget& target) {
+  if (const auto* language = std::get_if<HybridLmModel>(&recipe.model)) return NumbersOf(*language);
+  const auto& encoder = std::get<RadioVitModel>(recipe.model);
+  LocatedNumbers numbers = NumbersOf(encoder);
+  numbers.insert({{"crop", Attribute(int64_t{*encoder.positions == "crop"})},
+                  {"output.hidden", Attribute(target.hidden)},
+                  {"output.init_std", Attribute(target.init_std)},
+                  {"output.layers", Attribute(target.layers)}});
+  return numbers;
+}
+
 Attributes ConstantsOf(const ModelRecipe& recipe, const ProjectorTarget& target) {
-  const Attributes given = GivenNumbers(recipe, target);
+  const LocatedNumbers given = GivenNumbers(recipe, target);
   const std::string layers = LayersOf(recipe);
   Attributes constants;
   for (const StatedConstant& constant : StatementOfModel(recipe).constants) {
     if (constant.of != 0 && layers.find(constant.of) == std::string::npos) continue;
     const auto number = given.find(constant.name);
-    Require(number != given.end() && std::holds_alternative<double>(number->second) == constant.real,
+    Require(number != given.end() && std::holds_alternative<double>(*number->second) == constant.real,
             absl::StrCat("a recipe gives the constant ", constant.name, " as it is stated"));
-    constants.insert(*number);
+    constants.emplace(constant.name, *number->second);
   }
   return constants;
 }
@@ -94,7 +89,9 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
     module.layers.push_back(
         {.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = (*stages)[i]});
   }
-  ExpandStatement(statement, ModelNumbers(data, sequence, module, statement), target.several_encoders, module);
+  const ModelNumbers numbers(sequence, module, statement);
+  ExpandStatement(statement, numbers, target.several_encoders, module);
+  CountFlops(statement, numbers, data, sequence, module);
   // Not a constant, since no size of the model follows from it.
   if (module.expert_layers() > 0) module.imbalance = std::get<HybridLmModel>(recipe.model.model).moe.imbalance;
   return module;

@@ -3,7 +3,9 @@
 // docs/model/language_model.md and docs/model/vision_encoder.md. Buckets are assigned later (assign_buckets.h).
 #pragma once
 
+#include "planner/model/statement/model_statement.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
@@ -20,6 +22,11 @@ struct ProjectorTarget {
 // `target` is used for encoders only, `sequence` (tokens of a sample) and `data` (the images of an encoder) for FLOPs.
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
                     const DataPlan& data);
+
+const ModelStatement& StatementOfModel(const ModelRecipe& recipe);
+
+// Every number that a recipe gives for a model. Statements take those that they have.
+LocatedNumbers GivenNumbers(const ModelRecipe& recipe, const ProjectorTarget& target);
 
 // The constants that the statement of the model asks for, of modules with these layers. An encoder also has those of
 // the language model that it feeds: the projector's shape and initial values depend on them.

@@ -1,13 +1,15 @@
 #include "planner/model/expand_statement.h"
 
-#include <cmath>
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "planner/model/statement/piece_flops.h"
 
 namespace planwright {
 namespace {
@@ -43,24 +45,15 @@ class Expansion {
       const int64_t before = module_.parameter_count;
       AddPiece(piece, {layer.frame, absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(i)}}), layer.stage});
       layer.parameters = module_.parameter_count - before;
-      layer.forward_flops = FlopsOf(piece.flops);
-      layer.mixing_flops = FlopsOf(piece.mixing);
       if (HasExperts(piece)) layer.expert_row = expert_layers++;
     }
     AddPiece(statement_.head, {module_.name + ".head", statement_.head.prefix, module_.grid.pp - 1});
-    module_.embed_flops = FlopsOf(statement_.embed.flops);
-    module_.head_flops = FlopsOf(statement_.head.flops);
   }
 
  private:
   static bool HasExperts(const StatedPiece& piece) {
     return std::any_of(piece.weights.begin(), piece.weights.end(),
                        [](const StatedWeight& weight) { return weight.form == Form::kExperts; });
-  }
-
-  int64_t FlopsOf(const std::optional<Expression>& formula) const {
-    const double flops = formula ? numbers_.Of(*formula) : 0;
-    return std::isnan(flops) ? 0 : std::llround(flops);
   }
 
   void AddPiece(const StatedPiece& piece, const PieceAt& at) {
@@ -128,6 +121,20 @@ class Expansion {
 void ExpandStatement(const ModelStatement& statement, const ModelNumbers& numbers, bool several_encoders,
                      Module& module) {
   Expansion(statement, numbers, several_encoders, module).Run();
+}
+
+void CountFlops(const ModelStatement& statement, const ModelNumbers& numbers, const DataPlan& data, int64_t sequence,
+                Module& module) {
+  const auto of = [&](const StatedPiece& piece) { return FlopsOf(statement, piece, module, numbers, data, sequence); };
+  module.embed_flops = of(statement.embed).forward;
+  module.head_flops = of(statement.head).forward;
+  std::map<char, PieceFlops> kinds;
+  for (LayerSummary& layer : module.layers) {
+    const auto [known, first] = kinds.try_emplace(layer.kind);
+    if (first) known->second = of(statement.layers.at(layer.kind));
+    layer.forward_flops = known->second.forward;
+    layer.mixing_flops = known->second.mixing;
+  }
 }
 
 }  // namespace planwright

@@ -1,5 +1,5 @@
 // Makes what a module holds from the statement of its model: parameters with published names, shapes, cuts and draws,
-// the storages of a rank, and the numbers of its layers.
+// the storages of a rank, and FLOPs.
 #pragma once
 
 #include "planner/model/statement/model_statement.h"
@@ -12,5 +12,10 @@ namespace planwright {
 // module. `several_encoders`: published names of an encoder start with the module's name.
 void ExpandStatement(const ModelStatement& statement, const ModelNumbers& numbers, bool several_encoders,
                      Module& module);
+
+// Fills the FLOPs of `module` and of its layers. `data`: has the images that an encoder's FLOPs are an average over.
+// `sequence`: tokens of a sample.
+void CountFlops(const ModelStatement& statement, const ModelNumbers& numbers, const DataPlan& data, int64_t sequence,
+                Module& module);
 
 }  // namespace planwright

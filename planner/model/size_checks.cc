@@ -8,12 +8,6 @@
 
 namespace planwright {
 
-double Product(std::initializer_list<int64_t> sizes) {
-  double product = 1;
-  for (int64_t size : sizes) product *= static_cast<double>(size);
-  return product;
-}
-
 void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis,
                      const Located<int64_t>& parts) {
   if (*parts < 1 || *size % *parts == 0) return;

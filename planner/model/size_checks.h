@@ -2,16 +2,12 @@
 // diagnostics.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 
 #include "planner/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
-
-// The product as a double: each size is in its range, but their product may exceed 64 bits.
-double Product(std::initializer_list<int64_t> sizes);
 
 class SizeChecks {
  public:

@@ -105,6 +105,7 @@ constexpr std::pair<std::string_view, string OpInfo::*> kTextLines[] = {
 constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
     {"counts_on_host", &OpInfo::counts_on_host},
     {"keeps_meaning", &OpInfo::keeps_meaning},
+    {"mixing", &OpInfo::mixing},
     {"own_rows", &OpInfo::own_rows},
 };
 
@@ -262,7 +263,7 @@ void AppendReference(const OpInfo& info, string& page) {
   item("values", ValuesText(info.values));
   if (info.on_one_rank) item("on one rank", string(OpName(*info.on_one_rank)));
   if (info.overwrites) item("overwrites, if it dies there", absl::StrCat("i", *info.overwrites));
-  if (info.flops) item("FLOPs", info.flops->text());
+  if (info.flops) item(info.mixing ? "FLOPs, without weights" : "FLOPs", info.flops->text());
   if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());
   item("stands in the lists", ListsOf(info.kind));
   for (const StateEffect& effect : info.effects) item(effect.writes ? "writes" : "reads", effect.resource);

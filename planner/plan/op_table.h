@@ -101,6 +101,7 @@ struct OpInfo {
   std::vector<StateEffect> effects;
   std::optional<Expression> flops;      // over operands ("rows(o0)") and attributes (docs/flops.md); none: not counted
   std::optional<Expression> workspace;  // as flops: bytes of temporary tensors of its fast kernels; none: 0
+  bool mixing = false;                  // these FLOPs are of values with values, without weights
   // The input whose memory the first output takes over where it dies with the instruction.
   std::optional<size_t> overwrites;
   // The gradient of these inputs is that of its output, up to layout: the value is moved, joined, cut or added.

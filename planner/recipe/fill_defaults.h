@@ -2,6 +2,11 @@
 // default.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <string>
+
+#include "planner/diagnostics/location.h"
 #include "planner/plan/instruction.h"
 
 namespace planwright {
@@ -32,13 +37,16 @@ Struct Defaults() {
   return filled;
 }
 
+// Numbers by name, each with the place that gives it.
+using LocatedNumbers = std::map<std::string, Located<Attribute>, std::less<>>;
+
 // Adds the numbers of a model, named by their keys and sections: "mamba.heads". Sections that the recipe does not have
 // are included, with their defaults.
-void AddNumbers(StructRef model, Attributes& numbers);
+void AddNumbers(StructRef model, LocatedNumbers& numbers);
 
 template <typename Model>
-Attributes NumbersOf(Model model) {
-  Attributes numbers;
+LocatedNumbers NumbersOf(Model model) {
+  LocatedNumbers numbers;
   AddNumbers(RefTo(model), numbers);
   return numbers;
 }

@@ -42,8 +42,8 @@ struct KeyTarget {
   // For a value: writes it into the field of `owner`. `name`: the constant's name ("moe.top_k"), for numbers of a
   // model.
   void (*read)(const YamlNode& value, std::string_view name, void* owner) = nullptr;
-  // For a number: adds the field's value to the constants of a model.
-  void (*number)(void* owner, std::string_view name, Attributes& numbers) = nullptr;
+  // For a number: adds the field's value to the numbers of a model.
+  void (*number)(void* owner, std::string_view name, LocatedNumbers& numbers) = nullptr;
   // For a section, whose keys fill a struct of their own: that struct. `given`: whether the recipe has the section. The
   // object is null for an optional section that is not given.
   StructRef (*section)(void* owner, bool given) = nullptr;
@@ -120,10 +120,11 @@ void ReadMember(const YamlNode& value, std::string_view, void* owner) {
 }
 
 template <auto member>
-void AddNumber(void* owner, std::string_view name, Attributes& numbers) {
+void AddNumber(void* owner, std::string_view name, LocatedNumbers& numbers) {
   using T = typename MemberTypes<member>::Field;
   if constexpr (std::is_same_v<T, Located<int64_t>> || std::is_same_v<T, Located<double>>) {
-    numbers.insert_or_assign(std::string(name), *FieldOf<member>(owner));
+    const T& field = FieldOf<member>(owner);
+    numbers.insert_or_assign(std::string(name), Located<Attribute>(*field, field.where));
   }
 }
 
@@ -150,7 +151,7 @@ inline constexpr KeyTarget ToConstant = {kTypeOfField<Number>, &kStructTag<typen
                                            ReadValue(value, number);
                                            FieldOf<map>(owner).insert_or_assign(std::string(name), number);
                                          },
-                                         [](void* owner, std::string_view name, Attributes& numbers) {
+                                         [](void* owner, std::string_view name, LocatedNumbers& numbers) {
                                            numbers.insert_or_assign(std::string(name),
                                                                     FieldOf<map>(owner).at(std::string(name)));
                                          }};

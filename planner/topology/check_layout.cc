@@ -6,17 +6,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/model/language_layer.h"
+#include "planner/model/expand_model.h"
 #include "planner/model/layer_pattern.h"
 #include "planner/model/size_checks.h"
 #include "planner/model/stage_split.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/limits.h"
+#include "planner/topology/check_needs.h"
 
 namespace planwright {
 namespace {
 
-// Half of what a plan can count: the products below leave out norms, biases and positions.
+// Half of what a plan can count: the projector of an encoder is not counted whole, since its last width is another
+// model's.
 constexpr auto kMostParameters = static_cast<double>(kMostElements / 2);
 
 // The layer kinds that can be planned, for a message: "M (mamba), * (attention) and E (moe)".
@@ -63,20 +65,36 @@ std::vector<const LayerKind*> GivenKindsOf(const HybridLmModel& model, const Lay
   return kinds;
 }
 
-void CheckLanguageSize(const HybridLmModel& model, const LayerPattern& pattern, SizeChecks& check) {
-  double parameters = 2 * Product({*model.vocabulary, *model.hidden});
-  for (const LayerKind* kind : GivenKindsOf(model, pattern)) {
-    parameters += static_cast<double>(pattern.count(kind->letter)) * LanguageLayerOf(kind->letter).RoughSize(model);
-  }
-  check.Within("parameters", parameters, model.hidden, kMostParameters);
+// The pieces of a model that can be checked, in the order in which problems are listed. `layers`: those kinds whose
+// sizes the recipe gives.
+std::vector<const StatedPiece*> PiecesOf(const ModelStatement& statement, const std::vector<const LayerKind*>& layers) {
+  std::vector<const StatedPiece*> pieces = {&statement.embed};
+  for (const LayerKind* kind : layers) pieces.push_back(&statement.layers.at(kind->letter));
+  pieces.push_back(&statement.head);
+  return pieces;
 }
 
-void CheckEncoderSize(const RadioVitModel& model, SizeChecks& check) {
-  const int64_t hidden = *model.hidden, side = *model.max_image / std::max<int64_t>(*model.patch, 1);
-  const double layer = 4 * Product({hidden, hidden}) + 2 * Product({hidden, *model.ffn});
-  const double ends = Product({hidden, *model.patch, *model.patch, 3}) + Product({hidden, side, side}) +
-                      Product({hidden, *model.pixel_shuffle, *model.pixel_shuffle, *model.projector_hidden});
-  check.Within("parameters", static_cast<double>(*model.layers) * layer + ends, model.hidden, kMostParameters);
+// In doubles, which do not overflow: sizes that do not fit may be absurd.
+double ElementsOf(const StatedPiece& piece, const ModelNumbers& numbers) {
+  double elements = 0;
+  for (const StatedWeight& weight : piece.weights) {
+    double product = weight.form == StatedWeight::Form::kExperts ? numbers("moe.experts") : 1;
+    for (const Expression& size : weight.shape) product *= numbers.Of(size);
+    elements += product;
+  }
+  return elements;
+}
+
+// `layers`: the letters of those layers whose sizes the recipe gives.
+void CheckSize(const ModuleRecipe& recipe, const std::string& layers, SizeChecks& check) {
+  const ModelStatement& statement = StatementOfModel(recipe.model);
+  Module module;
+  module.constants = ConstantsOf(recipe.model, {});
+  const ModelNumbers numbers(1, module, statement);
+  double elements = ElementsOf(statement.embed, numbers) + ElementsOf(statement.head, numbers);
+  for (char letter : layers) elements += ElementsOf(statement.layers.at(letter), numbers);
+  const Located<Attribute> hidden = GivenNumbers(recipe.model, {}).at("hidden");
+  check.Within("parameters", elements, {0, hidden.where}, kMostParameters);
 }
 
 bool CheckLanguageShape(const ModuleRecipe& module, const HybridLmModel& model, Diagnostics& diagnostics) {
@@ -88,24 +106,24 @@ bool CheckLanguageShape(const ModuleRecipe& module, const HybridLmModel& model, 
   }
   if (pattern->layers.empty())
     check.Shape({0, model.pattern.where}, "the pattern has no layer", "write the layers, such as ME*E");
-  for (const LayerKind* kind : GivenKindsOf(model, *pattern)) LanguageLayerOf(kind->letter).CheckShape(model, check);
-  CheckLanguageSize(model, *pattern, check);
+  const std::vector<const LayerKind*> given = GivenKindsOf(model, *pattern);
+  NeedChecks needs(module, check);
+  for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), given)) needs.CheckShape(*piece);
+  std::string layers;
+  for (const LayerKind* kind : given) layers.append(static_cast<size_t>(pattern->count(kind->letter)), kind->letter);
+  CheckSize(module, layers, check);
 
   bool fine = CheckPatternBuilt(model, *pattern, diagnostics) && check.fine();
   // Also checks that the split into pipeline stages places every layer.
   return StagesOfLayers(module, diagnostics).has_value() && fine;
 }
 
-bool CheckEncoderShape(const ModuleRecipe& module, const RadioVitModel& model, Diagnostics& diagnostics) {
+bool CheckEncoderShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
   SizeChecks check(module, diagnostics);
-  check.Multiple("hidden", model.hidden, "heads", model.heads);
-  check.Multiple("max_image", model.max_image, "patch", model.patch);
-  if (*model.patch >= 1) {
-    // Pixel shuffle folds squares of patches into one token: a side must hold whole squares.
-    const Located<int64_t> side(*model.max_image / *model.patch, model.max_image.where);
-    check.Multiple("the side of the largest image in patches", side, "pixel_shuffle", model.pixel_shuffle);
-  }
-  CheckEncoderSize(model, check);
+  NeedChecks needs(module, check);
+  for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), {FindLayerKind('V')}))
+    needs.CheckShape(*piece);
+  CheckSize(module, LayersOf(module.model), check);
   return StagesOfLayers(module, diagnostics).has_value() && check.fine();
 }
 
@@ -113,9 +131,9 @@ void CheckLanguageLayout(const Recipe& recipe, const ModuleRecipe& m, const Hybr
   Diagnostics ignored;  // a broken pattern was reported with the shape
   const std::optional<LayerPattern> pattern = ParseLayerPattern(model.pattern, ignored);
   if (!pattern) return;
-  for (const LayerKind* kind : GivenKindsOf(model, *pattern))
-    LanguageLayerOf(kind->letter).CheckLayout(model, m, check);
-  check.Cut("vocabulary", model.vocabulary, "tp", m.tp);
+  NeedChecks needs(m, check);
+  for (const StatedPiece* piece : PiecesOf(StatementOfModel(m.model), GivenKindsOf(model, *pattern)))
+    needs.CheckLayout(*piece);
   // Between layers each tp rank has a part of the sequence. Over cp the sequence is cut in 2 x cp chunks, of which each
   // rank has two (docs/layouts/sequence.md#context-parallelism).
   if (*m.cp > 1) {
@@ -126,11 +144,9 @@ void CheckLanguageLayout(const Recipe& recipe, const ModuleRecipe& m, const Hybr
   }
 }
 
-void CheckEncoderLayout(const ModuleRecipe& m, const RadioVitModel& model, SizeChecks& check) {
-  check.Cut("heads", model.heads, "tp", m.tp);
-  check.Cut("ffn", model.ffn, "tp", m.tp);
-  check.Cut("hidden", model.hidden, "tp", m.tp);
-  check.Cut("projector.hidden", model.projector_hidden, "tp", m.tp);
+void CheckEncoderLayout(const ModuleRecipe& m, SizeChecks& check) {
+  NeedChecks needs(m, check);
+  for (const StatedPiece* piece : PiecesOf(StatementOfModel(m.model), {FindLayerKind('V')})) needs.CheckLayout(*piece);
 }
 
 }  // namespace
@@ -138,7 +154,7 @@ void CheckEncoderLayout(const ModuleRecipe& m, const RadioVitModel& model, SizeC
 bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
   if (const auto* language = std::get_if<HybridLmModel>(&module.model.model))
     return CheckLanguageShape(module, *language, diagnostics);
-  return CheckEncoderShape(module, std::get<RadioVitModel>(module.model.model), diagnostics);
+  return CheckEncoderShape(module, diagnostics);
 }
 
 bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& diagnostics) {
@@ -146,7 +162,7 @@ bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& 
   if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) {
     CheckLanguageLayout(recipe, module, *language, check);
   } else {
-    CheckEncoderLayout(module, std::get<RadioVitModel>(module.model.model), check);
+    CheckEncoderLayout(module, check);
   }
   return check.fine();
 }

@@ -1,5 +1,5 @@
 // Whether the sizes of a model fit together, and whether its module's axes can cut them evenly
-// (docs/layouts/sequence.md). Each layer kind checks its own sizes (model/language_layer.h).
+// (docs/layouts/sequence.md). The statement of a model says what it needs (check_needs.h).
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"

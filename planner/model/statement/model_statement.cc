@@ -6,7 +6,6 @@
 
 #include "planner/plan/limits.h"
 #include "planner/plan/plan.h"
-#include "planner/plan/sample_images.h"
 #include "planner/plan/table_text.h"
 
 namespace planwright {
@@ -30,6 +29,9 @@ std::vector<Expression> TakeFormulaList(LineReader& line) {
   return formulas;
 }
 
+constexpr Axis kStatedAxes[] = {Axis::kTp,       Axis::kCp, Axis::kDp,      Axis::kPp,
+                                Axis::kExpertTp, Axis::kEp, Axis::kExpertDp};
+
 class StatementParser {
  public:
   ModelStatement Parse(const char* kind, const char* text) {
@@ -47,6 +49,7 @@ class StatementParser {
     if (line.TakeIf("can")) return ParseCan(line);
     if (line.TakeIf("constant")) return ParseConstant(line);
     if (line.TakeIf("let")) return ParseLet(line);
+    if (line.TakeIf("shape")) return ParseShape(line);
     if (line.TakeIf("file")) return void(file_ = line.Take());
     if (line.TakeIf("piece")) return StartPiece(line);
     line.Expect(piece_ != nullptr);
@@ -56,8 +59,7 @@ class StatementParser {
     if (line.TakeIf("joined")) return ParseWeight(line, StatedWeight::Form::kJoined);
     if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts);
     if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer);
-    if (line.TakeIf("flops")) return void(piece_->flops = line.TakeFormula());
-    if (line.TakeIf("mixing")) return void(piece_->mixing = line.TakeFormula());
+    if (line.TakeIf("needs")) return ParseNeed(line);
     if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
     if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
     if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
@@ -90,6 +92,12 @@ class StatementParser {
     model_.lets.emplace_back(name, line.TakeFormula());
   }
 
+  // "VALUE [SIZES]"
+  void ParseShape(LineReader& line) {
+    const string name = line.Take();
+    line.Expect(model_.shapes.emplace(name, TakeFormulaList(line)).second);
+  }
+
   void StartPiece(LineReader& line) {
     const string name = line.Take();
     line.Expect(name == "embed" || name == "head" || name.size() == 1);
@@ -110,6 +118,27 @@ class StatementParser {
     if (!line.empty()) weight.numbers = TakeFormulaList(line);
     line.Expect(weight.cut < static_cast<int>(weight.shape.size()));
     piece_->weights.push_back(std::move(weight));
+  }
+
+  // "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE" or "AXIS [x AXIS ...] divides CONSTANT"
+  void ParseNeed(LineReader& line) {
+    using enum StatedNeed::Relation;
+    std::vector<Axis> axes;
+    while (const auto axis = AxisFromName(line.Peek())) {
+      axes.push_back(*axis);
+      line.Take();
+      if (line.TakeIf("divides")) break;
+      line.Expect(line.TakeIf("x"));
+    }
+    StatedNeed need{.relation = kDivides, .axes = std::move(axes), .left = line.TakeFormula()};
+    if (need.axes.empty()) {
+      const bool multiple = line.TakeIf("multiple");
+      need.relation = multiple ? kMultiple : kAtMost;
+      line.Expect(multiple ? line.TakeIf("of") : line.TakeIf("at") && line.TakeIf("most"));
+      need.right = line.TakeFormula();
+      if (line.TakeIf("called")) need.called = line.Rest();
+    }
+    piece_->needs.push_back(std::move(need));
   }
 
   // "[when FORMULA:] [each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
@@ -154,36 +183,31 @@ const ModelStatement* StatementOf(string_view kind) {
   return nullptr;
 }
 
-ModelNumbers::ModelNumbers(const DataPlan& data, int64_t sequence, const Module& module,
-                           const ModelStatement& statement) {
+ModelNumbers::ModelNumbers(int64_t sequence, const Module& module, const ModelStatement& statement)
+    : statement_(&statement) {
   for (const auto& [name, value] : module.constants) {
     if (const int64_t* integer = std::get_if<int64_t>(&value)) numbers_[name] = static_cast<double>(*integer);
     if (const double* real = std::get_if<double>(&value)) numbers_[name] = *real;
   }
-  for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp, Axis::kExpertTp, Axis::kEp, Axis::kExpertDp}) {
-    numbers_[string(AxisName(axis))] = module.grid.size(axis);
-  }
+  for (Axis axis : kStatedAxes) numbers_[string(AxisName(axis))] = module.grid.size(axis);
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
   numbers_["gathers_tokens"] = module.gathers_tokens() ? 1 : 0;
   numbers_["layers"] = static_cast<double>(module.layers.size());
   numbers_["sequence"] = static_cast<double>(sequence);
-  // Means of the data section, which FLOPs of an encoder are averages over. Attention costs the square of an image's
-  // tokens.
-  if (statement.has_images) {
-    double patches = 0, tokens = 0, squared = 0;
-    const EncoderData* encoder = data.FindEncoder(module.name);
-    for (int64_t count : ImagesOfSample(data, encoder ? *encoder : EncoderData(), sequence).patches) {
-      const double rows = static_cast<double>(count + module.size("class_tokens"));
-      patches += static_cast<double>(count);
-      tokens += rows;
-      squared += rows * rows;
-    }
-    numbers_["image_patches"] = patches;
-    numbers_["image_tokens"] = tokens;
-    numbers_["image_tokens_squared"] = squared;
-  }
-  // In the order of the statement, since a formula may use earlier names.
-  for (const auto& [name, formula] : statement.lets) numbers_[name] = Of(formula);
+  AddLets();
+}
+
+ModelNumbers ModelNumbers::OnOneRank(const std::map<string, double>& data) const {
+  ModelNumbers numbers = *this;
+  for (Axis axis : kStatedAxes) numbers.numbers_[string(AxisName(axis))] = 1;
+  for (const auto& [name, size] : data) numbers.numbers_[name] = size;
+  numbers.AddLets();
+  return numbers;
+}
+
+// In the order of the statement, since a formula may use earlier names.
+void ModelNumbers::AddLets() {
+  for (const auto& [name, formula] : statement_->lets) numbers_[name] = Of(formula);
 }
 
 double ModelNumbers::operator()(string_view name) const {

@@ -11,6 +11,11 @@
 //                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the
 //                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it
 //   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, earlier names and sqrt(NAME)
+//   shape VALUE [SIZES]              on one rank, the shape of the values of this name, in every piece: of inputs, and
+//   of
+//                                    what a compute makes where ops.def leaves sizes open. Beside the numbers of a
+//                                    formula, those that the data decides: samples, documents, merged_rows, images,
+//                                    patches
 //   file PREFIX                      prefix of names in published files from here on. {encoder} is "MODULE." if several
 //                                    encoders feed one model, else nothing
 //   piece embed|head|KIND            starts a piece; the lines after it describe it:
@@ -21,8 +26,12 @@
 //   joined SLOT NAME ...             one more parameter in the storage of the line before, joined along dim 0
 //   experts SLOT NAME ...            moe.experts parameters, stacked in one storage; expert_tp cuts them
 //   buffer SLOT NAME [SIZES] DRAW    a tensor that is saved and loaded but never trained
-//   flops FORMULA                    FLOPs of the forward for one token
-//   mixing FORMULA                   the part of these FLOPs that no weights take part in
+//   needs SIZE multiple of CONSTANT [called TEXT], needs SIZE at most SIZE
+//                                    what sizes must be on every layout. SIZE is a formula over constants, for which
+//                                    messages have their names or TEXT; at most: also most_tokens and largest_dim, the
+//                                    limits of a plan (plan/limits.h)
+//   needs AXIS [x AXIS ...] divides CONSTANT
+//                                    what the layout must divide, since it is cut
 //   inputs VALUES, outputs VALUES    of the forward block, in order
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
 //                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
@@ -64,6 +73,15 @@ struct StatedWeight {
   std::vector<Expression> numbers;  // of the draw
 };
 
+struct StatedNeed {
+  enum class Relation { kMultiple, kAtMost, kDivides };
+  Relation relation{};
+  std::vector<Axis> axes;  // kDivides: their product divides `left`
+  Expression left;
+  std::optional<Expression> right;  // kMultiple, kAtMost
+  std::string called;               // what messages call `left`; empty: as it is written
+};
+
 struct StatedCompute {
   OpKind kind{};
   std::vector<std::string> inputs, slots, outputs;
@@ -75,7 +93,7 @@ struct StatedCompute {
 struct StatedPiece {
   std::string prefix;
   std::vector<StatedWeight> weights;
-  std::optional<Expression> flops, mixing;
+  std::vector<StatedNeed> needs;
   std::vector<std::string> inputs, outputs;
   std::vector<StatedCompute> computes;
   std::string counts;
@@ -86,6 +104,7 @@ struct ModelStatement {
   bool has_images = false, carries_loss = false;
   std::vector<StatedConstant> constants;
   std::vector<std::pair<std::string, Expression>> lets;
+  std::map<std::string, std::vector<Expression>> shapes;  // on one rank, by name of a value
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
 };
@@ -96,8 +115,12 @@ const ModelStatement* StatementOf(std::string_view kind);
 // The numbers that the formulas of a statement are evaluated with, for one module: its constants, axes and `let` names.
 class ModelNumbers {
  public:
-  // `sequence`: tokens of a sample. The layers of `module` need no more than their kinds.
-  ModelNumbers(const DataPlan& data, int64_t sequence, const Module& module, const ModelStatement& statement);
+  // `sequence`: tokens of a sample. The layers of `module` need no more than their kinds. Keeps a reference to
+  // `statement`.
+  ModelNumbers(int64_t sequence, const Module& module, const ModelStatement& statement);
+
+  // These numbers as of the module on one rank, with the sizes that the data decides (lines `shape`).
+  ModelNumbers OnOneRank(const std::map<std::string, double>& data) const;
 
   // The number of a name; NaN if the module does not have it.
   double operator()(std::string_view name) const;
@@ -107,6 +130,9 @@ class ModelNumbers {
   std::vector<int64_t> SizesOf(const std::vector<Expression>& formulas) const;
 
  private:
+  void AddLets();
+
+  const ModelStatement* statement_;
   std::map<std::string, double, std::less<>> numbers_;
 };
 

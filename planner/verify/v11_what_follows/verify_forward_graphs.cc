@@ -166,7 +166,7 @@ class ModuleGraphs {
   ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
                std::vector<Violation>& violations)
       : index_(index), module_(module), violations_(violations),
-        numbers_(index.plan().data, index.plan().budget.sequence_length, module, statement) {
+        numbers_(index.plan().budget.sequence_length, module, statement) {
     const auto graph = [&](const StatedPiece& piece) { return PieceGraph(index.plan(), module, numbers_, piece); };
     graphs_.emplace('<', graph(statement.embed));
     graphs_.emplace('>', graph(statement.head));

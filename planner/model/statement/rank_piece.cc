@@ -1,0 +1,241 @@
+#include "planner/model/statement/rank_piece.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/plan/op_table.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using Shape = RankPiece::Shape;
+
+// The sizes of the named dims of one compute. The first operand that has a name gives it its size.
+class DimSizes {
+ public:
+  // Binds the dims of an operand. Returns what is wrong, or "".
+  string Bind(const OperandSignature& operand, const Shape& shape) {
+    const size_t own = operand.dims.size();
+    if (operand.leading ? shape.size() < own : shape.size() != own) return "of another number of dims";
+    const size_t leading = shape.size() - own;
+    if (operand.leading) {
+      const Shape first(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(leading));
+      if (!leading_) leading_ = first;
+      if (*leading_ != first) return "with other leading dims";
+    }
+    for (size_t i = 0; i < own; ++i) {
+      const SignatureDim& dim = operand.dims[i];
+      const double size = shape[leading + i];
+      if (dim.number >= 0 && size != static_cast<double>(dim.number)) return absl::StrCat("without a dim ", dim.number);
+      if (!dim.name.empty() && dim.factors.empty() && !Fix(dim.name, size))
+        return absl::StrCat("of another ", dim.name);
+      if (!dim.factors.empty()) products_.emplace_back(&dim, size);
+    }
+    return "";
+  }
+
+  // Whether the name had no size, or this one.
+  bool Fix(const string& name, double size) { return sizes_.emplace(name, size).first->second == size; }
+
+  // NaN: the name has no size.
+  double Find(const string& name) const {
+    const auto found = sizes_.find(name);
+    return found == sizes_.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+  }
+
+  double Product(const SignatureDim& dim) const {
+    double product = 1;
+    for (const string& factor : dim.factors) product *= Find(factor);
+    return product;
+  }
+
+  // Sizes that are products are compared once all names have their sizes.
+  bool ProductsFit() const {
+    for (const auto& [dim, size] : products_) {
+      const double product = Product(*dim);
+      if (!std::isnan(product) && product != size) return false;
+    }
+    return true;
+  }
+
+  // The shape of an output; NaN where its size is not known.
+  Shape Make(const OperandSignature& operand) const {
+    Shape shape = operand.leading ? leading_.value_or(Shape()) : Shape();
+    for (const SignatureDim& dim : operand.dims) {
+      shape.push_back(dim.number >= 0       ? static_cast<double>(dim.number)
+                      : dim.factors.empty() ? Find(dim.name)
+                                            : Product(dim));
+    }
+    return shape;
+  }
+
+ private:
+  std::optional<Shape> leading_;
+  std::map<string, double> sizes_;
+  std::vector<std::pair<const SignatureDim*, double>> products_;
+};
+
+string Text(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
+
+}  // namespace
+
+RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, const ModelNumbers& numbers,
+                     const std::map<string, double>& data)
+    : statement_(statement), numbers_(numbers.OnOneRank(data)) {
+  for (const string& input : piece.inputs) {
+    const std::vector<Expression>* stated = StatedShape(input);
+    if (!stated) problems_.push_back(absl::StrCat("input ", input, " has no line shape"));
+    Shape shape;
+    if (stated) {
+      for (const Expression& size : *stated) shape.push_back(numbers_.Of(size));
+    }
+    Define(input, std::move(shape));
+  }
+  AddSlots(piece);
+  for (const StatedCompute& compute : piece.computes) {
+    if (!compute.when || numbers.Of(*compute.when) != 0) Add(compute);
+  }
+}
+
+const Shape* RankPiece::shape(const string& value) const {
+  const auto found = values_.find(value);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+const Shape* RankPiece::slot(const string& slot) const {
+  const auto found = slots_.find(slot);
+  return found == slots_.end() ? nullptr : &found->second;
+}
+
+void RankPiece::AddSlots(const StatedPiece& piece) {
+  for (const StatedWeight& weight : piece.weights) {
+    Shape shape;
+    for (const Expression& size : weight.shape) shape.push_back(numbers_.Of(size));
+    if (weight.form == StatedWeight::Form::kExperts) shape.insert(shape.begin(), numbers_("moe.experts"));
+    const auto [known, first] = slots_.emplace(weight.slot, shape);
+    if (weight.form != StatedWeight::Form::kJoined) {
+      if (!first) problems_.push_back(absl::StrCat("slot ", weight.slot, " is there twice"));
+    } else if (first || !std::equal(shape.begin() + 1, shape.end(), known->second.begin() + 1, known->second.end())) {
+      problems_.push_back(absl::StrCat("weight ", weight.name, " does not fit what it is joined to"));
+    } else {
+      known->second[0] += shape[0];
+    }
+  }
+}
+
+void RankPiece::Define(const string& value, Shape shape) {
+  if (!values_.emplace(value, std::move(shape)).second) problems_.push_back(absl::StrCat("makes ", value, " twice"));
+}
+
+const std::vector<Expression>* RankPiece::StatedShape(const string& value) const {
+  const auto found = statement_.shapes.find(value);
+  return found == statement_.shapes.end() ? nullptr : &found->second;
+}
+
+// Integers that follow from the numbers of the model: sizes are made of no others.
+Attributes RankPiece::AttributesOf(OpKind kind) const {
+  Attributes attributes;
+  for (const AttributeSpec& spec : InfoOf(kind).attributes) {
+    if (spec.source != AttributeSource::kFormula || spec.type != AttributeType::kInteger) continue;
+    if (spec.when && numbers_.Of(*spec.when) == 0) continue;
+    const double value = numbers_.Of(spec.values.front());
+    if (value >= 0 && value == std::floor(value)) attributes[spec.name] = static_cast<int64_t>(value);
+  }
+  return attributes;
+}
+
+void RankPiece::Problem(const Instruction& instruction, const string& text) {
+  problems_.push_back(absl::StrCat(string(OpName(instruction.kind)), " of ", absl::StrJoin(instruction.inputs, ", "),
+                                   instruction.parameters.empty() ? "" : " with ",
+                                   absl::StrJoin(instruction.parameters, ", "), " ", text));
+}
+
+std::vector<Shape> RankPiece::ShapesOf(const std::vector<string>& names, const std::map<string, Shape>& known,
+                                       std::string_view what, const Instruction& instruction) {
+  std::vector<Shape> shapes;
+  for (const string& name : names) {
+    const auto found = known.find(name);
+    if (found == known.end()) Problem(instruction, absl::StrCat("reads ", string(what), name, ", which is not there"));
+    shapes.push_back(found == known.end() ? Shape() : found->second);
+  }
+  return shapes;
+}
+
+void RankPiece::Add(const StatedCompute& stated) {
+  const OpKind kind = InfoOf(stated.kind).on_one_rank.value_or(stated.kind);
+  const OpInfo& info = InfoOf(kind);
+  Compute& compute = computes_.emplace_back();
+  compute.stated = &stated;
+  Instruction& op = compute.instruction;
+  op = {.kind = kind, .inputs = stated.inputs, .parameters = stated.slots, .attributes = AttributesOf(kind)};
+  // What stands in place of another kind may read more than that, of where the rows are.
+  if (kind != stated.kind && op.inputs.size() > info.signature->inputs.size())
+    op.inputs.resize(info.signature->inputs.size());
+  const size_t before = problems_.size();
+  compute.inputs = ShapesOf(op.inputs, values_, "", op);
+  compute.slots = ShapesOf(op.parameters, slots_, "slot ", op);
+  if (!info.signature) {
+    for (const string& output : stated.outputs) Define(output, {});
+    return;
+  }
+  const auto counts = [&](const std::vector<OperandSignature>& list, size_t count, const char* what) {
+    if (!CountFits(list, count, op)) Problem(op, absl::StrCat("has ", count, " ", what, ", not ", list.size()));
+  };
+  counts(info.signature->inputs, op.inputs.size(), "inputs");
+  counts(info.signature->parameters, op.parameters.size(), "slots");
+  counts(info.signature->outputs, stated.outputs.size(), "outputs");
+
+  DimSizes sizes;
+  const auto bind = [&](const std::vector<OperandSignature>& list, const std::vector<string>& names,
+                        const std::vector<Shape>& shapes) {
+    for (size_t i = 0; i < shapes.size() && problems_.size() == before; ++i) {
+      const string problem = sizes.Bind(*OperandAt(list, i), shapes[i]);
+      if (!problem.empty()) Problem(op, absl::StrCat("reads ", names[i], " ", Text(shapes[i]), ", ", problem));
+    }
+  };
+  if (problems_.size() == before) bind(info.signature->inputs, op.inputs, compute.inputs);
+  if (problems_.size() == before) bind(info.signature->parameters, op.parameters, compute.slots);
+  const auto value_of = [&](const string& name) {
+    const int64_t* attribute = op.FindInteger(name);
+    return attribute ? static_cast<double>(*attribute) : sizes.Find(name);
+  };
+  const auto fix = [&](const string& name, double size) {
+    if (std::isnan(size) || sizes.Fix(name, size) || problems_.size() > before) return;
+    Problem(op, absl::StrCat("has ", name, " = ", sizes.Find(name), ", where it must be ", size));
+  };
+  for (const OpInfo::Size& size : info.sizes) {
+    const double value = size.value.Evaluate(value_of);
+    fix(size.name, size.rounded_up ? std::ceil(value) : value);
+  }
+  for (const OpInfo::Parts& parts : info.parts) {
+    if (parts.sizes.empty() || parts.more) continue;
+    double sum = 0;
+    for (const Expression& part : parts.sizes) sum += part.Evaluate(value_of);
+    fix(parts.name, sum);
+  }
+  if (problems_.size() == before && !sizes.ProductsFit()) Problem(op, "reads rows of another number");
+
+  for (size_t i = 0; i < stated.outputs.size(); ++i) {
+    const string& name = stated.outputs[i];
+    const OperandSignature* operand = OperandAt(info.signature->outputs, i);
+    const std::vector<Expression>* line = StatedShape(name);
+    if (line && operand && problems_.size() == before) {
+      Shape known;
+      for (const Expression& size : *line) known.push_back(numbers_.Of(size));
+      const string problem = sizes.Bind(*operand, known);
+      if (!problem.empty()) Problem(op, absl::StrCat("makes ", name, " ", Text(known), ", ", problem));
+    }
+    compute.outputs.push_back(operand ? sizes.Make(*operand) : Shape());
+    for (double& size : compute.outputs.back()) {
+      if (std::isnan(size)) size = --unknown_;
+    }
+    Define(name, compute.outputs.back());
+  }
+}
+
+}  // namespace planwright

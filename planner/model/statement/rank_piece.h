@@ -1,0 +1,57 @@
+// A piece of a statement as on one rank: its computes, with the shapes of what they read and make. The shapes follow
+// from those of the piece's inputs (lines `shape`) and weights, by the index notation of ops.def and its lines `size`.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/model/statement/model_statement.h"
+#include "planner/plan/instruction.h"
+
+namespace planwright {
+
+class RankPiece {
+ public:
+  using Shape = std::vector<double>;
+
+  struct Compute {
+    const StatedCompute* stated = nullptr;
+    // Kind, operands, slots and integer attributes. A kind that layouts have in place of another (on_one_rank) is that
+    // other one here.
+    Instruction instruction;
+    std::vector<Shape> inputs, slots, outputs;
+  };
+
+  // Computes of which `when` does not hold by `numbers` are left out. Shapes are those on one rank all the same.
+  // `data`: the sizes that the data decides, which lines `shape` may use beside `numbers`.
+  RankPiece(const ModelStatement& statement, const StatedPiece& piece, const ModelNumbers& numbers,
+            const std::map<std::string, double>& data);
+
+  const std::vector<Compute>& computes() const { return computes_; }
+  // What does not fit: operands of a wrong number or of wrong sizes, names that are not there or there twice.
+  const std::vector<std::string>& problems() const { return problems_; }
+  // Null: no active compute and no input has the name.
+  const Shape* shape(const std::string& value) const;
+  const Shape* slot(const std::string& slot) const;
+
+ private:
+  void AddSlots(const StatedPiece& piece);
+  void Add(const StatedCompute& stated);
+  void Define(const std::string& value, Shape shape);
+  std::vector<Shape> ShapesOf(const std::vector<std::string>& names, const std::map<std::string, Shape>& known,
+                              std::string_view what, const Instruction& instruction);
+  const std::vector<Expression>* StatedShape(const std::string& value) const;
+  Attributes AttributesOf(OpKind kind) const;
+  void Problem(const Instruction& instruction, const std::string& text);
+
+  const ModelStatement& statement_;
+  const ModelNumbers numbers_;  // on one rank
+  std::map<std::string, Shape> values_, slots_;
+  std::vector<Compute> computes_;
+  std::vector<std::string> problems_;
+  double unknown_ = 0;  // the last size of which nothing is known: each has a negative number of its own
+};
+
+}  // namespace planwright

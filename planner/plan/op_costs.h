@@ -1,0 +1,19 @@
+// What one instruction costs, by the formulas of ops.def on operands of given shapes: dims of its inputs, then of its
+// outputs. The shape of an operand that is not known is empty.
+#pragma once
+
+#include <vector>
+
+#include "planner/plan/instruction.h"
+
+namespace planwright {
+
+// Floating-point operations, a multiply-add counted as two: matrix products, attention scores and the scan
+// (docs/flops.md). 0 for kinds without a formula. `image_rows`: rows of the image that a packed row lies in, on average
+// over rows, without class tokens.
+double OpFlops(const Instruction& instruction, const std::vector<std::vector<double>>& shapes, double image_rows);
+
+// Bytes of temporary tensors of its fast kernels on a GPU in bf16. 0 for kinds without a formula.
+double OpWorkspace(const Instruction& instruction, const std::vector<std::vector<double>>& shapes);
+
+}  // namespace planwright

@@ -1,0 +1,381 @@
+#include "tests/model/statement/check_statement.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/model/expand_statement.h"
+#include "planner/model/statement/rank_piece.h"
+#include "planner/plan/op_table.h"
+
+namespace planwright::testing {
+namespace {
+
+using std::string;
+using Form = StatedWeight::Form;
+using Shape = RankPiece::Shape;
+using Compute = RankPiece::Compute;
+
+// The axes that lines `needs` name, each a prime that no constant is.
+const std::map<string, double> kAxes = {{"tp", 2}, {"cp", 3}, {"ep", 5}, {"expert_tp", 7}};
+
+int64_t NextPrime(int64_t after) {
+  for (int64_t candidate = after + 1;; ++candidate) {
+    bool prime = true;
+    for (int64_t factor = 2; prime && factor * factor <= candidate; ++factor) prime = candidate % factor != 0;
+    if (prime) return candidate;
+  }
+}
+
+// By name: the pieces of a statement.
+std::map<string, const StatedPiece*> PiecesOf(const ModelStatement& statement) {
+  std::map<string, const StatedPiece*> pieces = {{"embed", &statement.embed}, {"head", &statement.head}};
+  for (const auto& [letter, piece] : statement.layers) pieces.emplace(string(1, letter), &piece);
+  return pieces;
+}
+
+// Constants that keep every line `needs`.
+class Constants {
+ public:
+  explicit Constants(const ModelStatement& statement) {
+    int64_t prime = 11;
+    for (const StatedConstant& constant : statement.constants)
+      values_[constant.name] = constant.flag ? 1 : static_cast<double>(prime = NextPrime(prime));
+    // A factor that one line brings may be what another one lacks.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const auto& [name, piece] : PiecesOf(statement)) {
+        for (const StatedNeed& need : piece->needs) changed = Keep(need) || changed;
+      }
+    }
+  }
+
+  Attributes Typed(const ModelStatement& statement) const {
+    Attributes constants;
+    for (const StatedConstant& constant : statement.constants) {
+      const double value = values_.at(constant.name);
+      if (constant.real) constants[constant.name] = value + 0.5;
+      if (!constant.real) constants[constant.name] = static_cast<int64_t>(value);
+    }
+    return constants;
+  }
+
+ private:
+  double Of(const Expression& formula) const {
+    return formula.Evaluate([&](const string& name) {
+      const auto value = values_.find(name);
+      return value == values_.end() ? std::nan("") : value->second;
+    });
+  }
+
+  // Multiplies a constant until the line holds. Returns whether it had to.
+  bool Keep(const StatedNeed& need) {
+    double divisor = need.relation == StatedNeed::Relation::kMultiple ? Of(*need.right) : 1;
+    for (Axis axis : need.axes) divisor *= kAxes.at(string(AxisName(axis)));
+    if (need.relation == StatedNeed::Relation::kAtMost) {
+      const auto most = values_.find(need.right->text());
+      if (most == values_.end() || Of(need.left) <= most->second) return false;  // a limit, or it holds
+      most->second *= 13;
+      return true;
+    }
+    if (std::fmod(Of(need.left), divisor) == 0) return false;
+    values_.at(need.left.names().front()) *= divisor;
+    return true;
+  }
+
+  std::map<string, double> values_;
+};
+
+size_t NumbersOfDraw(Init::Kind kind) {
+  switch (kind) {
+    case Init::Kind::kOnes:
+    case Init::Kind::kZeros: return 0;
+    case Init::Kind::kNormal: return 1;
+    default: return 2;
+  }
+}
+
+string Text(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
+
+// Judges one piece in one case of what `when` may ask for.
+class PieceJudge {
+ public:
+  PieceJudge(const ModelStatement& statement, const string& name, const StatedPiece& piece, const ModelNumbers& numbers,
+             std::set<string>& problems)
+      : piece_(piece), name_(name), numbers_(numbers), problems_(problems), ranked_(statement, piece, numbers, kData) {}
+
+  void Judge() {
+    for (const string& problem : ranked_.problems()) Problem(problem);
+    for (const StatedWeight& weight : piece_.weights) JudgeWeight(weight);
+    if (!problems_.empty()) return;  // what follows asks for shapes that fit
+    JudgeUses();
+    for (const Compute& compute : ranked_.computes()) {
+      JudgeSettings(*compute.stated);
+      if (InfoOf(compute.instruction.kind).signature) JudgeParts(compute);
+    }
+  }
+
+  const RankPiece& ranked() const { return ranked_; }
+  bool Reads(const string& value) const { return reads_.contains(value); }
+
+ private:
+  // What the data decides: primes too.
+  inline static const std::map<string, double> kData = {
+      {"samples", 100003}, {"documents", 100019}, {"merged_rows", 100043}, {"images", 100049}, {"patches", 100057}};
+
+  void Problem(const string& text) { problems_.insert(absl::StrCat("piece ", name_, ": ", text)); }
+
+  void JudgeWeight(const StatedWeight& weight) {
+    const auto problem = [&](const string& text) { Problem(absl::StrCat("weight ", weight.name, " ", text)); };
+    std::vector<double> sizes;
+    for (const Expression& size : weight.shape) sizes.push_back(numbers_.Of(size));
+    for (double size : sizes) {
+      if (!(size >= 1) || size != std::floor(size)) problem(absl::StrCat("has the size ", size));
+    }
+    if (weight.numbers.size() != NumbersOfDraw(weight.draw)) problem("has a draw with another number of numbers");
+    for (const Expression& number : weight.numbers) {
+      if (!std::isfinite(numbers_.Of(number))) problem(absl::StrCat("has a draw with ", number.text()));
+    }
+    if (weight.form == Form::kJoined && weight.cut != 0) problem("is joined, and not cut along the dim of joining");
+    if (weight.cut < 0) return;
+    const std::vector<double> segments = SegmentsOf(weight);
+    if (std::accumulate(segments.begin(), segments.end(), 0.0) != sizes[static_cast<size_t>(weight.cut)])
+      problem(absl::StrCat("has segments ", Text(segments), " of another sum"));
+    const char* axis = weight.form == Form::kExperts ? "expert_tp" : "tp";
+    for (double segment : segments) {
+      if (std::fmod(segment, kAxes.at(axis)) != 0) problem(absl::StrCat("is cut, and no line needs that ", axis, " divides it"));
+    }
+    if (weight.form == Form::kExperts && std::fmod(numbers_("moe.experts"), kAxes.at("ep")) != 0)
+      problem("is divided over ep, and no line needs that ep divides it");
+  }
+
+  std::vector<double> SegmentsOf(const StatedWeight& weight) const {
+    std::vector<double> segments;
+    for (const Expression& segment : weight.segments) segments.push_back(numbers_.Of(segment));
+    if (segments.empty()) segments = {numbers_.Of(weight.shape[static_cast<size_t>(weight.cut)])};
+    return segments;
+  }
+
+  void JudgeUses() {
+    std::map<string, int> slots;
+    for (const StatedWeight& weight : piece_.weights) slots[weight.slot] = 0;
+    for (const Compute& compute : ranked_.computes()) {
+      for (const string& input : compute.stated->inputs) reads_.insert(input);
+      for (const string& slot : compute.stated->slots) ++slots[slot];
+    }
+    for (const auto& [slot, times] : slots) {
+      if (times != 1) Problem(absl::StrCat("slot ", slot, " is read ", times, " times"));
+    }
+    for (const string& output : piece_.outputs) {
+      if (!ranked_.shape(output)) Problem(absl::StrCat("returns ", output, ", which is not there"));
+      reads_.insert(output);
+    }
+    if (!piece_.counts.empty()) reads_.insert(piece_.counts);
+    for (const Compute& compute : ranked_.computes()) {
+      const std::vector<string>& outputs = compute.stated->outputs;
+      if (!outputs.empty() && std::none_of(outputs.begin(), outputs.end(), [&](const string& o) { return Reads(o); }))
+        Problem(absl::StrCat("makes ", absl::StrJoin(outputs, ", "), ", which nothing reads"));
+    }
+  }
+
+  void JudgeSettings(const StatedCompute& compute) {
+    for (const auto& [attribute, text] : compute.settings) {
+      const AttributeSpec* spec = InfoOf(compute.kind).FindAttribute(attribute);
+      const bool follows = spec && spec->source == AttributeSource::kFormula;
+      if (!spec || (follows && std::none_of(spec->values.begin(), spec->values.end(),
+                                            [&](const Expression& value) { return value.text() == text; })))
+        Problem(absl::StrCat(string(OpName(compute.kind)), " has no ", attribute, " ", text));
+    }
+  }
+
+  // The weights in one slot, which a compute reads as one operand.
+  std::vector<const StatedWeight*> WeightsOf(const string& slot) const {
+    std::vector<const StatedWeight*> weights;
+    for (const StatedWeight& weight : piece_.weights) {
+      if (weight.slot == slot) weights.push_back(&weight);
+    }
+    return weights;
+  }
+
+  struct CutSlot {
+    const SignatureDim* dim = nullptr;
+    std::vector<double> segments;
+  };
+
+  // What is cut of a compute's slots.
+  std::vector<CutSlot> CutsOf(const Compute& compute, const OpSignature& signature) {
+    std::vector<CutSlot> cuts;
+    for (size_t i = 0; i < compute.instruction.parameters.size(); ++i) {
+      const std::vector<const StatedWeight*> weights = WeightsOf(compute.instruction.parameters[i]);
+      if (weights.front()->cut < 0) continue;
+      const int stacked = weights.front()->form == Form::kExperts ? 1 : 0;
+      CutSlot cut = {&OperandAt(signature.parameters, i)->dims[static_cast<size_t>(weights.front()->cut + stacked)], {}};
+      for (const StatedWeight* weight : weights) {
+        const std::vector<double> segments = SegmentsOf(*weight);
+        cut.segments.insert(cut.segments.end(), segments.begin(), segments.end());
+      }
+      cuts.push_back(std::move(cut));
+    }
+    return cuts;
+  }
+
+  // The parts of the dims of one name. Empty: any.
+  std::vector<double> PartsOf(const Compute& compute, const std::vector<CutSlot>& cuts, const SignatureDim& dim,
+                              double size, bool* more) const {
+    for (const OpInfo::Parts& parts : InfoOf(compute.instruction.kind).parts) {
+      if (parts.name != dim.name) continue;
+      *more = parts.more;
+      std::vector<double> sizes;
+      for (const Expression& part : parts.sizes) {
+        sizes.push_back(part.Evaluate([&](const string& name) {
+          const int64_t* attribute = compute.instruction.FindInteger(name);
+          return attribute ? static_cast<double>(*attribute) : std::nan("");
+        }));
+      }
+      for (const CutSlot& cut : cuts) {
+        if (parts.sizes.empty() && cut.dim->name == dim.name) sizes = cut.segments;
+      }
+      return sizes;
+    }
+    return {size};
+  }
+
+  void JudgeParts(const Compute& compute) {
+    const Instruction& op = compute.instruction;
+    const OpSignature& signature = *InfoOf(op.kind).signature;
+    const string what(OpName(op.kind));
+    const std::vector<CutSlot> cuts = CutsOf(compute, signature);
+    for (const CutSlot& cut : cuts) {
+      if (!std::islower(static_cast<unsigned char>(cut.dim->index)))
+        Problem(absl::StrCat(what, " reads a weight that is cut along ", cut.dim->name, ", which must be whole"));
+      bool more = false;
+      const double size = std::accumulate(cut.segments.begin(), cut.segments.end(), 0.0);
+      const std::vector<double> wanted = PartsOf(compute, cuts, *cut.dim, size, &more);
+      if (wanted != cut.segments && !(more && cut.dim->name.empty()))
+        Problem(absl::StrCat(what, " reads a weight in segments ", Text(cut.segments), ", not ", Text(wanted)));
+    }
+    JudgeCutsTogether(compute, signature, cuts);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      const OperandSignature& operand = *OperandAt(signature.inputs, i);
+      const auto found = parts_.find(op.inputs[i]);
+      if (found == parts_.end() || operand.dims.empty() || operand.dims.back().name.empty()) continue;
+      bool more = false;
+      const std::vector<double> wanted =
+          PartsOf(compute, cuts, operand.dims.back(), compute.inputs[i].back(), &more);
+      const bool fits = more ? found->second.size() >= wanted.size() &&
+                                   std::equal(wanted.begin(), wanted.end(), found->second.begin())
+                             : found->second == wanted;
+      if (!fits && !wanted.empty())
+        Problem(absl::StrCat(what, " reads ", op.inputs[i], " in parts ", Text(wanted), ", but it is made of ",
+                             Text(found->second)));
+    }
+    for (size_t i = 0; i < compute.stated->outputs.size(); ++i) {
+      const OperandSignature& operand = *OperandAt(signature.outputs, i);
+      if (operand.dims.size() + (operand.leading ? 1 : 0) < 2 || operand.dims.back().name.empty()) continue;
+      bool more = false;
+      const std::vector<double> parts =
+          PartsOf(compute, cuts, operand.dims.back(), compute.outputs[i].back(), &more);
+      if (!parts.empty() && !more) parts_[compute.stated->outputs[i]] = parts;
+    }
+  }
+
+  // What has an index that is cut is cut along it, and the vocabulary is cut wherever it is.
+  void JudgeCutsTogether(const Compute& compute, const OpSignature& signature, const std::vector<CutSlot>& cuts) {
+    std::set<char> indices;
+    for (const CutSlot& cut : cuts) indices.insert(cut.dim->index);
+    if (indices.size() > 1) Problem(absl::StrCat(string(OpName(compute.instruction.kind)), " reads weights cut along several dims"));
+    size_t have = 0;
+    bool vocabulary = false;
+    for (size_t i = 0; i < compute.instruction.parameters.size(); ++i) {
+      const std::vector<SignatureDim>& dims = OperandAt(signature.parameters, i)->dims;
+      have += std::any_of(dims.begin(), dims.end(), [&](const SignatureDim& dim) { return indices.contains(dim.index); });
+      vocabulary |= std::any_of(dims.begin(), dims.end(), [](const SignatureDim& dim) { return dim.index == 'v'; });
+    }
+    if (have != cuts.size() || (vocabulary && cuts.empty()))
+      Problem(absl::StrCat(string(OpName(compute.instruction.kind)), " reads weights of which some are cut and some are whole"));
+    const bool summed = indices.contains('i') && compute.instruction.kind == OpKind::kLinear;
+    if (summed && compute.instruction.parameters.size() > 1)
+      Problem("a linear whose product is a term of a sum has a bias, which each rank would add");
+  }
+
+  const StatedPiece& piece_;
+  const string name_;
+  const ModelNumbers& numbers_;
+  std::set<string>& problems_;
+  const RankPiece ranked_;
+  std::set<string> reads_;
+  std::map<string, std::vector<double>> parts_;  // by value: of its last dim
+};
+
+void JudgeNames(const ModelStatement& statement, const Module& module, std::set<string>& problems) {
+  std::set<string> numbers, published;
+  for (const StatedConstant& constant : statement.constants) {
+    if (!numbers.insert(constant.name).second) problems.insert("constant " + constant.name + " is there twice");
+  }
+  for (const auto& [name, formula] : statement.lets) {
+    if (!numbers.insert(name).second) problems.insert("number " + name + " is there twice");
+  }
+  for (const Parameter& parameter : module.parameters) {
+    if (!published.insert(parameter.file_name).second)
+      problems.insert("two weights are published as " + parameter.file_name);
+  }
+}
+
+}  // namespace
+
+Module PrimeModule(const ModelStatement& statement, int copies) {
+  Module module;
+  module.name = "model";
+  module.kind = statement.kind;
+  module.has_images = statement.has_images;
+  module.carries_loss = statement.carries_loss;
+  module.constants = Constants(statement).Typed(statement);
+  for (const auto& [letter, piece] : statement.layers) {
+    for (int i = 0; i < copies; ++i) {
+      const string frame = absl::StrCat("model.layers.", module.layers.size());
+      module.layers.push_back({.kind = letter, .frame = frame});
+    }
+  }
+  return module;
+}
+
+std::vector<string> StatementProblems(const ModelStatement& statement) {
+  constexpr int64_t kSequence = 100069;
+  std::set<string> problems;
+  Module module = PrimeModule(statement, 2);
+  for (int which = 0; which < 8; ++which) {
+    module.trains_backbone = module.trains_projection = (which & 1) == 0;
+    module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
+    module.grid.cp = (which & 4) == 0 ? 1 : 3;
+    const ModelNumbers numbers(kSequence, module, statement);
+    for (const auto& [name, piece] : PiecesOf(statement)) {
+      std::set<string> found;
+      PieceJudge judge(statement, name, *piece, numbers, found);
+      judge.Judge();
+      if (found.empty()) {
+        for (const string& input : piece->inputs) {
+          if (!judge.Reads(input)) found.insert(absl::StrCat("piece ", name, ": nothing reads the input ", input));
+        }
+        const auto x = statement.shapes.find("x");
+        Shape stream;
+        const RankPiece& ranked = judge.ranked();
+        const bool head = piece == &statement.head;
+        if (x != statement.shapes.end() && !head &&
+            (piece->outputs.size() != 1 || !ranked.StatedAs("x", *ranked.shape(piece->outputs[0]))))
+          found.insert(absl::StrCat("piece ", name, " does not return the stream"));
+      }
+      problems.insert(found.begin(), found.end());
+    }
+  }
+  Module expanded = PrimeModule(statement, 2);
+  const ModelNumbers numbers(kSequence, expanded, statement);
+  if (problems.empty()) ExpandStatement(statement, numbers, false, expanded);
+  JudgeNames(statement, expanded, problems);
+  return {problems.begin(), problems.end()};
+}
+
+}  // namespace planwright::testing
