@@ -1,5 +1,6 @@
 #include "planner/model/statement/rank_piece.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -107,9 +108,10 @@ const Shape* RankPiece::shape(const string& value) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-const Shape* RankPiece::slot(const string& slot) const {
-  const auto found = slots_.find(slot);
-  return found == slots_.end() ? nullptr : &found->second;
+bool RankPiece::IsShapeOf(const string& stated, const Shape& shape) const {
+  const std::vector<Expression>* sizes = StatedShape(stated);
+  return sizes && std::equal(sizes->begin(), sizes->end(), shape.begin(), shape.end(),
+                             [&](const Expression& size, double of_shape) { return numbers_.Of(size) == of_shape; });
 }
 
 void RankPiece::AddSlots(const StatedPiece& piece) {
@@ -234,7 +236,11 @@ void RankPiece::Add(const StatedCompute& stated) {
     for (double& size : compute.outputs.back()) {
       if (std::isnan(size)) size = --unknown_;
     }
-    Define(name, compute.outputs.back());
+    // What runs for each encoder hands a value on from one to the next, of one shape.
+    const auto known = values_.find(name);
+    const bool handed_on = stated.each && known != values_.end() && known->second == compute.outputs.back() &&
+                           std::find(stated.inputs.begin(), stated.inputs.end(), name) != stated.inputs.end();
+    if (!handed_on) Define(name, compute.outputs.back());
   }
 }
 

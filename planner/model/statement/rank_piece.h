@@ -34,7 +34,8 @@ class RankPiece {
   const std::vector<std::string>& problems() const { return problems_; }
   // Null: no active compute and no input has the name.
   const Shape* shape(const std::string& value) const;
-  const Shape* slot(const std::string& slot) const;
+  // Whether values of the name `stated`, by its line `shape`, have this shape.
+  bool IsShapeOf(const std::string& stated, const Shape& shape) const;
 
  private:
   void AddSlots(const StatedPiece& piece);

@@ -147,7 +147,8 @@ class PieceJudge {
       problem(absl::StrCat("has segments ", Text(segments), " of another sum"));
     const char* axis = weight.form == Form::kExperts ? "expert_tp" : "tp";
     for (double segment : segments) {
-      if (std::fmod(segment, kAxes.at(axis)) != 0) problem(absl::StrCat("is cut, and no line needs that ", axis, " divides it"));
+      if (std::fmod(segment, kAxes.at(axis)) != 0)
+        problem(absl::StrCat("is cut, and no line needs that ", axis, " divides it"));
     }
     if (weight.form == Form::kExperts && std::fmod(numbers_("moe.experts"), kAxes.at("ep")) != 0)
       problem("is divided over ep, and no line needs that ep divides it");
@@ -213,7 +214,8 @@ class PieceJudge {
       const std::vector<const StatedWeight*> weights = WeightsOf(compute.instruction.parameters[i]);
       if (weights.front()->cut < 0) continue;
       const int stacked = weights.front()->form == Form::kExperts ? 1 : 0;
-      CutSlot cut = {&OperandAt(signature.parameters, i)->dims[static_cast<size_t>(weights.front()->cut + stacked)], {}};
+      CutSlot cut = {&OperandAt(signature.parameters, i)->dims[static_cast<size_t>(weights.front()->cut + stacked)],
+                     {}};
       for (const StatedWeight* weight : weights) {
         const std::vector<double> segments = SegmentsOf(*weight);
         cut.segments.insert(cut.segments.end(), segments.begin(), segments.end());
@@ -255,7 +257,7 @@ class PieceJudge {
       bool more = false;
       const double size = std::accumulate(cut.segments.begin(), cut.segments.end(), 0.0);
       const std::vector<double> wanted = PartsOf(compute, cuts, *cut.dim, size, &more);
-      if (wanted != cut.segments && !(more && cut.dim->name.empty()))
+      if (wanted != cut.segments)
         Problem(absl::StrCat(what, " reads a weight in segments ", Text(cut.segments), ", not ", Text(wanted)));
     }
     JudgeCutsTogether(compute, signature, cuts);
@@ -264,8 +266,7 @@ class PieceJudge {
       const auto found = parts_.find(op.inputs[i]);
       if (found == parts_.end() || operand.dims.empty() || operand.dims.back().name.empty()) continue;
       bool more = false;
-      const std::vector<double> wanted =
-          PartsOf(compute, cuts, operand.dims.back(), compute.inputs[i].back(), &more);
+      const std::vector<double> wanted = PartsOf(compute, cuts, operand.dims.back(), compute.inputs[i].back(), &more);
       const bool fits = more ? found->second.size() >= wanted.size() &&
                                    std::equal(wanted.begin(), wanted.end(), found->second.begin())
                              : found->second == wanted;
@@ -277,8 +278,7 @@ class PieceJudge {
       const OperandSignature& operand = *OperandAt(signature.outputs, i);
       if (operand.dims.size() + (operand.leading ? 1 : 0) < 2 || operand.dims.back().name.empty()) continue;
       bool more = false;
-      const std::vector<double> parts =
-          PartsOf(compute, cuts, operand.dims.back(), compute.outputs[i].back(), &more);
+      const std::vector<double> parts = PartsOf(compute, cuts, operand.dims.back(), compute.outputs[i].back(), &more);
       if (!parts.empty() && !more) parts_[compute.stated->outputs[i]] = parts;
     }
   }
@@ -287,16 +287,19 @@ class PieceJudge {
   void JudgeCutsTogether(const Compute& compute, const OpSignature& signature, const std::vector<CutSlot>& cuts) {
     std::set<char> indices;
     for (const CutSlot& cut : cuts) indices.insert(cut.dim->index);
-    if (indices.size() > 1) Problem(absl::StrCat(string(OpName(compute.instruction.kind)), " reads weights cut along several dims"));
+    if (indices.size() > 1)
+      Problem(absl::StrCat(string(OpName(compute.instruction.kind)), " reads weights cut along several dims"));
     size_t have = 0;
     bool vocabulary = false;
     for (size_t i = 0; i < compute.instruction.parameters.size(); ++i) {
       const std::vector<SignatureDim>& dims = OperandAt(signature.parameters, i)->dims;
-      have += std::any_of(dims.begin(), dims.end(), [&](const SignatureDim& dim) { return indices.contains(dim.index); });
+      have +=
+          std::any_of(dims.begin(), dims.end(), [&](const SignatureDim& dim) { return indices.contains(dim.index); });
       vocabulary |= std::any_of(dims.begin(), dims.end(), [](const SignatureDim& dim) { return dim.index == 'v'; });
     }
     if (have != cuts.size() || (vocabulary && cuts.empty()))
-      Problem(absl::StrCat(string(OpName(compute.instruction.kind)), " reads weights of which some are cut and some are whole"));
+      Problem(absl::StrCat(string(OpName(compute.instruction.kind)),
+                           " reads weights of which some are cut and some are whole"));
     const bool summed = indices.contains('i') && compute.instruction.kind == OpKind::kLinear;
     if (summed && compute.instruction.parameters.size() > 1)
       Problem("a linear whose product is a term of a sum has a bias, which each rank would add");
@@ -365,7 +368,7 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
         const RankPiece& ranked = judge.ranked();
         const bool head = piece == &statement.head;
         if (x != statement.shapes.end() && !head &&
-            (piece->outputs.size() != 1 || !ranked.StatedAs("x", *ranked.shape(piece->outputs[0]))))
+            (piece->outputs.size() != 1 || !ranked.IsShapeOf("x", *ranked.shape(piece->outputs[0]))))
           found.insert(absl::StrCat("piece ", name, " does not return the stream"));
       }
       problems.insert(found.begin(), found.end());

@@ -1,0 +1,187 @@
+// The statements of models are sound, and the checker refuses what is not, rule by rule.
+#include "tests/model/statement/check_statement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+
+namespace planwright {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class SoundStatement : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SoundStatement, HasNoProblem) { EXPECT_THAT(testing::StatementProblems(*StatementOf(GetParam())), IsEmpty()); }
+
+INSTANTIATE_TEST_SUITE_P(Statements, SoundStatement, ::testing::Values("hybrid_lm", "radio_vit"),
+                         [](const auto& info) { return info.param; });
+
+// One thing that is wrong, and what is said about it.
+struct Broken {
+  const char* name;
+  const char* kind;
+  std::function<void(ModelStatement&)> damage;
+  const char* problem;
+
+  friend void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.name; }
+};
+
+StatedWeight& Weight(StatedPiece& piece, const std::string& slot) {
+  for (StatedWeight& weight : piece.weights) {
+    if (weight.slot == slot) return weight;
+  }
+  throw std::out_of_range("no weight in slot " + slot);
+}
+
+StatedCompute& Making(StatedPiece& piece, const std::string& output) {
+  for (StatedCompute& compute : piece.computes) {
+    if (!compute.outputs.empty() && compute.outputs.front() == output) return compute;
+  }
+  throw std::out_of_range("no compute makes " + output);
+}
+
+StatedPiece& Mamba(ModelStatement& s) { return s.layers.at('M'); }
+StatedPiece& Attention(ModelStatement& s) { return s.layers.at('*'); }
+StatedPiece& Moe(ModelStatement& s) { return s.layers.at('E'); }
+StatedPiece& Encoder(ModelStatement& s) { return s.layers.at('V'); }
+
+void Erase(StatedPiece& piece, const std::string& output) {
+  std::erase_if(piece.computes, [&](const StatedCompute& compute) {
+    return !compute.outputs.empty() && compute.outputs.front() == output;
+  });
+}
+
+// Removes the line that needs that axes divide this constant.
+void DropCut(StatedPiece& piece, const std::string& constant) {
+  std::erase_if(piece.needs,
+                [&](const StatedNeed& need) { return !need.axes.empty() && need.left.text() == constant; });
+}
+
+const Broken kBroken[] = {
+    {"a_slot_that_nothing_reads", "hybrid_lm",
+     [](auto& s) { Moe(s).weights.push_back(Weight(Moe(s), "norm")), Moe(s).weights.back().slot = "norm2"; },
+     "piece E: slot norm2 is read 0 times"},
+    {"a_slot_read_twice", "hybrid_lm", [](auto& s) { Making(Mamba(s), "yn").slots = {"D"}; }, "piece M: "},
+    {"one_slot_for_two_norms", "radio_vit",
+     [](auto& s) { Making(Encoder(s), "n2").slots = Making(Encoder(s), "n1").slots; },
+     "piece V: slot norm1_weight is read 2 times"},
+    {"a_slot_that_is_not_there", "hybrid_lm", [](auto& s) { Making(Mamba(s), "o").slots = {"o_proj"}; },
+     "reads slot o_proj, which is not there"},
+    {"a_slot_of_two_weights", "hybrid_lm", [](auto& s) { Weight(Moe(s), "shared_up").slot = "gate"; },
+     "piece E: slot gate is there twice"},
+    {"a_value_that_nothing_reads", "hybrid_lm",
+     [](auto& s) {
+       Making(Moe(s), "x_out").inputs = {"x", "y"};
+     },
+     "piece E: makes s, which nothing reads"},
+    {"a_value_that_is_not_there", "hybrid_lm", [](auto& s) { Erase(Mamba(s), "xbc"); },
+     "reads xbc, which is not there"},
+    {"a_value_made_twice", "hybrid_lm", [](auto& s) { Making(Moe(s), "s_act").outputs = {"s_pre"}; },
+     "piece E: makes s_pre twice"},
+    {"an_input_that_nothing_reads", "hybrid_lm", [](auto& s) { Attention(s).inputs.push_back("tokens"); },
+     "piece *: nothing reads the input tokens"},
+    {"a_result_that_is_not_there", "hybrid_lm", [](auto& s) { Attention(s).outputs = {"y"}; },
+     "piece *: returns y, which is not there"},
+    {"a_layer_that_ends_the_stream", "hybrid_lm",
+     [](auto& s) {
+       Attention(s).outputs = {"x_out", "a"};
+     },
+     "piece * does not return the stream"},
+    {"an_input_too_few", "hybrid_lm", [](auto& s) { Making(Mamba(s), "y").inputs = {"xbc"}; }, "has 1 inputs, not 3"},
+    {"an_output_too_many", "hybrid_lm", [](auto& s) { Making(Mamba(s), "o").outputs.push_back("more"); },
+     "has 2 outputs, not 1"},
+    {"inputs_in_another_order", "hybrid_lm",
+     [](auto& s) { std::swap(Making(Mamba(s), "y").inputs[0], Making(Mamba(s), "y").inputs[1]); },
+     "piece M: mamba_scan of zxbcdt, xbc"},
+    {"a_matrix_the_other_way", "hybrid_lm",
+     [](auto& s) {
+       auto& w = Weight(Mamba(s), "out_proj");
+       std::swap(w.shape[0], w.shape[1]);
+     },
+     "piece M: linear of yn with out_proj reads out_proj"},
+    {"a_weight_of_another_size", "radio_vit",
+     [](auto& s) { Weight(Encoder(s), "fc1_bias").shape = {Expression("hidden")}; },
+     "piece V: linear of n2 with fc1_weight, fc1_bias reads fc1_bias"},
+    {"a_size_without_a_value", "hybrid_lm",
+     [](auto& s) { Weight(Moe(s), "gate").shape[0] = Expression("moe.exports"); }, "has the size nan"},
+    {"segments_in_another_order", "hybrid_lm",
+     [](auto& s) {
+       auto& w = Weight(Mamba(s), "in_proj");
+       std::swap(w.segments[1], w.segments[2]);
+     },
+     "reads zxbcdt in parts"},
+    {"segments_of_a_convolution", "hybrid_lm",
+     [](auto& s) {
+       auto& w = Weight(Mamba(s), "conv_weight");
+       std::swap(w.segments[0], w.segments[1]);
+     },
+     "piece M: mamba_conv reads a weight in segments"},
+    {"segments_that_are_missing", "radio_vit", [](auto& s) { Weight(Encoder(s), "qkv_weight").segments.clear(); },
+     "piece V: "},
+    {"joined_weights_in_another_order", "hybrid_lm",
+     [](auto& s) {
+       auto& w = Attention(s).weights;
+       std::swap(w[1].shape, w[2].shape);
+     },
+     "piece *: causal_attention reads qkv in parts"},
+    {"segments_of_another_sum", "hybrid_lm", [](auto& s) { Weight(Mamba(s), "in_proj").segments.pop_back(); },
+     "of another sum"},
+    {"a_cut_that_must_not_be", "radio_vit", [](auto& s) { Weight(Encoder(s), "norm1_weight").cut = 0; },
+     "piece V: layer_norm reads a weight that is cut along H, which must be whole"},
+    {"a_cut_of_one_weight_of_two", "hybrid_lm", [](auto& s) { Weight(Mamba(s), "A_log").cut = -1; },
+     "piece M: mamba_scan reads weights of which some are cut and some are whole"},
+    {"a_vocabulary_that_is_whole", "hybrid_lm", [](auto& s) { Weight(s.embed, "embeddings").cut = -1; },
+     "piece embed: embed_tokens reads weights of which some are cut and some are whole"},
+    {"a_cut_that_nothing_needs_to_divide", "hybrid_lm", [](auto& s) { DropCut(Attention(s), "attention.kv_groups"); },
+     "and no line needs that tp divides it"},
+    {"experts_that_ep_need_not_divide", "hybrid_lm", [](auto& s) { DropCut(Moe(s), "moe.experts"); },
+     "no line needs that ep divides it"},
+    {"a_bias_in_a_sum", "radio_vit",
+     [](auto& s) {
+       Weight(Encoder(s), "fc1_weight").cut = 1;
+       Weight(Encoder(s), "fc1_bias").cut = -1;
+     },
+     "has a bias, which each rank would add"},
+    {"one_name_for_two_weights", "hybrid_lm",
+     [](auto& s) { Weight(Mamba(s), "D").name = Weight(Mamba(s), "A_log").name; },
+     "two weights are published as language_model.backbone.layers.4.mixer.A_log"},
+    {"one_name_for_two_layers", "radio_vit", [](auto& s) { Encoder(s).prefix = "radio_model.model.blocks.0."; },
+     "two weights are published as vision_model.radio_model.model.blocks.0.attn.proj.bias"},
+    {"a_number_there_twice", "hybrid_lm", [](auto& s) { s.lets.push_back(s.lets.back()); },
+     "number conv_bound is there twice"},
+    {"a_draw_without_its_number", "hybrid_lm", [](auto& s) { Weight(s.head, "lm_head").numbers.clear(); },
+     "weight lm_head.weight has a draw with another number of numbers"},
+    {"a_draw_of_no_value", "hybrid_lm", [](auto& s) { Weight(s.head, "lm_head").numbers = {Expression("init_dev")}; },
+     "weight lm_head.weight has a draw with init_dev"},
+    {"a_setting_of_another_kind", "hybrid_lm",
+     [](auto& s) {
+       Making(Mamba(s), "o").settings = {{"eps", "norm_eps"}};
+     },
+     "piece M: linear has no eps norm_eps"},
+    {"a_setting_of_another_constant", "hybrid_lm",
+     [](auto& s) {
+       Making(Mamba(s), "yn").settings = {{"eps", "init_std"}};
+     },
+     "piece M: gated_norm has no eps init_std"},
+    {"an_input_without_a_shape", "radio_vit", [](auto& s) { s.shapes.erase("image_ids"); },
+     "piece embed: input image_ids has no line shape"},
+};
+
+class BrokenStatement : public ::testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenStatement, IsRefused) {
+  ModelStatement statement = *StatementOf(GetParam().kind);
+  GetParam().damage(statement);
+  EXPECT_THAT(testing::StatementProblems(statement), Contains(HasSubstr(GetParam().problem)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, BrokenStatement, ::testing::ValuesIn(kBroken),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace planwright

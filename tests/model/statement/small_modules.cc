@@ -1,0 +1,90 @@
+#include "tests/model/statement/small_modules.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/model/expand_model.h"
+#include "planner/model/expand_statement.h"
+#include "tests/recipe_builder.h"
+
+namespace planwright::testing {
+namespace {
+
+constexpr int64_t kSequence = 96;
+
+ModuleRecipe SmallLanguage() {
+  ModuleRecipe module = BuildLanguage(0, 8, {.tp = 2, .ep = 2, .expert_tp = 2});
+  auto& model = std::get<HybridLmModel>(module.model.model);
+  model.pattern = std::string("ME*");
+  model.hidden = int64_t{50}, model.vocabulary = int64_t{110}, model.init_std = 0.03, model.norm_eps = 3e-5;
+  model.attention = {int64_t{6}, int64_t{10}, int64_t{2}};
+  model.mamba = {int64_t{8}, int64_t{7}, int64_t{4}, int64_t{9}, int64_t{3}, int64_t{16}};
+  model.moe = {int64_t{12}, int64_t{5}, int64_t{22}, int64_t{26}, 2.5, 1e-4, 2.0};
+  return module;
+}
+
+ModuleRecipe SmallEncoder() {
+  ModuleRecipe module = BuildEncoder(0, 2, {.tp = 2});
+  auto& model = std::get<RadioVitModel>(module.model.model);
+  model.layers = int64_t{2}, model.hidden = int64_t{40}, model.heads = int64_t{4}, model.ffn = int64_t{70};
+  model.patch = int64_t{5}, model.class_tokens = int64_t{3}, model.max_image = int64_t{60};
+  model.pixel_shuffle = int64_t{2}, model.projector_hidden = int64_t{46};
+  model.norm_eps = 2e-6, model.projector_norm_eps = 7e-6, model.init_std = 0.025;
+  module.train_backbone = std::string("frozen");
+  module.train_projection = std::string("trained");
+  return module;
+}
+
+std::string DrawText(const Init& init) {
+  std::string text(InitKindName(init.kind));
+  if (init.a != 0 || init.b != 0) absl::StrAppend(&text, " ", init.a);
+  if (init.b != 0) absl::StrAppend(&text, " ", init.b);
+  return text;
+}
+
+std::string CutText(const Parameter& parameter) {
+  if (parameter.shard_dim < 0) return "whole";
+  const std::string segments =
+      parameter.segments.size() > 1 ? absl::StrCat(" in [", absl::StrJoin(parameter.segments, ", "), "]") : "";
+  return absl::StrCat("cut ", parameter.shard_dim, segments);
+}
+
+}  // namespace
+
+std::vector<std::string> ModelKinds() { return {"hybrid_lm", "radio_vit"}; }
+
+Module SmallModule(const ModelStatement& statement) {
+  const ModuleRecipe recipe = statement.has_images ? SmallEncoder() : SmallLanguage();
+  Module module;
+  module.name = *recipe.name;
+  module.kind = statement.kind;
+  module.has_images = statement.has_images;
+  module.carries_loss = statement.carries_loss;
+  module.grid.tp = static_cast<int>(*recipe.tp);
+  module.grid.ep = static_cast<int>(*recipe.ep);
+  module.grid.expert_tp = static_cast<int>(*recipe.expert_tp);
+  module.trains_backbone = *recipe.train_backbone == "trained";
+  module.trains_projection = !statement.has_images || *recipe.train_projection == "trained";
+  module.constants = ConstantsOf(recipe.model, {.hidden = 50, .init_std = 0.03, .layers = 3});
+  for (char letter : LayersOf(recipe.model))
+    module.layers.push_back({.kind = letter, .frame = absl::StrCat(module.name, ".layers.", module.layers.size())});
+  ExpandStatement(statement, ModelNumbers(kSequence, module, statement), false, module);
+  return module;
+}
+
+std::string DrawTable(const Module& module) {
+  std::string table;
+  for (const Parameter& parameter : module.parameters) {
+    const std::string experts = parameter.experts > 0 ? absl::StrCat(" x ", parameter.experts) : "";
+    absl::StrAppend(&table, parameter.file_name, "\n  [", absl::StrJoin(parameter.shape, ", "), "]", experts, ", ",
+                    CutText(parameter), ", ", DrawText(parameter.init), ", ",
+                    parameter.buffer    ? "buffer"
+                    : parameter.trained ? "trained"
+                                        : "frozen",
+                    parameter.decay ? ", decays" : "", "\n");
+  }
+  return table;
+}
+
+}  // namespace planwright::testing

@@ -1,0 +1,23 @@
+// A small module of each kind of model, in which no two sizes, deviations or other numbers are equal: where one stands
+// in place of another, it shows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/model/statement/model_statement.h"
+
+namespace planwright::testing {
+
+// The kinds of models that have a statement.
+std::vector<std::string> ModelKinds();
+
+// The module that `statement` makes of the small recipe of its kind. Layouts: tp, ep and expert_tp 2. The backbone of
+// an encoder is frozen, and its projection is trained.
+Module SmallModule(const ModelStatement& statement);
+
+// The parameters of a module as a table: published name, shape, cut, draw, whether it is trained and whether it
+// decays.
+std::string DrawTable(const Module& module);
+
+}  // namespace planwright::testing
