@@ -106,7 +106,8 @@ class PieceJudge {
  public:
   PieceJudge(const ModelStatement& statement, const string& name, const StatedPiece& piece, const ModelNumbers& numbers,
              std::set<string>& problems)
-      : piece_(piece), name_(name), numbers_(numbers), problems_(problems), ranked_(statement, piece, numbers, kData) {}
+      : statement_(statement), piece_(piece), name_(name), numbers_(numbers), problems_(problems),
+        ranked_(statement, piece, numbers, kData) {}
 
   void Judge() {
     for (const string& problem : ranked_.problems()) Problem(problem);
@@ -131,6 +132,7 @@ class PieceJudge {
 
   void JudgeWeight(const StatedWeight& weight) {
     const auto problem = [&](const string& text) { Problem(absl::StrCat("weight ", weight.name, " ", text)); };
+    if (weight.projection && !statement_.has_images) problem("is of a projection, which only an encoder has");
     std::vector<double> sizes;
     for (const Expression& size : weight.shape) sizes.push_back(numbers_.Of(size));
     for (double size : sizes) {
@@ -261,6 +263,11 @@ class PieceJudge {
         Problem(absl::StrCat(what, " reads a weight in segments ", Text(cut.segments), ", not ", Text(wanted)));
     }
     JudgeCutsTogether(compute, signature, cuts);
+    const std::vector<string>& endings = InfoOf(op.kind).published;
+    for (size_t i = 0; i < std::min(endings.size(), op.parameters.size()); ++i) {
+      const string& name = WeightsOf(op.parameters[i]).front()->name;
+      if (!name.ends_with(endings[i])) Problem(absl::StrCat(what, " reads ", name, " as its ", endings[i].substr(1)));
+    }
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const OperandSignature& operand = *OperandAt(signature.inputs, i);
       const auto found = parts_.find(op.inputs[i]);
@@ -305,6 +312,7 @@ class PieceJudge {
       Problem("a linear whose product is a term of a sum has a bias, which each rank would add");
   }
 
+  const ModelStatement& statement_;
   const StatedPiece& piece_;
   const string name_;
   const ModelNumbers& numbers_;

@@ -17,7 +17,9 @@ namespace planwright::testing {
 //     each input of a piece is read.
 //   - A weight's segments are the `parts` of what reads it and of what reads its product. A cut is along a dim that may
 //     be cut, the same for all weights of a compute, and lines `needs` make each axis divide it.
-//   - Published names differ. Draws have as many numbers as their kind, formulas have values, and settings are
+//   - Published names differ, and end as ops.def says where operands of an operation could be exchanged. Only an
+//   encoder
+//     has a projection. Draws have as many numbers as their kind, formulas have values, and settings are
 //     attributes of their kind.
 std::vector<std::string> StatementProblems(const ModelStatement& statement);
 

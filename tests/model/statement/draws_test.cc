@@ -15,8 +15,7 @@ namespace {
 
 TEST(Draws, AreThoseOfTheFile) {
   std::string made =
-      "# The parameters of a small model of each kind: published name, shape, the dim that tp or expert_tp cuts, "
-      "draw.\n"
+      "# The parameters of a small model of each kind: published name, slot, shape, cut over tp or expert_tp, draw.\n"
       "# Written by statement_test with UPDATE_GOLDENS=1. A person has compared it with docs/model.\n";
   for (const std::string& kind : testing::ModelKinds())
     made += "\n== " + kind + "\n" + testing::DrawTable(testing::SmallModule(*StatementOf(kind)));

@@ -75,14 +75,15 @@ Module SmallModule(const ModelStatement& statement) {
 
 std::string DrawTable(const Module& module) {
   std::string table;
-  for (const Parameter& parameter : module.parameters) {
-    const std::string experts = parameter.experts > 0 ? absl::StrCat(" x ", parameter.experts) : "";
-    absl::StrAppend(&table, parameter.file_name, "\n  [", absl::StrJoin(parameter.shape, ", "), "]", experts, ", ",
-                    CutText(parameter), ", ", DrawText(parameter.init), ", ",
-                    parameter.buffer    ? "buffer"
-                    : parameter.trained ? "trained"
-                                        : "frozen",
-                    parameter.decay ? ", decays" : "", "\n");
+  for (const Storage& storage : module.storages) {
+    for (int index : storage.parameters) {
+      const Parameter& parameter = module.parameters[static_cast<size_t>(index)];
+      const std::string experts = parameter.experts > 0 ? absl::StrCat(" x ", parameter.experts) : "";
+      const char* stepped = parameter.buffer ? "buffer" : parameter.trained ? "trained" : "frozen";
+      absl::StrAppend(&table, parameter.file_name, "\n  ", storage.slot, ": [", absl::StrJoin(parameter.shape, ", "),
+                      "]", experts, ", ", CutText(parameter), ", ", DrawText(parameter.init), ", ", stepped,
+                      parameter.decay ? ", decays" : "", "\n");
+    }
   }
   return table;
 }

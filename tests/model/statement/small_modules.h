@@ -16,7 +16,7 @@ std::vector<std::string> ModelKinds();
 // an encoder is frozen, and its projection is trained.
 Module SmallModule(const ModelStatement& statement);
 
-// The parameters of a module as a table: published name, shape, cut, draw, whether it is trained and whether it
+// The parameters of a module as a table: published name, slot, shape, cut, draw, whether it is trained and whether it
 // decays.
 std::string DrawTable(const Module& module);
 

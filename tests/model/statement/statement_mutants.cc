@@ -1,0 +1,308 @@
+#include "tests/model/statement/statement_mutants.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/plan/op_table.h"
+
+namespace planwright::testing {
+namespace {
+
+using std::string;
+using Form = StatedWeight::Form;
+
+string FormulaList(const std::vector<Expression>& formulas) {
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(formulas, ", ",
+                    [](string* out, const Expression& formula) { absl::StrAppend(out, formula.text()); }),
+      "]");
+}
+
+string WeightLine(const StatedWeight& weight) {
+  constexpr const char* kForms[] = {"weight", "joined", "experts", "buffer"};
+  string line = absl::StrCat(kForms[static_cast<int>(weight.form)], " ", weight.slot, " ", weight.name, " ",
+                             FormulaList(weight.shape));
+  if (weight.cut >= 0) absl::StrAppend(&line, " cut ", weight.cut);
+  if (!weight.segments.empty()) absl::StrAppend(&line, " segments ", FormulaList(weight.segments));
+  absl::StrAppend(&line, " ", string(InitKindName(weight.draw)));
+  if (!weight.numbers.empty()) absl::StrAppend(&line, " ", FormulaList(weight.numbers));
+  return absl::StrCat(line, " in ", weight.file_prefix, weight.projection ? " of the projection" : "");
+}
+
+string ComputeLine(const StatedCompute& compute) {
+  string line = compute.when ? absl::StrCat("when ", compute.when->text(), ": ") : "";
+  if (compute.each) line += "each ";
+  std::vector<string> words = compute.outputs;
+  words.push_back("=");
+  words.emplace_back(OpName(compute.kind));
+  words.insert(words.end(), compute.inputs.begin(), compute.inputs.end());
+  if (!compute.slots.empty() || !compute.settings.empty())
+    words.push_back(absl::StrCat("[", absl::StrJoin(compute.slots, " "), "]"));
+  for (const auto& [attribute, text] : compute.settings) words.push_back(absl::StrCat(attribute, " ", text));
+  return line + absl::StrJoin(words, " ");
+}
+
+string NeedLine(const StatedNeed& need) {
+  if (!need.axes.empty()) {
+    const string axes =
+        absl::StrJoin(need.axes, " x ", [](string* out, Axis axis) { absl::StrAppend(out, string(AxisName(axis))); });
+    return absl::StrCat("needs ", axes, " divides ", need.left.text());
+  }
+  return absl::StrCat("needs ", need.left.text(),
+                      need.relation == StatedNeed::Relation::kMultiple ? " multiple of " : " at most ",
+                      need.right->text(), need.called.empty() ? "" : " called ", need.called);
+}
+
+// The pieces by name, in one order.
+std::map<string, const StatedPiece*> Pieces(const ModelStatement& statement) {
+  std::map<string, const StatedPiece*> pieces = {{"embed", &statement.embed}, {"head", &statement.head}};
+  for (const auto& [letter, piece] : statement.layers) pieces.emplace(string(1, letter), &piece);
+  return pieces;
+}
+
+StatedPiece& PieceOf(ModelStatement& statement, const string& name) {
+  return const_cast<StatedPiece&>(*Pieces(statement).at(name));
+}
+
+class Mutations {
+ public:
+  explicit Mutations(const ModelStatement& statement) : statement_(statement) { seen_.insert(Text(statement)); }
+
+  std::vector<StatementMutant> All() {
+    for (const auto& [name, formula] : statement_.lets) MutateLet(name);
+    for (const auto& [name, piece] : Pieces(statement_)) {
+      piece_ = name;
+      for (size_t i = 0; i < piece->weights.size(); ++i) MutateWeight(*piece, i);
+      for (size_t i = 0; i < piece->computes.size(); ++i) MutateCompute(*piece, i);
+    }
+    return std::move(mutants_);
+  }
+
+ private:
+  static string Text(const ModelStatement& statement) { return absl::StrJoin(StatementLines(statement), "\n"); }
+
+  // Adds the mutant unless it says the same as the statement or as another one.
+  void Add(const string& name, const std::function<void(ModelStatement&)>& change) {
+    ModelStatement mutant = statement_;
+    change(mutant);
+    if (seen_.insert(Text(mutant)).second) mutants_.push_back({piece_, name, std::move(mutant)});
+  }
+
+  void AddPiece(const string& name, const std::function<void(StatedPiece&)>& change) {
+    Add(name, [&](ModelStatement& mutant) { change(PieceOf(mutant, piece_)); });
+  }
+
+  // Formulas with one constant in place of another: the two before and after it in the statement.
+  std::vector<Expression> OtherFormulas(const Expression& formula) const {
+    std::vector<Expression> others;
+    for (const string& name : formula.names()) {
+      for (const string& other : Neighbours(name)) {
+        string text = formula.text();
+        const size_t at = text.find(name);
+        text.replace(at, name.size(), other);
+        others.emplace_back(text);
+      }
+    }
+    return others;
+  }
+
+  std::vector<string> Neighbours(const string& name) const {
+    std::vector<string> numbers;
+    for (const StatedConstant& constant : statement_.constants) numbers.push_back(constant.name);
+    for (const auto& let : statement_.lets) numbers.push_back(let.first);
+    const auto at = std::find(numbers.begin(), numbers.end(), name);
+    std::vector<string> neighbours;
+    if (at != numbers.end() && at != numbers.begin()) neighbours.push_back(*std::prev(at));
+    if (at != numbers.end() && std::next(at) != numbers.end()) neighbours.push_back(*std::next(at));
+    return neighbours;
+  }
+
+  void MutateLet(const string& name) {
+    piece_ = "let";
+    const auto it = std::find_if(statement_.lets.begin(), statement_.lets.end(),
+                                 [&](const auto& let) { return let.first == name; });
+    for (const Expression& other : OtherFormulas(it->second)) {
+      // A formula may use what is before it only.
+      const bool later = std::any_of(other.names().begin(), other.names().end(), [&](const string& used) {
+        return std::any_of(it, statement_.lets.end(), [&](const auto& let) { return let.first == used; });
+      });
+      if (later) continue;
+      Add(absl::StrCat("makes ", name, " of ", other.text()), [&](ModelStatement& mutant) {
+        mutant.lets[static_cast<size_t>(it - statement_.lets.begin())].second = other;
+      });
+    }
+  }
+
+  void MutateWeight(const StatedPiece& piece, size_t i) {
+    const StatedWeight& weight = piece.weights[i];
+    const auto add = [&](const string& name, const std::function<void(StatedWeight&)>& change) {
+      AddPiece(absl::StrCat(name, " of ", weight.name), [&](StatedPiece& mutant) { change(mutant.weights[i]); });
+    };
+    AddPiece("leaves out " + weight.name, [&](StatedPiece& mutant) {
+      mutant.weights.erase(mutant.weights.begin() + static_cast<std::ptrdiff_t>(i));
+    });
+    if (i + 1 < piece.weights.size()) {
+      const string both = absl::StrCat(weight.name, " and ", piece.weights[i + 1].name);
+      AddPiece("exchanges the names of " + both,
+               [&](StatedPiece& mutant) { std::swap(mutant.weights[i].name, mutant.weights[i + 1].name); });
+      AddPiece("exchanges the slots of " + both,
+               [&](StatedPiece& mutant) { std::swap(mutant.weights[i].slot, mutant.weights[i + 1].slot); });
+      AddPiece("exchanges " + both, [&](StatedPiece& mutant) { std::swap(mutant.weights[i], mutant.weights[i + 1]); });
+    }
+    for (int cut = -1; cut < static_cast<int>(weight.shape.size()); ++cut) {
+      if (weight.form == Form::kExperts && cut < 0) continue;  // without a cut it is no stack of experts
+      add(absl::StrCat("has the cut ", cut), [&](StatedWeight& mutant) {
+        mutant.cut = cut;
+        if (cut < 0) mutant.segments.clear();
+      });
+    }
+    for (size_t s = 0; s + 1 < weight.segments.size(); ++s) {
+      add(absl::StrCat("exchanges the segments ", s, " and ", s + 1),
+          [&](StatedWeight& mutant) { std::swap(mutant.segments[s], mutant.segments[s + 1]); });
+    }
+    if (!weight.segments.empty()) add("has one segment", [](StatedWeight& mutant) { mutant.segments.clear(); });
+    if (weight.shape.size() > 1)
+      add("exchanges the dims 0 and 1", [](StatedWeight& mutant) { std::swap(mutant.shape[0], mutant.shape[1]); });
+    for (size_t d = 0; d < weight.shape.size(); ++d) {
+      for (const Expression& other : OtherFormulas(weight.shape[d]))
+        add(absl::StrCat("has a dim ", other.text()), [&](StatedWeight& mutant) { mutant.shape[d] = other; });
+    }
+    for (size_t n = 0; n < weight.numbers.size(); ++n) {
+      for (const Expression& other : OtherFormulas(weight.numbers[n]))
+        add(absl::StrCat("draws with ", other.text()), [&](StatedWeight& mutant) { mutant.numbers[n] = other; });
+    }
+    add("draws zeros", [](StatedWeight& mutant) { mutant.draw = Init::Kind::kZeros, mutant.numbers.clear(); });
+    add("draws ones", [](StatedWeight& mutant) { mutant.draw = Init::Kind::kOnes, mutant.numbers.clear(); });
+    add("is no buffer, or one",
+        [](StatedWeight& mutant) { mutant.form = mutant.form == Form::kBuffer ? Form::kWeight : Form::kBuffer; });
+    add("is in the other part", [](StatedWeight& mutant) { mutant.projection = !mutant.projection; });
+  }
+
+  void MutateCompute(const StatedPiece& piece, size_t i) {
+    const StatedCompute& compute = piece.computes[i];
+    const string of = absl::StrCat(" of ", ComputeLine(compute));
+    const auto add = [&](const string& name, const std::function<void(StatedCompute&)>& change) {
+      AddPiece(name + of, [&](StatedPiece& mutant) { change(mutant.computes[i]); });
+    };
+    AddPiece("leaves out" + of.substr(3), [&](StatedPiece& mutant) {
+      mutant.computes.erase(mutant.computes.begin() + static_cast<std::ptrdiff_t>(i));
+    });
+    MutateNames("input", &StatedCompute::inputs, compute, EarlierValues(piece, i), add);
+    MutateNames("slot", &StatedCompute::slots, compute, Slots(piece), add);
+    MutateNames("result", &StatedCompute::outputs, compute, {}, add);
+    for (size_t s = 0; s < compute.settings.size(); ++s) {
+      for (const string& other : Neighbours(compute.settings[s].second))
+        add(absl::StrCat("has the setting ", other), [&](StatedCompute& mutant) { mutant.settings[s].second = other; });
+      add(absl::StrCat("lacks the setting ", compute.settings[s].first), [&](StatedCompute& mutant) {
+        mutant.settings.erase(mutant.settings.begin() + static_cast<std::ptrdiff_t>(s));
+      });
+    }
+    if (compute.when) {
+      add("always has the compute", [](StatedCompute& mutant) { mutant.when.reset(); });
+      add("has the opposite condition",
+          [&](StatedCompute& mutant) { mutant.when = Expression(absl::StrCat("1 - (", compute.when->text(), ")")); });
+    } else {
+      add("has a condition", [](StatedCompute& mutant) { mutant.when = Expression("trains_backbone"); });
+    }
+    for (OpKind kind : {OpKind::kGelu, OpKind::kSquaredRelu, OpKind::kRmsNorm, OpKind::kAdd}) {
+      if (!compute.outputs.empty() && (kind == OpKind::kRmsNorm) == (compute.outputs.size() == 2))
+        add(absl::StrCat("has the kind ", string(OpName(kind))), [&](StatedCompute& mutant) { mutant.kind = kind; });
+    }
+  }
+
+  // Two exchanged, one left out, one replaced by the nearest of `others` on each side.
+  template <typename AddChange>
+  void MutateNames(const char* what, std::vector<string> StatedCompute::*list, const StatedCompute& compute,
+                   const std::vector<string>& others, const AddChange& add) {
+    const std::vector<string>& names = compute.*list;
+    for (size_t n = 0; n < names.size(); ++n) {
+      // Names of results that nothing reads mean nothing.
+      const bool results = list == &StatedCompute::outputs;
+      if (n + 1 < names.size() && !(results && !IsRead(names[n]) && !IsRead(names[n + 1])))
+        add(absl::StrCat("exchanges the ", what, "s ", n, " and ", n + 1),
+            [&](StatedCompute& mutant) { std::swap((mutant.*list)[n], (mutant.*list)[n + 1]); });
+      add(absl::StrCat("leaves out the ", what, " ", n), [&](StatedCompute& mutant) {
+        (mutant.*list).erase((mutant.*list).begin() + static_cast<std::ptrdiff_t>(n));
+      });
+      const auto at = std::find(others.begin(), others.end(), names[n]);
+      if (at == others.end()) continue;
+      const auto replace = [&](const string& other) {
+        add(absl::StrCat("has the ", what, " ", other, " in place of ", names[n]),
+            [&](StatedCompute& mutant) { (mutant.*list)[n] = other; });
+      };
+      if (at != others.begin()) replace(*std::prev(at));
+      if (std::next(at) != others.end()) replace(*std::next(at));
+    }
+  }
+
+  bool IsRead(const string& value) const {
+    const StatedPiece& piece = *Pieces(statement_).at(piece_);
+    const auto has = [&](const std::vector<string>& names) {
+      return std::find(names.begin(), names.end(), value) != names.end();
+    };
+    return has(piece.outputs) || piece.counts == value ||
+           std::any_of(piece.computes.begin(), piece.computes.end(),
+                       [&](const StatedCompute& compute) { return has(compute.inputs); });
+  }
+
+  static std::vector<string> EarlierValues(const StatedPiece& piece, size_t compute) {
+    std::vector<string> values = piece.inputs;
+    for (size_t i = 0; i < compute; ++i) {
+      for (const string& output : piece.computes[i].outputs) values.push_back(output);
+    }
+    return values;
+  }
+
+  static std::vector<string> Slots(const StatedPiece& piece) {
+    std::vector<string> slots;
+    for (const StatedWeight& weight : piece.weights) slots.push_back(weight.slot);
+    return slots;
+  }
+
+  const ModelStatement& statement_;
+  string piece_;
+  std::set<string> seen_;
+  std::vector<StatementMutant> mutants_;
+};
+
+}  // namespace
+
+std::vector<StatementMutant> MutantsOf(const ModelStatement& statement) { return Mutations(statement).All(); }
+
+std::vector<string> StatementLines(const ModelStatement& statement) {
+  std::vector<string> lines;
+  if (statement.has_images) lines.emplace_back("can has_images");
+  if (statement.carries_loss) lines.emplace_back("can carries_loss");
+  for (const StatedConstant& constant : statement.constants) {
+    lines.push_back(absl::StrCat("constant ", constant.name, " ",
+                                 constant.flag   ? "flag"
+                                 : constant.real ? "real"
+                                                 : "int",
+                                 constant.or_zero && !constant.flag ? " or 0" : "",
+                                 constant.of != 0 ? absl::StrCat(" of ", string(1, constant.of)) : ""));
+  }
+  for (const auto& [name, formula] : statement.lets) lines.push_back(absl::StrCat("let ", name, " = ", formula.text()));
+  for (const auto& [name, shape] : statement.shapes)
+    lines.push_back(absl::StrCat("shape ", name, " ", FormulaList(shape)));
+  for (const auto& [name, piece] : Pieces(statement)) {
+    const auto add = [&, &piece_name = name](const string& line) {
+      lines.push_back(absl::StrCat(piece_name, ": ", line));
+    };
+    if (!piece->prefix.empty()) add("prefix " + piece->prefix);
+    for (const StatedWeight& weight : piece->weights) add(WeightLine(weight));
+    for (const StatedNeed& need : piece->needs) add(NeedLine(need));
+    for (const auto& [word, names] : {std::pair("inputs", &piece->inputs), std::pair("outputs", &piece->outputs)})
+      add(absl::StrCat(word, names->empty() ? "" : " ", absl::StrJoin(*names, " ")));
+    for (const StatedCompute& compute : piece->computes) add(ComputeLine(compute));
+    if (!piece->counts.empty()) add("counts " + piece->counts);
+  }
+  return lines;
+}
+
+}  // namespace planwright::testing

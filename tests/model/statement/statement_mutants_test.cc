@@ -1,0 +1,130 @@
+// Each mistake in a statement shows. The checker refuses it, or the table of draws is another one, or some graph is
+// that rule V11 compares forward blocks with: then every plan that was made of the other statement is refused, and an
+// oracle of another implementation has the values to compare.
+#include "tests/model/statement/statement_mutants.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/plan/table_text.h"
+#include "planner/verify/v11_what_follows/piece_graph.h"
+#include "tests/model/statement/check_statement.h"
+#include "tests/model/statement/small_modules.h"
+
+namespace planwright {
+namespace {
+
+std::string SettingText(const Attribute& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return absl::StrCat(*integer);
+  if (const auto* real = std::get_if<double>(&value)) return absl::StrCat(*real);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return "numbers";
+}
+
+void AppendGraph(const PieceGraph& graph, std::string* text) {
+  const auto numbers = [](const std::vector<int>& values) { return absl::StrJoin(values, ","); };
+  absl::StrAppend(text, numbers(graph.inputs()), " -> ", numbers(graph.outputs()), " counts ", graph.counts(), "\n");
+  for (const PieceGraph::Compute& compute : graph.computes()) {
+    absl::StrAppend(text, numbers(compute.outputs), " = ", std::string(OpName(compute.kind)), " ",
+                    numbers(compute.inputs), " [", absl::StrJoin(*compute.slots, " "), "]");
+    for (const auto& [attribute, value] : compute.settings)
+      absl::StrAppend(text, " ", std::string(attribute), " ", SettingText(value));
+    *text += "\n";
+  }
+}
+
+// The graphs of all pieces, in every case of what `when` asks for, with packed documents and two encoders.
+std::string Graphs(const ModelStatement& statement) {
+  Plan plan;
+  plan.data.packed_documents = true;
+  plan.modules.push_back(testing::SmallModule(statement));
+  Module& module = plan.modules.front();
+  plan.bridges = {{.name = "a", .to = module.name, .token = 3}, {.name = "b", .to = module.name, .token = 4}};
+  std::string text;
+  for (int which = 0; which < 8; ++which) {
+    module.trains_backbone = (which & 1) == 0;
+    module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
+    module.grid.cp = (which & 4) == 0 ? 1 : 2;
+    const ModelNumbers numbers(96, module, statement);
+    AppendGraph(PieceGraph(plan, module, numbers, statement.embed), &text);
+    AppendGraph(PieceGraph(plan, module, numbers, statement.head), &text);
+    for (const auto& [letter, piece] : statement.layers) AppendGraph(PieceGraph(plan, module, numbers, piece), &text);
+  }
+  return text;
+}
+
+class StatementMutants : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StatementMutants, AreAllSeen) {
+  const ModelStatement& statement = *StatementOf(GetParam());
+  const std::string draws = testing::DrawTable(testing::SmallModule(statement)), graphs = Graphs(statement);
+  std::map<std::string, std::map<std::string, int>> counts;  // by piece and by what sees the mutant
+  for (const testing::StatementMutant& mutant : testing::MutantsOf(statement)) {
+    std::string seen;
+    if (!testing::StatementProblems(mutant.statement).empty()) {
+      seen = "refused";
+    } else if (testing::DrawTable(testing::SmallModule(mutant.statement)) != draws) {
+      seen = "other draws";
+    } else if (Graphs(mutant.statement) != graphs) {
+      seen = "another graph";
+    } else {
+      ADD_FAILURE() << "nothing sees piece " << mutant.piece << ": " << mutant.name;
+    }
+    ++counts[mutant.piece][seen];
+  }
+  for (const auto& [piece, by] : counts) {
+    int all = 0;
+    for (const auto& [seen, count] : by) {
+      RecordProperty(absl::StrCat("piece ", piece, " ", seen), count);
+      all += count;
+    }
+    EXPECT_GE(all, piece == "let" ? 10 : 30) << piece;
+  }
+}
+
+// The file of a statement, line by line, in the form of StatementLines.
+std::vector<std::string> LinesOfFile(const std::string& text) {
+  std::vector<std::string> lines;
+  std::string piece, file, part;
+  for (const std::string& line : LogicalLines(text)) {
+    LineReader reader(line);
+    const std::string word = reader.Take();
+    if (word == "piece") {
+      piece = reader.Take() + ": ";
+      part.clear();
+    } else if (word == "file") {
+      file = reader.Take();
+    } else if (word == "part") {
+      part = " of the projection";
+    } else {
+      const bool weight = word == "weight" || word == "joined" || word == "experts" || word == "buffer";
+      lines.push_back(piece + line + (weight ? absl::StrCat(" in ", file, part) : ""));
+    }
+  }
+  return lines;
+}
+
+// The parser drops nothing: what it has read, written again, is the file.
+TEST_P(StatementMutants, TheParserReadsEveryLine) {
+  const std::map<std::string, std::string> files = {
+#define MODEL(kind, text) {kind, text},
+#include "planner/model/statement/hybrid_lm.def"
+#include "planner/model/statement/radio_vit.def"
+#undef MODEL
+  };
+  std::vector<std::string> wanted = LinesOfFile(files.at(GetParam()));
+  std::vector<std::string> read = testing::StatementLines(*StatementOf(GetParam()));
+  std::sort(wanted.begin(), wanted.end());
+  std::sort(read.begin(), read.end());
+  EXPECT_EQ(absl::StrJoin(read, "\n"), absl::StrJoin(wanted, "\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, StatementMutants, ::testing::ValuesIn(testing::ModelKinds()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace planwright
