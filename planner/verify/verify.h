@@ -18,9 +18,10 @@
 // `shared` holds what several rules read: look-ups in a plan, typed operands, the calls of a microbatch. What V11 knows
 // of models, as one rank would run them, are their statements (planner/model/statement).
 //
-// Rules read a plan, the table of operations (ops.def) and the statements of models. They do not know how a plan was made: the rooms that expand
-// models and lower programs are not linked here. Only V10 asks another room, `estimate`, for the memory that programs
-// need. The cost grows with roles, blocks, transfers and parameters; some rules also keep one number for each rank.
+// Rules read a plan, the table of operations (ops.def) and the statements of models. They do not know how a plan was
+// made: the rooms that expand models and lower programs are not linked here. Only V10 asks another room, `estimate`,
+// for the memory that programs need. The cost grows with roles, blocks, transfers and parameters; some rules also keep
+// one number for each rank.
 #pragma once
 
 #include <string>

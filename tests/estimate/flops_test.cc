@@ -1,5 +1,5 @@
-// FLOPs are counted in two ways, which must agree: from the sizes of the model (planner/model/flops.h, with the rules
-// of model_flops.h about gradients), and from the instructions that all ranks run.
+// FLOPs are counted in two ways, which must agree: from the statement of the model as on one rank, with rules about
+// gradients (planner/estimate/model_flops.h), and from the instructions that all ranks run.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,7 +1,7 @@
-// The statement of a model: what verify knows of each kind of model by itself. It has the constants, the parameters of
-// each piece with names, shapes, cuts and initial values, and the computes of each piece, as on one rank. It was
-// written without using how the planner expands and lowers models (planner/model, planner/schedule), so each checks the
-// other. The statements are hybrid_lm.def and radio_vit.def. A new layer kind is added there.
+// The statement of a model: all that is said about a kind of model. It has the constants, the parameters of each piece
+// with names, shapes, cuts and initial values, what sizes need, and the computes of each piece, as on one rank. The
+// planner makes modules of it (expand_statement.h), and verify compares modules and blocks with it; each has code of
+// its own for that. The statements are hybrid_lm.def and radio_vit.def. A new layer kind is added there.
 //
 // Notation, by the first word of a line. A line that starts with four spaces continues the line before it; # starts a
 // comment.
@@ -21,7 +21,8 @@
 //   piece embed|head|KIND            starts a piece; the lines after it describe it:
 //   prefix PREFIX                    prefix of published names; {layer} is the layer's number
 //   part projection                  the weights after it belong to the projection, which is trained or frozen by
-//   itself weight SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW
+//                                    itself
+//   weight SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW
 //                                    one parameter in one storage. tp cuts it along DIM, each segment by itself
 //   joined SLOT NAME ...             one more parameter in the storage of the line before, joined along dim 0
 //   experts SLOT NAME ...            moe.experts parameters, stacked in one storage; expert_tp cuts them
