@@ -71,6 +71,45 @@ TEST(Flops, OfProgramsEqualThoseOfTheModelOf20Layers) {
   EXPECT_NEAR(ProgramFlops(plan) / ModelFlops(plan), 1, 2e-4);
 }
 
+// Elements of the matrices that a token meets in a frame: of routed experts, those of top_k of them.
+double MatricesOf(const Module& module, const std::string& frame) {
+  double elements = 0;
+  for (const Storage& storage : module.storages) {
+    for (int index : storage.parameters) {
+      const Parameter& parameter = module.parameters[static_cast<size_t>(index)];
+      if (storage.frame != frame || parameter.shape.size() != 2) continue;
+      elements += static_cast<double>(parameter.shape[0] * parameter.shape[1]) *
+                  static_cast<double>(parameter.experts > 0 ? module.top_k() : 1);
+    }
+  }
+  return elements;
+}
+
+// A product with a matrix is a multiplication and an addition for each of its elements and each row. The published
+// shapes of the matrices are a count of their own.
+TEST(Flops, OfProductsAreTwoForEachElementOfAMatrix) {
+  const Plan plan = Nemotron20Layers();
+  const Module &encoder = plan.modules[0], &language = plan.modules[1];
+  for (const LayerSummary& layer : language.layers)
+    EXPECT_EQ(layer.forward_flops - layer.mixing_flops, 2 * MatricesOf(language, layer.frame)) << layer.frame;
+  EXPECT_EQ(language.head_flops, 2 * MatricesOf(language, "language.head"));
+  // A block has the class tokens of its image too; the projector has one row for four patches.
+  const double rows = (4096 + 6144 + 9216 + 3 * 8) / (4096.0 + 6144 + 9216);
+  for (const LayerSummary& layer : encoder.layers) {
+    const double products = rows * 2 * MatricesOf(encoder, layer.frame);
+    EXPECT_NEAR(static_cast<double>(layer.forward_flops - layer.mixing_flops), products, 1) << layer.frame;
+  }
+  EXPECT_EQ(encoder.head_flops, 2 * MatricesOf(encoder, encoder.name + ".head") / 4);
+}
+
+TEST(Flops, OfMixingAreThoseOfScoresAndScans) {
+  const Plan plan = Nemotron20Layers();
+  for (const LayerSummary& layer : plan.modules[1].layers) {
+    const int64_t scan = 7 * 64 * 64 * 128, scores = 2 * 8192 * 32 * 128;
+    EXPECT_EQ(layer.mixing_flops, layer.kind == 'M' ? scan : layer.kind == '*' ? scores : 0) << layer.frame;
+  }
+}
+
 const PartFlops& Part(const ModuleFlops& flops, const std::string& name) {
   for (const PartFlops& part : flops.parts) {
     if (part.name == name) return part;
