@@ -47,6 +47,9 @@ class StatementParser {
     if (line.TakeIf("can")) return ParseCan(line);
     if (line.TakeIf("constant")) return ParseConstant(line);
     if (line.TakeIf("let")) return ParseLet(line);
+    if (line.TakeIf("stream")) return ParseStream(line);
+    if (line.TakeIf("given")) return ParseGiven(line);
+    if (line.TakeIf("rows")) return ParseRows(line);
     if (line.TakeIf("file")) return void(file_ = line.Take());
     if (line.TakeIf("piece")) return StartPiece(line);
     line.Expect(piece_ != nullptr);
@@ -61,6 +64,8 @@ class StatementParser {
     if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
     if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
     if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
+    if (line.TakeIf("probe")) return ParseProbe(line);
+    if (line.TakeIf("order")) return ParseOrder(line);
     ParseCompute(line);
   }
 
@@ -88,6 +93,79 @@ class StatementParser {
     const string name = line.Take();
     line.Expect(line.TakeIf("="));
     model_.lets.emplace_back(name, line.TakeFormula());
+  }
+
+  // "[SIZES] [cut DIM over AXES]"
+  void ParseSizes(LineReader& line, StatedType& type) {
+    line.Expect(line.TakeIf('['));
+    do {
+      if (line.Peek().starts_with('.')) {
+        type.sizes.emplace_back(line.Take().substr(1));
+      } else {
+        type.sizes.emplace_back(line.TakeFormula());
+      }
+    } while (line.TakeIf(','));
+    line.Expect(line.TakeIf(']'));
+    if (!line.TakeIf("cut")) return;
+    type.cut = static_cast<int>(line.TakeNumber());
+    line.Expect(type.cut < static_cast<int>(type.sizes.size()) && line.TakeIf("over"));
+    while (const auto axis = AxisFromName(line.Peek())) {
+      type.over.push_back(*axis);
+      line.Take();
+    }
+    line.Expect(!type.over.empty());
+  }
+
+  // "[SIZES] cut DIM over AXES [zigzag]"
+  void ParseStream(LineReader& line) {
+    line.Expect(model_.stream.sizes.empty());
+    ParseSizes(line, model_.stream);
+    model_.stream.learns = true;
+    model_.zigzag = line.TakeIf("zigzag");
+  }
+
+  // "NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]"
+  void ParseGiven(LineReader& line) {
+    const auto [given, fresh] = model_.given.try_emplace(line.Take());
+    line.Expect(fresh);
+    StatedType& type = given->second;
+    type.dtype = DTypeFromName(line.Peek());
+    if (type.dtype) line.Take();
+    type.host = line.TakeIf("host");
+    ParseSizes(line, type);
+    type.learns = line.TakeIf("learns");
+  }
+
+  // "SYMBOL [of WHOLE]"
+  StatedRows::Names ParseRowNames(LineReader& line) {
+    StatedRows::Names names = {line.Take(), ""};
+    if (line.TakeIf("of")) names.whole = line.Take();
+    return names;
+  }
+
+  // "DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]"
+  void ParseRows(LineReader& line) {
+    StatedRows& rows = model_.rows.emplace_back();
+    rows.dim = line.Take();
+    rows.names = rows.with_cp = ParseRowNames(line);
+    if (line.TakeIf("cp")) rows.with_cp = ParseRowNames(line);
+  }
+
+  // "VALUE NAME"
+  void ParseProbe(LineReader& line) {
+    const string value = line.Take();
+    piece_->probes.emplace_back(value, line.Take());
+  }
+
+  // "overlap forward|backward: INSTRUCTIONS"
+  void ParseOrder(LineReader& line) {
+    line.Expect(line.TakeIf("overlap"));
+    const bool forward = line.TakeIf("forward");
+    line.Expect((forward || line.TakeIf("backward")) && line.TakeIf(':'));
+    std::vector<string>& order = forward ? piece_->overlap_forward : piece_->overlap_backward;
+    line.Expect(order.empty());
+    order = line.TakeWords();
+    for (const string& entry : order) line.Expect(OpFromName(entry.substr(0, entry.find('.'))).has_value());
   }
 
   void StartPiece(LineReader& line) {
@@ -154,7 +232,8 @@ const ModelStatement* StatementOf(string_view kind) {
   return nullptr;
 }
 
-ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelStatement& statement) {
+ModelNumbers::ModelNumbers(const Budget& budget, const DataPlan& data, const Module& module,
+                           const ModelStatement& statement) {
   for (const auto& [name, value] : module.constants) {
     if (const int64_t* integer = std::get_if<int64_t>(&value)) numbers_[name] = static_cast<double>(*integer);
     if (const double* real = std::get_if<double>(&value)) numbers_[name] = *real;
@@ -165,14 +244,15 @@ ModelNumbers::ModelNumbers(const Plan& plan, const Module& module, const ModelSt
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
   numbers_["gathers_tokens"] = module.gathers_tokens() ? 1 : 0;
   numbers_["layers"] = static_cast<double>(module.layers.size());
-  numbers_["sequence"] = static_cast<double>(plan.budget.sequence_length);
+  numbers_["sequence"] = static_cast<double>(budget.sequence_length);
+  numbers_["samples"] = static_cast<double>(budget.micro_samples);
   // Means of the data section, which FLOPs of an encoder are averages over. Attention costs the square of an image's
   // tokens.
   if (statement.has_images) {
     double patches = 0, tokens = 0, squared = 0;
-    const EncoderData* encoder = plan.data.FindEncoder(module.name);
+    const EncoderData* encoder = data.FindEncoder(module.name);
     for (int64_t count :
-         ImagesOfSample(plan.data, encoder ? *encoder : EncoderData(), plan.budget.sequence_length).patches) {
+         ImagesOfSample(data, encoder ? *encoder : EncoderData(), budget.sequence_length).patches) {
       const double rows = static_cast<double>(count + module.size("class_tokens"));
       patches += static_cast<double>(count);
       tokens += rows;

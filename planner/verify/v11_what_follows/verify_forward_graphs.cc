@@ -165,7 +165,7 @@ class ModuleGraphs {
  public:
   ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
                std::vector<Violation>& violations)
-      : index_(index), module_(module), violations_(violations), numbers_(index.plan(), module, statement) {
+      : index_(index), module_(module), violations_(violations), numbers_(index.plan().budget, index.plan().data, module, statement) {
     const auto graph = [&](const StatedPiece& piece) { return PieceGraph(index.plan(), module, numbers_, piece); };
     graphs_.emplace('<', graph(statement.embed));
     graphs_.emplace('>', graph(statement.head));

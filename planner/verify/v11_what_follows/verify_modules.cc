@@ -50,7 +50,7 @@ class ModuleComparison {
     CheckConstants();
     CheckOutputConstants();
     if (failed_) return;  // the rest is computed from the constants
-    const ModelNumbers numbers(plan_, module_, *statement_);
+    const ModelNumbers numbers(plan_.budget, plan_.data, module_, *statement_);
     numbers_ = &numbers;
     CheckPieces();
   }
