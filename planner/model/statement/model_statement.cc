@@ -49,7 +49,7 @@ class StatementParser {
     if (line.TakeIf("let")) return ParseLet(line);
     if (line.TakeIf("stream")) return ParseStream(line);
     if (line.TakeIf("given")) return ParseGiven(line);
-    if (line.TakeIf("rows")) return ParseRows(line);
+    if (line.TakeIf("counted")) return ParseCounted(line);
     if (line.TakeIf("file")) return void(file_ = line.Take());
     if (line.TakeIf("piece")) return StartPiece(line);
     line.Expect(piece_ != nullptr);
@@ -64,6 +64,7 @@ class StatementParser {
     if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
     if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
     if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
+    if (line.TakeIf("split")) return ParseSplit(line);
     if (line.TakeIf("probe")) return ParseProbe(line);
     if (line.TakeIf("order")) return ParseOrder(line);
     ParseCompute(line);
@@ -144,11 +145,18 @@ class StatementParser {
   }
 
   // "DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]"
-  void ParseRows(LineReader& line) {
+  void ParseCounted(LineReader& line) {
     StatedRows& rows = model_.rows.emplace_back();
     rows.dim = line.Take();
     rows.names = rows.with_cp = ParseRowNames(line);
     if (line.TakeIf("cp")) rows.with_cp = ParseRowNames(line);
+  }
+
+  // "VALUE NAMES"
+  void ParseSplit(LineReader& line) {
+    const auto [parts, fresh] = piece_->parts.try_emplace(line.Take());
+    line.Expect(fresh);
+    parts->second = line.TakeWords();
   }
 
   // "VALUE NAME"

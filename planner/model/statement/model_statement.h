@@ -19,7 +19,7 @@
 //   given NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]
 //                                    an input that all pieces which take it are given alike. Without a dtype: that of
 //                                    the plan. learns: it takes a gradient, where its encoder learns
-//   rows DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]
+//   counted DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]
 //                                    dims that ops.def calls DIM are known at run time only (Plan::symbols); so many are
 //                                    the rows of one rank's part, and WHOLE those of all parts. After `cp`: with cp
 //                                    above 1
@@ -44,6 +44,7 @@
 //                                    gathers_tokens: the tokens of all ep ranks come to each (Module::dispatch)
 //   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
 //   counts VALUE                     the row counts that messages of this piece use
+//   split VALUE NAMES                names of the parts of a value, where a kind takes them as inputs of their own
 //   probe VALUE NAME                 a run with --probe writes the value under this name. Of an output: as it leaves
 //                                    the piece
 //   order overlap forward|backward: INSTRUCTIONS
@@ -126,6 +127,7 @@ struct StatedPiece {
   std::vector<std::string> inputs, outputs;
   std::vector<StatedCompute> computes;
   std::string counts;
+  std::map<std::string, std::vector<std::string>> parts;       // by value
   std::vector<std::pair<std::string, std::string>> probes;     // value, name
   std::vector<std::string> overlap_forward, overlap_backward;  // "OP" or "OP.VALUE"
 };

@@ -115,7 +115,7 @@ class BackwardDeriver {
     ValueType type = piece_.type(input);
     std::erase_if(type.layout, [](const auto& along) { return along.second.state == State::kPartial; });
     if (forward.kind == OpKind::kScatterTokens) type.dtype = piece_.type(forward.outputs.front()).dtype;
-    undone.outputs = {DefineTerm(input, OpName(forward.kind), std::move(type))};
+    undone.outputs = {DefineTerm(input, forward, std::move(type))};
     piece_.backward.push_back(undone);
     AddTerm(input, undone.outputs.front());
   }
@@ -193,7 +193,7 @@ class BackwardDeriver {
       if (signature.outputs[i].dtype == OperandSignature::DTypeClass::kWide) type.dtype = context_.block().wide();
       if (result.part >= 0) type.dims = DimSizes(context_, piece_, compute).Of(signature.outputs[i]);
       type.layout = forms_.OutputLayout(compute, signature.outputs[i], type.dims.size());
-      step.outputs.push_back(DefineTerm(input, OpName(forward.kind), std::move(type)));
+      step.outputs.push_back(DefineTerm(input, forward, std::move(type)));
     }
     piece_.backward.push_back(step);
     for (size_t i = 0; i < kind.rule->results.size(); ++i) {
@@ -204,12 +204,37 @@ class BackwardDeriver {
     }
   }
 
-  size_t DefineTerm(size_t value, std::string_view reader, ValueType type) {
+  size_t Define(size_t value, string name, ValueType type) {
     type.gradient.reset();
-    string name = "d" + piece_.values[value].name;
-    const auto uses = uses_.find(value);
-    if (uses != uses_.end() && uses->second > 1) absl::StrAppend(&name, "_", string(reader));
     return piece_.Add({.name = std::move(name), .stated = piece_.values[value].stated, .type = std::move(type)});
+  }
+
+  // One of the gradients that come for a value. `reader`: what has used it.
+  size_t DefineTerm(size_t value, const DerivedStep& reader, ValueType type) {
+    const DerivedValue& of = piece_.values[value];
+    string name = "d" + of.name;
+    for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
+      const bool term = IsTerm(type, axis), of_term = IsTerm(of.type, axis);
+      if (term && !of_term) name = absl::StrCat("d", of.stated, "_part");
+      if (of_term && !term) name = absl::StrCat("d", of.stated, axis == Axis::kTp ? "_full" : "_all");
+    }
+    if (uses_[value] > 1) absl::StrAppend(&name, "_", ReaderName(reader));
+    return Define(value, std::move(name), std::move(type));
+  }
+
+  static bool IsTerm(const ValueType& type, Axis axis) {
+    const auto along = type.layout.find(axis);
+    return along != type.layout.end() && along->second.state == State::kPartial;
+  }
+
+  // What a step makes; of a conversion, what its reader makes.
+  const string& ReaderName(const DerivedStep& step) const {
+    const size_t made = step.outputs.front();
+    for (const DerivedStep& next : piece_.forward) {
+      const bool reads = std::find(next.inputs.begin(), next.inputs.end(), made) != next.inputs.end();
+      if (step.reader >= 0 && reads) return ReaderName(next);
+    }
+    return piece_.values[made].stated;
   }
 
   // The gradient of a value is finished when the last term has come.
@@ -226,7 +251,7 @@ class BackwardDeriver {
     for (const auto& [number, each] : parts_[value]) join.inputs.push_back(each);
     ValueType type = piece_.type(value);
     type.layout = piece_.type(join.inputs.front()).layout;
-    join.outputs = {DefineTerm(value, "parts", std::move(type))};
+    join.outputs = {Define(value, "d" + piece_.values[value].name, std::move(type))};
     piece_.backward.push_back(join);
     terms_[value].push_back(join.outputs.front());
     Finish(value);
@@ -266,7 +291,6 @@ class BackwardDeriver {
     }
     if (axes.empty()) return gradient;
     for (Axis axis : axes) sum.type.layout.erase(axis);
-    piece_.values[gradient].name += "_part";
     DerivedStep reduce = {.kind = OpKind::kAllReduce, .inputs = {gradient}, .attributes = {{"reduce", string("sum")}}};
     reduce.group = axes.size() == 2 ? "tp_cp" : GroupOver(axes.front());
     reduce.outputs = {piece_.Add(std::move(sum))};

@@ -88,13 +88,16 @@ DerivedValue Conversions::FormOf(size_t value, const char* suffix) const {
   return form;
 }
 
+DerivedValue Conversions::SuccessorOf(size_t value, const char* suffix) {
+  DerivedValue form = FormOf(value, "");
+  if (std::string& name = piece_.values[value].name; name == form.name) name += suffix;
+  return form;
+}
+
 size_t Conversions::Emit(OpKind kind, std::vector<size_t> inputs, DerivedValue output, Attributes attributes,
                          const std::string& group, int pass) {
   const size_t from = inputs.front();
   const bool reduces = IsReduction(kind);
-  // The sum has the stated name, its terms are parts of it.
-  if (DerivedValue& term = piece_.values[from]; reduces && term.made == from)
-    output.name = term.name, term.name += "_part";
   const size_t made = piece_.Add(std::move(output));
   DerivedStep step = {.kind = kind,
                       .inputs = std::move(inputs),
@@ -117,7 +120,7 @@ size_t Conversions::Emit(OpKind kind, std::vector<size_t> inputs, DerivedValue o
 size_t Conversions::AllReduce(size_t value, const std::vector<Axis>& axes) {
   const Reduction reduction = piece_.values[value].reduction;
   Require(reduction != Reduction::kNone, piece_.values[value].name + " is never reduced");
-  DerivedValue form = FormOf(value, "_sum");
+  DerivedValue form = SuccessorOf(value, "_part");
   for (Axis axis : axes) form.type.layout.erase(axis);
   const std::string reduce = reduction == Reduction::kMaximum ? "max" : "sum";
   return Emit(OpKind::kAllReduce, {value}, std::move(form), {{"reduce", reduce}},
@@ -126,7 +129,7 @@ size_t Conversions::AllReduce(size_t value, const std::vector<Axis>& axes) {
 
 size_t Conversions::ReduceScatter(size_t value, Axis axis, int dim) {
   Require(piece_.values[value].reduction == Reduction::kSum, piece_.values[value].name + " is not summed over ranks");
-  DerivedValue form = FormOf(value, "_sum");
+  DerivedValue form = SuccessorOf(value, "_part");
   Dim& size = form.type.dims[static_cast<size_t>(dim)];
   size = context_.PartOf(size, axis);
   form.type.layout[axis] = {State::kSharded, dim, IsZigzag(axis)};
@@ -151,7 +154,7 @@ size_t Conversions::Reshard(size_t value, int to_dim) {
   const int64_t cp = context_.size(Axis::kCp);
   const AxisLayout cut = *Along(value, Axis::kCp);
   const bool to_positions = to_dim == 0;
-  DerivedValue form = FormOf(value, to_positions ? "_positions" : "_features");
+  DerivedValue form = to_positions ? FormOf(value, "_local") : SuccessorOf(value, "_local");
   auto& from = std::get<int64_t>(form.type.dims[static_cast<size_t>(cut.dim)]);
   auto& to = std::get<int64_t>(form.type.dims[static_cast<size_t>(to_dim)]);
   from *= cp;

@@ -38,6 +38,8 @@ class Conversions {
 
   // A new form of the value, of which the caller changes the type. `suffix`: of its name.
   DerivedValue FormOf(size_t value, const char* suffix) const;
+  // The same, where the new form takes over the stated name, and the form before it gets the suffix if it had it.
+  DerivedValue SuccessorOf(size_t value, const char* suffix);
 
  private:
   bool Fits(size_t value, Axis axis, const std::optional<int>& wanted) const;

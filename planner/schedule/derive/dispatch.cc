@@ -73,7 +73,7 @@ size_t Dispatch::ToExperts(size_t rows) {
 // The way back: send and receive counts change places.
 size_t Dispatch::ToTokens(size_t rows, const Dim& count) {
   if (!piece_.values[rows].with_experts || context_.size(Axis::kEp) == 1) return rows;
-  DerivedValue home = conversions_.FormOf(rows, "_home");
+  DerivedValue home = conversions_.SuccessorOf(rows, "_in");
   home.with_experts = false;
   home.type.dims.front() = count;
   const size_t sent = Counts(false), received = *piece_.counts;
@@ -94,7 +94,7 @@ size_t Dispatch::ScatterRows(size_t terms) {
   const Layout& layout = piece_.type(terms).layout;
   const auto along = layout.find(Axis::kExpertTp);
   if (along == layout.end() || along->second.state != State::kPartial) return terms;
-  DerivedValue own = conversions_.FormOf(terms, "_sum");
+  DerivedValue own = conversions_.SuccessorOf(terms, "_part");
   own.type.layout[Axis::kExpertTp] = {State::kSharded, 0};
   own.type.dims.front() = context_.PartOf(own.type.dims.front(), Axis::kExpertTp);
   return conversions_.Emit(OpKind::kReduceScatterV, {terms, Counts(true)}, std::move(own), {},
@@ -152,7 +152,7 @@ size_t Dispatch::Made(const DerivedCompute& compute, const OperandSignature& ope
                                          [](const OperandSignature& input) { return IsOfAllTokens(input); });
   value.with_experts = of_all_tokens || ReadsWithExperts(compute);
   if (operand.reduction != Reduction::kScatterTokens) return output;
-  DerivedValue own = conversions_.FormOf(output, "_sum");
+  DerivedValue own = conversions_.SuccessorOf(output, "_all");
   own.of_rank = own.with_experts = false;
   own.type.dtype = context_.block().dtype;
   own.type.dims.front() = std::get<int64_t>(own.type.dims.front()) / context_.size(Axis::kEp);

@@ -115,11 +115,13 @@ class ForwardDeriver {
     const int last = static_cast<int>(piece_.type(whole).dims.size()) - 1;
     DerivedStep split = {.kind = OpKind::kSplit, .inputs = {whole}, .attributes = {{"dim", int64_t{last}}}};
     compute.inputs.erase(compute.inputs.begin());
+    const auto names = stated_.parts.find(piece_.values[whole].stated);
+    Require(names != stated_.parts.end() && names->second.size() == parts, "the statement names no such parts");
     for (size_t part = 0; part < parts; ++part) {
       ValueType type = piece_.type(whole);
       const OperandSignature last_dim = {.dims = {signature.inputs[part].dims.back()}};
       type.dims.back() = sizes.Of(last_dim).front();
-      split.outputs.push_back(Define(absl::StrCat(piece_.values[whole].stated, "_", part), std::move(type)));
+      split.outputs.push_back(Define(names->second[part], std::move(type)));
     }
     compute.inputs.insert(compute.inputs.begin(), split.outputs.begin(), split.outputs.end());
     piece_.forward.push_back(std::move(split));
