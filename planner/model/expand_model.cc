@@ -89,7 +89,7 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
     module.layers.push_back(
         {.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = (*stages)[i]});
   }
-  const ModelNumbers numbers(sequence, module, statement);
+  const ModelNumbers numbers({.micro_samples = 1, .sequence_length = sequence}, module, statement);
   ExpandStatement(statement, numbers, target.several_encoders, module);
   CountFlops(statement, numbers, data, sequence, module);
   // Not a constant, since no size of the model follows from it.

@@ -90,7 +90,7 @@ void CheckSize(const ModuleRecipe& recipe, const std::string& layers, SizeChecks
   const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module;
   module.constants = ConstantsOf(recipe.model, {});
-  const ModelNumbers numbers(1, module, statement);
+  const ModelNumbers numbers({}, module, statement);
   double elements = ElementsOf(statement.embed, numbers) + ElementsOf(statement.head, numbers);
   for (char letter : layers) elements += ElementsOf(statement.layers.at(letter), numbers);
   const Located<Attribute> hidden = GivenNumbers(recipe.model, {}).at("hidden");

@@ -49,7 +49,10 @@ class StatementParser {
     if (line.TakeIf("can")) return ParseCan(line);
     if (line.TakeIf("constant")) return ParseConstant(line);
     if (line.TakeIf("let")) return ParseLet(line);
-    if (line.TakeIf("shape")) return ParseShape(line);
+    if (line.TakeIf("stream")) return ParseStream(line);
+    if (line.TakeIf("given")) return ParseGiven(line);
+    if (line.TakeIf("counted")) return ParseCounted(line);
+    if (line.TakeIf("size")) return ParseSize(line);
     if (line.TakeIf("file")) return void(file_ = line.Take());
     if (line.TakeIf("piece")) return StartPiece(line);
     line.Expect(piece_ != nullptr);
@@ -63,6 +66,9 @@ class StatementParser {
     if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
     if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
     if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
+    if (line.TakeIf("split")) return ParseSplit(line);
+    if (line.TakeIf("probe")) return ParseProbe(line);
+    if (line.TakeIf("order")) return ParseOrder(line);
     ParseCompute(line);
   }
 
@@ -92,10 +98,91 @@ class StatementParser {
     model_.lets.emplace_back(name, line.TakeFormula());
   }
 
-  // "VALUE [SIZES]"
-  void ParseShape(LineReader& line) {
+  // "NAME = FORMULA"
+  void ParseSize(LineReader& line) {
     const string name = line.Take();
-    line.Expect(model_.shapes.emplace(name, TakeFormulaList(line)).second);
+    line.Expect(line.TakeIf("="));
+    model_.sizes.emplace_back(name, line.TakeFormula());
+  }
+
+  // "[SIZES] [cut DIM over AXES]"
+  void ParseSizes(LineReader& line, StatedType& type) {
+    line.Expect(line.TakeIf('['));
+    do {
+      if (line.Peek().starts_with('.')) {
+        type.sizes.emplace_back(line.Take().substr(1));
+      } else {
+        type.sizes.emplace_back(line.TakeFormula());
+      }
+    } while (line.TakeIf(','));
+    line.Expect(line.TakeIf(']'));
+    if (!line.TakeIf("cut")) return;
+    type.cut = static_cast<int>(line.TakeNumber());
+    line.Expect(type.cut < static_cast<int>(type.sizes.size()) && line.TakeIf("over"));
+    while (const auto axis = AxisFromName(line.Peek())) {
+      type.over.push_back(*axis);
+      line.Take();
+    }
+    line.Expect(!type.over.empty());
+  }
+
+  // "[SIZES] cut DIM over AXES [zigzag]"
+  void ParseStream(LineReader& line) {
+    line.Expect(model_.stream.sizes.empty());
+    ParseSizes(line, model_.stream);
+    model_.stream.learns = true;
+    model_.zigzag = line.TakeIf("zigzag");
+  }
+
+  // "NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]"
+  void ParseGiven(LineReader& line) {
+    const auto [given, fresh] = model_.given.try_emplace(line.Take());
+    line.Expect(fresh);
+    StatedType& type = given->second;
+    type.dtype = DTypeFromName(line.Peek());
+    if (type.dtype) line.Take();
+    type.host = line.TakeIf("host");
+    ParseSizes(line, type);
+    type.learns = line.TakeIf("learns");
+  }
+
+  // "SYMBOL [of WHOLE]"
+  StatedRows::Names ParseRowNames(LineReader& line) {
+    StatedRows::Names names = {line.Take(), ""};
+    if (line.TakeIf("of")) names.whole = line.Take();
+    return names;
+  }
+
+  // "DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]"
+  void ParseCounted(LineReader& line) {
+    StatedRows& rows = model_.rows.emplace_back();
+    rows.dim = line.Take();
+    rows.names = rows.with_cp = ParseRowNames(line);
+    if (line.TakeIf("cp")) rows.with_cp = ParseRowNames(line);
+  }
+
+  // "VALUE NAMES"
+  void ParseSplit(LineReader& line) {
+    const auto [parts, fresh] = piece_->parts.try_emplace(line.Take());
+    line.Expect(fresh);
+    parts->second = line.TakeWords();
+  }
+
+  // "VALUE NAME"
+  void ParseProbe(LineReader& line) {
+    const string value = line.Take();
+    piece_->probes.emplace_back(value, line.Take());
+  }
+
+  // "overlap forward|backward: INSTRUCTIONS"
+  void ParseOrder(LineReader& line) {
+    line.Expect(line.TakeIf("overlap"));
+    const bool forward = line.TakeIf("forward");
+    line.Expect((forward || line.TakeIf("backward")) && line.TakeIf(':'));
+    std::vector<string>& order = forward ? piece_->overlap_forward : piece_->overlap_backward;
+    line.Expect(order.empty());
+    order = line.TakeWords();
+    for (const string& entry : order) line.Expect(OpFromName(entry.substr(0, entry.find('.'))).has_value());
   }
 
   void StartPiece(LineReader& line) {
@@ -183,7 +270,7 @@ const ModelStatement* StatementOf(string_view kind) {
   return nullptr;
 }
 
-ModelNumbers::ModelNumbers(int64_t sequence, const Module& module, const ModelStatement& statement)
+ModelNumbers::ModelNumbers(const Budget& budget, const Module& module, const ModelStatement& statement)
     : statement_(&statement) {
   for (const auto& [name, value] : module.constants) {
     if (const int64_t* integer = std::get_if<int64_t>(&value)) numbers_[name] = static_cast<double>(*integer);
@@ -193,7 +280,8 @@ ModelNumbers::ModelNumbers(int64_t sequence, const Module& module, const ModelSt
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
   numbers_["gathers_tokens"] = module.gathers_tokens() ? 1 : 0;
   numbers_["layers"] = static_cast<double>(module.layers.size());
-  numbers_["sequence"] = static_cast<double>(sequence);
+  numbers_["sequence"] = static_cast<double>(budget.sequence_length);
+  numbers_["samples"] = static_cast<double>(budget.micro_samples);
   AddLets();
 }
 
@@ -202,6 +290,7 @@ ModelNumbers ModelNumbers::OnOneRank(const std::map<string, double>& data) const
   for (Axis axis : kStatedAxes) numbers.numbers_[string(AxisName(axis))] = 1;
   for (const auto& [name, size] : data) numbers.numbers_[name] = size;
   numbers.AddLets();
+  for (const auto& [name, formula] : statement_->sizes) numbers.numbers_[name] = numbers.Of(formula);
   return numbers;
 }
 

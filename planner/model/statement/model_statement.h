@@ -10,12 +10,21 @@
 //   constant NAME int|real|flag [or 0] [of KIND]
 //                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the
 //                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it
-//   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, earlier names and sqrt(NAME)
-//   shape VALUE [SIZES]              on one rank, the shape of the values of this name, in every piece: of inputs, and
-//   of
-//                                    what a compute makes where ops.def leaves sizes open. Beside the numbers of a
-//                                    formula, those that the data decides: samples, documents, merged_rows, images,
-//                                    patches
+//   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, `samples` (of a microbatch on
+//   a
+//                                    lane), earlier names and sqrt(NAME)
+//   stream [SIZES] cut DIM over AXES [zigzag]
+//                                    the residual stream: the input x of each layer and of the head, and what the
+//                                    embedding and the layers make. It is cut over these axes, in this order, and takes
+//                                    a gradient. zigzag: wherever cp cuts positions, the cut is zigzag
+//   given NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]
+//                                    an input that all pieces which take it are given alike. Without a dtype: that of
+//                                    the plan. learns: it takes a gradient, where its encoder learns
+//   counted DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]
+//                                    dims that ops.def calls DIM are known at run time only (Plan::symbols); so many
+//                                    are the rows of one rank's part, and WHOLE those of all parts. After `cp`: with cp
+//                                    above 1
+//   size NAME = FORMULA              a run-time size on one rank, of others of the data: patches, images
 //   file PREFIX                      prefix of names in published files from here on. {encoder} is "MODULE." if several
 //                                    encoders feed one model, else nothing
 //   piece embed|head|KIND            starts a piece; the lines after it describe it:
@@ -41,17 +50,32 @@
 //                                    gathers_tokens: the tokens of all ep ranks come to each (Module::dispatch)
 //   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
 //   counts VALUE                     the row counts that messages of this piece use
+//   split VALUE NAMES                names of the parts of a value, where a kind takes them as inputs of their own
+//   probe VALUE NAME                 a run with --probe writes the value under this name. Of an output: as it leaves
+//                                    the piece
+//   order overlap forward|backward: INSTRUCTIONS
+//                                    the order of the instructions where the token dispatch overlaps with compute. OP
+//                                    is every instruction of the kind, OP.VALUE those whose first output is the value,
+//                                    or another form of it, or its gradient. What makes no value stays where it is:
+//                                    accumulations behind the instruction before them, additions to gradients before
+//                                    the one behind them
+//
+// A size is a formula, or `.NAME`, the run-time size MODULE.NAME. Sizes are those of the whole value; run-time sizes
+// are those of a rank's part.
 //
 // DRAW is ones, zeros, or a distribution with its numbers, such as normal [std]. A value `name?` exists if samples pack
-// documents; `name*` exists once for each encoder.
+// documents; `name*`, and a run-time size `.NAME*`, exist once for each encoder.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "planner/plan/axis.h"
 #include "planner/plan/expression.h"
 #include "planner/plan/plan.h"
 
@@ -91,6 +115,26 @@ struct StatedCompute {
   bool each = false;
 };
 
+// The type of the residual stream, or of a value that pieces are given.
+struct StatedType {
+  using Size = std::variant<Expression, std::string>;  // a formula, or the name of a run-time size: "documents"
+  std::optional<DType> dtype;                          // none: that of the plan
+  bool host = false;
+  std::vector<Size> sizes;
+  int cut = -1;  // the dim that is cut over `over`; -1: none
+  std::vector<Axis> over;
+  bool learns = false;  // it takes a gradient
+};
+
+// What the run-time sizes are called that ops.def calls `dim`.
+struct StatedRows {
+  struct Names {
+    std::string part, whole;  // of a rank's part, and of all parts; `whole` is empty where no value is whole
+  };
+  std::string dim;
+  Names names, with_cp;
+};
+
 struct StatedPiece {
   std::string prefix;
   std::vector<StatedWeight> weights;
@@ -98,6 +142,9 @@ struct StatedPiece {
   std::vector<std::string> inputs, outputs;
   std::vector<StatedCompute> computes;
   std::string counts;
+  std::map<std::string, std::vector<std::string>> parts;       // by value
+  std::vector<std::pair<std::string, std::string>> probes;     // value, name
+  std::vector<std::string> overlap_forward, overlap_backward;  // "OP" or "OP.VALUE"
 };
 
 struct ModelStatement {
@@ -105,7 +152,11 @@ struct ModelStatement {
   bool has_images = false, carries_loss = false;
   std::vector<StatedConstant> constants;
   std::vector<std::pair<std::string, Expression>> lets;
-  std::map<std::string, std::vector<Expression>> shapes;  // on one rank, by name of a value
+  StatedType stream;
+  bool zigzag = false;  // cp cuts positions zigzag
+  std::map<std::string, StatedType> given;
+  std::vector<StatedRows> rows;
+  std::vector<std::pair<std::string, Expression>> sizes;  // run-time sizes on one rank
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
 };
@@ -116,11 +167,10 @@ const ModelStatement* StatementOf(std::string_view kind);
 // The numbers that the formulas of a statement are evaluated with, for one module: its constants, axes and `let` names.
 class ModelNumbers {
  public:
-  // `sequence`: tokens of a sample. The layers of `module` need no more than their kinds. Keeps a reference to
-  // `statement`.
-  ModelNumbers(int64_t sequence, const Module& module, const ModelStatement& statement);
+  // The layers of `module` need no more than their kinds. Keeps a reference to `statement`.
+  ModelNumbers(const Budget& budget, const Module& module, const ModelStatement& statement);
 
-  // These numbers as of the module on one rank, with the sizes that the data decides (lines `shape`).
+  // These numbers as of the module on one rank, with the sizes that the data decides: samples, and run-time sizes.
   ModelNumbers OnOneRank(const std::map<std::string, double>& data) const;
 
   // The number of a name; NaN if the module does not have it.

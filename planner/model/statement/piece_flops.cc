@@ -36,7 +36,8 @@ PieceFlops FlopsOf(const ModelStatement& statement, const StatedPiece& piece, co
   Sums sums;
   const auto add = [&](double tokens) {
     // One sample: of text, or of one image.
-    const std::map<std::string, double> sizes = {{"samples", 1}, {"images", 1}, {"patches", tokens}};
+    const std::map<std::string, double> sizes = {
+        {"samples", 1}, {"documents", 1}, {"image_rows*", 0}, {"images", 1}, {"patches", tokens}};
     Add(RankPiece(statement, piece, numbers, sizes), tokens, tokens, sums);
   };
   if (statement.has_images) {

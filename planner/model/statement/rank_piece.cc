@@ -89,13 +89,9 @@ RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, 
                      const std::map<string, double>& data)
     : statement_(statement), numbers_(numbers.OnOneRank(data)) {
   for (const string& input : piece.inputs) {
-    const std::vector<Expression>* stated = StatedShape(input);
-    if (!stated) problems_.push_back(absl::StrCat("input ", input, " has no line shape"));
-    Shape shape;
-    if (stated) {
-      for (const Expression& size : *stated) shape.push_back(numbers_.Of(size));
-    }
-    Define(input, std::move(shape));
+    const StatedType* type = GivenType(input);
+    if (!type) problems_.push_back(absl::StrCat("input ", input, " has no line given"));
+    Define(input, type ? ShapeOf(*type) : Shape());
   }
   AddSlots(piece);
   for (const StatedCompute& compute : piece.computes) {
@@ -108,11 +104,7 @@ const Shape* RankPiece::shape(const string& value) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-bool RankPiece::IsShapeOf(const string& stated, const Shape& shape) const {
-  const std::vector<Expression>* sizes = StatedShape(stated);
-  return sizes && std::equal(sizes->begin(), sizes->end(), shape.begin(), shape.end(),
-                             [&](const Expression& size, double of_shape) { return numbers_.Of(size) == of_shape; });
-}
+bool RankPiece::IsStream(const Shape& shape) const { return shape == ShapeOf(statement_.stream); }
 
 void RankPiece::AddSlots(const StatedPiece& piece) {
   for (const StatedWeight& weight : piece.weights) {
@@ -134,9 +126,28 @@ void RankPiece::Define(const string& value, Shape shape) {
   if (!values_.emplace(value, std::move(shape)).second) problems_.push_back(absl::StrCat("makes ", value, " twice"));
 }
 
-const std::vector<Expression>* RankPiece::StatedShape(const string& value) const {
-  const auto found = statement_.shapes.find(value);
-  return found == statement_.shapes.end() ? nullptr : &found->second;
+// "rows*" and "document_ends?" are given without their marks.
+const StatedType* RankPiece::GivenType(const string& input) const {
+  if (input == "x") return &statement_.stream;
+  const auto found = statement_.given.find(input.substr(0, input.find_first_of("*?")));
+  return found == statement_.given.end() ? nullptr : &found->second;
+}
+
+Shape RankPiece::ShapeOf(const StatedType& type) const {
+  Shape shape;
+  for (const StatedType::Size& size : type.sizes) {
+    const auto* formula = std::get_if<Expression>(&size);
+    shape.push_back(formula ? numbers_.Of(*formula) : numbers_(std::get<string>(size)));
+  }
+  return shape;
+}
+
+// A dim that no operand and no line of ops.def gives: a run-time size, or one of which nothing is known.
+double RankPiece::Counted(const SignatureDim& dim) {
+  const auto rows = std::find_if(statement_.rows.begin(), statement_.rows.end(),
+                                 [&](const StatedRows& stated) { return stated.dim == dim.name; });
+  const double size = rows == statement_.rows.end() ? std::nan("") : numbers_(rows->names.part);
+  return std::isnan(size) ? --unknown_ : size;
 }
 
 // Integers that follow from the numbers of the model: sizes are made of no others.
@@ -225,17 +236,15 @@ void RankPiece::Add(const StatedCompute& stated) {
   for (size_t i = 0; i < stated.outputs.size(); ++i) {
     const string& name = stated.outputs[i];
     const OperandSignature* operand = OperandAt(info.signature->outputs, i);
-    const std::vector<Expression>* line = StatedShape(name);
-    if (line && operand && problems_.size() == before) {
-      Shape known;
-      for (const Expression& size : *line) known.push_back(numbers_.Of(size));
-      const string problem = sizes.Bind(*operand, known);
-      if (!problem.empty()) Problem(op, absl::StrCat("makes ", name, " ", Text(known), ", ", problem));
+    Shape shape = operand ? sizes.Make(*operand) : Shape();
+    // Leading dims are those of an operand, and known.
+    const size_t leading = operand ? shape.size() - operand->dims.size() : 0;
+    for (size_t d = leading; d < shape.size(); ++d) {
+      if (!std::isnan(shape[d])) continue;
+      shape[d] = Counted(operand->dims[d - leading]);
+      if (!operand->dims[d - leading].name.empty()) sizes.Fix(operand->dims[d - leading].name, shape[d]);
     }
-    compute.outputs.push_back(operand ? sizes.Make(*operand) : Shape());
-    for (double& size : compute.outputs.back()) {
-      if (std::isnan(size)) size = --unknown_;
-    }
+    compute.outputs.push_back(std::move(shape));
     // What runs for each encoder hands a value on from one to the next, of one shape.
     const auto known = values_.find(name);
     const bool handed_on = stated.each && known != values_.end() && known->second == compute.outputs.back() &&

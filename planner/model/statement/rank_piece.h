@@ -1,5 +1,6 @@
 // A piece of a statement as on one rank: its computes, with the shapes of what they read and make. The shapes follow
-// from those of the piece's inputs (lines `shape`) and weights, by the index notation of ops.def and its lines `size`.
+// from those of the piece's inputs (lines `stream` and `given`) and weights, by the index notation of ops.def and its
+// lines `size`. Dims that these leave open are run-time sizes (lines `counted`).
 #pragma once
 
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "planner/model/statement/model_statement.h"
 #include "planner/plan/instruction.h"
+#include "planner/plan/op_signature.h"
 
 namespace planwright {
 
@@ -25,7 +27,8 @@ class RankPiece {
   };
 
   // Computes of which `when` does not hold by `numbers` are left out. Shapes are those on one rank all the same.
-  // `data`: the sizes that the data decides, which lines `shape` may use beside `numbers`.
+  // `data`: samples, and the run-time sizes that the data decides: documents and image_rows* of a language model,
+  // images and patches of an encoder.
   RankPiece(const ModelStatement& statement, const StatedPiece& piece, const ModelNumbers& numbers,
             const std::map<std::string, double>& data);
 
@@ -34,8 +37,8 @@ class RankPiece {
   const std::vector<std::string>& problems() const { return problems_; }
   // Null: no active compute and no input has the name.
   const Shape* shape(const std::string& value) const;
-  // Whether values of the name `stated`, by its line `shape`, have this shape.
-  bool IsShapeOf(const std::string& stated, const Shape& shape) const;
+  // Whether this is the shape of the residual stream.
+  bool IsStream(const Shape& shape) const;
 
  private:
   void AddSlots(const StatedPiece& piece);
@@ -43,7 +46,9 @@ class RankPiece {
   void Define(const std::string& value, Shape shape);
   std::vector<Shape> ShapesOf(const std::vector<std::string>& names, const std::map<std::string, Shape>& known,
                               std::string_view what, const Instruction& instruction);
-  const std::vector<Expression>* StatedShape(const std::string& value) const;
+  const StatedType* GivenType(const std::string& input) const;
+  Shape ShapeOf(const StatedType& type) const;
+  double Counted(const SignatureDim& dim);
   Attributes AttributesOf(OpKind kind) const;
   void Problem(const Instruction& instruction, const std::string& text);
 

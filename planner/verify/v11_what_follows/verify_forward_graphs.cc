@@ -165,8 +165,7 @@ class ModuleGraphs {
  public:
   ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
                std::vector<Violation>& violations)
-      : index_(index), module_(module), violations_(violations),
-        numbers_(index.plan().budget.sequence_length, module, statement) {
+      : index_(index), module_(module), violations_(violations), numbers_(index.plan().budget, module, statement) {
     const auto graph = [&](const StatedPiece& piece) { return PieceGraph(index.plan(), module, numbers_, piece); };
     graphs_.emplace('<', graph(statement.embed));
     graphs_.emplace('>', graph(statement.head));

@@ -52,7 +52,7 @@ class ModuleComparison {
     CheckConstants();
     CheckOutputConstants();
     if (failed_) return;  // the rest is computed from the constants
-    const ModelNumbers numbers(plan_.budget.sequence_length, module_, *statement_);
+    const ModelNumbers numbers(plan_.budget, module_, *statement_);
     numbers_ = &numbers;
     CheckPieces();
   }

@@ -126,7 +126,7 @@ class PieceJudge {
  private:
   // What the data decides: primes too.
   inline static const std::map<string, double> kData = {
-      {"samples", 100003}, {"documents", 100019}, {"merged_rows", 100043}, {"images", 100049}, {"patches", 100057}};
+      {"samples", 100003}, {"documents", 100019}, {"image_rows*", 100043}, {"images", 100049}, {"patches", 100057}};
 
   void Problem(const string& text) { problems_.insert(absl::StrCat("piece ", name_, ": ", text)); }
 
@@ -362,7 +362,7 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
     module.trains_backbone = module.trains_projection = (which & 1) == 0;
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
     module.grid.cp = (which & 4) == 0 ? 1 : 3;
-    const ModelNumbers numbers(kSequence, module, statement);
+    const ModelNumbers numbers({.sequence_length = kSequence}, module, statement);
     for (const auto& [name, piece] : PiecesOf(statement)) {
       std::set<string> found;
       PieceJudge judge(statement, name, *piece, numbers, found);
@@ -371,19 +371,16 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
         for (const string& input : piece->inputs) {
           if (!judge.Reads(input)) found.insert(absl::StrCat("piece ", name, ": nothing reads the input ", input));
         }
-        const auto x = statement.shapes.find("x");
-        Shape stream;
         const RankPiece& ranked = judge.ranked();
         const bool head = piece == &statement.head;
-        if (x != statement.shapes.end() && !head &&
-            (piece->outputs.size() != 1 || !ranked.IsShapeOf("x", *ranked.shape(piece->outputs[0]))))
+        if (!head && (piece->outputs.size() != 1 || !ranked.IsStream(*ranked.shape(piece->outputs[0]))))
           found.insert(absl::StrCat("piece ", name, " does not return the stream"));
       }
       problems.insert(found.begin(), found.end());
     }
   }
   Module expanded = PrimeModule(statement, 2);
-  const ModelNumbers numbers(kSequence, expanded, statement);
+  const ModelNumbers numbers({.sequence_length = kSequence}, expanded, statement);
   if (problems.empty()) ExpandStatement(statement, numbers, false, expanded);
   JudgeNames(statement, expanded, problems);
   return {problems.begin(), problems.end()};

@@ -173,8 +173,8 @@ const Broken kBroken[] = {
        Making(Mamba(s), "yn").settings = {{"eps", "init_std"}};
      },
      "piece M: gated_norm has no eps init_std"},
-    {"an_input_without_a_shape", "radio_vit", [](auto& s) { s.shapes.erase("image_ids"); },
-     "piece embed: input image_ids has no line shape"},
+    {"an_input_without_a_shape", "radio_vit", [](auto& s) { s.given.erase("image_ids"); },
+     "piece embed: input image_ids has no line given"},
 };
 
 class BrokenStatement : public ::testing::TestWithParam<Broken> {};

@@ -69,7 +69,7 @@ Module SmallModule(const ModelStatement& statement) {
   module.constants = ConstantsOf(recipe.model, {.hidden = 50, .init_std = 0.03, .layers = 3});
   for (char letter : LayersOf(recipe.model))
     module.layers.push_back({.kind = letter, .frame = absl::StrCat(module.name, ".layers.", module.layers.size())});
-  ExpandStatement(statement, ModelNumbers(kSequence, module, statement), false, module);
+  ExpandStatement(statement, ModelNumbers({.sequence_length = kSequence}, module, statement), false, module);
   return module;
 }
 

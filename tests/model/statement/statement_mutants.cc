@@ -59,6 +59,25 @@ string NeedLine(const StatedNeed& need) {
                       need.right->text(), need.called.empty() ? "" : " called ", need.called);
 }
 
+string TypeText(const StatedType& type) {
+  const string sizes = absl::StrJoin(type.sizes, ", ", [](string* out, const StatedType::Size& size) {
+    const auto* formula = std::get_if<Expression>(&size);
+    absl::StrAppend(out, formula ? formula->text() : absl::StrCat(".", std::get<string>(size)));
+  });
+  if (type.cut < 0) return absl::StrCat("[", sizes, "]");
+  const string over =
+      absl::StrJoin(type.over, " ", [](string* out, Axis axis) { absl::StrAppend(out, string(AxisName(axis))); });
+  return absl::StrCat("[", sizes, "] cut ", type.cut, " over ", over);
+}
+
+string RowsText(const StatedRows& rows) {
+  const auto names = [](const StatedRows::Names& of) {
+    return absl::StrCat(of.part, of.whole.empty() ? "" : " of ", of.whole);
+  };
+  const bool same = rows.names.part == rows.with_cp.part && rows.names.whole == rows.with_cp.whole;
+  return absl::StrCat(rows.dim, " ", names(rows.names), same ? "" : " cp ", same ? "" : names(rows.with_cp));
+}
+
 // The pieces by name, in one order.
 std::map<string, const StatedPiece*> Pieces(const ModelStatement& statement) {
   std::map<string, const StatedPiece*> pieces = {{"embed", &statement.embed}, {"head", &statement.head}};
@@ -288,8 +307,14 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
                                  constant.of != 0 ? absl::StrCat(" of ", string(1, constant.of)) : ""));
   }
   for (const auto& [name, formula] : statement.lets) lines.push_back(absl::StrCat("let ", name, " = ", formula.text()));
-  for (const auto& [name, shape] : statement.shapes)
-    lines.push_back(absl::StrCat("shape ", name, " ", FormulaList(shape)));
+  lines.push_back(absl::StrCat("stream ", TypeText(statement.stream), statement.zigzag ? " zigzag" : ""));
+  for (const auto& [name, type] : statement.given) {
+    lines.push_back(absl::StrCat("given ", name, type.dtype ? absl::StrCat(" ", string(DTypeName(*type.dtype))) : "",
+                                 type.host ? " host" : "", " ", TypeText(type), type.learns ? " learns" : ""));
+  }
+  for (const StatedRows& rows : statement.rows) lines.push_back("counted " + RowsText(rows));
+  for (const auto& [name, formula] : statement.sizes)
+    lines.push_back(absl::StrCat("size ", name, " = ", formula.text()));
   for (const auto& [name, piece] : Pieces(statement)) {
     const auto add = [&, &piece_name = name](const string& line) {
       lines.push_back(absl::StrCat(piece_name, ": ", line));
@@ -301,6 +326,12 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
       add(absl::StrCat(word, names->empty() ? "" : " ", absl::StrJoin(*names, " ")));
     for (const StatedCompute& compute : piece->computes) add(ComputeLine(compute));
     if (!piece->counts.empty()) add("counts " + piece->counts);
+    for (const auto& [value, parts] : piece->parts) add(absl::StrCat("split ", value, " ", absl::StrJoin(parts, " ")));
+    for (const auto& [value, probe] : piece->probes) add(absl::StrCat("probe ", value, " ", probe));
+    for (const auto& [word, order] :
+         {std::pair("forward", &piece->overlap_forward), std::pair("backward", &piece->overlap_backward)}) {
+      if (!order->empty()) add(absl::StrCat("order overlap ", word, ": ", absl::StrJoin(*order, " ")));
+    }
   }
   return lines;
 }

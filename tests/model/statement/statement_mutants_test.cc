@@ -49,7 +49,7 @@ std::string Graphs(const ModelStatement& statement) {
     module.trains_backbone = (which & 1) == 0;
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
     module.grid.cp = (which & 4) == 0 ? 1 : 2;
-    const ModelNumbers numbers(96, module, statement);
+    const ModelNumbers numbers({.sequence_length = 96}, module, statement);
     AppendGraph(PieceGraph(plan, module, numbers, statement.embed), &text);
     AppendGraph(PieceGraph(plan, module, numbers, statement.head), &text);
     for (const auto& [letter, piece] : statement.layers) AppendGraph(PieceGraph(plan, module, numbers, piece), &text);

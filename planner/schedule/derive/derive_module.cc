@@ -1,0 +1,141 @@
+#include "planner/schedule/derive/derive_module.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/layer_kinds.h"
+#include "planner/schedule/blocks/block_builder.h"
+#include "planner/schedule/blocks/block_passes.h"
+#include "planner/schedule/derive/backward.h"
+#include "planner/schedule/derive/forward.h"
+#include "planner/schedule/derive/piece_context.h"
+#include "planner/schedule/derive/stated_order.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+constexpr char kStreamOfDispatch[] = "dispatch";
+
+class PieceBlocks {
+ public:
+  PieceBlocks(const PieceContext& context, DerivedPiece piece) : context_(context), piece_(std::move(piece)) {}
+
+  Block Forward(const string& name) const {
+    BlockBuilder builder(context_.block(), name, context_.module().origin);
+    for (size_t input : piece_.inputs) builder.Input(NameOf(input), piece_.type(input));
+    for (const DerivedStep& step : piece_.forward) Emit(step, builder);
+    for (const auto& [value, probe] : piece_.probes) builder.ProbeValue(NameOf(value), probe);
+    return builder.Finish(NamesOf(piece_.outputs), NamesOf(Kept()));
+  }
+
+  // `gives_gradient`: whether what is before the piece takes the gradients of its inputs.
+  Block Backward(const string& name, const Block& forward, bool gives_gradient) const {
+    BlockBuilder builder(context_.block(), name, context_.module().origin);
+    builder.TakeSaved(forward);
+    for (size_t input : piece_.gradient_inputs) builder.InputGradient(NameOf(input), piece_.type(input));
+    for (const DerivedStep& step : piece_.backward) Emit(step, builder);
+    return builder.Finish(gives_gradient ? NamesOf(piece_.gradient_outputs) : std::vector<string>(), {});
+  }
+
+ private:
+  const string& NameOf(size_t value) const { return piece_.values[value].name; }
+  std::vector<string> NamesOf(const std::vector<size_t>& values) const {
+    std::vector<string> names;
+    for (size_t value : values) names.push_back(NameOf(value));
+    return names;
+  }
+
+  // What the backward reads and does not make itself.
+  std::vector<size_t> Kept() const {
+    std::set<size_t> made(piece_.gradient_inputs.begin(), piece_.gradient_inputs.end());
+    std::vector<size_t> kept;
+    for (const DerivedStep& step : piece_.backward) {
+      for (size_t input : step.inputs) {
+        if (!made.contains(input)) kept.push_back(input);
+      }
+      made.insert(step.outputs.begin(), step.outputs.end());
+    }
+    return kept;
+  }
+
+  void Emit(const DerivedStep& step, BlockBuilder& builder) const {
+    std::vector<Output> outputs;
+    for (size_t output : step.outputs) outputs.push_back({NameOf(output), piece_.type(output)});
+    Instruction& made = builder.Emit(
+        step.kind, {NamesOf(step.inputs), step.parameters, step.gradients, step.attributes}, std::move(outputs));
+    if (step.group.empty()) return;
+    made.group = absl::StrCat(context_.module().name, ".", step.group);
+    // All of the dispatch is on one stream, so that a group has one communicator, overlapped or not.
+    if (context_.block().overlaps_dispatch && (step.group == "ep" || step.group == "ep_tp"))
+      made.stream = kStreamOfDispatch;
+  }
+
+  const PieceContext& context_;
+  DerivedPiece piece_;
+};
+
+// A model without encoders before it learns all the way down if it learns at all; an encoder's projection may learn
+// alone.
+bool LearnsBefore(const PieceContext& context) {
+  const Module& module = context.module();
+  if (module.has_images || module.trains_backbone) return module.trains_backbone;
+  return std::any_of(context.encoders().begin(), context.encoders().end(),
+                     [](const FeedingEncoder& encoder) { return encoder.learns; });
+}
+
+LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, const string& word) {
+  const Module& module = context.module();
+  const bool goes_over_bridge = module.has_images && &stated == &context.statement().head;
+  DerivedPiece piece = DeriveForward(context, stated, goes_over_bridge);
+  DeriveBackward(context, stated, piece);
+  // No gradient comes back over the bridge to a module that does not learn.
+  if (goes_over_bridge && !module.trained()) {
+    for (size_t output : piece.outputs) piece.values[output].type.gradient.reset();
+  }
+  // Gradients leave under the names that the bridges give them.
+  for (const FeedingEncoder& encoder : context.encoders()) {
+    for (size_t i = 0; i < piece.inputs.size(); ++i) {
+      if (piece.values[piece.inputs[i]].name != encoder.rows) continue;
+      for (size_t gradient : piece.gradient_outputs) {
+        if (piece.values[gradient].stated == encoder.rows) piece.values[gradient].name = encoder.gradient;
+      }
+    }
+  }
+  if (context.block().overlaps_dispatch && !stated.overlap_forward.empty()) {
+    PutInOrder(stated.overlap_forward, piece, piece.forward);
+    PutInOrder(stated.overlap_backward, piece, piece.backward);
+  }
+  const PieceBlocks made(context, std::move(piece));
+  const string name = absl::StrCat(module.name, ".", word);
+  LayerBlocks blocks = {.forward = made.Forward(name + ".forward")};
+  blocks.backward = made.Backward(name + ".backward", blocks.forward, LearnsBefore(context));
+  return blocks;
+}
+
+}  // namespace
+
+ModuleBlocks DeriveModule(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch) {
+  const PieceContext context(inputs, module, overlaps_dispatch);
+  const ModelStatement& statement = context.statement();
+  ModuleBlocks blocks = {
+      DerivePiece(context, statement.embed, "embed"), DerivePiece(context, statement.head, "head"), {}};
+  for (const LayerSummary& layer : module.layers) {
+    if (blocks.layers.contains(layer.kind)) continue;
+    const LayerKind* kind = FindLayerKind(layer.kind);
+    const string word = kind->of == LayerKind::Of::kEncoder ? "layer" : string(kind->word);
+    blocks.layers.emplace(layer.kind, DerivePiece(context, statement.layers.at(layer.kind), word));
+  }
+  const bool learns = LearnsBefore(context);
+  FinishBlocks(blocks.embedding, learns, false);
+  FinishBlocks(blocks.head, learns || module.trained(), false);
+  for (auto& [kind, layer] : blocks.layers) FinishBlocks(layer, learns, IsRecomputed(module, kind));
+  return blocks;
+}
+
+}  // namespace planwright

@@ -1,0 +1,157 @@
+#include "planner/schedule/derive/piece_context.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "planner/diagnostics/bug.h"
+#include "planner/schedule/programs/program_values.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+const ModelStatement& StatementFor(const Module& module) {
+  const ModelStatement* statement = StatementOf(module.kind);
+  Require(statement != nullptr, "no statement of models of kind " + module.kind);
+  return *statement;
+}
+
+int64_t WholeNumber(double value, const string& what) {
+  Require(std::isfinite(value) && value == std::floor(value), "no whole number: " + what);
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace
+
+int DerivedSlot::CutOver(Axis axis) const {
+  if (experts) return axis == Axis::kExpertTp ? cut : axis == Axis::kEp ? 0 : -1;
+  return axis == Axis::kTp ? cut : -1;
+}
+
+PieceContext::PieceContext(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch)
+    : inputs_(inputs), module_(module), statement_(StatementFor(module)),
+      numbers_(inputs.budget, module, statement_), block_{module.name,
+                                                          inputs.dtype,
+                                                          module.grid.tp,
+                                                          module.grid.ep,
+                                                          module.grid.cp,
+                                                          module.grid.expert_tp,
+                                                          module.trains_backbone,
+                                                          module.trains_projection,
+                                                          module.gathers_tokens(),
+                                                          overlaps_dispatch &&
+                                                              module.grid.ep * module.grid.expert_tp > 1} {
+  for (const Bridge& bridge : inputs.bridges) {
+    if (bridge.to != module.name) continue;
+    const auto named = [&](const char* what) { return BridgeValue(inputs.bridges, bridge, what); };
+    encoders_.push_back(
+        {named("rows"), named("drows"), named("image_rows"), bridge.token, inputs.FindModule(bridge.from)->trained()});
+  }
+}
+
+DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name) const {
+  const auto first =
+      std::find_if(piece.weights.begin(), piece.weights.end(), [&](const auto& each) { return each.slot == name; });
+  Require(first != piece.weights.end(), absl::StrCat("a statement uses the slot ", string(name), ", which it lacks"));
+  DerivedSlot slot = {.shape = numbers_.SizesOf(first->shape), .segments = numbers_.SizesOf(first->segments)};
+  slot.cut = first->cut;
+  slot.experts = first->form == StatedWeight::Form::kExperts;
+  slot.trained = first->form != StatedWeight::Form::kBuffer &&
+                 (first->projection ? module_.trains_projection : module_.trains_backbone);
+  if (slot.segments.empty()) slot.segments = {slot.shape.front()};
+  for (auto joined = first + 1; joined != piece.weights.end() && joined->slot == name; ++joined) {
+    slot.segments.push_back(numbers_.SizeOf(joined->shape.front()));
+    slot.shape.front() += slot.segments.back();
+  }
+  if (slot.cut >= 0) slot.shape[static_cast<size_t>(slot.cut)] /= size(slot.experts ? Axis::kExpertTp : Axis::kTp);
+  if (!slot.experts) return slot;
+  slot.shape.insert(slot.shape.begin(), module_.experts() / size(Axis::kEp));
+  slot.cut += slot.cut >= 0 ? 1 : 0;
+  return slot;
+}
+
+ValueType PieceContext::TypeOf(const StatedType& stated, size_t encoder) const {
+  ValueType type = {stated.dtype.value_or(block_.dtype), {}, {}, std::nullopt, stated.host};
+  for (const StatedType::Size& size : stated.sizes) {
+    if (const string* symbol = std::get_if<string>(&size)) {
+      const bool each = symbol->ends_with('*');
+      type.dims.emplace_back(absl::StrCat(module_.name, ".", each ? encoders_.at(encoder).symbol : *symbol));
+    } else {
+      type.dims.emplace_back(numbers_.SizeOf(std::get<Expression>(size)));
+    }
+  }
+  for (Axis axis : stated.over) {
+    if (size(axis) == 1) continue;
+    type.layout[axis] = {AxisLayout::State::kSharded, stated.cut, axis == Axis::kCp && statement_.zigzag};
+    if (int64_t* number = std::get_if<int64_t>(&type.dims[static_cast<size_t>(stated.cut)])) *number /= size(axis);
+  }
+  if (stated.learns) type.gradient = type.layout;
+  return type;
+}
+
+double PieceContext::NumberOf(const string& name) const {
+  if (name == "image_token") return static_cast<double>(inputs_.data.image_token);
+  return numbers_(name);
+}
+
+Attributes PieceContext::AttributesOf(OpKind kind) const {
+  Attributes attributes;
+  const auto number_of = [&](const string& name) { return NumberOf(name); };
+  for (const AttributeSpec& spec : InfoOf(kind).attributes) {
+    if (spec.values.size() != 1) continue;
+    if (spec.when && spec.when->Evaluate(number_of) == 0) continue;
+    const double value = spec.values.front().Evaluate(number_of);
+    if (spec.type == AttributeType::kInteger) {
+      attributes[spec.name] = WholeNumber(value, absl::StrCat(string(OpName(kind)), " ", spec.name));
+    } else {
+      attributes[spec.name] = value;
+    }
+  }
+  return attributes;
+}
+
+Attribute PieceContext::SettingOf(const AttributeSpec& spec, const string& text, size_t encoder) const {
+  if (text == "token*") return encoders_.at(encoder).token;
+  if (spec.type == AttributeType::kReal) return module_.real(text);
+  if (spec.type == AttributeType::kInteger) return module_.size(text);
+  return absl::StrReplaceAll(text, {{"{module}", module_.name}});
+}
+
+const StatedRows::Names& PieceContext::NamesOf(const StatedRows& rows) const {
+  return size(Axis::kCp) > 1 ? rows.with_cp : rows.names;
+}
+
+string PieceContext::SymbolOf(std::string_view dim) const {
+  // "sN" are the rows N of a part of the positions.
+  if (dim.size() > 1 && dim.front() == 's') dim.remove_prefix(1);
+  for (const StatedRows& rows : statement_.rows) {
+    if (rows.dim == dim) return absl::StrCat(module_.name, ".", NamesOf(rows).part);
+  }
+  Bug(absl::StrCat("nothing says how large the dim ", string(dim), " is"));
+}
+
+Dim PieceContext::WholeOf(const Dim& part, Axis axis) const {
+  if (const int64_t* number = std::get_if<int64_t>(&part)) return *number * size(axis);
+  for (const StatedRows& rows : statement_.rows) {
+    const StatedRows::Names& names = NamesOf(rows);
+    if (std::get<string>(part) == absl::StrCat(module_.name, ".", names.part) && !names.whole.empty())
+      return absl::StrCat(module_.name, ".", names.whole);
+  }
+  Bug(std::get<string>(part) + " has no name for the rows of all ranks");
+}
+
+Dim PieceContext::PartOf(const Dim& whole, Axis axis) const {
+  if (const int64_t* number = std::get_if<int64_t>(&whole)) return *number / size(axis);
+  for (const StatedRows& rows : statement_.rows) {
+    const StatedRows::Names& names = NamesOf(rows);
+    if (std::get<string>(whole) == absl::StrCat(module_.name, ".", names.whole))
+      return absl::StrCat(module_.name, ".", names.part);
+  }
+  Bug(std::get<string>(whole) + " has no name for the rows of one rank");
+}
+
+}  // namespace planwright

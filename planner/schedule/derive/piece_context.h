@@ -1,0 +1,78 @@
+// What the deriver knows of a module besides the rules: its statement with numbers, its grid, the encoders that feed
+// it, how the slots of a piece are cut, and the values of attributes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/model/statement/model_statement.h"
+#include "planner/plan/op_table.h"
+#include "planner/schedule/blocks/block_builder.h"
+#include "planner/schedule/derive/derived_piece.h"
+#include "planner/schedule/programs/program_inputs.h"
+
+namespace planwright {
+
+// The slot of a piece's weight, as a rank holds it.
+struct DerivedSlot {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> segments;  // of dim 0, before the cut over tp
+  int cut = -1;                   // the dim that tp, or of experts expert_tp, cuts; -1: none
+  bool experts = false;           // a stack, of which each ep rank has some
+  bool trained = false;           // its gradient is wanted
+
+  // The dim that is cut over the axis; -1: none. The axis has several ranks.
+  int CutOver(Axis axis) const;
+};
+
+// An encoder that feeds the module, in the names of the module's values.
+struct FeedingEncoder {
+  std::string rows, gradient;  // "rows", "drows"; with several encoders "radio_encoder.rows"
+  std::string symbol;          // how many rows, without the module: "image_rows"
+  int64_t token = -1;          // whose positions its rows take
+  bool learns = false;         // it takes a gradient
+};
+
+class PieceContext {
+ public:
+  PieceContext(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch);
+
+  const ModelStatement& statement() const { return statement_; }
+  const ModelNumbers& numbers() const { return numbers_; }
+  const Module& module() const { return module_; }
+  const BlockContext& block() const { return block_; }
+  const std::vector<FeedingEncoder>& encoders() const { return encoders_; }
+  bool packed_documents() const { return inputs_.data.packed_documents; }
+  int64_t size(Axis axis) const { return module_.grid.size(axis); }
+
+  DerivedSlot SlotOf(const StatedPiece& piece, std::string_view slot) const;
+
+  // The types of stated values, local to a rank. `encoder`: of which encoder a starred size is.
+  ValueType TypeOf(const StatedType& stated, size_t encoder) const;
+
+  // The attributes whose values are formulas. With several allowed values the statement's setting says which.
+  Attributes AttributesOf(OpKind kind) const;
+  // What a setting of the statement stands for. `encoder`: as above.
+  Attribute SettingOf(const AttributeSpec& spec, const std::string& text, size_t encoder) const;
+
+  // The run-time size that ops.def calls `dim`, with the module; a bug if the statement has none.
+  std::string SymbolOf(std::string_view dim) const;
+  // The run-time size of all parts together of which `part` is one, and back.
+  Dim WholeOf(const Dim& part, Axis axis) const;
+  Dim PartOf(const Dim& whole, Axis axis) const;
+
+ private:
+  double NumberOf(const std::string& name) const;
+  const StatedRows::Names& NamesOf(const StatedRows& rows) const;
+
+  const ProgramInputs& inputs_;
+  const Module& module_;
+  const ModelStatement& statement_;
+  const ModelNumbers numbers_;
+  BlockContext block_;
+  std::vector<FeedingEncoder> encoders_;
+};
+
+}  // namespace planwright
