@@ -11,8 +11,7 @@
 //                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the
 //                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it
 //   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, `samples` (of a microbatch on
-//   a
-//                                    lane), earlier names and sqrt(NAME)
+//                                    a lane), earlier names and sqrt(NAME)
 //   stream [SIZES] cut DIM over AXES [zigzag]
 //                                    the residual stream: the input x of each layer and of the head, and what the
 //                                    embedding and the layers make. It is cut over these axes, in this order, and takes
