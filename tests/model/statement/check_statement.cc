@@ -116,6 +116,7 @@ class PieceJudge {
     JudgeUses();
     for (const Compute& compute : ranked_.computes()) {
       JudgeSettings(*compute.stated);
+      JudgeAttributes(compute.instruction.kind);
       if (InfoOf(compute.instruction.kind).signature) JudgeParts(compute);
     }
   }
@@ -173,6 +174,9 @@ class PieceJudge {
     for (const auto& [slot, times] : slots) {
       if (times != 1) Problem(absl::StrCat("slot ", slot, " is read ", times, " times"));
     }
+    for (const auto& [value, probe] : piece_.probes) {
+      if (!ranked_.shape(value)) Problem(absl::StrCat("probes ", value, ", which is not there"));
+    }
     for (const string& output : piece_.outputs) {
       if (!ranked_.shape(output)) Problem(absl::StrCat("returns ", output, ", which is not there"));
       reads_.insert(output);
@@ -182,6 +186,19 @@ class PieceJudge {
       const std::vector<string>& outputs = compute.stated->outputs;
       if (!outputs.empty() && std::none_of(outputs.begin(), outputs.end(), [&](const string& o) { return Reads(o); }))
         Problem(absl::StrCat("makes ", absl::StrJoin(outputs, ", "), ", which nothing reads"));
+    }
+  }
+
+  // Where axes divide heads and groups, each rank has whole ones. Sequences are the recipe's, which checks them.
+  void JudgeAttributes(OpKind kind) {
+    for (const AttributeSpec& spec : InfoOf(kind).attributes) {
+      if (spec.source != AttributeSource::kFormula || spec.type != AttributeType::kInteger) continue;
+      const std::vector<string>& names = spec.values.front().names();
+      const double value = numbers_.Of(spec.values.front());
+      if (std::isnan(value) || std::find(names.begin(), names.end(), "sequence") != names.end()) continue;
+      if (value != std::floor(value))
+        Problem(absl::StrCat(string(OpName(kind)), " has ", spec.name, " ", value,
+                             ", and no line needs that axes divide ", names.front()));
     }
   }
 
@@ -361,7 +378,11 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
   for (int which = 0; which < 8; ++which) {
     module.trains_backbone = module.trains_projection = (which & 1) == 0;
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
-    module.grid.cp = (which & 4) == 0 ? 1 : 3;
+    // Every axis divides what it must, or none does.
+    const bool cut = (which & 4) != 0;
+    const auto size = [&](const char* axis) { return cut ? static_cast<int>(kAxes.at(axis)) : 1; };
+    module.grid.tp = size("tp"), module.grid.cp = size("cp"), module.grid.ep = size("ep");
+    module.grid.expert_tp = size("expert_tp");
     const ModelNumbers numbers({.sequence_length = kSequence}, module, statement);
     for (const auto& [name, piece] : PiecesOf(statement)) {
       std::set<string> found;

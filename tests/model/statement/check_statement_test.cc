@@ -141,6 +141,10 @@ const Broken kBroken[] = {
      "and no line needs that tp divides it"},
     {"experts_that_ep_need_not_divide", "hybrid_lm", [](auto& s) { DropCut(Moe(s), "moe.experts"); },
      "no line needs that ep divides it"},
+    {"heads_that_tp_need_not_divide", "radio_vit", [](auto& s) { DropCut(Encoder(s), "heads"); },
+     "and no line needs that axes divide heads"},
+    {"a_probe_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).probes.front().first = "scores"; },
+     "piece E: probes scores, which is not there"},
     {"a_bias_in_a_sum", "radio_vit",
      [](auto& s) {
        Weight(Encoder(s), "fc1_weight").cut = 1;
