@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/limits.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
@@ -83,6 +84,60 @@ class DimSizes {
 
 string Text(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
 
+string CountProblem(const RankPiece::Compute& compute, const OpInfo& info) {
+  const Instruction& op = compute.instruction;
+  const auto check = [&](const std::vector<OperandSignature>& list, size_t count, const char* what) -> string {
+    return CountFits(list, count, op) ? "" : absl::StrCat("has ", count, " ", what, ", not ", list.size());
+  };
+  for (const string& problem : {check(info.signature->inputs, op.inputs.size(), "inputs"),
+                                check(info.signature->parameters, op.parameters.size(), "slots"),
+                                check(info.signature->outputs, compute.stated->outputs.size(), "outputs")}) {
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+// The sizes that lines `size` and `parts` of the kind give to names.
+string FormulaProblem(const Instruction& op, const OpInfo& info, DimSizes& sizes) {
+  const auto value_of = [&](const string& name) {
+    const int64_t* attribute = op.FindInteger(name);
+    return attribute ? static_cast<double>(*attribute) : sizes.Find(name);
+  };
+  string problem;
+  const auto fix = [&](const string& name, double size) {
+    if (std::isnan(size) || sizes.Fix(name, size) || !problem.empty()) return;
+    problem = absl::StrCat("has ", name, " = ", sizes.Find(name), ", where it must be ", size);
+  };
+  for (const OpInfo::Size& size : info.sizes) {
+    const double value = size.value.Evaluate(value_of);
+    fix(size.name, size.rounded_up ? std::ceil(value) : value);
+  }
+  for (const OpInfo::Parts& parts : info.parts) {
+    if (parts.sizes.empty() || parts.more) continue;
+    double sum = 0;
+    for (const Expression& part : parts.sizes) sum += part.Evaluate(value_of);
+    fix(parts.name, sum);
+  }
+  return problem;
+}
+
+// Gives names their sizes. Returns the first thing that does not fit, or "".
+string OperandsProblem(const RankPiece::Compute& compute, const OpInfo& info, DimSizes& sizes) {
+  const Instruction& op = compute.instruction;
+  string problem = CountProblem(compute, info);
+  const auto bind = [&](const std::vector<OperandSignature>& list, const std::vector<string>& names,
+                        const std::vector<Shape>& shapes) {
+    for (size_t i = 0; i < shapes.size() && problem.empty(); ++i) {
+      const string wrong = sizes.Bind(*OperandAt(list, i), shapes[i]);
+      if (!wrong.empty()) problem = absl::StrCat("reads ", names[i], " ", Text(shapes[i]), ", ", wrong);
+    }
+  };
+  bind(info.signature->inputs, op.inputs, compute.inputs);
+  bind(info.signature->parameters, op.parameters, compute.slots);
+  if (problem.empty()) problem = FormulaProblem(op, info, sizes);
+  return problem.empty() && !sizes.ProductsFit() ? "reads rows of another number" : problem;
+}
+
 }  // namespace
 
 RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, const ModelNumbers& numbers,
@@ -157,7 +212,8 @@ Attributes RankPiece::AttributesOf(OpKind kind) const {
     if (spec.source != AttributeSource::kFormula || spec.type != AttributeType::kInteger) continue;
     if (spec.when && numbers_.Of(*spec.when) == 0) continue;
     const double value = numbers_.Of(spec.values.front());
-    if (value >= 0 && value == std::floor(value)) attributes[spec.name] = static_cast<int64_t>(value);
+    const bool fits = value >= 0 && value <= static_cast<double>(kLargestNumber) && value == std::floor(value);
+    if (fits) attributes[spec.name] = static_cast<int64_t>(value);
   }
   return attributes;
 }
@@ -196,43 +252,11 @@ void RankPiece::Add(const StatedCompute& stated) {
     for (const string& output : stated.outputs) Define(output, {});
     return;
   }
-  const auto counts = [&](const std::vector<OperandSignature>& list, size_t count, const char* what) {
-    if (!CountFits(list, count, op)) Problem(op, absl::StrCat("has ", count, " ", what, ", not ", list.size()));
-  };
-  counts(info.signature->inputs, op.inputs.size(), "inputs");
-  counts(info.signature->parameters, op.parameters.size(), "slots");
-  counts(info.signature->outputs, stated.outputs.size(), "outputs");
-
   DimSizes sizes;
-  const auto bind = [&](const std::vector<OperandSignature>& list, const std::vector<string>& names,
-                        const std::vector<Shape>& shapes) {
-    for (size_t i = 0; i < shapes.size() && problems_.size() == before; ++i) {
-      const string problem = sizes.Bind(*OperandAt(list, i), shapes[i]);
-      if (!problem.empty()) Problem(op, absl::StrCat("reads ", names[i], " ", Text(shapes[i]), ", ", problem));
-    }
-  };
-  if (problems_.size() == before) bind(info.signature->inputs, op.inputs, compute.inputs);
-  if (problems_.size() == before) bind(info.signature->parameters, op.parameters, compute.slots);
-  const auto value_of = [&](const string& name) {
-    const int64_t* attribute = op.FindInteger(name);
-    return attribute ? static_cast<double>(*attribute) : sizes.Find(name);
-  };
-  const auto fix = [&](const string& name, double size) {
-    if (std::isnan(size) || sizes.Fix(name, size) || problems_.size() > before) return;
-    Problem(op, absl::StrCat("has ", name, " = ", sizes.Find(name), ", where it must be ", size));
-  };
-  for (const OpInfo::Size& size : info.sizes) {
-    const double value = size.value.Evaluate(value_of);
-    fix(size.name, size.rounded_up ? std::ceil(value) : value);
+  if (problems_.size() == before) {
+    const string problem = OperandsProblem(compute, info, sizes);
+    if (!problem.empty()) Problem(op, problem);
   }
-  for (const OpInfo::Parts& parts : info.parts) {
-    if (parts.sizes.empty() || parts.more) continue;
-    double sum = 0;
-    for (const Expression& part : parts.sizes) sum += part.Evaluate(value_of);
-    fix(parts.name, sum);
-  }
-  if (problems_.size() == before && !sizes.ProductsFit()) Problem(op, "reads rows of another number");
-
   for (size_t i = 0; i < stated.outputs.size(); ++i) {
     const string& name = stated.outputs[i];
     const OperandSignature* operand = OperandAt(info.signature->outputs, i);
