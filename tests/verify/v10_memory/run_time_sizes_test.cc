@@ -8,13 +8,14 @@
 
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 
 namespace planwright::testing {
 namespace {
 
 // Every size has a name in this plan: the encoder is cut over cp, experts are exchanged and cut over expert_tp.
 Plan EverySize() {
-  return CompiledFile("recipes/nemotron_moe_vlm_tiny.yaml",
+  return CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
                       {"modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=1",
                        "modules.radio_encoder.parallel.cp=2", "modules.language.placement.first_rank=2",
                        "modules.language.placement.ranks=4", "modules.language.parallel.tp=1",
