@@ -10,10 +10,10 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 #include "planner/plan/sample_images.h"
 #include "planner/verify/rules.h"
 
@@ -172,11 +172,11 @@ class RunTimeSizeCheck {
     const string *given = op.inputs.empty() ? nullptr : SymbolNamed(block, op.inputs.front()),
                  *made = SymbolOf(op.outputs, 0);
     if (!given && !made) return;  // rows at home, whose number is known
-    constexpr std::pair<std::string_view, std::string_view> kPartsAndWholes[] = {
+    constexpr std::pair<const char*, const char*> kPartsAndWholes[] = {
         {"tokens", "lane_tokens"}, {"part_image_rows", "image_rows"}, {"expert_rows", "expert_rows_gathered"}};
     for (const auto& [part, whole] : kPartsAndWholes) {
       if (!given || *given != absl::StrCat(module.name, ".", joins ? part : whole)) continue;
-      RequireName(made, module, string(joins ? whole : part));
+      RequireName(made, module, joins ? whole : part);
       if (joins && module.has_images) RequireRoomForImages(made, module);
       return;
     }

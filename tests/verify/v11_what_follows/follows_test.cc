@@ -272,19 +272,18 @@ TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
                 "module language");
 }
 
-// The gradient of the loss starts from the loss, and from nothing else that the head makes.
+// The gradient of the loss starts from the loss, and from nothing else that the head makes. Another rule counts what is
+// added to sums, and speaks first.
 TEST(Follows, GradientsAreThoseOfTheLossOfTheStep) {
-  ExpectRefused(TensorParallel(),
-                {{"loss_of_something_else",
-                  [](Plan& p) {
-                    for (Instruction& op : BlockOf(p, "language.head.forward").body) {
-                      std::erase(op.frees, "loss");
-                      if (op.kind == OpKind::kTokenLoss) op.frees.push_back("loss");
-                      if (op.kind == OpKind::kAccumulate) op.inputs[0] = "m";
-                    }
-                  },
-                  "does not add the end of its chain to $reals.loss", "V5"}},
-                "module language");
+  Plan damaged = TensorParallel();
+  for (Instruction& op : BlockOf(damaged, "language.head.forward").body) {
+    if (op.kind == OpKind::kAccumulate) op.attributes["into"] = std::string("$reals.aux");
+  }
+  const std::vector<Violation> found = VerifyPlan(damaged);
+  EXPECT_THAT(found, ::testing::Contains(::testing::Truly([](const Violation& violation) {
+                return violation.rule == "V5" &&
+                       violation.message.find("does not add the end of its chain to $reals.loss") != std::string::npos;
+              })));
 }
 
 // Cuts all parameters of this ending into the segments that `recut` makes of theirs.
