@@ -76,7 +76,9 @@ std::vector<std::string> DifferencesOf(const fs::path& before, const fs::path& a
   if (CurveOf(before / "run/metrics.jsonl") != CurveOf(after / "run/metrics.jsonl")) differences.push_back("metrics");
   std::set<fs::path> names;
   for (const fs::path& run : {before, after}) {
-    for (const auto& file : fs::directory_iterator(run / "probe")) names.insert(file.path().filename());
+    for (const auto& file : fs::recursive_directory_iterator(run / "probe")) {
+      if (file.is_regular_file()) names.insert(fs::relative(file.path(), run / "probe"));
+    }
   }
   for (const fs::path& name : names) {
     const fs::path a = before / "probe" / name, b = after / "probe" / name;
