@@ -12,6 +12,7 @@
 #include "planner/model/expand_language.h"
 #include "planner/model/expand_model.h"
 #include "planner/schedule/blocks/lower_language.h"
+#include "planner/schedule/blocks/lower_stage.h"
 #include "planner/verify/rules.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
@@ -42,13 +43,8 @@ struct Layouts {
 HybridLmModel Model() {
   auto model = std::get<HybridLmModel>(testing::TinyRecipe({}).modules[1].model.model);
   model.mamba.groups = int64_t{4};
+  model.pattern = std::string("ME*");
   return model;
-}
-
-Attributes ConstantsOf(const HybridLmModel& model) {
-  Module module;
-  ExpandLanguage(model, 48, std::vector<int>(LayersOf(model).size(), 0), module);
-  return module.constants;
 }
 
 // A plan with blocks and without programs: the rules of values read no more.
@@ -65,13 +61,9 @@ Plan Lower(const Layouts& layouts) {
   module.grid.cp = layouts.cp;
   module.grid.ep = layouts.ep;
   module.grid.expert_tp = layouts.expert_tp;
-  const char* frames[] = {"language.layers.0", "language.layers.1", "language.layers.2"};
-  for (int i = 0; i < 3; ++i)
-    module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
-  module.carries_loss = true;
   module.trains_backbone = module.trains_projection = !layouts.frozen;
   if (layouts.gathers) module.dispatch = "all_gather";
-  module.constants = ConstantsOf(Model());
+  ExpandLanguage(Model(), 48, {0, 0, 0}, module);
   plan.precision = "fp64";
   plan.budget.sequence_length = sizes.sequence;
   plan.budget.micro_samples = sizes.samples;
@@ -99,6 +91,10 @@ Plan Lower(const Layouts& layouts) {
   add(blocks.embedding);
   for (const auto& [kind, layer] : blocks.layers) add(layer);
   add(blocks.head);
+  // Calls say which storages the blocks read.
+  const StageBlocks stage = LowerStage(module, context, blocks, 0, false);
+  plan.blocks.push_back(stage.forward);
+  if (stage.backward) plan.blocks.push_back(*stage.backward);
   return plan;
 }
 
@@ -371,7 +367,7 @@ TEST(FrozenLanguage, HandsGradientsOnAndLearnsNothing) {
 
 TEST(FrozenLanguage, HasNoBackwardWhereNothingLearnsBehindIt) {
   const Plan plan = Lower({.tp = 2, .images = false, .frozen = true});
-  EXPECT_EQ(plan.blocks.size(), 5u);
+  EXPECT_EQ(plan.blocks.size(), 6u);  // and the forward of the stage
   for (const Block& block : plan.blocks) {
     EXPECT_TRUE(block.name.ends_with(".forward")) << block.name;
     EXPECT_THAT(block.saved, IsEmpty()) << block.name;
