@@ -65,6 +65,14 @@ OpInfo::Parts TakeParts(LineReader& line) {
   return parts;
 }
 
+// "NAME ... = WORD"
+OpInfo::Rows TakeRows(LineReader& line) {
+  OpInfo::Rows rows;
+  while (!line.TakeIf("=")) rows.names.push_back(line.Take());
+  rows.size = line.Take();
+  return rows;
+}
+
 // "partial", "whole" or "cut ATTRIBUTE"
 OpInfo::Moves::Form TakeForm(LineReader& line, string& dim) {
   using enum OpInfo::Moves::Form;
@@ -155,11 +163,14 @@ class TableParser {
       info.attributes = earlier.attributes;
       info.sizes = earlier.sizes;
       info.parts = earlier.parts;
+      info.rows = earlier.rows;
       info.cp_by_features = earlier.cp_by_features;
     } else if (word == "size") {
       info.sizes.push_back(TakeSize(line));
     } else if (word == "parts") {
       info.parts.push_back(TakeParts(line));
+    } else if (word == "rows") {
+      info.rows.push_back(TakeRows(line));
     } else if (word == "cp_by_features") {
       info.cp_by_features = true;
       LineReader attribute("parameter_cp int = cp when cp > 1");
@@ -236,6 +247,14 @@ string PartsText(const OpInfo& info) {
   return absl::StrJoin(info.parts, "`, `", parts);
 }
 
+// "P sP = patches`, `R = image_rows"
+string RowsText(const OpInfo& info) {
+  const auto rows = [](string* out, const OpInfo::Rows& named) {
+    absl::StrAppend(out, absl::StrJoin(named.names, " "), " = ", named.size);
+  };
+  return absl::StrJoin(info.rows, "`, `", rows);
+}
+
 string ValuesText(const OpInfo::Values& values) {
   if (values.inputs == std::vector<size_t>{0} && values.outputs == 0) return "";
   return absl::StrCat(absl::StrJoin(values.inputs, " or "), " -> ", values.outputs);
@@ -258,6 +277,7 @@ void AppendReference(const OpInfo& info, string& page) {
   item("operands with cp", info.operands_cp);
   item("sizes", SizesText(info));
   item("parts", PartsText(info));
+  item("rows", RowsText(info));
   for (size_t i = 0; i < info.transposes.size(); ++i)
     item(info.transposes[i].over_cp ? "transposes, with cp" : "transposes", info.transposes_texts[i]);
   item("values", ValuesText(info.values));
@@ -289,6 +309,13 @@ bool OpInfo::PassesGradient(size_t input) const {
 }
 
 bool OpInfo::OnlyMoves() const { return passes_gradient && (!signature || signature->parameters.empty()); }
+
+const std::string* OpInfo::FindRows(std::string_view dim) const {
+  for (const Rows& named : rows) {
+    if (std::find(named.names.begin(), named.names.end(), dim) != named.names.end()) return &named.size;
+  }
+  return nullptr;
+}
 
 const AttributeSpec* OpInfo::FindAttribute(std::string_view attribute) const {
   const auto found = std::find_if(attributes.begin(), attributes.end(),

@@ -78,6 +78,12 @@ struct OpInfo {
     bool more = false;              // others follow that the kind does not look into
   };
   std::vector<Parts> parts;
+  // Rows whose number is a run-time size.
+  struct Rows {
+    std::vector<std::string> names;  // of dims
+    std::string size;                // "patches": the run-time size {module}.patches
+  };
+  std::vector<Rows> rows;
   bool cp_by_features = false;  // cp cuts features, and parameters are whole over it (attribute parameter_cp)
   // Backward kinds: what they differentiate. A kind with a rule for cp has a plain one before it.
   std::vector<GradientRule> transposes;
@@ -114,6 +120,8 @@ struct OpInfo {
   bool PassesGradient(size_t input) const;
   // Whether the kind only moves, joins, cuts or adds values: it passes gradients and has no parameters.
   bool OnlyMoves() const;
+  // The run-time size of a first dim of this name, without its module ("patches"); null: the table says none.
+  const std::string* FindRows(std::string_view dim) const;
   const AttributeSpec* FindAttribute(std::string_view attribute) const;  // null: the kind has no such attribute
 };
 

@@ -37,7 +37,9 @@ class BadFiles : public CheckpointRun {
   void Put(const Kind& kind, const std::string& path) const {
     fs::remove_all(path);
     const std::string name = kind.name;
-    if (name == "pipe") ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    if (name == "pipe") {
+      ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    }
     if (name == "endless") fs::create_symlink("/dev/zero", path);
     if (name == "folder") fs::create_directories(path);
   }

@@ -11,6 +11,7 @@
 
 #include "planner/model/expand_model.h"
 #include "planner/schedule/blocks/lower_language.h"
+#include "planner/schedule/blocks/lower_stage.h"
 #include "planner/verify/rules.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
@@ -41,6 +42,7 @@ struct Layouts {
 HybridLmModel Model() {
   auto model = std::get<HybridLmModel>(testing::TinyRecipe({}).modules[1].model.model);
   model.mamba.groups = int64_t{4};
+  model.pattern = std::string("ME*");
   return model;
 }
 
@@ -52,19 +54,13 @@ Plan Lower(const Layouts& layouts) {
       .sequence = 48, .samples = layouts.documents ? 1 : 2, .image_token = 5, .packed_documents = layouts.documents};
   if (layouts.images) sizes.merged.push_back({"rows", "drows", "language.image_rows", 5, true});
   Plan plan;
-  Module& module = plan.modules.emplace_back();
-  module.name = "language";
-  module.grid.tp = layouts.tp;
-  module.grid.cp = layouts.cp;
-  module.grid.ep = layouts.ep;
-  module.grid.expert_tp = layouts.expert_tp;
-  const char* frames[] = {"language.layers.0", "language.layers.1", "language.layers.2"};
-  for (int i = 0; i < 3; ++i)
-    module.layers.push_back({.kind = "ME*"[i], .frame = frames[i], .expert_row = i == 1 ? 0 : -1});
-  module.carries_loss = true;
-  module.trains_backbone = module.trains_projection = !layouts.frozen;
+  ModuleRecipe recipe = testing::TinyRecipe({}).modules[1];
+  recipe.model.model = Model();
+  recipe.train_backbone = std::string(layouts.frozen ? "frozen" : "trained");
+  Grid grid;
+  grid.tp = layouts.tp, grid.cp = layouts.cp, grid.ep = layouts.ep, grid.expert_tp = layouts.expert_tp;
+  Module& module = plan.modules.emplace_back(ExpandModule(recipe, grid, {}, sizes.sequence, {}));
   if (layouts.gathers) module.dispatch = "all_gather";
-  module.constants = ConstantsOf({.name = {}, .kind = std::string("hybrid_lm"), .model = Model()}, {});
   plan.precision = "fp64";
   plan.budget.sequence_length = sizes.sequence;
   plan.budget.micro_samples = sizes.samples;
@@ -92,6 +88,10 @@ Plan Lower(const Layouts& layouts) {
   add(blocks.embedding);
   for (const auto& [kind, layer] : blocks.layers) add(layer);
   add(blocks.head);
+  // Calls say which storages the blocks read.
+  const StageBlocks stage = LowerStage(module, context, blocks, 0, false);
+  plan.blocks.push_back(stage.forward);
+  if (stage.backward) plan.blocks.push_back(*stage.backward);
   return plan;
 }
 
@@ -364,7 +364,7 @@ TEST(FrozenLanguage, HandsGradientsOnAndLearnsNothing) {
 
 TEST(FrozenLanguage, HasNoBackwardWhereNothingLearnsBehindIt) {
   const Plan plan = Lower({.tp = 2, .images = false, .frozen = true});
-  EXPECT_EQ(plan.blocks.size(), 5u);
+  EXPECT_EQ(plan.blocks.size(), 6u);  // and the forward of the stage
   for (const Block& block : plan.blocks) {
     EXPECT_TRUE(block.name.ends_with(".forward")) << block.name;
     EXPECT_THAT(block.saved, IsEmpty()) << block.name;

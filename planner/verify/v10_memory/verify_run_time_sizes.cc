@@ -10,8 +10,10 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/op_table.h"
 #include "planner/plan/sample_images.h"
 #include "planner/verify/rules.h"
 
@@ -47,7 +49,11 @@ class RunTimeSizeCheck {
     for (const Block& block : plan_.blocks) {
       const Module* module = index_.module(block.module);
       if (!module) continue;
-      CheckImageRows(block, *module);
+      for (const Instruction& op : block.body) {
+        CheckStatedRows(block, op, *module);
+        CheckMovedRows(block, op, *module);
+        CheckMerge(block, op, *module);
+      }
       CheckTokenDispatch(block, *module);
     }
     // Only rows that depend on the router may be planned below their maximum.
@@ -139,37 +145,66 @@ class RunTimeSizeCheck {
     return patches > std::numeric_limits<int64_t>::max() - classes ? patches : patches + classes;
   }
 
-  // Rows of image tokens and patches inside an encoder, and in the merge that puts image tokens into the text.
-  void CheckImageRows(const Block& block, const Module& module) {
-    auto lane = lane_rows_.find(module.name);
-    const int64_t rows = lane == lane_rows_.end() ? 0 : lane->second;
-    for (const Instruction& op : block.body) {
-      const string* made = SymbolOf(op.outputs, 0);
-      const string own_rows = module.grid.cp > 1 ? "part_image_rows" : "image_rows";
-      if (op.kind == OpKind::kPixelShuffle || op.kind == OpKind::kSliceRows) RequireName(made, module, own_rows);
-      if (op.kind == OpKind::kPositionAndClass) RequireName(made, module, "tokens");
-      if (op.kind == OpKind::kDropClassTokens) RequireName(made, module, "patches");
-      const string* given = op.inputs.empty() ? nullptr : SymbolNamed(block, op.inputs[0]);
-      const bool of_tokens = given && (given->ends_with(".tokens") || given->ends_with(".lane_tokens"));
-      if (op.kind == OpKind::kAllGatherV && module.has_images)
-        RequireName(made, module, of_tokens ? "lane_tokens" : "image_rows");
-      if (op.kind == OpKind::kReduceScatterV && module.has_images)
-        RequireName(made, module, of_tokens ? "tokens" : "part_image_rows");
-      if (op.kind == OpKind::kMergeImages)
-        RequireName(SymbolNamed(block, op.inputs[1]), module, MergedRows(module, op));
-      if (op.kind == OpKind::kPixelShuffle) RequireRoom(made, LargestPart(rows, module), module, "image tokens");
-      if (op.kind == OpKind::kPositionAndClass)
-        RequireRoom(made, EncoderTokens(LargestPart(rows, module), module), module, "patches and class tokens");
-      if (op.kind == OpKind::kAllGatherV && module.has_images)
-        RequireRoom(made, of_tokens ? EncoderTokens(rows, module) : rows, module, "rows of a lane");
-      const Bridge* from = op.kind == OpKind::kMergeImages && op.inputs.size() > 1 ? MergedBridge(module, op) : nullptr;
-      const Module* encoder = from ? index_.module(from->from) : nullptr;
-      const SampleImages images = encoder ? ImagesFor(*encoder) : SampleImages();
-      if (images.patches.empty()) continue;
-      const int64_t merged =
-          Product(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images.max_rows));
-      RequireRoom(SymbolNamed(block, op.inputs[1]), merged, module, "image tokens");
+  // The run-time sizes that the table gives to dims of computes, and the room in those that a compute makes.
+  void CheckStatedRows(const Block& block, const Instruction& op, const Module& module) {
+    const OpSignature* signature = InfoOf(op.kind).rows.empty() ? nullptr : SignatureOf(op);
+    if (!signature) return;
+    const auto stated = [&](const std::vector<OperandSignature>& list, size_t i) -> const string* {
+      const OperandSignature* operand = OperandAt(list, i);
+      return operand && !operand->dims.empty() ? InfoOf(op.kind).FindRows(operand->dims.front().name) : nullptr;
+    };
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (const string* size = stated(signature->inputs, i))
+        RequireName(SymbolNamed(block, op.inputs[i]), module, *size);
     }
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const string* size = stated(signature->outputs, i);
+      if (!size) continue;
+      RequireName(SymbolOf(op.outputs, i), module, *size);
+      if (module.has_images) RequireRoomForImages(SymbolOf(op.outputs, i), module);
+    }
+  }
+
+  // Joining the rows of ranks makes the whole's size of the part's; cutting them, the other way round.
+  void CheckMovedRows(const Block& block, const Instruction& op, const Module& module) {
+    const bool joins = op.kind == OpKind::kAllGatherV;
+    if (!joins && op.kind != OpKind::kReduceScatterV && op.kind != OpKind::kSliceRows) return;
+    const string *given = op.inputs.empty() ? nullptr : SymbolNamed(block, op.inputs.front()),
+                 *made = SymbolOf(op.outputs, 0);
+    if (!given && !made) return;  // rows at home, whose number is known
+    constexpr std::pair<const char*, const char*> kPartsAndWholes[] = {
+        {"tokens", "lane_tokens"}, {"part_image_rows", "image_rows"}, {"expert_rows", "expert_rows_gathered"}};
+    for (const auto& [part, whole] : kPartsAndWholes) {
+      if (!given || *given != absl::StrCat(module.name, ".", joins ? part : whole)) continue;
+      RequireName(made, module, joins ? whole : part);
+      if (joins && module.has_images) RequireRoomForImages(made, module);
+      return;
+    }
+    Fail(&module, absl::StrCat(joins ? "joins" : "cuts", " rows that are counted by ", given ? *given : "a number"));
+  }
+
+  // A size that the rows of an encoder's images give has room for the most that a lane or a part can have.
+  void RequireRoomForImages(const string* name, const Module& module) {
+    const auto lane = lane_rows_.find(module.name);
+    const int64_t rows = lane == lane_rows_.end() ? 0 : lane->second, part = LargestPart(rows, module);
+    const auto is = [&](const char* what) { return name && *name == absl::StrCat(module.name, ".", what); };
+    if (is("part_image_rows")) RequireRoom(name, part, module, "image tokens");
+    if (is("image_rows")) RequireRoom(name, rows, module, "image tokens");
+    if (is("tokens")) RequireRoom(name, EncoderTokens(part, module), module, "patches and class tokens");
+    if (is("lane_tokens")) RequireRoom(name, EncoderTokens(rows, module), module, "patches and class tokens");
+  }
+
+  // The merge puts the image tokens of an encoder into the text.
+  void CheckMerge(const Block& block, const Instruction& op, const Module& module) {
+    if (op.kind != OpKind::kMergeImages || op.inputs.size() < 2) return;
+    const string* given = SymbolNamed(block, op.inputs[1]);
+    RequireName(given, module, MergedRows(module, op));
+    const Bridge* from = MergedBridge(module, op);
+    const Module* encoder = from ? index_.module(from->from) : nullptr;
+    const SampleImages images = encoder ? ImagesFor(*encoder) : SampleImages();
+    if (images.patches.empty()) return;
+    RequireRoom(given, Product(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images.max_rows)),
+                module, "image tokens");
   }
 
   // The run-time size of the rows that a merge puts into the text. If several encoders feed the model, the name says
@@ -211,15 +246,12 @@ class RunTimeSizeCheck {
         CheckRoutedSize(*received, all, planned, module);
       }
       const Group* group = index_.group(op.group);
-      if (op.kind == OpKind::kReduceScatterV && received && module.experts() > 0)
-        RequireName(received, module, "expert_rows");
       if (op.kind != OpKind::kAllGatherV || !received || !group ||
           index_.WideAxes(*group) != std::vector<Axis>{Axis::kExpertTp})
         continue;
       const string* given = SymbolNamed(block, op.inputs.front());
       auto from = given ? symbols_.find(*given) : symbols_.end();
       if (from == symbols_.end()) continue;
-      RequireName(received, module, "expert_rows_gathered");
       const int64_t parts = module.grid.expert_tp;
       CheckRoutedSize(*received, Product(from->second->maximum, parts),
                       // The mean of several ranks is rounded once.
