@@ -11,6 +11,7 @@
 #include "planner/model/expand_statement.h"
 #include "planner/model/statement/rank_piece.h"
 #include "planner/plan/op_table.h"
+#include "tests/model/statement/prime_module.h"
 
 namespace planwright::testing {
 namespace {
@@ -19,76 +20,6 @@ using std::string;
 using Form = StatedWeight::Form;
 using Shape = RankPiece::Shape;
 using Compute = RankPiece::Compute;
-
-// The axes that lines `needs` name, each a prime that no constant is.
-const std::map<string, double> kAxes = {{"tp", 2}, {"cp", 3}, {"ep", 5}, {"expert_tp", 7}};
-
-int64_t NextPrime(int64_t after) {
-  for (int64_t candidate = after + 1;; ++candidate) {
-    bool prime = true;
-    for (int64_t factor = 2; prime && factor * factor <= candidate; ++factor) prime = candidate % factor != 0;
-    if (prime) return candidate;
-  }
-}
-
-// By name: the pieces of a statement.
-std::map<string, const StatedPiece*> PiecesOf(const ModelStatement& statement) {
-  std::map<string, const StatedPiece*> pieces = {{"embed", &statement.embed}, {"head", &statement.head}};
-  for (const auto& [letter, piece] : statement.layers) pieces.emplace(string(1, letter), &piece);
-  return pieces;
-}
-
-// Constants that keep every line `needs`.
-class Constants {
- public:
-  explicit Constants(const ModelStatement& statement) {
-    int64_t prime = 11;
-    for (const StatedConstant& constant : statement.constants)
-      values_[constant.name] = constant.flag ? 1 : static_cast<double>(prime = NextPrime(prime));
-    // A factor that one line brings may be what another one lacks.
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const auto& [name, piece] : PiecesOf(statement)) {
-        for (const StatedNeed& need : piece->needs) changed = Keep(need) || changed;
-      }
-    }
-  }
-
-  Attributes Typed(const ModelStatement& statement) const {
-    Attributes constants;
-    for (const StatedConstant& constant : statement.constants) {
-      const double value = values_.at(constant.name);
-      if (constant.real) constants[constant.name] = value + 0.5;
-      if (!constant.real) constants[constant.name] = static_cast<int64_t>(value);
-    }
-    return constants;
-  }
-
- private:
-  double Of(const Expression& formula) const {
-    return formula.Evaluate([&](const string& name) {
-      const auto value = values_.find(name);
-      return value == values_.end() ? std::nan("") : value->second;
-    });
-  }
-
-  // Multiplies a constant until the line holds. Returns whether it had to.
-  bool Keep(const StatedNeed& need) {
-    double divisor = need.relation == StatedNeed::Relation::kMultiple ? Of(*need.right) : 1;
-    for (Axis axis : need.axes) divisor *= kAxes.at(string(AxisName(axis)));
-    if (need.relation == StatedNeed::Relation::kAtMost) {
-      const auto most = values_.find(need.right->text());
-      if (most == values_.end() || Of(need.left) <= most->second) return false;  // a limit, or it holds
-      most->second *= 13;
-      return true;
-    }
-    if (std::fmod(Of(need.left), divisor) == 0) return false;
-    values_.at(need.left.names().front()) *= divisor;
-    return true;
-  }
-
-  std::map<string, double> values_;
-};
 
 size_t NumbersOfDraw(Init::Kind kind) {
   switch (kind) {
@@ -112,6 +43,7 @@ class PieceJudge {
   void Judge() {
     for (const string& problem : ranked_.problems()) Problem(problem);
     for (const StatedWeight& weight : piece_.weights) JudgeWeight(weight);
+    for (const StatedNeed& need : piece_.needs) JudgeNeed(need);
     if (!problems_.empty()) return;  // what follows asks for shapes that fit
     JudgeUses();
     for (const Compute& compute : ranked_.computes()) {
@@ -148,13 +80,19 @@ class PieceJudge {
     const std::vector<double> segments = SegmentsOf(weight);
     if (std::accumulate(segments.begin(), segments.end(), 0.0) != sizes[static_cast<size_t>(weight.cut)])
       problem(absl::StrCat("has segments ", Text(segments), " of another sum"));
-    const char* axis = weight.form == Form::kExperts ? "expert_tp" : "tp";
+    const Axis axis = weight.form == Form::kExperts ? Axis::kExpertTp : Axis::kTp;
     for (double segment : segments) {
-      if (std::fmod(segment, kAxes.at(axis)) != 0)
-        problem(absl::StrCat("is cut, and no line needs that ", axis, " divides it"));
+      if (std::fmod(segment, PrimeOf(axis)) != 0)
+        problem(absl::StrCat("is cut, and no line needs that ", string(AxisName(axis)), " divides it"));
     }
-    if (weight.form == Form::kExperts && std::fmod(numbers_("moe.experts"), kAxes.at("ep")) != 0)
+    if (weight.form == Form::kExperts && std::fmod(numbers_("moe.experts"), PrimeOf(Axis::kEp)) != 0)
       problem("is divided over ep, and no line needs that ep divides it");
+  }
+
+  void JudgeNeed(const StatedNeed& need) {
+    const bool limit = need.right && (need.right->text() == "most_tokens" || need.right->text() == "largest_dim");
+    if (std::isnan(numbers_.Of(need.left)) || (need.right && !limit && std::isnan(numbers_.Of(*need.right))))
+      Problem(absl::StrCat("needs something of ", need.left.text(), ", which has no value"));
   }
 
   std::vector<double> SegmentsOf(const StatedWeight& weight) const {
@@ -355,22 +293,6 @@ void JudgeNames(const ModelStatement& statement, const Module& module, std::set<
 
 }  // namespace
 
-Module PrimeModule(const ModelStatement& statement, int copies) {
-  Module module;
-  module.name = "model";
-  module.kind = statement.kind;
-  module.has_images = statement.has_images;
-  module.carries_loss = statement.carries_loss;
-  module.constants = Constants(statement).Typed(statement);
-  for (const auto& [letter, piece] : statement.layers) {
-    for (int i = 0; i < copies; ++i) {
-      const string frame = absl::StrCat("model.layers.", module.layers.size());
-      module.layers.push_back({.kind = letter, .frame = frame});
-    }
-  }
-  return module;
-}
-
 std::vector<string> StatementProblems(const ModelStatement& statement) {
   constexpr int64_t kSequence = 100069;
   std::set<string> problems;
@@ -380,9 +302,9 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
     // Every axis divides what it must, or none does.
     const bool cut = (which & 4) != 0;
-    const auto size = [&](const char* axis) { return cut ? static_cast<int>(kAxes.at(axis)) : 1; };
-    module.grid.tp = size("tp"), module.grid.cp = size("cp"), module.grid.ep = size("ep");
-    module.grid.expert_tp = size("expert_tp");
+    const auto size = [&](Axis axis) { return cut ? PrimeOf(axis) : 1; };
+    module.grid.tp = size(Axis::kTp), module.grid.cp = size(Axis::kCp), module.grid.ep = size(Axis::kEp);
+    module.grid.expert_tp = size(Axis::kExpertTp);
     const ModelNumbers numbers({.sequence_length = kSequence}, module, statement);
     for (const auto& [name, piece] : PiecesOf(statement)) {
       std::set<string> found;

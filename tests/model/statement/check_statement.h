@@ -1,5 +1,5 @@
-// Judges the statement of a model by itself, before any plan is made of it. Sizes are compared with every constant
-// replaced by another prime, multiplied by what lines `needs` ask for, so that no two sizes are equal by accident.
+// Judges the statement of a model by itself, before any plan is made of it. Sizes are those of a module in which no two
+// are equal by accident (prime_module.h).
 #pragma once
 
 #include <string>
@@ -22,8 +22,5 @@ namespace planwright::testing {
 //     encoder has a projection. Draws have as many numbers as their kind, formulas have values, settings are attributes
 //     of their kind, and probes are of values of the piece.
 std::vector<std::string> StatementProblems(const ModelStatement& statement);
-
-// A module of a kind of model, with constants as described above, `copies` layers of each kind, and all axes 1.
-Module PrimeModule(const ModelStatement& statement, int copies);
 
 }  // namespace planwright::testing

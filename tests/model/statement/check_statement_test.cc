@@ -145,6 +145,8 @@ const Broken kBroken[] = {
      "and no line needs that axes divide heads"},
     {"a_probe_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).probes.front().first = "scores"; },
      "piece E: probes scores, which is not there"},
+    {"a_need_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).needs.front().right = Expression("moe.exports"); },
+     "piece E: needs something of moe.top_k, which has no value"},
     {"a_bias_in_a_sum", "radio_vit",
      [](auto& s) {
        Weight(Encoder(s), "fc1_weight").cut = 1;

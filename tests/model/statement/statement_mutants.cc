@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
+#include "tests/model/statement/prime_module.h"
 
 namespace planwright::testing {
 namespace {
@@ -78,15 +79,8 @@ string RowsText(const StatedRows& rows) {
   return absl::StrCat(rows.dim, " ", names(rows.names), same ? "" : " cp ", same ? "" : names(rows.with_cp));
 }
 
-// The pieces by name, in one order.
-std::map<string, const StatedPiece*> Pieces(const ModelStatement& statement) {
-  std::map<string, const StatedPiece*> pieces = {{"embed", &statement.embed}, {"head", &statement.head}};
-  for (const auto& [letter, piece] : statement.layers) pieces.emplace(string(1, letter), &piece);
-  return pieces;
-}
-
 StatedPiece& PieceOf(ModelStatement& statement, const string& name) {
-  return const_cast<StatedPiece&>(*Pieces(statement).at(name));
+  return const_cast<StatedPiece&>(*PiecesOf(statement).at(name));
 }
 
 class Mutations {
@@ -95,7 +89,7 @@ class Mutations {
 
   std::vector<StatementMutant> All() {
     for (const auto& [name, formula] : statement_.lets) MutateLet(name);
-    for (const auto& [name, piece] : Pieces(statement_)) {
+    for (const auto& [name, piece] : PiecesOf(statement_)) {
       piece_ = name;
       for (size_t i = 0; i < piece->weights.size(); ++i) MutateWeight(*piece, i);
       for (size_t i = 0; i < piece->computes.size(); ++i) MutateCompute(*piece, i);
@@ -261,7 +255,7 @@ class Mutations {
   }
 
   bool IsRead(const string& value) const {
-    const StatedPiece& piece = *Pieces(statement_).at(piece_);
+    const StatedPiece& piece = *PiecesOf(statement_).at(piece_);
     const auto has = [&](const std::vector<string>& names) {
       return std::find(names.begin(), names.end(), value) != names.end();
     };
@@ -315,7 +309,7 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
   for (const StatedRows& rows : statement.rows) lines.push_back("counted " + RowsText(rows));
   for (const auto& [name, formula] : statement.sizes)
     lines.push_back(absl::StrCat("size ", name, " = ", formula.text()));
-  for (const auto& [name, piece] : Pieces(statement)) {
+  for (const auto& [name, piece] : PiecesOf(statement)) {
     const auto add = [&, &piece_name = name](const string& line) {
       lines.push_back(absl::StrCat(piece_name, ": ", line));
     };

@@ -1,0 +1,22 @@
+// A module with sizes of which no two are equal by accident: every constant is another prime, multiplied by what lines
+// `needs` of the statement ask for.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "planner/model/statement/model_statement.h"
+
+namespace planwright::testing {
+
+// The size of an axis that cuts sizes: a prime that no constant is. Where all axes have these sizes, each divides what
+// `needs` says, and nothing else but by accident.
+int PrimeOf(Axis axis);
+
+// By name ("embed", "M"): the pieces of a statement.
+std::map<std::string, const StatedPiece*> PiecesOf(const ModelStatement& statement);
+
+// A module with `copies` layers of each kind, and with all axes 1.
+Module PrimeModule(const ModelStatement& statement, int copies);
+
+}  // namespace planwright::testing
