@@ -245,7 +245,8 @@ TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
         },
         "another eps"},
        {"squares_of_other_rows",
-        [](Plan& p) { OpOf(BlockOf(p, "radio_encoder.head.forward"), OpKind::kSquareSum).inputs[0] = "n"; }, "not rows"},
+        [](Plan& p) { OpOf(BlockOf(p, "radio_encoder.head.forward"), OpKind::kSquareSum).inputs[0] = "n"; },
+        "not rows"},
        {"trained_by_name_alone", [](Plan& p) { Encoder(p).trains_backbone = true; }, "crop", "V4"}},
       "");
 }
