@@ -1,9 +1,10 @@
 // The table of operations (ops.def) as structs: everything that is said about each kind of instruction. The head of
 // ops.def explains the notation of the texts.
 //
-// Lowering writes instructions without reading this table. `verify`, `estimate`, `diff` and the generated page
-// docs/operations.md take what they know about a kind from here. So a mistake in either is found by comparing the
-// two.
+// Blocks are derived from it (schedule/derive), and `verify`, `estimate`, `diff` and the generated page
+// docs/operations.md take what they know about a kind from here. So a mistake in the table is one of the maker and of
+// the rules alike. Two tests find it: they compare `transposes` and the dims that may be cut with what the handlers do
+// (docs/adding.md#an-operation).
 #pragma once
 
 #include <optional>

@@ -40,22 +40,23 @@ struct Pair {
   Block forward, backward;
 };
 
+const ValueType kSmall = {DType::kFp32, {int64_t{4}, int64_t{8}}, {}, Layout{}, false};
+
 Pair SmallPair() {
-  const BlockContext context = {.module = "language"};
-  BlockBuilder f(context, "language.small.forward", 0);
-  f.Input("x", f.Whole({int64_t{4}, int64_t{8}}));
-  f.Make(OpKind::kSquaredRelu, {.inputs = {"x"}}, "n", f.TypeOf("x"));
-  f.Make(OpKind::kLinear, {.inputs = {"n"}, .parameters = {"up"}}, "u", f.TypeOf("x"));
-  f.Accumulate("u", "$reals.loss", {});
-  f.Make(OpKind::kSquaredRelu, {.inputs = {"u"}}, "r", f.TypeOf("x"));
+  BlockBuilder f("language", "language.small.forward", 0);
+  f.Input("x", kSmall);
+  f.Emit(OpKind::kSquaredRelu, {.inputs = {"x"}}, {{"n", kSmall}});
+  f.Emit(OpKind::kLinear, {.inputs = {"n"}, .parameters = {"up"}}, {{"u", kSmall}});
+  f.Emit(OpKind::kAccumulate, {.inputs = {"u"}, .attributes = {{"into", std::string("$reals.loss")}}});
+  f.Emit(OpKind::kSquaredRelu, {.inputs = {"u"}}, {{"r", kSmall}});
   f.ProbeValue("n", "small.n");
   Block forward = f.Finish({"r"}, {"x", "n", "u"});
-  BlockBuilder b(context, "language.small.backward", 0);
+  BlockBuilder b("language", "language.small.backward", 0);
   b.TakeSaved(forward);
-  b.Input("dr", b.TypeOf("x"));
-  b.Make(OpKind::kSquaredReluGrad, {.inputs = {"dr", "x"}}, "unread", b.TypeOf("x"));
-  b.Make(OpKind::kSquaredReluGrad, {.inputs = {"dr", "u"}}, "du", b.TypeOf("x"));
-  b.Make(OpKind::kLinearInputGrad, {.inputs = {"du"}, .parameters = {"up"}}, "dx", b.TypeOf("x"));
+  b.Input("dr", kSmall);
+  b.Emit(OpKind::kSquaredReluGrad, {.inputs = {"dr", "x"}}, {{"unread", kSmall}});
+  b.Emit(OpKind::kSquaredReluGrad, {.inputs = {"dr", "u"}}, {{"du", kSmall}});
+  b.Emit(OpKind::kLinearInputGrad, {.inputs = {"du"}, .parameters = {"up"}}, {{"dx", kSmall}});
   return {std::move(forward), b.Finish({"dx"}, {})};
 }
 
@@ -110,24 +111,25 @@ TEST(BlockPasses, WhatAProbeReadsIsComputed) {
 // What an exchange on another stream reads is freed where the main stream waits for it anyway, and what a product reads
 // not before an exchange that need not wait for the product.
 TEST(Frees, NoStreamWaitsForMemoryAlone) {
-  const BlockContext context = {.module = "language"};
-  BlockBuilder f(context, "language.small.forward", 0);
-  f.Input("x", f.Whole({int64_t{4}, int64_t{8}}));
+  BlockBuilder f("language", "language.small.forward", 0);
+  f.Input("x", kSmall);
   const auto make = [&](const char* from, const char* to) {
-    f.Make(OpKind::kSquaredRelu, {.inputs = {from}}, to, f.TypeOf("x"));
+    f.Emit(OpKind::kSquaredRelu, {.inputs = {from}}, {{to, kSmall}});
   };
   const auto exchange = [&](const char* from, const char* to) {
-    f.Communicate(OpKind::kGatherTokens, "ep", {.inputs = {from}}, to, f.TypeOf("x"));
-    f.body().back().stream = "beside";
+    f.Emit(OpKind::kGatherTokens, {.inputs = {from}}, {{to, kSmall}}).stream = "beside";
   };
-  make("x", "n");              // 0
-  exchange("n", "n_all");      // 1
-  make("n", "a");              // 2, the last to read n
-  make("a", "b");              // 3, the last to read a
-  exchange("n", "late");       // 4 need not wait for a and b, and is now the last to read n
-  make("b", "c");              // 5
-  f.Add({"n_all", "c"}, "d");  // 6 waits for 1
-  f.Add({"late", "d"}, "r");   // 7 waits for 4
+  const auto add = [&](const char* one, const char* other, const char* sum) {
+    f.Emit(OpKind::kAdd, {.inputs = {one, other}}, {{sum, kSmall}});
+  };
+  make("x", "n");          // 0
+  exchange("n", "n_all");  // 1
+  make("n", "a");          // 2, the last to read n
+  make("a", "b");          // 3, the last to read a
+  exchange("n", "late");   // 4 need not wait for a and b, and is now the last to read n
+  make("b", "c");          // 5
+  add("n_all", "c", "d");  // 6 waits for 1
+  add("late", "d", "r");   // 7 waits for 4
   const Block block = f.Finish({"r"}, {});
   std::vector<std::vector<std::string>> frees;
   for (const Instruction& instruction : block.body) frees.push_back(instruction.frees);

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "planner/model/expand_model.h"
-#include "planner/schedule/blocks/lower_encoder.h"
+#include "planner/schedule/derive/derive_module.h"
+#include "planner/schedule/programs/module_symbols.h"
 #include "planner/verify/rules.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
@@ -39,18 +40,27 @@ Lowered Lower(const Case& layout) {
   Lowered lowered;
   Module& module = lowered.module;
   module.name = "images";
+  module.kind = "radio_vit";
   module.grid.tp = layout.tp;
   module.grid.cp = layout.cp;
   module.trains_backbone = layout.backbone;
   module.trains_projection = layout.projection;
   if (layout.recompute) module.recompute = {"block"};
-  const BlockContext context = {"images", DType::kFp64, layout.tp, 1, layout.cp, 1, layout.backbone, layout.projection};
   RadioVitModel model = Model();
   model.positions = std::string("crop");
   module.has_images = true;
   module.constants = ConstantsOf({.name = {}, .kind = std::string("radio_vit"), .model = model},
                                  {.hidden = 32, .init_std = 0.02, .layers = 4});
-  lowered.blocks = LowerEncoder(model, module, context);
+  module.layers.push_back({.kind = 'V', .frame = "images.layers.0"});
+  const std::vector<Module> modules = {module};
+  const Plan empty;
+  lowered.blocks = DeriveModule({.modules = modules,
+                                 .bridges = empty.bridges,
+                                 .budget = empty.budget,
+                                 .data = empty.data,
+                                 .schedule = empty.schedule,
+                                 .dtype = DType::kFp64},
+                                module, false);
   return lowered;
 }
 
@@ -87,7 +97,7 @@ TEST(EncoderBlocks, KeepTheRulesOfValuesInEveryLayout) {
                                    .axes = {axis},
                                    .streams = {""}});
           }
-          plan.symbols = EncoderSymbols(Model(), lowered.module, 12);
+          plan.symbols = EncoderSymbols(lowered.module, 12);
           plan.modules.push_back(lowered.module);
           for (const LayerBlocks* piece :
                {&lowered.blocks.embedding, &lowered.blocks.layers.at('V'), &lowered.blocks.head}) {
@@ -122,7 +132,7 @@ TEST(EncoderBlocks, ContextParallelGathersKeysAndTheRowsOfTheBridge) {
   EXPECT_THAT(Messages(*lowered.blocks.embedding.backward), IsEmpty());
   EXPECT_THAT(Messages(lowered.layer().forward), ElementsAre("all_gather_v cp kv"));
   EXPECT_THAT(Messages(*lowered.layer().backward), ElementsAre("all_gather_v cp kv", "reduce_scatter_v cp dkv_part"));
-  EXPECT_THAT(Messages(lowered.blocks.head.forward), ElementsAre("all_gather_v cp o_part"));
+  EXPECT_THAT(Messages(lowered.blocks.head.forward), ElementsAre("all_gather_v cp rows"));
   EXPECT_THAT(Messages(*lowered.blocks.head.backward), IsEmpty());  // the gradient comes whole; each part takes its own
 
   const Instruction& attention = The(lowered.layer().forward, OpKind::kPackedAttention);
@@ -143,7 +153,7 @@ TEST(EncoderBlocks, HeadSquaresEachRowOnce) {
   const Lowered lowered = Lower({.tp = 2, .cp = 2});
   const Block& head = lowered.blocks.head.forward;
   const Instruction& squares = The(head, OpKind::kSquareSum);
-  EXPECT_THAT(squares.inputs, ElementsAre("o"));
+  EXPECT_THAT(squares.inputs, ElementsAre("rows"));
   for (const Output& sum : squares.outputs) EXPECT_EQ(sum.type.layout.at(Axis::kCp).state, AxisLayout::State::kPartial);
   std::vector<std::string> sums;
   for (const Instruction& op : head.body) {
@@ -158,7 +168,7 @@ TEST(EncoderBlocks, TensorAndContextParallelismTogether) {
   const Lowered lowered = Lower({.tp = 2, .cp = 2});
   EXPECT_THAT(Messages(lowered.layer().forward),
               ElementsAre("all_gather_v cp kv", "all_reduce tp p_part", "all_reduce tp q_part"));
-  EXPECT_THAT(Messages(lowered.blocks.head.forward), ElementsAre("all_reduce tp o_part", "all_gather_v cp o"));
+  EXPECT_THAT(Messages(lowered.blocks.head.forward), ElementsAre("all_reduce tp rows_part", "all_gather_v cp rows"));
   EXPECT_THAT(Messages(*lowered.layer().backward),
               ElementsAre("all_reduce tp dn2_part", "all_gather_v cp kv", "reduce_scatter_v cp dkv_part",
                           "all_reduce tp dn1_part"));
@@ -218,6 +228,7 @@ TEST(EncoderBlocks, RecomputeKeepsTheInputsOfALayer) {
 // lost, and no part exceeds its declared maximum.
 TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
   const RadioVitModel model = Model();  // 16 by 16 patches at most, squares of 2
+  const Attributes constants = Lower({}).module.constants;
   uint64_t state = 1;
   const auto draw = [&](int64_t below) {
     return static_cast<int64_t>((state = state * 6364136223846793005 + 1442695040888963407) >> 33) % below;
@@ -233,7 +244,8 @@ TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
     Module module;
     module.name = "images";
     module.grid.cp = cp;
-    const std::vector<Symbol> symbols = EncoderSymbols(model, module, std::max<int64_t>(lane_rows, 1));
+    module.constants = constants;
+    const std::vector<Symbol> symbols = EncoderSymbols(module, std::max<int64_t>(lane_rows, 1));
     const auto most = [&](const std::string& name) {
       return std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == name; })->maximum;
     };

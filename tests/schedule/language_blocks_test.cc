@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "planner/model/expand_model.h"
-#include "planner/schedule/blocks/lower_language.h"
 #include "planner/schedule/blocks/lower_stage.h"
+#include "planner/schedule/derive/derive_module.h"
+#include "planner/schedule/programs/module_symbols.h"
 #include "planner/verify/rules.h"
 #include "tests/schedule/block_queries.h"
 #include "tests/support/recipes.h"
@@ -48,23 +49,19 @@ HybridLmModel Model() {
 
 // A plan with blocks and without programs: the rules of values read no more.
 Plan Lower(const Layouts& layouts) {
-  const BlockContext context = {"language",        DType::kFp64,    layouts.tp,      layouts.ep,     layouts.cp,
-                                layouts.expert_tp, !layouts.frozen, !layouts.frozen, layouts.gathers};
-  LanguageSizes sizes = {
-      .sequence = 48, .samples = layouts.documents ? 1 : 2, .image_token = 5, .packed_documents = layouts.documents};
-  if (layouts.images) sizes.merged.push_back({"rows", "drows", "language.image_rows", 5, true});
   Plan plan;
   ModuleRecipe recipe = testing::TinyRecipe({}).modules[1];
   recipe.model.model = Model();
   recipe.train_backbone = std::string(layouts.frozen ? "frozen" : "trained");
   Grid grid;
   grid.tp = layouts.tp, grid.cp = layouts.cp, grid.ep = layouts.ep, grid.expert_tp = layouts.expert_tp;
-  Module& module = plan.modules.emplace_back(ExpandModule(recipe, grid, {}, sizes.sequence, {}));
+  Module& module = plan.modules.emplace_back(ExpandModule(recipe, grid, {}, 48, {}));
   if (layouts.gathers) module.dispatch = "all_gather";
   plan.precision = "fp64";
-  plan.budget.sequence_length = sizes.sequence;
-  plan.budget.micro_samples = sizes.samples;
-  plan.data.image_token = sizes.image_token;
+  plan.budget.sequence_length = 48;
+  plan.budget.micro_samples = layouts.documents ? 1 : 2;
+  plan.data.image_token = 5;
+  plan.data.packed_documents = layouts.documents;
   using enum Axis;
   const auto group = [&](const char* name, View view, std::vector<Axis> axes) {
     plan.groups.push_back({.name = std::string("language.") + name,
@@ -79,8 +76,18 @@ Plan Lower(const Layouts& layouts) {
   group("tp_cp", View::kDense, {kTp, kCp});
   group("ep", View::kExpert, {kEp});
   group("ep_tp", View::kExpert, {kExpertTp});
-  plan.symbols = LanguageSymbols(module, context, sizes);
-  const ModuleBlocks blocks = LowerLanguage(Model(), module, context, sizes);
+  // The encoder that feeds it, which learns.
+  std::vector<Module> modules = {module, {.name = "images"}};
+  std::vector<Bridge> bridges;
+  if (layouts.images) bridges.push_back({.name = "images.language", .from = "images", .to = "language", .token = 5});
+  const ProgramInputs inputs = {.modules = modules,
+                                .bridges = bridges,
+                                .budget = plan.budget,
+                                .data = plan.data,
+                                .schedule = plan.schedule,
+                                .dtype = DType::kFp64};
+  plan.symbols = SymbolsOf(inputs, module);
+  const ModuleBlocks blocks = DeriveModule(inputs, module, false);
   const auto add = [&](const LayerBlocks& layer) {
     plan.blocks.push_back(layer.forward);
     if (layer.backward) plan.blocks.push_back(*layer.backward);
@@ -89,7 +96,7 @@ Plan Lower(const Layouts& layouts) {
   for (const auto& [kind, layer] : blocks.layers) add(layer);
   add(blocks.head);
   // Calls say which storages the blocks read.
-  const StageBlocks stage = LowerStage(module, context, blocks, 0, false);
+  const StageBlocks stage = LowerStage(module, blocks, 0, false);
   plan.blocks.push_back(stage.forward);
   if (stage.backward) plan.blocks.push_back(*stage.backward);
   return plan;
@@ -189,9 +196,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(GatheredDispatch, TokensComeAndTheirSumsGoBack) {
   const Plan plan = Lower({.tp = 2, .ep = 4, .expert_tp = 1, .gathers = true});
   const Block &forward = Named(plan, "moe.forward"), &backward = Named(plan, "moe.backward");
-  EXPECT_THAT(Messages(forward), ElementsAre("all_gather tp n", "reduce_scatter tp s_part", "all_reduce tp aux_counts",
-                                             "all_to_all ep counts", "gather_tokens ep n", "gather_tokens ep weights",
-                                             "gather_tokens ep ids", "scatter_tokens ep y_all"));
+  EXPECT_THAT(Messages(forward),
+              ElementsAre("all_gather tp n", "reduce_scatter tp s_part", "all_reduce tp aux_counts_part",
+                          "all_to_all ep counts", "gather_tokens ep n", "gather_tokens ep weights",
+                          "gather_tokens ep ids", "scatter_tokens ep y_all"));
   EXPECT_THAT(Messages(backward),
               ElementsAre("gather_tokens ep dx_out", "scatter_tokens ep dn_all", "scatter_tokens ep dweights_all",
                           "all_gather tp dx_out", "reduce_scatter tp dn_part"));
@@ -213,10 +221,10 @@ TEST(LanguageBlocks, OneRankSendsNothing) {
 TEST(TensorParallel, AnEmbeddingWithoutImagesIsOneReduceScatter) {
   const Plan text = Lower({.tp = 2, .cp = 2, .images = false}), images = Lower({.tp = 2, .cp = 2});
   const Block& forward = Named(text, "embed.forward");
-  EXPECT_THAT(Messages(forward), ElementsAre("reduce_scatter tp e_part"));
+  EXPECT_THAT(Messages(forward), ElementsAre("reduce_scatter tp x_part"));
   EXPECT_EQ(The(forward, OpKind::kLocalSlice).text("axis"), "cp");
-  EXPECT_EQ(Types(forward).at("x").layout, Types(Named(images, "embed.forward")).at("x").layout);
-  EXPECT_THAT(Messages(Named(images, "embed.forward")), ElementsAre("all_reduce tp e_part"));
+  EXPECT_EQ(Types(forward).at("x").layout, Types(Named(images, "embed.forward")).at("x_local").layout);
+  EXPECT_THAT(Messages(Named(images, "embed.forward")), ElementsAre("all_reduce tp x_part"));
   EXPECT_THAT(Messages(Named(text, "embed.backward")), ElementsAre("all_gather tp dx"));
 }
 
@@ -277,13 +285,13 @@ TEST(ContextParallel, EmbeddingTakesItsPositionsAndSumsTheRowsGradient) {
   EXPECT_EQ(slice.text("axis"), "cp");
   EXPECT_EQ(slice.integer("dim"), 1);
   EXPECT_EQ(slice.integer("zigzag"), 1);
-  EXPECT_THAT(The(forward, OpKind::kMergeImages).inputs, ElementsAre("e", "rows", "tokens"));
+  EXPECT_THAT(The(forward, OpKind::kMergeImages).inputs, ElementsAre("x", "rows", "tokens"));
   EXPECT_THAT(Messages(backward), ElementsAre("all_gather tp dx", "all_reduce cp drows_part"));
   EXPECT_THAT(backward.outputs, ElementsAre("drows"));
   EXPECT_TRUE(Types(backward).at("drows").layout.empty());
-  EXPECT_EQ(Types(forward).at("x").dims[0], Dim(int64_t{12}));
-  EXPECT_EQ(Types(forward).at("x").layout, (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 0}},
-                                                   {Axis::kCp, {AxisLayout::State::kSharded, 0, true}}}));
+  EXPECT_EQ(Types(forward).at("x_local").dims[0], Dim(int64_t{12}));
+  EXPECT_EQ(Types(forward).at("x_local").layout, (Layout{{Axis::kTp, {AxisLayout::State::kSharded, 0}},
+                                                         {Axis::kCp, {AxisLayout::State::kSharded, 0, true}}}));
 }
 
 TEST(ContextParallel, EachRankHasTheLossOfItsPositions) {
@@ -298,20 +306,21 @@ TEST(ContextParallel, EachRankHasTheLossOfItsPositions) {
 TEST(ContextParallel, TheRouterCountsTheWholeSequence) {
   const Plan plan = Lower({.tp = 2, .cp = 2, .ep = 4});
   const Block& forward = Named(plan, "moe.forward");
-  EXPECT_THAT(Messages(forward), ::testing::Contains("all_reduce tp_cp aux_counts"));
+  EXPECT_THAT(Messages(forward), ::testing::Contains("all_reduce tp_cp aux_counts_part"));
   EXPECT_EQ(The(forward, OpKind::kSequenceAuxLoss).integer("sequence"), 48);
   EXPECT_EQ(The(forward, OpKind::kRoutingFingerprint).integer("cp"), 2);
-  EXPECT_EQ(Messages(Named(Lower({.cp = 2}), "moe.forward")), (std::vector<std::string>{"all_reduce cp aux_counts"}));
+  EXPECT_EQ(Messages(Named(Lower({.cp = 2}), "moe.forward")),
+            (std::vector<std::string>{"all_reduce cp aux_counts_part"}));
 }
 
 TEST(ExpertTensorParallel, RowsAreGatheredAndTheirSumScattered) {
   const Plan plan = Lower({.tp = 2, .ep = 2, .expert_tp = 2});
   EXPECT_THAT(
       Messages(Named(plan, "moe.forward")),
-      ElementsAre("all_gather tp n", "reduce_scatter tp s_part", "all_reduce tp aux_counts", "all_to_all ep counts",
-                  "all_gather ep_tp counts_in", "all_to_all_v ep rows", "all_to_all_v ep row_weights",
-                  "all_gather_v ep_tp rows_in", "all_gather_v ep_tp row_weights_in", "reduce_scatter_v ep_tp out_part",
-                  "all_to_all_v ep out_in"));
+      ElementsAre("all_gather tp n", "reduce_scatter tp s_part", "all_reduce tp aux_counts_part",
+                  "all_to_all ep counts", "all_gather ep_tp counts_in", "all_to_all_v ep rows",
+                  "all_to_all_v ep row_weights", "all_gather_v ep_tp rows_in", "all_gather_v ep_tp row_weights_in",
+                  "reduce_scatter_v ep_tp out_part", "all_to_all_v ep out_in"));
   EXPECT_THAT(Messages(Named(plan, "moe.backward")),
               ElementsAre("all_to_all_v ep dout", "all_gather_v ep_tp dout_in", "reduce_scatter_v ep_tp drows_part",
                           "reduce_scatter_v ep_tp drow_weights_part", "all_to_all_v ep drows_in",

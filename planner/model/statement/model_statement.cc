@@ -51,7 +51,7 @@ class StatementParser {
     if (line.TakeIf("let")) return ParseLet(line);
     if (line.TakeIf("stream")) return ParseStream(line);
     if (line.TakeIf("given")) return ParseGiven(line);
-    if (line.TakeIf("counted")) return ParseCounted(line);
+    if (line.TakeIf("gathered")) return ParseGathered(line);
     if (line.TakeIf("size")) return ParseSize(line);
     if (line.TakeIf("file")) return void(file_ = line.Take());
     if (line.TakeIf("piece")) return StartPiece(line);
@@ -146,19 +146,10 @@ class StatementParser {
     type.learns = line.TakeIf("learns");
   }
 
-  // "SYMBOL [of WHOLE]"
-  StatedRows::Names ParseRowNames(LineReader& line) {
-    StatedRows::Names names = {line.Take(), ""};
-    if (line.TakeIf("of")) names.whole = line.Take();
-    return names;
-  }
-
-  // "DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]"
-  void ParseCounted(LineReader& line) {
-    StatedRows& rows = model_.rows.emplace_back();
-    rows.dim = line.Take();
-    rows.names = rows.with_cp = ParseRowNames(line);
-    if (line.TakeIf("cp")) rows.with_cp = ParseRowNames(line);
+  // "SYMBOL WHOLE"
+  void ParseGathered(LineReader& line) {
+    const string part = line.Take();
+    model_.gathered.emplace_back(part, line.Take());
   }
 
   // "VALUE NAMES"

@@ -1,7 +1,8 @@
 // The statement of a model: all that is said about a kind of model. It has the constants, the parameters of each piece
 // with names, shapes, cuts and initial values, what sizes need, and the computes of each piece, as on one rank. The
-// planner makes modules of it (expand_statement.h), and verify compares modules and blocks with it; each has code of
-// its own for that. The statements are hybrid_lm.def and radio_vit.def. A new layer kind is added there.
+// planner makes modules of it (expand_statement.h) and derives their blocks (planner/schedule/derive); verify compares
+// modules and blocks with it, by code of its own (V11). The statements are hybrid_lm.def and radio_vit.def. A new layer
+// kind is added there.
 //
 // Notation, by the first word of a line. A line that starts with four spaces continues the line before it; # starts a
 // comment.
@@ -19,10 +20,8 @@
 //   given NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]
 //                                    an input that all pieces which take it are given alike. Without a dtype: that of
 //                                    the plan. learns: it takes a gradient, where its encoder learns
-//   counted DIM SYMBOL [of WHOLE] [cp SYMBOL [of WHOLE]]
-//                                    dims that ops.def calls DIM are known at run time only (Plan::symbols); so many
-//                                    are the rows of one rank's part, and WHOLE those of all parts. After `cp`: with cp
-//                                    above 1
+//   gathered SYMBOL WHOLE            rows of a rank's part that the run-time size SYMBOL counts (`rows` in ops.def) are
+//                                    counted by WHOLE where those of all parts are together
 //   size NAME = FORMULA              a run-time size on one rank, of others of the data: patches, images
 //   file PREFIX                      prefix of names in published files from here on. {encoder} is "MODULE." if several
 //                                    encoders feed one model, else nothing
@@ -125,15 +124,6 @@ struct StatedType {
   bool learns = false;  // it takes a gradient
 };
 
-// What the run-time sizes are called that ops.def calls `dim`.
-struct StatedRows {
-  struct Names {
-    std::string part, whole;  // of a rank's part, and of all parts; `whole` is empty where no value is whole
-  };
-  std::string dim;
-  Names names, with_cp;
-};
-
 struct StatedPiece {
   std::string prefix;
   std::vector<StatedWeight> weights;
@@ -154,7 +144,7 @@ struct ModelStatement {
   StatedType stream;
   bool zigzag = false;  // cp cuts positions zigzag
   std::map<std::string, StatedType> given;
-  std::vector<StatedRows> rows;
+  std::vector<std::pair<std::string, std::string>> gathered;  // run-time sizes: of a rank's part, of all parts
   std::vector<std::pair<std::string, Expression>> sizes;  // run-time sizes on one rank
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;

@@ -197,11 +197,10 @@ Shape RankPiece::ShapeOf(const StatedType& type) const {
   return shape;
 }
 
-// A dim that no operand and no line of ops.def gives: a run-time size, or one of which nothing is known.
-double RankPiece::Counted(const SignatureDim& dim) {
-  const auto rows = std::find_if(statement_.rows.begin(), statement_.rows.end(),
-                                 [&](const StatedRows& stated) { return stated.dim == dim.name; });
-  const double size = rows == statement_.rows.end() ? std::nan("") : numbers_(rows->names.part);
+// A dim that no operand and no line `size` of ops.def gives: a run-time size, or one of which nothing is known.
+double RankPiece::Counted(OpKind kind, const SignatureDim& dim) {
+  const string* rows = InfoOf(kind).FindRows(dim.name);
+  const double size = rows ? numbers_(*rows) : std::nan("");
   return std::isnan(size) ? --unknown_ : size;
 }
 
@@ -265,7 +264,7 @@ void RankPiece::Add(const StatedCompute& stated) {
     const size_t leading = operand ? shape.size() - operand->dims.size() : 0;
     for (size_t d = leading; d < shape.size(); ++d) {
       if (!std::isnan(shape[d])) continue;
-      shape[d] = Counted(operand->dims[d - leading]);
+      shape[d] = Counted(kind, operand->dims[d - leading]);
       if (!operand->dims[d - leading].name.empty()) sizes.Fix(operand->dims[d - leading].name, shape[d]);
     }
     compute.outputs.push_back(std::move(shape));

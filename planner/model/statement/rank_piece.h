@@ -1,6 +1,6 @@
 // A piece of a statement as on one rank: its computes, with the shapes of what they read and make. The shapes follow
 // from those of the piece's inputs (lines `stream` and `given`) and weights, by the index notation of ops.def and its
-// lines `size`. Dims that these leave open are run-time sizes (lines `counted`).
+// lines `size`. Dims that these leave open are run-time sizes (its lines `rows`).
 #pragma once
 
 #include <map>
@@ -48,7 +48,7 @@ class RankPiece {
                               std::string_view what, const Instruction& instruction);
   const StatedType* GivenType(const std::string& input) const;
   Shape ShapeOf(const StatedType& type) const;
-  double Counted(const SignatureDim& dim);
+  double Counted(OpKind kind, const SignatureDim& dim);
   Attributes AttributesOf(OpKind kind) const;
   void Problem(const Instruction& instruction, const std::string& text);
 

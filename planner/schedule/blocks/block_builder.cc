@@ -10,20 +10,6 @@
 namespace planwright {
 namespace {
 
-// Only dims of a fixed size can be cut or gathered here: rows whose count is known at run time have operations of their
-// own (all_gather_v, ...).
-int64_t FixedSize(const Dim& dim, const std::string& value) {
-  const auto* number = std::get_if<int64_t>(&dim);
-  Require(number != nullptr, "dim of " + value + " is not a number");
-  return *number;
-}
-
-// Short name of the group over tp, cp, both, or expert_tp (docs/layouts/grids.md#groups).
-std::string GroupOverAxes(const std::vector<Axis>& axes) {
-  if (axes.size() == 2) return "tp_cp";
-  return axes.front() == Axis::kExpertTp ? "ep_tp" : std::string(AxisName(axes.front()));
-}
-
 // Values that an instruction reads or makes; without state values.
 std::vector<std::string> ValuesTouched(const Instruction& instruction) {
   std::vector<std::string> touched = ValuesRead(instruction);
@@ -112,56 +98,11 @@ class FreeIndices {
   std::map<std::string, std::map<std::string, int>> touched_;  // by value and stream: the last use there
 };
 
-// Over cp the cut is zigzag, over all other axes in rank order.
-Attributes CutAttributes(int dim, Axis axis) {
-  Attributes attributes = {{"dim", int64_t{dim}}};
-  if (axis == Axis::kCp) attributes["zigzag"] = int64_t{1};
-  return attributes;
-}
-
 }  // namespace
 
-int64_t BlockContext::size(Axis axis) const {
-  switch (axis) {
-    case Axis::kTp: return tp;
-    case Axis::kCp: return cp;
-    case Axis::kEp: return ep;
-    case Axis::kExpertTp: return expert_tp;
-    default: Bug("blocks know no axis " + std::string(AxisName(axis)));
-  }
-}
-
-Layout Replicated() { return {}; }
-
-Layout Sharded(const BlockContext& context, int dim, std::initializer_list<Axis> axes) {
-  Layout layout;
-  for (Axis axis : axes) {
-    if (context.size(axis) > 1) layout[axis] = {AxisLayout::State::kSharded, dim};
-  }
-  return layout;
-}
-
-Layout Partial(const BlockContext& context, std::initializer_list<Axis> axes) {
-  Layout layout;
-  for (Axis axis : axes) {
-    if (context.size(axis) > 1) layout[axis] = {AxisLayout::State::kPartial, 0};
-  }
-  return layout;
-}
-
-Layout OverCp(const BlockContext& context, int dim, Layout layout) {
-  if (context.cp > 1) layout[Axis::kCp] = {AxisLayout::State::kSharded, dim, true};
-  return layout;
-}
-
-Attributes PositionAttributes(const BlockContext& context, Attributes others) {
-  if (context.cp > 1) others.insert({{"cp", context.cp}, {"zigzag", int64_t{1}}});
-  return others;
-}
-
-BlockBuilder::BlockBuilder(const BlockContext& context, std::string name, int origin) : context_(context) {
+BlockBuilder::BlockBuilder(std::string module, std::string name, int origin) {
   block_.name = std::move(name);
-  block_.module = context.module;
+  block_.module = std::move(module);
   block_.origin = origin;
 }
 
@@ -181,14 +122,6 @@ void BlockBuilder::TakeSaved(const Block& from) {
     block_.takes.push_back({name, TypeIn(from, name)});
     Define(block_.takes.back());
   }
-}
-
-ValueType BlockBuilder::Activation(std::vector<Dim> dims, Layout layout, Layout gradient) const {
-  return {context_.dtype, std::move(dims), std::move(layout), std::move(gradient), false};
-}
-
-ValueType BlockBuilder::Data(DType dtype, std::vector<Dim> dims, bool host) const {
-  return {dtype, std::move(dims), {}, std::nullopt, host};
 }
 
 const ValueType& BlockBuilder::TypeOf(const std::string& value) const {
@@ -225,103 +158,6 @@ Instruction& BlockBuilder::Emit(OpKind kind, Operands operands, std::vector<Outp
                                               .attributes = std::move(operands.attributes)});
 }
 
-std::string BlockBuilder::Make(OpKind kind, Operands operands, const std::string& output, ValueType type) {
-  Emit(kind, std::move(operands), {{output, std::move(type)}});
-  return output;
-}
-
-std::string BlockBuilder::Communicate(OpKind kind, const std::string& group, Operands operands,
-                                      const std::string& output, ValueType type) {
-  Emit(kind, std::move(operands), {{output, std::move(type)}}).group = context_.module + "." + group;
-  return output;
-}
-
-std::string BlockBuilder::AllGather(const std::string& input, int dim, const std::string& output,
-                                    const Layout& gradient, Axis axis) {
-  if (context_.size(axis) == 1) return input;
-  ValueType type = TypeOf(input);
-  type.dims[dim] = FixedSize(type.dims[dim], input) * context_.size(axis);
-  // The value is now whole along the axis. What its gradient is there depends on the reader: each rank may make all of
-  // it, or a term of a sum.
-  type.layout.erase(axis);
-  if (type.gradient) {
-    type.gradient->erase(axis);
-    if (auto along = gradient.find(axis); along != gradient.end()) type.gradient->insert(*along);
-  }
-  return Communicate(OpKind::kAllGather, GroupOverAxes({axis}),
-                     {.inputs = {input}, .attributes = CutAttributes(dim, axis)}, output, std::move(type));
-}
-
-std::string BlockBuilder::ReduceScatter(const std::string& input, int dim, const std::string& output, Axis axis) {
-  if (context_.size(axis) == 1) return input;
-  return Communicate(OpKind::kReduceScatter, GroupOverAxes({axis}),
-                     {.inputs = {input}, .attributes = CutAttributes(dim, axis)}, output,
-                     TypeOfPart(TypeOf(input), dim, axis, input));
-}
-
-std::string BlockBuilder::AllReduce(const std::string& input, const std::string& output, const char* reduce,
-                                    std::vector<Axis> axes) {
-  // Over tp and cp together one all-reduce over the group tp_cp is enough.
-  std::erase_if(axes, [&](Axis axis) { return context_.size(axis) == 1; });
-  if (axes.empty()) return input;
-  ValueType type = TypeOf(input);
-  for (Axis axis : axes) {
-    type.layout.erase(axis);
-    if (type.gradient) type.gradient->erase(axis);
-  }
-  return Communicate(OpKind::kAllReduce, GroupOverAxes(axes),
-                     {.inputs = {input}, .attributes = {{"reduce", std::string(reduce)}}}, output, std::move(type));
-}
-
-std::string BlockBuilder::Slice(const std::string& input, int dim, const std::string& output, Axis axis) {
-  if (context_.size(axis) == 1) return input;
-  // No communication: each rank keeps its part of a value that it has whole.
-  Attributes attributes = CutAttributes(dim, axis);
-  if (axis != Axis::kTp) attributes["axis"] = std::string(AxisName(axis));
-  return Make(OpKind::kLocalSlice, {.inputs = {input}, .attributes = std::move(attributes)}, output,
-              TypeOfPart(TypeOf(input), dim, axis, input));
-}
-
-// The type of a rank's part along `axis` of a value of type `type`. Its gradient is cut the same way.
-ValueType BlockBuilder::TypeOfPart(ValueType type, int dim, Axis axis, const std::string& name) const {
-  type.dims[dim] = FixedSize(type.dims[dim], name) / context_.size(axis);
-  type.layout[axis] = {AxisLayout::State::kSharded, dim, axis == Axis::kCp};
-  if (type.gradient) (*type.gradient)[axis] = type.layout[axis];
-  return type;
-}
-
-std::string BlockBuilder::SequenceToFeatures(const std::string& input, std::vector<int64_t> segments,
-                                             const std::string& output) {
-  return Reshard(input, 0, 2, std::move(segments), output);
-}
-
-std::string BlockBuilder::FeaturesToSequence(const std::string& input, std::vector<int64_t> segments,
-                                             const std::string& output) {
-  return Reshard(input, 2, 0, std::move(segments), output);
-}
-
-std::string BlockBuilder::Reshard(const std::string& input, int from_dim, int to_dim, std::vector<int64_t> segments,
-                                  const std::string& output) {
-  if (context_.cp == 1) return input;
-  // Whole along `from_dim` again, then cut along `to_dim`. Only the sequence is cut zigzag; features are cut in rank
-  // order.
-  ValueType type = TypeOf(input);
-  type.dims[from_dim] = FixedSize(type.dims[from_dim], input) * context_.cp;
-  type = TypeOfPart(std::move(type), to_dim, Axis::kCp, input);
-  type.layout[Axis::kCp].zigzag = to_dim == 0;
-  if (type.gradient) (*type.gradient)[Axis::kCp] = type.layout[Axis::kCp];
-  Attributes attributes = {{"from_dim", int64_t{from_dim}},
-                           {"to_dim", int64_t{to_dim}},
-                           {"zigzag_dim", int64_t{0}},
-                           {"segments", std::move(segments)}};
-  return Communicate(OpKind::kReshard, "cp", {.inputs = {input}, .attributes = std::move(attributes)}, output,
-                     std::move(type));
-}
-
-std::string BlockBuilder::Add(const std::vector<std::string>& inputs, const std::string& output) {
-  return Make(OpKind::kAdd, {.inputs = inputs}, output, TypeOf(inputs.front()));
-}
-
 Instruction& BlockBuilder::Call(const Block& block, const std::string& frame, const std::vector<std::string>& inputs,
                                 const std::vector<std::string>& outputs) {
   Require(inputs.size() == block.inputs.size() && outputs.size() == block.outputs.size(),
@@ -332,25 +168,6 @@ Instruction& BlockBuilder::Call(const Block& block, const std::string& frame, co
   call.block = block.name;
   call.frame = frame;
   return call;
-}
-
-void BlockBuilder::Accumulate(const std::string& value, const std::string& into,
-                              std::initializer_list<Axis> replicated_over) {
-  Attributes attributes = {{"into", into}};
-  std::string axes;
-  for (Axis axis : replicated_over) {
-    if (context_.size(axis) > 1) absl::StrAppend(&axes, axes.empty() ? "" : ",", std::string(AxisName(axis)));
-  }
-  if (!axes.empty()) attributes["once_over"] = axes;
-  Emit(OpKind::kAccumulate, {.inputs = {value}, .attributes = std::move(attributes)});
-}
-
-std::vector<std::string> BlockBuilder::TrainedSlots(std::vector<std::string> slots) const {
-  return context_.trains_backbone ? std::move(slots) : std::vector<std::string>{};
-}
-
-void BlockBuilder::LinearWeightGrad(const std::string& dy, const std::string& x, const std::string& slot) {
-  if (context_.trains_backbone) Emit(OpKind::kLinearWeightGrad, {.inputs = {dy, x}, .gradients = {slot}});
 }
 
 Block BlockBuilder::Finish(std::vector<std::string> outputs, const std::vector<std::string>& saved) {

@@ -58,8 +58,9 @@ std::vector<std::set<size_t>> FinishedBuckets(const Module& module, const std::v
 }
 
 // Forward or backward of a stage without layers: it hands its input on.
-Block PassOn(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage, bool backward) {
-  BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, backward ? ".backward" : ".forward"), module.origin);
+Block PassOn(const Module& module, const ModuleBlocks& blocks, int stage, bool backward) {
+  BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, backward ? ".backward" : ".forward"),
+                 module.origin);
   const Block& embedding = blocks.embedding.forward;
   const string name = backward ? "dx_out" : "x_in";
   const ValueType& stream = TypeIn(embedding, embedding.outputs.front());
@@ -67,8 +68,8 @@ Block PassOn(const Module& module, const BlockContext& context, const ModuleBloc
   return b.Finish({name}, {});
 }
 
-Block Forward(const Module& module, const BlockContext& context, const std::vector<StagePart>& parts, int stage) {
-  BlockBuilder f(context, absl::StrCat(module.name, ".s", stage, ".forward"), module.origin);
+Block Forward(const Module& module, const std::vector<StagePart>& parts, int stage) {
+  BlockBuilder f(module.name, absl::StrCat(module.name, ".s", stage, ".forward"), module.origin);
   string x = "x_in";
   if (!parts.front().makes_stream) f.Input(x, parts.front().blocks->forward.inputs.front().type);
   // Inputs other than the stream have the same name in all parts. The stage takes each once.
@@ -102,10 +103,10 @@ void ReduceFinished(const Module& module, const std::set<size_t>& finished, std:
   }
 }
 
-Block Backward(const Module& module, const BlockContext& context, const std::vector<StagePart>& parts, int stage,
-               bool reduces) {
+Block Backward(const Module& module, const std::vector<StagePart>& parts, int stage, bool reduces) {
   const size_t first = FirstWithBackward(parts);
-  BlockBuilder b(context, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""), module.origin);
+  BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""),
+                 module.origin);
   // A head with a loss makes its gradient itself; the head of an encoder is given one by the bridge.
   string dx;
   const Block& last = *parts.back().blocks->backward;
@@ -185,23 +186,22 @@ bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) 
   return FirstWithBackward(parts) == 0 && !parts.front().blocks->backward->outputs.empty();
 }
 
-StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage,
-                       bool reduces_early) {
+StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int stage, bool reduces_early) {
   const std::vector<StagePart> parts = PartsOf(module, blocks, stage);
   if (parts.empty()) {
-    StageBlocks result = {.forward = PassOn(module, context, blocks, stage, false)};
-    if (HasBackward(module, blocks, stage)) result.backward = PassOn(module, context, blocks, stage, true);
+    StageBlocks result = {.forward = PassOn(module, blocks, stage, false)};
+    if (HasBackward(module, blocks, stage)) result.backward = PassOn(module, blocks, stage, true);
     return result;
   }
-  StageBlocks result = {.forward = Forward(module, context, parts, stage)};
+  StageBlocks result = {.forward = Forward(module, parts, stage)};
   const bool has_backward = parts.back().blocks->backward.has_value();
-  if (has_backward) result.backward = Backward(module, context, parts, stage, false);
+  if (has_backward) result.backward = Backward(module, parts, stage, false);
   // Without a bucket that several ranks share, nothing is reduced, and the last microbatch needs no block of its own.
   const auto shared = [&](const Bucket& bucket) {
     return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty());
   };
   const bool sharded = std::any_of(module.buckets.begin(), module.buckets.end(), shared);
-  if (reduces_early && sharded && has_backward) result.last_backward = Backward(module, context, parts, stage, true);
+  if (reduces_early && sharded && has_backward) result.last_backward = Backward(module, parts, stage, true);
   return result;
 }
 

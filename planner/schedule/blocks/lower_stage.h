@@ -28,8 +28,7 @@ struct StageBlocks {
 
 // Blocks of one stage: its layers are those of Module::layers with that stage. The first stage has the embedding, the
 // last the head. `reduces_early`: Overlap::reduce.
-StageBlocks LowerStage(const Module& module, const BlockContext& context, const ModuleBlocks& blocks, int stage,
-                       bool reduces_early);
+StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int stage, bool reduces_early);
 
 // Whether the stage hands a gradient to the stage before it, or over the bridge.
 bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage);

@@ -11,6 +11,7 @@
 #include "planner/schedule/derive/conversions.h"
 #include "planner/schedule/derive/forms.h"
 #include "planner/schedule/derive/gradient_rules.h"
+#include "planner/schedule/derive/gradient_uses.h"
 #include "planner/schedule/derive/transposed_conversion.h"
 
 namespace planwright {
@@ -22,20 +23,19 @@ using State = AxisLayout::State;
 class BackwardDeriver {
  public:
   BackwardDeriver(const PieceContext& context, const StatedPiece& stated, DerivedPiece& piece)
-      : context_(context), stated_(stated), piece_(piece), forms_(context, piece) {}
+      : context_(context), stated_(stated), piece_(piece), forms_(context, piece), uses_(piece) {}
 
   void Derive() {
-    FindGradients();
     for (size_t output : piece_.outputs) {
-      if (!takes_gradient_.contains(output)) continue;
+      if (!uses_.TakesGradient(output)) continue;
       ValueType type = piece_.type(output);
       piece_.gradient_inputs.push_back(piece_.Add(
           {.name = "d" + piece_.values[output].stated, .stated = piece_.values[output].stated, .type = type}));
       AddTerm(output, piece_.gradient_inputs.back());
     }
-    for (size_t step : InReverse()) Visit(step);
+    for (size_t step : StepsInReverse(piece_)) Visit(step);
     for (size_t input : piece_.inputs) {
-      if (takes_gradient_.contains(input)) Finish(input);
+      if (uses_.TakesGradient(input)) Finish(input);
     }
     for (const auto& [value, gradient] : finished_) piece_.values[value].type.gradient = piece_.type(gradient).layout;
     for (size_t input : piece_.inputs) {
@@ -45,45 +45,6 @@ class BackwardDeriver {
   }
 
  private:
-  // The values that a gradient can come for: inputs that take one, and what is computed from them or from weights. And
-  // how many gradients come for each.
-  void FindGradients() {
-    for (size_t input : piece_.inputs) {
-      if (piece_.type(input).gradient) takes_gradient_.insert(input);
-    }
-    for (size_t step = 0; step < piece_.forward.size(); ++step) {
-      const DerivedStep& forward = piece_.forward[step];
-      bool learns = !forward.parameters.empty();
-      for (size_t i = 0; i < forward.inputs.size(); ++i) {
-        if (!takes_gradient_.contains(forward.inputs[i]) || !GivesGradient(piece_, step, i)) continue;
-        learns = true;
-        ++uses_[forward.inputs[i]];
-      }
-      for (size_t i = 0; learns && i < forward.outputs.size(); ++i) {
-        if (TakesGradient(piece_, step, i)) takes_gradient_.insert(forward.outputs[i]);
-      }
-    }
-    for (size_t output : piece_.outputs) ++uses_[output];
-    awaited_ = uses_;
-  }
-
-  // Conversions of one reader are undone the last axis first, and over an axis in the order of the inputs.
-  std::vector<size_t> InReverse() const {
-    std::vector<size_t> steps;
-    for (size_t end = piece_.forward.size(); end > 0;) {
-      size_t first = end - 1;
-      const int reader = piece_.forward[first].reader;
-      while (reader >= 0 && first > 0 && piece_.forward[first - 1].reader == reader) --first;
-      std::vector<size_t> run;
-      for (size_t step = first; step < end; ++step) run.push_back(step);
-      std::stable_sort(run.begin(), run.end(),
-                       [&](size_t a, size_t b) { return piece_.forward[a].pass > piece_.forward[b].pass; });
-      steps.insert(steps.end(), run.begin(), run.end());
-      end = first;
-    }
-    return steps;
-  }
-
   void Visit(size_t step) {
     std::vector<std::optional<size_t>> gradients;
     bool any = false;
@@ -102,14 +63,14 @@ class BackwardDeriver {
       return Undo(forward, gradients);
     }
     for (size_t i = 0; i < forward.inputs.size(); ++i) {
-      if (takes_gradient_.contains(forward.inputs[i]) && InfoOf(forward.kind).PassesGradient(i))
+      if (uses_.TakesGradient(forward.inputs[i]) && InfoOf(forward.kind).PassesGradient(i))
         AddTerm(forward.inputs[i], *gradients.front());
     }
   }
 
   void Undo(const DerivedStep& forward, const std::vector<std::optional<size_t>>& gradients) {
     const size_t input = forward.inputs.front();
-    if (!takes_gradient_.contains(input)) return;
+    if (!uses_.TakesGradient(input)) return;
     if (forward.kind == OpKind::kAllReduce) return AddTerm(input, *gradients.front());
     DerivedStep undone = TransposeOf(piece_, forward, gradients);
     ValueType type = piece_.type(input);
@@ -164,7 +125,7 @@ class BackwardDeriver {
       if (context_.SlotOf(stated_, forward.parameters[i]).trained) added.push_back(forward.parameters[i]);
     }
     const bool wanted = std::any_of(kind.rule->results.begin(), kind.rule->results.end(), [&](const auto& result) {
-      return takes_gradient_.contains(forward.inputs[result.index]);
+      return uses_.TakesGradient(forward.inputs[result.index]);
     });
     if (!wanted && added.empty()) return;
     const auto operands = OperandsOf(kind, gradients);
@@ -190,7 +151,7 @@ class BackwardDeriver {
       const size_t input = forward.inputs[result.index];
       ValueType type = piece_.type(input);
       type.gradient.reset();
-      if (signature.outputs[i].dtype == OperandSignature::DTypeClass::kWide) type.dtype = context_.block().wide();
+      if (signature.outputs[i].dtype == OperandSignature::DTypeClass::kWide) type.dtype = context_.wide();
       if (result.part >= 0) type.dims = DimSizes(context_, piece_, compute).Of(signature.outputs[i]);
       type.layout = forms_.OutputLayout(compute, signature.outputs[i], type.dims.size());
       step.outputs.push_back(DefineTerm(input, forward, std::move(type)));
@@ -199,7 +160,7 @@ class BackwardDeriver {
     for (size_t i = 0; i < kind.rule->results.size(); ++i) {
       const GradientOperand& result = kind.rule->results[i];
       const size_t input = forward.inputs[result.index];
-      if (!takes_gradient_.contains(input)) continue;
+      if (!uses_.TakesGradient(input)) continue;
       result.part < 0 ? AddTerm(input, step.outputs[i]) : AddPart(input, result.part, step.outputs[i]);
     }
   }
@@ -211,41 +172,19 @@ class BackwardDeriver {
 
   // One of the gradients that come for a value. `reader`: what has used it.
   size_t DefineTerm(size_t value, const DerivedStep& reader, ValueType type) {
-    const DerivedValue& of = piece_.values[value];
-    string name = "d" + of.name;
-    for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kExpertTp}) {
-      const bool term = IsTerm(type, axis), of_term = IsTerm(of.type, axis);
-      if (term && !of_term) name = absl::StrCat("d", of.stated, "_part");
-      if (of_term && !term) name = absl::StrCat("d", of.stated, axis == Axis::kTp ? "_full" : "_all");
-    }
-    if (uses_[value] > 1) absl::StrAppend(&name, "_", ReaderName(reader));
+    string name = uses_.NameOfTerm(value, reader, type);
     return Define(value, std::move(name), std::move(type));
-  }
-
-  static bool IsTerm(const ValueType& type, Axis axis) {
-    const auto along = type.layout.find(axis);
-    return along != type.layout.end() && along->second.state == State::kPartial;
-  }
-
-  // What a step makes; of a conversion, what its reader makes.
-  const string& ReaderName(const DerivedStep& step) const {
-    const size_t made = step.outputs.front();
-    for (const DerivedStep& next : piece_.forward) {
-      const bool reads = std::find(next.inputs.begin(), next.inputs.end(), made) != next.inputs.end();
-      if (step.reader >= 0 && reads) return ReaderName(next);
-    }
-    return piece_.values[made].stated;
   }
 
   // The gradient of a value is finished when the last term has come.
   void AddTerm(size_t value, size_t gradient) {
     terms_[value].push_back(gradient);
-    if (--awaited_[value] == 0) Finish(value);
+    if (++come_[value] == uses_.CountOf(value)) Finish(value);
   }
 
   void AddPart(size_t value, int part, size_t gradient) {
     parts_[value][part] = gradient;
-    if (--awaited_[value] > 0) return;
+    if (++come_[value] < uses_.CountOf(value)) return;
     const int last = static_cast<int>(piece_.type(value).dims.size()) - 1;
     DerivedStep join = {.kind = OpKind::kConcat, .attributes = {{"dim", int64_t{last}}}};
     for (const auto& [number, each] : parts_[value]) join.inputs.push_back(each);
@@ -264,10 +203,8 @@ class BackwardDeriver {
     if (terms == terms_.end() || terms->second.empty()) return std::nullopt;
     size_t gradient = terms->second.front();
     if (terms->second.size() > 1) {
-      DerivedValue sum = piece_.values[gradient];
-      sum.name = "d" + piece_.values[value].name, sum.stated = piece_.values[value].stated;
       DerivedStep add = {.kind = OpKind::kAdd, .inputs = terms->second};
-      gradient = piece_.Add(std::move(sum));
+      gradient = Define(value, "d" + piece_.values[value].name, piece_.type(gradient));
       add.outputs = {gradient};
       piece_.backward.push_back(std::move(add));
     }
@@ -282,18 +219,15 @@ class BackwardDeriver {
         (piece_.forward[*maker].kind == OpKind::kAllGather || piece_.forward[*maker].kind == OpKind::kAllGatherV))
       return gradient;
     std::vector<Axis> axes;
-    DerivedValue sum = piece_.values[gradient];
+    ValueType sum = piece_.type(gradient);
     for (Axis axis : {Axis::kTp, Axis::kCp}) {
-      const auto along = sum.type.layout.find(axis);
-      if (along == sum.type.layout.end() || along->second.state != State::kPartial) continue;
-      if (piece_.type(value).layout.contains(axis)) continue;
-      axes.push_back(axis);
+      if (IsTermOver(sum, axis) && !piece_.type(value).layout.contains(axis)) axes.push_back(axis);
     }
     if (axes.empty()) return gradient;
-    for (Axis axis : axes) sum.type.layout.erase(axis);
+    for (Axis axis : axes) sum.layout.erase(axis);
     DerivedStep reduce = {.kind = OpKind::kAllReduce, .inputs = {gradient}, .attributes = {{"reduce", string("sum")}}};
     reduce.group = axes.size() == 2 ? "tp_cp" : GroupOver(axes.front());
-    reduce.outputs = {piece_.Add(std::move(sum))};
+    reduce.outputs = {Define(value, "d" + piece_.values[value].name, std::move(sum))};
     piece_.backward.push_back(reduce);
     return reduce.outputs.front();
   }
@@ -302,8 +236,8 @@ class BackwardDeriver {
   const StatedPiece& stated_;
   DerivedPiece& piece_;
   FormRules forms_;
-  std::set<size_t> takes_gradient_;
-  std::map<size_t, int> uses_, awaited_;           // gradients that come for a value, and that have not come yet
+  const GradientUses uses_;
+  std::map<size_t, size_t> come_;                  // how many gradients have come for a value
   std::map<size_t, std::vector<size_t>> terms_;    // in the order in which they came
   std::map<size_t, std::map<int, size_t>> parts_;  // by their numbers
   std::map<size_t, size_t> finished_;

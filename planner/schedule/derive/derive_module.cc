@@ -27,7 +27,7 @@ class PieceBlocks {
   PieceBlocks(const PieceContext& context, DerivedPiece piece) : context_(context), piece_(std::move(piece)) {}
 
   Block Forward(const string& name) const {
-    BlockBuilder builder(context_.block(), name, context_.module().origin);
+    BlockBuilder builder(context_.module().name, name, context_.module().origin);
     for (size_t input : piece_.inputs) builder.Input(NameOf(input), piece_.type(input));
     for (const DerivedStep& step : piece_.forward) Emit(step, builder);
     for (const auto& [value, probe] : piece_.probes) builder.ProbeValue(NameOf(value), probe);
@@ -36,7 +36,7 @@ class PieceBlocks {
 
   // `gives_gradient`: whether what is before the piece takes the gradients of its inputs.
   Block Backward(const string& name, const Block& forward, bool gives_gradient) const {
-    BlockBuilder builder(context_.block(), name, context_.module().origin);
+    BlockBuilder builder(context_.module().name, name, context_.module().origin);
     builder.TakeSaved(forward);
     for (size_t input : piece_.gradient_inputs) builder.InputGradient(NameOf(input), piece_.type(input));
     for (const DerivedStep& step : piece_.backward) Emit(step, builder);
@@ -72,16 +72,15 @@ class PieceBlocks {
     if (step.group.empty()) return;
     made.group = absl::StrCat(context_.module().name, ".", step.group);
     // All of the dispatch is on one stream, so that a group has one communicator, overlapped or not.
-    if (context_.block().overlaps_dispatch && (step.group == "ep" || step.group == "ep_tp"))
-      made.stream = kStreamOfDispatch;
+    if (context_.overlaps_dispatch() && (step.group == "ep" || step.group == "ep_tp")) made.stream = kStreamOfDispatch;
   }
 
   const PieceContext& context_;
   DerivedPiece piece_;
 };
 
-// A model without encoders before it learns all the way down if it learns at all; an encoder's projection may learn
-// alone.
+// Whether something learns in the embedding and the layers of the module, or before them: then gradients pass them. A
+// frozen language model hands them to an encoder that learns. The projection of an encoder may learn alone.
 bool LearnsBefore(const PieceContext& context) {
   const Module& module = context.module();
   if (module.has_images || module.trains_backbone) return module.trains_backbone;
@@ -98,16 +97,13 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
   if (goes_over_bridge && !module.trained()) {
     for (size_t output : piece.outputs) piece.values[output].type.gradient.reset();
   }
-  // Gradients leave under the names that the bridges give them.
-  for (const FeedingEncoder& encoder : context.encoders()) {
-    for (size_t i = 0; i < piece.inputs.size(); ++i) {
-      if (piece.values[piece.inputs[i]].name != encoder.rows) continue;
-      for (size_t gradient : piece.gradient_outputs) {
-        if (piece.values[gradient].stated == encoder.rows) piece.values[gradient].name = encoder.gradient;
-      }
+  // Gradients of rows leave under the names that the bridges give them.
+  for (size_t gradient : piece.gradient_outputs) {
+    for (const FeedingEncoder& encoder : context.encoders()) {
+      if (piece.values[gradient].stated == encoder.rows) piece.values[gradient].name = encoder.gradient;
     }
   }
-  if (context.block().overlaps_dispatch && !stated.overlap_forward.empty()) {
+  if (context.overlaps_dispatch() && !stated.overlap_forward.empty()) {
     PutInOrder(stated.overlap_forward, piece, piece.forward);
     PutInOrder(stated.overlap_backward, piece, piece.backward);
   }

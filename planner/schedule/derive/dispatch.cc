@@ -65,7 +65,8 @@ size_t Dispatch::ToExperts(size_t rows) {
   if (piece_.values[rows].with_experts || context_.size(Axis::kEp) == 1) return rows;
   DerivedValue there = conversions_.FormOf(rows, "_in");
   there.with_experts = true;
-  there.type.dims.front() = context_.SymbolOf("X");
+  // They are as many as if they were taken from the tokens of all ranks.
+  there.type.dims.front() = context_.SymbolOf(OpKind::kSelectRows, "X");
   const size_t sent = *piece_.counts, received = Counts(false);
   return conversions_.Emit(OpKind::kAllToAllV, {rows, sent, received}, std::move(there), {}, GroupOver(Axis::kEp), 0);
 }
@@ -151,10 +152,12 @@ size_t Dispatch::Made(const DerivedCompute& compute, const OperandSignature& ope
   const bool of_all_tokens = std::any_of(compute.signature().inputs.begin(), compute.signature().inputs.end(),
                                          [](const OperandSignature& input) { return IsOfAllTokens(input); });
   value.with_experts = of_all_tokens || ReadsWithExperts(compute);
+  // As rows that were sent there are called.
+  if (of_all_tokens && !IsInteger(operand)) value.name += "_in";
   if (operand.reduction != Reduction::kScatterTokens) return output;
   DerivedValue own = conversions_.SuccessorOf(output, "_all");
   own.of_rank = own.with_experts = false;
-  own.type.dtype = context_.block().dtype;
+  own.type.dtype = context_.dtype();
   own.type.dims.front() = std::get<int64_t>(own.type.dims.front()) / context_.size(Axis::kEp);
   own.type.layout.clear();
   for (Axis axis : {Axis::kTp, Axis::kCp}) {

@@ -142,8 +142,8 @@ std::vector<ValueType> FormRules::OutputTypes(const DerivedCompute& compute) con
   for (const OperandSignature& output : compute.signature().outputs) {
     ValueType& type = types.emplace_back();
     switch (output.dtype) {
-      case OperandSignature::DTypeClass::kPlan: type.dtype = context_.block().dtype; break;
-      case OperandSignature::DTypeClass::kWide: type.dtype = context_.block().wide(); break;
+      case OperandSignature::DTypeClass::kPlan: type.dtype = context_.dtype(); break;
+      case OperandSignature::DTypeClass::kWide: type.dtype = context_.wide(); break;
       case OperandSignature::DTypeClass::kInt64: type.dtype = DType::kInt64; break;
       case OperandSignature::DTypeClass::kFp64: type.dtype = DType::kFp64; break;
     }
@@ -155,7 +155,7 @@ std::vector<ValueType> FormRules::OutputTypes(const DerivedCompute& compute) con
 }
 
 DimSizes::DimSizes(const PieceContext& context, const DerivedPiece& piece, const DerivedCompute& compute)
-    : context_(context) {
+    : context_(context), kind_(compute.kind) {
   const OpSignature& signature = compute.signature();
   for (size_t i = 0; i < compute.inputs.size(); ++i)
     Bind(*OperandAt(signature.inputs, i), piece.type(compute.inputs[i]).dims);
@@ -205,7 +205,7 @@ void DimSizes::Compute(const DerivedCompute& compute) {
 Dim DimSizes::SizeOf(const SignatureDim& dim) const {
   if (dim.number >= 0) return dim.number;
   if (const auto known = sizes_.find(dim.name); known != sizes_.end()) return known->second;
-  if (dim.factors.empty()) return context_.SymbolOf(dim.name);
+  if (dim.factors.empty()) return context_.SymbolOf(kind_, dim.name);
   int64_t product = 1;
   for (const std::string& factor : dim.factors) product *= std::get<int64_t>(sizes_.at(factor));
   return product;

@@ -72,6 +72,7 @@ class DimSizes {
   Dim SizeOf(const SignatureDim& dim) const;
 
   const PieceContext& context_;
+  const OpKind kind_;
   std::map<std::string, Dim> sizes_;
   std::vector<Dim> leading_;
 };

@@ -31,16 +31,16 @@ class ForwardDeriver {
     }
     for (const string& name : stated_.outputs) {
       conversions_.StartReader();
-      size_t& output = values_.at(name);
+      size_t& output = Known(name);
       output = conversions_.Bring(output, FormOfEnd(goes_over_bridge));
       piece_.outputs.push_back(output);
     }
-    for (const auto& [value, name] : stated_.probes) piece_.probes.emplace_back(values_.at(value), name);
+    for (const auto& [value, name] : stated_.probes) piece_.probes.emplace_back(Known(value), name);
     return std::move(piece_);
   }
 
  private:
-  // The value of a stated name. Of a starred one: that of an encoder.
+  // One value, one for each encoder, or none.
   void AddInput(const string& name) {
     const string plain = name.ends_with('*') || name.ends_with('?') ? name.substr(0, name.size() - 1) : name;
     if (name.ends_with('?') && !context_.packed_documents()) return;
@@ -69,11 +69,17 @@ class ForwardDeriver {
     return value;
   }
 
+  size_t& Known(const string& name) {
+    const auto value = values_.find(name);
+    Require(value != values_.end(), "a statement uses the value " + name + " before it is made");
+    return value->second;
+  }
+
   void AddCompute(const StatedCompute& stated, size_t encoder) {
     DerivedCompute compute = {.kind = stated.kind, .slots = stated.slots};
     for (const string& name : stated.inputs) {
       if (name.ends_with('?') && !context_.packed_documents()) continue;
-      compute.inputs.push_back(values_.at(name.ends_with('*') ? absl::StrCat(name, encoder) : name));
+      compute.inputs.push_back(Known(name.ends_with('*') ? absl::StrCat(name, encoder) : name));
     }
     for (const string& slot : stated.slots) compute.slots_on_rank.push_back(context_.SlotOf(stated_, slot));
     compute.attributes = context_.AttributesOf(stated.kind);
@@ -156,6 +162,7 @@ class ForwardDeriver {
     std::vector<ValueType> types = forms_.OutputTypes(compute);
     DerivedStep step = {
         .kind = compute.kind, .inputs = compute.inputs, .parameters = compute.slots, .attributes = compute.attributes};
+    Require(types.size() == stated.outputs.size(), "a statement has another number of outputs than ops.def");
     for (size_t i = 0; i < stated.outputs.size(); ++i) {
       const size_t output = Define(stated.outputs[i], std::move(types[i]));
       piece_.values[output].reduction = signature.outputs[i].reduction;

@@ -71,7 +71,7 @@ bool GivesGradient(const DerivedPiece& piece, size_t step, size_t input) {
   });
 }
 
-bool TakesGradient(const DerivedPiece& piece, size_t step, size_t output) {
+bool WantsGradient(const DerivedPiece& piece, size_t step, size_t output) {
   if (InfoOf(piece.forward[step].kind).passes_gradient)
     return piece.type(piece.forward[step].outputs[output]).dtype != DType::kInt64;
   const std::vector<BackwardKind> kinds = BackwardKindsOf(piece, step);

@@ -24,7 +24,7 @@ std::vector<BackwardKind> BackwardKindsOf(const DerivedPiece& piece, size_t step
 // Whether the gradient of the step's output, or the loss, gives one of its input.
 bool GivesGradient(const DerivedPiece& piece, size_t step, size_t input);
 // Whether the step takes a gradient of its output.
-bool TakesGradient(const DerivedPiece& piece, size_t step, size_t output);
+bool WantsGradient(const DerivedPiece& piece, size_t step, size_t output);
 
 // What an all_reduce made of the value; itself where nothing did.
 size_t ReducedForm(const DerivedPiece& piece, size_t value);

@@ -34,17 +34,8 @@ int DerivedSlot::CutOver(Axis axis) const {
 
 PieceContext::PieceContext(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch)
     : inputs_(inputs), module_(module), statement_(StatementFor(module)),
-      numbers_(inputs.budget, module, statement_), block_{module.name,
-                                                          inputs.dtype,
-                                                          module.grid.tp,
-                                                          module.grid.ep,
-                                                          module.grid.cp,
-                                                          module.grid.expert_tp,
-                                                          module.trains_backbone,
-                                                          module.trains_projection,
-                                                          module.gathers_tokens(),
-                                                          overlaps_dispatch &&
-                                                              module.grid.ep * module.grid.expert_tp > 1} {
+      numbers_(inputs.budget, module, statement_),
+      overlaps_dispatch_(overlaps_dispatch && module.grid.ep * module.grid.expert_tp > 1) {
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.to != module.name) continue;
     const auto named = [&](const char* what) { return BridgeValue(inputs.bridges, bridge, what); };
@@ -75,7 +66,7 @@ DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name
 }
 
 ValueType PieceContext::TypeOf(const StatedType& stated, size_t encoder) const {
-  ValueType type = {stated.dtype.value_or(block_.dtype), {}, {}, std::nullopt, stated.host};
+  ValueType type = {stated.dtype.value_or(dtype()), {}, {}, std::nullopt, stated.host};
   for (const StatedType::Size& size : stated.sizes) {
     if (const string* symbol = std::get_if<string>(&size)) {
       const bool each = symbol->ends_with('*');
@@ -121,35 +112,27 @@ Attribute PieceContext::SettingOf(const AttributeSpec& spec, const string& text,
   return absl::StrReplaceAll(text, {{"{module}", module_.name}});
 }
 
-const StatedRows::Names& PieceContext::NamesOf(const StatedRows& rows) const {
-  return size(Axis::kCp) > 1 ? rows.with_cp : rows.names;
-}
-
-string PieceContext::SymbolOf(std::string_view dim) const {
-  // "sN" are the rows N of a part of the positions.
-  if (dim.size() > 1 && dim.front() == 's') dim.remove_prefix(1);
-  for (const StatedRows& rows : statement_.rows) {
-    if (rows.dim == dim) return absl::StrCat(module_.name, ".", NamesOf(rows).part);
-  }
-  Bug(absl::StrCat("nothing says how large the dim ", string(dim), " is"));
+string PieceContext::SymbolOf(OpKind kind, std::string_view dim) const {
+  const string* rows = InfoOf(kind).FindRows(dim);
+  Require(rows != nullptr,
+          absl::StrCat("nothing says how large the dim ", string(dim), " of ", string(OpName(kind)), " is"));
+  return absl::StrCat(module_.name, ".", *rows);
 }
 
 Dim PieceContext::WholeOf(const Dim& part, Axis axis) const {
   if (const int64_t* number = std::get_if<int64_t>(&part)) return *number * size(axis);
-  for (const StatedRows& rows : statement_.rows) {
-    const StatedRows::Names& names = NamesOf(rows);
-    if (std::get<string>(part) == absl::StrCat(module_.name, ".", names.part) && !names.whole.empty())
-      return absl::StrCat(module_.name, ".", names.whole);
+  for (const auto& [of_part, of_whole] : statement_.gathered) {
+    if (std::get<string>(part) == absl::StrCat(module_.name, ".", of_part))
+      return absl::StrCat(module_.name, ".", of_whole);
   }
   Bug(std::get<string>(part) + " has no name for the rows of all ranks");
 }
 
 Dim PieceContext::PartOf(const Dim& whole, Axis axis) const {
   if (const int64_t* number = std::get_if<int64_t>(&whole)) return *number / size(axis);
-  for (const StatedRows& rows : statement_.rows) {
-    const StatedRows::Names& names = NamesOf(rows);
-    if (std::get<string>(whole) == absl::StrCat(module_.name, ".", names.whole))
-      return absl::StrCat(module_.name, ".", names.part);
+  for (const auto& [of_part, of_whole] : statement_.gathered) {
+    if (std::get<string>(whole) == absl::StrCat(module_.name, ".", of_whole))
+      return absl::StrCat(module_.name, ".", of_part);
   }
   Bug(std::get<string>(whole) + " has no name for the rows of one rank");
 }

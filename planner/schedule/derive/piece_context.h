@@ -9,7 +9,6 @@
 
 #include "planner/model/statement/model_statement.h"
 #include "planner/plan/op_table.h"
-#include "planner/schedule/blocks/block_builder.h"
 #include "planner/schedule/derive/derived_piece.h"
 #include "planner/schedule/programs/program_inputs.h"
 
@@ -42,7 +41,12 @@ class PieceContext {
   const ModelStatement& statement() const { return statement_; }
   const ModelNumbers& numbers() const { return numbers_; }
   const Module& module() const { return module_; }
-  const BlockContext& block() const { return block_; }
+  // Of activations; of statistics, router and softmax, which are never narrower than fp32
+  // (docs/training/layout_independence.md#precision).
+  DType dtype() const { return inputs_.dtype; }
+  DType wide() const { return dtype() == DType::kBf16 ? DType::kFp32 : dtype(); }
+  // The shared expert runs while tokens travel. False where none does.
+  bool overlaps_dispatch() const { return overlaps_dispatch_; }
   const std::vector<FeedingEncoder>& encoders() const { return encoders_; }
   bool packed_documents() const { return inputs_.data.packed_documents; }
   int64_t size(Axis axis) const { return module_.grid.size(axis); }
@@ -57,21 +61,20 @@ class PieceContext {
   // What a setting of the statement stands for. `encoder`: as above.
   Attribute SettingOf(const AttributeSpec& spec, const std::string& text, size_t encoder) const;
 
-  // The run-time size that ops.def calls `dim`, with the module; a bug if the statement has none.
-  std::string SymbolOf(std::string_view dim) const;
+  // The run-time size of rows that the kind calls `dim`, with the module; a bug if ops.def has none.
+  std::string SymbolOf(OpKind kind, std::string_view dim) const;
   // The run-time size of all parts together of which `part` is one, and back.
   Dim WholeOf(const Dim& part, Axis axis) const;
   Dim PartOf(const Dim& whole, Axis axis) const;
 
  private:
   double NumberOf(const std::string& name) const;
-  const StatedRows::Names& NamesOf(const StatedRows& rows) const;
 
   const ProgramInputs& inputs_;
   const Module& module_;
   const ModelStatement& statement_;
   const ModelNumbers numbers_;
-  BlockContext block_;
+  bool overlaps_dispatch_ = false;
   std::vector<FeedingEncoder> encoders_;
 };
 

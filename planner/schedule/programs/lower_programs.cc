@@ -1,12 +1,13 @@
 #include "planner/schedule/programs/lower_programs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/diagnostics/bug.h"
-#include "planner/schedule/blocks/lower_encoder.h"
-#include "planner/schedule/blocks/lower_language.h"
+#include "planner/schedule/derive/derive_module.h"
+#include "planner/schedule/programs/module_symbols.h"
 #include "planner/schedule/programs/program_builder.h"
 #include "planner/schedule/programs/program_length.h"
 #include "planner/schedule/programs/program_values.h"
@@ -24,35 +25,6 @@ const ModuleRecipe& RecipeOf(const Recipe& recipe, const string& module) {
   Bug("no recipe of module " + module);
 }
 
-BlockContext ContextOf(const Module& module, const ModuleRecipe& recipe, DType dtype) {
-  return {module.name,
-          dtype,
-          module.grid.tp,
-          module.grid.ep,
-          module.grid.cp,
-          module.grid.expert_tp,
-          module.trains_backbone,
-          module.trains_projection,
-          module.gathers_tokens(),
-          *recipe.overlap_dispatch && module.grid.ep * module.grid.expert_tp > 1};
-}
-
-LanguageSizes SizesOf(const ProgramInputs& inputs, const Module& module, const std::vector<const Bridge*>& bridges) {
-  LanguageSizes sizes = {.sequence = inputs.budget.sequence_length,
-                         .samples = inputs.budget.micro_samples,
-                         .image_token = inputs.data.image_token,
-                         .packed_documents = inputs.data.packed_documents};
-  const auto named = [&](const Bridge& bridge, const char* what) { return BridgeValue(inputs.bridges, bridge, what); };
-  for (const Bridge* bridge : bridges) {
-    sizes.merged.push_back({.name = named(*bridge, "rows"),
-                            .gradient_name = named(*bridge, "drows"),
-                            .symbol = absl::StrCat(module.name, ".", named(*bridge, "image_rows")),
-                            .token = bridge->token,
-                            .learns = inputs.FindModule(bridge->from)->trained()});
-  }
-  return sizes;
-}
-
 // Appends the run-time sizes of the module to `symbols`.
 LoweredModule LowerModule(const Recipe& recipe, const ProgramInputs& inputs, const Module& module,
                           const Overlap& overlap, std::vector<Symbol>& symbols) {
@@ -60,25 +32,10 @@ LoweredModule LowerModule(const Recipe& recipe, const ProgramInputs& inputs, con
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.from == module.name || bridge.to == module.name) lowered.bridges.push_back(&bridge);
   }
-  const ModuleRecipe& module_recipe = RecipeOf(recipe, module.name);
-  const auto& model = module_recipe.model.model;
-  const BlockContext context = ContextOf(module, module_recipe, inputs.dtype);
-  std::vector<Symbol> own;
-  if (const auto* language = std::get_if<HybridLmModel>(&model)) {
-    const LanguageSizes sizes = SizesOf(inputs, module, lowered.bridges);
-    lowered.blocks = LowerLanguage(*language, module, context, sizes);
-    own = LanguageSymbols(module, context, sizes);
-  } else {
-    const auto& encoder = std::get<RadioVitModel>(model);
-    lowered.blocks = LowerEncoder(encoder, module, context);
-    // Each token of a sample may be an image token. Lane 0 is never dealt fewer samples than another.
-    const LaneSamples largest = SamplesOfLane(inputs.budget.block_samples, module.grid.dp, 0);
-    own = EncoderSymbols(encoder, module, (largest.end - largest.first) * inputs.budget.sequence_length);
-  }
-  std::move(own.begin(), own.end(), std::back_inserter(symbols));
-  for (int stage = 0; stage < module.grid.pp; ++stage) {
-    lowered.stages.push_back(LowerStage(module, context, lowered.blocks, stage, overlap.reduce));
-  }
+  lowered.blocks = DeriveModule(inputs, module, *RecipeOf(recipe, module.name).overlap_dispatch);
+  for (Symbol& symbol : SymbolsOf(inputs, module)) symbols.push_back(std::move(symbol));
+  for (int stage = 0; stage < module.grid.pp; ++stage)
+    lowered.stages.push_back(LowerStage(module, lowered.blocks, stage, overlap.reduce));
   return lowered;
 }
 

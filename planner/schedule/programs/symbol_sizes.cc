@@ -13,7 +13,7 @@ namespace {
 int64_t RoundedMean(double value) { return std::max<int64_t>(1, std::llround(value)); }
 
 void SizeExpertRows(const Module& module, Symbol& symbol) {
-  // The maximum is (tokens of a rank) * most (LanguageSymbols). On average a rank receives as many rows as its own
+  // The maximum is (tokens of a rank) * most (module_symbols.cc). On average a rank receives as many rows as its own
   // tokens send: top_k each.
   const int64_t most = std::min(module.top_k(), module.experts() / module.grid.ep) * module.grid.ep;
   const double mean =

@@ -71,14 +71,6 @@ string TypeText(const StatedType& type) {
   return absl::StrCat("[", sizes, "] cut ", type.cut, " over ", over);
 }
 
-string RowsText(const StatedRows& rows) {
-  const auto names = [](const StatedRows::Names& of) {
-    return absl::StrCat(of.part, of.whole.empty() ? "" : " of ", of.whole);
-  };
-  const bool same = rows.names.part == rows.with_cp.part && rows.names.whole == rows.with_cp.whole;
-  return absl::StrCat(rows.dim, " ", names(rows.names), same ? "" : " cp ", same ? "" : names(rows.with_cp));
-}
-
 StatedPiece& PieceOf(ModelStatement& statement, const string& name) {
   return const_cast<StatedPiece&>(*PiecesOf(statement).at(name));
 }
@@ -306,7 +298,7 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
     lines.push_back(absl::StrCat("given ", name, type.dtype ? absl::StrCat(" ", string(DTypeName(*type.dtype))) : "",
                                  type.host ? " host" : "", " ", TypeText(type), type.learns ? " learns" : ""));
   }
-  for (const StatedRows& rows : statement.rows) lines.push_back("counted " + RowsText(rows));
+  for (const auto& [part, whole] : statement.gathered) lines.push_back(absl::StrCat("gathered ", part, " ", whole));
   for (const auto& [name, formula] : statement.sizes)
     lines.push_back(absl::StrCat("size ", name, " = ", formula.text()));
   for (const auto& [name, piece] : PiecesOf(statement)) {

@@ -61,7 +61,7 @@ void CutLabelsInRankOrder(Plan& plan) {
 
 // The auxiliary loss takes the counts of a rank's part for those of the sample.
 void CountExpertsOfOwnPart(Plan& plan) {
-  Find(plan, "language.moe.forward", OpKind::kAllReduce, "aux_counts_all").attributes["reduce"] = std::string("max");
+  Find(plan, "language.moe.forward", OpKind::kAllReduce, "aux_counts").attributes["reduce"] = std::string("max");
 }
 
 }  // namespace
