@@ -87,6 +87,7 @@ at::Tensor ExpertRows::Unsort(const at::Tensor& by_expert) const {
 at::Tensor ExpertRows::Product(const at::Tensor& x, const at::Tensor& matrices) const {
 #ifdef PLANWRIGHT_CUDA
   if (x.is_cuda()) {
+    if (MultipliesOnHopper(x, matrices)) return GroupedProduct(x, matrices, device_ends_);
     if (LibTorchTakes(x) && LibTorchTakesMatrices(matrices)) return at::_grouped_mm(x, matrices, device_ends_);
     if (ends_.empty()) return GroupedProduct(x, matrices, device_ends_);
   }

@@ -6,6 +6,7 @@
 
 #include "executor/kernels/grouped_product.h"
 #include "executor/kernels/outer_products.h"
+#include "executor/kernels/run_products.h"
 
 namespace planwright::executor::ops {
 namespace {
@@ -29,7 +30,24 @@ OuterProducts TaskOf(const at::Tensor& sums, const at::Tensor& a, const at::Tens
           .width = sums.size(2)};
 }
 
+// `out` and the ends are still to come.
+RunProducts TaskOf(const at::Tensor& x, const at::Tensor& matrices) {
+  return {.x = BFloat16(x),
+          .matrices = BFloat16(matrices),
+          .transposed = !matrices.is_contiguous(),
+          .runs = matrices.size(0),
+          .rows = x.size(0),
+          .inner = matrices.size(1),
+          .width = matrices.size(2)};
+}
+
 }  // namespace
+
+bool MultipliesOnHopper(const at::Tensor& x, const at::Tensor& matrices) {
+  const bool bf16 = x.is_cuda() && x.scalar_type() == at::kBFloat16 && matrices.scalar_type() == at::kBFloat16 &&
+                    x.is_contiguous() && (matrices.is_contiguous() || matrices.transpose(1, 2).is_contiguous());
+  return bf16 && HopperTakes(TaskOf(x, matrices));
+}
 
 at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends) {
   CheckRuns(x, ends, matrices.size(0));
@@ -42,6 +60,13 @@ at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const
                               matrices.size(2)};
   const MatrixStrides strides = {matrices.stride(0), matrices.stride(1), matrices.stride(2)};
   const cudaStream_t stream = at::cuda::getCurrentCUDAStream();
+  if (MultipliesOnHopper(rows, matrices)) {
+    RunProducts task = TaskOf(rows, matrices);
+    task.out = BFloat16(out), task.ends = shape.ends;
+    C10_CUDA_CHECK(LaunchProductsOfRuns(task, stream));
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return out;
+  }
   const auto launch = [&](auto* to, const auto* from, const auto* by) {
     LaunchGroupedProduct(from, by, strides, to, shape, stream);
   };

@@ -1,7 +1,7 @@
 // Products of runs of rows, each run with a matrix of its own, on a GPU. Only the GPU knows how long the runs are: the
-// host launches enough thread blocks for any lengths and never waits. LibTorch's grouped product does the same, for
-// bf16 only. Outer products in bf16 have kernels on tensor cores. The others are plain tiles: they serve fp32, fp64 and
-// odd widths, where speed matters less.
+// host launches enough thread blocks for any lengths and never waits. In bf16 there are kernels on tensor cores: of
+// products on Hopper alone (LibTorch's grouped product serves other GPUs), of outer products on all. The others are
+// plain tiles: they serve fp32, fp64 and odd widths, where speed matters less.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +12,10 @@ namespace planwright::executor::ops {
 // fp64), which the result has too; sums inside are fp32, or fp64 for fp64. matrices may have any strides. ends [E] i32:
 // the row behind each run. All tensors are on the current device. c10::Error if shapes or dtypes do not fit.
 at::Tensor GroupedProduct(const at::Tensor& x, const at::Tensor& matrices, const at::Tensor& ends);
+
+// Whether GroupedProduct uses Hopper's tensor cores: bf16, x contiguous, matrices stored by rows or by columns, and
+// what executor/kernels/run_products.h asks for.
+bool MultipliesOnHopper(const at::Tensor& x, const at::Tensor& matrices);
 
 // sums[e] += a_e^T b_e over the rows of run e, in an order that only its length decides, so that runs repeat exactly.
 // a [R,i] and b [R,o] have one dtype; sums [E,i,o] is contiguous, fp32 for bf16 and fp32, fp64 for fp64. Rows behind

@@ -62,6 +62,7 @@ int Main(int argc, char** argv) {
   Time(MixerRowCases(), wanted);
   Time(ScanCases(), wanted);
   Time(ExpertCases(), wanted);
+  Time(RunProductCases(), wanted);
   Time(OuterProductCases(), wanted);
   Time(DenseCases(), wanted);
   Time(LossAndStepCases(), wanted);

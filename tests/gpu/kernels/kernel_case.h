@@ -21,6 +21,7 @@ struct KernelCase {
 std::vector<KernelCase> MixerRowCases();      // convolution, gated norm, RMS norm
 std::vector<KernelCase> ScanCases();          // Mamba-2 scan
 std::vector<KernelCase> ExpertCases();        // router, permutation, experts
+std::vector<KernelCase> RunProductCases();    // experts' rows with their matrices
 std::vector<KernelCase> OuterProductCases();  // weight gradients of experts
 std::vector<KernelCase> DenseCases();         // dense products, attention
 std::vector<KernelCase> LossAndStepCases();   // cross entropy, optimizer

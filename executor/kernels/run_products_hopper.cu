@@ -1,0 +1,246 @@
+// Products of runs of rows on Hopper's tensor cores (executor/kernels/run_products.h). Compiled for sm_90a alone.
+//
+// A piece of work is a tile of 128 rows of one run and 192 columns, summed over all of the run's matrix. The warpgroups
+// that multiply take pieces in turn: while one multiplies, the other rounds its finished tile and stores it. The last
+// tile of a run, if it has at most 64 rows, takes half the products.
+//
+// The blocks of a cluster take tiles beside each other, which need the same rows of x: each loads half of them into the
+// shared memory of both. Clusters are persistent and take every n-th pair of tiles, those of a run one after another,
+// so that its matrix is read from memory once.
+#include <algorithm>
+#include <limits>
+
+#include "executor/kernels/hopper.cuh"
+#include "executor/kernels/run_products.h"
+
+namespace planwright::executor::ops {
+namespace {
+
+constexpr int kMostRuns = 1024;
+
+// A warp stages 16 rows of its tile. With the gap behind each, the 8 rows x 16 bytes that a warp writes at a time meet
+// all banks.
+constexpr int kStagedRows = 16, kStagedPitch = kTileColumns + 8;
+
+struct Shared {
+  Ring ring;  // in a stage: two boxes of x; then 192 columns of the matrix
+  alignas(128) __nv_bfloat16 staged[kMultiplyingWarps][kStagedRows][kStagedPitch];
+  // Of each run its first row and its first piece, in tiles of rows, and behind the last what follows it.
+  int first_row[kMostRuns + 1], first_tile[kMostRuns + 1];
+};
+
+// Space for the shared memory to begin at a multiple of 1024.
+constexpr int kSharedBytes = static_cast<int>(sizeof(Shared)) + 1024;
+static_assert(kSharedBytes <= 227 * 1024, "a block of Hopper has no more");
+
+struct Shape {
+  int runs = 0;
+  int inner = 0, width = 0;
+  int pairs = 0;  // of tiles beside each other
+};
+
+// By one warp.
+__device__ void DivideRuns(Shared& shared, const int* ends, int runs) {
+  const int lane = static_cast<int>(threadIdx.x);
+  int tiles_before = 0;
+  for (int base = 0; base < runs; base += 32) {
+    const int run = base + lane;
+    const int first = run == 0 || run >= runs ? 0 : ends[run - 1], end = run < runs ? ends[run] : 0;
+    const int own = max(end - first + kTileRows - 1, 0) / kTileRows;
+    int tiles = own;
+    for (int distance = 1; distance < 32; distance *= 2) {
+      const int before = __shfl_up_sync(~0u, tiles, distance);
+      if (lane >= distance) tiles += before;
+    }
+    if (run < runs) shared.first_row[run] = first, shared.first_tile[run] = tiles_before + tiles - own;
+    if (run == runs - 1) shared.first_row[runs] = end, shared.first_tile[runs] = tiles_before + tiles;
+    tiles_before += __shfl_sync(~0u, tiles, 31);
+  }
+}
+
+// The pieces of a cluster, one after another.
+struct Pieces {
+  __device__ Pieces(const Shared& s, const Shape& z)
+      : shared(s), shape(z), index(static_cast<int>(blockIdx.x) / kCluster), count(s.first_tile[z.runs] * z.pairs) {
+    Find();
+  }
+
+  __device__ bool Has() const { return index < count; }
+  __device__ bool HasNext() const { return index + Step() < count; }
+  __device__ void Advance() {
+    index += Step();
+    Find();
+  }
+  __device__ static int Step() { return static_cast<int>(gridDim.x) / kCluster; }
+
+  // The run of this piece: no earlier one than that of the piece before.
+  __device__ void Find() {
+    if (!Has()) return;
+    const int tile = index / shape.pairs;
+    while (shared.first_tile[run + 1] <= tile) ++run;
+    row0 = shared.first_row[run] + (tile - shared.first_tile[run]) * kTileRows;
+    rows = min(shared.first_row[run + 1] - row0, kTileRows);
+    column0 = (index % shape.pairs * kCluster + static_cast<int>(blockIdx.x) % kCluster) * kTileColumns;
+  }
+  __device__ int Halves() const { return rows <= kBox ? 1 : kTileHalves; }
+
+  const Shared& shared;
+  const Shape& shape;
+  int index, count;
+  int run = 0, row0 = 0, rows = 0, column0 = 0;  // where the tile of this block begins, and rows that it has
+};
+
+// One thread loads what all pieces need, 64 of the summed index at a time, as stages become free in both blocks.
+template <bool transposed>
+__device__ void Load(Shared& shared, const CUtensorMap& x, const CUtensorMap& matrices, const Shape& shape) {
+  const int block = static_cast<int>(blockIdx.x) % kCluster;
+  Turn turn(0);
+  for (Pieces piece(shared, shape); piece.Has(); piece.Advance()) {
+    const int halves = piece.Halves();
+    const int bytes = kStageBytes - (kTileHalves - halves) * kBoxBytes;
+    for (int k = 0; k < shape.inner; k += kBox, turn.Advance()) {
+      unsigned char *stage = shared.ring.stages[turn.stage], *matrix = stage + kTileHalves * kBoxBytes;
+      uint64_t* full = &shared.ring.full[turn.stage];
+      WaitFor(&shared.ring.empty[turn.stage], turn.parity ^ 1);
+      ArriveExpecting(full, bytes);
+      if (block < halves) LoadBoxForBoth(stage + block * kBoxBytes, x, k, piece.row0 + block * kBox, full);
+      if (transposed) {
+        LoadBox(matrix, matrices, k, piece.run * shape.width + piece.column0, full);
+      } else {
+        for (int i = 0; i < kTileColumns / kBox; ++i)
+          LoadBox(matrix + i * kBoxBytes, matrices, piece.column0 + i * kBox, piece.run * shape.inner + k, full);
+      }
+    }
+  }
+}
+
+// Products of a tile. `hand_over` runs when the last ones are started.
+template <Along along_matrix, int halves, typename HandOver>
+__device__ void SumTile(float (&sums)[kTileHalves][kEach], Shared& shared, Turn turn, int inner,
+                        const HandOver& hand_over) {
+  Clear(sums);
+  int unreleased = -1;
+  for (int k = 0; k < inner; k += kBox, turn.Advance()) {
+    WaitFor(&shared.ring.full[turn.stage], turn.parity);
+    BeginProducts();
+#pragma unroll
+    for (int step = 0; step < kBox / kProductDepth; ++step)
+      AddProducts<Along::kSummed, along_matrix, halves>(sums, shared.ring.stages[turn.stage], step);
+    CommitProducts();
+    WaitForProducts<1>();  // those of the stage before
+    if (unreleased >= 0) shared.ring.Release(unreleased);
+    unreleased = turn.stage;
+  }
+  hand_over();
+  WaitForProducts<0>();
+  Settle(sums);
+  shared.ring.Release(unreleased);
+}
+
+// Rounds and stores a warp's share of a tile, 16 rows of each half.
+__device__ void StoreTile(const float (&sums)[kTileHalves][kEach], __nv_bfloat16 (*staged)[kStagedPitch],
+                          __nv_bfloat16* out, const Pieces& piece, int width) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
+  const int bytes = min(kTileColumns, width - piece.column0) * static_cast<int>(sizeof(__nv_bfloat16));
+  if (bytes <= 0) return;
+  __nv_bfloat16* mine = &staged[lane / 4][lane % 4 * 2];
+#pragma unroll
+  for (int half = 0; half < kTileHalves; ++half) {
+    const int row = half * kBox + warp * kStagedRows;
+    if (row >= piece.rows) break;
+    WaitForBulkReads();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kTileColumns / 8; ++i) {
+      const float* sum = sums[half] + 4 * i;
+      *reinterpret_cast<__nv_bfloat162*>(mine + 8 * i) = __floats2bfloat162_rn(sum[0], sum[1]);
+      *reinterpret_cast<__nv_bfloat162*>(mine + 8 * kStagedPitch + 8 * i) = __floats2bfloat162_rn(sum[2], sum[3]);
+    }
+    ShowToBulk();
+    __syncwarp();
+    if (lane < min(kStagedRows, piece.rows - row))
+      BulkStore(out + static_cast<int64_t>(piece.row0 + row + lane) * width + piece.column0, staged[lane], bytes);
+    CommitBulk();
+  }
+}
+
+// Warpgroup `group` of the two that multiply takes every second piece.
+template <Along along_matrix>
+__device__ void Multiply(Shared& shared, __nv_bfloat16* out, int group, const Shape& shape) {
+  const int warp = group * kWarpgroup / 32 + static_cast<int>(threadIdx.x) % kWarpgroup / 32;
+  const uint32_t blocks = static_cast<uint32_t>(shape.inner / kBox);
+  uint32_t number = 0;
+  for (Pieces piece(shared, shape); piece.Has(); piece.Advance(), ++number) {
+    if (static_cast<int>(number % 2) != group) continue;
+    // Until the stages of the piece before have come, the barriers of this piece may be a round behind.
+    if (number > 0) WaitAtNamed(group == 0 ? kTurnOfFirst : kTurnOfSecond, 2 * kWarpgroup);
+    const auto hand_over = [&] {
+      if (piece.HasNext()) ArriveAtNamed(group == 0 ? kTurnOfSecond : kTurnOfFirst, 2 * kWarpgroup);
+    };
+    const Turn turn(number * blocks);
+    float sums[kTileHalves][kEach];
+    if (piece.Halves() == 1) {
+      SumTile<along_matrix, 1>(sums, shared, turn, shape.inner, hand_over);
+    } else {
+      SumTile<along_matrix, kTileHalves>(sums, shared, turn, shape.inner, hand_over);
+    }
+    StoreTile(sums, shared.staged[warp], out, piece, shape.width);
+  }
+  WaitForBulk();
+}
+
+template <bool transposed>
+__global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kCluster, 1, 1)
+    ProductsOfRunsKernel(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap matrices,
+                         __nv_bfloat16* out, const int* ends, const __grid_constant__ Shape shape) {
+  extern __shared__ unsigned char memory[];
+  Shared& shared = *reinterpret_cast<Shared*>(memory + (1024 - SharedAddress(memory) % 1024) % 1024);
+  if (threadIdx.x < 32) DivideRuns(shared, ends, shape.runs);
+  if (threadIdx.x == 0) {
+    shared.ring.PrepareBarriers();
+    ShowPrepared();
+  }
+  __syncthreads();
+  WaitForCluster();
+  constexpr Along kAlong = transposed ? Along::kSummed : Along::kOwn;
+  DivideWork([&] { Load<transposed>(shared, x, matrices, shape); },
+             [&](int group) { Multiply<kAlong>(shared, out, group, shape); });
+}
+
+int64_t Tiles(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
+
+}  // namespace
+
+bool HopperTakes(const RunProducts& task) {
+  constexpr int64_t kLimit = std::numeric_limits<int>::max() - 2 * kCluster * kTileColumns;
+  const auto on_16_bytes = [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; };
+  const int64_t pairs = Tiles(task.width, kCluster * kTileColumns);
+  return task.runs > 0 && task.runs <= kMostRuns && task.rows > 0 && task.rows <= kLimit && task.inner > 0 &&
+         task.inner % kBox == 0 && task.inner <= kLimit / task.runs && task.width > 0 && task.width % 8 == 0 &&
+         task.width <= kLimit / task.runs && (Tiles(task.rows, kTileRows) + task.runs) * pairs <= kLimit &&
+         on_16_bytes(task.out) && on_16_bytes(task.x) && on_16_bytes(task.matrices) && DeviceIsHopper();
+}
+
+cudaError_t LaunchProductsOfRuns(const RunProducts& task, cudaStream_t stream) {
+  CUtensorMap x, matrices;
+  cudaError_t error = MapBoxes(&x, task.x, task.rows, task.inner);
+  const auto kernel = task.transposed ? ProductsOfRunsKernel<true> : ProductsOfRunsKernel<false>;
+  if (error == cudaSuccess)
+    error = task.transposed ? MapBoxes(&matrices, task.matrices, task.runs * task.width, task.inner, kTileColumns)
+                            : MapBoxes(&matrices, task.matrices, task.runs * task.inner, task.width);
+  if (error == cudaSuccess)
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+  if (error != cudaSuccess) return error;
+
+  const int64_t pairs = Tiles(task.width, kCluster * kTileColumns);
+  const Shape shape = {static_cast<int>(task.runs), static_cast<int>(task.inner), static_cast<int>(task.width),
+                       static_cast<int>(pairs)};
+  const int64_t processors = DeviceAttribute(cudaDevAttrMultiProcessorCount);
+  const int64_t most = (Tiles(task.rows, kTileRows) + task.runs) * pairs;  // pieces
+  const int64_t clusters = std::min(std::max<int64_t>(processors / kCluster, 1), most);
+  kernel<<<static_cast<unsigned>(clusters * kCluster), kThreads, kSharedBytes, stream>>>(x, matrices, task.out,
+                                                                                         task.ends, shape);
+  return cudaSuccess;
+}
+
+}  // namespace planwright::executor::ops
