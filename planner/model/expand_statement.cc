@@ -58,8 +58,9 @@ class Expansion {
 
   void AddPiece(const StatedPiece& piece, const PieceAt& at) {
     for (const StatedWeight& weight : piece.weights) {
-      const Shape shape = numbers_.SizesOf(weight.shape);
-      AddParameter(weight, shape, at);
+      const WeightNumbers& numbers = NumbersOf(weight);
+      const Shape& shape = numbers.shape;
+      AddParameter(weight, numbers, at);
       if (weight.form == Form::kJoined) {
         // One storage holds the parameters one after the other along dim 0.
         Storage& storage = module_.storages.back();
@@ -77,7 +78,22 @@ class Expansion {
 
   int LastParameter() const { return static_cast<int>(module_.parameters.size()) - 1; }
 
-  void AddParameter(const StatedWeight& weight, const Shape& shape, const PieceAt& at) {
+  // What the formulas of a weight give. All layers of a kind have the same.
+  struct WeightNumbers {
+    Shape shape, segments;
+    std::vector<double> draw;
+  };
+  const WeightNumbers& NumbersOf(const StatedWeight& weight) {
+    const auto [known, first] = weight_numbers_.try_emplace(&weight);
+    if (first) {
+      known->second = {numbers_.SizesOf(weight.shape), numbers_.SizesOf(weight.segments), {}};
+      for (const Expression& number : weight.numbers) known->second.draw.push_back(numbers_.Of(number));
+    }
+    return known->second;
+  }
+
+  void AddParameter(const StatedWeight& weight, const WeightNumbers& numbers, const PieceAt& at) {
+    const Shape& shape = numbers.shape;
     const string suffix = at.prefix + weight.name;
     const bool buffer = weight.form == Form::kBuffer, experts = weight.form == Form::kExperts;
     Parameter& parameter = module_.parameters.emplace_back();
@@ -88,15 +104,15 @@ class Expansion {
     // With expert_tp 1 an expert is not cut and has no shard_dim.
     if (weight.cut >= 0 && (!experts || module_.grid.expert_tp > 1)) {
       parameter.shard_dim = weight.cut;
-      parameter.segments = weight.segments.empty() ? Shape{shape[weight.cut]} : numbers_.SizesOf(weight.segments);
+      parameter.segments = weight.segments.empty() ? Shape{shape[weight.cut]} : numbers.segments;
     }
     // No weight decay for tensors of one dim and for biases (docs/training/step.md#weight-decay-rule).
     parameter.decay = !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias");
     parameter.trained = !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone);
     parameter.buffer = buffer;
     parameter.init.kind = weight.draw;
-    if (!weight.numbers.empty()) parameter.init.a = numbers_.Of(weight.numbers[0]);
-    if (weight.numbers.size() > 1) parameter.init.b = numbers_.Of(weight.numbers[1]);
+    if (!numbers.draw.empty()) parameter.init.a = numbers.draw[0];
+    if (numbers.draw.size() > 1) parameter.init.b = numbers.draw[1];
     if (buffer) return;
     const int64_t elements = std::max<int64_t>(parameter.experts, 1) * Elements(shape);
     (weight.projection ? module_.projector_count : module_.parameter_count) += elements;
@@ -114,6 +130,7 @@ class Expansion {
   const ModelNumbers& numbers_;
   Module& module_;
   const string encoder_;
+  std::map<const StatedWeight*, WeightNumbers> weight_numbers_;
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ char Next(std::string_view& rest) {
 }  // namespace
 
 Expression::Expression(std::string_view text) : Expression(TakeFrom(text)) {
-  Require(Next(text) == '\0', "formula " + text_ + " has unexpected text: " + std::string(text));
+  if (Next(text) != '\0') Bug("formula " + text_ + " has unexpected text: " + std::string(text));
 }
 
 Expression Expression::TakeFrom(std::string_view& text) {
@@ -82,10 +82,10 @@ void Expression::ParseOperand(std::string_view& rest) {
   if (first == '(') {
     rest.remove_prefix(1);
     ParseComparison(rest);
-    Require(Next(rest) == ')', "formula " + text_ + " has an unclosed bracket");
+    if (Next(rest) != ')') Bug("formula " + text_ + " has an unclosed bracket");
     return rest.remove_prefix(1);
   }
-  Require(first != '\0' && InName(first), "formula " + text_ + " has no operand where one is needed");
+  if (first == '\0' || !InName(first)) Bug("formula " + text_ + " has no operand where one is needed");
   size_t end = 0;
   while (end < rest.size() && InName(rest[end])) ++end;
   if (std::isdigit(static_cast<unsigned char>(first))) {
@@ -94,7 +94,7 @@ void Expression::ParseOperand(std::string_view& rest) {
   }
   if (end < rest.size() && rest[end] == '(') {  // "rows(o0)": the argument is a part of the name
     const size_t close = rest.find(')', end);
-    Require(close != std::string_view::npos, "formula " + text_ + " has an unclosed bracket");
+    if (close == std::string_view::npos) Bug("formula " + text_ + " has an unclosed bracket");
     end = close + 1;
   }
   const std::string name(rest.substr(0, end));

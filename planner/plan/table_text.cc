@@ -29,7 +29,7 @@ std::vector<string> LogicalLines(std::string_view entry) {
     const absl::string_view text = absl::StripAsciiWhitespace(line);
     if (text.empty() || text.front() == '#') continue;
     if (absl::StartsWith(line, "    ")) {
-      Require(!lines.empty(), "an entry of a table begins with a continuation line: " + string(text));
+      if (lines.empty()) Bug("an entry of a table begins with a continuation line: " + string(text));
       absl::StrAppend(&lines.back(), " ", text);
     } else {
       lines.emplace_back(text);
@@ -43,10 +43,12 @@ LineReader::LineReader(string line) : line_(std::move(line)) {
   Drop(0);
 }
 
-string LineReader::Peek() const { return line_.substr(at_, line_.find_first_of(" ,:|[]", at_) - at_); }
+std::string_view LineReader::Peek() const {
+  return std::string_view(line_).substr(at_, line_.find_first_of(" ,:|[]", at_) - at_);
+}
 
 string LineReader::Take() {
-  string word = Peek();
+  string word(Peek());
   Expect(!word.empty());
   Drop(word.size());
   return word;
@@ -98,7 +100,7 @@ std::vector<Expression> LineReader::TakeFormulas() {
 }
 
 void LineReader::Expect(bool holds) const {
-  Require(holds, absl::StrCat("a text of a table or a statement: ", line_, "\nwrong here: ", line_.substr(at_)));
+  if (!holds) Bug(absl::StrCat("a text of a table or a statement: ", line_, "\nwrong here: ", line_.substr(at_)));
 }
 
 void LineReader::Drop(size_t size) { at_ = std::min(line_.find_first_not_of(' ', at_ + size), line_.size()); }

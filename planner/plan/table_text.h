@@ -23,7 +23,7 @@ class LineReader {
   explicit LineReader(std::string line);
 
   bool empty() const { return at_ == line_.size(); }
-  std::string Peek() const;                // the next word; "" before a mark and at the end
+  std::string_view Peek() const;           // the next word; "" before a mark and at the end
   std::string Take();                      // the next word, which must be there
   std::vector<std::string> TakeWords();    // words up to a mark or the end
   std::string Rest();                      // all that is left, as it is written

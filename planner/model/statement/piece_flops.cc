@@ -15,12 +15,13 @@ struct Sums {
   double all = 0, mixing = 0, tokens = 0;
 };
 
-void Add(const RankPiece& piece, double image_rows, double tokens, Sums& sums) {
-  sums.tokens += tokens;
+// `times`: so many samples are of these sizes.
+void Add(const RankPiece& piece, double tokens, double times, Sums& sums) {
+  sums.tokens += tokens * times;
   for (const RankPiece::Compute& compute : piece.computes()) {
     std::vector<RankPiece::Shape> shapes = compute.inputs;
     shapes.insert(shapes.end(), compute.outputs.begin(), compute.outputs.end());
-    const double flops = OpFlops(compute.instruction, shapes, image_rows);
+    const double flops = times * OpFlops(compute.instruction, shapes, tokens);
     sums.all += flops;
     if (InfoOf(compute.instruction.kind).mixing) sums.mixing += flops;
   }
@@ -34,18 +35,20 @@ int64_t Rounded(double flops) { return flops < 9e18 ? std::llround(flops) : 0; }
 PieceFlops FlopsOf(const ModelStatement& statement, const StatedPiece& piece, const Module& module,
                    const ModelNumbers& numbers, const DataPlan& data, int64_t sequence) {
   Sums sums;
-  const auto add = [&](double tokens) {
+  const auto add = [&](double tokens, double times) {
     // One sample: of text, or of one image.
     const std::map<std::string, double> sizes = {
         {"samples", 1}, {"documents", 1}, {"image_rows*", 0}, {"images", 1}, {"patches", tokens}};
-    Add(RankPiece(statement, piece, numbers, sizes), tokens, tokens, sums);
+    Add(RankPiece(statement, piece, numbers, sizes), tokens, times, sums);
   };
   if (statement.has_images) {
     const EncoderData* encoder = data.FindEncoder(module.name);
     const SampleImages images = encoder ? ImagesOfSample(data, *encoder, sequence) : SampleImages();
-    for (int64_t patches : images.patches) add(static_cast<double>(patches));
+    std::map<int64_t, double> images_of_size;  // most images of the data are of few sizes
+    for (int64_t patches : images.patches) ++images_of_size[patches];
+    for (const auto& [patches, times] : images_of_size) add(static_cast<double>(patches), times);
   } else {
-    add(static_cast<double>(sequence));
+    add(static_cast<double>(sequence), 1);
   }
   if (!(sums.tokens > 0)) return {};
   return {Rounded(sums.all / sums.tokens), Rounded(sums.mixing / sums.tokens)};
