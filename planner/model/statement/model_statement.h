@@ -145,7 +145,7 @@ struct ModelStatement {
   bool zigzag = false;  // cp cuts positions zigzag
   std::map<std::string, StatedType> given;
   std::vector<std::pair<std::string, std::string>> gathered;  // run-time sizes: of a rank's part, of all parts
-  std::vector<std::pair<std::string, Expression>> sizes;  // run-time sizes on one rank
+  std::vector<std::pair<std::string, Expression>> sizes;      // run-time sizes on one rank
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
 };

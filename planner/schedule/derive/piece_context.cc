@@ -33,8 +33,7 @@ int DerivedSlot::CutOver(Axis axis) const {
 }
 
 PieceContext::PieceContext(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch)
-    : inputs_(inputs), module_(module), statement_(StatementFor(module)),
-      numbers_(inputs.budget, module, statement_),
+    : inputs_(inputs), module_(module), statement_(StatementFor(module)), numbers_(inputs.budget, module, statement_),
       overlaps_dispatch_(overlaps_dispatch && module.grid.ep * module.grid.expert_tp > 1) {
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.to != module.name) continue;
