@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
@@ -13,24 +14,20 @@ namespace {
 // Only tar shards are tokenized here; other data brings its tokens.
 bool HasTokenizer(const DataRecipe& data) { return *data.kind == "webdataset" && *data.tokenizer == "bytes"; }
 
-const HybridLmModel* LanguageOf(const Recipe& recipe) {
-  for (const ModuleRecipe& module : recipe.modules) {
-    if (const auto* model = std::get_if<HybridLmModel>(&module.model.model)) return model;
-  }
-  return nullptr;
+bool CheckVocabulary(const Located<int64_t>& token, const Located<int64_t>& vocabulary, Diagnostics& diagnostics) {
+  if (*token < *vocabulary) return true;
+  diagnostics
+      .Error(DiagnosticKind::kTokenOutsideVocabulary, token.where,
+             absl::StrCat("the bridge's token ", *token, " is outside the vocabulary of ", *vocabulary),
+             "choose an id below the vocabulary")
+      .notes.push_back({vocabulary.where, "the vocabulary is given here"});
+  return false;
 }
 
 // A token written at a bridge.
 bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics& diagnostics) {
-  const HybridLmModel* language = LanguageOf(recipe);
-  if (language != nullptr && *token >= language->vocabulary) {
-    diagnostics
-        .Error(DiagnosticKind::kTokenOutsideVocabulary, token.where,
-               absl::StrCat("the bridge's token ", *token, " is outside the vocabulary of ", *language->vocabulary),
-               "choose an id below the vocabulary")
-        .notes.push_back({language->vocabulary.where, "the vocabulary is given here"});
-    return false;
-  }
+  const ModuleRecipe* language = LanguageOf(recipe);
+  if (language && !CheckVocabulary(token, SizeOf(NumbersOf(language->model), "vocabulary"), diagnostics)) return false;
   if (HasTokenizer(recipe.data) && *token != kBytesImageToken) {
     diagnostics
         .Error(DiagnosticKind::kBridgeTokenNotInData, token.where,

@@ -10,12 +10,13 @@
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/number_runs.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/origins.h"
 
 namespace planwright {
 namespace {
 
-bool IsLanguage(const ModuleRecipe& module) { return std::holds_alternative<HybridLmModel>(module.model.model); }
+bool IsLanguage(const ModuleRecipe& module) { return CarriesLoss(module.model); }
 
 int IndexOf(const Recipe& recipe, const std::string& name) {
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
@@ -92,17 +93,14 @@ void LintLanes(const Recipe& recipe, const ModuleRecipe& encoder, const Grid& so
 // Every encoder needs a bridge: without one its output has no reader and it gets no gradient.
 bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources, Diagnostics& diagnostics) {
   bool fine = true;
-  std::string language;
-  for (const ModuleRecipe& module : recipe.modules) {
-    if (IsLanguage(module)) language = *module.name;
-  }
-  if (language.empty()) return false;  // no language model: reported with the modules
+  const ModuleRecipe* language = LanguageOf(recipe);
+  if (language == nullptr) return false;  // reported with the modules
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
     const ModuleRecipe& module = recipe.modules[i];
     if (IsLanguage(module) || sources.contains(static_cast<int>(i))) continue;
     diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where,
                       absl::StrCat("encoder ", *module.name, " has no bridge, so nothing reads its output"),
-                      absl::StrCat("add {from: ", *module.name, ", to: ", language, "} to bridges"));
+                      absl::StrCat("add {from: ", *module.name, ", to: ", *language->name, "} to bridges"));
     fine = false;
   }
   return fine;

@@ -9,6 +9,7 @@
 #include "planner/budget/lint_budget.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/limits.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 // A microbatch has micro_samples for each lane of the language model; encoders are dealt the same samples.
 int LanguageLanes(const Recipe& recipe, const std::vector<Grid>& grids) {
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
-    if (std::holds_alternative<HybridLmModel>(recipe.modules[i].model.model)) return grids[i].dp;
+    if (CarriesLoss(recipe.modules[i].model)) return grids[i].dp;
   }
   Bug("a budget needs the language module's grid");
 }

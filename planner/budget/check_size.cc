@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <string>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/limits.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
@@ -17,8 +17,7 @@ struct LayerCount {
 
 // Letters of a pattern are layers; '|' and '/' only separate them.
 LayerCount LayersOf(const ModelRecipe& model) {
-  if (const auto* encoder = std::get_if<RadioVitModel>(&model.model)) return {*encoder->layers, encoder->layers.where};
-  const Located<std::string>& pattern = std::get<HybridLmModel>(model.model).pattern;
+  const Located<std::string> pattern = PatternOf(model);
   return {std::count_if(pattern->begin(), pattern->end(), [](char c) { return c != '|' && c != '/'; }), pattern.where};
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
@@ -26,21 +27,21 @@ std::optional<double> MeanLossTokens(const DataRecipe& data) {
 }
 
 // PW0605
-void LintMasking(const Recipe& recipe, const HybridLmModel* language, Diagnostics& diagnostics) {
-  if (language == nullptr || !language->has("moe") || *language->moe.aux_loss == 0) return;
+void LintMasking(const Recipe& recipe, const ModuleRecipe* language, Diagnostics& diagnostics) {
+  if (language == nullptr || !GivesLayer(language->model, 'E')) return;
+  const Located<double> aux_loss = RealOf(NumbersOf(language->model), "moe.aux_loss");
+  if (*aux_loss == 0) return;
   const double sequence = static_cast<double>(*recipe.batch.sequence_length);
   const std::optional<double> tokens = MeanLossTokens(recipe.data);
   if (tokens && sequence / *tokens < kNotableFactor) return;
-  std::string message =
-      absl::StrCat("image tokens and padding have no loss, so the auxiliary loss weighs more than its coefficient ",
-                   *language->moe.aux_loss);
+  std::string message = absl::StrCat(
+      "image tokens and padding have no loss, so the auxiliary loss weighs more than its coefficient ", *aux_loss);
   if (tokens) {
-    message =
-        absl::StrCat("about ", std::llround(*tokens), " of the ", *recipe.batch.sequence_length,
-                     " tokens of a sample have a loss, so the auxiliary loss weighs about ",
-                     absl::StrFormat("%.1f", sequence / *tokens), " times its coefficient ", *language->moe.aux_loss);
+    message = absl::StrCat("about ", std::llround(*tokens), " of the ", *recipe.batch.sequence_length,
+                           " tokens of a sample have a loss, so the auxiliary loss weighs about ",
+                           absl::StrFormat("%.1f", sequence / *tokens), " times its coefficient ", *aux_loss);
   }
-  const Location& coefficient = language->moe.aux_loss.where;
+  const Location& coefficient = aux_loss.where;
   diagnostics
       .Warning(DiagnosticKind::kMaskedTokensRaiseAuxLoss, coefficient.known() ? coefficient : recipe.data.where,
                std::move(message),
@@ -62,16 +63,10 @@ void LintImages(const Recipe& recipe, const ModuleRecipe& encoder, Diagnostics& 
 }  // namespace
 
 void LintSamples(const Recipe& recipe, Diagnostics& diagnostics) {
-  const HybridLmModel* language = nullptr;
-  const ModuleRecipe* encoder = nullptr;
-  for (const ModuleRecipe& module : recipe.modules) {
-    if (const auto* model = std::get_if<HybridLmModel>(&module.model.model))
-      language = model;
-    else if (encoder == nullptr)
-      encoder = &module;
-  }
-  if (encoder == nullptr) return;  // text-only samples have no image tokens
-  LintMasking(recipe, language, diagnostics);
+  const auto encoder = std::find_if(recipe.modules.begin(), recipe.modules.end(),
+                                    [](const ModuleRecipe& module) { return !CarriesLoss(module.model); });
+  if (encoder == recipe.modules.end()) return;  // text-only samples have no image tokens
+  LintMasking(recipe, LanguageOf(recipe), diagnostics);
   LintImages(recipe, *encoder, diagnostics);
 }
 

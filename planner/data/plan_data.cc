@@ -7,53 +7,59 @@
 #include "planner/bridges/check_tokens.h"
 #include "planner/data/lint_samples.h"
 #include "planner/plan/sample_images.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
 
-std::vector<const RadioVitModel*> EncodersOf(const Recipe& recipe) {
-  std::vector<const RadioVitModel*> encoders;
+// Sizes of an encoder that decide which images it takes.
+struct ImageSizes {
+  int64_t patch = 0, pixel_shuffle = 0, max_image = 0;
+  int64_t side() const { return max_image / patch; }  // of the largest image, in patches
+  int64_t patches_of_token() const { return pixel_shuffle * pixel_shuffle; }
+};
+
+ImageSizes ImageSizesOf(const ModelRecipe& encoder) {
+  const LocatedNumbers numbers = NumbersOf(encoder);
+  return {SizeOf(numbers, "patch"), SizeOf(numbers, "pixel_shuffle"), SizeOf(numbers, "max_image")};
+}
+
+std::vector<ImageSizes> EncodersOf(const Recipe& recipe) {
+  std::vector<ImageSizes> encoders;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (const auto* model = std::get_if<RadioVitModel>(&module.model.model)) encoders.push_back(model);
+    if (!CarriesLoss(module.model)) encoders.push_back(ImageSizesOf(module.model));
   }
   return encoders;
 }
 
-const HybridLmModel* LanguageOf(const Recipe& recipe) {
-  for (const ModuleRecipe& module : recipe.modules) {
-    if (const auto* model = std::get_if<HybridLmModel>(&module.model.model)) return model;
-  }
-  return nullptr;
-}
-
 // All token ids that the data can contain must have a row in the embedding. Three cases, of which at most one is
 // reported: tokenizer bytes has fixed ids, mock data needs some ids, and the image token is any id.
-void CheckVocabulary(const HybridLmModel& language, const DataPlan& data, const DataRecipe& recipe,
+void CheckVocabulary(const Located<int64_t>& vocabulary, const DataPlan& data, const DataRecipe& recipe,
                      Diagnostics& diagnostics) {
   const Location& where = recipe.image_token          ? recipe.image_token->where
                           : recipe.kind.where.known() ? recipe.kind.where
                                                       : recipe.where;
-  if (data.end_token >= language.vocabulary) {
+  if (data.end_token >= *vocabulary) {
     diagnostics
         .Error(DiagnosticKind::kTokenOutsideVocabulary, where,
                absl::StrCat("tokenizer bytes needs a vocabulary of ", kBytesVocabulary, ", but the model has ",
-                            *language.vocabulary),
+                            *vocabulary),
                absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
-        .notes.push_back({language.vocabulary.where, "the vocabulary is given here"});
-  } else if (const int64_t least = MockVocabulary(data); data.kind == "mock" && *language.vocabulary < least) {
+        .notes.push_back({vocabulary.where, "the vocabulary is given here"});
+  } else if (const int64_t least = MockVocabulary(data); data.kind == "mock" && *vocabulary < least) {
     const char* ids = least == 2   ? "padding and text"
                       : least == 3 ? "image, padding and text"
                                    : "one for the images of each encoder, padding and text";
-    diagnostics.Error(DiagnosticKind::kTokenOutsideVocabulary, language.vocabulary.where,
+    diagnostics.Error(DiagnosticKind::kTokenOutsideVocabulary, vocabulary.where,
                       absl::StrCat("mock data needs a vocabulary of at least ", least, " (", ids,
-                                   "), but the model has ", *language.vocabulary),
+                                   "), but the model has ", *vocabulary),
                       "give the model a larger vocabulary");
-  } else if (data.image_token >= language.vocabulary) {
+  } else if (data.image_token >= *vocabulary) {
     diagnostics
         .Error(DiagnosticKind::kTokenOutsideVocabulary, where,
-               absl::StrCat("image token ", data.image_token, " is outside the vocabulary of ", *language.vocabulary),
-               absl::StrCat("use an id from 0 to ", *language.vocabulary - 1))
-        .notes.push_back({language.vocabulary.where, "the vocabulary is given here"});
+               absl::StrCat("image token ", data.image_token, " is outside the vocabulary of ", *vocabulary),
+               absl::StrCat("use an id from 0 to ", *vocabulary - 1))
+        .notes.push_back({vocabulary.where, "the vocabulary is given here"});
   }
 }
 
@@ -67,8 +73,8 @@ void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diag
 
 // The sides of a grid must be at most those of the position table, and multiples of pixel_shuffle
 // (docs/model/vision_encoder.md#output).
-void CheckGrid(const Located<std::vector<int64_t>>& grid, const RadioVitModel& encoder, Diagnostics& diagnostics) {
-  const int64_t side = encoder.max_image / encoder.patch, factor = encoder.pixel_shuffle;
+void CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& encoder, Diagnostics& diagnostics) {
+  const int64_t side = encoder.side(), factor = encoder.pixel_shuffle;
   const auto fail = [&](std::string message, std::string help) {
     diagnostics.Error(DiagnosticKind::kImageGrid, grid.where, std::move(message), std::move(help));
   };
@@ -77,7 +83,7 @@ void CheckGrid(const Located<std::vector<int64_t>>& grid, const RadioVitModel& e
   for (int64_t size : *grid) {
     if (size < 1 || size > side) {
       fail(absl::StrCat("a side of the grid is ", size, " patches, but must be 1 to ", side),
-           absl::StrCat("the limit is max_image ", *encoder.max_image, " / patch ", *encoder.patch, " = ", side));
+           absl::StrCat("the limit is max_image ", encoder.max_image, " / patch ", encoder.patch, " = ", side));
     } else if (size % factor != 0) {
       fail(absl::StrCat("a side of the grid is ", size, " patches, which is not a multiple of pixel_shuffle ", factor),
            absl::StrCat("use a multiple of ", factor));
@@ -86,8 +92,8 @@ void CheckGrid(const Located<std::vector<int64_t>>& grid, const RadioVitModel& e
 }
 
 // Whether two encoders accept the same grids. Then only the first is checked, so that a problem is reported once.
-bool SameGrids(const RadioVitModel& a, const RadioVitModel& b) {
-  return a.max_image / a.patch == b.max_image / b.patch && *a.pixel_shuffle == *b.pixel_shuffle;
+bool SameGrids(const ImageSizes& a, const ImageSizes& b) {
+  return a.side() == b.side() && a.pixel_shuffle == b.pixel_shuffle;
 }
 
 // A position has a loss if the next token is text (docs/training/data.md#mock). The first token of a sample is not the
@@ -117,7 +123,7 @@ void CheckImageNumbers(const DataRecipe& data, Diagnostics& diagnostics) {
 }
 
 // Every encoder processes every image, and the sequence contains the rows of all of them.
-void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& encoders, Diagnostics& diagnostics) {
+void CheckMock(const Recipe& recipe, const std::vector<ImageSizes>& encoders, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
   CheckImageNumbers(data, diagnostics);
   if (encoders.empty()) {
@@ -135,11 +141,11 @@ void CheckMock(const Recipe& recipe, const std::vector<const RadioVitModel*>& en
   int64_t largest = 0;
   for (const auto& grid : data.image_grids) {
     int64_t tokens = 0;
-    for (const RadioVitModel* encoder : encoders) {
-      const auto same_grids = [&](const RadioVitModel* other) { return SameGrids(*other, *encoder); };
-      if (*std::find_if(encoders.begin(), encoders.end(), same_grids) == encoder)
-        CheckGrid(grid, *encoder, diagnostics);
-      if (grid->size() == 2) tokens += (*grid)[0] * (*grid)[1] / (encoder->pixel_shuffle * encoder->pixel_shuffle);
+    for (const ImageSizes& encoder : encoders) {
+      const auto same_grids = [&](const ImageSizes& other) { return SameGrids(other, encoder); };
+      if (&*std::find_if(encoders.begin(), encoders.end(), same_grids) == &encoder)
+        CheckGrid(grid, encoder, diagnostics);
+      if (grid->size() == 2) tokens += (*grid)[0] * (*grid)[1] / encoder.patches_of_token();
     }
     largest = std::max(largest, tokens);
   }
@@ -169,10 +175,9 @@ void CheckPacked(const Recipe& recipe, Diagnostics& diagnostics) {
 // Images of shards are resized to min_patches .. max_patches patches (docs/model/vision_encoder.md#image-sizes). The
 // largest must fit into a sample together with the end token (hence >=), the smallest must give one image token, and
 // min_patches must not exceed the position table.
-void CheckTarImages(const Recipe& recipe, const RadioVitModel& encoder, Diagnostics& diagnostics) {
+void CheckTarImages(const Recipe& recipe, const ImageSizes& encoder, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
-  const int64_t side = encoder.max_image / encoder.patch,
-                tokens = data.max_patches / (encoder.pixel_shuffle * encoder.pixel_shuffle);
+  const int64_t side = encoder.side(), tokens = data.max_patches / encoder.patches_of_token();
   if (tokens >= recipe.batch.sequence_length) {
     diagnostics
         .Error(DiagnosticKind::kSampleTooLong, data.max_patches.where.known() ? data.max_patches.where : data.where,
@@ -181,18 +186,18 @@ void CheckTarImages(const Recipe& recipe, const RadioVitModel& encoder, Diagnost
                "use a smaller max_patches, or a larger sequence_length")
         .notes.push_back({recipe.batch.sequence_length.where, "the sequence length is given here"});
   }
-  if (data.max_patches < encoder.pixel_shuffle * encoder.pixel_shuffle) {
+  if (data.max_patches < encoder.patches_of_token()) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.max_patches.where.known() ? data.max_patches.where : data.where,
                       absl::StrCat("max_patches is ", *data.max_patches, ", but one image token needs ",
-                                   *encoder.pixel_shuffle, " x ", *encoder.pixel_shuffle, " patches"),
-                      absl::StrCat("use at least ", encoder.pixel_shuffle * encoder.pixel_shuffle));
+                                   encoder.pixel_shuffle, " x ", encoder.pixel_shuffle, " patches"),
+                      absl::StrCat("use at least ", encoder.patches_of_token()));
   }
   if (data.min_patches > side * side) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.min_patches.where.known() ? data.min_patches.where : data.where,
                       absl::StrCat("min_patches is ", *data.min_patches, ", but the largest image has ", side, " x ",
                                    side, " patches"),
-                      absl::StrCat("use at most ", side * side, "; a side has max_image ", *encoder.max_image,
-                                   " / patch ", *encoder.patch, " = ", side, " patches"));
+                      absl::StrCat("use at most ", side * side, "; a side has max_image ", encoder.max_image,
+                                   " / patch ", encoder.patch, " = ", side, " patches"));
   }
 }
 
@@ -201,10 +206,10 @@ std::vector<EncoderData> EncoderDataOf(const Recipe& recipe) {
   std::vector<EncoderData> encoders;
   for (const BridgeRecipe& bridge : recipe.bridges) {
     for (const ModuleRecipe& module : recipe.modules) {
-      const auto* model = std::get_if<RadioVitModel>(&module.model.model);
-      if (!model || *module.name != *bridge.from) continue;
+      if (CarriesLoss(module.model) || *module.name != *bridge.from) continue;
+      const ImageSizes sizes = ImageSizesOf(module.model);
       encoders.push_back(
-          {*module.name, TokenOf(bridge, recipe.data), *model->patch, *model->pixel_shuffle, *model->max_image});
+          {*module.name, TokenOf(bridge, recipe.data), sizes.patch, sizes.pixel_shuffle, sizes.max_image});
     }
   }
   return encoders;
@@ -221,17 +226,15 @@ std::string FolderOf(const Location& where) {
 
 std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
-  const std::vector<const RadioVitModel*> encoders = EncodersOf(recipe);
-  const RadioVitModel* encoder = encoders.empty() ? nullptr : encoders.front();
-  const HybridLmModel* language = LanguageOf(recipe);
+  const std::vector<ImageSizes> encoders = EncodersOf(recipe);
   // Problems of this room only: whether the plan can be returned must not depend on earlier problems.
   Diagnostics found;
   DataPlan plan;
   plan.kind = data.kind;
   plan.seed = data.seed;
   // Without an encoder mock samples are text only.
-  plan.min_images = encoder ? *data.min_images : 0;
-  plan.max_images = encoder ? *data.max_images : 0;
+  plan.min_images = encoders.empty() ? 0 : *data.min_images;
+  plan.max_images = encoders.empty() ? 0 : *data.max_images;
   plan.classes = data.classes;
   plan.text_tokens = data.text_tokens;
   plan.window = data.window;
@@ -252,14 +255,15 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
     plan.base = FolderOf(data.path->where);
   }
   plan.encoders = EncoderDataOf(recipe);
-  if (language) {
-    plan.vocabulary = language->vocabulary;
-    CheckVocabulary(*language, plan, data, found);
+  if (const ModuleRecipe* language = LanguageOf(recipe)) {
+    const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
+    plan.vocabulary = *vocabulary;
+    CheckVocabulary(vocabulary, plan, data, found);
   }
   if (plan.kind == "mock") CheckMock(recipe, encoders, found);
   CheckPacked(recipe, found);
   if (plan.kind == "webdataset") {
-    for (const RadioVitModel* encoder : encoders) CheckTarImages(recipe, *encoder, found);
+    for (const ImageSizes& encoder : encoders) CheckTarImages(recipe, encoder, found);
   }
   // CheckBridgeTokens compares the bridges' tokens with what the data writes.
   if (!plan.encoders.empty()) plan.image_token = plan.encoders.front().token;

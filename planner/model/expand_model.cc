@@ -10,39 +10,25 @@
 
 namespace planwright {
 
-const ModelStatement& StatementOfModel(const ModelRecipe& recipe) {
-  const ModelStatement* statement = StatementOf(*recipe.kind);
-  Require(statement != nullptr, "model kind " + *recipe.kind + " has a statement");
-  return *statement;
-}
-
 std::string LayersOf(const ModelRecipe& recipe) {
-  const auto* language = std::get_if<HybridLmModel>(&recipe.model);
-  if (!language) return std::string(static_cast<size_t>(*std::get<RadioVitModel>(recipe.model).layers), 'V');
-  std::string layers = *language->pattern;
+  std::string layers = *PatternOf(recipe);
   std::erase(layers, '|');
   return layers;
 }
 
-LocatedNumbers GivenNumbers(const ModelRecipe& recipe, const ProjectorTarget& target) {
-  if (const auto* language = std::get_if<HybridLmModel>(&recipe.model)) return NumbersOf(*language);
-  const auto& encoder = std::get<RadioVitModel>(recipe.model);
-  LocatedNumbers numbers = NumbersOf(encoder);
-  numbers.insert({{"crop", Attribute(int64_t{*encoder.positions == "crop"})},
-                  {"output.hidden", Attribute(target.hidden)},
-                  {"output.init_std", Attribute(target.init_std)},
-                  {"output.layers", Attribute(target.layers)}});
-  return numbers;
-}
-
-Attributes ConstantsOf(const ModelRecipe& recipe, const ProjectorTarget& target) {
-  const LocatedNumbers given = GivenNumbers(recipe, target);
+Attributes ConstantsOf(const ModelRecipe& recipe, LocatedNumbers numbers, const ProjectorTarget& target) {
+  const ModelStatement& statement = StatementOfModel(recipe);
+  if (statement.has_images) {
+    numbers.insert({{"output.hidden", Attribute(target.hidden)},
+                    {"output.init_std", Attribute(target.init_std)},
+                    {"output.layers", Attribute(target.layers)}});
+  }
   const std::string layers = LayersOf(recipe);
   Attributes constants;
-  for (const StatedConstant& constant : StatementOfModel(recipe).constants) {
+  for (const StatedConstant& constant : statement.constants) {
     if (constant.of != 0 && layers.find(constant.of) == std::string::npos) continue;
-    const auto number = given.find(constant.name);
-    Require(number != given.end() && std::holds_alternative<double>(*number->second) == constant.real,
+    const auto number = numbers.find(constant.name);
+    Require(number != numbers.end() && std::holds_alternative<double>(*number->second) == constant.real,
             absl::StrCat("a recipe gives the constant ", constant.name, " as it is stated"));
     constants.emplace(constant.name, *number->second);
   }
@@ -50,21 +36,21 @@ Attributes ConstantsOf(const ModelRecipe& recipe, const ProjectorTarget& target)
 }
 
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
-  const auto of =
-      std::holds_alternative<RadioVitModel>(recipe.model.model) ? LayerKind::Of::kEncoder : LayerKind::Of::kLanguage;
+  const ModelStatement& statement = StatementOfModel(recipe.model);
   std::vector<std::string> kinds;
   for (const LayerKind& kind : LayerKinds()) {
-    const bool wanted = std::any_of(
-        recipe.recompute.begin(), recipe.recompute.end(),
-        [&](const Located<std::string>& word) { return *word == kind.word || (kind.of == of && *word == "full"); });
+    const bool wanted =
+        std::any_of(recipe.recompute.begin(), recipe.recompute.end(), [&](const Located<std::string>& word) {
+          return *word == kind.word || (*word == "full" && statement.layers.contains(kind.letter));
+        });
     if (wanted) kinds.emplace_back(kind.word);
   }
   return kinds;
 }
 
 ProjectorTarget TargetOf(const ModelRecipe& language) {
-  const auto& model = std::get<HybridLmModel>(language.model);
-  return {model.hidden, model.init_std, static_cast<int64_t>(LayersOf(language).size())};
+  const LocatedNumbers numbers = NumbersOf(language);
+  return {SizeOf(numbers, "hidden"), RealOf(numbers, "init_std"), static_cast<int64_t>(LayersOf(language).size())};
 }
 
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
@@ -80,7 +66,8 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = statement.has_images ? *recipe.train_projection == "trained" : module.trains_backbone;
   module.recompute = RecomputedKinds(recipe);
-  module.constants = ConstantsOf(recipe.model, target);
+  const LocatedNumbers given = NumbersOf(recipe.model);
+  module.constants = ConstantsOf(recipe.model, given, target);
   Diagnostics none;  // topology has reported the problems of the split
   const auto stages = StagesOfLayers(recipe, none);
   Require(stages.has_value(), "the layers can be split into stages");
@@ -93,7 +80,7 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
   ExpandStatement(statement, numbers, target.several_encoders, module);
   CountFlops(statement, numbers, data, sequence, module);
   // Not a constant, since no size of the model follows from it.
-  if (module.expert_layers() > 0) module.imbalance = std::get<HybridLmModel>(recipe.model.model).moe.imbalance;
+  if (module.expert_layers() > 0) module.imbalance = RealOf(given, "moe.imbalance");
   return module;
 }
 

@@ -5,7 +5,7 @@
 
 #include "planner/model/statement/model_statement.h"
 #include "planner/plan/plan.h"
-#include "planner/recipe/fill_defaults.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
@@ -23,14 +23,10 @@ struct ProjectorTarget {
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
                     const DataPlan& data);
 
-const ModelStatement& StatementOfModel(const ModelRecipe& recipe);
-
-// Every number that a recipe gives for a model. Statements take those that they have.
-LocatedNumbers GivenNumbers(const ModelRecipe& recipe, const ProjectorTarget& target);
-
-// The constants that the statement of the model asks for, of modules with these layers. An encoder also has those of
-// the language model that it feeds: the projector's shape and initial values depend on them.
-Attributes ConstantsOf(const ModelRecipe& recipe, const ProjectorTarget& target);
+// The constants that the statement of the model asks for, of modules with these layers. `numbers`: those of the recipe
+// (NumbersOf). An encoder also has those of the language model that it feeds: the projector's shape and initial values
+// depend on them.
+Attributes ConstantsOf(const ModelRecipe& recipe, LocatedNumbers numbers, const ProjectorTarget& target);
 
 // The words of the layer kinds that are recomputed, in the order of layer_kinds.def. "full" means all kinds that such a
 // model can have.

@@ -13,9 +13,7 @@ namespace planwright {
 std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>& grids, const DataPlan& data,
                                   Diagnostics& diagnostics) {
   ProjectorTarget target;
-  for (const ModuleRecipe& module : recipe.modules) {
-    if (std::holds_alternative<HybridLmModel>(module.model.model)) target = TargetOf(module.model);
-  }
+  if (const ModuleRecipe* language = LanguageOf(recipe)) target = TargetOf(language->model);
   target.several_encoders = recipe.modules.size() > 2;
   const DType dtype = DTypeOf(*recipe.precision);
   std::vector<Module> modules;

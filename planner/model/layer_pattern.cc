@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/limits.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
@@ -15,9 +15,9 @@ namespace {
 using Of = LayerKind::Of;
 
 // Letters of layer kinds that are not built yet are part of the grammar too: topology refuses them with PW0900.
-bool IsLayer(char letter) {
+bool IsLayer(char letter, Of of) {
   const LayerKind* kind = FindLayerKind(letter);
-  return kind && kind->of != Of::kEncoder;
+  return kind && (kind->of == of || kind->of == Of::kUnbuilt);
 }
 
 // The location of byte `offset` of the pattern. A pattern is on one line without escapes; if it is in quotes, its text
@@ -32,7 +32,7 @@ Location LocationInPattern(const Located<std::string>& pattern, size_t offset) {
 }
 
 // Reports every wrong character, at its own location.
-bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnostics) {
+bool CheckCharacters(const Located<std::string>& pattern, Of of, Diagnostics& diagnostics) {
   bool fine = true;
   if (pattern->size() > kMostLayers + kMostStages) {
     diagnostics.Error(DiagnosticKind::kOutOfRange, pattern.where,
@@ -43,10 +43,11 @@ bool CheckCharacters(const Located<std::string>& pattern, Diagnostics& diagnosti
   }
   for (size_t i = 0; i < pattern->size(); ++i) {
     const char c = (*pattern)[i];
-    if (c == '|' || c == '/' || IsLayer(c)) continue;
+    if (c == '|' || c == '/' || IsLayer(c, of)) continue;
     std::vector<std::string> known;
     for (const LayerKind& kind : LayerKinds()) {
-      if (IsLayer(kind.letter)) known.push_back(absl::StrCat(std::string(1, kind.letter), " ", std::string(kind.word)));
+      if (IsLayer(kind.letter, of))
+        known.push_back(absl::StrCat(std::string(1, kind.letter), " ", std::string(kind.word)));
     }
     diagnostics.Error(DiagnosticKind::kUnknownLayer, LocationInPattern(pattern, i),
                       absl::StrCat("'", std::string(1, c), "' is not a layer kind"),
@@ -90,8 +91,8 @@ int64_t LayerPattern::count(char layer) const {
   return std::count(layers.begin(), layers.end(), layer) + mtp_depths * std::count(mtp.begin(), mtp.end(), layer);
 }
 
-std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, Diagnostics& diagnostics) {
-  if (!CheckCharacters(pattern, diagnostics)) return std::nullopt;
+std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, Diagnostics& diagnostics, Of of) {
+  if (!CheckCharacters(pattern, of, diagnostics)) return std::nullopt;
   std::vector<std::string> parts = absl::StrSplit(*pattern, '/');
   const std::string main = parts.front();
   parts.erase(parts.begin());
@@ -107,6 +108,10 @@ std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& patter
   if (!CheckAttentionKinds(result.layers, pattern.where, diagnostics)) return std::nullopt;
   if (!CheckAttentionKinds(result.mtp, pattern.where, diagnostics)) return std::nullopt;
   return result;
+}
+
+std::optional<LayerPattern> PatternOfLayers(const ModelRecipe& model, Diagnostics& diagnostics) {
+  return ParseLayerPattern(PatternOf(model), diagnostics, CarriesLoss(model) ? Of::kLanguage : Of::kEncoder);
 }
 
 }  // namespace planwright

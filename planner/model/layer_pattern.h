@@ -9,6 +9,8 @@
 
 #include "planner/diagnostics/diagnostic.h"
 #include "planner/diagnostics/location.h"
+#include "planner/plan/layer_kinds.h"
+#include "planner/recipe/recipe.h"
 
 namespace planwright {
 
@@ -24,6 +26,11 @@ struct LayerPattern {
 };
 
 // Checks the grammar and splits the pattern into its parts. Nothing, with problems PW0501 or PW0502, if it is wrong.
-std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, Diagnostics& diagnostics);
+// `of`: whose layers it may have, besides those that are not built.
+std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, Diagnostics& diagnostics,
+                                              LayerKind::Of of = LayerKind::Of::kLanguage);
+
+// The pattern of a model, parsed.
+std::optional<LayerPattern> PatternOfLayers(const ModelRecipe& model, Diagnostics& diagnostics);
 
 }  // namespace planwright

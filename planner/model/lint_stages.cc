@@ -35,8 +35,7 @@ void LintStages(const ModuleRecipe& recipe, const Module& module, Diagnostics& d
   const int stage = static_cast<int>(heaviest - work.begin());
   const auto layers = std::count_if(module.layers.begin(), module.layers.end(),
                                     [&](const LayerSummary& layer) { return layer.stage == stage; });
-  const char* head =
-      std::holds_alternative<HybridLmModel>(recipe.model.model) ? " and the output head" : " and the projector";
+  const char* head = module.carries_loss ? " and the output head" : " and the projector";
   diagnostics.Warning(
       DiagnosticKind::kUnevenStages, LocationOfStages(recipe),
       absl::StrCat(

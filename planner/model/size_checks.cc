@@ -49,11 +49,11 @@ Diagnostic& SizeChecks::Shape(const Located<int64_t>& at, std::string message, s
                             absl::StrCat("model ", *module_.model.name, ": ", message), std::move(help));
 }
 
-void SizeChecks::MissingSection(const HybridLmModel& model, char letter) {
+void SizeChecks::MissingSection(const Location& pattern, char letter) {
   failed_ = true;
   const std::string word(LayerWord(letter));
   diagnostics_.Error(
-      DiagnosticKind::kMissingModelSection, model.pattern.where,
+      DiagnosticKind::kMissingModelSection, pattern,
       absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ", *module_.model.name,
                    " has no section `", word, "`"),
       absl::StrCat("add `", word, "` to the model, or remove ", std::string(1, letter), " from the pattern"));

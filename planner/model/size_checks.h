@@ -32,7 +32,7 @@ class SizeChecks {
   Diagnostic& Shape(const Located<int64_t>& at, std::string message, std::string help);
 
   // PW0504: the pattern has layers of this kind, but the model has no section for them.
-  void MissingSection(const HybridLmModel& model, char letter);
+  void MissingSection(const Location& pattern, char letter);
 
   // Whether no check has failed.
   bool fine() const { return !failed_; }

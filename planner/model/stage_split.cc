@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
@@ -112,27 +113,17 @@ Location LocationOfStages(const ModuleRecipe& module) {
   if (module.stage_layers) return module.stage_layers->where;
   if (module.first_stage_layers) return module.first_stage_layers->where;
   if (module.last_stage_layers) return module.last_stage_layers->where;
-  if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) return language->pattern.where;
-  return std::get<RadioVitModel>(module.model.model).layers.where;
+  return PatternOf(module.model).where;
 }
 
 std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  LayerPattern pattern;
-  if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) {
-    const auto parsed = ParseLayerPattern(language->pattern, diagnostics);
-    if (!parsed) return std::nullopt;
-    pattern = *parsed;
-  } else {
-    const auto& layers = std::get<RadioVitModel>(module.model.model).layers;
-    // Encoder blocks as a pattern of one letter, so that both kinds of models are split by the same rules.
-    pattern.layers = std::string(*layers, 'V');
-    pattern.segments = {pattern.layers};
-  }
+  const std::optional<LayerPattern> pattern = PatternOfLayers(module.model, diagnostics);
+  if (!pattern) return std::nullopt;
   const StageSplit split = {.pp = static_cast<int>(*module.pp),
                             .first_layers = ValueOf(module.first_stage_layers),
                             .last_layers = ValueOf(module.last_stage_layers),
                             .stage_layers = ValueOf(module.stage_layers)};
-  const auto runs = SplitIntoStages(pattern, split, LocationOfStages(module), diagnostics);
+  const auto runs = SplitIntoStages(*pattern, split, LocationOfStages(module), diagnostics);
   if (!runs) return std::nullopt;
   // From runs of layers to the stage of each layer. Recipes have no virtual stages, so pp_rank is the stage.
   std::vector<int> stages;

@@ -44,11 +44,4 @@ using LocatedNumbers = std::map<std::string, Located<Attribute>, std::less<>>;
 // are included, with their defaults.
 void AddNumbers(StructRef model, LocatedNumbers& numbers);
 
-template <typename Model>
-LocatedNumbers NumbersOf(Model model) {
-  LocatedNumbers numbers;
-  AddNumbers(RefTo(model), numbers);
-  return numbers;
-}
-
 }  // namespace planwright

@@ -8,13 +8,14 @@
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/slurm_options.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
 
 // Mock data contains images only if the recipe has an encoder.
 bool HasImages(const Recipe& recipe) {
-  const auto is_encoder = [](const ModuleRecipe& module) { return module.model.kind.value == "radio_vit"; };
+  const auto is_encoder = [](const ModuleRecipe& module) { return !CarriesLoss(module.model); };
   return recipe.data.kind.value != "mock" || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
 }
 
@@ -42,9 +43,11 @@ void CheckPatches(const DataRecipe& data, Diagnostics& problems) {
 }
 
 void LintFrozenCrop(const ModuleRecipe& module, Diagnostics& problems) {
-  const auto* model = std::get_if<RadioVitModel>(&module.model.model);
-  if (model == nullptr || module.train_backbone.value != "frozen" || model->positions.value != "crop") return;
-  const Location& where = model->positions.where.known() ? model->positions.where : module.train_backbone.where;
+  if (module.train_backbone.value != "frozen") return;
+  const LocatedNumbers numbers = NumbersOf(module.model);
+  const auto crop = numbers.find("crop");
+  if (crop == numbers.end() || *crop->second != Attribute(int64_t{1})) return;
+  const Location& where = crop->second.where.known() ? crop->second.where : module.train_backbone.where;
   problems
       .Warning(DiagnosticKind::kFrozenCrop, where,
                Cat("`positions: crop` has no effect: encoder ", module.name.value,
@@ -54,10 +57,10 @@ void LintFrozenCrop(const ModuleRecipe& module, Diagnostics& problems) {
 }
 
 void CheckProjection(const ModuleRecipe& module, Diagnostics& problems) {
-  if (!std::holds_alternative<HybridLmModel>(module.model.model) || !module.train_projection.where.known()) return;
+  if (!CarriesLoss(module.model) || !module.train_projection.where.known()) return;
   problems.Error(DiagnosticKind::kConflictingKeys, module.train_projection.where,
-                 Cat("`train.projection` has no effect on module ", module.name.value,
-                     ": a model of kind hybrid_lm has no projector"),
+                 Cat("`train.projection` has no effect on module ", module.name.value, ": a model of kind ",
+                     *module.model.kind, " has no projector"),
                  "remove it; train.backbone trains or freezes a language model");
 }
 
@@ -74,15 +77,14 @@ void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
 
 // The reason why a word of `recompute` has no effect on a module; empty if it has one.
 std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string& word) {
-  const auto* language = std::get_if<HybridLmModel>(&module.model.model);
   const LayerKind* kind = FindLayerKind(word);  // null: the word is `full`
-  if (language == nullptr) {
+  if (!CarriesLoss(module.model)) {
     if (kind != nullptr && kind->of != LayerKind::Of::kEncoder) return "it is an encoder, and its layer kind is block";
     return module.train_backbone.value == "frozen" ? "its backbone is frozen and has no backward" : "";
   }
   if (kind == nullptr) return "";
   if (kind->of != LayerKind::Of::kLanguage) return "it is not an encoder";
-  return language->pattern.value.find(kind->letter) == std::string::npos
+  return PatternOf(module.model)->find(kind->letter) == std::string::npos
              ? Cat("its pattern has no ", std::string(1, kind->letter))
              : "";
 }
@@ -105,7 +107,7 @@ void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
 void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
   const Located<std::string>* frozen = nullptr;
   for (const ModuleRecipe& module : recipe.modules) {
-    const bool has_projector = std::holds_alternative<RadioVitModel>(module.model.model);
+    const bool has_projector = !CarriesLoss(module.model);
     if (module.train_backbone.value == "trained" || (has_projector && module.train_projection.value == "trained"))
       return;
     frozen = &module.train_backbone;

@@ -34,7 +34,7 @@ std::string BuiltLayers() {
 }
 
 // The pattern's grammar knows more layer kinds than the planner has blocks for. Those are refused by name.
-bool CheckPatternBuilt(const HybridLmModel& model, const LayerPattern& pattern, Diagnostics& diagnostics) {
+bool CheckPatternBuilt(const Location& where, const LayerPattern& pattern, Diagnostics& diagnostics) {
   std::vector<std::string> unbuilt;
   for (const LayerKind& kind : LayerKinds()) {
     if (kind.of == LayerKind::Of::kUnbuilt && pattern.count(kind.letter) > 0) {
@@ -43,7 +43,7 @@ bool CheckPatternBuilt(const HybridLmModel& model, const LayerPattern& pattern, 
   }
   if (pattern.mtp_depths > 0) unbuilt.push_back("/ (multi-token prediction)");
   if (unbuilt.empty()) return true;
-  diagnostics.Error(DiagnosticKind::kNotBuiltYet, model.pattern.where,
+  diagnostics.Error(DiagnosticKind::kNotBuiltYet, where,
                     absl::StrCat("layers not built yet: ", absl::StrJoin(unbuilt, ", ")),
                     absl::StrCat("use ", BuiltLayers()));
   return false;
@@ -53,15 +53,15 @@ bool CheckPatternBuilt(const HybridLmModel& model, const LayerPattern& pattern, 
 std::vector<const LayerKind*> KindsOf(const LayerPattern& pattern) {
   std::vector<const LayerKind*> kinds;
   for (const LayerKind& kind : LayerKinds()) {
-    if (kind.of == LayerKind::Of::kLanguage && pattern.has(kind.letter)) kinds.push_back(&kind);
+    if (kind.of != LayerKind::Of::kUnbuilt && pattern.has(kind.letter)) kinds.push_back(&kind);
   }
   return kinds;
 }
 
-// Those kinds of the pattern whose section the model has. A missing section is reported by itself.
-std::vector<const LayerKind*> GivenKindsOf(const HybridLmModel& model, const LayerPattern& pattern) {
+// Those kinds of the pattern whose sizes the recipe gives. A missing section is reported by itself.
+std::vector<const LayerKind*> GivenKindsOf(const ModelRecipe& model, const LayerPattern& pattern) {
   std::vector<const LayerKind*> kinds = KindsOf(pattern);
-  std::erase_if(kinds, [&](const LayerKind* kind) { return !model.has(kind->word); });
+  std::erase_if(kinds, [&](const LayerKind* kind) { return !GivesLayer(model, kind->letter); });
   return kinds;
 }
 
@@ -86,83 +86,58 @@ double ElementsOf(const StatedPiece& piece, const ModelNumbers& numbers) {
 }
 
 // `layers`: the letters of those layers whose sizes the recipe gives.
-void CheckSize(const ModuleRecipe& recipe, const std::string& layers, SizeChecks& check) {
+void CheckSize(const ModuleRecipe& recipe, const LocatedNumbers& given, const std::string& layers, SizeChecks& check) {
   const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module;
-  module.constants = ConstantsOf(recipe.model, {});
+  module.constants = ConstantsOf(recipe.model, given, {});
   const ModelNumbers numbers({}, module, statement);
   double elements = ElementsOf(statement.embed, numbers) + ElementsOf(statement.head, numbers);
   for (char letter : layers) elements += ElementsOf(statement.layers.at(letter), numbers);
-  const Located<Attribute> hidden = GivenNumbers(recipe.model, {}).at("hidden");
-  check.Within("parameters", elements, {0, hidden.where}, kMostParameters);
-}
-
-bool CheckLanguageShape(const ModuleRecipe& module, const HybridLmModel& model, Diagnostics& diagnostics) {
-  const std::optional<LayerPattern> pattern = ParseLayerPattern(model.pattern, diagnostics);
-  if (!pattern) return false;
-  SizeChecks check(module, diagnostics);
-  for (const LayerKind* kind : KindsOf(*pattern)) {
-    if (!model.has(kind->word)) check.MissingSection(model, kind->letter);
-  }
-  if (pattern->layers.empty())
-    check.Shape({0, model.pattern.where}, "the pattern has no layer", "write the layers, such as ME*E");
-  const std::vector<const LayerKind*> given = GivenKindsOf(model, *pattern);
-  NeedChecks needs(module, check);
-  for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), given)) needs.CheckShape(*piece);
-  std::string layers;
-  for (const LayerKind* kind : given) layers.append(static_cast<size_t>(pattern->count(kind->letter)), kind->letter);
-  CheckSize(module, layers, check);
-
-  bool fine = CheckPatternBuilt(model, *pattern, diagnostics) && check.fine();
-  // Also checks that the split into pipeline stages places every layer.
-  return StagesOfLayers(module, diagnostics).has_value() && fine;
-}
-
-bool CheckEncoderShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  SizeChecks check(module, diagnostics);
-  NeedChecks needs(module, check);
-  for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), {FindLayerKind('V')}))
-    needs.CheckShape(*piece);
-  CheckSize(module, LayersOf(module.model), check);
-  return StagesOfLayers(module, diagnostics).has_value() && check.fine();
-}
-
-void CheckLanguageLayout(const Recipe& recipe, const ModuleRecipe& m, const HybridLmModel& model, SizeChecks& check) {
-  Diagnostics ignored;  // a broken pattern was reported with the shape
-  const std::optional<LayerPattern> pattern = ParseLayerPattern(model.pattern, ignored);
-  if (!pattern) return;
-  NeedChecks needs(m, check);
-  for (const StatedPiece* piece : PiecesOf(StatementOfModel(m.model), GivenKindsOf(model, *pattern)))
-    needs.CheckLayout(*piece);
-  // Between layers each tp rank has a part of the sequence. Over cp the sequence is cut in 2 x cp chunks, of which each
-  // rank has two (docs/layouts/sequence.md#context-parallelism).
-  if (*m.cp > 1) {
-    check.Cut("sequence_length", recipe.batch.sequence_length, "2 x cp x tp",
-              Located<int64_t>(2 * *m.cp * *m.tp, m.cp.where));
-  } else {
-    check.Cut("sequence_length", recipe.batch.sequence_length, "tp", m.tp);
-  }
-}
-
-void CheckEncoderLayout(const ModuleRecipe& m, SizeChecks& check) {
-  NeedChecks needs(m, check);
-  for (const StatedPiece* piece : PiecesOf(StatementOfModel(m.model), {FindLayerKind('V')})) needs.CheckLayout(*piece);
+  check.Within("parameters", elements, SizeOf(given, "hidden"), kMostParameters);
 }
 
 }  // namespace
 
 bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  if (const auto* language = std::get_if<HybridLmModel>(&module.model.model))
-    return CheckLanguageShape(module, *language, diagnostics);
-  return CheckEncoderShape(module, diagnostics);
+  const ModelRecipe& model = module.model;
+  const std::optional<LayerPattern> pattern = PatternOfLayers(model, diagnostics);
+  if (!pattern) return false;
+  const Location where = PatternOf(model).where;
+  SizeChecks check(module, diagnostics);
+  for (const LayerKind* kind : KindsOf(*pattern)) {
+    if (!GivesLayer(model, kind->letter)) check.MissingSection(where, kind->letter);
+  }
+  if (pattern->layers.empty()) check.Shape({0, where}, "the pattern has no layer", "write the layers, such as ME*E");
+  const std::vector<const LayerKind*> given = GivenKindsOf(model, *pattern);
+  const LocatedNumbers numbers = NumbersOf(model);
+  NeedChecks needs(module, numbers, check);
+  for (const StatedPiece* piece : PiecesOf(StatementOfModel(model), given)) needs.CheckShape(*piece);
+  std::string layers;
+  for (const LayerKind* kind : given) layers.append(static_cast<size_t>(pattern->count(kind->letter)), kind->letter);
+  CheckSize(module, numbers, layers, check);
+
+  const bool fine = CheckPatternBuilt(where, *pattern, diagnostics) && check.fine();
+  // Also checks that the split into pipeline stages places every layer.
+  return StagesOfLayers(module, diagnostics).has_value() && fine;
 }
 
 bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& diagnostics) {
+  Diagnostics ignored;  // a broken pattern was reported with the shape
+  const std::optional<LayerPattern> pattern = PatternOfLayers(module.model, ignored);
+  if (!pattern) return true;
   SizeChecks check(module, diagnostics);
-  if (const auto* language = std::get_if<HybridLmModel>(&module.model.model)) {
-    CheckLanguageLayout(recipe, module, *language, check);
+  const LocatedNumbers numbers = NumbersOf(module.model);
+  NeedChecks needs(module, numbers, check);
+  for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), GivenKindsOf(module.model, *pattern)))
+    needs.CheckLayout(*piece);
+  if (!CarriesLoss(module.model)) return check.fine();
+  // Between layers each tp rank has a part of the sequence. Over cp the sequence is cut in 2 x cp chunks, of which each
+  // rank has two (docs/layouts/sequence.md#context-parallelism).
+  if (*module.cp > 1) {
+    check.Cut("sequence_length", recipe.batch.sequence_length, "2 x cp x tp",
+              Located<int64_t>(2 * *module.cp * *module.tp, module.cp.where));
   } else {
-    CheckEncoderLayout(module, check);
+    check.Cut("sequence_length", recipe.batch.sequence_length, "tp", module.tp);
   }
   return check.fine();
 }

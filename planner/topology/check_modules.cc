@@ -4,11 +4,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
-
-bool IsLanguage(const ModuleRecipe& module) { return std::holds_alternative<HybridLmModel>(module.model.model); }
 
 bool SameRanks(const ModuleRecipe& a, const ModuleRecipe& b) {
   return *a.first_rank == *b.first_rank && *a.ranks == *b.ranks;
@@ -19,10 +18,7 @@ bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) {
 }
 
 // By the pattern: the section of experts may be there without a layer that uses it.
-bool HasExperts(const ModuleRecipe& module) {
-  const auto* language = std::get_if<HybridLmModel>(&module.model.model);
-  return language != nullptr && language->pattern->find('E') != std::string::npos;
-}
+bool HasExperts(const ModuleRecipe& module) { return PatternOf(module.model)->find('E') != std::string::npos; }
 
 bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecipe& module, Diagnostics& diagnostics) {
   if (*size <= 1) return true;
@@ -85,7 +81,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe* language = nullptr;
   bool fine = true;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (!IsLanguage(module)) continue;
+    if (!CarriesLoss(module.model)) continue;
     if (language != nullptr) {
       Diagnostic& problem = diagnostics.Error(DiagnosticKind::kLanguageModuleCount, module.name.where,
                                               absl::StrCat("a second language module, ", *module.name),

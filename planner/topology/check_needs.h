@@ -9,9 +9,9 @@ namespace planwright {
 
 class NeedChecks {
  public:
-  // Both must outlive it.
-  NeedChecks(const ModuleRecipe& module, SizeChecks& check)
-      : module_(module), check_(check), numbers_(GivenNumbers(module.model, {})) {}
+  // `numbers`: of the module's model (NumbersOf). All must outlive it.
+  NeedChecks(const ModuleRecipe& module, const LocatedNumbers& numbers, SizeChecks& check)
+      : module_(module), check_(check), numbers_(numbers) {}
 
   // What holds on every layout (PW0505), and what the axes of the module must divide (PW0209).
   void CheckShape(const StatedPiece& piece);
@@ -26,7 +26,7 @@ class NeedChecks {
 
   const ModuleRecipe& module_;
   SizeChecks& check_;
-  const LocatedNumbers numbers_;
+  const LocatedNumbers& numbers_;
 };
 
 }  // namespace planwright

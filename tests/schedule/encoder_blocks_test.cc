@@ -49,8 +49,8 @@ Lowered Lower(const Case& layout) {
   RadioVitModel model = Model();
   model.positions = std::string("crop");
   module.has_images = true;
-  module.constants = ConstantsOf({.name = {}, .kind = std::string("radio_vit"), .model = model},
-                                 {.hidden = 32, .init_std = 0.02, .layers = 4});
+  const ModelRecipe recipe = {.name = {}, .kind = std::string("radio_vit"), .model = model};
+  module.constants = ConstantsOf(recipe, NumbersOf(recipe), {.hidden = 32, .init_std = 0.02, .layers = 4});
   module.layers.push_back({.kind = 'V', .frame = "images.layers.0"});
   const std::vector<Module> modules = {module};
   const Plan empty;

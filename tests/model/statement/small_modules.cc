@@ -66,7 +66,7 @@ Module SmallModule(const ModelStatement& statement) {
   module.grid.expert_tp = static_cast<int>(*recipe.expert_tp);
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = !statement.has_images || *recipe.train_projection == "trained";
-  module.constants = ConstantsOf(recipe.model, {.hidden = 50, .init_std = 0.03, .layers = 3});
+  module.constants = ConstantsOf(recipe.model, NumbersOf(recipe.model), {.hidden = 50, .init_std = 0.03, .layers = 3});
   for (char letter : LayersOf(recipe.model))
     module.layers.push_back({.kind = letter, .frame = absl::StrCat(module.name, ".layers.", module.layers.size())});
   ExpandStatement(statement, ModelNumbers({.sequence_length = kSequence}, module, statement), false, module);
