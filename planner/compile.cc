@@ -12,11 +12,15 @@
 #include "planner/estimate/dispatch_time.h"
 #include "planner/estimate/host_memory.h"
 #include "planner/groups/derive_groups.h"
+#include "planner/model/assign_buckets.h"
 #include "planner/model/checkpoint_rules.h"
 #include "planner/model/expand_modules.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/precision.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/origins.h"
+#include "planner/schedule/derive/derive_module.h"
+#include "planner/schedule/derive/slot_gradients.h"
 #include "planner/schedule/order/schedule_modules.h"
 #include "planner/schedule/programs/lower_programs.h"
 #include "planner/topology/derive_grids.h"
@@ -72,6 +76,15 @@ LaunchPlan LaunchOf(const LaunchRecipe& recipe) {
   return plan;
 }
 
+std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inputs) {
+  std::vector<ModuleBlocks> blocks;
+  for (size_t i = 0; i < inputs.modules.size(); ++i) {
+    const ModuleRecipe& module = recipe.modules[i];
+    blocks.push_back(DeriveModule(inputs, inputs.modules[i], StatementOfModel(module.model), *module.overlap_dispatch));
+  }
+  return blocks;
+}
+
 }  // namespace
 
 std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics) {
@@ -99,20 +112,20 @@ std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics
   const Cluster cluster = ClusterOf(recipe.cluster);
   for (size_t i = 0; i < modules.size(); ++i)
     modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, cluster, dtype);
+  std::vector<ModuleBlocks> blocks = BlocksOf(recipe, {modules, *bridges, *budget, *data, dtype});
+  for (size_t i = 0; i < modules.size(); ++i) {
+    AssignBuckets(recipe.gradients.buckets, dtype, MasterOf(dtype), GradientsOverTp(modules[i], blocks[i]), modules[i]);
+  }
   CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint);
   const auto schedule = ScheduleModules(recipe, modules, *bridges, budget->microbatches, diagnostics);
   if (!schedule) return std::nullopt;
   auto programs = LowerPrograms(recipe,
-                                {.modules = modules,
-                                 .bridges = *bridges,
-                                 .budget = *budget,
-                                 .data = *data,
-                                 .schedule = *schedule,
-                                 .world_size = world_size,
-                                 .dtype = dtype,
-                                 .loads_weights = recipe.initialize.has_value(),
-                                 .checkpoints = checkpoint.every_steps > 0},
-                                diagnostics);
+                                {{modules, *bridges, *budget, *data, dtype},
+                                 *schedule,
+                                 world_size,
+                                 /*loads_weights=*/recipe.initialize.has_value(),
+                                 /*checkpoints=*/checkpoint.every_steps > 0},
+                                std::move(blocks), diagnostics);
   if (!programs) return std::nullopt;
   std::vector<Group> groups = DeriveGroups(modules, *bridges, programs->blocks, programs->roles);
 

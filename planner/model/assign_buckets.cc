@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/bug.h"
 #include "planner/model/bucket_layout.h"
 
 namespace planwright {
@@ -13,16 +14,6 @@ namespace {
 
 // Gradients of one kind are reduced over the same groups, so that they can share buckets.
 using GradientKind = std::pair<View, TpGradient>;
-
-// The kind of a storage's gradient. A storage that is not cut over tp is the same on all tp ranks. In the language
-// model each tp rank has only a part of the sequence, so that its gradient is one term of a sum
-// (docs/layouts/sequence.md#sequence-parallelism). In an encoder each tp rank has the whole gradient.
-GradientKind KindOf(const Module& module, const Storage& storage) {
-  const Parameter& parameter = module.parameters[storage.parameters.front()];
-  if (parameter.experts > 0) return {View::kExpert, TpGradient::kSharded};
-  if (parameter.shard_dim >= 0 || module.grid.tp == 1) return {View::kDense, TpGradient::kSharded};
-  return {View::kDense, module.carries_loss ? TpGradient::kPartial : TpGradient::kReplicated};
-}
 
 int64_t Elements(const Storage& storage) {
   return std::accumulate(storage.shape.begin(), storage.shape.end(), int64_t{1}, std::multiplies<>());
@@ -71,13 +62,17 @@ void LayOutKind(const GradientKind& kind, int stage, const std::vector<int>& sto
 
 }  // namespace
 
-void AssignBuckets(int64_t num_buckets, DType dtype, DType master, Module& module) {
+void AssignBuckets(int64_t num_buckets, DType dtype, DType master, const std::vector<TpGradient>& over_tp,
+                   Module& module) {
+  Require(over_tp.size() == module.storages.size(), "a gradient for each storage");
   // An ordered map, so that the same recipe always gives the same plan.
   std::map<std::pair<int, GradientKind>, std::vector<int>> kinds;
   for (size_t i = 0; i < module.storages.size(); ++i) {
     const Storage& storage = module.storages[i];
-    if (!module.parameters[storage.parameters.front()].trained) continue;
-    kinds[{storage.stage, KindOf(module, storage)}].push_back(static_cast<int>(i));
+    const Parameter& parameter = module.parameters[storage.parameters.front()];
+    if (!parameter.trained) continue;
+    const GradientKind kind = {parameter.experts > 0 ? View::kExpert : View::kDense, over_tp[i]};
+    kinds[{storage.stage, kind}].push_back(static_cast<int>(i));
   }
   for (const auto& [kind, storages] : kinds) LayOutKind(kind.second, kind.first, storages, num_buckets, module);
   for (Bucket& bucket : module.buckets) bucket.dtype = dtype, bucket.master = master;

@@ -2,10 +2,8 @@
 
 #include <utility>
 
-#include "planner/model/assign_buckets.h"
 #include "planner/model/expand_model.h"
 #include "planner/model/lint_stages.h"
-#include "planner/plan/precision.h"
 #include "planner/recipe/origins.h"
 
 namespace planwright {
@@ -15,11 +13,9 @@ std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>&
   ProjectorTarget target;
   if (const ModuleRecipe* language = LanguageOf(recipe)) target = TargetOf(language->model);
   target.several_encoders = recipe.modules.size() > 2;
-  const DType dtype = DTypeOf(*recipe.precision);
   std::vector<Module> modules;
   for (size_t i = 0; i < grids.size(); ++i) {
     Module module = ExpandModule(recipe.modules[i], grids[i], target, recipe.batch.sequence_length, data);
-    AssignBuckets(recipe.gradients.buckets, dtype, MasterOf(dtype), module);
     LintStages(recipe.modules[i], module, diagnostics);
     module.origin = OriginOfModule(i);
     modules.push_back(std::move(module));

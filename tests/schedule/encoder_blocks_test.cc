@@ -54,13 +54,8 @@ Lowered Lower(const Case& layout) {
   module.layers.push_back({.kind = 'V', .frame = "images.layers.0"});
   const std::vector<Module> modules = {module};
   const Plan empty;
-  lowered.blocks = DeriveModule({.modules = modules,
-                                 .bridges = empty.bridges,
-                                 .budget = empty.budget,
-                                 .data = empty.data,
-                                 .schedule = empty.schedule,
-                                 .dtype = DType::kFp64},
-                                module, false);
+  lowered.blocks = DeriveModule({modules, empty.bridges, empty.budget, empty.data, DType::kFp64}, module,
+                                *StatementOf(module.kind), false);
   return lowered;
 }
 

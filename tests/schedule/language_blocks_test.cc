@@ -80,14 +80,9 @@ Plan Lower(const Layouts& layouts) {
   std::vector<Module> modules = {module, {.name = "images"}};
   std::vector<Bridge> bridges;
   if (layouts.images) bridges.push_back({.name = "images.language", .from = "images", .to = "language", .token = 5});
-  const ProgramInputs inputs = {.modules = modules,
-                                .bridges = bridges,
-                                .budget = plan.budget,
-                                .data = plan.data,
-                                .schedule = plan.schedule,
-                                .dtype = DType::kFp64};
+  const BlockInputs inputs = {modules, bridges, plan.budget, plan.data, DType::kFp64};
   plan.symbols = SymbolsOf(inputs, module);
-  const ModuleBlocks blocks = DeriveModule(inputs, module, false);
+  const ModuleBlocks blocks = DeriveModule(inputs, module, *StatementOf(module.kind), false);
   const auto add = [&](const LayerBlocks& layer) {
     plan.blocks.push_back(layer.forward);
     if (layer.backward) plan.blocks.push_back(*layer.backward);

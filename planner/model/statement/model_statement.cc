@@ -4,9 +4,9 @@
 #include <limits>
 #include <utility>
 
+#include "planner/model/statement/parse_statement.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/plan.h"
-#include "planner/plan/table_text.h"
 
 namespace planwright {
 namespace {
@@ -14,243 +14,15 @@ namespace {
 using std::string;
 using std::string_view;
 
-// The items of "[a b]", and of "[2 * a, b]".
-std::vector<string> TakeNames(LineReader& line) {
-  line.Expect(line.TakeIf('['));
-  std::vector<string> names = line.TakeWords();
-  line.Expect(line.TakeIf(']'));
-  return names;
-}
-
-std::vector<Expression> TakeFormulaList(LineReader& line) {
-  line.Expect(line.TakeIf('['));
-  std::vector<Expression> formulas = line.TakeFormulas();
-  line.Expect(line.TakeIf(']'));
-  return formulas;
-}
-
 constexpr Axis kStatedAxes[] = {Axis::kTp,       Axis::kCp, Axis::kDp,      Axis::kPp,
                                 Axis::kExpertTp, Axis::kEp, Axis::kExpertDp};
-
-class StatementParser {
- public:
-  ModelStatement Parse(const char* kind, const char* text) {
-    model_.kind = kind;
-    for (string& text_line : LogicalLines(text)) {
-      LineReader line(std::move(text_line));
-      ParseLine(line);
-      line.Expect(line.empty());
-    }
-    return std::move(model_);
-  }
-
- private:
-  void ParseLine(LineReader& line) {
-    if (line.TakeIf("can")) return ParseCan(line);
-    if (line.TakeIf("constant")) return ParseConstant(line);
-    if (line.TakeIf("let")) return ParseLet(line);
-    if (line.TakeIf("stream")) return ParseStream(line);
-    if (line.TakeIf("given")) return ParseGiven(line);
-    if (line.TakeIf("gathered")) return ParseGathered(line);
-    if (line.TakeIf("size")) return ParseSize(line);
-    if (line.TakeIf("file")) return void(file_ = line.Take());
-    if (line.TakeIf("piece")) return StartPiece(line);
-    line.Expect(piece_ != nullptr);
-    if (line.TakeIf("prefix")) return void(piece_->prefix = line.Take());
-    if (line.TakeIf("part")) return line.Expect(projection_ = line.TakeIf("projection"));
-    if (line.TakeIf("weight")) return ParseWeight(line, StatedWeight::Form::kWeight);
-    if (line.TakeIf("joined")) return ParseWeight(line, StatedWeight::Form::kJoined);
-    if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts);
-    if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer);
-    if (line.TakeIf("needs")) return ParseNeed(line);
-    if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
-    if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
-    if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
-    if (line.TakeIf("split")) return ParseSplit(line);
-    if (line.TakeIf("probe")) return ParseProbe(line);
-    if (line.TakeIf("order")) return ParseOrder(line);
-    ParseCompute(line);
-  }
-
-  // "has_images" or "carries_loss"
-  void ParseCan(LineReader& line) {
-    const string word = line.Take();
-    line.Expect(word == "has_images" || word == "carries_loss");
-    (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
-  }
-
-  // "NAME int|real|flag [or 0] [of KIND]"
-  void ParseConstant(LineReader& line) {
-    StatedConstant& constant = model_.constants.emplace_back();
-    constant.name = line.Take();
-    const string type = line.Take();
-    line.Expect(type == "int" || type == "real" || type == "flag");
-    constant.real = type == "real";
-    constant.flag = constant.or_zero = type == "flag";
-    if (line.TakeIf("or")) line.Expect(constant.or_zero = line.TakeIf("0"));
-    if (line.TakeIf("of")) constant.of = line.Take()[0];
-  }
-
-  // "NAME = FORMULA"
-  void ParseLet(LineReader& line) {
-    const string name = line.Take();
-    line.Expect(line.TakeIf("="));
-    model_.lets.emplace_back(name, line.TakeFormula());
-  }
-
-  // "NAME = FORMULA"
-  void ParseSize(LineReader& line) {
-    const string name = line.Take();
-    line.Expect(line.TakeIf("="));
-    model_.sizes.emplace_back(name, line.TakeFormula());
-  }
-
-  // "[SIZES] [cut DIM over AXES]"
-  void ParseSizes(LineReader& line, StatedType& type) {
-    line.Expect(line.TakeIf('['));
-    do {
-      if (line.Peek().starts_with('.')) {
-        type.sizes.emplace_back(line.Take().substr(1));
-      } else {
-        type.sizes.emplace_back(line.TakeFormula());
-      }
-    } while (line.TakeIf(','));
-    line.Expect(line.TakeIf(']'));
-    if (!line.TakeIf("cut")) return;
-    type.cut = static_cast<int>(line.TakeNumber());
-    line.Expect(type.cut < static_cast<int>(type.sizes.size()) && line.TakeIf("over"));
-    while (const auto axis = AxisFromName(line.Peek())) {
-      type.over.push_back(*axis);
-      line.Take();
-    }
-    line.Expect(!type.over.empty());
-  }
-
-  // "[SIZES] cut DIM over AXES [zigzag]"
-  void ParseStream(LineReader& line) {
-    line.Expect(model_.stream.sizes.empty());
-    ParseSizes(line, model_.stream);
-    model_.stream.learns = true;
-    model_.zigzag = line.TakeIf("zigzag");
-  }
-
-  // "NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]"
-  void ParseGiven(LineReader& line) {
-    const auto [given, fresh] = model_.given.try_emplace(line.Take());
-    line.Expect(fresh);
-    StatedType& type = given->second;
-    type.dtype = DTypeFromName(line.Peek());
-    if (type.dtype) line.Take();
-    type.host = line.TakeIf("host");
-    ParseSizes(line, type);
-    type.learns = line.TakeIf("learns");
-  }
-
-  // "SYMBOL WHOLE"
-  void ParseGathered(LineReader& line) {
-    const string part = line.Take();
-    model_.gathered.emplace_back(part, line.Take());
-  }
-
-  // "VALUE NAMES"
-  void ParseSplit(LineReader& line) {
-    const auto [parts, fresh] = piece_->parts.try_emplace(line.Take());
-    line.Expect(fresh);
-    parts->second = line.TakeWords();
-  }
-
-  // "VALUE NAME"
-  void ParseProbe(LineReader& line) {
-    const string value = line.Take();
-    piece_->probes.emplace_back(value, line.Take());
-  }
-
-  // "overlap forward|backward: INSTRUCTIONS"
-  void ParseOrder(LineReader& line) {
-    line.Expect(line.TakeIf("overlap"));
-    const bool forward = line.TakeIf("forward");
-    line.Expect((forward || line.TakeIf("backward")) && line.TakeIf(':'));
-    std::vector<string>& order = forward ? piece_->overlap_forward : piece_->overlap_backward;
-    line.Expect(order.empty());
-    order = line.TakeWords();
-    for (const string& entry : order) line.Expect(OpFromName(entry.substr(0, entry.find('.'))).has_value());
-  }
-
-  void StartPiece(LineReader& line) {
-    const string name = line.Take();
-    line.Expect(name == "embed" || name == "head" || name.size() == 1);
-    piece_ = name == "embed" ? &model_.embed : name == "head" ? &model_.head : &model_.layers[name[0]];
-    projection_ = false;
-  }
-
-  // "SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW"
-  void ParseWeight(LineReader& line, StatedWeight::Form form) {
-    StatedWeight weight{
-        .form = form, .slot = line.Take(), .name = line.Take(), .file_prefix = file_, .projection = projection_};
-    weight.shape = TakeFormulaList(line);
-    if (line.TakeIf("cut")) weight.cut = static_cast<int>(line.TakeNumber());
-    if (line.TakeIf("segments")) weight.segments = TakeFormulaList(line);
-    const auto draw = InitKindFromName(line.Take());
-    line.Expect(draw.has_value());
-    weight.draw = *draw;
-    if (!line.empty()) weight.numbers = TakeFormulaList(line);
-    line.Expect(weight.cut < static_cast<int>(weight.shape.size()));
-    piece_->weights.push_back(std::move(weight));
-  }
-
-  // "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE" or "AXIS [x AXIS ...] divides CONSTANT"
-  void ParseNeed(LineReader& line) {
-    using enum StatedNeed::Relation;
-    std::vector<Axis> axes;
-    while (const auto axis = AxisFromName(line.Peek())) {
-      axes.push_back(*axis);
-      line.Take();
-      if (line.TakeIf("divides")) break;
-      line.Expect(line.TakeIf("x"));
-    }
-    StatedNeed need{.relation = kDivides, .axes = std::move(axes), .left = line.TakeFormula()};
-    if (need.axes.empty()) {
-      const bool multiple = line.TakeIf("multiple");
-      need.relation = multiple ? kMultiple : kAtMost;
-      line.Expect(multiple ? line.TakeIf("of") : line.TakeIf("at") && line.TakeIf("most"));
-      need.right = line.TakeFormula();
-      if (line.TakeIf("called")) need.called = line.Rest();
-    }
-    piece_->needs.push_back(std::move(need));
-  }
-
-  // "[when FORMULA:] [each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
-  void ParseCompute(LineReader& line) {
-    StatedCompute& compute = piece_->computes.emplace_back();
-    if (line.TakeIf("when")) {
-      compute.when = line.TakeFormula();
-      line.Expect(line.TakeIf(':'));
-    }
-    compute.each = line.TakeIf("each");
-    while (!line.TakeIf("=")) compute.outputs.push_back(line.Take());
-    compute.kind = line.TakeKind();
-    compute.inputs = line.TakeWords();
-    if (line.empty()) return;
-    compute.slots = TakeNames(line);
-    while (!line.empty()) {
-      const string setting = line.Take();
-      compute.settings.emplace_back(setting, line.Take());
-    }
-  }
-
-  ModelStatement model_;
-  // What the lines so far have set for the lines after them.
-  StatedPiece* piece_ = nullptr;
-  string file_;
-  bool projection_ = false;
-};
 
 }  // namespace
 
 // The texts are parsed once in a process, at the first use.
 const ModelStatement* StatementOf(string_view kind) {
   static const std::vector<ModelStatement> statements = {
-#define MODEL(kind, text) StatementParser().Parse(kind, text),
+#define MODEL(kind, text) ParseStatement(kind, text),
 #include "planner/model/statement/hybrid_lm.def"
 #include "planner/model/statement/radio_vit.def"
 #undef MODEL

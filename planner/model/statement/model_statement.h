@@ -1,8 +1,8 @@
 // The statement of a model: all that is said about a kind of model. It has the constants, the parameters of each piece
 // with names, shapes, cuts and initial values, what sizes need, and the computes of each piece, as on one rank. The
 // planner makes modules of it (expand_statement.h) and derives their blocks (planner/schedule/derive); verify compares
-// modules and blocks with it, by code of its own (V11). The statements are hybrid_lm.def and radio_vit.def. A new layer
-// kind is added there.
+// modules and blocks with it, by code of its own (V11). The statements are hybrid_lm.def and radio_vit.def, read by
+// parse_statement.h. A new layer kind is added there.
 //
 // Notation, by the first word of a line. A line that starts with four spaces continues the line before it; # starts a
 // comment.

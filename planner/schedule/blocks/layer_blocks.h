@@ -3,10 +3,15 @@
 
 #include <map>
 #include <optional>
+#include <string>
 
 #include "planner/plan/plan.h"
 
 namespace planwright {
+
+// How the ranks along tp hold what a backward adds to the gradients of trained weights, by slot. With one rank along tp
+// each is sharded.
+using SlotGradients = std::map<std::string, TpGradient, std::less<>>;
 
 // Forward and backward of one layer, of the embedding or of the head. The first input and the first output of a layer
 // are the residual stream: "x" of the forward, its gradient "dx..." of the backward. An embedding makes the stream, a
@@ -16,6 +21,7 @@ struct LayerBlocks {
   std::optional<Block> backward;  // none: nothing in it or before it learns
   // Called before the backward: runs the forward again and saves what the backward takes.
   std::optional<Block> recompute;
+  SlotGradients gradients;
 };
 
 struct ModuleBlocks {

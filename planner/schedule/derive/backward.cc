@@ -122,7 +122,8 @@ class BackwardDeriver {
     const OpSignature& signature = compute.signature();
     std::vector<string> added;
     for (size_t i = 0; i < std::min(signature.gradients.size(), forward.parameters.size()); ++i) {
-      if (context_.SlotOf(stated_, forward.parameters[i]).trained) added.push_back(forward.parameters[i]);
+      compute.adds_to.push_back(context_.SlotOf(stated_, forward.parameters[i]));
+      if (compute.adds_to.back().trained) added.push_back(forward.parameters[i]);
     }
     const bool wanted = std::any_of(kind.rule->results.begin(), kind.rule->results.end(), [&](const auto& result) {
       return uses_.TakesGradient(forward.inputs[result.index]);
@@ -135,7 +136,23 @@ class BackwardDeriver {
       compute.slots.push_back(forward.parameters[i]);
       compute.slots_on_rank.push_back(context_.SlotOf(stated_, forward.parameters[i]));
     }
+    for (size_t i = 0; i < compute.adds_to.size(); ++i) {
+      if (compute.adds_to[i].trained) AddToSlot(forward.parameters[i], compute, i);
+    }
     Emit(forward, kind, compute, std::move(added));
+  }
+
+  // What the ranks along tp add to the gradient of a slot is an output like any other. `i`: of the compute's gradients.
+  void AddToSlot(const string& slot, const DerivedCompute& compute, size_t i) {
+    const OperandSignature& operand = compute.signature().gradients[i];
+    const Layout layout = forms_.OutputLayout(compute, operand, compute.adds_to[i].shape.size());
+    const auto over_tp = layout.find(Axis::kTp);
+    TpGradient gradient = TpGradient::kReplicated;
+    if (context_.size(Axis::kTp) == 1) gradient = TpGradient::kSharded;
+    if (over_tp != layout.end())
+      gradient = over_tp->second.state == State::kSharded ? TpGradient::kSharded : TpGradient::kPartial;
+    const auto [known, first] = piece_.slot_gradients.emplace(slot, gradient);
+    Require(first || known->second == gradient, "uses of the slot " + slot + " give gradients in two forms");
   }
 
   void Emit(const DerivedStep& forward, const BackwardKind& kind, const DerivedCompute& compute,

@@ -107,18 +107,19 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
     PutInOrder(stated.overlap_forward, piece, piece.forward);
     PutInOrder(stated.overlap_backward, piece, piece.backward);
   }
+  SlotGradients gradients = std::move(piece.slot_gradients);
   const PieceBlocks made(context, std::move(piece));
   const string name = absl::StrCat(module.name, ".", word);
-  LayerBlocks blocks = {.forward = made.Forward(name + ".forward")};
+  LayerBlocks blocks = {.forward = made.Forward(name + ".forward"), .gradients = std::move(gradients)};
   blocks.backward = made.Backward(name + ".backward", blocks.forward, LearnsBefore(context));
   return blocks;
 }
 
 }  // namespace
 
-ModuleBlocks DeriveModule(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch) {
-  const PieceContext context(inputs, module, overlaps_dispatch);
-  const ModelStatement& statement = context.statement();
+ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const ModelStatement& statement,
+                          bool overlaps_dispatch) {
+  const PieceContext context(inputs, module, statement, overlaps_dispatch);
   ModuleBlocks blocks = {
       DerivePiece(context, statement.embed, "embed"), DerivePiece(context, statement.head, "head"), {}};
   for (const LayerSummary& layer : module.layers) {

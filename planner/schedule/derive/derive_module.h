@@ -1,13 +1,16 @@
 // The blocks of a module, derived: each from the statement of its piece, the entries of ops.def and the module's grid.
 #pragma once
 
+#include "planner/model/statement/model_statement.h"
 #include "planner/plan/plan.h"
 #include "planner/schedule/blocks/layer_blocks.h"
-#include "planner/schedule/programs/program_inputs.h"
+#include "planner/schedule/derive/block_inputs.h"
 
 namespace planwright {
 
-// `overlaps_dispatch`: of the recipe. It changes the order of instructions only where tokens travel.
-ModuleBlocks DeriveModule(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch);
+// `statement`: of the module's model. `overlaps_dispatch`: of the recipe. It changes the order of instructions only
+// where tokens travel.
+ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const ModelStatement& statement,
+                          bool overlaps_dispatch);
 
 }  // namespace planwright

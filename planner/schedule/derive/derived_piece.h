@@ -11,6 +11,7 @@
 
 #include "planner/plan/instruction.h"
 #include "planner/plan/op_signature.h"
+#include "planner/schedule/blocks/layer_blocks.h"
 
 namespace planwright {
 
@@ -44,6 +45,7 @@ struct DerivedPiece {
   std::vector<size_t> inputs, outputs;                    // of the forward
   std::vector<size_t> gradient_inputs, gradient_outputs;  // of the backward
   std::vector<std::pair<size_t, std::string>> probes;
+  SlotGradients slot_gradients;  // of the backward
   std::optional<size_t> counts;  // the row counts that messages of the piece use
 
   const ValueType& type(size_t value) const { return values[value].type; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "planner/diagnostics/bug.h"
 
@@ -50,11 +51,14 @@ const AxisLayout* FormRules::Along(Axis axis, size_t value) const {
 }
 
 CutIndex FormRules::CutOfWeight(Axis axis, const DerivedCompute& compute) const {
-  const std::vector<OperandSignature>& operands = compute.signature().parameters;
-  for (size_t i = 0; i < compute.slots_on_rank.size(); ++i) {
-    const DerivedSlot& slot = compute.slots_on_rank[i];
-    const int dim = slot.CutOver(axis);
-    if (dim >= 0) return {IndexOfDim(*OperandAt(operands, i), slot.shape.size(), dim), false};
+  const OpSignature& signature = compute.signature();
+  for (const auto& [slots, operands] :
+       {std::pair(&compute.slots_on_rank, &signature.parameters), std::pair(&compute.adds_to, &signature.gradients)}) {
+    for (size_t i = 0; i < slots->size(); ++i) {
+      const DerivedSlot& slot = (*slots)[i];
+      const int dim = slot.CutOver(axis);
+      if (dim >= 0) return {IndexOfDim(*OperandAt(*operands, i), slot.shape.size(), dim), false};
+    }
   }
   return {};
 }

@@ -21,6 +21,7 @@ struct DerivedCompute {
   std::vector<size_t> inputs;
   std::vector<std::string> slots;          // that it reads
   std::vector<DerivedSlot> slots_on_rank;  // the same, as the rank holds them
+  std::vector<DerivedSlot> adds_to;        // of a backward: to whose gradients it adds where they learn
 
   // Of its kind, over cp if it has the attribute.
   const OpSignature& signature() const;

@@ -7,18 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "planner/diagnostics/bug.h"
-#include "planner/schedule/programs/program_values.h"
+#include "planner/schedule/derive/bridge_value.h"
 
 namespace planwright {
 namespace {
 
 using std::string;
-
-const ModelStatement& StatementFor(const Module& module) {
-  const ModelStatement* statement = StatementOf(module.kind);
-  Require(statement != nullptr, "no statement of models of kind " + module.kind);
-  return *statement;
-}
 
 int64_t WholeNumber(double value, const string& what) {
   Require(std::isfinite(value) && value == std::floor(value), "no whole number: " + what);
@@ -32,8 +26,9 @@ int DerivedSlot::CutOver(Axis axis) const {
   return axis == Axis::kTp ? cut : -1;
 }
 
-PieceContext::PieceContext(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch)
-    : inputs_(inputs), module_(module), statement_(StatementFor(module)), numbers_(inputs.budget, module, statement_),
+PieceContext::PieceContext(const BlockInputs& inputs, const Module& module, const ModelStatement& statement,
+                           bool overlaps_dispatch)
+    : inputs_(inputs), module_(module), statement_(statement), numbers_(inputs.budget, module, statement),
       overlaps_dispatch_(overlaps_dispatch && module.grid.ep * module.grid.expert_tp > 1) {
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.to != module.name) continue;

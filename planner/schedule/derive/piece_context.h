@@ -9,8 +9,8 @@
 
 #include "planner/model/statement/model_statement.h"
 #include "planner/plan/op_table.h"
+#include "planner/schedule/derive/block_inputs.h"
 #include "planner/schedule/derive/derived_piece.h"
-#include "planner/schedule/programs/program_inputs.h"
 
 namespace planwright {
 
@@ -36,7 +36,9 @@ struct FeedingEncoder {
 
 class PieceContext {
  public:
-  PieceContext(const ProgramInputs& inputs, const Module& module, bool overlaps_dispatch);
+  // `statement`: of the module's model. All must outlive it.
+  PieceContext(const BlockInputs& inputs, const Module& module, const ModelStatement& statement,
+               bool overlaps_dispatch);
 
   const ModelStatement& statement() const { return statement_; }
   const ModelNumbers& numbers() const { return numbers_; }
@@ -70,7 +72,7 @@ class PieceContext {
  private:
   double NumberOf(const std::string& name) const;
 
-  const ProgramInputs& inputs_;
+  const BlockInputs& inputs_;
   const Module& module_;
   const ModelStatement& statement_;
   const ModelNumbers numbers_;

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/diagnostics/bug.h"
-#include "planner/schedule/derive/derive_module.h"
 #include "planner/schedule/programs/module_symbols.h"
 #include "planner/schedule/programs/program_builder.h"
 #include "planner/schedule/programs/program_length.h"
@@ -18,21 +17,13 @@ namespace {
 
 using std::string;
 
-const ModuleRecipe& RecipeOf(const Recipe& recipe, const string& module) {
-  for (const ModuleRecipe& candidate : recipe.modules) {
-    if (*candidate.name == module) return candidate;
-  }
-  Bug("no recipe of module " + module);
-}
-
 // Appends the run-time sizes of the module to `symbols`.
-LoweredModule LowerModule(const Recipe& recipe, const ProgramInputs& inputs, const Module& module,
+LoweredModule LowerModule(const ProgramInputs& inputs, const Module& module, ModuleBlocks blocks,
                           const Overlap& overlap, std::vector<Symbol>& symbols) {
-  LoweredModule lowered = {.module = &module};
+  LoweredModule lowered = {.module = &module, .blocks = std::move(blocks)};
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.from == module.name || bridge.to == module.name) lowered.bridges.push_back(&bridge);
   }
-  lowered.blocks = DeriveModule(inputs, module, *RecipeOf(recipe, module.name).overlap_dispatch);
   for (Symbol& symbol : SymbolsOf(inputs, module)) symbols.push_back(std::move(symbol));
   for (int stage = 0; stage < module.grid.pp; ++stage)
     lowered.stages.push_back(LowerStage(module, lowered.blocks, stage, overlap.reduce));
@@ -154,12 +145,15 @@ Role ColocatedRole(const ProgramInputs& inputs, const std::vector<LoweredModule>
 
 }  // namespace
 
-std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs& inputs, Diagnostics& diagnostics) {
+std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs& inputs,
+                                      std::vector<ModuleBlocks> blocks, Diagnostics& diagnostics) {
+  Require(blocks.size() == inputs.modules.size(), "each module has blocks");
   const Overlap overlap = {*recipe.gradients.overlap_reduce, *recipe.gradients.overlap_gather};
   std::vector<Symbol> symbols;
   // Programs name blocks of all modules, also those at the other end of a bridge: so all are lowered first.
   std::vector<LoweredModule> modules;
-  for (const Module& module : inputs.modules) modules.push_back(LowerModule(recipe, inputs, module, overlap, symbols));
+  for (size_t i = 0; i < blocks.size(); ++i)
+    modules.push_back(LowerModule(inputs, inputs.modules[i], std::move(blocks[i]), overlap, symbols));
 
   Programs programs;
   programs.accumulators = AccumulatorsOf(inputs);

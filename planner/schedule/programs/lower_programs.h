@@ -7,6 +7,7 @@
 #include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
 #include "planner/recipe/recipe.h"
+#include "planner/schedule/blocks/layer_blocks.h"
 #include "planner/schedule/programs/program_inputs.h"
 
 namespace planwright {
@@ -19,7 +20,9 @@ struct Programs {
   std::vector<Role> roles;
 };
 
-// Nothing, and a problem (PW0105), when the programs are longer than limits.h allows.
-std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs& inputs, Diagnostics& diagnostics);
+// `blocks`: of each module (derive_module.h). Nothing, and a problem (PW0105), when the programs are longer than
+// limits.h allows.
+std::optional<Programs> LowerPrograms(const Recipe& recipe, const ProgramInputs& inputs,
+                                      std::vector<ModuleBlocks> blocks, Diagnostics& diagnostics);
 
 }  // namespace planwright

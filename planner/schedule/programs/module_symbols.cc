@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "planner/schedule/derive/bridge_value.h"
 #include "planner/schedule/programs/program_values.h"
 
 namespace planwright {
@@ -11,7 +12,7 @@ namespace {
 
 using std::string;
 
-std::vector<Symbol> LanguageSymbols(const ProgramInputs& inputs, const Module& module) {
+std::vector<Symbol> LanguageSymbols(const BlockInputs& inputs, const Module& module) {
   const string& name = module.name;
   const int64_t sequence = inputs.budget.sequence_length, samples = inputs.budget.micro_samples, ep = module.grid.ep;
   std::vector<Symbol> symbols;
@@ -62,7 +63,7 @@ std::vector<Symbol> EncoderSymbols(const Module& module, int64_t rows) {
           {name + ".lane_tokens", patches + rows * classes, "patches and class tokens of a lane's microbatch"}};
 }
 
-std::vector<Symbol> SymbolsOf(const ProgramInputs& inputs, const Module& module) {
+std::vector<Symbol> SymbolsOf(const BlockInputs& inputs, const Module& module) {
   if (!module.has_images) return LanguageSymbols(inputs, module);
   // Each token of a sample may be an image token. Lane 0 is never dealt fewer samples than another.
   const LaneSamples largest = SamplesOfLane(inputs.budget.block_samples, module.grid.dp, 0);

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "planner/schedule/programs/program_inputs.h"
+#include "planner/schedule/derive/block_inputs.h"
 
 namespace planwright {
 
-std::vector<Symbol> SymbolsOf(const ProgramInputs& inputs, const Module& module);
+std::vector<Symbol> SymbolsOf(const BlockInputs& inputs, const Module& module);
 
 // Those of an encoder. `rows`: image tokens that a microbatch of the largest lane can have.
 std::vector<Symbol> EncoderSymbols(const Module& module, int64_t rows);

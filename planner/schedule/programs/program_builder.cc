@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/schedule/blocks/block_builder.h"
+#include "planner/schedule/derive/bridge_value.h"
 #include "planner/schedule/programs/program_values.h"
 
 namespace planwright {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/schedule/blocks/lower_stage.h"
+#include "planner/schedule/derive/bridge_value.h"
 #include "planner/schedule/order/pipeline_graph.h"
 #include "planner/schedule/programs/program_builder.h"
 #include "planner/schedule/programs/program_values.h"

@@ -1,7 +1,5 @@
 #include "planner/schedule/programs/program_values.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
 
@@ -20,12 +18,6 @@ const Output& InputNamed(const Block& block, const string& name) {
     if (input.name == name) return input;
   }
   Bug("block " + block.name + " has no input " + name);
-}
-
-// One bridge needs no prefix, and its plans keep the plain names.
-string BridgeValue(const std::vector<Bridge>& bridges, const Bridge& bridge, const char* what) {
-  const auto same_end = [&](const Bridge& other) { return other.to == bridge.to; };
-  return std::count_if(bridges.begin(), bridges.end(), same_end) == 1 ? what : absl::StrCat(bridge.from, ".", what);
 }
 
 ExchangePart OverBridge(const Bridge& bridge, bool backward, bool send, string value, string sample_rows) {

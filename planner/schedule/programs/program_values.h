@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "planner/plan/plan.h"
 
@@ -17,10 +16,6 @@ int MicrobatchOf(const std::string& action);
 
 // An input of a block. A name that is none is a bug.
 const Output& InputNamed(const Block& block, const std::string& name);
-
-// What a bridge brings to the language model: "rows", "drows" or "sample_rows". With several bridges the name of the
-// encoder is put in front: "images.rows".
-std::string BridgeValue(const std::vector<Bridge>& bridges, const Bridge& bridge, const char* what);
 
 // One side of a transfer over a bridge. `sample_rows`: the value with the rows of each sample, which size its messages.
 ExchangePart OverBridge(const Bridge& bridge, bool backward, bool send, std::string value, std::string sample_rows);

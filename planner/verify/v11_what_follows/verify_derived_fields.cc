@@ -28,7 +28,6 @@ string Text(const string& text) { return text.empty() ? "nothing" : text; }
 string Text(int64_t value) { return absl::StrCat(value); }
 string Text(int value) { return absl::StrCat(value); }
 string Text(View view) { return string(ViewName(view)); }
-string Text(TpGradient tp) { return string(TpGradientName(tp)); }
 string Text(DType dtype) { return string(DTypeName(dtype)); }
 string Text(const std::vector<Axis>& axes) {
   return absl::StrCat(
@@ -72,12 +71,10 @@ class DerivedFieldCheck {
     if (found != wanted) Fail(who, absl::StrCat("has ", what, " ", Text(found), ", not ", Text(wanted)), origin);
   }
 
-  // What tp does to the gradient of a parameter. For a parameter that tp does not cut: in the language model each tp
-  // rank sees a part of the sequence (docs/layouts/sequence.md#sequence-parallelism), so each has one term of the sum.
-  // In the encoder all tp ranks see all tokens (docs/model/vision_encoder.md#layers), so each has the whole gradient.
-  static TpGradient TpGradientOf(const Module& module, const Parameter& parameter) {
-    if (parameter.experts > 0 || parameter.shard_dim >= 0 || module.grid.tp == 1) return TpGradient::kSharded;
-    return module.carries_loss ? TpGradient::kPartial : TpGradient::kReplicated;
+  // Whether tp ranks have parts of the gradient of a parameter. If not, they have terms of a sum or all of it: V6 says
+  // which, by the instructions that add to it (verify_gradient_sums.cc).
+  static bool IsSharded(const Module& module, const Parameter& parameter) {
+    return parameter.experts > 0 || parameter.shard_dim >= 0 || module.grid.tp == 1;
   }
 
   // Shards and groups follow from the grid, types from the precision (docs/training/step.md#gradient-buckets).
@@ -85,10 +82,10 @@ class DerivedFieldCheck {
     for (const Storage& storage : module.storages) {
       if (storage.bucket < 0) continue;
       const Bucket& bucket = module.buckets[static_cast<size_t>(storage.bucket)];
-      const TpGradient tp = TpGradientOf(module, module.parameters[static_cast<size_t>(storage.parameters.front())]);
-      if (bucket.tp != tp)
-        Equal(absl::StrCat("bucket ", bucket.name, " of ", storage.frame, ".", storage.slot), "tp", bucket.tp, tp,
-              module.origin);
+      const bool sharded = IsSharded(module, module.parameters[static_cast<size_t>(storage.parameters.front())]);
+      if ((bucket.tp == TpGradient::kSharded) == sharded) continue;
+      Fail(absl::StrCat("bucket ", bucket.name, " of ", storage.frame, ".", storage.slot),
+           absl::StrCat("has tp ", string(TpGradientName(bucket.tp)), sharded ? ", not sharded" : ""), module.origin);
     }
     std::set<string_view> names;
     for (const Bucket& bucket : module.buckets) {

@@ -1,0 +1,28 @@
+#include "planner/schedule/derive/slot_gradients.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "planner/diagnostics/bug.h"
+
+namespace planwright {
+
+std::vector<TpGradient> GradientsOverTp(const Module& module, const ModuleBlocks& blocks) {
+  const std::string embed = module.name + ".embed", head = module.name + ".head";
+  std::map<std::string_view, const LayerBlocks*> pieces = {{embed, &blocks.embedding}, {head, &blocks.head}};
+  for (const LayerSummary& layer : module.layers) pieces.emplace(layer.frame, &blocks.layers.at(layer.kind));
+  std::vector<TpGradient> gradients;
+  for (const Storage& storage : module.storages) {
+    TpGradient& gradient = gradients.emplace_back(TpGradient::kSharded);
+    const Parameter& parameter = module.parameters[static_cast<size_t>(storage.parameters.front())];
+    if (!parameter.trained || parameter.experts > 0) continue;
+    const SlotGradients& of_piece = pieces.at(storage.frame)->gradients;
+    const auto found = of_piece.find(storage.slot);
+    Require(found != of_piece.end(), "nothing adds to the gradient of " + storage.frame + "." + storage.slot);
+    gradient = found->second;
+  }
+  return gradients;
+}
+
+}  // namespace planwright
