@@ -14,10 +14,26 @@ constexpr unsigned kAllLanes = 0xffffffff;
 struct Row {
   const uint4* vectors;
   int count;  // of vectors
+  int ids;    // of numbers: those behind them are no logits
 };
 
 __device__ Row RowOf(const Logits& logits, int64_t row) {
-  return {reinterpret_cast<const uint4*>(logits.elements + row * logits.columns), logits.columns / kWidth};
+  return {reinterpret_cast<const uint4*>(logits.elements + row * logits.columns), logits.columns / kWidth, logits.ids};
+}
+
+// The vector at `index` of a row, with -inf in place of what is no logit.
+__device__ uint4 LogitsAt(const Row& row, int index) {
+  uint4 vector = row.vectors[index];
+  const int ids = row.ids - index * kWidth;
+  if (ids >= kWidth) return vector;
+  constexpr unsigned kUpper = 0xff800000, kLower = 0x0000ff80;  // -inf
+  unsigned* words[] = {&vector.x, &vector.y, &vector.z, &vector.w};
+#pragma unroll
+  for (int i = 0; i < kWidth / 2; ++i) {
+    if (2 * i >= ids) *words[i] = (*words[i] & 0xffff0000) | kLower;
+    if (2 * i + 1 >= ids) *words[i] = (*words[i] & 0x0000ffff) | kUpper;
+  }
+  return vector;
 }
 
 // Calls work(first, vectors) for the vectors of this thread, kAtOnce at a time: those at first + i kThreads. All are
@@ -29,7 +45,7 @@ __device__ void EachBatch(Row row, uint4 padding, Work work) {
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       vectors[i] = padding;
-      if (first + i * kThreads < row.count) vectors[i] = row.vectors[first + i * kThreads];
+      if (first + i * kThreads < row.count) vectors[i] = LogitsAt(row, first + i * kThreads);
     }
     work(first, vectors);
   }

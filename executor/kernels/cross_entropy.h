@@ -10,10 +10,11 @@
 namespace planwright::executor::ops {
 
 // logits [positions, samples, columns], contiguous, aligned to 16 bytes. `columns` is a multiple of 8 and below 2^31.
+// Columns from `ids` on are no logits: they count as -inf.
 struct Logits {
   const __nv_bfloat16* elements = nullptr;
   int64_t positions = 0, samples = 0;
-  int columns = 0;
+  int columns = 0, ids = 0;
 };
 
 // A value for each token, [samples, positions] with these strides in elements.

@@ -9,6 +9,11 @@
 //   causal_attention        q [S,B,q d], kv [T,B,2 kv d] -> a, lse
 //   causal_attention_grad   da, q, kv, a, lse -> dq, dkv [T,B,2 kv d], the term of this rank's queries
 //
+// With more tp ranks than key heads, a rank has the keys and values of all kv heads, and its queries share one of them:
+//
+//   causal_attention_all_kv        q [S,B,q d], kv [T,B,2 kv d] -> a, lse
+//   causal_attention_all_kv_grad   da, q, kv, a, lse -> dq, dkv [T,B,2 kv d], 0 for the heads of other ranks' queries
+//
 // With packed documents document_ends is the last input, and a query sees the keys of its own document only.
 //
 // The plain form computes an exact softmax in fp32 (fp64 for fp64). It works through strips of queries, so that only a
@@ -22,6 +27,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -37,29 +43,43 @@ namespace {
 
 constexpr int64_t kQueriesPerStrip = 256;
 
-// What both operations read.
+// Whose keys and values the inputs have: those of this rank's queries, or those of all ranks' beside them.
+enum class Keys { kOwn, kAll };
+
+// What the operations read.
 struct AttentionInputs {
-  int64_t q_heads, kv_heads, group, head_dim;  // group query heads share one key head
-  at::Tensor q, k, v;                          // [positions,B,heads * head_dim], as they came
+  bool apart;  // q is an input of its own
+  int64_t q_heads, head_dim;
+  int64_t all_kv_heads;         // that the inputs have
+  int64_t kv_heads, first_key;  // those of them that the queries read
+  int64_t group;                // so many query heads share one key head
+  at::Tensor q, k, v;           // [positions,B,heads * head_dim], as they came: k and v are parts of an input
   std::vector<QueryChunk> chunks;
   double scale;
 
   // `index`: of q (or qkv) among the inputs. `between`: how many inputs follow these before document_ends.
-  AttentionInputs(const ComputeContext& context, size_t index, size_t between)
-      : q_heads(context.instruction.integer("q_heads")), kv_heads(context.instruction.integer("kv_heads")),
-        group(q_heads / kv_heads), head_dim(context.instruction.integer("head_dim")),
-        scale(1 / std::sqrt(static_cast<double>(head_dim))) {
-    const bool over_cp = context.instruction.over_cp();
-    const int64_t queries = q_heads * head_dim, keys = kv_heads * head_dim;
-    const at::Tensor &first = context.inputs[index], &second = context.inputs[index + (over_cp ? 1 : 0)];
-    const int64_t before = over_cp ? 0 : queries;  // columns of the second before the keys
-    TORCH_CHECK(q_heads % kv_heads == 0 && second.size(2) == before + 2 * keys && first.size(2) >= queries,
-                "inputs of ", first.sizes(), " and ", second.sizes(), " for ", q_heads, " query and 2 * ", kv_heads,
+  AttentionInputs(const ComputeContext& context, Keys whose, size_t index, size_t between)
+      : apart(whose == Keys::kAll || context.instruction.over_cp()), q_heads(context.instruction.integer("q_heads")),
+        head_dim(context.instruction.integer("head_dim")), all_kv_heads(context.instruction.integer("kv_heads")),
+        kv_heads(all_kv_heads), first_key(0), scale(1 / std::sqrt(static_cast<double>(head_dim))) {
+    if (whose == Keys::kAll) {
+      const int64_t tp = context.call.tp;
+      TORCH_CHECK(all_kv_heads % tp == 0 || tp % all_kv_heads == 0, all_kv_heads, " key heads for ", tp, " ranks");
+      kv_heads = std::max<int64_t>(1, all_kv_heads / tp);
+      first_key = context.call.tp_rank * all_kv_heads / tp;
+    }
+    group = q_heads / kv_heads;
+    const int64_t queries = q_heads * head_dim, keys = all_kv_heads * head_dim;
+    const at::Tensor &first = context.inputs[index], &second = context.inputs[index + (apart ? 1 : 0)];
+    const int64_t before = apart ? 0 : queries;  // columns of the second before the keys
+    TORCH_CHECK(q_heads % kv_heads == 0 && second.size(2) == before + 2 * keys &&
+                    first.size(2) == before + (apart ? queries : 2 * keys),
+                "inputs of ", first.sizes(), " and ", second.sizes(), " for ", q_heads, " query and 2 * ", all_kv_heads,
                 " key and value heads of ", head_dim);
     q = first.narrow(2, 0, queries);
-    k = second.narrow(2, before, keys);
-    v = second.narrow(2, before + keys, keys);
-    const size_t ends = index + (over_cp ? 2 : 1) + between;
+    k = second.narrow(2, before + first_key * head_dim, kv_heads * head_dim);
+    v = second.narrow(2, before + keys + first_key * head_dim, kv_heads * head_dim);
+    const size_t ends = index + (apart ? 2 : 1) + between;
     chunks = QueryChunks(context, q.size(0), context.inputs.size() > ends ? &context.inputs[ends] : nullptr);
   }
 
@@ -137,16 +157,19 @@ FlashOperands FlashOperandsOf(const AttentionInputs& in) {
   return {FlashHeads(in, in.q), FlashHeads(in, in.k), FlashHeads(in, in.v), in.scale};
 }
 
-// The gradients of q, k and v as outputs: one tensor, or with cp two.
-Tensors Gradients(const ComputeContext& context, const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv) {
-  if (context.instruction.over_cp()) return {dq, at::cat({dk, dv}, 2)};
-  return {at::cat({dq, dk, dv}, 2)};
+// The gradients of q, k and v as outputs: one tensor, or two where q is an input of its own.
+Tensors Gradients(const AttentionInputs& in, const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv) {
+  if (!in.apart) return {at::cat({dq, dk, dv}, 2)};
+  if (in.kv_heads == in.all_kv_heads) return {dq, at::cat({dk, dv}, 2)};
+  const int64_t keys = in.all_kv_heads * in.head_dim, first = in.first_key * in.head_dim;
+  const at::Tensor dkv = at::zeros({dk.size(0), dk.size(1), 2 * keys}, dk.options());
+  dkv.narrow(2, first, dk.size(2)).copy_(dk);
+  dkv.narrow(2, keys + first, dv.size(2)).copy_(dv);
+  return {dq, dkv};
 }
 
-}  // namespace
-
-Tensors RunCausalAttention(const ComputeContext& context) {
-  const AttentionInputs in(context, 0, 0);
+Tensors Attention(const ComputeContext& context, Keys whose) {
+  const AttentionInputs in(context, whose, 0, 0);
   if (TakesFlash(in.q)) {
     const FlashResult result = FlashForward(FlashOperandsOf(in), in.chunks);
     return {FromFlashHeads(result.a), result.lse};
@@ -164,14 +187,14 @@ Tensors RunCausalAttention(const ComputeContext& context) {
   return {Narrow(FromQueryHeads(in, a), in.q), lse.view({in.samples(), in.q_heads, in.q.size(0)})};
 }
 
-Tensors RunCausalAttentionGrad(const ComputeContext& context) {
-  const AttentionInputs in(context, 1, 2);
-  const size_t index = context.instruction.over_cp() ? 3 : 2;
+Tensors AttentionGrad(const ComputeContext& context, Keys whose) {
+  const AttentionInputs in(context, whose, 1, 2);
+  const size_t index = in.apart ? 3 : 2;
   const at::Tensor &da_whole = context.inputs[0], &a = context.inputs[index], &lse_whole = context.inputs[index + 1];
   if (TakesFlash(in.q)) {
     const FlashGradients d =
         FlashBackward(FlashOperandsOf(in), in.chunks, FlashHeads(in, da_whole), {FlashHeads(in, a), lse_whole});
-    return Gradients(context, FromFlashHeads(d.dq), FromFlashHeads(d.dk), FromFlashHeads(d.dv));
+    return Gradients(in, FromFlashHeads(d.dq), FromFlashHeads(d.dk), FromFlashHeads(d.dv));
   }
   const Heads split(in);
   const at::Tensor da = QueryHeads(in, da_whole),
@@ -187,8 +210,15 @@ Tensors RunCausalAttentionGrad(const ComputeContext& context) {
     dq.narrow(3, strip.span.first, strip.span.length).copy_(strip.heads(at::matmul(ds, strip.keys(split.k))));
     strip.keys(dk).add_(at::matmul(ds.transpose(2, 3), strip.queries(split.q)));
   });
-  return Gradients(context, Narrow(FromQueryHeads(in, dq), in.q), Narrow(FromKeyHeads(dk), in.q),
+  return Gradients(in, Narrow(FromQueryHeads(in, dq), in.q), Narrow(FromKeyHeads(dk), in.q),
                    Narrow(FromKeyHeads(dv), in.q));
 }
+
+}  // namespace
+
+Tensors RunCausalAttention(const ComputeContext& context) { return Attention(context, Keys::kOwn); }
+Tensors RunCausalAttentionAllKv(const ComputeContext& context) { return Attention(context, Keys::kAll); }
+Tensors RunCausalAttentionGrad(const ComputeContext& context) { return AttentionGrad(context, Keys::kOwn); }
+Tensors RunCausalAttentionAllKvGrad(const ComputeContext& context) { return AttentionGrad(context, Keys::kAll); }
 
 }  // namespace planwright::executor::ops

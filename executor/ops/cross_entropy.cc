@@ -10,6 +10,9 @@
 //   token_loss           sums, loss_mask [B,S] -> token_loss [S,B] = (log sums[0] - sums[1]) mask, loss f64 [1] its sum
 //   cross_entropy_grad   logits, m, sums, labels, loss_mask -> dlogits of the summed loss, not divided by N
 //
+// Where tp does not divide the vocabulary, the last ranks have columns that are no ids. They count as -inf: in no
+// maximum, no sum and no gradient.
+//
 // m, parts, sums and token_loss are fp32 (fp64 for fp64), dlogits has the dtype of the logits. The backward reads the
 // reduced m and sums. Parts and gradient go through blocks of positions, so that temporary tensors do not grow to a
 // second copy of the logits. bf16 on a GPU has kernels instead, which read the logits once and need no temporary
@@ -23,6 +26,7 @@
 
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
+#include "executor/ops/vocabulary_part.h"
 #ifdef PLANWRIGHT_CUDA
 #include "executor/ops/cross_entropy_on_gpu.h"
 #endif
@@ -50,6 +54,14 @@ LocalLabels LabelsOf(const ComputeContext& context, const at::Tensor& labels, in
   return {column.clamp(0, columns - 1), (column >= 0).logical_and_(column < columns)};
 }
 
+// A block of logits in which the columns that are no ids are -inf.
+at::Tensor OfIds(const at::Tensor& block, int64_t ids) {
+  if (ids == block.size(2)) return block;
+  const at::Tensor masked = block.clone();
+  masked.narrow(2, ids, block.size(2) - ids).fill_(-std::numeric_limits<double>::infinity());
+  return masked;
+}
+
 }  // namespace
 
 Tensors RunCrossEntropyParts(const ComputeContext& context) {
@@ -59,11 +71,12 @@ Tensors RunCrossEntropyParts(const ComputeContext& context) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const at::Tensor& logits = context.inputs[0];
   const LocalLabels labels = LabelsOf(context, context.inputs[1], logits.size(2));
+  const int64_t ids = IdsOf(context, logits.size(2));
   const at::TensorOptions wide = logits.options().dtype(WideType(logits));
   const at::Tensor m = at::empty({logits.size(0), logits.size(1)}, wide),
                    parts = at::empty({4, logits.size(0), logits.size(1)}, wide);
   ForBlocks(logits, [&](int64_t first, int64_t length) {
-    const at::Tensor block = logits.narrow(0, first, length), largest = Wide(block.amax({-1}));
+    const at::Tensor block = OfIds(logits.narrow(0, first, length), ids), largest = Wide(block.amax({-1}));
     // A row of -inf alone has the sum 0. The difference of two infinities would be NaN.
     const at::Tensor base = largest.masked_fill(largest == -kInfinity, 0);
     m.narrow(0, first, length).copy_(largest);
@@ -99,10 +112,12 @@ Tensors RunCrossEntropyGrad(const ComputeContext& context) {
   // dlogits = (softmax - one-hot of the label) mask. softmax = exp(logit - m) / sums[0].
   const at::Tensor share = mask / context.inputs[2][0].unsqueeze(-1);
   const LocalLabels labels = LabelsOf(context, context.inputs[3], logits.size(2));
+  const int64_t ids = IdsOf(context, logits.size(2));
   const at::Tensor at_label = mask.masked_fill(labels.here.logical_not(), 0).neg_();
   const at::Tensor dlogits = context.OutputOver(0);
   ForBlocks(logits, [&](int64_t first, int64_t length) {
-    const at::Tensor block = (logits.narrow(0, first, length) - m.narrow(0, first, length).unsqueeze(-1)).exp_();
+    const at::Tensor block =
+        (OfIds(logits.narrow(0, first, length), ids) - m.narrow(0, first, length).unsqueeze(-1)).exp_();
     block.mul_(share.narrow(0, first, length));
     block.scatter_add_(2, labels.column.narrow(0, first, length), at_label.narrow(0, first, length));
     dlogits.narrow(0, first, length).copy_(block);

@@ -6,13 +6,15 @@
 
 #include "executor/kernels/cross_entropy.h"
 #include "executor/ops/cuda_operands.h"
+#include "executor/ops/vocabulary_part.h"
 
 namespace planwright::executor::ops {
 namespace {
 
 Logits LogitsOf(const ComputeContext& context) {
   const at::Tensor& logits = context.inputs[0];
-  return {Elements<__nv_bfloat16>(logits), logits.size(0), logits.size(1), static_cast<int>(logits.size(2))};
+  return {Elements<__nv_bfloat16>(logits), logits.size(0), logits.size(1), static_cast<int>(logits.size(2)),
+          static_cast<int>(IdsOf(context, logits.size(2)))};
 }
 
 // Labels and mask are read where they lie: they may be a cut of a longer sequence.

@@ -111,6 +111,8 @@ void FillStorages(const Module& module, const ShardCoordinates& coordinates, int
       prepare(slices, first, first + count);
       const at::Tensor target = flat.narrow(0, first, count);
       const at::Tensor host = staging ? staging->Next(count, flat.scalar_type()) : target;
+      // No slice covers the rows of padding, and a window still has what was in it before.
+      if (staging && module.parameters[module.storages[i].parameters.front()].padded) host.zero_();
       ForEachItem(threads, (count + kItem - 1) / kItem, [&](int64_t item) {
         const int64_t from = first + item * kItem, to = std::min(from + kItem, first + count);
         ForRuns(slices, from, to, [&](size_t slice, const ElementRun& run) {

@@ -123,6 +123,7 @@ constexpr FieldRow kRows[] = {
     {"modules[].parameters[].experts", kValue, "weights", kModel},
     {"modules[].parameters[].shard_dim", kValue, "ranks", "the tensor is cut along another dim"},
     {"modules[].parameters[].segments", kValue, "ranks", "the tensor is cut in other parts"},
+    {"modules[].parameters[].padded", kValue, "ranks", "ranks do or do not divide the tensor"},
     {"modules[].parameters[].decay", kValue, "weights", "weight decay acts on other tensors"},
     {"modules[].parameters[].trained", kValue, "weights", "other weights are stepped"},
     {"modules[].parameters[].buffer", kValue, "weights", "the tensor is kept in another precision"},

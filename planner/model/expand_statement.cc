@@ -58,6 +58,7 @@ class Expansion {
 
   void AddPiece(const StatedPiece& piece, const PieceAt& at) {
     for (const StatedWeight& weight : piece.weights) {
+      if (!numbers_.Hold(weight.when)) continue;
       const WeightNumbers& numbers = NumbersOf(weight);
       const Shape& shape = numbers.shape;
       AddParameter(weight, numbers, at);
@@ -105,6 +106,7 @@ class Expansion {
     if (weight.cut >= 0 && (!experts || module_.grid.expert_tp > 1)) {
       parameter.shard_dim = weight.cut;
       parameter.segments = weight.segments.empty() ? Shape{shape[weight.cut]} : numbers.segments;
+      parameter.padded = weight.padded && shape[weight.cut] % module_.grid.tp != 0;
     }
     // No weight decay for tensors of one dim and for biases (docs/training/step.md#weight-decay-rule).
     parameter.decay = !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias");
@@ -121,7 +123,11 @@ class Expansion {
   // What one rank holds of a parameter: its part of the cut dim, or of experts its stack, with the experts as dim 0.
   Shape LocalShape(const StatedWeight& weight, Shape shape) const {
     const bool experts = weight.form == Form::kExperts;
-    if (weight.cut >= 0) shape[weight.cut] /= experts ? module_.grid.expert_tp : module_.grid.tp;
+    if (weight.cut >= 0) {
+      // Divides, unless the weight is padded: then the first rank's part is the largest.
+      const int64_t parts = experts ? module_.grid.expert_tp : module_.grid.tp;
+      shape[weight.cut] = (shape[weight.cut] + (weight.padded ? parts - 1 : 0)) / parts;
+    }
     if (experts) shape.insert(shape.begin(), module_.experts() / module_.grid.ep);
     return shape;
   }

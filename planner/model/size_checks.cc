@@ -9,14 +9,15 @@
 namespace planwright {
 
 void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis,
-                     const Located<int64_t>& parts) {
-  if (*parts < 1 || *size % *parts == 0) return;
+                     const Located<int64_t>& parts, bool may_repeat) {
+  if (*parts < 1 || *size % *parts == 0 || (may_repeat && *parts % *size == 0)) return;
   Diagnostic& problem = diagnostics_.Error(
       DiagnosticKind::kLayoutDoesNotDivide, parts.where.known() ? parts.where : module_.placement,
       absl::StrCat(what, " of module ", *module_.name, " is ", *size, ", which is not a multiple of ", axis, " = ",
-                   *parts),
+                   *parts, may_repeat ? ", nor divides it" : ""),
       absl::StrContains(axis, " x ") ? absl::StrCat("choose sizes so that ", axis, " divides ", *size)
-                                     : absl::StrCat("choose ", axis, " among the divisors of ", *size));
+                                     : absl::StrCat("choose ", axis, " among the divisors ",
+                                                    may_repeat ? "and the multiples " : "", "of ", *size));
   Note(problem, what, size);
 }
 

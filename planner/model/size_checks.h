@@ -13,9 +13,10 @@ class SizeChecks {
  public:
   SizeChecks(const ModuleRecipe& module, Diagnostics& diagnostics) : module_(module), diagnostics_(diagnostics) {}
 
-  // PW0209 unless `size` is a multiple of the parallel size `parts`. `what` and `axis`: their names in the message.
+  // PW0209 unless `size` is a multiple of the parallel size `parts`, or, if it `may_repeat`, `parts` is one of it.
+  // `what` and `axis`: their names in the message.
   void Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis,
-           const Located<int64_t>& parts);
+           const Located<int64_t>& parts, bool may_repeat = false);
 
   // PW0505 unless `size` is a multiple of `parts`, another size of the model, whose name is `of`.
   void Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,

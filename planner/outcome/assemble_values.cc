@@ -90,6 +90,7 @@ RawTensor SwapFirstDims(const RawTensor& tensor) {
 struct ProbedValue {
   const Module* module = nullptr;
   ValueType type;
+  int64_t columns = -1;  // of the last dim, where ranks have more of it together: it is of a padded weight's rows
   enum class Dims {
     kSum,              // [1]: each lane has a term of a sum
     kSequence,         // [positions, samples, ...]
@@ -109,6 +110,18 @@ const ValueType* TypeIn(const Block& block, const std::string& value, OpKind& ma
   return nullptr;
 }
 
+// The rows of the padded weight that `value` is made with; -1: it is made otherwise.
+int64_t RowsOfPaddedWeight(const Module& module, const Block& block, const std::string& value) {
+  for (const Instruction& op : block.body) {
+    if (op.parameters.empty() || op.outputs.empty() || op.outputs.front().name != value) continue;
+    for (const Storage& storage : module.storages) {
+      const Parameter& parameter = module.parameters[static_cast<size_t>(storage.parameters.front())];
+      if (storage.slot == op.parameters.front() && parameter.padded) return parameter.shape.front();
+    }
+  }
+  return -1;
+}
+
 // `source`: "BLOCK/VALUE", from the metadata of a part.
 absl::StatusOr<ProbedValue> FindValue(const Plan& plan, const std::string& source) {
   const size_t slash = source.rfind('/');
@@ -118,6 +131,7 @@ absl::StatusOr<ProbedValue> FindValue(const Plan& plan, const std::string& sourc
   if (!type) return absl::DataLossError("a probed value comes from `" + source + "`, which is not in the plan");
   ProbedValue result{plan.FindModule(block->module), *type};
   if (!result.module) return absl::DataLossError("block " + block->name + " belongs to no module");
+  if (maker == OpKind::kLinear) result.columns = RowsOfPaddedWeight(*result.module, *block, source.substr(slash + 1));
   using Dims = ProbedValue::Dims;
   if (type->dims.size() == 1) {
     result.dims = Dims::kSum;
@@ -221,6 +235,7 @@ class ValueAssembly {
     if (layout == value.type.layout.end() || layout->second.state == AxisLayout::State::kReplicated) return parts[0];
     if (layout->second.state == AxisLayout::State::kPartial) return Sum(parts);
     size_t dim = layout->second.dim;
+    if (value.columns >= 0 && dim + 1 == value.type.dims.size()) return Slice(Join(parts, dim), dim, 0, value.columns);
     if (value.dims == ProbedValue::Dims::kTokens && dim > 0) ++dim;  // SplitTokens made two dims of the first
     return layout->second.zigzag ? JoinZigzag(parts, dim) : Join(parts, dim);
   }

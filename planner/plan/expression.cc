@@ -45,12 +45,13 @@ double Expression::Apply(char operation, double left, double right) {
     case '-': return left - right;
     case '*': return left * right;
     case '/': return left / right;
+    case '%': return std::fmod(left, right);
     default:  // '>': comparing NaN would give 0, and hide that a name has no value
       return std::isnan(left) || std::isnan(right) ? std::nan("") : static_cast<double>(left > right);
   }
 }
 
-// sum [> sum]. A sum is products with + and - between them; a product is operands with * and / between them.
+// sum [> sum]. A sum is products with + and - between them; a product is operands with *, / and % between them.
 void Expression::ParseComparison(std::string_view& rest) {
   ParseSum(rest);
   if (Next(rest) != '>') return;
@@ -70,7 +71,7 @@ void Expression::ParseSum(std::string_view& rest) {
 
 void Expression::ParseProduct(std::string_view& rest) {
   ParseOperand(rest);
-  for (char operation = Next(rest); operation == '*' || operation == '/'; operation = Next(rest)) {
+  for (char operation = Next(rest); operation == '*' || operation == '/' || operation == '%'; operation = Next(rest)) {
     rest.remove_prefix(1);
     ParseOperand(rest);
     code_.push_back({operation});

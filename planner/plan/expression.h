@@ -7,8 +7,8 @@
 
 namespace planwright {
 
-// Numbers, names, + - * / > and parentheses. Evaluated in double: sizes are far below 2^53, so integers stay exact. A
-// name may have one argument, as in "rows(o0)"; the whole of it is then the name.
+// Numbers, names, + - * / > and parentheses, and % for the rest of a division. Evaluated in double: sizes are far below
+// 2^53, so integers stay exact. A name may have one argument, as in "rows(o0)"; the whole of it is then the name.
 class Expression {
  public:
   explicit Expression(std::string_view text);  // a bug if it does not parse: formulas are in our own sources

@@ -86,6 +86,9 @@ struct Parameter {
   // Sizes along shard_dim of joined parts, each cut by itself (Mamba's z|x|B|C|dt, RADIO's q|k|v). They sum to
   // shape[shard_dim]. Empty: the dim is one part.
   std::vector<int64_t> segments;
+  // tp does not divide shard_dim, which is one part. Each rank has room for as many rows as the first has; the rows
+  // that are left over, of the last ranks, belong to no tensor and stay 0.
+  bool padded = false;
   bool decay = false;   // weight decay applies: the tensor has more than one dim and is no bias
   bool trained = true;  // false: saved and loaded, but never stepped (a buffer, or a frozen part)
   bool buffer = false;  // not a weight: the expert bias, kept in fp32 at least

@@ -119,13 +119,14 @@ void Describe(V& v, Visited<V, Init>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Parameter>& x) {
-  auto& [name, file_name, shape, experts, shard_dim, segments, decay, trained, buffer, init] = x;
+  auto& [name, file_name, shape, experts, shard_dim, segments, padded, decay, trained, buffer, init] = x;
   v("name", kFollows | kChanges, name);
   v("file_name", kFollows | kChanges, file_name);
   v("shape", kFollows | kChanges, shape);
   v.Omittable("experts", kFollows | kChanges, experts, int64_t{0});
   v.Omittable("shard_dim", kFollows, shard_dim, -1);
   v.Omittable("segments", kFollows, segments, {});
+  v.Omittable("padded", kFollows, padded, false);
   v.Omittable("decay", kFollows | kChanges, decay, false);
   v.Omittable("trained", kFollows | kChanges, trained, true);
   v.Omittable("buffer", kFollows | kChanges, buffer, false);

@@ -40,10 +40,11 @@ int64_t AppendTensor(const Parameter& parameter, int parts, int part, int64_t lo
   for (int64_t o = 0; o < outer; ++o) {
     int64_t first = o * whole_rows;
     for (int64_t segment : segments) {
-      Require(segment % parts == 0, parameter.name + ": a part of " + std::to_string(segment) + " rows cannot be cut " +
-                                        std::to_string(parts) + " ways");
-      const int64_t rows = segment / parts;
-      if (rows * inner > 0) Append(runs, {local, (first + part * rows) * inner, rows * inner});
+      Require(segment % parts == 0 || parameter.padded, parameter.name + ": a part of " + std::to_string(segment) +
+                                                            " rows cannot be cut " + std::to_string(parts) + " ways");
+      const int64_t rows = (segment + parts - 1) / parts;  // of which the last ranks may have some too many
+      const int64_t own = std::clamp<int64_t>(segment - part * rows, 0, rows);
+      if (own * inner > 0) Append(runs, {local, (first + part * rows) * inner, own * inner});
       local += rows * inner;
       first += segment;
     }

@@ -78,6 +78,7 @@ std::vector<const StatedPiece*> PiecesOf(const ModelStatement& statement, const 
 double ElementsOf(const StatedPiece& piece, const ModelNumbers& numbers) {
   double elements = 0;
   for (const StatedWeight& weight : piece.weights) {
+    if (!numbers.Hold(weight.when)) continue;
     double product = weight.form == StatedWeight::Form::kExperts ? numbers("moe.experts") : 1;
     for (const Expression& size : weight.shape) product *= numbers.Of(size);
     elements += product;

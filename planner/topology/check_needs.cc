@@ -49,7 +49,7 @@ void NeedChecks::CheckShape(const StatedPiece& piece) {
 
 void NeedChecks::CheckLayout(const StatedPiece& piece) {
   for (const StatedNeed& need : piece.needs) {
-    if (need.relation == Relation::kDivides) CheckCut(need);
+    if (!need.axes.empty()) CheckCut(need);
   }
 }
 
@@ -102,7 +102,8 @@ void NeedChecks::CheckCut(const StatedNeed& need) {
     text = named;
     parts = {product, size.where};
   }
-  check_.Cut(need.left.text(), LocatedAt(need.left, need.left.text()), text, parts);
+  check_.Cut(need.left.text(), LocatedAt(need.left, need.left.text()), text, parts,
+             need.relation == Relation::kDividesOrMultiple);
 }
 
 }  // namespace planwright

@@ -26,8 +26,9 @@ class RandomRecipe {
 
   // Grids whose sizes fit, and any settings.
   std::vector<std::string> Overrides() {
-    overrides_ = {"cluster.gpus_per_node=64", "cluster.nodes=4", "models.hybrid_moe_tiny.mamba.groups=8",
-                  "models.hybrid_moe_tiny.attention.kv_groups=4"};
+    overrides_ = {"cluster.gpus_per_node=64", "cluster.nodes=4", "models.hybrid_moe_tiny.mamba.groups=8"};
+    Set("models.hybrid_moe_tiny.attention.kv_groups", One({1, 2, 4, 4}));
+    Set("models.hybrid_moe_tiny.vocabulary", One({256, 256, 259}));
     const bool together = One({0, 0, 0, 1}) == 1;
     const int tp = One({1, 1, 2}), cp = together ? 1 : One({1, 1, 1, 2, 4}), pp = together ? 1 : One({1, 1, 2, 4}),
               dp = One({1, 1, 2, 3, 4});

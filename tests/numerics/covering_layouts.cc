@@ -23,6 +23,14 @@ struct Placed {
 struct Parsed {
   std::map<std::string, Placed> modules;
   std::set<std::string> others;  // overrides of other keys
+
+  // The value that an override of the key gives.
+  int Number(const std::string& key, int otherwise) const {
+    for (const std::string& word : others) {
+      if (word.starts_with(key + "=")) return std::stoi(word.substr(key.size() + 1));
+    }
+    return otherwise;
+  }
 };
 
 // "modules.language.parallel.tp" -> {"language", "parallel.tp"}; {"", ""} for other keys.
@@ -89,6 +97,11 @@ std::set<std::string> AxesOf(const Layout& layout) {
                 end = std::min(placed.first_rank + placed.ranks, there.first_rank + there.ranks);
       if (other != name && end - first > 0 && std::max(placed.ranks, there.ranks) > 1) axes.insert("colocated");
     }
+    if (name != "language") continue;
+    // Of the tiny models without these overrides.
+    if (placed.Size("tp") > parsed.Number("models.hybrid_moe_tiny.attention.kv_groups", 2)) axes.insert("shared_keys");
+    if (parsed.Number("models.hybrid_moe_tiny.vocabulary", 256) % placed.Size("tp") != 0)
+      axes.insert("padded_vocabulary");
   }
   return axes;
 }

@@ -82,6 +82,7 @@ std::vector<Layout> PackedDocumentLayouts();
 std::vector<Layout> EncodersLayouts();
 std::vector<Layout> EdgeLayouts();
 std::vector<Layout> FourGpuLayouts();
+std::vector<Layout> UndividedLayouts();
 
 // All of the above.
 std::vector<Layout> AllLayouts();

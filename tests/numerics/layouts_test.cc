@@ -215,6 +215,10 @@ TEST(Covering, LosesNoPairOfAxes) {
   EXPECT_TRUE(pairs.contains({"colocated", "language.tp"}));
   EXPECT_TRUE(pairs.contains({"language.cp", "language.pp"}));
   EXPECT_TRUE(pairs.contains({"radio_encoder.cp", "radio_encoder.tp"}));
+  for (const char* rest : {"shared_keys", "padded_vocabulary"}) {
+    EXPECT_TRUE(pairs.contains({rest, "language.cp"})) << rest;
+    EXPECT_TRUE(pairs.contains({rest, "language.pp"})) << rest;
+  }
   EXPECT_FALSE(pairs.contains({"language.tp", "radio_encoder.ep"}));
 }
 

@@ -28,6 +28,19 @@ std::vector<int64_t> RowsByDefinition(const std::vector<int64_t>& segments, int 
   return rows;
 }
 
+// 5 rows on 4 ranks: two rows of room on each, of which the third rank fills one and the last none.
+TEST(ShardMap, PaddingIsInNoRun) {
+  const std::vector<std::vector<ElementRun>> wanted = {{{0, 0, 6}}, {{0, 6, 6}}, {{0, 12, 3}}, {}};
+  for (int rank = 0; rank < 4; ++rank) {
+    const Module module =
+        Make({.name = "w", .file_name = "f", .shape = {5, 3}, .shard_dim = 0, .segments = {5}, .padded = true},
+             {.frame = "m", .slot = "w", .shape = {2, 3}});
+    const auto slices = SlicesOf(module, module.storages[0], {.tp = 4, .tp_rank = rank});
+    ASSERT_EQ(slices.size(), 1u);
+    EXPECT_EQ(slices[0].runs, wanted[static_cast<size_t>(rank)]) << rank;
+  }
+}
+
 TEST(ShardMap, CutsEachSegmentByItself) {
   Parameter parameter{.name = "in_proj", .file_name = "f", .shape = {14, 3}, .shard_dim = 0, .segments = {4, 8, 2}};
   for (int rank = 0; rank < 2; ++rank) {

@@ -43,11 +43,7 @@ TEST(CheckLayout, PresetsFit) {
 TEST(CheckLayout, LanguageSizesOverTp) {
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.heads.value = m.attention.kv_groups.value = 9; }),
               ElementsAre("LayoutDoesNotDivide:103", "LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.kv_groups.value = 1; }),
-              ElementsAre("LayoutDoesNotDivide:103"));
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.mamba.groups.value = 1; }),
-              ElementsAre("LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.vocabulary.value = 131; }),
               ElementsAre("LayoutDoesNotDivide:103"));
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.shared_ffn.value = 33; }),
               ElementsAre("LayoutDoesNotDivide:103"));
@@ -58,6 +54,33 @@ TEST(CheckLayout, LanguageSizesOverTp) {
               ElementsAre("LayoutDoesNotDivide:103"));
   // Experts are whole on a rank when expert_tp is 1.
   EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.ffn.value = 33; }), ElementsAre());
+}
+
+// Ranks may share a key head, but then whole ones. The vocabulary need not divide.
+TEST(CheckLayout, KeyHeadsAndVocabularyOverTp) {
+  const auto problems = [](int64_t tp, int64_t heads, int64_t groups) {
+    Recipe recipe = BuildRecipe({BuildLanguage(0, 8, {.tp = tp})});
+    auto& model = std::get<HybridLmModel>(recipe.modules[0].model.model);
+    model.attention.heads.value = heads, model.attention.kv_groups.value = groups, model.vocabulary.value = 131;
+    Diagnostics diagnostics;
+    CheckLayout(recipe, recipe.modules[0], diagnostics);
+    std::string text;
+    for (const Diagnostic& problem : diagnostics.sorted()) text += problem.message + " (" + problem.help + ")\n";
+    return text;
+  };
+  EXPECT_EQ(problems(2, 32, 1), "");
+  EXPECT_EQ(problems(4, 32, 2), "");
+  EXPECT_EQ(problems(8, 32, 2), "");
+  EXPECT_EQ(problems(2, 30, 3),
+            "attention.kv_groups of module language is 3, which is not a multiple of tp = 2, nor divides it "
+            "(choose tp among the divisors and the multiples of 3)\n");
+  EXPECT_EQ(problems(4, 36, 6),
+            "attention.kv_groups of module language is 6, which is not a multiple of tp = 4, nor divides it "
+            "(choose tp among the divisors and the multiples of 6)\n");
+  // A multiple of the key heads cuts query heads all the same.
+  EXPECT_EQ(problems(4, 6, 2),
+            "attention.heads of module language is 6, which is not a multiple of tp = 4 "
+            "(choose tp among the divisors of 6)\n");
 }
 
 // Over cp the sequence is cut in 2 x cp chunks, and Mamba's heads are cut too

@@ -83,13 +83,13 @@ modules:
 
     {kLayoutDoesNotDivide,
      "Each parallel axis cuts certain sizes of the model into equal parts, and one of these sizes is not a multiple of "
-     "its parallel size. tp cuts heads, groups, widths, vocabulary and sequence; ep cuts the experts; expert_tp cuts "
+     "its parallel size. tp cuts heads, groups, widths and sequence; ep cuts the experts; expert_tp cuts "
      "the width of an expert; cp cuts the sequence and the heads of Mamba-2 layers. Without this check the run would "
      "fail when the model is built, or at the first batch.",
      R"(models:
-  nemotron_hybrid_moe_20l: {vocabulary: 131071})",
+  nemotron_hybrid_moe_20l: {moe: {shared_ffn: 3713}})",
      R"(models:
-  nemotron_hybrid_moe_20l: {vocabulary: 131072})",
+  nemotron_hybrid_moe_20l: {moe: {shared_ffn: 3712}})",
      "Choose another parallel size, or pad the size of the model."},
 
     {kExpertGroupAcrossNodes,

@@ -29,23 +29,30 @@
 //   prefix PREFIX                    prefix of published names; {layer} is the layer's number
 //   part projection                  the weights after it belong to the projection, which is trained or frozen by
 //                                    itself
-//   weight SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW
-//                                    one parameter in one storage. tp cuts it along DIM, each segment by itself
-//   joined SLOT NAME ...             one more parameter in the storage of the line before, joined along dim 0
+//   weight SLOT NAME [SIZES] [cut DIM [segments [SIZES]|padded]] DRAW
+//                                    one parameter in one storage. tp cuts it along DIM, each segment by itself.
+//                                    padded: tp need not divide the dim. Each rank holds as many rows as the first, of
+//                                    which the last ranks have some that are no part of the parameter
+//   joined SLOT NAME ...             one more parameter in the storage of the line before, joined along dim 0. It is
+//                                    there where that one is
 //   experts SLOT NAME ...            moe.experts parameters, stacked in one storage; expert_tp cuts them
 //   buffer SLOT NAME [SIZES] DRAW    a tensor that is saved and loaded but never trained
 //   needs SIZE multiple of CONSTANT [called TEXT], needs SIZE at most SIZE
 //                                    what sizes must be on every layout. SIZE is a formula over constants, for which
 //                                    messages have their names or TEXT; at most: also most_tokens and largest_dim, the
 //                                    limits of a plan (plan/limits.h)
-//   needs AXIS [x AXIS ...] divides CONSTANT
-//                                    what the layout must divide, since it is cut
+//   needs AXIS [x AXIS ...] divides CONSTANT [or is a multiple]
+//                                    what the layout must divide, since it is cut; or is a multiple of, since it is
+//                                    repeated
 //   inputs VALUES, outputs VALUES    of the forward block, in order
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
 //                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
 //                                    or the attribute's text, with {module} for the module's name
-//   when FORMULA: COMPUTE            the compute exists if the formula is not 0. It may use trains_backbone, and
-//                                    gathers_tokens: the tokens of all ep ranks come to each (Module::dispatch)
+//   when FORMULA: LINE               the compute, weight, stack of experts or buffer of this line exists if the formula
+//   is
+//                                    not 0. It may use trains_backbone, and gathers_tokens: the tokens of all ep ranks
+//                                    come to each (Module::dispatch). Conditions of weights are of constants and axes.
+//                                    Two computes may make one value, under opposite conditions
 //   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
 //   counts VALUE                     the row counts that messages of this piece use
 //   split VALUE NAMES                names of the parts of a value, where a kind takes them as inputs of their own
@@ -91,15 +98,17 @@ struct StatedWeight {
   std::string slot, name, file_prefix;
   std::vector<Expression> shape, segments;
   int cut = -1;             // the dim that tp or expert_tp cuts; -1: none
+  bool padded = false;      // tp need not divide the dim
   bool projection = false;  // part of the projection
   Init::Kind draw = Init::Kind::kZeros;
   std::vector<Expression> numbers;  // of the draw
+  std::optional<Expression> when;
 };
 
 struct StatedNeed {
-  enum class Relation { kMultiple, kAtMost, kDivides };
+  enum class Relation { kMultiple, kAtMost, kDivides, kDividesOrMultiple };
   Relation relation{};
-  std::vector<Axis> axes;  // kDivides: their product divides `left`
+  std::vector<Axis> axes;  // the last two: their product divides `left`, or may be a multiple of it
   Expression left;
   std::optional<Expression> right;  // kMultiple, kAtMost
   std::string called;               // what messages call `left`; empty: as it is written
@@ -165,6 +174,8 @@ class ModelNumbers {
   // The number of a name; NaN if the module does not have it.
   double operator()(std::string_view name) const;
   double Of(const Expression& formula) const { return formula.Evaluate(*this); }
+  // Whether what has this condition exists.
+  bool Hold(const std::optional<Expression>& when) const { return !when || Of(*when) != 0; }
   // The formula as a size; -1 if it is negative, too large or NaN.
   int64_t SizeOf(const Expression& formula) const;
   std::vector<int64_t> SizesOf(const std::vector<Expression>& formulas) const;

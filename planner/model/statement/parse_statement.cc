@@ -53,10 +53,7 @@ class StatementParser {
     line.Expect(piece_ != nullptr);
     if (line.TakeIf("prefix")) return void(piece_->prefix = line.Take());
     if (line.TakeIf("part")) return line.Expect(projection_ = line.TakeIf("projection"));
-    if (line.TakeIf("weight")) return ParseWeight(line, StatedWeight::Form::kWeight);
-    if (line.TakeIf("joined")) return ParseWeight(line, StatedWeight::Form::kJoined);
-    if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts);
-    if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer);
+    if (line.TakeIf("joined")) return ParseWeight(line, StatedWeight::Form::kJoined, std::nullopt);
     if (line.TakeIf("needs")) return ParseNeed(line);
     if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
     if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
@@ -64,7 +61,20 @@ class StatementParser {
     if (line.TakeIf("split")) return ParseSplit(line);
     if (line.TakeIf("probe")) return ParseProbe(line);
     if (line.TakeIf("order")) return ParseOrder(line);
-    ParseCompute(line);
+    ParseConditional(line);
+  }
+
+  // "[when FORMULA:] WEIGHT or COMPUTE"
+  void ParseConditional(LineReader& line) {
+    std::optional<Expression> when;
+    if (line.TakeIf("when")) {
+      when = line.TakeFormula();
+      line.Expect(line.TakeIf(':'));
+    }
+    if (line.TakeIf("weight")) return ParseWeight(line, StatedWeight::Form::kWeight, std::move(when));
+    if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts, std::move(when));
+    if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer, std::move(when));
+    ParseCompute(line, std::move(when));
   }
 
   // "has_images" or "carries_loss"
@@ -178,22 +188,27 @@ class StatementParser {
     projection_ = false;
   }
 
-  // "SLOT NAME [SIZES] [cut DIM [segments [SIZES]]] DRAW"
-  void ParseWeight(LineReader& line, StatedWeight::Form form) {
+  // "SLOT NAME [SIZES] [cut DIM [segments [SIZES]|padded]] DRAW"
+  void ParseWeight(LineReader& line, StatedWeight::Form form, std::optional<Expression> when) {
     StatedWeight weight{
         .form = form, .slot = line.Take(), .name = line.Take(), .file_prefix = file_, .projection = projection_};
     weight.shape = TakeFormulaList(line);
     if (line.TakeIf("cut")) weight.cut = static_cast<int>(line.TakeNumber());
     if (line.TakeIf("segments")) weight.segments = TakeFormulaList(line);
+    if (line.TakeIf("padded")) line.Expect(weight.padded = weight.cut == 0 && form == StatedWeight::Form::kWeight);
     const auto draw = InitKindFromName(line.Take());
     line.Expect(draw.has_value());
     weight.draw = *draw;
     if (!line.empty()) weight.numbers = TakeFormulaList(line);
     line.Expect(weight.cut < static_cast<int>(weight.shape.size()));
+    const bool joined = form == StatedWeight::Form::kJoined;
+    line.Expect(!joined || !piece_->weights.empty());
+    weight.when = joined ? piece_->weights.back().when : std::move(when);
     piece_->weights.push_back(std::move(weight));
   }
 
-  // "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE" or "AXIS [x AXIS ...] divides CONSTANT"
+  // "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE" or
+  // "AXIS [x AXIS ...] divides CONSTANT [or is a multiple]"
   void ParseNeed(LineReader& line) {
     using enum StatedNeed::Relation;
     std::vector<Axis> axes;
@@ -204,6 +219,10 @@ class StatementParser {
       line.Expect(line.TakeIf("x"));
     }
     StatedNeed need{.relation = kDivides, .axes = std::move(axes), .left = line.TakeFormula()};
+    if (!need.axes.empty() && line.TakeIf("or")) {
+      line.Expect(line.TakeIf("is") && line.TakeIf("a") && line.TakeIf("multiple"));
+      need.relation = kDividesOrMultiple;
+    }
     if (need.axes.empty()) {
       const bool multiple = line.TakeIf("multiple");
       need.relation = multiple ? kMultiple : kAtMost;
@@ -214,13 +233,10 @@ class StatementParser {
     piece_->needs.push_back(std::move(need));
   }
 
-  // "[when FORMULA:] [each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
-  void ParseCompute(LineReader& line) {
+  // "[each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
+  void ParseCompute(LineReader& line, std::optional<Expression> when) {
     StatedCompute& compute = piece_->computes.emplace_back();
-    if (line.TakeIf("when")) {
-      compute.when = line.TakeFormula();
-      line.Expect(line.TakeIf(':'));
-    }
+    compute.when = std::move(when);
     compute.each = line.TakeIf("each");
     while (!line.TakeIf("=")) compute.outputs.push_back(line.Take());
     compute.kind = line.TakeKind();

@@ -148,9 +148,9 @@ RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, 
     if (!type) problems_.push_back(absl::StrCat("input ", input, " has no line given"));
     Define(input, type ? ShapeOf(*type) : Shape());
   }
-  AddSlots(piece);
+  AddSlots(piece, numbers);
   for (const StatedCompute& compute : piece.computes) {
-    if (!compute.when || numbers.Of(*compute.when) != 0) Add(compute);
+    if (numbers.Hold(compute.when)) Add(compute);
   }
 }
 
@@ -161,8 +161,9 @@ const Shape* RankPiece::shape(const string& value) const {
 
 bool RankPiece::IsStream(const Shape& shape) const { return shape == ShapeOf(statement_.stream); }
 
-void RankPiece::AddSlots(const StatedPiece& piece) {
+void RankPiece::AddSlots(const StatedPiece& piece, const ModelNumbers& numbers) {
   for (const StatedWeight& weight : piece.weights) {
+    if (!numbers.Hold(weight.when)) continue;
     Shape shape;
     for (const Expression& size : weight.shape) shape.push_back(numbers_.Of(size));
     if (weight.form == StatedWeight::Form::kExperts) shape.insert(shape.begin(), numbers_("moe.experts"));

@@ -26,7 +26,8 @@ class RankPiece {
     std::vector<Shape> inputs, slots, outputs;
   };
 
-  // Computes of which `when` does not hold by `numbers` are left out. Shapes are those on one rank all the same.
+  // Weights and computes of which `when` does not hold by `numbers` are left out. Shapes are those on one rank all the
+  // same.
   // `data`: samples, and the run-time sizes that the data decides: documents and image_rows* of a language model,
   // images and patches of an encoder.
   RankPiece(const ModelStatement& statement, const StatedPiece& piece, const ModelNumbers& numbers,
@@ -41,7 +42,7 @@ class RankPiece {
   bool IsStream(const Shape& shape) const;
 
  private:
-  void AddSlots(const StatedPiece& piece);
+  void AddSlots(const StatedPiece& piece, const ModelNumbers& numbers);
   void Add(const StatedCompute& stated);
   void Define(const std::string& value, Shape shape);
   std::vector<Shape> ShapesOf(const std::vector<std::string>& names, const std::map<std::string, Shape>& known,

@@ -75,6 +75,11 @@ class BackwardDeriver {
     DerivedStep undone = TransposeOf(piece_, forward, gradients);
     ValueType type = piece_.type(input);
     std::erase_if(type.layout, [](const auto& along) { return along.second.state == State::kPartial; });
+    // What is no matter of this conversion: a term over another axis stays one.
+    for (Axis axis : {Axis::kTp, Axis::kCp}) {
+      const bool own = GroupOver(axis) == forward.group || type.layout.contains(axis);
+      if (!own && IsTermOver(piece_.type(*gradients.front()), axis)) type.layout[axis] = {State::kPartial};
+    }
     if (forward.kind == OpKind::kScatterTokens) type.dtype = piece_.type(forward.outputs.front()).dtype;
     undone.outputs = {DefineTerm(input, forward, std::move(type))};
     piece_.backward.push_back(undone);

@@ -26,7 +26,7 @@ class ForwardDeriver {
   DerivedPiece Derive(bool goes_over_bridge) {
     for (const string& name : stated_.inputs) AddInput(name);
     for (const StatedCompute& compute : stated_.computes) {
-      if (compute.when && context_.numbers().Of(*compute.when) == 0) continue;
+      if (!context_.numbers().Hold(compute.when)) continue;
       for (size_t i = 0; i < (compute.each ? context_.encoders().size() : 1); ++i) AddCompute(compute, i);
     }
     for (const string& name : stated_.outputs) {

@@ -39,8 +39,9 @@ PieceContext::PieceContext(const BlockInputs& inputs, const Module& module, cons
 }
 
 DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name) const {
-  const auto first =
-      std::find_if(piece.weights.begin(), piece.weights.end(), [&](const auto& each) { return each.slot == name; });
+  const auto first = std::find_if(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& each) {
+    return each.slot == name && numbers_.Hold(each.when);
+  });
   Require(first != piece.weights.end(), absl::StrCat("a statement uses the slot ", string(name), ", which it lacks"));
   DerivedSlot slot = {.shape = numbers_.SizesOf(first->shape), .segments = numbers_.SizesOf(first->segments)};
   slot.cut = first->cut;
@@ -52,7 +53,11 @@ DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name
     slot.segments.push_back(numbers_.SizeOf(joined->shape.front()));
     slot.shape.front() += slot.segments.back();
   }
-  if (slot.cut >= 0) slot.shape[static_cast<size_t>(slot.cut)] /= size(slot.experts ? Axis::kExpertTp : Axis::kTp);
+  if (slot.cut >= 0) {
+    int64_t& rows = slot.shape[static_cast<size_t>(slot.cut)];
+    const int64_t parts = size(slot.experts ? Axis::kExpertTp : Axis::kTp);
+    rows = (rows + (first->padded ? parts - 1 : 0)) / parts;
+  }
   if (!slot.experts) return slot;
   slot.shape.insert(slot.shape.begin(), module_.experts() / size(Axis::kEp));
   slot.cut += slot.cut >= 0 ? 1 : 0;

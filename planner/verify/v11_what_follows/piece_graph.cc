@@ -20,7 +20,7 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
     for (const string& one : Expanded(name)) inputs_.push_back(Define(one));
   }
   for (const StatedCompute& stated : piece.computes) {
-    if (stated.when && numbers.Of(*stated.when) == 0) continue;
+    if (!numbers.Hold(stated.when)) continue;
     for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(stated, i);
   }
   for (const string& name : piece.outputs) outputs_.push_back(names_[name]);

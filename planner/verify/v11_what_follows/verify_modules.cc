@@ -207,6 +207,7 @@ class ModuleComparison {
         layer < 0 ? piece.prefix : absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
     for (size_t i = 0; i < piece.weights.size(); ++i) {
       const StatedWeight& weight = piece.weights[i];
+      if (!numbers_->Hold(weight.when)) continue;
       if (parameter_ >= module_.parameters.size()) {
         if (!std::exchange(ended_, true))
           Fail(absl::StrCat("lacks the parameter ", module_.name, ".", prefix, weight.name));
@@ -245,6 +246,8 @@ class ModuleComparison {
       segments = weight.segments.empty() ? std::vector<int64_t>{shape[static_cast<size_t>(weight.cut)]}
                                          : numbers_->SizesOf(weight.segments);
     Equal(of("segments"), found.segments, segments);
+    // Where tp divides the dim there is nothing to pad.
+    Equal(of("padded"), found.padded, weight.padded && segments.front() % module_.grid.tp != 0);
     // Tensors of one dim and biases do not decay (docs/training/step.md#weight-decay-rule).
     Equal(of("decay"), found.decay, !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias"));
     Equal(of("trained"), found.trained,
@@ -280,7 +283,12 @@ class ModuleComparison {
       local[0] += numbers_->SizeOf(piece.weights[i].shape[0]);
     }
     const bool experts = weight.form == StatedWeight::Form::kExperts;
-    if (weight.cut >= 0) local[static_cast<size_t>(weight.cut)] /= experts ? module_.grid.expert_tp : module_.grid.tp;
+    if (weight.cut >= 0) {
+      int64_t& rows = local[static_cast<size_t>(weight.cut)];
+      const int64_t ranks = experts ? module_.grid.expert_tp : module_.grid.tp;
+      const bool rest = weight.padded && rows % ranks > 0;
+      rows = rows / ranks + (rest ? 1 : 0);
+    }
     if (experts) local.insert(local.begin(), module_.size("moe.experts") / module_.grid.ep);
     const auto of = [&](const char* what) { return [&, what] { return absl::StrCat(frame, ".", weight.slot, what); }; };
     if (found.frame != frame || found.slot != weight.slot) {

@@ -78,7 +78,9 @@ std::optional<FeatureParts::Parts> FeatureParts::SegmentsOf(const Slot& slot, co
     if (parameter.segments.empty()) segments.push_back(parameter.shape[static_cast<size_t>(parameter.shard_dim)]);
     segments.insert(segments.end(), parameter.segments.begin(), parameter.segments.end());
   }
-  for (int64_t& segment : segments) segment /= ranks;
+  // A padded parameter is one segment, of which each rank has room for the largest part.
+  const bool padded = module_.parameters[static_cast<size_t>(slot.storage->parameters.front())].padded;
+  for (int64_t& segment : segments) segment = segment / ranks + (padded && segment % ranks > 0 ? 1 : 0);
   return segments;
 }
 

@@ -23,6 +23,10 @@ char IndexAt(const OperandSignature& signature, size_t dims, size_t dim) {
 
 bool CanBeCut(char index) { return (index >= 'a' && index <= 'z') || (index >= '0' && index <= '7'); }
 
+// The index of the vocabulary, and that of heads whose keys and values are not cut with them.
+bool IsByTpCoordinate(char index) { return index == 'v' || index == 'h'; }
+const char* FoundBy(char index) { return index == 'v' ? "its part of the vocabulary" : "the keys of its heads"; }
+
 // The first of `dims` dims that has the index.
 std::optional<size_t> DimOf(const OperandSignature& signature, size_t dims, char index) {
   for (size_t dim = 0; dim < dims; ++dim) {
@@ -49,7 +53,7 @@ class AxisLayouts {
     for (size_t i = 0; i < typed_.gradients.size() && problem_.empty(); ++i) {
       ReadSlot(typed_.gradients[i], *OperandAt(signature_.gradients, i), typed_.instruction->gradients[i]);
     }
-    if (problem_.empty()) CheckVocabulary();
+    if (problem_.empty()) CheckTpCoordinate();
     if (problem_.empty()) CheckWholeOperands();
     if (problem_.empty()) CheckPartialOperands();
     for (size_t i = 0; i < typed_.instruction->outputs.size() && problem_.empty(); ++i) CheckOutput(i);
@@ -68,8 +72,8 @@ class AxisLayouts {
     } else if (index == 's' && axis_ != Axis::kCp) {
       // Index 's': the operation must know which positions it has, and only the cp coordinate tells it.
       problem_ = absl::StrCat("needs the positions of ", who, ", which is cut", Over(), " and not over cp");
-    } else if (index == 'v' && axis_ != Axis::kTp) {
-      problem_ = absl::StrCat("finds its part of the vocabulary by the tp coordinate, but ", who, " is cut", Over());
+    } else if (IsByTpCoordinate(index) && axis_ != Axis::kTp) {
+      problem_ = absl::StrCat("finds ", FoundBy(index), " by the tp coordinate, but ", who, " is cut", Over());
     } else if (cut_ == 0) {
       cut_ = index, zigzag_ = zigzag, cutter_ = who;
     } else if (cut_ != index) {
@@ -124,16 +128,18 @@ class AxisLayouts {
                 absl::StrCat("parameter ", name));
   }
 
-  // Index 'v': rank r of tp has the r-th part of the vocabulary, whatever its operands are.
-  void CheckVocabulary() {
-    if (axis_ != Axis::kTp || cut_ == 'v') return;
-    const auto has = [](const std::vector<OperandSignature>& list) {
-      return std::any_of(list.begin(), list.end(), [](const OperandSignature& operand) {
-        return DimOf(operand, operand.dims.size(), 'v').has_value();
-      });
-    };
-    if (has(signature_.inputs) || has(signature_.parameters) || has(signature_.gradients))
-      problem_ = "finds its part of the vocabulary by the tp coordinate, but the vocabulary is not cut over tp";
+  // Indices 'v' and 'h': rank r of tp has the r-th part of the vocabulary or of the heads, whatever its operands are.
+  void CheckTpCoordinate() {
+    if (axis_ != Axis::kTp || IsByTpCoordinate(cut_)) return;
+    for (const auto* list : {&signature_.inputs, &signature_.parameters, &signature_.gradients}) {
+      for (const OperandSignature& operand : *list) {
+        for (const SignatureDim& dim : operand.dims) {
+          if (!IsByTpCoordinate(dim.index)) continue;
+          problem_ = absl::StrCat("finds ", FoundBy(dim.index), " by the tp coordinate, but ",
+                                  dim.index == 'v' ? "the vocabulary is" : "its heads are", " not cut over tp");
+        }
+      }
+    }
   }
 
   // What has the cut index must be cut: a rank cannot multiply its part by the whole.

@@ -129,6 +129,15 @@ class ModuleStorage {
     int64_t sum = 0;
     for (int64_t segment : parameter.segments) sum += segment;
     if (sum != size) Fail(absl::StrCat("cuts ", parameter.name, " in segments that make ", sum, " of ", size));
+    if (parameter.padded) {
+      if (parameter.experts > 0 || parameter.segments.size() > 1) {
+        Fail(absl::StrCat("pads ", parameter.name, " in ", name, ", which is cut in more than one part"));
+        return elements;
+      }
+      // As many rows as the rank with the most has.
+      const int64_t ranks = module_.grid.tp;
+      return size < 1 ? 0 : elements / size * ((size - 1) / ranks + 1);
+    }
     divide(parameter.experts > 0 ? module_.grid.expert_tp : module_.grid.tp, "a dim");
     return elements;
   }

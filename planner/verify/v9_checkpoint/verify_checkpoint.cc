@@ -1,7 +1,7 @@
 // V9: a checkpoint holds every element of every parameter and optimizer state once. The proof goes by axes and not by
 // ranks. The cut and replicated axes of a checkpoint rule together span the ranks of a stage. So the ranks along the
-// cut axes write different parts, which tile the tensor because sizes divide, and the rank with coordinate 0 along all
-// replicated axes is the one writer of each part.
+// cut axes write different parts, and the rank with coordinate 0 along all replicated axes is the one writer of each.
+// The parts tile the tensor because sizes divide; of a padded tensor the last parts end where it ends (shard_map.h).
 //
 // Not here: that keys are unique (verify_checkpoint_keys.cc), and the order in which a rule lists its axes (V11,
 // verify_derived_fields.cc).
@@ -145,7 +145,8 @@ class ModuleManifest {
     CheckStates(rule, parameter, storage);
   }
 
-  // The parts of the tensor along the axes that cut it have equal sizes and add up to it.
+  // The parts of the tensor along the axes that cut it have equal sizes and add up to it. Of a padded tensor they have
+  // the rows that are there.
   void CheckParts(const Parameter& parameter) {
     const Grid& grid = module_.grid;
     if (parameter.experts > 0 && parameter.experts % grid.ep != 0) {
@@ -158,9 +159,11 @@ class ModuleManifest {
     int64_t sum = 0;
     for (int64_t segment : parameter.segments) {
       sum += segment;
-      if (segment % parts != 0)
+      if (segment % parts != 0 && !parameter.padded)
         Fail(parameter, absl::StrCat("has a segment of ", segment, ", which ", parts, " ranks do not divide"));
     }
+    if (parameter.padded && (parameter.experts > 0 || parameter.segments.size() != 1))
+      Fail(parameter, "is padded, and cut in more than one part");
     if (!parameter.segments.empty() && sum != parameter.shape[parameter.shard_dim]) {
       Fail(parameter, absl::StrCat("has segments of ", sum, " along a dim of ", parameter.shape[parameter.shard_dim],
                                    ": its parts do not tile it"));

@@ -68,9 +68,13 @@ bool HasIndex(const std::vector<OperandSignature>& list, char index) {
 
 // Whether plans may cut the index over the axis, in this form of the kind.
 bool AxisCuts(const Entry& entry, bool over_cp, char index, Axis axis) {
-  // What finds its part of the vocabulary by the tp coordinate is cut there and nowhere else over tp.
-  if (axis == Axis::kTp) return index == 'v' || (index != 's' && !IndicesOf(entry.signature(over_cp)).contains('v'));
-  if (index == 'v') return false;
+  // What finds its part of the vocabulary, or its key head, by the tp coordinate is cut there and nowhere else over tp.
+  const auto by_coordinate = [](char each) { return each == 'v' || each == 'h'; };
+  if (axis == Axis::kTp) {
+    const std::set<char> indices = IndicesOf(entry.signature(over_cp));
+    return by_coordinate(index) || (index != 's' && std::none_of(indices.begin(), indices.end(), by_coordinate));
+  }
+  if (by_coordinate(index)) return false;
   const OpInfo& info = InfoOf(entry.kind);
   // With these attributes the kind has a part of the positions, or of the features, and of nothing else.
   if (info.FindAttribute("cp")) return index == 's' || (!over_cp && index == 't');
@@ -313,9 +317,13 @@ bool IsNoticed(const Table& mutant, const string& kind) {
 // them.
 TEST_F(Cuts, CoordinatesSayNothingOfWholeOperands) {
   const std::set<string> by_tp_coordinate = {
-      "embed_tokens",        "embed_tokens_grad",
-      "cross_entropy_parts", "cross_entropy_grad",  // index v: always cut over tp
-      "routing_fingerprint",                        // its tokens are cut over tp wherever tp is above 1
+      "embed_tokens",
+      "embed_tokens_grad",
+      "cross_entropy_parts",
+      "cross_entropy_grad",  // index v: always cut over tp
+      "causal_attention_all_kv",
+      "causal_attention_all_kv_grad",  // index h, likewise
+      "routing_fingerprint",           // its tokens are cut over tp wherever tp is above 1
   };
   std::set<string> differ;
   for (const OpCase& c : Cases()) {
@@ -379,6 +387,8 @@ TEST_F(Cuts, NoticesWrongEntries) {
       {"gated_norm", "t b fi, t b f | fi -> t b fi, w: t b F"},
       {"causal_attention", "t b f, i: D ? -> t b fa, w: b fh t"},
       {"causal_attention_grad", "+ t b fa, t b f, t b fa, w: b fh t, i: D ? -> t b f"},
+      {"causal_attention_all_kv", "T B ha, T B K, i: D ? -> T B ha, w: B H T"},
+      {"causal_attention_all_kv_grad", "+ T B ha, T B ha, T B K, T B ha, w: B H T, i: D ? -> T B ha, T B K"},
       {"route", "t B H | e H, e -> w: (tB) K, i: (tB) K, i: e, w: (tB) e, i: B e, w: (tB) e"},
       {"route", "t b H | E H, E -> w: (tb) K, i: (tb) K, i: E, w: (tb) E, i: B E, w: (tb) E"},
       {"sequence_aux_loss", "w: (tB) e, i: B e -> d: 1"},

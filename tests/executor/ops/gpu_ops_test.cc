@@ -143,6 +143,35 @@ TEST_P(Gpu, CausalAttentionOfParts) {
   }
 }
 
+// The kernels read one key head of several, in place.
+TEST_P(Gpu, CausalAttentionAllKv) {
+  const int64_t q = 4, kv = 2, d = 128, T = 512;
+  for (const int64_t cp : {1, 2}) {
+    SCOPED_TRACE(cp);
+    Attributes attributes = {{"q_heads", q}, {"kv_heads", kv}, {"head_dim", d}};
+    if (cp > 1) attributes.insert({{"cp", cp}, {"zigzag", int64_t{1}}});
+    const int64_t S = T / cp, B = 2;
+    const Tensors heads = {Random({S, B, q * d}), Random({T, B, 2 * kv * d})};
+    const at::Tensor da = Random({S, B, q * d}).to(GetParam());
+    for (int rank = 0; rank < 4; ++rank) {
+      Op op(attributes);
+      op.OnTpRank(rank, 4).OnCpRank(0, static_cast<int>(cp));
+      const auto run = [&](const auto& moved) {
+        Tensors inputs;
+        for (const at::Tensor& x : heads) inputs.push_back(moved(x.to(GetParam())));
+        const Tensors out = op.Run(ops::RunCausalAttentionAllKv, inputs);
+        Tensors all = op.Run(ops::RunCausalAttentionAllKvGrad, {moved(da), inputs[0], inputs[1], out[0], out[1]});
+        all.insert(all.end(), out.begin(), out.end());
+        return all;
+      };
+      const Tensors exact = run([](const at::Tensor& x) { return x.to(at::kDouble); });
+      const Tensors actual = run([](const at::Tensor& x) { return x.to(at::kCUDA); });
+      ASSERT_EQ(actual.size(), exact.size());
+      for (size_t i = 0; i < exact.size(); ++i) EXPECT_LE(NormGap(actual[i], exact[i]), Tolerance()) << i;
+    }
+  }
+}
+
 TEST_P(Gpu, PackedMixer) {
   const int64_t heads = 4, groups = 2, p = 16, n = 16, inner = heads * p, bc = groups * n, S = 200;
   const Attributes scan = {{"inner", inner},   {"bc", bc},   {"heads", heads},

@@ -143,6 +143,37 @@ TEST(CausalAttention, StripsMeetDenseSoftmax) {
   EXPECT_SAME(out.dqkv, qkv.grad());
 }
 
+// 8 query heads with 2 key heads, on as many ranks as heads at most: each rank's queries meet the key head that they
+// have in the whole. The gradients of keys are terms, and 0 for the other head.
+TEST(CausalAttention, RanksShareKeyHeads) {
+  const int64_t q = 8, kv = 2, d = 3, positions = 20;
+  const at::Tensor qkv = Random({positions, 2, (q + 2 * kv) * d}), da = Random({positions, 2, q * d});
+  const Attention whole = RunAttention(qkv, da, q, kv, d);
+  const at::Tensor queries = qkv.narrow(2, 0, q * d), keys = qkv.narrow(2, q * d, 2 * kv * d);
+  for (const int tp : {2, 4, 8}) {
+    SCOPED_TRACE(tp);
+    const int64_t own = q / tp * d;
+    at::Tensor dkv;
+    for (int rank = 0; rank < tp; ++rank) {
+      Op op({{"q_heads", q / tp}, {"kv_heads", kv}, {"head_dim", d}});
+      op.OnTpRank(rank, tp);
+      const auto part = [&](const at::Tensor& x) { return x.narrow(2, rank * own, own); };
+      const Tensors out = op.Run(ops::RunCausalAttentionAllKv, {part(queries), keys});
+      EXPECT_SAME(out[0], part(whole.a));
+      const Tensors d_own = op.Run(ops::RunCausalAttentionAllKvGrad, {part(da), part(queries), keys, out[0], out[1]});
+      EXPECT_SAME(d_own[0], part(whole.dqkv));
+      const int64_t other = rank < tp / 2 ? 1 : 0;
+      EXPECT_EQ(d_own[1].view({positions, 2, 2, kv, d}).select(3, other).count_nonzero().item<int64_t>(), 0);
+      dkv = dkv.defined() ? dkv + d_own[1] : d_own[1];
+    }
+    EXPECT_SAME(dkv, whole.dqkv.narrow(2, q * d, 2 * kv * d));
+  }
+  // Ranks share whole heads only.
+  Op three({{"q_heads", int64_t{4}}, {"kv_heads", kv}, {"head_dim", d}});
+  three.OnTpRank(1, 3);
+  EXPECT_THROW(three.Run(ops::RunCausalAttentionAllKv, {queries.narrow(2, 0, 4 * d), keys}), c10::Error);
+}
+
 TEST(CausalAttention, PastIsAllThatCounts) {
   const at::Tensor qkv = Random({6, 1, 4 * 3}), da = Random({6, 1, 2 * 3});
   const Attention whole = RunAttention(qkv, da, 2, 1, 3),

@@ -42,6 +42,8 @@ const std::vector<CutLine> kCuts = {
      "inner bc heads groups"},
     // The query heads of a key head stay together.
     {"causal_attention causal_attention_grad", 'f', "kv_heads", "q_heads kv_heads"},
+    // Rank r of n has the r-th part of the query heads; by r it knows which key head they share.
+    {"causal_attention_all_kv causal_attention_all_kv_grad", 'h', "q_heads", "q_heads", true},
     {"packed_attention packed_attention_grad", 'f', "heads", "heads"},
     // What is joined keeps its parts, of 12, 6 and 18.
     {"concat split", 'f', "6", ""},
@@ -136,6 +138,23 @@ void AddAttention(std::vector<OpCase>& cases) {
     if (!ends.empty()) part.values["0.i2"] = Whole(ends);
     cases.push_back(plain);
     cases.push_back(part);
+    // Up to 4 ranks, as many as key heads or more. Each has the keys of all.
+    for (const Integer keys : {1, 2}) {
+      if (ends.size() > 2) continue;
+      OpCase all = {.name = absl::StrCat("causal attention with all of ", keys, " key heads", name),
+                    .stages = {{"causal_attention_all_kv"}},
+                    .sizes = absl::StrCat("T 24, ha 48, K ", 4 * keys, ", h 24, B ", b),
+                    .attributes = Heads(24, keys, 2)};
+      if (keys == 2) all.parts = {2, 4};
+      if (!ends.empty()) all.values["0.i2"] = Whole(ends);
+      OpCase its_part = all;
+      its_part.name += " over cp";
+      its_part.sizes = absl::StrCat("s 12, T 24, ha 48, K ", 4 * keys, ", h 24, B ", b);
+      its_part.attributes.insert({{"cp", Integer{2}}, {"zigzag", Integer{1}}});
+      its_part.cp = 2, its_part.cp_rank = 1;
+      cases.push_back(all);
+      cases.push_back(its_part);
+    }
   }
   // More positions than a strip of queries has, in the whole and in a part.
   cases.push_back({.name = "causal attention in strips",

@@ -31,8 +31,8 @@ Draws TestDraws() {
   return draws;
 }
 
-// A matrix cut by rows in segments, one cut by columns, three that are joined, experts, a vector that is not cut, and a
-// buffer.
+// A matrix cut by rows in segments, one cut by columns, three that are joined, experts, a vector that is not cut, a
+// buffer, and rows that tp does not divide: of 4 ranks the last has room for two and none of them.
 Plan MakePlan(int tp, int ep, const std::string& precision = "fp64") {
   Plan plan;
   plan.precision = precision;
@@ -52,6 +52,13 @@ Plan MakePlan(int tp, int ep, const std::string& precision = "fp64") {
       {.name = "m.{expert}.up", .file_name = "f.{expert}.up", .shape = {2, 3}, .experts = 4, .init = normal},
       {.name = "m.norm", .file_name = "f.norm", .shape = {7}, .init = {Init::Kind::kOnes, 0, 0}},
       {.name = "m.bias", .file_name = "f.bias", .shape = {4}, .trained = false},
+      {.name = "m.ids",
+       .file_name = "f.ids",
+       .shape = {5, 3},
+       .shard_dim = 0,
+       .segments = {5},
+       .padded = tp > 1,
+       .init = normal},
   };
   const int64_t t = tp, e = 4 / ep;
   m.storages = {{.frame = "m.l", .slot = "in", .shape = {20 / t, 3}, .parameters = {0}},
@@ -59,12 +66,24 @@ Plan MakePlan(int tp, int ep, const std::string& precision = "fp64") {
                 {.frame = "m.l", .slot = "qk", .shape = {12 / t, 3}, .parameters = {2, 3}},
                 {.frame = "m.l", .slot = "up", .shape = {e, 2, 3}, .parameters = {4}},
                 {.frame = "m.l", .slot = "norm", .shape = {7}, .parameters = {5}},
-                {.frame = "m.l", .slot = "gate_bias", .shape = {4}, .parameters = {6}}};
+                {.frame = "m.l", .slot = "gate_bias", .shape = {4}, .parameters = {6}},
+                {.frame = "m.l", .slot = "ids", .shape = {(5 + t - 1) / t, 3}, .parameters = {7}}};
   plan.modules = {m};
   return plan;
 }
 
 using Whole = std::map<std::string, std::vector<double>>;
+
+// The rows behind those of a storage's one parameter.
+void ExpectZerosInPadding(const Module& m, size_t storage, int rank, const at::Tensor& held) {
+  if (!m.parameters[m.storages[storage].parameters.front()].padded) return;
+  int64_t filled = 0;
+  for (const PublishedSlice& slice : SlicesOf(m, m.storages[storage], CoordinatesOf(m.grid, rank))) {
+    for (const ElementRun& run : slice.runs) filled += run.count;
+  }
+  const at::Tensor flat = held.reshape({-1});
+  EXPECT_EQ(flat.narrow(0, filled, flat.numel() - filled).count_nonzero().item<int64_t>(), 0);
+}
 
 // Joins the ranks' storages. Every element must be written, and ranks that write the same element must agree.
 Whole Assemble(const Plan& plan, const std::function<void(int rank, ModuleState&)>& fill) {
@@ -74,6 +93,7 @@ Whole Assemble(const Plan& plan, const std::function<void(int rank, ModuleState&
     ModuleState state(plan, m, rank, at::kCPU);
     fill(rank, state);
     for (size_t i = 0; i < m.storages.size(); ++i) {
+      ExpectZerosInPadding(m, i, rank, state.storages()[i].parameter);
       const at::Tensor flat = state.storages()[i].parameter.to(at::kDouble).reshape({-1});
       for (const PublishedSlice& slice : SlicesOf(m, m.storages[i], CoordinatesOf(m.grid, rank))) {
         auto& tensor = whole[slice.file_name];

@@ -42,7 +42,9 @@ class PieceJudge {
 
   void Judge() {
     for (const string& problem : ranked_.problems()) Problem(problem);
-    for (const StatedWeight& weight : piece_.weights) JudgeWeight(weight);
+    for (const StatedWeight& weight : piece_.weights) {
+      if (numbers_.Hold(weight.when)) JudgeWeight(weight);
+    }
     for (const StatedNeed& need : piece_.needs) JudgeNeed(need);
     if (!problems_.empty()) return;  // what follows asks for shapes that fit
     JudgeUses();
@@ -75,14 +77,17 @@ class PieceJudge {
     for (const Expression& number : weight.numbers) {
       if (!std::isfinite(numbers_.Of(number))) problem(absl::StrCat("has a draw with ", number.text()));
     }
-    if (weight.form == Form::kJoined && weight.cut != 0) problem("is joined, and not cut along the dim of joining");
+    if (weight.form == Form::kJoined && (weight.cut > 0 || weight.cut != WeightsOf(weight.slot).front()->cut))
+      problem("is joined, and not cut as what it is joined to, along the dim of joining");
     if (weight.cut < 0) return;
     const std::vector<double> segments = SegmentsOf(weight);
     if (std::accumulate(segments.begin(), segments.end(), 0.0) != sizes[static_cast<size_t>(weight.cut)])
       problem(absl::StrCat("has segments ", Text(segments), " of another sum"));
     const Axis axis = weight.form == Form::kExperts ? Axis::kExpertTp : Axis::kTp;
     for (double segment : segments) {
-      if (std::fmod(segment, PrimeOf(axis)) != 0)
+      const bool divides = std::fmod(segment, PrimeOf(axis)) == 0;
+      if (divides && weight.padded) problem("is padded, though a line needs that tp divides it");
+      if (!divides && !weight.padded)
         problem(absl::StrCat("is cut, and no line needs that ", string(AxisName(axis)), " divides it"));
     }
     if (weight.form == Form::kExperts && std::fmod(numbers_("moe.experts"), PrimeOf(Axis::kEp)) != 0)
@@ -104,7 +109,9 @@ class PieceJudge {
 
   void JudgeUses() {
     std::map<string, int> slots;
-    for (const StatedWeight& weight : piece_.weights) slots[weight.slot] = 0;
+    for (const StatedWeight& weight : piece_.weights) {
+      if (numbers_.Hold(weight.when)) slots[weight.slot] = 0;
+    }
     for (const Compute& compute : ranked_.computes()) {
       for (const string& input : compute.stated->inputs) reads_.insert(input);
       for (const string& slot : compute.stated->slots) ++slots[slot];
@@ -154,7 +161,7 @@ class PieceJudge {
   std::vector<const StatedWeight*> WeightsOf(const string& slot) const {
     std::vector<const StatedWeight*> weights;
     for (const StatedWeight& weight : piece_.weights) {
-      if (weight.slot == slot) weights.push_back(&weight);
+      if (weight.slot == slot && numbers_.Hold(weight.when)) weights.push_back(&weight);
     }
     return weights;
   }
@@ -297,6 +304,22 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
   constexpr int64_t kSequence = 100069;
   std::set<string> problems;
   Module module = PrimeModule(statement, 2);
+  const auto judge = [&](const string& name, const StatedPiece& piece) {
+    const ModelNumbers numbers({.sequence_length = kSequence}, module, statement);
+    std::set<string> found;
+    PieceJudge judge(statement, name, piece, numbers, found);
+    judge.Judge();
+    if (found.empty()) {
+      for (const string& input : piece.inputs) {
+        if (!judge.Reads(input)) found.insert(absl::StrCat("piece ", name, ": nothing reads the input ", input));
+      }
+      const RankPiece& ranked = judge.ranked();
+      const bool head = &piece == &statement.head;
+      if (!head && (piece.outputs.size() != 1 || !ranked.IsStream(*ranked.shape(piece.outputs[0]))))
+        found.insert(absl::StrCat("piece ", name, " does not return the stream"));
+    }
+    problems.insert(found.begin(), found.end());
+  };
   for (int which = 0; which < 8; ++which) {
     module.trains_backbone = module.trains_projection = (which & 1) == 0;
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
@@ -305,22 +328,12 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
     const auto size = [&](Axis axis) { return cut ? PrimeOf(axis) : 1; };
     module.grid.tp = size(Axis::kTp), module.grid.cp = size(Axis::kCp), module.grid.ep = size(Axis::kEp);
     module.grid.expert_tp = size(Axis::kExpertTp);
-    const ModelNumbers numbers({.sequence_length = kSequence}, module, statement);
-    for (const auto& [name, piece] : PiecesOf(statement)) {
-      std::set<string> found;
-      PieceJudge judge(statement, name, *piece, numbers, found);
-      judge.Judge();
-      if (found.empty()) {
-        for (const string& input : piece->inputs) {
-          if (!judge.Reads(input)) found.insert(absl::StrCat("piece ", name, ": nothing reads the input ", input));
-        }
-        const RankPiece& ranked = judge.ranked();
-        const bool head = piece == &statement.head;
-        if (!head && (piece->outputs.size() != 1 || !ranked.IsStream(*ranked.shape(piece->outputs[0]))))
-          found.insert(absl::StrCat("piece ", name, " does not return the stream"));
-      }
-      problems.insert(found.begin(), found.end());
-    }
+    for (const auto& [name, piece] : PiecesOf(statement)) judge(name, *piece);
+  }
+  // The largest tp of attention: a head for each rank, so that several ranks share a key head.
+  if (const int64_t heads = module.size("attention.heads"); heads > 0 && statement.layers.contains('*')) {
+    module.grid.tp = static_cast<int>(heads), module.grid.cp = 1;
+    judge("*", statement.layers.at('*'));
   }
   Module expanded = PrimeModule(statement, 2);
   const ModelNumbers numbers({.sequence_length = kSequence}, expanded, statement);

@@ -17,8 +17,7 @@ TEST(Draws, AreThoseOfTheFile) {
   std::string made =
       "# The parameters of a small model of each kind: published name, slot, shape, cut over tp or expert_tp, draw.\n"
       "# Written by statement_test with UPDATE_GOLDENS=1. A person has compared it with docs/model.\n";
-  for (const std::string& kind : testing::ModelKinds())
-    made += "\n== " + kind + "\n" + testing::DrawTable(testing::SmallModule(*StatementOf(kind)));
+  for (const std::string& kind : testing::ModelKinds()) made += testing::DrawTables(*StatementOf(kind));
   const std::string path = InSource("tests/model/statement/draws.golden");
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << made;
   std::ostringstream golden;

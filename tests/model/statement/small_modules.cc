@@ -47,15 +47,10 @@ std::string CutText(const Parameter& parameter) {
   if (parameter.shard_dim < 0) return "whole";
   const std::string segments =
       parameter.segments.size() > 1 ? absl::StrCat(" in [", absl::StrJoin(parameter.segments, ", "), "]") : "";
-  return absl::StrCat("cut ", parameter.shard_dim, segments);
+  return absl::StrCat("cut ", parameter.shard_dim, segments, parameter.padded ? " padded" : "");
 }
 
-}  // namespace
-
-std::vector<std::string> ModelKinds() { return {"hybrid_lm", "radio_vit"}; }
-
-Module SmallModule(const ModelStatement& statement) {
-  const ModuleRecipe recipe = statement.has_images ? SmallEncoder() : SmallLanguage();
+Module ModuleOf(const ModelStatement& statement, const ModuleRecipe& recipe) {
   Module module;
   module.name = *recipe.name;
   module.kind = statement.kind;
@@ -73,6 +68,7 @@ Module SmallModule(const ModelStatement& statement) {
   return module;
 }
 
+// The parameters of a module as a table.
 std::string DrawTable(const Module& module) {
   std::string table;
   for (const Storage& storage : module.storages) {
@@ -86,6 +82,24 @@ std::string DrawTable(const Module& module) {
     }
   }
   return table;
+}
+
+}  // namespace
+
+std::vector<std::string> ModelKinds() { return {"hybrid_lm", "radio_vit"}; }
+
+Module SmallModule(const ModelStatement& statement) {
+  return ModuleOf(statement, statement.has_images ? SmallEncoder() : SmallLanguage());
+}
+
+std::string DrawTables(const ModelStatement& statement) {
+  std::string tables = absl::StrCat("\n== ", statement.kind, "\n", DrawTable(SmallModule(statement)));
+  if (statement.has_images) return tables;
+  ModuleRecipe recipe = SmallLanguage();
+  auto& model = std::get<HybridLmModel>(recipe.model.model);
+  model.pattern = std::string("*"), model.attention.kv_groups = int64_t{1}, model.vocabulary = int64_t{111};
+  return absl::StrCat(tables, "\n== ", statement.kind, " on more tp ranks than key heads, which do not divide ids\n",
+                      DrawTable(ModuleOf(statement, recipe)));
 }
 
 }  // namespace planwright::testing

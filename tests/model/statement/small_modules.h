@@ -16,8 +16,8 @@ std::vector<std::string> ModelKinds();
 // an encoder is frozen, and its projection is trained.
 Module SmallModule(const ModelStatement& statement);
 
-// The parameters of a module as a table: published name, slot, shape, cut, draw, whether it is trained and whether it
-// decays.
-std::string DrawTable(const Module& module);
+// The parameters of small modules as tables: published name, slot, shape, cut, draw, whether it is trained and whether
+// it decays. Of a language model also where tp is above its key heads and does not divide its vocabulary.
+std::string DrawTables(const ModelStatement& statement);
 
 }  // namespace planwright::testing

@@ -27,10 +27,13 @@ string FormulaList(const std::vector<Expression>& formulas) {
 
 string WeightLine(const StatedWeight& weight) {
   constexpr const char* kForms[] = {"weight", "joined", "experts", "buffer"};
-  string line = absl::StrCat(kForms[static_cast<int>(weight.form)], " ", weight.slot, " ", weight.name, " ",
-                             FormulaList(weight.shape));
+  const bool stands = weight.when && weight.form != Form::kJoined;
+  string line = stands ? absl::StrCat("when ", weight.when->text(), ": ") : "";
+  absl::StrAppend(&line, kForms[static_cast<int>(weight.form)], " ", weight.slot, " ", weight.name, " ",
+                  FormulaList(weight.shape));
   if (weight.cut >= 0) absl::StrAppend(&line, " cut ", weight.cut);
   if (!weight.segments.empty()) absl::StrAppend(&line, " segments ", FormulaList(weight.segments));
+  if (weight.padded) line += " padded";
   absl::StrAppend(&line, " ", string(InitKindName(weight.draw)));
   if (!weight.numbers.empty()) absl::StrAppend(&line, " ", FormulaList(weight.numbers));
   return absl::StrCat(line, " in ", weight.file_prefix, weight.projection ? " of the projection" : "");
@@ -53,7 +56,8 @@ string NeedLine(const StatedNeed& need) {
   if (!need.axes.empty()) {
     const string axes =
         absl::StrJoin(need.axes, " x ", [](string* out, Axis axis) { absl::StrAppend(out, string(AxisName(axis))); });
-    return absl::StrCat("needs ", axes, " divides ", need.left.text());
+    const bool multiple = need.relation == StatedNeed::Relation::kDividesOrMultiple;
+    return absl::StrCat("needs ", axes, " divides ", need.left.text(), multiple ? " or is a multiple" : "");
   }
   return absl::StrCat("needs ", need.left.text(),
                       need.relation == StatedNeed::Relation::kMultiple ? " multiple of " : " at most ",
@@ -186,6 +190,14 @@ class Mutations {
     add("draws ones", [](StatedWeight& mutant) { mutant.draw = Init::Kind::kOnes, mutant.numbers.clear(); });
     add("is no buffer, or one",
         [](StatedWeight& mutant) { mutant.form = mutant.form == Form::kBuffer ? Form::kWeight : Form::kBuffer; });
+    add(weight.padded ? "is not padded" : "is padded", [](StatedWeight& mutant) { mutant.padded = !mutant.padded; });
+    if (weight.when) {
+      add("is always there", [](StatedWeight& mutant) { mutant.when.reset(); });
+      add("has the opposite condition",
+          [&](StatedWeight& mutant) { mutant.when = Expression(absl::StrCat("1 - (", weight.when->text(), ")")); });
+    } else {
+      add("has a condition", [](StatedWeight& mutant) { mutant.when = Expression("trains_backbone"); });
+    }
     add("is in the other part", [](StatedWeight& mutant) { mutant.projection = !mutant.projection; });
   }
 

@@ -45,10 +45,11 @@ std::string Graphs(const ModelStatement& statement) {
   Module& module = plan.modules.front();
   plan.bridges = {{.name = "a", .to = module.name, .token = 3}, {.name = "b", .to = module.name, .token = 4}};
   std::string text;
-  for (int which = 0; which < 8; ++which) {
+  for (int which = 0; which < 16; ++which) {
     module.trains_backbone = (which & 1) == 0;
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
     module.grid.cp = (which & 4) == 0 ? 1 : 2;
+    module.grid.tp = (which & 8) == 0 ? 2 : 4;  // more than key heads
     const ModelNumbers numbers({.sequence_length = 96}, module, statement);
     AppendGraph(PieceGraph(plan, module, numbers, statement.embed), &text);
     AppendGraph(PieceGraph(plan, module, numbers, statement.head), &text);
@@ -61,13 +62,13 @@ class StatementMutants : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(StatementMutants, AreAllSeen) {
   const ModelStatement& statement = *StatementOf(GetParam());
-  const std::string draws = testing::DrawTable(testing::SmallModule(statement)), graphs = Graphs(statement);
+  const std::string draws = testing::DrawTables(statement), graphs = Graphs(statement);
   std::map<std::string, std::map<std::string, int>> counts;  // by piece and by what sees the mutant
   for (const testing::StatementMutant& mutant : testing::MutantsOf(statement)) {
     std::string seen;
     if (!testing::StatementProblems(mutant.statement).empty()) {
       seen = "refused";
-    } else if (testing::DrawTable(testing::SmallModule(mutant.statement)) != draws) {
+    } else if (testing::DrawTables(mutant.statement) != draws) {
       seen = "other draws";
     } else if (Graphs(mutant.statement) != graphs) {
       seen = "another graph";
@@ -89,6 +90,7 @@ TEST_P(StatementMutants, AreAllSeen) {
 // The file of a statement, line by line, in the form of StatementLines.
 std::vector<std::string> LinesOfFile(const std::string& text) {
   std::vector<std::string> lines;
+  constexpr const char* kForms[] = {"weight", "joined", "experts", "buffer"};
   std::string piece, file, part;
   for (const std::string& line : LogicalLines(text)) {
     LineReader reader(line);
@@ -101,7 +103,9 @@ std::vector<std::string> LinesOfFile(const std::string& text) {
     } else if (word == "part") {
       part = " of the projection";
     } else {
-      const bool weight = word == "weight" || word == "joined" || word == "experts" || word == "buffer";
+      const std::string form = word == "when" ? line.substr(line.find(": ") + 2) : line;
+      const bool weight = std::any_of(std::begin(kForms), std::end(kForms),
+                                      [&](const char* each) { return form.starts_with(std::string(each) + " "); });
       lines.push_back(piece + line + (weight ? absl::StrCat(" in ", file, part) : ""));
     }
   }

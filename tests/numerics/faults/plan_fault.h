@@ -28,11 +28,12 @@ std::vector<PlanFault> RecomputeFaults();
 std::vector<PlanFault> PackedDocumentFaults();
 std::vector<PlanFault> EncodersFaults();
 std::vector<PlanFault> EdgeFaults();
+std::vector<PlanFault> UndividedFaults();
 
 inline std::vector<PlanFault> AllPlanFaults() {
   std::vector<PlanFault> all;
   for (auto* of : {PipelineFaults, ContextParallelFaults, EncoderContextParallelFaults, ExpertTpFaults, DispatchFaults,
-                   FrozenFaults, RecomputeFaults, PackedDocumentFaults, EncodersFaults, EdgeFaults}) {
+                   FrozenFaults, RecomputeFaults, PackedDocumentFaults, EncodersFaults, EdgeFaults, UndividedFaults}) {
     for (PlanFault& fault : of()) all.push_back(std::move(fault));
   }
   return all;

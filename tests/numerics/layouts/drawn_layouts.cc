@@ -21,7 +21,8 @@ void LayoutDraw::Train(int encoders) {
   const auto train = [&](const std::string& text) { training_.push_back(text); };
   // Room for tp and cp of 4.
   train("models.hybrid_moe_tiny.mamba.groups=4");
-  train("models.hybrid_moe_tiny.attention.kv_groups=4");
+  train("models.hybrid_moe_tiny.attention.kv_groups=" + std::to_string(Pick({1, 2, 4, 4})));
+  if (Chance(30)) train("models.hybrid_moe_tiny.vocabulary=" + std::to_string(Pick({257, 259, 270})));
   train("batch.sequence_length=64");
   const int micro_samples = Pick({1, 1, 1, 2, 4});
   train("batch.micro_samples=" + std::to_string(micro_samples));

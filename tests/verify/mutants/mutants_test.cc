@@ -73,6 +73,8 @@ std::vector<Base> Layouts() {
       Disjoint("stages_of_both", 4, "tp: 2, pp: 2", 4, "tp: 1, pp: 2, ep: 2"),
       Disjoint("context_parallel", 1, "tp: 1", 4, "cp: 2, ep: 4"),
       Disjoint("context_and_tensor_parallel", 1, "tp: 1", 4, "tp: 2, cp: 2, ep: 4", {wide, heads}),
+      Disjoint("shared_keys_and_padding", 1, "tp: 1", 4, "tp: 2, cp: 2, ep: 4",
+               {wide, "models.hybrid_moe_tiny.attention.kv_groups=1", "models.hybrid_moe_tiny.vocabulary=259"}),
       Disjoint("encoder_over_cp", 4, "tp: 2, cp: 2", 2, "tp: 2, ep: 2"),
       Disjoint("expert_tensor_parallel", 1, "tp: 1", 4, "tp: 2, ep: 2, expert_tp: 2"),
       Disjoint("gathered", 2, "tp: 2", 4, "tp: 2, ep: 4, dispatch: all_gather"),

@@ -251,6 +251,59 @@ TEST(Follows, AFrozenBlockReadsItsOwnSlots) {
       "");
 }
 
+// Two key heads and 259 ids on 4 tp ranks: keys and values lie whole on each, the last rank has one id less.
+TEST(Follows, WhatTpDoesNotDivide) {
+  const Plan plan = CompiledFile(
+      InSource("recipes/nemotron_moe_lm_tiny.yaml"),
+      Join(LanguageOn(0, 4, 4, 2), {"models.hybrid_moe_tiny.mamba.groups=4", "models.hybrid_moe_tiny.vocabulary=259"}));
+  const auto output = [](Plan& p, const char* block, OpKind kind, size_t at) -> ValueType& {
+    return OpOf(BlockOf(p, block), kind).outputs[at].type;
+  };
+  ExpectRefused(
+      plan,
+      {{"keys_and_values_change_places",
+        [](Plan& p) {
+          std::vector<int>& joined = StorageOf(Language(p), "layers.2", "kv").parameters;
+          std::swap(joined[0], joined[1]);
+        },
+        "kv of parameters"},
+       {"keys_are_cut", [](Plan& p) { ParameterOf(Language(p), "layers.2.mixer.k_proj.weight").shard_dim = 0; }, "",
+        "V4"},
+       {"keys_that_each_rank_has_whole_gradients_of",
+        [](Plan& p) {
+          Module& module = Language(p);
+          Bucket& bucket = module.buckets[static_cast<size_t>(StorageOf(module, "layers.2", "kv").bucket)];
+          bucket.tp = TpGradient::kReplicated;
+          bucket.tp_group.clear();
+        },
+        "is partial over tp, but bucket", "V6"},
+       {"gradients_of_keys_that_are_no_term",
+        [&](Plan& p) { output(p, "language.attention.backward", OpKind::kCausalAttentionAllKvGrad, 1).layout.clear(); },
+        "which is a partial sum over tp, as whole", "V4"},
+       {"keys_of_this_rank_alone",
+        [](Plan& p) {
+          OpOf(BlockOf(p, "language.attention.forward"), OpKind::kCausalAttentionAllKv).attributes["kv_heads"] =
+              int64_t{1};
+        },
+        "has kv_heads 1, not 2", "V4"},
+       {"ids_that_are_not_padded", [](Plan& p) { ParameterOf(Language(p), "lm_head.weight").padded = false; },
+        "unequal parts", "V7"},
+       {"padding_of_what_tp_divides",
+        [](Plan& p) { ParameterOf(Language(p), "layers.2.mixer.q_proj.weight").padded = true; },
+        "padded true, not false"},
+       {"padding_that_takes_part_in_the_loss",
+        [](Plan& p) {
+          OpOf(BlockOf(p, "language.head.forward"), OpKind::kCrossEntropyParts).attributes.erase("vocabulary");
+        },
+        "lacks the attribute vocabulary", "V4"},
+       {"padding_that_takes_part_in_the_gradient",
+        [](Plan& p) {
+          OpOf(BlockOf(p, "language.head.backward"), OpKind::kCrossEntropyGrad).attributes["vocabulary"] = int64_t{260};
+        },
+        "has vocabulary 260, not 259", "V4"}},
+      "module language");
+}
+
 // Segments of a reshard are reversed in forward and backward, so the two still agree with each other.
 TEST(Follows, BlocksComputeWhatTheirLayerKindDoes) {
   const Plan cp = CompiledFile(kTiny, Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 4),

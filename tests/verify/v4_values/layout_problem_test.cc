@@ -38,5 +38,36 @@ TEST(LayoutProblem, TpCutsTheVocabularyAndOnlyTpDoes) {
   EXPECT_THAT(CrossEntropyProblem(Axis::kCp, 2, -1, State::kPartial), HasSubstr("logits is cut over cp"));
 }
 
+// causal_attention_all_kv of q [S,B,8] and kv [S,B,8], where one axis cuts q and kv along these dims; -1: it cuts them
+// not at all. The first output is held as q, the second, lse [B,2,S], as its heads or positions are.
+std::string AttentionProblem(Axis axis, int q, int kv) {
+  Instruction op;
+  op.kind = OpKind::kCausalAttentionAllKv;
+  op.inputs = {"q", "kv"};
+  const auto type = [&](std::vector<Dim> dims, int cut) {
+    ValueType made{.dtype = DType::kFp64, .dims = std::move(dims)};
+    if (cut >= 0) made.layout[axis] = {State::kSharded, cut, false};
+    return made;
+  };
+  const std::vector<Dim> features = {Dim(int64_t{8}), Dim(int64_t{1}), Dim(int64_t{8})};
+  const ValueType q_type = type(features, q), kv_type = type(features, kv);
+  op.outputs = {{"a", type(features, q)},
+                {"lse", type({Dim(int64_t{1}), Dim(int64_t{2}), Dim(int64_t{8})}, q == 2   ? 1
+                                                                                  : q == 0 ? 2
+                                                                                           : -1)}};
+  return LayoutProblem({.instruction = &op, .inputs = {&q_type, &kv_type}}, axis);
+}
+
+// The handler takes the key head of its tp_rank, so over tp the queries must be cut by heads, and keys be whole.
+TEST(LayoutProblem, TpCutsQueriesThatShareKeys) {
+  EXPECT_EQ(AttentionProblem(Axis::kTp, 2, -1), "");
+  EXPECT_EQ(AttentionProblem(Axis::kCp, -1, -1), "");
+  EXPECT_THAT(AttentionProblem(Axis::kTp, -1, -1), HasSubstr("its heads are not cut over tp"));
+  EXPECT_THAT(AttentionProblem(Axis::kTp, 2, 2), HasSubstr("needs all of the dim along which kv is cut over tp"));
+  EXPECT_THAT(AttentionProblem(Axis::kTp, 0, -1), HasSubstr("needs all of the dim along which q is cut over tp"));
+  EXPECT_THAT(AttentionProblem(Axis::kCp, 2, -1),
+              HasSubstr("the keys of its heads by the tp coordinate, but q is cut"));
+}
+
 }  // namespace
 }  // namespace planwright

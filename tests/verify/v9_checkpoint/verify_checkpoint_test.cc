@@ -273,6 +273,20 @@ TEST(Checkpoint, EveryElementIsWrittenByOneRank) {
   }
 }
 
+// Two key heads and 259 ids on 4 tp ranks: one rank writes keys and values, and no rank its padding.
+TEST(Checkpoint, WhatTpDoesNotDivideIsWrittenOnce) {
+  Recipe recipe = TinyRecipe({1, 1, 8, 4, 2, false});
+  auto& model = std::get<HybridLmModel>(recipe.modules[1].model.model);
+  model.vocabulary = int64_t{259}, model.mamba.groups = int64_t{4};
+  for (const char* precision : {"bf16", "fp32"}) {
+    recipe.precision = std::string(precision);
+    Diagnostics diagnostics;
+    const auto plan = CompileRecipe(recipe, diagnostics);
+    ASSERT_TRUE(plan.has_value());
+    ExpectWrittenOnce(*plan);
+  }
+}
+
 TEST(Checkpoint, EveryStageWritesItsOwn) {
   Recipe recipe = TinyRecipe({2, 1, 8, 2, 2, false});
   recipe.modules[1].pp = int64_t{2};
