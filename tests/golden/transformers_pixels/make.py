@@ -110,6 +110,7 @@ def picture(height, width, channels, largest=255, seed=0):
 def write_images():
     palette = chunk(b"PLTE", picture(1, 16, 3, seed=3).astype(np.uint8).tobytes())
     packed = (np.arange(30)[:, None] * 7 + np.arange(22)[None] * 29) % 256
+    clear = chunk(b"tRNS", struct.pack(">3H", 1, 1, 2))
     stripes = np.packbits((np.arange(2500)[None] // 3 + np.arange(2001)[:, None] // 2) % 2, axis=1)[:, :312]
     images = {  # the file, and patch, pixel shuffle, min_patches, max_patches
         "shrink": (png(picture(111, 150, 3), RGB), (16, 2, 4, 24)),
@@ -117,13 +118,13 @@ def write_images():
         "own_size": (png(picture(32, 64, 3), RGB), (16, 2, 4, 64)),
         "one_side": (png(picture(32, 70, 3), RGB), (16, 2, 4, 64)),
         "odd_multiples": (png(picture(48, 80, 3), RGB), (16, 2, 4, 16)),
-        "thin": (png(picture(5, 300, 3), RGB), (16, 2, 4, 32)),
+        "thin": (png(picture(5, 200, 3), RGB), (16, 2, 4, 32)),
         "tall": (png(picture(200, 20, 3), RGB), (14, 2, 4, 32)),
         "rgba": (png(picture(61, 47, 4, seed=1), RGBA), (16, 2, 4, 16)),
         "grey": (png(picture(61, 47, 1), GREY), (16, 2, 4, 16)),
         "grey_alpha": (png(picture(33, 47, 2), GREY_ALPHA), (16, 1, 4, 16)),
         "palette": (png(packed, PALETTE, 4, palette + chunk(b"tRNS", bytes([0, 90, 180]))), (16, 4, 4, 16)),
-        "clear_color": (png(picture(30, 40, 3, 3), RGB, 8, chunk(b"tRNS", struct.pack(">3H", 1, 1, 2))), (16, 2, 4, 16)),
+        "clear_color": (png(picture(30, 40, 3, 3), RGB, 8, clear), (16, 2, 4, 16)),
         "rgb_16_bits": (png(picture(30, 40, 3, 65535), RGB, 16), (16, 2, 4, 16)),
         "rgba_16_bits": (png(picture(30, 40, 4, 65535), RGBA, 16), (16, 2, 4, 16)),
         "gamma": (png(picture(30, 40, 3), RGB, 8, chunk(b"gAMA", struct.pack(">I", 100000))), (16, 2, 4, 16)),
