@@ -22,37 +22,38 @@ int64_t ToMultiple(int64_t side, int64_t other, int64_t factor, int64_t max_patc
   return std::max(side, factor);
 }
 
-std::vector<ResizeTaps> TapsOf(int64_t from, int64_t to) {
-  const double scale = static_cast<double>(from) / to, support = std::max(scale, 1.0);
-  std::vector<ResizeTaps> taps(to);
-  for (int64_t i = 0; i < to; ++i) {
-    // The window of the filter around the output's centre, in input coordinates. + 0.5 rounds to the nearest.
-    const double centre = (i + 0.5) * scale;
-    const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
-    const int64_t end = std::min(static_cast<int64_t>(centre + support + 0.5), from);
-    taps[i].first = first;
-    double sum = 0;
-    for (int64_t x = first; x < end; ++x) {
-      taps[i].weights.push_back(std::max(0.0, 1 - std::abs((x + 0.5 - centre) / support)));
-      sum += taps[i].weights.back();
-    }
-    for (double& weight : taps[i].weights) weight /= sum;
-  }
-  return taps;
+// Patches that cover a side.
+int64_t Covering(int64_t side, int64_t patch, GridRule rule) {
+  const int64_t patches = (side + patch - 1) / patch;
+  // n + 0.5 of an exact multiple is as near to n as to n + 1, and goes to the even one.
+  return rule == GridRule::kRoundHalfEven && side % patch == 0 ? patches + patches % 2 : patches;
 }
+
+// (x / 255 - mean) / deviation, in the arithmetic of torchvision: fp32, with the constants multiplied by 255.
+float Normalised(float value, int64_t channel) {
+  return (value - static_cast<float>(kMean[channel]) * 255) / (static_cast<float>(kDeviation[channel]) * 255);
+}
+double Normalised(double value, int64_t channel) { return (value / 255 - kMean[channel]) / kDeviation[channel]; }
 
 }  // namespace
 
 absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches,
-                                            int64_t max_patches, int64_t pixel_shuffle) {
+                                            int64_t max_patches, int64_t pixel_shuffle, GridRule rule) {
   // Patches that cover the image, shrunk to the maximum and then grown to the minimum; rounding as in the published
   // code.
-  int64_t rows = (height + patch - 1) / patch, cols = (width + patch - 1) / patch;
+  int64_t rows = Covering(height, patch, rule), cols = Covering(width, patch, rule);
   // The square root: both sides shrink by it, so the number of patches shrinks by its square.
   const double shrink = std::min(std::sqrt(static_cast<double>(max_patches) / (rows * cols)), 1.0);
   rows = static_cast<int64_t>(std::floor(shrink * rows));
   cols = static_cast<int64_t>(std::floor(shrink * cols));
-  if (rows * cols < min_patches) {
+  const bool half_even = rule == GridRule::kRoundHalfEven;
+  const auto too_thin = [&] {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an image of ", width, " by ", height, " pixels is too thin for at most ", max_patches,
+                     " patches of ", patch, " pixels, with sides that pixel_shuffle ", pixel_shuffle, " divides"));
+  };
+  if (half_even && rows * cols == 0) return too_thin();  // transformers divides by it
+  if (rows * cols < min_patches && !(half_even && min_patches == max_patches)) {
     const double grow = std::sqrt(static_cast<double>(min_patches) / std::max<int64_t>(rows * cols, 1));
     rows = static_cast<int64_t>(std::ceil(grow * rows));
     cols = static_cast<int64_t>(std::ceil(grow * cols));
@@ -60,41 +61,12 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
   rows = ToMultiple(rows, cols, pixel_shuffle, max_patches);
   cols = ToMultiple(cols, rows, pixel_shuffle, max_patches);
   // A side of one factor is never rounded down further, so a thin image can still have too many patches.
-  if (rows * cols > max_patches) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an image of ", width, " by ", height, " pixels is too thin for at most ", max_patches,
-                     " patches of ", patch, " pixels, with sides that pixel_shuffle ", pixel_shuffle, " divides"));
-  }
+  if (rows * cols > max_patches) return too_thin();
   return PatchGrid{rows, cols};
 }
 
-// First along rows, then along columns: the filter is a product of two.
-Resizer::Resizer(int64_t from_height, int64_t from_width, int64_t height, int64_t width)
-    : across_(TapsOf(from_width, width)), down_(TapsOf(from_height, height)),
-      narrow_(width * 3), result_{height, width, std::vector<double>(height * width * 3)} {}
-
-void Resizer::Add(const double* row) {
-  const int64_t width = result_.width;
-  std::fill(narrow_.begin(), narrow_.end(), 0.0);
-  for (int64_t x = 0; x < width; ++x) {
-    const ResizeTaps& taps = across_[x];
-    for (size_t tap = 0; tap < taps.weights.size(); ++tap) {
-      const double* source = &row[(taps.first + tap) * 3];
-      for (int64_t c = 0; c < 3; ++c) narrow_[x * 3 + c] += taps.weights[tap] * source[c];
-    }
-  }
-  const auto end = [&](int64_t y) { return down_[y].first + static_cast<int64_t>(down_[y].weights.size()); };
-  while (first_ < result_.height && end(first_) <= row_) ++first_;
-  for (int64_t y = first_; y < result_.height && down_[y].first <= row_; ++y) {
-    if (end(y) <= row_) continue;
-    const double weight = down_[y].weights[row_ - down_[y].first];
-    double* to = &result_.values[y * width * 3];
-    for (int64_t i = 0; i < width * 3; ++i) to[i] += weight * narrow_[i];
-  }
-  ++row_;
-}
-
-Image MakePatches(const Pixels& pixels, const PatchGrid& grid, int64_t patch) {
+template <typename Filter>
+Image MakePatches(const Pixels<Filter>& pixels, const PatchGrid& grid, int64_t patch) {
   Image image{grid.rows, grid.cols, {}};
   image.patches.reserve(pixels.values.size());
   for (int64_t i = 0; i < grid.rows * grid.cols; ++i) {
@@ -102,12 +74,15 @@ Image MakePatches(const Pixels& pixels, const PatchGrid& grid, int64_t patch) {
     for (int64_t c = 0; c < 3; ++c) {
       for (int64_t y = top; y < top + patch; ++y) {
         for (int64_t x = left; x < left + patch; ++x) {
-          image.patches.push_back((pixels.values[(y * pixels.width + x) * 3 + c] / 255 - kMean[c]) / kDeviation[c]);
+          image.patches.push_back(Normalised(pixels.values[(y * pixels.width + x) * 3 + c], c));
         }
       }
     }
   }
   return image;
 }
+
+template Image MakePatches(const Pixels<Bilinear>&, const PatchGrid&, int64_t);
+template Image MakePatches(const Pixels<Bicubic>&, const PatchGrid&, int64_t);
 
 }  // namespace planwright::executor

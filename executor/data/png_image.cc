@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "executor/data/images.h"
@@ -69,9 +70,9 @@ void TakeBytes(png_structp png, png_bytep to, size_t count) {
 }
 
 // Reads all before the pixels, and has every kind of PNG (grey, palette, 16 bits) converted to rows of RGBA, 8 bits
-// each. Values become those of sRGB, as libpng's simplified interface makes them: of a file that does not say what its
-// values are, those with 16 bits are taken for linear light.
-bool BeginRows(PngReader& reader) {
+// each. `srgb`: values become those of sRGB, as libpng's simplified interface makes them: of a file that does not say
+// what its values are, those with 16 bits are taken for linear light. Else values stay, less the low byte of 16 bits.
+bool BeginRows(PngReader& reader, bool srgb) {
   png_structp png = reader.png;
   if (png == nullptr || reader.info == nullptr) return false;
   if (setjmp(png_jmpbuf(png)) != 0) return false;
@@ -83,10 +84,11 @@ bool BeginRows(PngReader& reader) {
   const bool alpha = (color & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png, reader.info, PNG_INFO_tRNS) != 0;
   png_set_expand(png);
   if ((color & PNG_COLOR_MASK_COLOR) == 0) png_set_gray_to_rgb(png);
-  png_set_alpha_mode_fixed(png, PNG_ALPHA_PNG, deep ? PNG_GAMMA_LINEAR : PNG_DEFAULT_sRGB);
-  if (deep) png_set_scale_16(png);
+  if (srgb) png_set_alpha_mode_fixed(png, PNG_ALPHA_PNG, deep ? PNG_GAMMA_LINEAR : PNG_DEFAULT_sRGB);
+  if (deep && srgb) png_set_scale_16(png);
+  if (deep && !srgb) png_set_strip_16(png);
   if (!alpha) png_set_add_alpha(png, 255, PNG_FILLER_AFTER);
-  png_set_alpha_mode_fixed(png, PNG_ALPHA_PNG, PNG_DEFAULT_sRGB);
+  if (srgb) png_set_alpha_mode_fixed(png, PNG_ALPHA_PNG, PNG_DEFAULT_sRGB);
   png_set_interlace_handling(png);
   png_read_update_info(png, reader.info);
   return true;
@@ -111,14 +113,24 @@ void OverWhite(const uint8_t* rgba, int64_t width, double* row) {
   }
 }
 
+// As Pillow mixes: rounded to the nearest of 256 values. Ties cannot be, as 255 is odd.
+void OverWhite(const uint8_t* rgba, int64_t width, float* row) {
+  for (int64_t x = 0; x < width; ++x) {
+    const int alpha = rgba[4 * x + 3];
+    for (int64_t c = 0; c < 3; ++c)
+      row[3 * x + c] = static_cast<float>((alpha * rgba[4 * x + c] + (255 - alpha) * 255 + 127) / 255);
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<Pixels> DecodePng(const std::string& file, int64_t height, int64_t width) {
+template <typename Filter>
+absl::StatusOr<Pixels<Filter>> DecodePng(const std::string& file, int64_t height, int64_t width) {
   const absl::StatusOr<PngSize> size = ReadPngSize(file);
   if (!size.ok()) return size.status();
   PngReader reader(file);
   const auto failed = [&reader] { return absl::InvalidArgumentError(absl::StrCat("PNG: ", reader.error)); };
-  if (!BeginRows(reader)) return failed();
+  if (!BeginRows(reader, /*srgb=*/std::is_same_v<Filter, Bilinear>)) return failed();
   const bool interlaced = png_get_interlace_type(reader.png, reader.info) != PNG_INTERLACE_NONE;
   const int64_t row_bytes = 4 * size->width;
   if (static_cast<int64_t>(png_get_rowbytes(reader.png, reader.info)) != row_bytes)
@@ -129,8 +141,8 @@ absl::StatusOr<Pixels> DecodePng(const std::string& file, int64_t height, int64_
     for (int64_t y = 0; y < size->height; ++y) rows.push_back(decoded.data() + y * row_bytes);
     if (!ReadInterlaced(reader, rows.data())) return failed();
   }
-  Resizer resizer(size->height, size->width, height, width);
-  std::vector<double> row(3 * size->width);
+  Resizer<Filter> resizer(size->height, size->width, height, width);
+  std::vector<typename Filter::Number> row(3 * size->width);
   for (int64_t y = 0; y < size->height; ++y) {
     if (!interlaced && !ReadRow(reader, decoded.data())) return failed();
     OverWhite(decoded.data() + (interlaced ? y * row_bytes : 0), size->width, row.data());
@@ -138,5 +150,8 @@ absl::StatusOr<Pixels> DecodePng(const std::string& file, int64_t height, int64_
   }
   return resizer.Take();
 }
+
+template absl::StatusOr<Pixels<Bilinear>> DecodePng<Bilinear>(const std::string&, int64_t, int64_t);
+template absl::StatusOr<Pixels<Bicubic>> DecodePng<Bicubic>(const std::string&, int64_t, int64_t);
 
 }  // namespace planwright::executor

@@ -107,7 +107,8 @@ class WebdatasetSource : public SampleSource {
       if (!size.ok()) return size.status();
       const EncoderData& encoder = data_.encoders.front();
       const absl::StatusOr<PatchGrid> grid = DynamicResolution(
-          size->height, size->width, encoder.patch, data_.min_patches, data_.max_patches, encoder.pixel_shuffle);
+          size->height, size->width, encoder.patch, data_.min_patches, data_.max_patches, encoder.pixel_shuffle,
+          data_.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil);
       if (!grid.ok()) return grid.status();
       const int64_t side = encoder.side();
       if (grid->rows > side || grid->cols > side) {
@@ -131,11 +132,12 @@ class WebdatasetSource : public SampleSource {
       const absl::StatusOr<std::string> file = shard.Read(*document.image);
       if (!file.ok()) return file.status();
       const EncoderData& encoder = data_.encoders.front();
-      const absl::StatusOr<Pixels> pixels =
-          DecodePng(*file, document.grid.rows * encoder.patch, document.grid.cols * encoder.patch);
-      if (!pixels.ok()) return pixels.status();
+      absl::StatusOr<Image> image = data_.resize == "bicubic"
+                                        ? PatchesOfPng<Bicubic>(*file, document.grid, encoder.patch)
+                                        : PatchesOfPng<Bilinear>(*file, document.grid, encoder.patch);
+      if (!image.ok()) return image.status();
       std::vector<Image>& images = sample.images.front();
-      images.push_back(MakePatches(*pixels, document.grid, encoder.patch));
+      images.push_back(*std::move(image));
       sample.tokens.insert(sample.tokens.end(), ImageTokens(encoder, images.back()), encoder.token);
     }
     if (document.text) {

@@ -240,6 +240,8 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   plan.window = data.window;
   plan.min_patches = data.min_patches;
   plan.max_patches = data.max_patches;
+  plan.resize = data.resize;
+  plan.grid = data.grid;
   plan.packed_documents = data.packed_documents;
   if (data.image_token) plan.image_token = *data.image_token;
   for (const auto& grid : data.image_grids) plan.image_grids.push_back(*grid);

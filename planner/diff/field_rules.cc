@@ -63,6 +63,8 @@ constexpr FieldRow kRows[] = {
     {"data.window", kValue, "data", "documents are shuffled and packed in other windows"},
     {"data.min_patches", kValue, "data", "images are resized to other sizes"},
     {"data.max_patches", kValue, "data", "images are resized to other sizes"},
+    {"data.resize", kValue, "data", "images are resized by another filter"},
+    {"data.grid", kValue, "data", "images are resized to other sizes"},
     {"data.packed_documents", kValue, "data", "attention and Mamba state end at other places"},
     {"data.encoders", kValue, "data", "images are cut into other patches, or make another number of tokens"},
 

@@ -293,6 +293,8 @@ struct DataPlan {
   std::vector<std::string> shards;           // webdataset: tar files, as written in the recipe
   int64_t window = 0;                        // webdataset: documents that are shuffled and packed together
   int64_t min_patches = 0, max_patches = 0;  // webdataset: limits of the patches that an image is resized to
+  std::string resize = "bilinear";           // webdataset: bilinear | bicubic
+  std::string grid = "ceil";                 // webdataset: how patches are counted: ceil | round_half_even
   std::string path;                          // recorded: a safetensors batch, as written in the recipe
   std::string base;                          // folder of the file that names the paths; not covered by the digest
   bool packed_documents = false;             // attention and Mamba state end where a document ends

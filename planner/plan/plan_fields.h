@@ -297,7 +297,8 @@ void Describe(V& v, Visited<V, EncoderData>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
   auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, min_images, max_images, classes,
-         text_tokens, shards, window, min_patches, max_patches, path, base, packed_documents, encoders] = x;
+         text_tokens, shards, window, min_patches, max_patches, resize, grid, path, base, packed_documents, encoders] =
+      x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -313,6 +314,8 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("window", kFree | kChanges, window, int64_t{0});
   v.Omittable("min_patches", kFree | kChanges, min_patches, int64_t{0});
   v.Omittable("max_patches", kFree | kChanges, max_patches, int64_t{0});
+  v.Omittable("resize", kFree | kChanges, resize, "bilinear");
+  v.Omittable("grid", kFree | kChanges, grid, "ceil");
   v.Omittable("path", kFree | kChanges, path, {});
   v.OutsideDigest("base", base, {});
   v.Omittable("packed_documents", kFree | kChanges, packed_documents, false);

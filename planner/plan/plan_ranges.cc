@@ -210,6 +210,8 @@ std::string RangeProblem(const DataPlan& data) {
   for (const EncoderData& encoder : data.encoders) {
     if (!IsToken(encoder.token, data.vocabulary)) return "a token outside the vocabulary";
   }
+  if (data.resize != "bilinear" && data.resize != "bicubic") return "an unknown way to resize images";
+  if (data.grid != "ceil" && data.grid != "round_half_even") return "an unknown rule for grids of patches";
   if (data.kind == "mock") {
     if (data.classes < 1 || data.text_tokens < 1) return "mock data without classes or without text";
     if (data.vocabulary < MockVocabulary(data)) return "a vocabulary that is too small for mock data";

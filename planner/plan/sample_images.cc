@@ -4,6 +4,18 @@
 #include <set>
 
 namespace planwright {
+namespace {
+
+// The fewest patches that an image of a shard is resized to.
+int64_t LeastPatches(const DataPlan& data) {
+  if (data.grid == "ceil") return data.min_patches;
+  // This rule lets small images small where both limits are the same. Else a side is rounded down only if rounding it
+  // up gives more than max_patches: at least half of these stay.
+  if (data.min_patches >= data.max_patches) return 1;
+  return std::min(data.min_patches, data.max_patches / 2);
+}
+
+}  // namespace
 
 SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, int64_t sequence) {
   SampleImages images;
@@ -26,7 +38,8 @@ SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, in
   images.max_rows = sequence;
   // The most images fit if each is as small as can be: one token at least, and not fewer patches than the reader
   // resizes it to.
-  images.max_images = std::min(sequence, sequence * merged / std::max<int64_t>(merged, sharded ? data.min_patches : 1));
+  images.max_images =
+      std::min(sequence, sequence * merged / std::max<int64_t>(merged, sharded ? LeastPatches(data) : 1));
   images.mean_images = static_cast<double>(sequence * merged) / static_cast<double>(largest);
   return images;
 }

@@ -137,6 +137,8 @@ struct DataRecipe {
   Located<std::string> tokenizer;
   Located<int64_t> window;
   Located<int64_t> min_patches, max_patches;
+  Located<std::string> resize;  // bilinear | bicubic
+  Located<std::string> grid;    // ceil | round_half_even
   // recorded
   std::optional<Located<std::string>> path;
   Location where;

@@ -304,6 +304,10 @@ constexpr KeySpec kKeys[] = {
      "smallest number of patches that an image is resized to"},
     {"data.max_patches", "webdataset", To<&DataRecipe::max_patches>, kOptional, "256", kSize, "",
      "largest number of patches that an image is resized to"},
+    {"data.resize", "webdataset", To<&DataRecipe::resize>, kOptional, "bilinear", kAny, "bilinear|bicubic",
+     "filter that resizes images, with antialias; bicubic: pixels as those of transformers' image processors"},
+    {"data.grid", "webdataset", To<&DataRecipe::grid>, kOptional, "ceil", kAny, "ceil|round_half_even",
+     "how the patches that cover an image are counted; round_half_even: as transformers does for nemotron_h_omni"},
     {"data.path", "recorded", To<&DataRecipe::path>, kRequired, "", kAny, "",
      "safetensors file of the batch; sample i is row i modulo the number of rows"},
 

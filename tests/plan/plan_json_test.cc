@@ -123,6 +123,8 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
               HasSubstr("budget: micro_samples, sequence_length or microbatches"));
   EXPECT_THAT(changed("/data/image_grids/0", ordered_json::array()), HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/data/image_grids/0", {4, 6, 6}), HasSubstr("data: image sizes out of range"));
+  EXPECT_THAT(changed("/data/resize", "lanczos"), HasSubstr("data: an unknown way to resize images"));
+  EXPECT_THAT(changed("/data/grid", "floor"), HasSubstr("data: an unknown rule for grids of patches"));
   EXPECT_THAT(changed("/data/image_grids/0", {4, 0}), HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/data/encoders/0/pixel_shuffle", kMostPixelShuffle + 1),
               HasSubstr("data: image sizes out of range"));

@@ -23,9 +23,14 @@ class RandomFill {
     Fill(value);
   }
   template <typename T>
-  void Omittable(const char*, FieldClass, T& value, const std::type_identity_t<T>& absent) {
+  void Omittable(const char* key, FieldClass, T& value, const std::type_identity_t<T>& absent) {
     value = absent;
-    if (Below(4) > 0) Fill(value);
+    if (Below(4) == 0) return;
+    if constexpr (std::is_same_v<T, std::string>) {  // these have one other word
+      if (key == std::string_view("resize")) return void(value = "bicubic");
+      if (key == std::string_view("grid")) return void(value = "round_half_even");
+    }
+    Fill(value);
   }
   template <typename T>
   void OutsideDigest(const char* key, T& value, const std::type_identity_t<T>& absent) {

@@ -26,5 +26,22 @@ TEST(OneImageSize, IsUnknownOfFiles) {
   EXPECT_FALSE(OneImageSize(DataPlan{}));
 }
 
+// The images of a sample are at most its tokens, shared by images of the fewest patches. Between 1 and 2 times
+// min_patches, round_half_even makes smaller ones, and with equal limits it does not grow small images at all.
+TEST(ImagesOfSample, OfShardsAreAsManyAsTheSmallestImagesThatFit) {
+  const EncoderData encoder{"encoder", 256, 16, 2, 2048};
+  const auto most = [&](const std::string& grid, int64_t min_patches, int64_t max_patches) {
+    DataPlan data = Data("webdataset", {});
+    data.grid = grid;
+    data.min_patches = min_patches;
+    data.max_patches = max_patches;
+    return ImagesOfSample(data, encoder, 8192).max_images;
+  };
+  EXPECT_EQ(most("ceil", 1024, 13312), 32);
+  EXPECT_EQ(most("round_half_even", 1024, 13312), 32);
+  EXPECT_EQ(most("round_half_even", 1024, 1280), 51);  // of 640 patches
+  EXPECT_EQ(most("round_half_even", 1024, 1024), 8192);
+}
+
 }  // namespace
 }  // namespace planwright

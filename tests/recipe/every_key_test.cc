@@ -76,7 +76,8 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
   std::set<std::string> found = {"extends"};  // extends_test
   const std::vector<std::vector<std::string>> variants = {
       {},
-      {"data={kind: webdataset, shards: [x], tokenizer: bytes, window: 1, min_patches: 1, max_patches: 2}"},
+      {"data={kind: webdataset, shards: [x], tokenizer: bytes, window: 1, min_patches: 1, max_patches: 2, "
+       "resize: bicubic, grid: ceil}"},
       {"data={kind: recorded, path: x}"},
       {"budget.learning_rate={warmup_fraction: 0.5}"},
       {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"}};
@@ -331,13 +332,17 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*mock.classes, 5);
   EXPECT_EQ(*mock.text_tokens, 6);
   const DataRecipe tars =
-      MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7}"}).data;
+      MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7, "
+                      "resize: bicubic, grid: round_half_even}"})
+          .data;
   ASSERT_EQ(tars.shards.size(), 2u);
   EXPECT_EQ(*tars.shards[1], "y");
   EXPECT_EQ(*tars.tokenizer, "bytes");
   EXPECT_EQ(*tars.window, 3);
   EXPECT_EQ(*tars.min_patches, 6);
   EXPECT_EQ(*tars.max_patches, 7);
+  EXPECT_EQ(*tars.resize, "bicubic");
+  EXPECT_EQ(*tars.grid, "round_half_even");
   const DataRecipe recorded = MustRead(path, {"data={kind: recorded, path: z, image_token: 3}"}).data;
   EXPECT_EQ(**recorded.path, "z");
 }

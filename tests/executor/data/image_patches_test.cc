@@ -1,7 +1,9 @@
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -12,17 +14,40 @@
 namespace planwright::executor {
 namespace {
 
-Pixels Noise(int64_t height, int64_t width) {
-  Pixels pixels{height, width, {}};
+template <typename Filter>
+Pixels<Filter> Noise(int64_t height, int64_t width) {
+  Pixels<Filter> pixels{height, width, {}};
   const Philox draws(1, "noise");
   for (int64_t i = 0; i < height * width * 3; ++i) pixels.values.push_back(255 * draws.Uniform(i));
   return pixels;
 }
 
-Pixels Resize(const Pixels& pixels, int64_t height, int64_t width) {
-  Resizer resizer(pixels.height, pixels.width, height, width);
+template <typename Filter>
+Pixels<Filter> Resize(const Pixels<Filter>& pixels, int64_t height, int64_t width) {
+  Resizer<Filter> resizer(pixels.height, pixels.width, height, width);
   for (int64_t y = 0; y < pixels.height; ++y) resizer.Add(&pixels.values[y * pixels.width * 3]);
   return resizer.Take();
+}
+
+// The largest difference from what `torch` makes of the same pixels: [1, 3, height, width] of the filter's type.
+template <typename Filter, typename Torch>
+double WorstDifference(const Pixels<Filter>& pixels, int64_t height, int64_t width, const Torch& torch) {
+  using Number = typename Filter::Number;
+  const Pixels<Filter> resized = Resize(pixels, height, width);
+  at::Tensor input = at::empty({1, 3, pixels.height, pixels.width}, c10::CppTypeToScalarType<Number>::value);
+  for (int64_t i = 0; i < pixels.height * pixels.width; ++i) {
+    for (int64_t c = 0; c < 3; ++c)
+      input.data_ptr<Number>()[c * pixels.height * pixels.width + i] = pixels.values[i * 3 + c];
+  }
+  const at::Tensor expected = torch(input, std::vector<int64_t>{height, width}).contiguous();
+  double worst = 0;
+  for (int64_t i = 0; i < height * width; ++i) {
+    for (int64_t c = 0; c < 3; ++c) {
+      const double want = expected.data_ptr<Number>()[c * height * width + i];
+      worst = std::max(worst, std::abs(want - resized.values[i * 3 + c]));
+    }
+  }
+  return worst;
 }
 
 TEST(DynamicResolution, FollowsTheUpstreamRule) {
@@ -32,7 +57,7 @@ TEST(DynamicResolution, FollowsTheUpstreamRule) {
   for (const auto& c : golden.at("dynamic_res_resize")) {
     const int64_t step = c["res_step"];
     const auto grid = DynamicResolution(c["height"], c["width"], step, c["min_patches"], c["max_patches"],
-                                        c["pixel_shuffle"] ? 2 : 1);
+                                        c["pixel_shuffle"] ? 2 : 1, GridRule::kCeil);
     ASSERT_EQ(grid.ok(), c["ok"].get<bool>()) << c;
     if (!grid.ok()) continue;
     EXPECT_EQ(grid->rows * step, c["out_height"]) << c;
@@ -42,46 +67,62 @@ TEST(DynamicResolution, FollowsTheUpstreamRule) {
   EXPECT_GE(cases, 4);
 }
 
+// planner/plan/sample_images.cc counts on it.
+TEST(DynamicResolution, HalfEvenKeepsHalfOfTheLimits) {
+  for (const auto& [least, most] : std::vector<std::pair<int64_t, int64_t>>{{10, 12}, {50, 64}, {30, 64}, {60, 61}}) {
+    for (int64_t height = 1; height < 130; height += 3) {
+      for (int64_t width = 1; width < 130; width += 2) {
+        const auto grid = DynamicResolution(height, width, 4, least, most, 2, GridRule::kRoundHalfEven);
+        if (grid.ok()) EXPECT_GE(grid->rows * grid->cols, std::min(least, most / 2)) << height << " by " << width;
+      }
+    }
+  }
+}
+
 TEST(DynamicResolution, GivesLegalGridsOrRefuses) {
   for (int64_t height = 1; height < 90; height += 4) {
     for (int64_t width = 1; width < 90; width += 3) {
-      const auto grid = DynamicResolution(height, width, 4, 4, 64, 2);
+      const auto grid = DynamicResolution(height, width, 4, 4, 64, 2, GridRule::kCeil);
       if (!grid.ok()) continue;
       EXPECT_EQ(grid->rows % 2 + grid->cols % 2, 0);
       EXPECT_GE(grid->rows * grid->cols, 4);
       EXPECT_LE(grid->rows * grid->cols, 64);
     }
   }
-  EXPECT_FALSE(DynamicResolution(20, 4000, 16, 4, 128, 2).ok());  // too thin
+  EXPECT_FALSE(DynamicResolution(20, 4000, 16, 4, 128, 2, GridRule::kCeil).ok());  // too thin
 }
 
 TEST(Resize, IsTheAntialiasedBilinearFilterOfTorch) {
-  for (const auto& [height, width] : std::vector<std::pair<int64_t, int64_t>>{{16, 48}, {7, 5}, {40, 11}, {23, 31}}) {
-    const Pixels pixels = Noise(23, 31), resized = Resize(pixels, height, width);
-    at::Tensor input = at::empty({1, 3, 23, 31}, at::kDouble);
-    for (int64_t y = 0; y < 23; ++y) {
-      for (int64_t x = 0; x < 31; ++x) {
-        for (int64_t c = 0; c < 3; ++c)
-          input.data_ptr<double>()[(c * 23 + y) * 31 + x] = pixels.values[(y * 31 + x) * 3 + c];
-      }
-    }
-    const at::Tensor expected =
-        at::_upsample_bilinear2d_aa(input, {height, width}, /*align_corners=*/false).contiguous();
-    double worst = 0;
-    for (int64_t y = 0; y < height; ++y) {
-      for (int64_t x = 0; x < width; ++x) {
-        for (int64_t c = 0; c < 3; ++c) {
-          const double want = expected.data_ptr<double>()[(c * height + y) * width + x];
-          worst = std::max(worst, std::abs(want - resized.values[(y * width + x) * 3 + c]));
-        }
-      }
-    }
-    EXPECT_LT(worst, 1e-10) << height << " by " << width;
-  }
+  const auto torch = [](const at::Tensor& input, const std::vector<int64_t>& size) {
+    return at::_upsample_bilinear2d_aa(input, size, /*align_corners=*/false);
+  };
+  for (const auto& [height, width] : std::vector<std::pair<int64_t, int64_t>>{{16, 48}, {7, 5}, {40, 11}, {23, 31}})
+    EXPECT_LT(WorstDifference(Noise<Bilinear>(23, 31), height, width, torch), 1e-10) << height << " by " << width;
+}
+
+// Torch's kernels for old processors round in another order. transformers_pixels_test compares with those of others,
+// and more closely.
+TEST(Resize, IsTheAntialiasedBicubicFilterOfTorchInFp32) {
+  const auto torch = [](const at::Tensor& input, const std::vector<int64_t>& size) {
+    return at::_upsample_bicubic2d_aa(input, size, /*align_corners=*/false);
+  };
+  for (const auto& [height, width] : std::vector<std::pair<int64_t, int64_t>>{{16, 48}, {7, 5}, {40, 11}, {23, 31}})
+    EXPECT_LT(WorstDifference(Noise<Bicubic>(23, 31), height, width, torch), 1e-3) << height << " by " << width;
+  // In fp64 this one would be off by 0.03: some windows end elsewhere.
+  EXPECT_LT(WorstDifference(Noise<Bicubic>(2, 2500), 2, 1824, torch), 1e-3);
+}
+
+TEST(Resize, BicubicLeavesAnImageOfItsOwnSizeAndKeepsWhatOvershoots) {
+  const Pixels<Bicubic> noise = Noise<Bicubic>(9, 12);
+  EXPECT_EQ(Resize(noise, 9, 12).values, noise.values);
+  const Pixels<Bicubic> edge{1, 4, {0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255}};
+  const std::vector<float> values = Resize(edge, 1, 16).values;
+  EXPECT_LT(*std::min_element(values.begin(), values.end()), -10);
+  EXPECT_GT(*std::max_element(values.begin(), values.end()), 265);
 }
 
 TEST(MakePatches, OrdersChannelRowColumnInsidePatchesRowByRow) {
-  const Pixels pixels = Noise(8, 12);
+  const Pixels<Bilinear> pixels = Noise<Bilinear>(8, 12);
   const Image image = MakePatches(pixels, {2, 3}, 4);  // its own size: nothing is resized
   EXPECT_EQ(image.rows, 2);
   EXPECT_EQ(image.cols, 3);

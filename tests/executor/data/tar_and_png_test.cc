@@ -77,20 +77,27 @@ TEST(Png, DecodesWithWhiteBehindAlpha) {
   ASSERT_TRUE(size.ok()) << size.status();
   EXPECT_EQ(size->width, 2);
   EXPECT_EQ(size->height, 1);
-  const auto pixels = DecodePng(file, 1, 2);
+  const auto pixels = DecodePng<Bilinear>(file, 1, 2);
   ASSERT_TRUE(pixels.ok()) << pixels.status();
   const std::vector<double> expected = {255, 0, 10, 0.2 * 100 + 0.8 * 255, 0.2 * 200 + 0.8 * 255, 0.8 * 255};
   ASSERT_EQ(pixels->values.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(pixels->values[i], expected[i], 1e-9) << i;
 }
 
+TEST(Png, ForBicubicMixedValuesAreRounded) {
+  const auto pixels = DecodePng<Bicubic>(PngOf(2, 1, {255, 0, 10, 255, 100, 200, 1, 100}), 1, 2);
+  ASSERT_TRUE(pixels.ok()) << pixels.status();
+  // 255 - 155 * 100 / 255, 255 - 55 * 100 / 255, 255 - 254 * 100 / 255
+  EXPECT_EQ(pixels->values, (std::vector<float>{255, 0, 10, 194, 233, 155}));
+}
+
 TEST(Png, RefusesWhatIsNoPng) {
   const std::string file = PngOf(8, 8, std::vector<uint8_t>(256, 7));
-  EXPECT_FALSE(DecodePng("GIF89a", 8, 8).ok());
-  EXPECT_FALSE(DecodePng(file.substr(0, file.size() / 2), 8, 8).ok());
+  EXPECT_FALSE(DecodePng<Bilinear>("GIF89a", 8, 8).ok());
+  EXPECT_FALSE(DecodePng<Bilinear>(file.substr(0, file.size() / 2), 8, 8).ok());
   std::string huge = file;
   huge[16] = 0x7f;  // its width
-  EXPECT_FALSE(DecodePng(huge, 8, 8).ok());
+  EXPECT_FALSE(DecodePng<Bilinear>(huge, 8, 8).ok());
 }
 
 // What writes a PNG to the end of `file`, which must outlive it.
@@ -171,7 +178,7 @@ TEST(Png, RowByRowIsTheWholeImage) {
         for (const bool interlaced : {false, true}) {
           for (const int gamma : {0, 45455, 100000, 62500}) {
             const std::string file = AnyPng(37, 23, color, depth, transparent, interlaced, gamma);
-            const auto pixels = DecodePng(file, 23, 37);
+            const auto pixels = DecodePng<Bilinear>(file, 23, 37);
             ASSERT_TRUE(pixels.ok()) << pixels.status();
             const std::vector<double> whole = Reference(AnyPng(37, 23, color, depth, transparent, false, gamma));
             EXPECT_EQ(pixels->values, whole) << color << " " << depth << " " << transparent << interlaced << gamma;
@@ -185,7 +192,8 @@ TEST(Png, RowByRowIsTheWholeImage) {
 }
 
 // 67 million pixels in 65 kB. As doubles they were 1.6 GB, with a copy of 268 MB beside it.
-TEST(Png, ALargeImageTakesTheMemoryOfAFewRows) {
+template <typename Filter>
+void ExpectMemoryOfAFewRows() {
   std::string file;
   {
     std::vector<png_byte> row(8192 / 8, 0);
@@ -204,12 +212,17 @@ TEST(Png, ALargeImageTakesTheMemoryOfAFewRows) {
     return used.ru_maxrss;  // kB
   };
   const auto before = peak();
-  const auto pixels = DecodePng(file, 64, 64);
+  const auto pixels = DecodePng<Filter>(file, 64, 64);
   ASSERT_TRUE(pixels.ok()) << pixels.status();
-  EXPECT_EQ(pixels->values, std::vector<double>(64 * 64 * 3, 0.0));
+  EXPECT_EQ(pixels->values, std::vector<typename Filter::Number>(64 * 64 * 3, 0));
   EXPECT_LT(peak() - before, 20000);
   file[28] = 1;  // says that it is interlaced
-  EXPECT_THAT(std::string(DecodePng(file, 64, 64).status().message()), HasSubstr("1 to 16777216 are read"));
+  EXPECT_THAT(std::string(DecodePng<Filter>(file, 64, 64).status().message()), HasSubstr("1 to 16777216 are read"));
+}
+
+TEST(Png, ALargeImageTakesTheMemoryOfAFewRows) {
+  ExpectMemoryOfAFewRows<Bilinear>();
+  ExpectMemoryOfAFewRows<Bicubic>();
 }
 
 }  // namespace

@@ -176,6 +176,28 @@ TEST(Webdataset, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(std::string(OpenSampleSource(narrow).status().message()), HasSubstr("max_image"));
 }
 
+TEST(Webdataset, ThePlanSaysHowImagesAreResized) {
+  // 3 by 5 patches of 4 pixels. Counted half to even they are 4 by 6, too many, and become 4 by 4.
+  std::vector<uint8_t> rgba;
+  for (int i = 0; i < 12 * 20 * 4; ++i) rgba.push_back(static_cast<uint8_t>(i * i / 7 + i % 4 * 50));
+  const std::string png = PngOf(20, 12, rgba);
+  Plan plan = WebdatasetPlan({Shard("resized.tar", TarMemberOf("d.png", png))});
+  const auto image = [&](const std::string& resize, const std::string& grid) {
+    plan.data.resize = resize;
+    plan.data.grid = grid;
+    return (*OpenSampleSource(plan))->Get(0)->images[0].at(0);
+  };
+  const Image today = image("bilinear", "ceil"), cubic = image("bicubic", "ceil"),
+              even = image("bilinear", "round_half_even");
+  EXPECT_EQ((std::pair{today.rows, today.cols}), (std::pair<int64_t, int64_t>{2, 6}));
+  EXPECT_EQ((std::pair{cubic.rows, cubic.cols}), (std::pair<int64_t, int64_t>{2, 6}));
+  EXPECT_EQ((std::pair{even.rows, even.cols}), (std::pair<int64_t, int64_t>{4, 4}));
+  EXPECT_EQ(today.patches, PatchesOfPng<Bilinear>(png, {2, 6}, 4)->patches);
+  EXPECT_EQ(cubic.patches, PatchesOfPng<Bicubic>(png, {2, 6}, 4)->patches);
+  EXPECT_EQ(even.patches, PatchesOfPng<Bilinear>(png, {4, 4}, 4)->patches);
+  EXPECT_NE(today.patches, cubic.patches);
+}
+
 // The shard of recipes/icons_8r_toy.yaml, with its sizes.
 TEST(Webdataset, TheIconsFitTheirRecipe) {
   if (!std::ifstream(InBuild("icons/icons-000000.tar"))) GTEST_SKIP() << "the target icons was not built";

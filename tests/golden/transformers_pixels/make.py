@@ -1,0 +1,169 @@
+"""Writes what transformers' image processor of nemotron_h_omni makes of images: the files beside this one.
+
+    pip install transformers==5.23.0 torch==2.11.0 torchvision==0.26.0 pillow==13.0.0
+    python3 tests/golden/transformers_pixels/make.py
+
+Torch must use its kernels for AVX2 or AVX-512, which give the same bits: its other kernels round elsewhere. The files
+are read by tests/executor/data/transformers_pixels_test.cc.
+
+grids.safetensors: grids of patches of 20,000 sizes.
+  settings [settings, 5]: patch, pixel shuffle, min_patches, max_patches, and how many of the sizes are theirs.
+  grids [sizes]: height, width, rows and columns, of 16 bits each, height in the lowest. 0 rows and columns: the
+  processor fails.
+NAME.png: small images of several kinds. patches.safetensors: what the processor makes of them.
+  NAME.settings [4]: patch, pixel shuffle, min_patches, max_patches. NAME.grid [2]: rows, columns.
+  NAME.patches [patches, 3 patch^2] fp32; of a large image only those that NAME.numbers lists.
+"""
+
+import io
+import pathlib
+import random
+import struct
+import zlib
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors.numpy import save_file
+from transformers.models.nemotron_h_omni.image_processing_nemotron_h_omni import (
+    NemotronH_Omni_Reasoning_V3ImageProcessor as Processor,
+    get_patch_grid_size,
+)
+
+HERE = pathlib.Path(__file__).parent
+GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6  # colour types of PNG
+
+
+def grid_of(height, width, patch, shuffle, least, most):
+    try:
+        rows, cols = get_patch_grid_size(height, width, patch, shuffle, least, most)
+        return (rows, cols) if rows and cols else (0, 0)
+    except ZeroDivisionError:
+        return 0, 0
+
+
+def write_grids():
+    draw = random.Random(20261124)
+
+    def any_size(largest):  # about as many small ones as large ones
+        return int(largest ** draw.random()), int(largest ** draw.random())
+
+    def of_patches(patch, most):  # exact multiples, and one pixel beside them
+        return tuple(draw.randint(1, most) * patch + draw.choice([-1, 0, 0, 1]) for _ in range(2))
+
+    def thin():
+        sides = [draw.randint(1, 40), draw.randint(1000, 60000)]
+        draw.shuffle(sides)
+        return tuple(sides)
+
+    published = [(16 * rows, 16 * cols) for rows in range(1, 61) for cols in range(1, 61)]
+    published += [any_size(16384) for _ in range(5400)] + [of_patches(16, 200) for _ in range(2000)]
+    published += [thin() for _ in range(1000)]
+    cases = [
+        ((16, 2, 1024, 13312), published),
+        ((16, 2, 4, 256), [of_patches(16, 30) if i % 2 else any_size(4096) for i in range(4000)]),
+        ((16, 2, 1024, 1024), [any_size(4096) for _ in range(500)]),
+        ((16, 2, 250, 256), [of_patches(16, 30) for _ in range(500)]),
+        ((14, 2, 256, 4096), [of_patches(14, 100) if i % 2 else any_size(4096) for i in range(1000)]),
+        ((16, 1, 64, 1024), [of_patches(16, 60) for _ in range(1000)]),
+        ((16, 4, 64, 4096), [of_patches(16, 100) for _ in range(1000)]),
+    ]
+    settings, grids = [], []
+    for setting, sizes in cases:
+        settings.append([*setting, len(sizes)])
+        for height, width in sizes:
+            rows, cols = grid_of(height, width, *setting)
+            grids.append(height | width << 16 | rows << 32 | cols << 48)
+    assert len(grids) == 20000
+    tensors = {"settings": np.array(settings, np.int64), "grids": np.array(grids, np.int64)}
+    save_file(tensors, HERE / "grids.safetensors")
+
+
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def png(values, color, depth=8, chunks=b""):
+    """values: [height, width, channels], or packed bytes [height, bytes of a row] with 8 bits; `chunks` before data."""
+    height, width = values.shape[:2]
+    if depth < 8:
+        width = width * 8 // depth
+    rows = values.astype(">u2" if depth == 16 else np.uint8).reshape(height, -1)
+    data = b"".join(b"\0" + row.tobytes() for row in rows)
+    header = struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunks + chunk(b"IDAT", zlib.compress(data, 9)) + chunk(
+        b"IEND", b"")
+
+
+def picture(height, width, channels, largest=255, seed=0):
+    """Waves, hard edges and noise: what overshoots, and what an antialias must not miss."""
+    noise = np.random.default_rng(seed)
+    y, x = np.mgrid[0:height, 0:width]
+    planes = []
+    for c in range(channels):
+        wave = 0.5 + 0.5 * np.sin(x / (3 + c) + y / (7 - c))
+        edges = (x // 5 + y // 9 + c) % 2
+        planes.append(0.4 * wave + 0.4 * edges + 0.2 * noise.random((height, width)))
+    return np.round(np.stack(planes, -1) * largest)
+
+
+def write_images():
+    palette = chunk(b"PLTE", picture(1, 16, 3, seed=3).astype(np.uint8).tobytes())
+    packed = (np.arange(30)[:, None] * 7 + np.arange(22)[None] * 29) % 256
+    clear = chunk(b"tRNS", struct.pack(">3H", 1, 1, 2))
+    stripes = np.packbits((np.arange(2500)[None] // 3 + np.arange(2001)[:, None] // 2) % 2, axis=1)[:, :312]
+    images = {  # the file, and patch, pixel shuffle, min_patches, max_patches
+        "shrink": (png(picture(111, 150, 3), RGB), (16, 2, 4, 24)),
+        "grow": (png(picture(23, 41, 3), RGB), (16, 2, 18, 64)),
+        "own_size": (png(picture(32, 64, 3), RGB), (16, 2, 4, 64)),
+        "one_side": (png(picture(32, 70, 3), RGB), (16, 2, 4, 64)),
+        "odd_multiples": (png(picture(48, 80, 3), RGB), (16, 2, 4, 16)),
+        "thin": (png(picture(5, 200, 3), RGB), (16, 2, 4, 32)),
+        "tall": (png(picture(200, 20, 3), RGB), (14, 2, 4, 32)),
+        "rgba": (png(picture(61, 47, 4, seed=1), RGBA), (16, 2, 4, 16)),
+        "grey": (png(picture(61, 47, 1), GREY), (16, 2, 4, 16)),
+        "grey_alpha": (png(picture(33, 47, 2), GREY_ALPHA), (16, 1, 4, 16)),
+        "palette": (png(packed, PALETTE, 4, palette + chunk(b"tRNS", bytes([0, 90, 180]))), (16, 4, 4, 16)),
+        "clear_color": (png(picture(30, 40, 3, 3), RGB, 8, clear), (16, 2, 4, 16)),
+        "rgb_16_bits": (png(picture(30, 40, 3, 65535), RGB, 16), (16, 2, 4, 16)),
+        "rgba_16_bits": (png(picture(30, 40, 4, 65535), RGBA, 16), (16, 2, 4, 16)),
+        "gamma": (png(picture(30, 40, 3), RGB, 8, chunk(b"gAMA", struct.pack(">I", 100000))), (16, 2, 4, 16)),
+        "large": (png(stripes, GREY, 1), (16, 2, 1024, 13312)),
+    }
+    tensors = {}
+    for name, (file, (patch, shuffle, least, most)) in images.items():
+        (HERE / f"{name}.png").write_bytes(file)
+        image = Image.open(io.BytesIO(file))
+        processor = Processor(patch_size=patch, downsample_ratio=1 / shuffle, min_num_patches=least,
+                              max_num_patches=most)
+        made = processor(image, return_tensors="pt")
+        assert made.pixel_values.dtype == torch.float32
+        tensors[f"{name}.settings"] = np.array([patch, shuffle, least, most], np.int64)
+        tensors[f"{name}.grid"] = made.image_grid_hw[0].numpy()
+        patches = made.pixel_values.numpy()
+        if len(patches) > 100:
+            # Those where fp32 and fp64 differ most: there windows end elsewhere.
+            numbers = np.sort(fp64_differs(image, made.image_grid_hw[0], patch, patches)[-8:])
+            tensors[f"{name}.numbers"], patches = numbers.astype(np.int64), patches[numbers]
+        tensors[f"{name}.patches"] = patches
+    save_file(tensors, HERE / "patches.safetensors")
+
+
+def fp64_differs(image, grid, patch, patches):
+    """Numbers of the patches in the order of how far they are from a resize in fp64."""
+    rows, cols = grid.tolist()
+    pixels = torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1)[None].double()
+    pixels = torch.nn.functional.interpolate(pixels, (rows * patch, cols * patch), mode="bicubic", antialias=True)
+    constants = Processor.image_mean, Processor.image_std
+    mean, std = (torch.tensor(values, dtype=torch.float64)[:, None, None] for values in constants)
+    pixels = (pixels[0] / 255 - mean) / std
+    exact = pixels.reshape(3, rows, patch, cols, patch).permute(1, 3, 0, 2, 4).reshape(rows * cols, -1)
+    distance = (exact - torch.from_numpy(patches)).abs().amax(1)
+    print(f"fp64 differs from fp32 by up to {distance.max():.1e}")
+    return distance.argsort().numpy()
+
+
+if __name__ == "__main__":
+    assert torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+    write_grids()
+    write_images()
