@@ -58,7 +58,7 @@ TEST(CheckLayout, LanguageSizesOverTp) {
 
 // Ranks may share a key head, but then whole ones. The vocabulary need not divide.
 TEST(CheckLayout, KeyHeadsAndVocabularyOverTp) {
-  const auto problems = [](int64_t tp, int64_t heads, int64_t groups) {
+  const auto problems = [](int tp, int64_t heads, int64_t groups) {
     Recipe recipe = BuildRecipe({BuildLanguage(0, 8, {.tp = tp})});
     auto& model = std::get<HybridLmModel>(recipe.modules[0].model.model);
     model.attention.heads.value = heads, model.attention.kv_groups.value = groups, model.vocabulary.value = 131;

@@ -42,7 +42,11 @@ class PieceJudge {
 
   void Judge() {
     for (const string& problem : ranked_.problems()) Problem(problem);
+    const string* before = nullptr;
     for (const StatedWeight& weight : piece_.weights) {
+      if (weight.form == Form::kJoined && (!before || *before != weight.slot))
+        Problem(absl::StrCat("weight ", weight.name, " is joined, and the line before it is of another slot"));
+      before = &weight.slot;
       if (numbers_.Hold(weight.when)) JudgeWeight(weight);
     }
     for (const StatedNeed& need : piece_.needs) JudgeNeed(need);
@@ -79,6 +83,7 @@ class PieceJudge {
     }
     if (weight.form == Form::kJoined && (weight.cut > 0 || weight.cut != WeightsOf(weight.slot).front()->cut))
       problem("is joined, and not cut as what it is joined to, along the dim of joining");
+    if (weight.padded && weight.cut != 0) problem("is padded, and not cut along dim 0");
     if (weight.cut < 0) return;
     const std::vector<double> segments = SegmentsOf(weight);
     if (std::accumulate(segments.begin(), segments.end(), 0.0) != sizes[static_cast<size_t>(weight.cut)])
