@@ -1,7 +1,7 @@
 // The executor with one deliberate fault and without the check of its plan, so that the numerics tests can show that
 // they notice it.
 //   PLANWRIGHT_FAULT=shifted_bridge_rows | swapped_bridge_lanes | doubled_gradient | missing_tp_sum |
-//                    misplaced_expert_rows | plan:NAME (faults/plan_fault.h)
+//                    misplaced_expert_rows | plan:NAME (faults/plan_fault.h) | statement:NAME (mutated_plan.h)
 // Or with instructions moved to other streams, which must not change any result:
 //   PLANWRIGHT_FAULT=random_streams:SEED
 // Or with the plan's own streams delayed at random:
@@ -27,6 +27,7 @@
 #include "planner/schedule/blocks/block_builder.h"
 #include "planner/verify/verify.h"
 #include "tests/numerics/faults/plan_fault.h"
+#include "tests/numerics/mutated_plan.h"
 
 namespace planwright::executor {
 namespace {
@@ -120,6 +121,11 @@ void Delay(bool cuda) {
 absl::Status DamagePlan(Plan& plan) {
   const std::string fault = Fault();
   if (const auto seed = StreamSeed()) return ScatterOverStreams(plan, *seed);
+  if (const std::string name = "statement:"; fault.rfind(name, 0) == 0) {
+    absl::StatusOr<Plan> mutated = testing::WithMutant(plan, fault.substr(name.size()));
+    if (mutated.ok()) plan = *std::move(mutated);
+    return mutated.status();
+  }
   if (fault.rfind("plan:", 0) == 0) {
     for (const testing::PlanFault& known : testing::AllPlanFaults()) {
       if (fault != "plan:" + known.name) continue;

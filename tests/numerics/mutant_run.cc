@@ -1,0 +1,75 @@
+#include "tests/numerics/mutant_run.h"
+
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <utility>
+
+#include "executor/ops/handler.h"
+#include "executor/program/probe_writer.h"
+#include "executor/program/program_walker.h"
+#include "executor/rank/handlers.h"
+#include "executor/rank/initial_state.h"
+#include "planner/outcome/assemble_probe.h"
+
+namespace planwright::testing {
+namespace {
+
+void Walk(const Plan& plan, const std::string& folder) {
+  using namespace executor;
+  c10d::HashStore store;
+  const Environment alone = {.rank = 0, .world_size = 1, .host = "here"};
+  auto initial = InitialState::Choose(plan, alone, store);
+  if (!initial.ok()) throw std::runtime_error(std::string(initial.status().message()));
+  auto recorder = Recorder::Open(folder, 0, "here");
+  std::unique_ptr<StepLog> log;
+  if (const absl::Status opened = StepLog::Open(folder, log); !recorder.ok() || !opened.ok())
+    throw std::runtime_error("no files in " + folder);
+  ProbeWriter probe(folder, 0);
+  StepState step(plan, at::kCPU);
+  Rank* all = nullptr;
+  Handlers handlers = {.compute = ComputeHandlerOf,
+                       .parameters = [&](OpKind, ModuleState& module) { (*initial)->Load(module, all->step); }};
+  ReadSamples(plan, at::kCPU, handlers);
+  Rank rank{.plan = plan,
+            .role = plan.roles.at(0),
+            .device = at::kCPU,
+            .handlers = std::move(handlers),
+            .communicators = {},
+            .step = std::move(step),
+            .recorder = **recorder,
+            .log = log.get(),
+            .probe = &probe,
+            .host = "here"};
+  all = &rank;
+  ProgramWalker(rank).Run();
+}
+
+}  // namespace
+
+FirstStep RunFirstStep(const Plan& plan, const std::string& folder) {
+  FirstStep first;
+  try {
+    Walk(plan, folder);
+  } catch (const std::exception& error) {
+    first.failure = error.what();
+    return first;
+  }
+  if (const absl::Status joined = AssembleProbe(plan, folder); !joined.ok()) {
+    first.failure = std::string(joined.message());
+    return first;
+  }
+  first.values = ReadTensors(folder + "/values_first.safetensors");
+  first.gradients = ReadTensors(folder + "/gradients_first.safetensors");
+  nlohmann::json metrics;
+  std::ifstream(folder + "/metrics.jsonl") >> metrics;
+  first.loss = metrics.at("loss");
+  first.mean_square = metrics.at("bridge_mean_square").begin().value();
+  return first;
+}
+
+}  // namespace planwright::testing

@@ -1,0 +1,233 @@
+// Each mistake in a statement that neither the checker of statements nor the table of draws sees moves a number of the
+// oracle. The deriver makes blocks of the mistaken statement, the planner checks the plan by all rules but V11, which
+// would compare with the right statement, and the executor runs it: something refuses it by name, or an output or a
+// gradient is off by more than its bound. A mistake that changes no plan of any layout is none.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "planner/compile.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/verify/rules.h"
+#include "planner/verify/verify.h"
+#include "tests/model/statement/check_statement.h"
+#include "tests/model/statement/small_modules.h"
+#include "tests/model/statement/statement_mutants.h"
+#include "tests/numerics/layouts.h"
+#include "tests/numerics/mutant_run.h"
+#include "tests/numerics/mutated_plan.h"
+#include "tests/numerics/oracle.h"
+#include "tests/numerics/run.h"
+#include "tests/support/canonical_plan.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+// A recipe of the oracle's model. On one rank the first step runs here, and is compared with the oracle. On several
+// ranks it is launched, but only for what no other case sees.
+struct Case {
+  std::string name;
+  std::vector<std::string> layout;
+  Plan plan;
+  std::string canonical;
+
+  Case(std::string its_name, std::vector<std::string> its_layout)
+      : name(std::move(its_name)), layout(std::move(its_layout)) {
+    Diagnostics problems;
+    const auto recipe = ReadRecipe(InSource(kOracleRecipe), layout, problems);
+    auto compiled = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
+    if (!compiled) {
+      ADD_FAILURE() << name << ": " << problems.sorted().at(0).message;
+      return;
+    }
+    plan = *std::move(compiled);
+    canonical = CanonicalDigest(plan);
+  }
+};
+
+// Each line `when` and each value that only some layouts or data have is in some case.
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> cases = [] {
+    const std::string batch = ::testing::TempDir() + "packed_oracle.safetensors";
+    WritePackedBatch(batch);
+    const std::vector<std::string> experts = Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2));
+    std::vector<Case> all;
+    const auto add = [&](const char* name, std::vector<std::string> layout) { all.emplace_back(name, layout); };
+    add("one rank", {});
+    add("packed documents", {"data.packed_documents=true", "batch.sequence_length=96", "batch.global_samples=1",
+                             "budget.train_samples=1", "data.path=" + batch});
+    add("gathered tokens", Join(experts, {"modules.language.parallel.dispatch=all_gather"}));
+    add("encoder on cp 2", Join(EncoderOn(2, 1), Parallel("radio_encoder", {{"cp", 2}}), LanguageOn(2, 1, 1, 1)));
+    add("frozen language model", {"modules.language.train.backbone=frozen"});
+    add("frozen encoder", {"modules.radio_encoder.train.backbone=frozen"});
+    return all;
+  }();
+  return cases;
+}
+
+// What the planner refuses of a plan with this statement. "": nothing.
+std::string Refusal(const Plan& plan, const ModelStatement& statement) {
+  for (const Violation& violation : VerifyPlan(plan)) {
+    if (violation.rule != "V11") return absl::StrCat(violation.rule, ": ", violation.message);
+  }
+  const PlanIndex index(plan);
+  const auto found = VerifyForwardGraphs(index, CallsOfMicrobatches(index), [&](std::string_view kind) {
+    return kind == statement.kind ? &statement : StatementOf(kind);
+  });
+  return found.empty() ? "" : "V11: " + found.front().message;
+}
+
+// What sees the statement in this case, without a launch: a word, and the rest. "same": it makes the same plan. "":
+// nothing sees it. The oracle trains everything.
+std::string JudgeIn(const Case& original, const ModelStatement& statement, const std::string& folder) {
+  const Plan plan = WithStatement(original.plan, statement);
+  if (const std::string why = Refusal(plan, statement); !why.empty()) return "refused " + why;
+  if (CanonicalDigest(plan) == original.canonical) return "same";
+  if (plan.world_size > 1 || !plan.modules[0].trained() || !plan.modules[1].trained()) return "";
+  FirstStep step = RunFirstStep(plan, folder);
+  if (!step.failure.empty()) return "failed " + step.failure;
+  const OracleDifferences found = CompareWithOracle(std::move(step));
+  return found.beyond.empty() ? "" : absl::StrCat("moved ", found.beyond.front());
+}
+
+// The first thing that sees the statement, with the case. "same": all its plans are those of the right statement.
+std::string Judge(const ModelStatement& statement, const std::string& folder) {
+  bool same = true;
+  for (const Case& original : Cases()) {
+    const std::string seen = JudgeIn(original, statement, folder);
+    if (!seen.empty() && seen != "same") return absl::StrCat(seen, " (", original.name, ")");
+    same &= seen == "same";
+  }
+  return same ? "same" : "";
+}
+
+// In a process of its own, as the deriver ends it where a statement makes no sense.
+std::string JudgeApart(const ModelStatement& statement) {
+  std::string folder = ::testing::TempDir() + "mutantXXXXXX";
+  EXPECT_NE(mkdtemp(folder.data()), nullptr);
+  const auto text = [&](const char* name) {
+    std::stringstream all;
+    all << std::ifstream(folder + name).rdbuf();
+    return all.str();
+  };
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool quiet = std::freopen((folder + "/stdout").c_str(), "w", stdout) != nullptr &&
+                       std::freopen((folder + "/stderr").c_str(), "w", stderr) != nullptr;
+    std::setvbuf(stderr, nullptr, _IONBF, 0);  // abort() leaves what is buffered
+    std::ofstream(folder + "/seen") << Judge(statement, folder);
+    _exit(quiet ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  std::string seen;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    seen = text("/seen");
+  } else {
+    const std::string said = text("/stderr");
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && said.starts_with("planwright bug: ")) << said;
+    seen = "stopped " + said.substr(0, said.find('\n'));
+  }
+  std::filesystem::remove_all(folder);
+  return seen;
+}
+
+// What the statement says, where the first two terms of a sum may change places: that gives the same bits.
+std::vector<std::string> LinesOfSums(ModelStatement statement) {
+  const auto sort = [](StatedPiece& piece) {
+    for (StatedCompute& compute : piece.computes) {
+      const bool sum = compute.kind == OpKind::kAdd || compute.kind == OpKind::kAddResidualBias;
+      if (sum && compute.inputs.size() > 1 && compute.inputs[1] < compute.inputs[0])
+        std::swap(compute.inputs[0], compute.inputs[1]);
+    }
+  };
+  sort(statement.embed);
+  for (auto& [letter, piece] : statement.layers) sort(piece);
+  sort(statement.head);
+  return StatementLines(statement);
+}
+
+struct Unseen {
+  size_t number = 0;  // in MutantsOf
+  StatementMutant mutant;
+};
+
+// Those that neither the checker of statements nor the table of draws sees, nor are the same sum.
+std::vector<Unseen> UnseenMutants(const ModelStatement& statement) {
+  const std::string draws = DrawTable(SmallModule(statement));
+  const std::vector<std::string> lines = LinesOfSums(statement);
+  std::vector<Unseen> unseen;
+  std::vector<StatementMutant> mutants = MutantsOf(statement);
+  for (size_t i = 0; i < mutants.size(); ++i) {
+    const ModelStatement& mistaken = mutants[i].statement;
+    if (!StatementProblems(mistaken).empty() || DrawTable(SmallModule(mistaken)) != draws) continue;
+    if (LinesOfSums(mistaken) != lines) unseen.push_back({i, std::move(mutants[i])});
+  }
+  return unseen;
+}
+
+// What a launch of the cases on several ranks sees; "": nothing.
+std::string JudgeLaunched(const std::string& kind, const Unseen& unseen) {
+  ::setenv("PLANWRIGHT_FAULT", ("statement:" + MutantName(kind, unseen.number)).c_str(), 1);
+  std::string seen;
+  for (const Case& original : Cases()) {
+    if (original.plan.world_size == 1 || !seen.empty()) continue;
+    const TrainingRun run = Launch({kOracleRecipe, original.layout, 0, "faulty_executor"});
+    if (run.exit_code != 0) {
+      const size_t error = run.output.find("error: ");
+      seen = absl::StrCat("failed ", run.output.substr(std::min(error, run.output.size())), " (", original.name, ")");
+      continue;
+    }
+    const OracleDifferences found = CompareWithOracle(
+        {run.values_first, run.gradients_first, run.steps.at(0).loss, run.steps[0].bridge_mean_square.begin()->second});
+    if (!found.beyond.empty()) seen = absl::StrCat("moved ", found.beyond.front(), " (", original.name, ")");
+  }
+  ::unsetenv("PLANWRIGHT_FAULT");
+  return seen;
+}
+
+class StatementOracle : public ::testing::TestWithParam<std::string> {};
+
+// Every `step`-th of them, from `first`.
+void ExpectSeen(const std::string& kind, size_t first, size_t step) {
+  const ModelStatement& statement = *StatementOf(kind);
+  ASSERT_EQ(JudgeApart(statement), "same");
+  const std::vector<Unseen> mutants = UnseenMutants(statement);
+  std::map<std::string, int> counts;
+  for (size_t i = first; i < mutants.size(); i += step) {
+    const StatementMutant& mutant = mutants[i].mutant;
+    std::string seen = JudgeApart(mutant.statement);
+    if (seen.empty()) seen = JudgeLaunched(kind, mutants[i]);
+    EXPECT_NE(seen, "") << "nothing sees piece " << mutant.piece << ": " << mutant.name;
+    ++counts[seen.substr(0, seen.find(' '))];
+  }
+  for (const auto& [seen, count] : counts) ::testing::Test::RecordProperty("mutants " + seen, count);
+  std::string all;
+  for (const auto& [seen, count] : counts) absl::StrAppend(&all, ", ", seen, " ", count);
+  std::printf("%zu of %zu mutants%s\n", mutants.size(), MutantsOf(statement).size(), all.c_str());
+}
+
+TEST_P(StatementOracle, SeesWhatNothingElseSees) { ExpectSeen(GetParam(), 3, 12); }
+TEST_P(StatementOracle, SoakSeesAllThatNothingElseSees) { ExpectSeen(GetParam(), 0, 1); }
+
+INSTANTIATE_TEST_SUITE_P(Kinds, StatementOracle, ::testing::ValuesIn(ModelKinds()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace planwright::testing
