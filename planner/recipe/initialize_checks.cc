@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/recipe/recipe_checks.h"
 
 namespace planwright {

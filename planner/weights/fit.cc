@@ -26,12 +26,12 @@ class LeftOver {
     }
   }
 
-  void Sort(const std::string& named, SourceTensors& tensors, SourceFit& source) {
+  void Sort(SourceTensors& tensors, SourceFit& source) {
     const std::set<std::string>& used = tensors.used;
     std::vector<TensorLine>& lines = tensors.lines;
     if (source.opened->files() != nullptr) {
       for (const auto& [name, tensor] : source.opened->files()->all()) {
-        if (!used.contains(name)) SortFile(named, name, tensor.shape, source, lines);
+        if (!used.contains(name)) SortFile(name, tensor.shape, source, lines);
       }
       return;
     }
@@ -48,10 +48,10 @@ class LeftOver {
   }
 
  private:
-  void SortFile(const std::string& named, const std::string& name, const std::vector<int64_t>& shape, SourceFit& source,
+  void SortFile(const std::string& name, const std::vector<int64_t>& shape, SourceFit& source,
                 std::vector<TensorLine>& lines) {
     const auto other = file_names_.find(name);
-    if (other != file_names_.end() && other->second != named) {
+    if (other != file_names_.end() && other->second != source.named) {
       source.elsewhere.push_back(name);
     } else if (const KnownExtra* extra = FindKnownExtra(name)) {
       auto group = std::find_if(source.passed.begin(), source.passed.end(),
@@ -109,14 +109,20 @@ WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>
     return fit;
   }
   std::map<std::string, int> by_path;  // index in fit.sources
-  std::vector<std::string> named;      // paths of fit.sources, as parts have them
   for (const PartSource& part : *parts) {
     if (part.path.empty() || by_path.contains(part.path)) continue;
     by_path[part.path] = static_cast<int>(fit.sources.size());
-    named.push_back(part.path);
     SourceFit& source = fit.sources.emplace_back();
+    source.named = part.path;
     const auto choice = chosen.find(part.path);
     source.path = choice == chosen.end() ? part.path : choice->second;
+    const bool moments = plan.initialize->optimizer, counters = plan.initialize->schedule == "checkpoint";
+    if ((moments || counters) && !IsOfARun(source.path)) {
+      fit.problems.push_back(absl::StrCat(source.path, " is no checkpoint and no run directory, and initialize.",
+                                          moments ? "optimizer" : "schedule",
+                                          " needs one: published weights have neither moments nor counters"));
+      continue;
+    }
     absl::StatusOr<std::unique_ptr<WeightSource>> opened = WeightSource::Open(source.path);
     if (!opened.ok()) {
       fit.damaged = fit.damaged || absl::IsDataLoss(opened.status());
@@ -152,7 +158,7 @@ WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>
       return part.source == static_cast<int>(i) && part.found + part.unfit > 0;
     });
     // Of a source that is not the model at all, everything is left over: that is said in one line.
-    if (source.opened != nullptr && found) LeftOver(plan, *parts, used_ignores).Sort(named[i], tensors[i], source);
+    if (source.opened != nullptr && found) LeftOver(plan, *parts, used_ignores).Sort(tensors[i], source);
     for (const std::string& line : GroupedLines(tensors[i].lines))
       fit.problems.push_back(absl::StrCat(source.path, ": ", line));
   }

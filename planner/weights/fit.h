@@ -22,6 +22,7 @@ struct TakenTensor {
   int source = -1;             // index in WeightsFit::sources
   std::string key;             // in the source
   DType dtype = DType::kFp32;  // of the elements that the source gives
+  int64_t width = 0;           // bytes of an element in the source: fp16 is read as fp32
   // Elements that the source has, from the first on. Fewer than those of the plan: the rows after them are drawn.
   int64_t elements = 0;
 };
@@ -42,7 +43,8 @@ struct PassedThrough {
 };
 
 struct SourceFit {
-  std::string path;
+  std::string named;                     // PartSource::path
+  std::string path;                      // of the files, or of the checkpoint that a run directory means
   std::unique_ptr<WeightSource> opened;  // null: it could not be opened
   std::vector<PassedThrough> passed;
   std::vector<std::string> left_over, ignored, elsewhere;  // elsewhere: tensors of parts that have another source

@@ -77,7 +77,8 @@ class PartFitting {
  public:
   PartFitting(const Plan& plan, const WeightPart& part, const WeightSource& source, PartFit& fit,
               std::map<std::string, TakenTensor>& taken, SourceTensors& tensors)
-      : plan_(plan), part_(part), source_(source), fit_(fit), taken_(taken), tensors_(tensors), wanted_(WantedOf(part)) {}
+      : plan_(plan), part_(part), source_(source), fit_(fit), taken_(taken), tensors_(tensors),
+        wanted_(WantedOf(part)) {}
 
   void Run(std::vector<std::string>& problems) {
     for (const WantedTensor& wanted : wanted_) {
@@ -121,9 +122,10 @@ class PartFitting {
     const std::optional<DType> dtype = ReadType(tensor.type);
     if (!dtype) {
       ++fit_.unfit;
-      tensors_.lines.push_back({"type: ", key,
-                        absl::StrCat(" is ", tensor.type, ", and weights are read from BF16, F16, F32 and F64: ",
-                                     "use the unquantized files of the model, or dequantize it")});
+      tensors_.lines.push_back(
+          {"type: ", key,
+           absl::StrCat(" is ", tensor.type, ", and weights are read from BF16, F16, F32 and F64: ",
+                        "use the unquantized files of the model, or dequantize it")});
       return;
     }
     Take(wanted, found->first, *dtype, tensor.shape, tensor.bytes, true);
@@ -166,8 +168,8 @@ class PartFitting {
   void Unfit(const std::string& key, const WantedTensor& wanted, const std::vector<int64_t>& found) {
     ++fit_.unfit;
     tensors_.lines.push_back({"shape: ", key,
-                      absl::StrCat(" is ", ShapeText(found), ", the model's is ", ShapeText(wanted.parameter->shape),
-                                   ShapeHint(wanted, found))});
+                              absl::StrCat(" is ", ShapeText(found), ", the model's is ",
+                                           ShapeText(wanted.parameter->shape), ShapeHint(wanted, found))});
   }
 
   void Take(const WantedTensor& wanted, const std::string& key, DType dtype, const std::vector<int64_t>& shape,
@@ -176,7 +178,8 @@ class PartFitting {
     if (shape != wanted.parameter->shape && !lacks_rows) return Unfit(key, wanted, shape);
     ++fit_.found;
     fit_.bytes += bytes;
-    taken_[wanted.name] = {fit_.source, key, dtype, ElementsOf(shape)};
+    const int64_t elements = ElementsOf(shape);
+    taken_[wanted.name] = {fit_.source, key, dtype, elements > 0 ? bytes / elements : 0, elements};
     if (!lacks_rows) return;
     fit_.drawn_rows.push_back(absl::StrCat(key, " has ", shape[0], " rows, and the model's vocabulary is ",
                                            wanted.parameter->shape[0], ": rows ", shape[0], " to ",

@@ -54,17 +54,32 @@ void CompareIndex(const WeightFolder& folder, const std::vector<Shard>& shards,
     const auto shard = by_name.find(file);
     if (shard == by_name.end() || shards[shard->second].header.tensors.contains(tensor)) continue;
     const auto found = all.find(tensor);
-    lines.push_back(
-        {"tensor ", tensor,
-         absl::StrCat(": the index says that it is in ", file, ", and ",
-                      found == all.end() ? "no file has it" : "it is in " + shards[found->second.file].name)});
+    lines.push_back({"", tensor,
+                     absl::StrCat(": by the index in ", file, ", but in ",
+                                  found == all.end() ? "no file" : shards[found->second.file].name)});
   }
   for (const Shard& shard : shards) {
     for (const auto& [tensor, about] : shard.header.tensors) {
       if (!folder.weight_map.contains(tensor))
-        lines.push_back({"tensor ", tensor, absl::StrCat(" of ", shard.name, " is not in the index")});
+        lines.push_back({"", tensor, absl::StrCat(": in ", shard.name, ", but not in the index")});
     }
   }
+}
+
+// A line for each tensor; more than three of which the same is said are one line.
+std::vector<std::string> CountedLines(const std::vector<TensorLine>& lines) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const TensorLine& line : lines) names[line.end].push_back(line.name);
+  std::vector<std::string> texts;
+  for (const TensorLine& line : lines) {
+    const std::vector<std::string>& all = names.at(line.end);
+    if (all.size() <= 3) {
+      texts.push_back(absl::StrCat("tensor ", line.name, line.end));
+    } else if (all.front() == line.name) {
+      texts.push_back(absl::StrCat(all.size(), " tensors, such as ", line.name, line.end));
+    }
+  }
+  return texts;
 }
 
 }  // namespace
@@ -108,8 +123,7 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
       const auto [known, first] = result->all_.try_emplace(
           tensor, WeightTensor{about.type, about.shape, static_cast<int>(shards.size()), about.offset, about.bytes});
       if (!first)
-        lines.push_back(
-            {"tensor ", tensor, absl::StrCat(" is in ", shards[known->second.file].name, " and in ", name)});
+        lines.push_back({"", tensor, absl::StrCat(": in ", shards[known->second.file].name, " and in ", name)});
     }
     result->files_.push_back({file_path, file->bytes(), header->metadata});
     result->handles_.push_back(std::make_unique<Handle>());
@@ -127,7 +141,7 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
       }
     }
   }
-  for (std::string& line : GroupedLines(lines)) problems.push_back(std::move(line));
+  for (std::string& line : CountedLines(lines)) problems.push_back(std::move(line));
   if (problems.size() == 1 && folder->folder.empty()) return absl::InvalidArgumentError(problems[0]);
   if (!problems.empty())
     return absl::InvalidArgumentError(ListOf(path + " is damaged or incomplete:", std::move(problems)));

@@ -20,17 +20,17 @@ bool IsFolder(const std::string& path) {
   return stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// Whether a folder is meant as a checkpoint or a run directory, also a damaged one.
-bool IsOfARun(const std::string& folder) {
-  return Exists(folder + "/" + kManifestFile) || Exists(folder + "/checkpoints") || Exists(folder + "/lives");
-}
-
 }  // namespace
+
+bool IsOfARun(const std::string& path) {
+  return IsFolder(path) &&
+         (Exists(path + "/" + kManifestFile) || Exists(path + "/checkpoints") || Exists(path + "/lives"));
+}
 
 absl::StatusOr<std::unique_ptr<WeightSource>> WeightSource::Open(const std::string& path) {
   std::unique_ptr<WeightSource> source(new WeightSource());
   source->path_ = path;
-  if (!IsFolder(path) || !IsOfARun(path)) {
+  if (!IsOfARun(path)) {
     absl::StatusOr<std::unique_ptr<WeightFiles>> files = WeightFiles::Open(path);
     if (!files.ok() && absl::EndsWith(files.status().message(), kNoWeights)) {
       return absl::InvalidArgumentError(absl::StrCat(files.status().message(),

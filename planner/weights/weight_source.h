@@ -36,4 +36,7 @@ class WeightSource {
   std::unique_ptr<CheckpointReader> checkpoint_;
 };
 
+// Whether a path is a folder that is meant as a checkpoint or a run directory, also a damaged one.
+bool IsOfARun(const std::string& path);
+
 }  // namespace planwright
