@@ -82,7 +82,7 @@ std::vector<std::string> InitialWeights::Warnings(const ModuleState& module) con
     if (!module.has_storage(i) || !absl::EndsWith(parameter.file_name, "embeddings.weight")) continue;
     const at::Tensor rows = module.storages()[i].parameter;
     if (rows.dim() != 2 || parameter.shard_dim > 0) continue;  // only whole rows can be judged
-    const at::Tensor zero = at::nonzero((rows == 0).all(1)).view({-1}).cpu();
+    const at::Tensor zero = at::nonzero(rows.eq(0).all(1)).view({-1}).cpu();
     std::vector<int64_t> tokens(zero.const_data_ptr<int64_t>(), zero.const_data_ptr<int64_t>() + zero.numel());
     const ShardCoordinates at = CoordinatesOf(of.grid, rank_);
     for (int64_t& token : tokens) token += parameter.shard_dim == 0 ? at.tp_rank * rows.size(0) : 0;

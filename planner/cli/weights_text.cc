@@ -65,9 +65,16 @@ void AddSource(const SourceFit& source, std::vector<std::string>& lines) {
     lines.push_back(absl::StrCat("  ignored: ", count(source.ignored), ", such as ", Printable(source.ignored[0])));
 }
 
+// A source as the recipe names it, which is shorter than its path.
+std::string WrittenName(const WeightsFit& fit, size_t source) {
+  const auto part = std::find_if(fit.parts.begin(), fit.parts.end(),
+                                 [&](const PartFit& one) { return one.source == static_cast<int>(source); });
+  return Printable(part == fit.parts.end() ? fit.sources[source].path : part->from);
+}
+
 std::string ReadsTable(const CheckedWeights& weights, size_t width) {
   std::vector<std::string> header = {"ranks", "role"};
-  for (const SourceFit& source : weights.fit.sources) header.push_back("from " + Printable(source.path));
+  for (size_t i = 0; i < weights.fit.sources.size(); ++i) header.push_back("from " + WrittenName(weights.fit, i));
   header.emplace_back("drawn");
   if (weights.fit.sources.size() > 1) header.emplace_back("reads in all");
   Table table(header);

@@ -125,6 +125,10 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
       if (!first)
         lines.push_back({"", tensor, absl::StrCat(": in ", shards[known->second.file].name, " and in ", name)});
     }
+    if (result->all_.size() > kMaxSafetensorsTensors) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " has more than ", kMaxSafetensorsTensors, " tensors, which is the limit"));
+    }
     result->files_.push_back({file_path, file->bytes(), header->metadata});
     result->handles_.push_back(std::make_unique<Handle>());
     header->text.clear();

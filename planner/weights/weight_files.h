@@ -22,7 +22,7 @@
 
 namespace planwright {
 
-inline constexpr size_t kMostWeightFiles = 1 << 12;  // shards of one folder
+inline constexpr size_t kMostWeightFiles = 1 << 12;  // shards of one folder; of all of their tensors: as of one file
 inline constexpr char kWeightIndexFile[] = "model.safetensors.index.json";
 inline constexpr char kOneWeightFile[] = "model.safetensors";
 

@@ -178,8 +178,8 @@ TEST_F(Initialize, WhatDoesNotFitIsListed) {
   const TrainingRun run =
       Launch({.recipe = renamed, .overrides = {from, "initialize.ignore=[radio_encoder.cls_token]"}, .steps = 1});
   EXPECT_EQ(run.exit_code, kExitUsage) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("missing: eyes."), HasSubstr("left over: radio_encoder."),
-                                Not(HasSubstr(".exp_avg"))));
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("missing: eyes."), HasSubstr("left over: radio_encoder."), Not(HasSubstr(".exp_avg"))));
   ExpectRefused({from, "initialize.schedule=checkpoint", "batch.global_samples=16"}, kExitUsage,
                 "is after 24 samples, which is no whole number of steps of 16");
 }
