@@ -86,6 +86,7 @@ std::vector<std::string> InitialWeights::Warnings(const ModuleState& module) con
     std::vector<int64_t> tokens(zero.const_data_ptr<int64_t>(), zero.const_data_ptr<int64_t>() + zero.numel());
     const ShardCoordinates at = CoordinatesOf(of.grid, rank_);
     for (int64_t& token : tokens) token += parameter.shard_dim == 0 ? at.tp_rank * rows.size(0) : 0;
+    std::erase_if(tokens, [&](int64_t token) { return token >= parameter.shape[0]; });  // padding, which is no token's
     if (!tokens.empty()) lines.push_back(ZeroRows(parameter.name, tokens));
   }
   return lines;

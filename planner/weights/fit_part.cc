@@ -116,7 +116,11 @@ class PartFitting {
     if (found == files.all().end()) {
       if (const auto other = Otherwise(key)) found = files.all().find(*other);
     }
-    if (found == files.all().end()) return Missing(key, *wanted.parameter, "");
+    if (found == files.all().end()) {
+      const bool final_norm = wanted.file_name.find("vision_model.final_norm.") != std::string::npos;
+      return Missing(key, *wanted.parameter,
+                     final_norm ? ": published encoders have no final norm; set the model's final_norm to none" : "");
+    }
     tensors_.used.insert(found->first);
     const WeightTensor& tensor = found->second;
     const std::optional<DType> dtype = ReadType(tensor.type);

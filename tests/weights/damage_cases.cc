@@ -281,8 +281,10 @@ std::vector<DamageCase> OfTensors() {
          std::erase_if(t, [](const auto& one) { return one.first.find("final_norm") != std::string::npos; });
        },
        {},
-       "F: missing: vision_model.final_norm.weight [32]\n"
-       "F: missing: vision_model.final_norm.bias [32]"},
+       "F: missing: vision_model.final_norm.weight [32]: published encoders have no final norm; set the "
+       "model's final_norm to none\n"
+       "F: missing: vision_model.final_norm.bias [32]: published encoders have no final norm; set the model's "
+       "final_norm to none"},
       {"left_over",
        [](Tensors& t) {
          t["language_model.backbone.layers.0.mixer.k_norm.weight"] = Numbers("BF16", {4}, [](int64_t) { return 1; });
