@@ -43,11 +43,15 @@ void CheckUndamagedSections(const Recipe& recipe, Diagnostics& diagnostics) {
 
 std::optional<InitializePlan> InitializeOf(const Recipe& recipe) {
   if (!recipe.initialize) return std::nullopt;
-  InitializePlan plan = {.from = *recipe.initialize->from,
-                         .base = FolderOf(recipe.initialize->from.where),
-                         .ignore = {},
-                         .optimizer = *recipe.initialize->optimizer,
-                         .schedule = *recipe.initialize->schedule};
+  InitializePlan plan;
+  if (recipe.initialize->from) {
+    plan.from = **recipe.initialize->from;
+    plan.base = FolderOf(recipe.initialize->from->where);
+  }
+  for (const WeightSourceRecipe& source : recipe.initialize->sources)
+    plan.sources.push_back({*source.part, *source.from, FolderOf(source.from.where)});
+  plan.optimizer = *recipe.initialize->optimizer;
+  plan.schedule = *recipe.initialize->schedule;
   for (const auto& name : recipe.initialize->ignore) plan.ignore.push_back(*name);
   return plan;
 }

@@ -18,7 +18,12 @@ absl::StatusOr<std::unique_ptr<CheckpointLoader>> CheckpointLoader::Open(const P
 }
 
 absl::Status CheckpointLoader::Load(ModuleState& module, int threads) {
-  return LoadPieces(*reader_, PiecesToLoad(plan_, module.module(), rank_), threads, module);
+  const std::vector<CheckpointPiece> pieces = PiecesToLoad(plan_, module.module(), rank_);
+  std::vector<PieceToLoad> list;
+  for (const CheckpointPiece& piece : pieces) list.push_back({&piece, reader_.get()});
+  absl::Status first;
+  for (const absl::Status& status : LoadPieces(list, nullptr, threads, module)) first.Update(status);
+  return first;
 }
 
 void CheckpointLoader::LoadCounters(StepState& step) const {

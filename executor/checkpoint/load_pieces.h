@@ -1,26 +1,35 @@
-// Copies pieces of a checkpoint to where a rank keeps them. Resuming a run and starting one from another run's
-// checkpoint share it.
+// Copies pieces of tensors to where a rank keeps them: the one way in which weights come into a run, from its own
+// checkpoints, from those of others, and from published files.
 #pragma once
 
 #include <absl/status/status.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "executor/optimizer/module_state.h"
+#include "planner/checkpoint/element_reader.h"
 #include "planner/checkpoint/pieces.h"
-#include "planner/checkpoint/shard_reader.h"
 
 namespace planwright::executor {
 
-// Reads each piece from the tensor under its key and converts it to the type that the rank has, on `threads` threads.
-// Weights, masters and buffers must be finite numbers. DataLoss, with file and tensor, if a byte is damaged or such a
-// number is not finite; the module is then half filled.
-absl::Status LoadPieces(CheckpointReader& reader, const std::vector<CheckpointPiece>& pieces, int threads,
-                        ModuleState& module);
+// A piece, and where its elements come from.
+struct PieceToLoad {
+  const CheckpointPiece* piece = nullptr;
+  ElementReader* reader = nullptr;  // null: they are drawn
+};
 
-// "fp32[64,48]"
-std::string TypeText(DType dtype, const std::vector<int64_t>& shape);
+// Writes the elements of `run` of a piece that is drawn to the 1-D host tensor `out`.
+using DrawPiece = std::function<void(const CheckpointPiece& piece, const ElementRun& run, const at::Tensor& out)>;
+
+// Fills each piece from the tensor under its key, converted to the type that the rank has, on `threads` threads. No
+// more than a few MB of each thread are in memory beside the module. Weights, masters and buffers must be finite
+// numbers. A status for each piece, in their order: as ElementReader::Read has it. After an error the module is half
+// filled.
+std::vector<absl::Status> LoadPieces(const std::vector<PieceToLoad>& pieces, const DrawPiece& draw, int threads,
+                                     ModuleState& module);
+
 // InvalidArgument that lists the problems of a checkpoint that does not fit the plan; OK if there are none.
 absl::Status MisfitOf(const std::string& folder, std::vector<std::string> problems);
 

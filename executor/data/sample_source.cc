@@ -1,6 +1,5 @@
 #include "executor/data/sample_source.h"
 
-#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
@@ -18,11 +17,6 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan)
 
 int64_t ImageTokens(const EncoderData& encoder, const Image& image) {
   return encoder.TokensOf(image.rows * image.cols);
-}
-
-std::string ResolvePath(const std::string& base, const std::string& path) {
-  if (base.empty() || absl::StartsWith(path, "/")) return path;
-  return absl::StrCat(base, "/", path);
 }
 
 void EndDocument(const DataPlan& data, Sample& sample) {

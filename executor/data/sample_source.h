@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
+#include "planner/run_files/file_io.h"
 
 namespace planwright::executor {
 
@@ -47,9 +48,6 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan);
 
 // Tokens that an image takes in the sequence for one encoder: its patches divided by pixel_shuffle^2.
 int64_t ImageTokens(const EncoderData& encoder, const Image& image);
-
-// A path of a recipe: absolute, or relative to `base`, the folder of the recipe.
-std::string ResolvePath(const std::string& base, const std::string& path);
 
 // The tokens of a document of the sample are complete. Does nothing without packed documents.
 void EndDocument(const DataPlan& data, Sample& sample);

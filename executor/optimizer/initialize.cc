@@ -3,8 +3,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <absl/strings/str_cat.h>
-#include <absl/strings/str_join.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -93,12 +91,11 @@ class Staging {
   int turn_ = 0;
 };
 
-// Fills each storage of the module that this rank has, window by window. `prepare(slices, first, end)` is called on
-// this thread before elements [first, end) of a storage are filled. Then several threads call `fill(slice, its index in
-// the storage, run, out)`, which writes the elements of `run` of that published tensor to the 1-D host tensor `out`.
-template <typename Prepare, typename Fill>
+// Fills each storage of the module that this rank has, window by window. Several threads call `fill(slice, run, out)`,
+// which writes the elements of `run` of that published tensor to the 1-D host tensor `out`.
+template <typename Fill>
 void FillStorages(const Module& module, const ShardCoordinates& coordinates, int threads, ModuleState& state,
-                  const Prepare& prepare, const Fill& fill) {
+                  const Fill& fill) {
   std::optional<Staging> staging;
   for (size_t i = 0; i < module.storages.size(); ++i) {
     if (!state.has_storage(i)) continue;
@@ -108,7 +105,6 @@ void FillStorages(const Module& module, const ShardCoordinates& coordinates, int
     const int64_t window = kWindowBytes / flat.element_size();
     for (int64_t first = 0; first < flat.numel(); first += window) {
       const int64_t count = std::min(window, flat.numel() - first);
-      prepare(slices, first, first + count);
       const at::Tensor target = flat.narrow(0, first, count);
       const at::Tensor host = staging ? staging->Next(count, flat.scalar_type()) : target;
       // No slice covers the rows of padding, and a window still has what was in it before.
@@ -116,31 +112,13 @@ void FillStorages(const Module& module, const ShardCoordinates& coordinates, int
       ForEachItem(threads, (count + kItem - 1) / kItem, [&](int64_t item) {
         const int64_t from = first + item * kItem, to = std::min(from + kItem, first + count);
         ForRuns(slices, from, to, [&](size_t slice, const ElementRun& run) {
-          fill(slices[slice], slice, run, host.narrow(0, run.local - first, run.count));
+          fill(slices[slice], run, host.narrow(0, run.local - first, run.count));
         });
       });
       if (staging) staging->Copy(host, target);
     }
   }
 }
-
-// Draws the elements of `run` of the published tensor `name` to the 1-D host tensor `out`.
-void DrawRun(const Init& init, const std::string& name, const ElementRun& run, const Draws& draws,
-             const at::Tensor& out) {
-  if (init.kind == Init::Kind::kNormal && out.scalar_type() == at::kBFloat16 && draws.normal_bf16) {
-    auto* bits = reinterpret_cast<uint16_t*>(out.mutable_data_ptr<at::BFloat16>());
-    return draws.normal_bf16(name, init.a, run.whole, run.count, bits);
-  }
-  std::vector<double> values(static_cast<size_t>(std::min(kChunk, run.count)));
-  for (int64_t done = 0; done < run.count; done += kChunk) {
-    const int64_t count = std::min(kChunk, run.count - done);
-    InitialValues(init, name, run.whole + done, count, draws, values.data());
-    // LibTorch rounds while it copies.
-    out.narrow(0, done, count).copy_(at::from_blob(values.data(), {count}, at::kDouble));
-  }
-}
-
-std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
 }  // namespace
 
@@ -171,75 +149,27 @@ void InitialValues(const Init& init, const std::string& name, int64_t first, int
   }
 }
 
+void DrawElements(const Init& init, const std::string& name, int64_t first, int64_t count, const Draws& draws,
+                  const at::Tensor& out) {
+  if (init.kind == Init::Kind::kNormal && out.scalar_type() == at::kBFloat16 && draws.normal_bf16) {
+    auto* bits = reinterpret_cast<uint16_t*>(out.mutable_data_ptr<at::BFloat16>());
+    return draws.normal_bf16(name, init.a, first, count, bits);
+  }
+  std::vector<double> values(static_cast<size_t>(std::min(kChunk, count)));
+  for (int64_t done = 0; done < count; done += kChunk) {
+    const int64_t part = std::min(kChunk, count - done);
+    InitialValues(init, name, first + done, part, draws, values.data());
+    // LibTorch rounds while it copies.
+    out.narrow(0, done, part).copy_(at::from_blob(values.data(), {part}, at::kDouble));
+  }
+}
+
 void InitializeParameters(const Plan& plan, int rank, const Draws& draws, int threads, ModuleState& state) {
   const Module& module = state.module();
-  FillStorages(
-      module, CoordinatesOf(module.grid, rank), threads, state, [](const auto&, int64_t, int64_t) {},
-      [&](const PublishedSlice& slice, size_t, const ElementRun& run, const at::Tensor& out) {
-        DrawRun(module.parameters[slice.parameter].init, slice.name, run, draws, out);
-      });
-}
-
-std::map<std::string, std::vector<int64_t>> WantedTensors(const Plan& plan) {
-  std::map<std::string, std::vector<int64_t>> wanted;
-  for (const Module& module : plan.modules) {
-    for (const Parameter& parameter : module.parameters) {
-      // A parameter of experts is published as one tensor for each expert.
-      for (int64_t i = 0; i < std::max<int64_t>(parameter.experts, 1); ++i) {
-        wanted[ExpertName(parameter.file_name, parameter.experts > 0 ? i : -1)] = parameter.shape;
-      }
-    }
-  }
-  return wanted;
-}
-
-absl::Status CheckSources(const Plan& plan, const std::map<std::string, SourceTensor>& sources) {
-  std::vector<std::string> problems;  // all of them: a wrong file usually has many
-  const auto wanted = WantedTensors(plan);
-  for (const auto& [name, shape] : wanted) {
-    const auto source = sources.find(name);
-    if (source == sources.end()) {
-      problems.push_back(absl::StrCat("missing: ", name, " ", ShapeText(shape)));
-    } else if (source->second.shape != shape) {
-      problems.push_back(absl::StrCat("shape: ", name, " is ", ShapeText(source->second.shape), ", the model's is ",
-                                      ShapeText(shape)));
-    }
-  }
-  for (const auto& [name, source] : sources) {
-    const std::vector<std::string>& ignore = plan.initialize->ignore;
-    if (wanted.contains(name) || std::find(ignore.begin(), ignore.end(), name) != ignore.end()) continue;
-    problems.push_back(absl::StrCat("unused: ", name, " ", ShapeText(source.shape)));
-  }
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(plan.initialize->from, " does not fit the model:\n  ", absl::StrJoin(problems, "\n  ")));
-}
-
-void LoadParameters(const Plan& plan, int rank, const std::map<std::string, SourceTensor>& sources, int threads,
-                    ModuleState& state) {
-  const Module& module = state.module();
-  // By slice of the storage that is being filled. A whole tensor is read even if this rank needs a part: parts are not
-  // contiguous in the file.
-  std::vector<at::Tensor> wholes;
-  FillStorages(
-      module, CoordinatesOf(module.grid, rank), threads, state,
-      [&](const std::vector<PublishedSlice>& slices, int64_t first, int64_t end) {
-        if (first == 0) wholes.assign(slices.size(), at::Tensor());
-        std::vector<size_t> missing;
-        for (size_t i = 0; i < slices.size(); ++i) {
-          if (!Overlaps(slices[i], first, end))
-            wholes[i].reset();  // memory holds no more than a window needs
-          else if (!wholes[i].defined())
-            missing.push_back(i);
-        }
-        ForEachItem(threads, static_cast<int64_t>(missing.size()), [&](int64_t item) {
-          const size_t i = missing[item];
-          wholes[i] = sources.at(slices[i].file_name).read().reshape({-1});
-        });
-      },
-      [&](const PublishedSlice&, size_t slice, const ElementRun& run, const at::Tensor& out) {
-        at::Tensor(out).copy_(wholes[slice].narrow(0, run.whole, run.count));
-      });
+  FillStorages(module, CoordinatesOf(module.grid, rank), threads, state,
+               [&](const PublishedSlice& slice, const ElementRun& run, const at::Tensor& out) {
+                 DrawElements(module.parameters[slice.parameter].init, slice.name, run.whole, run.count, draws, out);
+               });
 }
 
 }  // namespace planwright::executor

@@ -1,12 +1,9 @@
-// The first weights of a run: drawn, or loaded from a file. Both go through planner/plan/shard_map.h, which maps
-// elements of published tensors to storages of a rank. So they do not depend on how the module is cut.
+// The first weights of a run that are drawn. They go through planner/plan/shard_map.h, which maps elements of published
+// tensors to storages of a rank. So they do not depend on how the module is cut.
 #pragma once
-
-#include <absl/status/status.h>
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -33,27 +30,13 @@ struct Draws {
 void InitialValues(const Init& init, const std::string& name, int64_t first, int64_t count, const Draws& draws,
                    double* out);
 
+// Draws elements [first, first + count) of the published tensor `name` to the 1-D host tensor `out`.
+void DrawElements(const Init& init, const std::string& name, int64_t first, int64_t count, const Draws& draws,
+                  const at::Tensor& out);
+
 // Draws all storages of a module, on up to `threads` threads; the number does not change a bit. Leaves the masters as
 // they are: refresh_masters copies the rounded weights there. On a GPU the last copies may still be under way on the
 // current stream when this returns.
 void InitializeParameters(const Plan& plan, int rank, const Draws& draws, int threads, ModuleState& module);
-
-// A tensor of a weights file.
-struct SourceTensor {
-  std::vector<int64_t> shape;
-  std::function<at::Tensor()> read;  // copies it to host memory; called only when it is needed, from any thread
-};
-
-// The name and the shape, in a weights file, of each parameter of the plan.
-std::map<std::string, std::vector<int64_t>> WantedTensors(const Plan& plan);
-
-// Every parameter of every module must have a source of its shape, and every tensor of the file must be one of them or
-// be listed in initialize.ignore. InvalidArgument lists everything that does not fit.
-absl::Status CheckSources(const Plan& plan, const std::map<std::string, SourceTensor>& sources);
-
-// Fills all storages of a module from `sources`, which must have passed CheckSources. Threads and copies as in
-// InitializeParameters.
-void LoadParameters(const Plan& plan, int rank, const std::map<std::string, SourceTensor>& sources, int threads,
-                    ModuleState& module);
 
 }  // namespace planwright::executor

@@ -1,39 +1,34 @@
 #include "executor/rank/initial_state.h"
 
-#include <ATen/ops/empty.h>
 #include <absl/strings/str_cat.h>
-#include <sys/stat.h>
+#include <absl/strings/str_format.h>
+#include <absl/strings/str_join.h>
 
-#include <cerrno>
+#include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
+#include <vector>
 
-#include "executor/data/sample_source.h"
-#include "executor/optimizer/initialize.h"
+#include "executor/log/log.h"
 #include "executor/program/rank.h"
-#include "executor/tensors.h"
 #include "executor/threads/threads.h"
 #include "planner/checkpoint/plan_fit.h"
-#include "planner/checkpoint/run_lives.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/weights/read_values.h"
 
 namespace planwright::executor {
 namespace {
 
-// What `initialize.from` names.
+constexpr size_t kLongestError = kStoreValueJson.bytes / 4;  // a character may take several bytes as JSON
+
+// What rank 0 has found.
 struct Choice {
-  std::string checkpoint;  // folder; empty: a file
+  std::map<std::string, std::string> chosen;  // InitialState::chosen_
   int64_t first_step = 0;
 };
-
-std::string PathOf(const Plan& plan) { return ResolvePath(plan.initialize->base, plan.initialize->from); }
 
 void Say(const std::string& line) {
   std::printf("%s\n", line.c_str());
@@ -43,51 +38,37 @@ void Say(const std::string& line) {
 // What a person named and cannot be used is no failure of the run's storage, nor of a rank.
 absl::Status OfInput(const absl::Status& status) {
   if (status.ok() || absl::IsDataLoss(status)) return status;
-  return absl::InvalidArgumentError(absl::StrCat("initialize.from: ", status.message()));
+  return absl::InvalidArgumentError(absl::StrCat("initialize: ", status.message()));
 }
 
-absl::StatusOr<Choice> ChooseCheckpoint(const Plan& plan, const std::string& path) {
-  const InitializePlan& initialize = *plan.initialize;
-  const absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(path);
-  if (!named.ok()) return OfInput(named.status());
-  for (const UnusableCheckpoint& one : named->passed)
-    Say(absl::StrCat("checkpoint ", one.folder, " is not used: ", one.why));
-  const std::string& folder = named->checkpoint.folder;
-  const CheckpointCounters& counters = named->checkpoint.manifest.counters;
-  Choice choice{folder, 0};
-  if (initialize.schedule == "checkpoint") {
-    const absl::StatusOr<int64_t> done = StepsDone(plan, folder, counters);
-    if (!done.ok()) return OfInput(done.status());
-    choice.first_step = *done;
+// "PATH", or "PATH (radio_encoder.backbone), drawn weights (language)".
+std::string SourcesText(const Plan& plan, const WeightsFit& fit) {
+  if (!plan.initialize->from.empty()) return fit.sources.at(0).path;
+  std::vector<std::string> texts;
+  for (const PartFit& part : fit.parts) {
+    texts.push_back(absl::StrCat(part.source < 0 ? "draws" : fit.sources[static_cast<size_t>(part.source)].path, " (",
+                                 part.part, ")"));
   }
-  Say(absl::StrCat("beginning at step ", choice.first_step + 1, " with the weights",
-                   initialize.optimizer ? " and the optimizer" : "", " of ", folder));
-  return choice;
+  return absl::StrJoin(texts, ", ");
 }
 
 absl::StatusOr<Choice> ChooseHere(const Plan& plan) {
   const InitializePlan& initialize = *plan.initialize;
-  const std::string path = PathOf(plan);
-  struct stat about {};
-  if (stat(path.c_str(), &about) != 0)
-    return OfInput(absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", std::strerror(errno))));
-  if (S_ISDIR(about.st_mode)) return ChooseCheckpoint(plan, path);
-  if (initialize.optimizer || initialize.schedule == "checkpoint") {
-    return OfInput(absl::InvalidArgumentError(
-        absl::StrCat(path, " is no folder, and initialize.", initialize.optimizer ? "optimizer" : "schedule",
-                     " needs a checkpoint: a file of weights has neither moments nor counters")));
+  WeightsFit fit = FitWeights(plan);
+  for (const std::string& line : fit.warnings) Say("warning: " + line);
+  if (fit.fits()) fit.problems = ScalesThatAreNotOne(fit);
+  if (absl::Status status = fit.status(); !status.ok()) return OfInput(status);
+  Choice choice;
+  for (const SourceFit& source : fit.sources) choice.chosen[source.named] = source.path;
+  if (initialize.schedule == "checkpoint") {
+    const WeightSource& source = *fit.sources.at(0).opened;
+    const absl::StatusOr<int64_t> done = StepsDone(plan, source.path(), source.checkpoint()->manifest().counters);
+    if (!done.ok()) return OfInput(done.status());
+    choice.first_step = *done;
   }
-  return Choice{};
-}
-
-at::Tensor ReadTensor(const SafetensorsFile& file, const std::string& name, const StoredTensor& stored) {
-  const at::Tensor tensor = at::empty(stored.shape, at::TensorOptions(at::kCPU).dtype(ScalarTypeOf(stored.dtype)));
-  const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
-  if (absl::Status read = file.file().Read(stored.offset, bytes); !read.ok())
-    throw ExitError(kExitUsage, std::string(read.message()));
-  if (const auto at = FirstNotFinite(stored.dtype, bytes))
-    throw ExitError(kExitUsage, absl::StrCat(file.path(), ": tensor ", name, NotFinite(*at)));
-  return tensor;
+  Say(absl::StrCat("beginning at step ", choice.first_step + 1, " with the weights",
+                   initialize.optimizer ? " and the optimizer" : "", " of ", SourcesText(plan, fit)));
+  return choice;
 }
 
 }  // namespace
@@ -99,45 +80,40 @@ absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& p
     if (environment.rank == 0) {
       const absl::StatusOr<Choice> made = ChooseHere(plan);
       const Choice choice = made.ok() ? *made : Choice{};
-      store.set(kKey, nlohmann::json{{"checkpoint", choice.checkpoint},
+      store.set(kKey, nlohmann::json{{"chosen", choice.chosen},
                                      {"first_step", choice.first_step},
                                      {"code", static_cast<int>(made.status().code())},
-                                     {"error", std::string(made.status().message())}}
+                                     {"error", std::string(made.status().message()).substr(0, kLongestError)}}
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
     const nlohmann::json choice = ParseJson(store.get_to_str(kKey), kStoreValueJson).value();
     if (const int code = choice.at("code"); code != 0)
       return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
-    return std::unique_ptr<InitialState>(
-        new InitialState(plan, environment.rank, choice.at("checkpoint"), choice.at("first_step")));
+    return std::unique_ptr<InitialState>(new InitialState(plan, environment.rank,
+                                                          choice.at("chosen").get<std::map<std::string, std::string>>(),
+                                                          choice.at("first_step")));
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("agreeing on initialize.from: ", error.what()));
+    return absl::UnavailableError(absl::StrCat("agreeing on initialize: ", error.what()));
   }
 }
 
 void InitialState::Load(ModuleState& module, StepState& step) {
-  if (checkpoint_.empty()) return LoadFile(module);
+  const auto begin = std::chrono::steady_clock::now();
   absl::Status status;
-  if (loader_ == nullptr) {
-    absl::StatusOr<std::unique_ptr<InitialCheckpoint>> opened = InitialCheckpoint::Open(plan_, rank_, checkpoint_);
+  if (weights_ == nullptr) {
+    absl::StatusOr<std::unique_ptr<InitialWeights>> opened = InitialWeights::Open(plan_, rank_, chosen_);
     status = opened.status();
-    if (status.ok()) loader_ = *std::move(opened);
+    if (status.ok()) weights_ = *std::move(opened);
   }
-  if (status.ok()) status = loader_->Load(module, ThreadsOfRank());
+  const int64_t before = weights_ ? weights_->bytes_read() : 0;
+  if (status.ok()) status = weights_->Load(module, ThreadsOfRank());
   if (!status.ok())
     throw ExitError(absl::IsDataLoss(status) ? kExitDamaged : kExitUsage, std::string(OfInput(status).message()));
-  loader_->LoadCounters(step);
-}
-
-void InitialState::LoadFile(ModuleState& module) const {
-  const absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(PathOf(plan_));
-  if (!file.ok()) throw ExitError(kExitUsage, std::string(OfInput(file.status()).message()));
-  std::map<std::string, SourceTensor> sources;
-  for (const auto& [name, stored] : file->tensors())
-    sources[name] = {stored.shape, [&, name = name, stored = stored] { return ReadTensor(*file, name, stored); }};
-  const absl::Status status = CheckSources(plan_, sources);
-  if (!status.ok()) throw ExitError(kExitUsage, std::string(status.message()));
-  LoadParameters(plan_, rank_, sources, ThreadsOfRank(), module);
+  weights_->LoadCounters(step);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  LogInfo(absl::StrFormat("read %d bytes of weights of module %s in %.3f s", weights_->bytes_read() - before,
+                          module.module().name, seconds.count()));
+  for (const std::string& line : weights_->Warnings(module)) LogWarning(line);
 }
 
 }  // namespace planwright::executor

@@ -1,14 +1,15 @@
-// Where the first weights of a run come from if the recipe has a section `initialize`: a safetensors file, or the
-// checkpoint of another run (docs/checkpoints.md#starting-from-a-checkpoint).
+// Where the first weights of a run come from if the recipe has a section `initialize` (docs/weights.md): published
+// files, the checkpoints of other runs (docs/checkpoints.md#starting-from-a-checkpoint), or draws.
 #pragma once
 
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
-#include "executor/checkpoint/initial_checkpoint.h"
+#include "executor/checkpoint/initial_weights.h"
 #include "executor/communication/rendezvous.h"
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
@@ -22,10 +23,10 @@ namespace planwright::executor {
 
 class InitialState {
  public:
-  // Rank 0 looks what `initialize.from` names, and chooses: the newest checkpoint of a run directory may soon be
-  // another one. All ranks get the same answer, or the same error: InvalidArgument if nothing of use is there, or if
-  // the checkpoint's samples are no whole number of steps of this plan; DataLoss if it is damaged; Unavailable if a
-  // rank cannot be reached.
+  // Rank 0 looks what the sources name, checks that they fit, and chooses: the newest checkpoint of a run directory may
+  // soon be another one. All ranks get the same answer, or the same error: InvalidArgument, with all that does not fit,
+  // or if the checkpoint's samples are no whole number of steps of this plan; DataLoss if it is damaged; Unavailable if
+  // a rank cannot be reached.
   static absl::StatusOr<std::unique_ptr<InitialState>> Choose(const Plan& plan, const Environment& environment,
                                                               c10d::Store& store);
 
@@ -33,19 +34,18 @@ class InitialState {
   int64_t first_step() const { return first_step_; }
 
   // Carries out load_parameters. ExitError: kExitUsage if a file cannot be read or does not fit the plan, kExitDamaged
-  // if the checkpoint is damaged; both if a weight is not a finite number.
+  // if a checkpoint is damaged; both if a weight is not a finite number.
   void Load(ModuleState& module, StepState& step);
 
  private:
-  InitialState(const Plan& plan, int rank, std::string checkpoint, int64_t first_step)
-      : plan_(plan), rank_(rank), checkpoint_(std::move(checkpoint)), first_step_(first_step) {}
-  void LoadFile(ModuleState& module) const;
+  InitialState(const Plan& plan, int rank, std::map<std::string, std::string> chosen, int64_t first_step)
+      : plan_(plan), rank_(rank), chosen_(std::move(chosen)), first_step_(first_step) {}
 
   const Plan& plan_;
   const int rank_;
-  const std::string checkpoint_;  // folder; empty: a safetensors file
+  const std::map<std::string, std::string> chosen_;  // what to open in the place of each path
   const int64_t first_step_;
-  std::unique_ptr<InitialCheckpoint> loader_;
+  std::unique_ptr<InitialWeights> weights_;
 };
 
 }  // namespace planwright::executor

@@ -100,7 +100,8 @@ std::vector<ElementRun> RunsInShard(const Plan& plan, const Module& module, cons
 // The slice in the storage's tensor, under key `key`.
 void AddWeight(const RankSlice& of, std::string key, DType dtype, std::vector<CheckpointPiece>& pieces) {
   if (of.slice.runs.empty()) return;
-  pieces.push_back({std::move(key), dtype, of.parameter->shape, of.storage_index, "", of.slice.runs, of.slice.name});
+  pieces.push_back({std::move(key), dtype, of.parameter->shape, of.storage_index, "", of.slice.runs, of.slice.name,
+                    of.slice.parameter});
 }
 
 // The slice's part of each state, in the bucket shard.
@@ -110,7 +111,7 @@ void AddStates(const Plan& plan, const Module& module, const RankSlice& of, int 
   if (runs.empty()) return;
   for (const std::string& state : of.rule->states) {
     pieces.push_back({StateKey(of.slice.name, state), of.bucket->master, of.parameter->shape, of.storage_index, state,
-                      runs, of.slice.name});
+                      runs, of.slice.name, of.slice.parameter});
   }
 }
 

@@ -24,7 +24,8 @@ struct CheckpointPiece {
   std::string state;
   // Ascending. `whole`: index in the tensor; `local`: index in the storage's tensor, or in the bucket shard.
   std::vector<ElementRun> runs;
-  std::string name;  // Parameter::name with the expert's number
+  std::string name;    // Parameter::name with the expert's number
+  int parameter = -1;  // index in Module::parameters
 };
 
 // The pieces that this rank writes: over all ranks, each element of each tensor once (V9). A weight with a master is

@@ -155,18 +155,8 @@ absl::Status CheckpointReader::Read(const std::string& key, const std::vector<El
   if (found == state_->tensors.end())
     return absl::InvalidArgumentError(absl::StrCat(state_->folder, " has no tensor ", key));
   const int64_t whole = ElementsOf(found->second.shape), width = DTypeBytes(found->second.dtype);
-  const int64_t room = static_cast<int64_t>(to.size()) / width;
-  int64_t end = 0;
-  for (const ElementRun& run : runs) {
-    const bool inside = run.count >= 0 && run.whole >= end && run.whole <= whole && run.count <= whole - run.whole &&
-                        run.local >= 0 && run.local <= room && run.count <= room - run.local;
-    if (!inside) {
-      return absl::InvalidArgumentError(absl::StrCat("reading tensor ", key, ": elements ", run.whole, " to ",
-                                                     run.whole, " + ", run.count, " do not ascend in a tensor of ",
-                                                     whole, ", or ", run.local, " is out of ", room));
-    }
-    end = run.whole + run.count;
-  }
+  if (absl::Status inside = CheckRuns(key, runs, whole, static_cast<int64_t>(to.size()) / width); !inside.ok())
+    return inside;
 
   const std::vector<std::unique_ptr<Part>>& parts = state_->parts.at(key);
   std::vector<const std::vector<ElementStride>*> shards;

@@ -9,34 +9,31 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/checkpoint/element_reader.h"
 #include "planner/checkpoint/format.h"
 #include "planner/plan/shard_map.h"
 
 namespace planwright {
 
-class CheckpointReader {
+class CheckpointReader : public ElementReader {
  public:
   // Looks at all shards and checks manifest, plan, sizes, indices and headers, and that they all say the same; but
   // reads no tensor. DataLoss, with the file and what is wrong, if the checkpoint is damaged; Unavailable if a file
   // cannot be opened.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(const std::string& folder);
-  ~CheckpointReader();
+  ~CheckpointReader() override;
 
   const Manifest& manifest() const;
   const std::string& folder() const;
   // Type and whole shape of each tensor, by key. Shards agree on them, or Open has failed.
-  const TensorTypes& tensors() const;
+  const TensorTypes& tensors() const override;
 
-  // Copies elements of a tensor: run.whole of the tensor to run.local of `to`, in elements of the tensor's type. `runs`
-  // ascend in `whole`. Proves every shard tensor that it takes elements from, each once. May be called from several
-  // threads at once. DataLoss, with file and key, if a byte is damaged, or if no shard has an element (or two have it);
-  // InvalidArgument if there is no such key, or a run is out of the tensor or of `to`. After an error, `to` has any
-  // bytes. With kFinite, infinity or NaN among the elements is DataLoss, too.
-  enum class Numbers { kAny, kFinite };
+  // Proves every shard tensor that it takes elements from, each once. DataLoss, with file and key, if a byte is
+  // damaged, or if no shard has an element (or two have it).
   absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
-                    Numbers numbers = Numbers::kAny);
+                    Numbers numbers = Numbers::kAny) override;
 
-  int64_t bytes_read() const;  // of tensors, proved so far
+  int64_t bytes_read() const override;  // of tensors, proved so far
 
  private:
   struct State;

@@ -30,6 +30,7 @@ CliCommand JobCommand();
 CliCommand StatusCommand();
 CliCommand ReportCommand();
 CliCommand CheckpointCommand();
+CliCommand WeightsCommand();
 CliCommand ExplainCommand();
 CliCommand CompletionCommand();
 

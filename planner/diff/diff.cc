@@ -125,6 +125,9 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<PlanChange>& c
   if (from.initialize && to.initialize) {
     compare("initialize.base", {from.initialize->from}, from.initialize->base, {to.initialize->from},
             to.initialize->base, "weights");
+    const std::vector<WeightSourcePlan>&a = from.initialize->sources, &b = to.initialize->sources;
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+      compare("initialize.sources[" + a[i].part + "].base", {a[i].from}, a[i].base, {b[i].from}, b[i].base, "weights");
   }
 }
 

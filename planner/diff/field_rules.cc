@@ -71,6 +71,8 @@ constexpr FieldRow kRows[] = {
     {"initialize", kValue, "weights", kInit},
     {"initialize.optimizer", kValue, "weights", "the optimizer starts from another state"},
     {"initialize.schedule", kValue, "budget", "samples and rates begin elsewhere"},
+    {"initialize.sources", kItems, "weights", kInit},
+    {"initialize.sources[]", kValue, "weights", kInit},
     {"initialize.ignore", kValue, "weights", "which tensors of the file may stay unused"},
 
     {"checkpoint", kValue, "checkpoint", kConsequence},
@@ -287,6 +289,7 @@ std::string InstructionPattern(const std::string& pattern) {
 std::string ItemName(std::string_view pattern, const nlohmann::ordered_json& item) {
   if (pattern == "schedule") return item["module"].get<std::string>() + ".s" + std::to_string(item["stage"].get<int>());
   if (pattern == "modules[].layers") return item["frame"];
+  if (pattern == "initialize.sources") return item["for"];
   return item["name"];
 }
 

@@ -38,6 +38,8 @@ inline constexpr JsonLimits kStartsJson = {"starts of a job in vain", 1 << 12, 1
 inline constexpr JsonLimits kManifestJson = {"manifest of a checkpoint", 1 << 28, 6 << 20, 6, 1 << 8};
 inline constexpr JsonLimits kShardIndexJson = {"index of a shard", 1 << 28, 1 << 24, 6, 1 << 20};
 inline constexpr JsonLimits kSafetensorsJson = {"header of a safetensors file", 100'000'000, 1 << 24, 4, 1 << 20};
+inline constexpr JsonLimits kWeightIndexJson = {"index of published weights", 100'000'000, 1 << 21, 4, 1 << 20};
+inline constexpr JsonLimits kModelConfigJson = {"config.json of published weights", 1 << 22, 1 << 17, 16, 1 << 12};
 
 // ---- Between processes.
 inline constexpr JsonLimits kHeadJson = {"file of a head", 1 << 12, 1 << 4, 2, 1 << 4};
@@ -45,9 +47,9 @@ inline constexpr JsonLimits kAgentLineJson = {"message of a head or an agent", 1
 inline constexpr JsonLimits kStoreValueJson = {"value in the store of a run", 1 << 16, 1 << 8, 4, 1 << 6};
 
 inline constexpr const JsonLimits* kAllJsonLimits[] = {
-    &kPlanJson,        &kStartJson,   &kOutcomeJson,   &kStepLineJson,  &kCheckpointLineJson, &kRankMemoryJson,
-    &kTraceJson,       &kRoutingJson, &kJobJson,       &kStartsJson,    &kManifestJson,       &kShardIndexJson,
-    &kSafetensorsJson, &kHeadJson,    &kAgentLineJson, &kStoreValueJson};
+    &kPlanJson,        &kStartJson,       &kOutcomeJson,     &kStepLineJson, &kCheckpointLineJson, &kRankMemoryJson,
+    &kTraceJson,       &kRoutingJson,     &kJobJson,         &kStartsJson,   &kManifestJson,       &kShardIndexJson,
+    &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson, &kHeadJson,     &kAgentLineJson,      &kStoreValueJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestLog = size_t{1} << 30;    // of lines that are read together

@@ -304,12 +304,22 @@ struct DataPlan {
   const EncoderData* FindEncoder(std::string_view module) const;  // null: there is none
 };
 
+// Where the weights of one module, or of a part of it, come from (docs/weights.md). Filled by compile.cc.
+struct WeightSourcePlan {
+  std::string part;  // "language"; of an encoder also "radio_encoder.backbone" and "radio_encoder.projection"
+  std::string from;  // as InitializePlan::from, or "drawn": as without `initialize`
+  std::string base;  // folder of the file that names it; not covered by the digest
+};
+
 // Published weights to start from (`initialize`). Filled by compile.cc.
 struct InitializePlan {
-  std::string from;                 // a safetensors file, checkpoint or run directory, as in the recipe
-  std::string base;                 // folder of the file that names it; not covered by the digest
-  std::vector<std::string> ignore;  // tensors of the file that may stay unused
-  bool optimizer = false;           // of a checkpoint: take its optimizer state too
+  // A safetensors file, a Hugging Face folder, a checkpoint or a run directory, as in the recipe. All weights are from
+  // there. Empty: each module and part has its own source, in `sources`.
+  std::string from;
+  std::string base;                       // folder of the file that names it; not covered by the digest
+  std::vector<WeightSourcePlan> sources;  // every part of every module is in one
+  std::vector<std::string> ignore;        // tensors of the sources that may stay unused; "a.*": all that begin so
+  bool optimizer = false;                 // of a checkpoint: take its optimizer state too
   // Samples and rates go on where a checkpoint stands ("checkpoint"), or begin as the recipe says ("recipe").
   std::string schedule = "recipe";
 };

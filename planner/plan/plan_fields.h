@@ -323,10 +323,19 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
 }
 
 template <typename V>
-void Describe(V& v, Visited<V, InitializePlan>& x) {
-  auto& [from, base, ignore, optimizer, schedule] = x;
+void Describe(V& v, Visited<V, WeightSourcePlan>& x) {
+  auto& [part, from, base] = x;
+  v("for", kFree | kChanges, part);
   v("from", kFree | kChanges, from);
   v.OutsideDigest("base", base, {});
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, InitializePlan>& x) {
+  auto& [from, base, sources, ignore, optimizer, schedule] = x;
+  v.Omittable("from", kFree | kChanges, from, {});
+  v.OutsideDigest("base", base, {});
+  v.Omittable("sources", kFree | kChanges, sources, {});
   v.Omittable("ignore", kFree | kKeeps, ignore, {});
   v.Omittable("optimizer", kFree | kChanges, optimizer, false);
   v.Omittable("schedule", kFree | kChanges, schedule, "recipe");

@@ -253,7 +253,15 @@ std::string RangeProblem(const CheckpointPlan& checkpoint) {
 }
 
 std::string RangeProblem(const InitializePlan& initialize) {
-  return initialize.schedule == "recipe" || initialize.schedule == "checkpoint" ? "" : "an unknown schedule";
+  if (initialize.schedule != "recipe" && initialize.schedule != "checkpoint") return "an unknown schedule";
+  if (initialize.from.empty() == initialize.sources.empty()) return "not one of from and sources";
+  if (initialize.sources.size() > 2 * kMostModules) return "more sources than parts of modules";
+  for (const WeightSourcePlan& source : initialize.sources) {
+    if (source.part.empty() || source.from.empty()) return "a source without for or from";
+  }
+  return initialize.sources.empty() || (!initialize.optimizer && initialize.schedule == "recipe")
+             ? ""
+             : "moments or counters without one checkpoint in from";
 }
 
 std::string RangeProblem(const Bridge& bridge) { return NumberProblem("bridge", bridge); }

@@ -144,8 +144,16 @@ struct DataRecipe {
   Location where;
 };
 
+struct WeightSourceRecipe {
+  Located<std::string> part;  // a module, or MODULE.backbone and MODULE.projection of an encoder
+  Located<std::string> from;  // a path, or drawn
+  Location where;
+};
+
 struct InitializeRecipe {
-  Located<std::string> from;
+  std::optional<Located<std::string>> from;  // of everything
+  std::vector<WeightSourceRecipe> sources;   // or of each module and part
+  Location where;
   std::vector<Located<std::string>> ignore;  // names of tensors in the file that may stay unused
   Located<bool> optimizer;
   Located<std::string> schedule;  // recipe | checkpoint

@@ -152,20 +152,6 @@ void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& pr
   }
 }
 
-void CheckInitializeSettings(const InitializeRecipe& initialize, Diagnostics& problems) {
-  if (!initialize.from->ends_with(".safetensors")) return;
-  const auto conflict = [&](const Location& where, const char* key, const char* what) {
-    problems
-        .Error(
-            DiagnosticKind::kConflictingKeys, where,
-            Cat("`initialize.", key, "` needs a checkpoint, but `from` names a safetensors file, which has no ", what),
-            Cat("name a checkpoint or a run directory in `from`, or remove ", key))
-        .notes.push_back({initialize.from.where, "from is here"});
-  };
-  if (*initialize.optimizer) conflict(initialize.optimizer.where, "optimizer", "moments");
-  if (*initialize.schedule == "checkpoint") conflict(initialize.schedule.where, "schedule", "counters");
-}
-
 void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems) {
   const auto check = [&](std::string_view option, const Located<std::string>& value) {
     const std::string problem = SlurmOptionProblem(option, *value);

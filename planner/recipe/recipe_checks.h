@@ -16,9 +16,10 @@ void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnos
 // Keys of `checkpoint` that contradict each other or have no effect (PW0109).
 void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems);
 
-// Keys of `initialize` that a file of weights cannot fill (PW0109). Whether other paths name a checkpoint is known at
-// the launch.
-void CheckInitializeSettings(const InitializeRecipe& initialize, Diagnostics& problems);
+// `initialize`: neither or both of from and sources (PW0102, PW0109), sources of what is no part (PW0108), of a part
+// twice (PW0109) or of no part (PW0102), and keys that a file of weights cannot fill (PW0109). Whether other paths name
+// a checkpoint is known at the launch.
+void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems);
 
 // Words of launch.slurm that sbatch or a shell could take for something else (PW0107), times that are none (PW0104),
 // and keys without effect (PW0109).

@@ -313,12 +313,19 @@ constexpr KeySpec kKeys[] = {
 
     {"initialize", "", Section<&Recipe::initialize>, kOptional, "", kAny, "",
      "weights to start from; without it they are drawn"},
-    {"initialize.from", "", To<&InitializeRecipe::from>, kRequired, "", kAny, "",
-     "safetensors file, checkpoint, or run directory (its newest checkpoint at the launch); absolute or relative to "
-     "this "
-     "file"},
+    {"initialize.from", "", To<&InitializeRecipe::from>, kOptional, "", kAny, "",
+     "one source of all weights: a safetensors file, a Hugging Face folder, a checkpoint, or a run directory (its "
+     "newest "
+     "checkpoint at the launch); absolute or relative to this file"},
+    {"initialize.sources", "", kListOfMaps, kOptional, "", kAny, "",
+     "in the place of `from`: a source of each module, or of each part of it"},
+    {"initialize.sources[].for", "", To<&WeightSourceRecipe::part>, kRequired, "", kAny, "",
+     "module, or part of an encoder: MODULE.backbone, MODULE.projection"},
+    {"initialize.sources[].from", "", To<&WeightSourceRecipe::from>, kRequired, "", kAny, "",
+     "a source, as in `initialize.from`; drawn: its weights are drawn, as without `initialize`"},
     {"initialize.ignore", "", To<&InitializeRecipe::ignore>, kOptional, "", kAny, "",
-     "tensors of the file, or parameters of the checkpoint, that may stay unused"},
+     "tensors of the sources, or parameters of a checkpoint, that may stay unused; NAME* is each that begins with "
+     "NAME"},
     {"initialize.optimizer", "", To<&InitializeRecipe::optimizer>, kOptional, "false", kAny, "",
      "take the moments of the checkpoint too; without it they begin at zero"},
     {"initialize.schedule", "", To<&InitializeRecipe::schedule>, kOptional, "recipe", kAny, "recipe|checkpoint",

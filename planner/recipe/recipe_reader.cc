@@ -111,6 +111,17 @@ void ReadBridges(const RecipeFields& fields, Recipe& recipe) {
   }
 }
 
+void ReadWeightSources(const RecipeFields& fields, InitializeRecipe& initialize) {
+  initialize.where = fields.where();
+  const YamlNode* list = fields.Value("sources");
+  if (list == nullptr) return;
+  for (const YamlNode& item : list->items) {
+    WeightSourceRecipe& source = initialize.sources.emplace_back(Defaults<WeightSourceRecipe>());
+    fields.Inner("sources", item, item.where).Fill(source);
+    source.where = item.where;
+  }
+}
+
 // Sets the levels of lints. Must run before the first warning.
 void ReadLints(const RecipeFields& fields, Diagnostics& problems) {
   const YamlNode* lints = fields.Value("lints");
@@ -140,6 +151,7 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string> damaged, Diagnosti
   recipe.digest = RecipeDigest(tree);
   read("modules", [&] { ReadModules(fields, recipe, problems); });
   ReadBridges(fields, recipe);
+  if (recipe.initialize) ReadWeightSources(fields.Section("initialize"), *recipe.initialize);
   recipe.budget.where = fields.Section("budget").where();
   const RecipeFields data = fields.Section("data");
   // With a wrong `kind` it is unknown which keys the section must have: without a location it is not checked.
@@ -160,7 +172,7 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   // Only values that are known can be compared with each other, so these checks come last.
   CheckModuleSettings(recipe, problems);
   CheckCheckpointSettings(recipe.checkpoint, problems);
-  if (recipe.initialize) CheckInitializeSettings(*recipe.initialize, problems);
+  if (recipe.initialize) CheckInitializeSettings(recipe, *recipe.initialize, problems);
   CheckLaunchSettings(recipe.launch, problems);
   if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");
   return recipe;

@@ -234,6 +234,10 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most) 
   return bytes;
 }
 
+std::string ResolvePath(const std::string& base, const std::string& path) {
+  return base.empty() || path.starts_with('/') ? path : base + "/" + path;
+}
+
 absl::Status MakeDirectories(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -67,6 +67,8 @@ absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::stri
 absl::Status ClaimFile(const std::string& path);
 // Reads a plain file of at most `most` bytes (json_limits.h). Unavailable, with the path, for anything else.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most);
+// A path of a recipe: absolute, or relative to `base`, the folder of the recipe.
+std::string ResolvePath(const std::string& base, const std::string& path);
 // Makes a folder and the folders above it that do not exist.
 absl::Status MakeDirectories(const std::string& path);
 

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "planner/plan/json_text.h"
+#include "planner/run_files/safetensors_header.h"
 
 namespace planwright {
 namespace {
@@ -55,49 +56,6 @@ absl::Status Errno(const std::string& what, const std::string& path) {
   return absl::ErrnoToStatus(code, absl::StrCat(what, " ", path));
 }
 
-// The list of integers under a key, each from 0 to the largest int64; none if it is anything else.
-std::optional<std::vector<int64_t>> SizesUnder(const Json& entry, const char* key) {
-  const auto found = entry.find(key);
-  if (found == entry.end() || !found->is_array()) return std::nullopt;
-  std::vector<int64_t> numbers;
-  for (const Json& number : *found) {
-    if (!number.is_number_unsigned() || number.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
-    numbers.push_back(number.get<int64_t>());
-  }
-  return numbers;
-}
-
-// A tensor as the header has it. Offsets are in bytes from the end of the header.
-struct Entry {
-  std::string name;
-  DType dtype = DType::kFp32;
-  std::vector<int64_t> shape;
-  int64_t begin = 0, end = 0;
-};
-
-// Checks all that one entry says by itself. Whether tensors overlap needs all entries (ReadHeader).
-absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
-  const auto wrong = [&](auto... what) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", what...));
-  };
-  if (!json.is_object()) return wrong("its entry is not an object");
-  const auto type = json.find("dtype");
-  if (type == json.end() || !type->is_string()) return wrong("no dtype");
-  const auto dtype = DTypeOfSafetensors(type->get<std::string>());
-  if (!dtype) return wrong("dtype ", type->get<std::string>(), " is not one of F64, F32, BF16, I64");
-  const auto shape = SizesUnder(json, "shape"), offsets = SizesUnder(json, "data_offsets");
-  if (!shape) return wrong("its shape is not a list of sizes");
-  if (shape->size() > kMaxSafetensorsRank)
-    return wrong(shape->size(), " dimensions, at most ", kMaxSafetensorsRank, " are read");
-  if (!offsets || offsets->size() != 2) return wrong("data_offsets is not two offsets");
-  const auto bytes = BytesOf(*dtype, *shape);
-  if (!bytes) return wrong("its shape overflows");
-  if ((*offsets)[0] > (*offsets)[1]) return wrong("data_offsets run backwards");
-  if ((*offsets)[1] - (*offsets)[0] != *bytes)
-    return wrong("its shape needs ", *bytes, " bytes, its offsets span ", (*offsets)[1] - (*offsets)[0]);
-  return Entry{name, *dtype, *shape, (*offsets)[0], (*offsets)[1]};
-}
-
 // Infinity and NaN are the numbers whose exponent bits are all set. The first loop of a block has no branch, and keeps
 // masks as wide as the numbers: so compilers make vectors of it, and it is as fast as memory (20 GB/s on one core).
 template <typename Bits>
@@ -127,69 +85,20 @@ std::optional<int64_t> FirstNotFiniteOf(std::span<const std::byte> bytes, Bits e
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   absl::StatusOr<PlainFile> file = PlainFile::Open(path);
   if (!file.ok()) return file.status();
+  absl::StatusOr<SafetensorsHeader> header = ReadSafetensorsHeader(*file);
+  const auto wrong = [&path](auto... what) { return absl::InvalidArgumentError(absl::StrCat(path, ": ", what...)); };
+  if (absl::IsInvalidArgument(header.status())) return wrong(header.status().message());
+  if (!header.ok()) return header.status();
   SafetensorsFile result;
   result.file_ = *std::move(file);
-  absl::Status read = result.ReadHeader();
-  if (absl::IsInvalidArgument(read)) return absl::InvalidArgumentError(absl::StrCat(path, ": ", read.message()));
-  if (!read.ok()) return read;
+  result.header_ = std::move(header->text);
+  result.metadata_ = std::move(header->metadata);
+  for (auto& [name, tensor] : header->tensors) {
+    const auto dtype = DTypeOfSafetensors(tensor.type);
+    if (!dtype) return wrong("tensor ", name, ": dtype ", tensor.type, " is not one of F64, F32, BF16, I64");
+    result.tensors_[name] = {*dtype, std::move(tensor.shape), tensor.offset, tensor.bytes};
+  }
   return result;
-}
-
-absl::Status SafetensorsFile::ReadHeader() {
-  const auto bytes_of = [](auto& object, size_t size) { return std::as_writable_bytes(std::span(&object, size)); };
-  const int64_t file_bytes = bytes();
-  if (file_bytes < 8)
-    return absl::InvalidArgumentError(absl::StrCat(file_bytes, " bytes are too few for a safetensors file"));
-  uint64_t length = 0;
-  if (absl::Status status = file_.Read(0, bytes_of(length, 1)); !status.ok()) return status;
-  // Before anything of that length is read: the length is the file's claim.
-  if (length > kMaxSafetensorsHeader)
-    return absl::InvalidArgumentError(absl::StrCat("a header of ", length, " bytes is too long"));
-  if (length > static_cast<uint64_t>(file_bytes) - 8)
-    return absl::InvalidArgumentError("the header is longer than the file");
-  header_.resize(8 + length);
-  if (absl::Status status = file_.Read(0, bytes_of(header_[0], header_.size())); !status.ok()) return status;
-  const char* text = header_.data() + 8;
-  absl::StatusOr<Json> parsed = ParseJson(std::string_view(text, length), kSafetensorsJson);
-  if (!parsed.ok())
-    return absl::InvalidArgumentError(absl::StrCat("the header is not a JSON object: ", parsed.status().message()));
-  const Json header = *std::move(parsed);
-  if (!header.is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
-  if (header.size() > kMaxSafetensorsTensors) return absl::InvalidArgumentError("too many tensors");
-  std::vector<Entry> entries;
-  for (const auto& [name, json] : header.items()) {
-    if (name == "__metadata__") {
-      if (!json.is_object()) return absl::InvalidArgumentError("__metadata__ is not an object");
-      for (const auto& [key, value] : json.items()) {
-        if (!value.is_string()) return absl::InvalidArgumentError(absl::StrCat("metadata ", key, " is not a string"));
-        metadata_[key] = value.get<std::string>();
-      }
-      continue;
-    }
-    absl::StatusOr<Entry> entry = ReadEntry(name, json);
-    if (!entry.ok()) return entry.status();
-    entries.push_back(*std::move(entry));
-  }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
-  // In the order of offsets, each tensor must begin where the one before ends: so no byte belongs to two tensors or
-  // none.
-  const int64_t data_bytes = file_bytes - 8 - length;
-  int64_t covered = 0;
-  for (const Entry& entry : entries) {
-    if (entry.begin != covered) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", entry.name, " starts at ", entry.begin, ", the one before ends at ", covered));
-    }
-    covered = entry.end;
-  }
-  if (covered != data_bytes)
-    return absl::InvalidArgumentError(absl::StrCat("the tensors end at ", covered, ", the data at ", data_bytes));
-  const int64_t data = static_cast<int64_t>(header_.size());
-  for (Entry& entry : entries) {
-    tensors_[entry.name] = {entry.dtype, std::move(entry.shape), data + entry.begin, entry.end - entry.begin};
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<StoredTensor> SafetensorsFile::Find(const std::string& name) const {

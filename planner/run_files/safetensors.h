@@ -1,6 +1,5 @@
 // Reading and writing safetensors files without torch. A file is: the length of the header as a little-endian u64, a
-// JSON header, the bytes of the tensors. Files come from elsewhere, so nothing in them is trusted: sizes are limited
-// and checked for overflow, and the tensors must cover the bytes exactly, without gap or overlap.
+// JSON header (safetensors_header.h), the bytes of the tensors.
 #pragma once
 
 #include <absl/status/status.h>
@@ -16,14 +15,10 @@
 #include <vector>
 
 #include "planner/plan/instruction.h"
-#include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/safetensors_header.h"
 
 namespace planwright {
-
-inline constexpr uint64_t kMaxSafetensorsHeader = kSafetensorsJson.bytes;
-inline constexpr size_t kMaxSafetensorsTensors = 1'000'000;
-inline constexpr size_t kMaxSafetensorsRank = 8;  // dims of a tensor
 
 // A tensor in a file: where its bytes are, little-endian and row-major.
 struct StoredTensor {
@@ -51,8 +46,6 @@ class SafetensorsFile {
   absl::StatusOr<std::string> Read(const StoredTensor& tensor) const;  // all bytes of it; errors of PlainFile::Read
 
  private:
-  absl::Status ReadHeader();
-
   PlainFile file_;
   std::string header_;
   std::map<std::string, StoredTensor> tensors_;

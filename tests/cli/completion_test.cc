@@ -77,7 +77,7 @@ class Completion : public testing::PlanProgram {
 TEST_F(Completion, BashOffersCommandsAndOptions) {
   EXPECT_THAT(Bash("sh"), ElementsAre("show"));
   EXPECT_THAT(Bash("''"), IsSupersetOf({"validate", "compile", "show", "diff", "launch", "status", "report",
-                                        "checkpoint", "explain", "completion", "--help"}));
+                                        "checkpoint", "weights", "explain", "completion", "--help"}));
   EXPECT_THAT(Bash("launch r.yaml --ste"), ElementsAre("--steps"));
   EXPECT_THAT(Bash("show r.yaml ranks --"), IsSupersetOf({"--json", "--html", "--at", "--role", "--help"}));
   EXPECT_THAT(Bash("nonsense ''"), IsEmpty());

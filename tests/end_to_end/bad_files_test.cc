@@ -83,7 +83,7 @@ TEST_F(BadFiles, OfWeights) {
   for (const Kind& kind : kKinds) {
     Put(kind, path);
     const bool folder = kind.name == std::string("folder");
-    ExpectRefused({from}, kExitUsage, path, folder ? "is no checkpoint, as it has no manifest.json" : kind.why);
+    ExpectRefused({from}, kExitUsage, path, folder ? "it is no checkpoint, as it has no manifest.json" : kind.why);
   }
 }
 

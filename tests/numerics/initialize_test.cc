@@ -162,14 +162,14 @@ TEST_F(Initialize, AnotherPrecisionAndAFrozenEncoder) {
   // And back: the encoder of the frozen run is trained again. It has no moments there.
   const std::string from = From(folder_ + "/frozen");
   EXPECT_EQ(Run("", Join(OneRankOnly(), {from}), 1).exit_code, 0);
-  ExpectRefused({from, "initialize.optimizer=true"}, kExitUsage, "the checkpoint has no radio_encoder.");
+  ExpectRefused({from, "initialize.optimizer=true"}, kExitUsage, "missing: radio_encoder.");
 }
 
 TEST_F(Initialize, WhatDoesNotFitIsListed) {
   RunSource(OneRankOnly());
   const std::string from = From(Checkpoint());
   ExpectRefused({from, "models.hybrid_moe_tiny.moe.ffn=32"}, kExitUsage,
-                "experts.0.down_proj.weight is fp32[64,48] in the checkpoint, and [64,32] in the plan");
+                "experts.N.down_proj.weight is [64, 48], the model's is [64, 32]");
   // Another name of a module: both sides of it, once for each parameter.
   const std::string renamed = folder_ + "/renamed.yaml";
   std::stringstream text;
@@ -178,10 +178,36 @@ TEST_F(Initialize, WhatDoesNotFitIsListed) {
   const TrainingRun run =
       Launch({.recipe = renamed, .overrides = {from, "initialize.ignore=[radio_encoder.cls_token]"}, .steps = 1});
   EXPECT_EQ(run.exit_code, kExitUsage) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("the checkpoint has no eyes."), HasSubstr("the plan has no radio_encoder."),
-                                Not(HasSubstr(".exp_avg"))));
+  EXPECT_THAT(run.output,
+              AllOf(HasSubstr("missing: eyes."), HasSubstr("left over: radio_encoder."), Not(HasSubstr(".exp_avg"))));
   ExpectRefused({from, "initialize.schedule=checkpoint", "batch.global_samples=16"}, kExitUsage,
                 "is after 24 samples, which is no whole number of steps of 16");
+}
+
+// A folder, a checkpoint and draws, each for a part. What ranks read is what `plan weights` says.
+TEST_F(Initialize, EachPartFromItsSource) {
+  RunSource(OneRankOnly());
+  fs::create_directories(folder_ + "/omni");
+  fs::create_symlink("../probe/parameters_last.safetensors", folder_ + "/omni/model.safetensors");
+  const std::string sources = "initialize={sources: [{for: language, from: " + folder_ +
+                              "/omni}, {for: radio_encoder.backbone, from: " + Source() +
+                              "}, {for: radio_encoder.projection, from: drawn}]}";
+  const std::vector<std::string> layout = Join(EncoderOn(1, 1), LanguageOn(1, 2, 2, 2));
+  const TrainingRun run = Run("parts", Join(layout, {sources}), 1);
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("beginning at step 1 with the weights of " + Checkpoint() +
+                                    " (radio_encoder.backbone), draws (radio_encoder.projection), " + folder_ +
+                                    "/omni (language)"));
+  const TrainingRun drawn = Run("", layout, 1), file = Run("", Join(layout, {From(folder_ + "/omni")}), 1);
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.output;
+  ASSERT_EQ(file.exit_code, 0) << file.output;
+  ASSERT_EQ(run.parameters.size(), drawn.parameters.size());
+  for (const auto& [name, tensor] : run.parameters) {
+    const TrainingRun& like = name.starts_with("mlp1.") ? drawn : file;
+    EXPECT_EQ(tensor.values, like.parameters.at(name).values) << name;
+  }
+  EXPECT_NE(drawn.parameters.at("language_model.lm_head.weight").values,
+            file.parameters.at("language_model.lm_head.weight").values);
 }
 
 TEST_F(Initialize, WhatIsNoCheckpointIsRefused) {
@@ -191,9 +217,10 @@ TEST_F(Initialize, WhatIsNoCheckpointIsRefused) {
                 "`initialize.schedule` needs a checkpoint");
   ExpectRefused({safetensors, "initialize.schedule=never"}, kExitInvalid, "initialize.schedule");
   ExpectRefused({safetensors}, kExitUsage, "cannot read " + folder_ + "/weights.safetensors: No such file");
-  ExpectRefused({From(folder_)}, kExitUsage, folder_ + " is no checkpoint, as it has no manifest.json, and no run");
+  ExpectRefused({From(folder_)}, kExitUsage,
+                "it has no weights; and it is no checkpoint, as it has no manifest.json, and no run directory");
   std::ofstream(folder_ + "/weights") << "bytes";
-  ExpectRefused({From(folder_ + "/weights"), "initialize.optimizer=true"}, kExitUsage, "is no folder");
+  ExpectRefused({From(folder_ + "/weights"), "initialize.optimizer=true"}, kExitUsage, "is no checkpoint and no run");
   ExpectRefused({From(folder_ + "/weights")}, kExitUsage, "too few for a safetensors file");
   fs::create_directories(folder_ + "/checkpoints");
   ExpectRefused({From(folder_)}, kExitUsage, "has no checkpoint that counts");

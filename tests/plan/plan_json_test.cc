@@ -201,6 +201,7 @@ TEST(PlanDigest, IsSha256OfWhatRanksDo) {
   same.roles[0].step[0].origin += 1;
   same.data.base = "elsewhere";
   same.initialize->base = "elsewhere";
+  for (WeightSourcePlan& source : same.initialize->sources) source.base = "elsewhere";
   EXPECT_EQ(PlanDigest(same), plan.digest);
   for (const auto& change : std::vector<void (*)(Plan&)>{
            [](Plan& p) { p.data.path += "x"; }, [](Plan& p) { p.roles[0].step[0].frees.push_back("x"); },

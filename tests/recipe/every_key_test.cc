@@ -80,7 +80,8 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
        "resize: bicubic, grid: ceil}"},
       {"data={kind: recorded, path: x}"},
       {"budget.learning_rate={warmup_fraction: 0.5}"},
-      {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"}};
+      {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"},
+      {"initialize={sources: [{for: eyes, from: drawn}, {for: mouth, from: x}]}"}};
   for (const auto& overrides : variants) {
     const std::optional<YamlNode> tree = ReadRecipeTree(files.Write("r.yaml", kEveryKey), overrides, problems);
     ASSERT_TRUE(tree);
@@ -272,7 +273,7 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(**slurm.container, "image.sqsh");
   ASSERT_EQ(slurm.mounts.size(), 1u);
   EXPECT_EQ(*slurm.mounts[0], "/a:/b");
-  EXPECT_EQ(*r.initialize->from, "runs/before");
+  EXPECT_EQ(**r.initialize->from, "runs/before");
   EXPECT_TRUE(*r.initialize->optimizer);
   EXPECT_EQ(*r.initialize->schedule, "checkpoint");
   ASSERT_EQ(r.initialize->ignore.size(), 2u);
@@ -302,6 +303,40 @@ TEST(EveryKey, OfInitializeThatAFileCannotFill) {
   EXPECT_TRUE(
       MustRead(recipe, {"initialize.from=w.safetensors", "initialize.optimizer=false", "initialize.schedule=recipe"})
           .initialize);
+}
+
+// Every part of every module has one source. All that is wrong is told at once, each at its place.
+TEST(EveryKey, OfInitializeNamesASourceForEachPart) {
+  TempRecipes files;
+  const std::string recipe = files.Write("r.yaml", kEveryKey);
+  const auto errors = [&](const std::string& initialize) {
+    Diagnostics problems;
+    (void)ReadRecipe(recipe, {"initialize=" + initialize}, problems);
+    std::vector<std::string> messages;
+    for (const Diagnostic& problem : problems.sorted()) {
+      if (problem.severity != Severity::kError) continue;
+      EXPECT_TRUE(problem.where.known()) << problem.message;
+      messages.push_back(problem.message);
+    }
+    return messages;
+  };
+  using Messages = std::vector<std::string>;
+  EXPECT_EQ(
+      errors("{sources: [{for: eyes.backbone, from: a}, {for: mouth, from: b}, {for: eyes.projection, from: drawn}]}"),
+      Messages{});
+  EXPECT_EQ(errors("{sources: [{for: eyes, from: a}, {for: mouth, from: b}]}"), Messages{});
+  EXPECT_EQ(
+      errors("{sources: [{for: eyes, from: a}, {for: eyes.projection, from: b}, {for: mouth.backbone, from: c}]}"),
+      (Messages{"mouth has no source in `initialize.sources`", "eyes.projection has two sources of weights",
+                "there is no module or part \"mouth.backbone\""}));
+  EXPECT_EQ(errors("{sources: [{for: eyes.backbone, from: a}, {for: mouth, from: b}], optimizer: true}"),
+            (Messages{"eyes.projection has no source in `initialize.sources`",
+                      "`initialize.optimizer` needs a checkpoint, but `sources` are several, and moments belong to one "
+                      "checkpoint"}));
+  EXPECT_EQ(errors("{from: a, sources: [{for: mouth, from: b}]}"),
+            Messages{"`initialize.sources` conflicts with `initialize.from`, which is one source of all weights"});
+  EXPECT_EQ(errors("{ignore: [a]}"), Messages{"`initialize` names no weights"});
+  EXPECT_EQ(errors("{from: drawn}"), Messages{"`initialize.from` is drawn: weights are drawn without `initialize`"});
 }
 
 TEST(EveryKey, LintsArriveWhole) {

@@ -39,10 +39,10 @@ TEST(Extends, PathsAreRelativeToTheFileThatNamesThem) {
   files.Write("shared/base.yaml", std::string(kSmallRecipe) + "initialize: {from: ../weights/w.safetensors}\n");
   files.Write("shared/middle.yaml", "extends: [base.yaml]\n");
   const Recipe recipe = MustRead(files.Write("runs/r.yaml", "extends: [../shared/middle.yaml]\n"));
-  EXPECT_EQ(*recipe.initialize->from, "../weights/w.safetensors");
-  EXPECT_EQ(ResolvePath(recipe.initialize->from, recipe.initialize->from.where),
+  EXPECT_EQ(**recipe.initialize->from, "../weights/w.safetensors");
+  EXPECT_EQ(ResolvePath(**recipe.initialize->from, recipe.initialize->from->where),
             files.folder() + "/weights/w.safetensors");
-  EXPECT_EQ(ResolvePath("/abs/w", recipe.initialize->from.where), "/abs/w");
+  EXPECT_EQ(ResolvePath("/abs/w", recipe.initialize->from->where), "/abs/w");
 }
 
 TEST(Extends, AFileMayBeReachedTwice) {

@@ -133,7 +133,7 @@ TEST(ShippedRecipes, StagesOfTheIconsStartFromTheOneBefore) {
   for (const auto& [stage, before] : {std::pair("icons_stage2", "stage1"), std::pair("icons_stage3", "stage2")}) {
     const Recipe recipe = MustRead(Shipped(stage));
     ASSERT_TRUE(recipe.initialize.has_value()) << stage;
-    EXPECT_EQ(*recipe.initialize->from, std::string("../build/icons/") + before + "/parameters_last.safetensors");
+    EXPECT_EQ(**recipe.initialize->from, std::string("../build/icons/") + before + "/parameters_last.safetensors");
   }
 }
 

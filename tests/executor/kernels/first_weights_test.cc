@@ -2,6 +2,9 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 
+#include <cstring>
+
+#include "executor/checkpoint/load_pieces.h"
 #include "executor/optimizer/philox_draws.h"
 #include "tests/executor/kernels/check_kernel.h"
 
@@ -50,17 +53,41 @@ TEST_F(Kernels, DrawnWeightsAreThoseOfTheCpu) {
   });
 }
 
-TEST_F(Kernels, LoadedWeightsAreThoseOfTheCpu) {
-  std::map<std::string, SourceTensor> sources;
-  for (const auto& [name, shape] : WantedTensors(WeightsPlan())) {
-    sources[name] = {shape, [shape = shape, names = static_cast<int64_t>(name.size())] {
-                       int64_t elements = 1;
-                       for (const int64_t size : shape) elements *= size;
-                       return at::arange(elements, at::kInt).remainder(1000 + names).to(at::kBFloat16).view(shape);
-                     }};
+// A tensor of bf16 numbers that follow from their indices.
+class NumberedElements : public ElementReader {
+ public:
+  NumberedElements(const std::string& key, const std::vector<int64_t>& shape) { tensors_[key] = {DType::kBf16, shape}; }
+  const TensorTypes& tensors() const override { return tensors_; }
+  absl::Status Read(const std::string&, const std::vector<ElementRun>& runs, std::span<std::byte> to,
+                    Numbers) override {
+    for (const ElementRun& run : runs) {
+      const at::Tensor numbers =
+          at::arange(run.whole, run.whole + run.count, at::kLong).remainder(251).to(at::kBFloat16);
+      std::memcpy(to.data() + run.local * 2, numbers.const_data_ptr(), static_cast<size_t>(run.count) * 2);
+    }
+    return absl::OkStatus();
   }
-  ExpectSame(
-      [&](const Plan& plan, int threads, ModuleState& state) { LoadParameters(plan, 0, sources, threads, state); });
+  int64_t bytes_read() const override { return 0; }
+
+ private:
+  TensorTypes tensors_;
+};
+
+// In parts, by several threads through pinned memory; read, and drawn in fp32.
+TEST_F(Kernels, LoadedWeightsAreThoseOfTheCpu) {
+  const std::vector<int64_t> shape = {4099, 17001};
+  NumberedElements reader("f.a", shape);
+  CheckpointPiece piece{"f.a", DType::kBf16, shape, 0, "", {{0, 0, ElementsOf(shape)}}, "m.a", 0};
+  const Draws draws = PhiloxDraws(1234);
+  for (const bool drawn : {false, true}) {
+    ExpectSame([&](const Plan&, int threads, ModuleState& state) {
+      const auto draw = [&](const CheckpointPiece&, const ElementRun& run, const at::Tensor& out) {
+        DrawElements({Init::Kind::kNormal, 0.02, 0}, "m.a", run.whole, run.count, draws, out);
+      };
+      for (const absl::Status& status : LoadPieces({{&piece, drawn ? nullptr : &reader}}, draw, threads, state))
+        EXPECT_TRUE(status.ok()) << status;
+    });
+  }
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "executor/optimizer/initialize.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -36,7 +34,6 @@ Draws TestDraws() {
 Plan MakePlan(int tp, int ep, const std::string& precision = "fp64") {
   Plan plan;
   plan.precision = precision;
-  plan.initialize = InitializePlan{.from = "weights.safetensors"};
   plan.world_size = std::max(tp, ep);
   Module m{.name = "m"};
   m.grid.tp = tp;
@@ -200,61 +197,6 @@ TEST(Initialize, NoNumberOfThreadsChangesABit) {
       }
     }
   }
-}
-
-std::map<std::string, SourceTensor> Sources(const Plan& plan) {
-  std::map<std::string, SourceTensor> sources;
-  for (const auto& [name, shape] : WantedTensors(plan)) {
-    const std::string key = name;
-    const std::vector<int64_t> sizes = shape;
-    sources[name] = {
-        sizes, [key, sizes] {
-          return at::arange(ElementsOf(sizes), at::kDouble).add(1000.0 * static_cast<double>(key.size())).view(sizes);
-        }};
-  }
-  return sources;
-}
-
-TEST(Load, GivesTheSameWeightsOnEveryLayout) {
-  const auto load = [](const Plan& plan) {
-    return Assemble(plan, [&](int rank, ModuleState& state) { LoadParameters(plan, rank, Sources(plan), 2, state); });
-  };
-  const Whole one = load(MakePlan(1, 1));
-  EXPECT_EQ(one.at("f.2.up")[5], 6005.0);
-  for (auto [tp, ep] : {std::pair{2, 1}, {4, 2}, {2, 4}}) EXPECT_EQ(load(MakePlan(tp, ep)), one);
-}
-
-TEST(Load, NoNumberOfThreadsChangesABit) {
-  const Plan plan = LargePlan("bf16", 2);
-  const auto sources = Sources(plan);
-  ModuleState one(plan, plan.modules[0], 1, at::kCPU), many(plan, plan.modules[0], 1, at::kCPU);
-  LoadParameters(plan, 1, sources, 1, one);
-  LoadParameters(plan, 1, sources, 5, many);
-  for (size_t i = 0; i < one.storages().size(); ++i)
-    EXPECT_TRUE(at::equal(one.storages()[i].parameter, many.storages()[i].parameter)) << i;
-  // Row r of the second half of the columns.
-  const at::Tensor large = one.slot("m.l", "large").parameter;
-  for (const int64_t row : {0, 1, 4444, 9000}) {
-    const auto in_file = static_cast<float>(row * 3802 + 1901 + 7 + 1000 * 7);
-    EXPECT_EQ(large[row][7].item<float>(), static_cast<float>(at::BFloat16(in_file))) << row;
-  }
-}
-
-TEST(Load, ListsAllThatDoesNotFit) {
-  Plan plan = MakePlan(2, 2);
-  auto sources = Sources(plan);
-  EXPECT_TRUE(CheckSources(plan, sources).ok());
-  sources.erase("f.1.up");
-  sources["f.norm"].shape = {8};
-  sources["f.extra"] = {{1}, nullptr};
-  sources["f.known"] = {{1}, nullptr};
-  plan.initialize->ignore = {"f.known"};
-  const absl::Status status = CheckSources(plan, sources);
-  for (const char* part :
-       {"missing: f.1.up [2, 3]", "shape: f.norm is [8], the model's is [7]", "unused: f.extra [1]"}) {
-    EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
-  }
-  EXPECT_EQ(status.message().find("f.known"), absl::string_view::npos);
 }
 
 }  // namespace

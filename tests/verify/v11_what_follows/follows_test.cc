@@ -483,7 +483,7 @@ TEST(Follows, SiblingsOfALaneRunOneProgram) {
       plan,
       {{"draws_where_its_leader_loads",
         [&](Plan& p) {
-          p.initialize = InitializePlan{"weights.safetensors", "", {}};
+          p.initialize = InitializePlan{.from = "weights.safetensors"};
           for (Role& role : p.roles) role.setup[1].kind = OpKind::kLoadParameters;
           sibling(p).setup[1].kind = OpKind::kInitializeParameters;
         },

@@ -1,0 +1,73 @@
+// `plan weights`: whether the weights that a recipe begins with fit its model, and who reads what (docs/weights.md).
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "planner/cli/command.h"
+#include "planner/cli/load_plan.h"
+#include "planner/cli/terminal.h"
+#include "planner/cli/weights_text.h"
+#include "planner/plan/json_text.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/show/quantities.h"
+#include "planner/show/show.h"
+
+namespace planwright {
+namespace {
+
+// Reads all values, and says on a terminal how far it is.
+WeightValues ReadValues(const Plan& plan, WeightsFit& fit) {
+  const bool tells = isatty(STDERR_FILENO) != 0;
+  int64_t told = -1;
+  const auto progress = [&](int64_t done, int64_t all) {
+    const int64_t percent =
+        all > 0 ? static_cast<int64_t>(100.0 * static_cast<double>(done) / static_cast<double>(all)) : 0;
+    if (!tells || percent <= told) return;
+    told = percent;
+    std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
+  };
+  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+  WeightValues values = ReadAllValues(plan, fit, static_cast<int>(threads), progress);
+  if (told >= 0) std::cerr << "\r\x1b[K" << std::flush;
+  return values;
+}
+
+int Weights(const Arguments& arguments) {
+  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
+  if (!words.ok()) return UsageError(std::string(words.status().message()));
+  const bool as_json = arguments.has("--json");
+  const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
+  loaded.PrintProblems(as_json);
+  if (!loaded.plan) return loaded.exit_status();
+  CheckedWeights weights;
+  weights.fit = FitWeights(*loaded.plan);
+  if (weights.fit.fits()) weights.reads = ReadTable(*loaded.plan, weights.fit);
+  if (arguments.has("--read") && weights.fit.fits()) {
+    weights.values = ReadValues(*loaded.plan, weights.fit);
+    weights.values_read = true;
+  }
+  if (as_json) {
+    std::cout << JsonText(WeightsJson(weights), 2) << "\n";
+  } else {
+    std::cout << WeightsText(weights, LineWidth(STDOUT_FILENO, kShowWidth));
+  }
+  return weights.fits() ? kExitSuccess : kExitInvalid;
+}
+
+}  // namespace
+
+CliCommand WeightsCommand() {
+  return {"weights",
+          "checks the weights that a run begins with, and says which rank reads what",
+          "RECIPE [OVERRIDE ...] [--read] [--json]",
+          {{"--read", "", "", "read all values too: infinity, NaN, rows of embeddings that are zero"},
+           {"--json", "", "", "print the same as JSON"}},
+          "Without --read only the headers of files are read. Exit status: 1 if the weights do not fit.\n",
+          Weights,
+          "r+"};
+}
+
+}  // namespace planwright

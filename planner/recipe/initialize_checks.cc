@@ -1,0 +1,119 @@
+// The checks of `initialize`: that every part of every module has one source of weights.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/recipe/recipe_checks.h"
+
+namespace planwright {
+namespace {
+
+constexpr char kDrawn[] = "drawn";
+
+// The parts of a module that have a source each (planner/weights/parts.h).
+std::vector<std::string> PartsOf(const ModuleRecipe& module) {
+  if (!std::holds_alternative<RadioVitModel>(module.model.model)) return {*module.name};
+  return {Cat(*module.name, ".backbone"), Cat(*module.name, ".projection")};
+}
+
+// The parts that a source is for; none if it is for nothing that there is.
+std::vector<std::string> Covered(const Recipe& recipe, const std::string& name) {
+  for (const ModuleRecipe& module : recipe.modules) {
+    const std::vector<std::string> parts = PartsOf(module);
+    if (name == *module.name) return parts;
+    if (std::find(parts.begin(), parts.end(), name) != parts.end()) return {name};
+  }
+  return {};
+}
+
+void CheckParts(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems) {
+  std::vector<std::string> known;
+  for (const ModuleRecipe& module : recipe.modules) {
+    known.push_back(*module.name);
+    const std::vector<std::string> parts = PartsOf(module);
+    if (parts.size() > 1) known.insert(known.end(), parts.begin(), parts.end());
+  }
+  std::map<std::string, Location> sources;
+  for (const WeightSourceRecipe& source : initialize.sources) {
+    if (!source.part.where.known()) continue;  // missing, which is reported
+    const std::vector<std::string> parts = Covered(recipe, *source.part);
+    if (parts.empty()) {
+      problems.Error(DiagnosticKind::kUnknownReference, source.part.where,
+                     Cat("there is no module or part ", Quoted(*source.part)),
+                     NearNameHelp(*source.part, known, Cat("there are ", absl::StrJoin(known, ", "))));
+    }
+    for (const std::string& part : parts) {
+      const auto [first, added] = sources.try_emplace(part, source.part.where);
+      if (added) continue;
+      problems
+          .Error(DiagnosticKind::kConflictingKeys, source.part.where, Cat(part, " has two sources of weights"),
+                 "remove one of the two")
+          .notes.push_back({first->second, "the other one is here"});
+    }
+  }
+  for (const ModuleRecipe& module : recipe.modules) {
+    std::vector<std::string> missing;
+    for (const std::string& part : PartsOf(module)) {
+      if (!sources.contains(part)) missing.push_back(part);
+    }
+    if (missing.empty()) continue;
+    const std::string name = missing.size() > 1 ? *module.name : missing[0];
+    problems
+        .Error(DiagnosticKind::kMissingKey, initialize.where, Cat(name, " has no source in `initialize.sources`"),
+               Cat("add {for: ", name, ", from: PATH}, or {for: ", name, ", from: drawn}"))
+        .notes.push_back({module.name.where, Cat("module ", *module.name, " is here")});
+  }
+}
+
+// Keys that only one checkpoint can fill.
+void CheckState(const InitializeRecipe& initialize, Diagnostics& problems) {
+  const bool file = initialize.from && initialize.from->value.ends_with(".safetensors");
+  const bool sources = !initialize.sources.empty();
+  if (!file && !sources) return;
+  const Location& where = sources ? initialize.sources[0].where : initialize.from->where;
+  const auto conflict = [&](const Location& of, const char* key, const char* what) {
+    const std::string why = sources ? Cat("`sources` are several, and ", what, " belong to one checkpoint")
+                                    : Cat("`from` names a safetensors file, which has no ", what);
+    problems
+        .Error(DiagnosticKind::kConflictingKeys, of, Cat("`initialize.", key, "` needs a checkpoint, but ", why),
+               Cat("name a checkpoint or a run directory in `from`, or remove ", key))
+        .notes.push_back({where, sources ? "sources are here" : "from is here"});
+  };
+  if (*initialize.optimizer) conflict(initialize.optimizer.where, "optimizer", "moments");
+  if (*initialize.schedule == "checkpoint") conflict(initialize.schedule.where, "schedule", "counters");
+}
+
+}  // namespace
+
+void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems) {
+  const bool sources = !initialize.sources.empty();
+  if (initialize.from && sources) {
+    problems
+        .Error(DiagnosticKind::kConflictingKeys, initialize.sources[0].where,
+               "`initialize.sources` conflicts with `initialize.from`, which is one source of all weights",
+               "remove one of the two")
+        .notes.push_back({initialize.from->where, "from is here"});
+    return;
+  }
+  if (!initialize.from && !sources) {
+    problems.Error(DiagnosticKind::kMissingKey, initialize.where, "`initialize` names no weights",
+                   "add `from`: one source of all weights, or `sources`: one of each module");
+    return;
+  }
+  if (initialize.from && **initialize.from == kDrawn) {
+    problems.Error(DiagnosticKind::kConflictingKeys, initialize.from->where,
+                   "`initialize.from` is drawn: weights are drawn without `initialize`",
+                   "remove `initialize`, or write ./drawn if it is a file");
+  }
+  // Models that were not read are reported; what their parts are is not known.
+  if (sources && !recipe.damaged.contains("models") && !recipe.damaged.contains("modules"))
+    CheckParts(recipe, initialize, problems);
+  CheckState(initialize, problems);
+}
+
+}  // namespace planwright

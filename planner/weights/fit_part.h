@@ -1,0 +1,36 @@
+// One part of a plan against one source: which tensor of the source is which of the part, and whether it has the right
+// shape and type. fit.h puts the parts together.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/weights/fit.h"
+
+namespace planwright {
+
+// A tensor that a part needs.
+struct WantedTensor {
+  std::string name;       // Parameter::name with the expert's number
+  std::string file_name;  // Parameter::file_name with the expert's number
+  const Parameter* parameter = nullptr;
+  bool vocabulary = false;  // has a row for each token: embeddings and lm_head
+};
+std::vector<WantedTensor> WantedOf(const WeightPart& part);
+
+// All names under which files may have a tensor of a part, in any form.
+std::vector<std::string> NamesInFiles(const WeightPart& part, const std::string& file_name);
+
+// What is found out of the parts of one source.
+struct SourceTensors {
+  // Keys of files, or names of parameters of a checkpoint, that belong to a part, whether they fit or not.
+  std::set<std::string> used;
+  std::vector<TensorLine> lines;  // problems of single tensors
+};
+
+// Fills `fit`, and adds to `taken` what fits. Problems of the part as a whole are added to `problems`.
+void FitPart(const Plan& plan, const WeightPart& part, const WeightSource& source, PartFit& fit,
+             std::map<std::string, TakenTensor>& taken, SourceTensors& tensors, std::vector<std::string>& problems);
+
+}  // namespace planwright

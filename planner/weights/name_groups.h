@@ -1,0 +1,23 @@
+// Lists of tensors and of problems in messages: a model has thousands of tensors, and a wrong folder lacks all of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace planwright {
+
+// What a message says of one tensor: "missing: ", NAME, " [4, 8]".
+struct TensorLine {
+  std::string begin, name, end;
+};
+// A line each, in their order. More than three that differ in whole numbers between dots alone become one, at the place
+// of the first: "missing: a.layers.N.up.weight [4, 8] (46 tensors, the first is a.layers.1.up.weight)".
+std::vector<std::string> GroupedLines(const std::vector<TensorLine>& lines);
+
+// "HEAD\n  line\n  line", with at most 100 lines.
+std::string ListOf(const std::string& head, std::vector<std::string> lines);
+
+// "a, b, c and 17 more".
+std::string FirstOf(const std::vector<std::string>& names, size_t most);
+
+}  // namespace planwright

@@ -1,0 +1,93 @@
+#include "planner/weights/parts.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/run_files/file_io.h"
+#include "planner/weights/name_groups.h"
+
+namespace planwright {
+namespace {
+
+constexpr char kLanguage[] = "language_model.", kVision[] = "vision_model.";
+
+// What the projector's weights of an encoder are published under, beside the encoder's own.
+bool IsProjection(const Module& module, const Parameter& parameter) {
+  return module.has_images && parameter.file_name.find(kVision) == std::string::npos;
+}
+
+// What names of this encoder begin with where a plan has several: "eyes."
+std::string EncoderPrefix(const Module& module) {
+  for (const Parameter& parameter : module.parameters) {
+    if (const size_t at = parameter.file_name.find(kVision); at != std::string::npos)
+      return parameter.file_name.substr(0, at);
+  }
+  return "";
+}
+
+WeightPart PartOf(const Module& module, bool projection) {
+  WeightPart part;
+  part.name = module.name;
+  if (module.has_images) part.name += projection ? ".projection" : ".backbone";
+  part.module = &module;
+  for (size_t i = 0; i < module.parameters.size(); ++i) {
+    if (IsProjection(module, module.parameters[i]) == projection) part.parameters.push_back(static_cast<int>(i));
+  }
+  if (!module.has_images) {
+    part.forms.push_back({kLanguage, ""});
+    return part;
+  }
+  const std::string encoder = EncoderPrefix(module);
+  if (!encoder.empty()) part.forms.push_back({encoder, ""});
+  if (!projection) part.forms.push_back({encoder + kVision, ""});
+  return part;
+}
+
+}  // namespace
+
+std::vector<WeightPart> PartsOf(const Plan& plan) {
+  std::vector<WeightPart> parts;
+  for (const Module& module : plan.modules) {
+    for (const bool projection : {false, true}) {
+      WeightPart part = PartOf(module, projection);
+      if (!part.parameters.empty()) parts.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+
+bool Covers(std::string_view name, const WeightPart& part) { return name == part.name || name == part.module->name; }
+
+absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan) {
+  std::vector<PartSource> result;
+  std::vector<std::string> problems;
+  const std::vector<WeightPart> parts = PartsOf(plan);
+  for (const WeightPart& part : parts) {
+    PartSource& of = result.emplace_back(PartSource{part, kDrawn, ""});
+    if (!plan.initialize) continue;
+    if (!plan.initialize->from.empty()) {
+      of.from = plan.initialize->from;
+      of.path = ResolvePath(plan.initialize->base, of.from);
+      continue;
+    }
+    int sources = 0;
+    for (const WeightSourcePlan& source : plan.initialize->sources) {
+      if (!Covers(source.part, part)) continue;
+      ++sources;
+      of.from = source.from;
+      of.path = source.from == kDrawn ? "" : ResolvePath(source.base, source.from);
+    }
+    if (sources != 1)
+      problems.push_back(absl::StrCat(part.name, " has ", sources == 0 ? "no source" : "more than one source"));
+  }
+  for (size_t i = 0; plan.initialize && i < plan.initialize->sources.size(); ++i) {
+    const std::string& name = plan.initialize->sources[i].part;
+    if (std::none_of(parts.begin(), parts.end(), [&](const WeightPart& part) { return Covers(name, part); }))
+      problems.push_back(absl::StrCat("there is no module or part ", name));
+  }
+  if (problems.empty()) return result;
+  return absl::InvalidArgumentError(ListOf("initialize.sources does not fit the plan:", std::move(problems)));
+}
+
+}  // namespace planwright

@@ -1,0 +1,211 @@
+#include "planner/weights/weight_files.h"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/run_files/safetensors.h"
+#include "planner/weights/name_groups.h"
+#include "planner/weights/weight_folder.h"
+
+namespace planwright {
+namespace {
+
+// The number of an fp16, as an fp32: all of them are there.
+float WidenedFp16(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000U) << 16, exponent = (half >> 10) & 0x1fU;
+  const uint32_t fraction = half & 0x3ffU;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000U | fraction << 13);  // infinity or NaN
+  if (exponent == 0) {  // zero, or a multiple of the smallest fp16
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
+    return sign == 0 ? magnitude : -magnitude;
+  }
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+// A shard's header, with its place among the files. Problems are added to the list.
+struct Shard {
+  std::string name;
+  SafetensorsHeader header;
+};
+
+std::string WhyMissing(const std::string& path, const std::string& name, const WeightFolder& folder) {
+  int64_t tensors = 0;
+  std::string first;
+  for (const auto& [tensor, file] : folder.weight_map) {
+    if (file == name && tensors++ == 0) first = tensor;
+  }
+  const std::string target = DanglingLink(path);
+  return absl::StrCat(path, " is missing",
+                      target.empty() ? ""
+                                     : absl::StrCat(": it is a symbolic link to ", target,
+                                                    ", which is not there (an incomplete download?)"),
+                      tensors > 0 ? absl::StrCat("; the index has ", tensors, " tensors in it, such as ", first) : "");
+}
+
+// How the index and the headers contradict each other.
+void CompareIndex(const WeightFolder& folder, const std::vector<Shard>& shards,
+                  const std::map<std::string, WeightTensor>& all, std::vector<TensorLine>& lines) {
+  if (folder.weight_map.empty()) return;
+  std::map<std::string, size_t> by_name;
+  for (size_t i = 0; i < shards.size(); ++i) by_name[shards[i].name] = i;
+  for (const auto& [tensor, file] : folder.weight_map) {
+    const auto shard = by_name.find(file);
+    if (shard == by_name.end() || shards[shard->second].header.tensors.contains(tensor)) continue;
+    const auto found = all.find(tensor);
+    lines.push_back({"", tensor,
+                     absl::StrCat(": by the index in ", file, ", but in ",
+                                  found == all.end() ? "no file" : shards[found->second.file].name)});
+  }
+  for (const Shard& shard : shards) {
+    for (const auto& [tensor, about] : shard.header.tensors) {
+      if (!folder.weight_map.contains(tensor))
+        lines.push_back({"", tensor, absl::StrCat(": in ", shard.name, ", but not in the index")});
+    }
+  }
+}
+
+// A line for each tensor; more than three of which the same is said are one line.
+std::vector<std::string> CountedLines(const std::vector<TensorLine>& lines) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const TensorLine& line : lines) names[line.end].push_back(line.name);
+  std::vector<std::string> texts;
+  for (const TensorLine& line : lines) {
+    const std::vector<std::string>& all = names.at(line.end);
+    if (all.size() <= 3) {
+      texts.push_back(absl::StrCat("tensor ", line.name, line.end));
+    } else if (all.front() == line.name) {
+      texts.push_back(absl::StrCat(all.size(), " tensors, such as ", line.name, line.end));
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::optional<DType> ReadType(std::string_view type) {
+  if (type == "BF16") return DType::kBf16;
+  if (type == "F32" || type == "F16") return DType::kFp32;
+  if (type == "F64") return DType::kFp64;
+  return std::nullopt;
+}
+
+WeightFiles::~WeightFiles() = default;
+
+absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string& path) {
+  absl::StatusOr<WeightFolder> folder = FindWeightFiles(path);
+  if (!folder.ok()) return folder.status();
+  std::unique_ptr<WeightFiles> result(new WeightFiles());
+  result->path_ = path;
+  result->model_type_ = folder->model_type;
+  result->warnings_ = folder->warnings;
+  std::vector<Shard> shards;
+  std::vector<std::string> problems;
+  std::vector<TensorLine> lines;
+  bool all_read = true;
+  for (const std::string& name : folder->files) {
+    const std::string file_path = folder->folder + name;
+    const absl::StatusOr<PlainFile> file = PlainFile::Open(file_path);
+    absl::StatusOr<SafetensorsHeader> header =
+        file.ok() ? ReadSafetensorsHeader(*file) : absl::StatusOr<SafetensorsHeader>(file.status());
+    if (!header.ok()) {
+      all_read = false;
+      const std::string message(header.status().message());
+      if (absl::IsNotFound(header.status()) && !folder->folder.empty()) {
+        problems.push_back(WhyMissing(file_path, name, *folder));
+      } else {
+        problems.push_back(absl::IsInvalidArgument(header.status()) ? absl::StrCat(file_path, ": ", message) : message);
+      }
+      continue;
+    }
+    for (const auto& [tensor, about] : header->tensors) {
+      const auto [known, first] = result->all_.try_emplace(
+          tensor, WeightTensor{about.type, about.shape, static_cast<int>(shards.size()), about.offset, about.bytes});
+      if (!first)
+        lines.push_back({"", tensor, absl::StrCat(": in ", shards[known->second.file].name, " and in ", name)});
+    }
+    if (result->all_.size() > kMaxSafetensorsTensors) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " has more than ", kMaxSafetensorsTensors, " tensors, which is the limit"));
+    }
+    result->files_.push_back({file_path, file->bytes(), header->metadata});
+    result->handles_.push_back(std::make_unique<Handle>());
+    header->text.clear();
+    shards.push_back({name, *std::move(header)});
+  }
+  if (all_read) {
+    CompareIndex(*folder, shards, result->all_, lines);
+    if (lines.empty() && folder->total_size) {
+      int64_t bytes = 0;
+      for (const auto& [tensor, about] : result->all_) bytes += about.bytes;
+      if (bytes != *folder->total_size) {
+        result->warnings_.push_back(absl::StrCat("the index says total_size ", *folder->total_size,
+                                                 ", and the tensors have ", bytes, " bytes"));
+      }
+    }
+  }
+  for (std::string& line : CountedLines(lines)) problems.push_back(std::move(line));
+  if (problems.size() == 1 && folder->folder.empty()) return absl::InvalidArgumentError(problems[0]);
+  if (!problems.empty())
+    return absl::InvalidArgumentError(ListOf(path + " is damaged or incomplete:", std::move(problems)));
+  for (const auto& [name, tensor] : result->all_) {
+    if (const auto dtype = ReadType(tensor.type)) result->tensors_[name] = {*dtype, tensor.shape};
+  }
+  return result;
+}
+
+absl::Status WeightFiles::ReadBytes(const WeightTensor& tensor, int64_t first, std::span<std::byte> to) const {
+  Handle& handle = *handles_[static_cast<size_t>(tensor.file)];
+  const File& about = files_[static_cast<size_t>(tensor.file)];
+  absl::call_once(handle.once, [&] {
+    absl::StatusOr<PlainFile> file = PlainFile::Open(about.path);
+    if (!file.ok()) {
+      handle.opened = absl::DataLossError(file.status().message());
+    } else if (file->bytes() != about.bytes) {
+      handle.opened = absl::DataLossError(absl::StrCat(about.path, " changes while it is read: it had ", about.bytes,
+                                                       " bytes, and has ", file->bytes()));
+    } else {
+      handle.file = *std::move(file);
+    }
+  });
+  if (!handle.opened.ok()) return handle.opened;
+  if (const absl::Status read = handle.file.Read(tensor.offset + first, to); !read.ok())
+    return absl::DataLossError(read.message());
+  bytes_read_ += static_cast<int64_t>(to.size());
+  return absl::OkStatus();
+}
+
+absl::Status WeightFiles::Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
+                               Numbers numbers) {
+  const auto found = tensors_.find(key);
+  if (found == tensors_.end()) return absl::InvalidArgumentError(absl::StrCat(path_, " has no tensor ", key));
+  const WeightTensor& tensor = all_.at(key);
+  const DType dtype = found->second.dtype;
+  const int64_t width = DTypeBytes(dtype), stored = BitsOfSafetensorsType(tensor.type) / 8;
+  const absl::Status inside = CheckRuns(key, runs, ElementsOf(tensor.shape), static_cast<int64_t>(to.size()) / width);
+  if (!inside.ok()) return inside;
+  std::vector<uint16_t> halves;
+  for (const ElementRun& run : runs) {
+    const std::span<std::byte> target = to.subspan(run.local * width, run.count * width);
+    if (stored == width) {
+      if (absl::Status read = ReadBytes(tensor, run.whole * stored, target); !read.ok()) return read;
+    } else {
+      halves.resize(static_cast<size_t>(run.count));
+      const std::span<std::byte> bytes = std::as_writable_bytes(std::span(halves));
+      if (absl::Status read = ReadBytes(tensor, run.whole * stored, bytes); !read.ok()) return read;
+      for (size_t i = 0; i < halves.size(); ++i) {
+        const float wide = WidenedFp16(halves[i]);
+        std::memcpy(target.data() + i * sizeof wide, &wide, sizeof wide);
+      }
+    }
+    if (numbers == Numbers::kAny) continue;
+    if (const auto at = FirstNotFinite(dtype, target)) {
+      return absl::DataLossError(
+          absl::StrCat(files_[static_cast<size_t>(tensor.file)].path, ": tensor ", key, NotFinite(run.whole + *at)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright

@@ -1,0 +1,191 @@
+#include "planner/weights/weight_folder.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/checkpoint/folder_names.h"
+#include "planner/plan/json_text.h"
+#include "planner/run_files/file_io.h"
+#include "planner/weights/name_groups.h"
+#include "planner/weights/weight_files.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kIndexEnd[] = ".safetensors.index.json";
+
+absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
+
+// What the index says of one tensor's file is a name from elsewhere: it must not lead out of the folder.
+std::string FileNameProblem(const std::string& name) {
+  if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos)
+    return absl::StrCat("the index names the file ", name, ", which is not in the folder");
+  if (!absl::EndsWith(name, ".safetensors")) {
+    const std::string other = OtherWeightFormat(name);
+    return absl::StrCat("the index names the file ", name, ", which is no .safetensors file",
+                        other.empty() ? "" : "; " + other);
+  }
+  return "";
+}
+
+absl::Status ReadWeightMap(const Json& map, const std::string& path, WeightFolder& found) {
+  std::vector<std::string> problems;
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : map.items()) {
+    if (!file.is_string()) {
+      problems.push_back(absl::StrCat("the file of tensor ", tensor, " is not a text"));
+      continue;
+    }
+    const auto name = file.get<std::string>();
+    if (files.insert(name).second) {
+      if (std::string problem = FileNameProblem(name); !problem.empty()) problems.push_back(std::move(problem));
+    }
+    found.weight_map[tensor] = name;
+  }
+  if (files.size() > kMostWeightFiles)
+    problems.push_back(absl::StrCat("it names ", files.size(), " files, and at most ", kMostWeightFiles, " are read"));
+  if (found.weight_map.empty() && problems.empty()) problems.emplace_back("its weight_map is empty");
+  if (!problems.empty()) return Wrong(ListOf(path + " is no index of weights:", std::move(problems)));
+  found.files.assign(files.begin(), files.end());
+  return absl::OkStatus();
+}
+
+absl::Status ReadIndex(const std::string& path, WeightFolder& found) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kWeightIndexJson.bytes);
+  if (!text.ok()) return Wrong(std::string(text.status().message()));
+  const absl::StatusOr<Json> json = ParseJson(*text, kWeightIndexJson);
+  if (!json.ok()) return Wrong(absl::StrCat(path, ": not JSON: ", json.status().message()));
+  const auto map = json->is_object() ? json->find("weight_map") : json->end();
+  if (!json->is_object() || map == json->end() || !map->is_object())
+    return Wrong(absl::StrCat(path, " is no index of weights: it has no object weight_map"));
+  if (const auto about = json->find("metadata"); about != json->end() && about->is_object()) {
+    const auto size = about->find("total_size");
+    if (size != about->end() && size->is_number_integer()) found.total_size = size->get<int64_t>();
+  }
+  return ReadWeightMap(*map, path, found);
+}
+
+void ReadModelType(WeightFolder& found) {
+  const std::string path = found.folder + "config.json";
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kModelConfigJson.bytes);
+  if (!text.ok()) return;  // a folder of weights alone
+  const absl::StatusOr<Json> json = ParseJson(*text, kModelConfigJson);
+  if (!json.ok() || !json->is_object()) {
+    found.warnings.push_back(absl::StrCat(path, " is no JSON object"));
+    return;
+  }
+  const auto type = json->find("model_type");
+  if (type != json->end() && type->is_string()) found.model_type = type->get<std::string>();
+}
+
+// Shards that look like a part of the model, and that the index does not name: two uploads may be mixed.
+void FindStrays(const std::vector<std::string>& names, WeightFolder& found) {
+  std::vector<std::string> strays;
+  for (const std::string& name : names) {
+    const bool shard = absl::EndsWith(name, ".safetensors") && absl::StrContains(name, "-of-");
+    if (shard && !std::binary_search(found.files.begin(), found.files.end(), name)) strays.push_back(name);
+  }
+  std::sort(strays.begin(), strays.end());
+  if (!strays.empty()) {
+    found.warnings.push_back(
+        absl::StrCat("the index does not name ", FirstOf(strays, 3), ": not read (of another upload?)"));
+  }
+}
+
+absl::Status FindInFolder(const std::vector<std::string>& names, WeightFolder& found) {
+  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const bool index = has(kWeightIndexFile), one = has(kOneWeightFile);
+  if (index && one) {
+    return Wrong(absl::StrCat(found.folder, " has both ", kWeightIndexFile, " and ", kOneWeightFile,
+                              ": name the one that is meant, as ", found.folder, kOneWeightFile));
+  }
+  if (index) {
+    if (absl::Status status = ReadIndex(found.folder + kWeightIndexFile, found); !status.ok()) return status;
+    FindStrays(names, found);
+    return absl::OkStatus();
+  }
+  if (one) {
+    found.files = {kOneWeightFile};
+    return absl::OkStatus();
+  }
+  std::vector<std::string> some, others;
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, ".safetensors")) some.push_back(name);
+    if (!OtherWeightFormat(name).empty()) others.push_back(name);
+  }
+  std::sort(some.begin(), some.end());
+  std::sort(others.begin(), others.end());
+  const std::string lacks = absl::StrCat(found.folder, " has neither ", kWeightIndexFile, " nor ", kOneWeightFile);
+  if (!some.empty()) return Wrong(absl::StrCat(lacks, "; it has ", FirstOf(some, 3), ": name the file that is meant"));
+  if (!others.empty())
+    return Wrong(absl::StrCat(lacks, "; it has ", FirstOf(others, 3), ": ", OtherWeightFormat(others[0])));
+  return Wrong(absl::StrCat(lacks, ": ", kNoWeights));
+}
+
+}  // namespace
+
+std::string OtherWeightFormat(const std::string& name) {
+  constexpr char kSave[] =
+      "in Python, save_pretrained(FOLDER, safe_serialization=True) of transformers writes safetensors";
+  const auto ends = [&](std::initializer_list<const char*> list) {
+    return std::any_of(list.begin(), list.end(), [&](const char* end) { return absl::EndsWith(name, end); });
+  };
+  if (ends({".bin", ".pt", ".pth", ".ckpt", ".bin.index.json"}))
+    return absl::StrCat("pickled tensors are not read, as loading them runs code; ", kSave);
+  if (ends({".gguf"})) return absl::StrCat("GGUF files are not read, as they are quantized for inference; ", kSave);
+  if (ends({".h5", ".msgpack", ".npz", ".onnx"})) return absl::StrCat("this format is not read; ", kSave);
+  if (ends({".distcp", "metadata.json.zarr"})) return absl::StrCat("distributed checkpoints are not read; ", kSave);
+  return "";
+}
+
+std::string DanglingLink(const std::string& path) {
+  struct stat link {
+  }, target{};
+  if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return "";
+  if (stat(path.c_str(), &target) == 0 || errno != ENOENT) return "";
+  std::error_code error;
+  return std::filesystem::read_symlink(path, error).string();
+}
+
+absl::StatusOr<WeightFolder> FindWeightFiles(const std::string& path) {
+  struct stat about {};
+  if (stat(path.c_str(), &about) != 0) {
+    const int error = errno;
+    const std::string target = DanglingLink(path);
+    return Wrong(absl::StrCat("cannot read ", path, ": ", std::strerror(error),
+                              target.empty() ? "" : absl::StrCat("; it is a symbolic link to ", target)));
+  }
+  WeightFolder found;
+  if (S_ISDIR(about.st_mode)) {
+    found.folder = absl::EndsWith(path, "/") ? path : path + "/";
+    const absl::StatusOr<std::vector<std::string>> names = NamesIn(path);
+    if (!names.ok()) return Wrong(std::string(names.status().message()));
+    if (absl::Status status = FindInFolder(*names, found); !status.ok()) return status;
+    ReadModelType(found);
+    return found;
+  }
+  const size_t slash = path.rfind('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (absl::EndsWith(name, kIndexEnd)) {
+    found.folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+    if (absl::Status status = ReadIndex(path, found); !status.ok()) return status;
+    ReadModelType(found);
+    return found;
+  }
+  if (std::string other = OtherWeightFormat(name); !other.empty()) return Wrong(absl::StrCat(path, ": ", other));
+  found.files = {path};
+  return found;
+}
+
+}  // namespace planwright
