@@ -41,6 +41,16 @@ function(room_test name)
                        PROPERTIES TIMEOUT ${TEST_PATIENCE})
 endfunction()
 
+# test_library(NAME SOURCES ... LINKS ...): what several tests share.
+function(test_library name)
+  cmake_parse_arguments(SHARED "" "" "SOURCES;LINKS" ${ARGN})
+  in_batches(sources ${name} ${SHARED_SOURCES})
+  add_library(${name} STATIC ${sources})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${SHARED_LINKS} PRIVATE warnings)
+  use_precompiled(${name} _once ${SHARED_LINKS})
+endfunction()
+
 # whole_test(NAME [COST SECONDS] [PROCESSORS N]): a GoogleTest binary as one ctest case, without its tests for ./dev
 # soak. COST: its processor seconds, roughly; those that cost most begin first. If all of its tests are skipped, so is
 # the case.

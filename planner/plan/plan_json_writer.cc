@@ -62,9 +62,7 @@ class Writer {
   template <typename T>
   void operator()(const char* key, FieldClass, const std::vector<T>& values) {
     Key(key);
-    const bool lines = kIsSpread<T> || std::find(std::begin(kOneItemPerLine), std::end(kOneItemPerLine), key) !=
-                                           std::end(kOneItemPerLine);
-    if (spread_ && lines && !values.empty()) {
+    if (spread_ && !values.empty() && (kIsSpread<T> || HasOneItemPerLine(key))) {
       OneItemPerLine(values);
     } else {
       Value(values);
@@ -90,6 +88,10 @@ class Writer {
   }
 
  private:
+  static bool HasOneItemPerLine(std::string_view key) {
+    return std::find(std::begin(kOneItemPerLine), std::end(kOneItemPerLine), key) != std::end(kOneItemPerLine);
+  }
+
   // Whether a value is its default. Lists have the empty one as default, and not all list items compare.
   template <typename T>
   static bool Same(const T& value, const T& absent) {

@@ -33,17 +33,15 @@ bool VisitWords(std::string_view text, char separator, Visit visit) {
   }
 }
 
-std::string LayoutText(const Layout& layout) {
-  std::string text;
+void AppendLayout(const Layout& layout, std::string& text) {
   for (const auto& [axis, state] : layout) {
-    text += " " + std::string(AxisName(axis)) + ":";
+    ((text += ' ') += AxisName(axis)) += ':';
     switch (state.state) {
       case State::kReplicated: text += "replicated"; break;
-      case State::kSharded: text += (state.zigzag ? "zigzag" : "shard") + std::to_string(state.dim); break;
+      case State::kSharded: (text += state.zigzag ? "zigzag" : "shard") += std::to_string(state.dim); break;
       case State::kPartial: text += "partial"; break;
     }
   }
-  return text;
 }
 
 // "tp:shard0". An axis that is named twice is an error.
@@ -83,6 +81,24 @@ bool ReadDims(std::string_view text, std::vector<Dim>& dims) {
   });
 }
 
+void AppendType(const ValueType& type, std::string& text) {
+  (text += DTypeName(type.dtype)) += '[';
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    if (i > 0) text += ',';
+    if (const auto* size = std::get_if<int64_t>(&type.dims[i])) {
+      text += std::to_string(*size);
+    } else {
+      const std::string& symbol = std::get<std::string>(type.dims[i]);
+      if (!IsOneWord(symbol)) Bug("a dim's symbol is not one word: " + symbol);
+      text += symbol;
+    }
+  }
+  text += ']';
+  if (type.host) text += " host";
+  AppendLayout(type.layout, text);
+  if (type.gradient) AppendLayout(*type.gradient, text += " |");
+}
+
 }  // namespace
 
 std::string_view DTypeName(DType dtype) { return kDTypeNames[static_cast<int>(dtype)]; }
@@ -96,21 +112,8 @@ std::optional<DType> DTypeFromName(std::string_view name) {
 }
 
 std::string TypeText(const ValueType& type) {
-  std::string text = std::string(DTypeName(type.dtype)) + "[";
-  for (size_t i = 0; i < type.dims.size(); ++i) {
-    if (i > 0) text += ",";
-    if (const auto* size = std::get_if<int64_t>(&type.dims[i])) {
-      text += std::to_string(*size);
-    } else {
-      const std::string& symbol = std::get<std::string>(type.dims[i]);
-      Require(IsOneWord(symbol), "a dim's symbol is not one word: " + symbol);
-      text += symbol;
-    }
-  }
-  text += "]";
-  if (type.host) text += " host";
-  text += LayoutText(type.layout);
-  if (type.gradient) text += " |" + LayoutText(*type.gradient);
+  std::string text;
+  AppendType(type, text);
   return text;
 }
 
@@ -137,8 +140,10 @@ std::optional<ValueType> TypeFromText(std::string_view text) {
 }
 
 std::string OutputText(const Output& output) {
-  Require(output.name.find(": ") == std::string::npos, "a value's name contains a colon: " + output.name);
-  return output.name + ": " + TypeText(output.type);
+  if (output.name.find(": ") != std::string::npos) Bug("a value's name contains a colon: " + output.name);
+  std::string text = output.name + ": ";
+  AppendType(output.type, text);
+  return text;
 }
 
 std::optional<Output> OutputFromText(std::string_view text) {

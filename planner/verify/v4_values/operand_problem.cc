@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -49,13 +48,13 @@ class NamedSizes {
 
   // By the table the name's size is `value`, NaN if it has none; `formula` is for the message.
   string Fix(const string& name, double value, const string& formula) {
-    const auto found = sizes_.find(name);
-    if (found == sizes_.end()) {
+    const Named* found = Find(name);
+    if (!found) {
       const bool is_size = value >= 0 && value <= static_cast<double>(kLargestNumber) && value == std::floor(value);
-      if (is_size) sizes_[name] = static_cast<int64_t>(value);
+      if (is_size) names_.push_back({name, static_cast<int64_t>(value), ""});
       return "";
     }
-    const int64_t* size = std::get_if<int64_t>(&found->second);
+    const int64_t* size = std::get_if<int64_t>(&found->size);
     if (!size || static_cast<double>(*size) == value) return "";
     return absl::StrCat("has ", name, " = ", *size, ", but ", formula,
                         std::isnan(value) ? " has no value" : absl::StrCat(" is ", value));
@@ -79,8 +78,8 @@ class NamedSizes {
 
   // Null: no operand has the name, or its size is known only at run time.
   const int64_t* number(const string& name) const {
-    auto it = sizes_.find(name);
-    return it == sizes_.end() ? nullptr : std::get_if<int64_t>(&it->second);
+    const Named* found = Find(name);
+    return found ? std::get_if<int64_t>(&found->size) : nullptr;
   }
 
  private:
@@ -89,13 +88,13 @@ class NamedSizes {
   }
 
   string BindName(const string& name, const Dim& dim, const string& who, size_t at) {
-    auto [it, first] = sizes_.emplace(name, dim);
-    if (first) {
-      binder_[name] = who;
+    const Named* found = Find(name);
+    if (!found) {
+      names_.push_back({name, dim, who});
       return "";
     }
-    if (it->second == dim) return "";
-    return absl::StrCat(Wrong(who, at, dim, DimText(it->second)), ", as in ", binder_[name]);
+    if (found->size == dim) return "";
+    return absl::StrCat(Wrong(who, at, dim, DimText(found->size)), ", as in ", found->binder);
   }
 
   // The product is a name of its own, so that operands with the same product agree even where a factor is unknown.
@@ -110,9 +109,20 @@ class NamedSizes {
     string who;
     size_t at;
   };
+  struct Named {
+    string name;
+    Dim size;
+    string binder;  // the operand that gave the size, for messages
+  };
+
+  // Null: not bound. An instruction has about ten names, so a list is faster than a map.
+  const Named* Find(const string& name) const {
+    const auto found = std::find_if(names_.begin(), names_.end(), [&](const Named& n) { return n.name == name; });
+    return found == names_.end() ? nullptr : &*found;
+  }
+
   std::vector<Product> products_;
-  std::map<string, Dim> sizes_;
-  std::map<string, string> binder_;  // by name: the operand that gave the size, for messages
+  std::vector<Named> names_;
 };
 
 // -1: the attribute is missing, or is no size. Sizes are bounded, so that their products fit 64 bits.

@@ -11,6 +11,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/op_table.h"
@@ -54,7 +57,7 @@ class ListWalk {
       }
     }
     for (const auto& [axis, layout] : output.type.gradient.value_or(Layout()))
-      CheckAxisOfLayout(axis, layout, "the gradient of " + output.name);
+      CheckAxisOfLayout(axis, layout, output.name, "the gradient of ");
     for (Axis axis : kLayoutAxes) {
       if (module_->grid.size(axis) == 1) continue;
       if (string problem = GradientLayoutProblem(output.type, axis); !problem.empty())
@@ -111,7 +114,7 @@ class ListWalk {
                           freed_.contains(name) ? "freed before" : "defined nowhere"));
       owned_.erase(name);
     }
-    for (const string& name : owned_) Fail(absl::StrCat("never frees ", name));
+    for (std::string_view name : owned_) Fail(absl::StrCat("never frees ", string(name)));
     if (module_) CheckUnread(kept);
   }
 
@@ -122,11 +125,11 @@ class ListWalk {
 
   // A layout names an axis only where the axis cuts values of the module and has several ranks: an axis that is absent
   // is replicated, and there is one way to write that. kLayoutAxes says which axes cut values.
-  void CheckAxisOfLayout(Axis axis, const AxisLayout& layout, const string& who) {
+  void CheckAxisOfLayout(Axis axis, const AxisLayout& layout, const string& value, const char* what = "") {
     const bool cuts = std::find(std::begin(kLayoutAxes), std::end(kLayoutAxes), axis) != std::end(kLayoutAxes) &&
                       module_->grid.size(axis) > 1;
     if (cuts && layout.state != AxisLayout::State::kReplicated) return;
-    Fail(absl::StrCat("gives ", who, " a layout over ", string(AxisName(axis)),
+    Fail(absl::StrCat("gives ", what, value, " a layout over ", string(AxisName(axis)),
                       cuts ? ", along which it is whole" : ", which cuts no value of this module"));
   }
 
@@ -214,8 +217,11 @@ class ListWalk {
     bool known = FindSlots(instruction, instruction.parameters, "reads", typed.parameters);
     known = FindSlots(instruction, instruction.gradients, "adds to the gradient of", typed.gradients) && known;
     if (!known) return;
-    const string who = absl::StrCat(string(OpName(instruction.kind)), " of ",
-                                    instruction.inputs.empty() ? "nothing" : instruction.inputs.front(), ": ");
+    const auto fail = [&](const string& what, const char* rule = "V4") {
+      Fail(absl::StrCat(string(OpName(instruction.kind)), " of ",
+                        instruction.inputs.empty() ? "nothing" : instruction.inputs.front(), ": ", what),
+           rule);
+    };
     const OpClass op_class = OpClassOf(instruction.kind);
     if (op_class == OpClass::kCommunication || instruction.kind == OpKind::kLocalSlice ||
         instruction.kind == OpKind::kSliceRows) {
@@ -223,7 +229,7 @@ class ListWalk {
       const Reduction reduction = it == reductions_.end() ? Reduction::kSum : it->second;
       RuleProblem problem = CommunicationProblem(typed, index_, *module_, reduction);
       if (problem.what.empty()) problem = {"V4", feature_parts_->Problem(typed)};
-      if (!problem.what.empty()) Fail(who + problem.what, problem.rule);
+      if (!problem.what.empty()) fail(problem.what, problem.rule);
       return;
     }
     if (op_class != OpClass::kCompute) return;
@@ -234,7 +240,7 @@ class ListWalk {
       if (problem.empty() && module_->grid.size(axis) > 1) problem = LayoutProblem(typed, axis);
     }
     if (problem.empty()) problem = feature_parts_->Problem(typed);
-    if (!problem.empty()) Fail(who + problem);
+    if (!problem.empty()) fail(problem);
   }
 
   // Fills `slots` with what the names stand for; false: a problem is reported. One block runs for many layers, so all
@@ -349,10 +355,12 @@ class ListWalk {
   const int origin_;
   int here_;  // origin of the instruction that is looked at
   std::vector<Violation>& violations_;
-  std::map<string, const ValueType*> live_;
-  std::set<string> owned_, freed_;
-  std::set<string> used_;                   // read by an instruction, returned or saved
-  std::map<string, Reduction> reductions_;  // of values that are not reduced by a sum
+  // Names are those of the plan.
+  std::unordered_map<std::string_view, const ValueType*> live_;
+  std::set<std::string_view> owned_;  // in order, for messages
+  std::unordered_set<std::string_view> freed_;
+  std::unordered_set<std::string_view> used_;         // read by an instruction, returned or saved
+  std::map<std::string_view, Reduction> reductions_;  // of values that are not reduced by a sum
   std::vector<const Instruction*> walked_;
   std::optional<FeatureParts> feature_parts_;  // of a block
 };

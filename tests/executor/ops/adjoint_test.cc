@@ -219,14 +219,15 @@ TEST_F(Adjoint, NoticesEveryWrongOperand) {
           if (value.sizes() != right.sizes() || value.dtype() != right.dtype()) continue;
           if (operand[2] != 'd' && value.is_same(right)) continue;  // linked: the same value
           if (kNotRead.contains(kind + " " + operand)) continue;
+          const string name = absl::StrCat(kind, " with cp ", c.cp, " reads ", other, " for ", operand);
+          if (noticed[name]) continue;
           Table mutant = table_;
           std::vector<string> changed = wiring.operands;
           changed[at] = other;
           string& text = mutant[kind].transposes[wiring.line].text;
           text = absl::StrCat(text.substr(0, text.find(':')), ": ", absl::StrJoin(changed, " "), " -> ",
                               absl::StrJoin(wiring.results, " "));
-          const string name = absl::StrCat(kind, " with cp ", c.cp, " reads ", other, " for ", operand);
-          if (!noticed[name]) noticed[name] = !Problems(mutant, c).empty();
+          noticed[name] = !Problems(mutant, c).empty();
         }
       }
     }

@@ -80,7 +80,7 @@ bool AxisCuts(const Entry& entry, bool over_cp, char index, Axis axis) {
   if (info.FindAttribute("cp")) return index == 's' || (!over_cp && index == 't');
   if (info.FindAttribute("parameter_cp")) return index == 'f';
   // Along cp no weight is cut.
-  const OpSignature signature = entry.signature(over_cp);
+  const OpSignature& signature = entry.signature(over_cp);
   return !HasIndex(signature.parameters, index) && !HasIndex(signature.gradients, index);
 }
 
@@ -265,7 +265,7 @@ TEST_F(Cuts, PartsMakeUpTheWhole) {
     bool any = false;
     for (const bool over_cp : {false, true}) {
       if (over_cp && entry.operands_cp.empty()) continue;
-      const std::vector<OperandSignature> inputs = entry.signature(over_cp).inputs;
+      const std::vector<OperandSignature>& inputs = entry.signature(over_cp).inputs;
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i].linear || kNotLinear.contains(entry.name)) continue;
         EXPECT_TRUE(covered.terms.contains(absl::StrCat(entry.name, over_cp ? " with cp " : " ", i)))
@@ -419,7 +419,7 @@ TEST_F(Cuts, NoticesWrongEntries) {
 
 bool HasDim(const Entry& entry, const string& name) {
   for (const bool over_cp : {false, true}) {
-    const OpSignature signature = entry.signature(over_cp);
+    const OpSignature& signature = entry.signature(over_cp);
     for (const auto* list : {&signature.inputs, &signature.parameters, &signature.gradients, &signature.outputs}) {
       for (const OperandSignature& operand : *list) {
         for (const SignatureDim& dim : operand.dims) {

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -461,10 +462,22 @@ Tensors SplitOutputs(const OpCase& c) {
   return outputs;
 }
 
+// What a text says. Mutants are many, and each asks for all texts.
+template <typename Read>
+const Read& ReadOnce(const string& text, Read (*take)(LineReader&)) {
+  static std::unordered_map<string, Read> known;
+  const auto found = known.find(text);
+  if (found != known.end()) return found->second;
+  LineReader line(text);
+  Read read = take(line);
+  line.Expect(line.empty());
+  return known.emplace(text, std::move(read)).first->second;
+}
+
 Wiring Wire(const Table& table, const OpCase& c, const Entry& entry, size_t line, const GradientNames& names) {
   Wiring wiring = {.entry = &entry, .line = line, .operands = names.operands, .results = names.results};
-  const OpSignature own = entry.signature(c.cp > 1);
-  const OpSignature forward = table[c.stages[0].kind].signature(c.cp > 1);
+  const OpSignature& own = entry.signature(c.cp > 1);
+  const OpSignature& forward = table[c.stages[0].kind].signature(c.cp > 1);
   // An optional operand is present where the forward has it, or by its attribute.
   while (!wiring.operands.empty() && wiring.operands.size() <= own.inputs.size()) {
     const OperandSignature& last = own.inputs[wiring.operands.size() - 1];
@@ -486,18 +499,10 @@ Wiring Wire(const Table& table, const OpCase& c, const Entry& entry, size_t line
 
 }  // namespace
 
-GradientRule Entry::Transpose::rule() const {
-  LineReader line(text);
-  GradientRule rule = TakeGradientRule(line);
-  line.Expect(line.empty());
-  return rule;
-}
+const GradientRule& Entry::Transpose::rule() const { return ReadOnce<GradientRule>(text, TakeGradientRule); }
 
-OpSignature Entry::signature(bool over_cp) const {
-  LineReader line(over_cp && !operands_cp.empty() ? operands_cp : operands);
-  OpSignature signature = TakeSignature(line);
-  line.Expect(line.empty());
-  return signature;
+const OpSignature& Entry::signature(bool over_cp) const {
+  return ReadOnce<OpSignature>(over_cp && !operands_cp.empty() ? operands_cp : operands, TakeSignature);
 }
 
 const Entry& Table::operator[](const string& name) const {
@@ -575,7 +580,7 @@ Named FreshOperands(const Table& table, const OpCase& c) {
   at::manual_seed(11);
   Named fresh;
   for (size_t k = 0; k < c.stages.size(); ++k) {
-    const OpSignature signature = table[c.stages[k].kind].signature(c.cp > 1);
+    const OpSignature& signature = table[c.stages[k].kind].signature(c.cp > 1);
     const string stage = absl::StrCat(k, ".");
     for (size_t i = 0; i < CountOf(c, signature.inputs, stage + "i"); ++i) {
       if (c.stages[k].links.contains(i)) continue;
@@ -594,7 +599,7 @@ Named RunForward(const Table& table, const OpCase& c, const Named& fresh) {
   Named values = fresh;
   for (size_t k = 0; k < c.stages.size(); ++k) {
     const Entry& entry = table[c.stages[k].kind];
-    const OpSignature signature = entry.signature(c.cp > 1);
+    const OpSignature& signature = entry.signature(c.cp > 1);
     const string stage = absl::StrCat(k, ".");
     for (const auto& [input, output] : c.stages[k].links) values[absl::StrCat(stage, "i", input)] = values.at(output);
     const Tensors outputs =
@@ -607,7 +612,7 @@ Named RunForward(const Table& table, const OpCase& c, const Named& fresh) {
 }
 
 std::optional<GradientNames> NamesIn(const OpCase& c, const Entry::Transpose& line) {
-  const GradientRule rule = line.rule();
+  const GradientRule& rule = line.rule();
   const std::optional<std::vector<int>> stages = StagesOf(rule, c);
   if (!stages) return std::nullopt;
   GradientNames names;

@@ -28,11 +28,11 @@ struct Entry {
     std::string text;
     bool over_cp = false;
 
-    GradientRule rule() const;
+    const GradientRule& rule() const;  // a text is read once
   };
   std::vector<Transpose> transposes;
 
-  OpSignature signature(bool over_cp) const;
+  const OpSignature& signature(bool over_cp) const;  // a text is read once
 };
 
 // How the dims of one index are cut, beside their lines `parts`. What no line says: each dim has as many units as

@@ -207,9 +207,10 @@ TEST(Ranges, NoNumberMayLeaveTheRangeOfItsField) {
   RangeDamage counted(-1, 0);
   Describe(counted, copy);
   std::set<std::string> refused;
+  Plan damaged;
   for (int number = 0; number < counted.numbers(); ++number) {
     for (double value : {-1.0, std::nan(""), HUGE_VAL}) {
-      Plan damaged = plan;
+      damaged = plan;
       RangeDamage damage(number, value);
       Describe(damage, damaged);
       const std::vector<Violation> found = VerifyPlan(damaged);
@@ -248,11 +249,12 @@ TEST_P(Fields, WhatFollowsIsRefusedWithAnotherValue) {
   Plan copy = plan;
   Describe(counted, copy);
   int refused = 0, chosen_refused = 0, chosen = 0;
+  Plan damaged;
   for (const auto& [field, seen] : counted.seen()) {
     if (seen.field_class == FieldClass::kFree) continue;
     const int step = std::max(1, (seen.values + kOccurrences - 1) / kOccurrences);
     for (int number = step / 2; number < seen.values; number += step) {
-      Plan damaged = plan;
+      damaged = plan;
       FieldDamage damage(field, number);
       Describe(damage, damaged);
       ASSERT_TRUE(damage.done()) << field << " " << number;

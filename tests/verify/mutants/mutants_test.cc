@@ -201,9 +201,10 @@ TEST_P(MutatedPlan, IsRefusedByARuleThatTheMutantNames) {
   ASSERT_TRUE(VerifyPlan(*plan).empty());
   const std::string sound = PlanDigest(*plan);
   std::set<std::string> known = {sound};
+  Plan damaged;  // one for all mutants: a copy into memory that is there already takes half the time
   for (const Mutant& mutant : Sample(AllMutants(*plan), GetParam().most_of_a_kind)) {
     const std::string name = absl::StrCat(mutant.kind, ", ", mutant.where, ",");
-    Plan damaged = *plan;
+    damaged = *plan;
     mutant.inflict(damaged);
     const std::string digest = PlanDigest(damaged);
     EXPECT_NE(digest, sound) << name << " changes nothing";
