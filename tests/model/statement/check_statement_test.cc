@@ -135,7 +135,8 @@ const Broken kBroken[] = {
      "piece V: layer_norm reads a weight that is cut along H, which must be whole"},
     {"a_cut_of_one_weight_of_two", "hybrid_lm", [](auto& s) { Weight(Mamba(s), "A_log").cut = -1; },
      "piece M: mamba_scan reads weights of which some are cut and some are whole"},
-    {"a_vocabulary_that_is_whole", "hybrid_lm", [](auto& s) { Weight(s.embed, "embeddings").cut = -1; },
+    {"a_vocabulary_that_is_whole", "hybrid_lm",
+     [](auto& s) { Weight(s.embed, "embeddings").cut = -1, Weight(s.embed, "embeddings").padded = false; },
      "piece embed: embed_tokens reads weights of which some are cut and some are whole"},
     {"a_cut_that_nothing_needs_to_divide", "hybrid_lm", [](auto& s) { DropCut(Attention(s), "attention.kv_groups"); },
      "and no line needs that tp divides it"},
@@ -147,6 +148,14 @@ const Broken kBroken[] = {
      "piece head: weight lm_head.weight is cut, and no line needs that tp divides it"},
     {"padding_where_tp_divides", "hybrid_lm", [](auto& s) { Weight(Moe(s), "shared_up").padded = true; },
      "is padded, though a line needs that tp divides it"},
+    {"padding_of_what_is_whole", "hybrid_lm", [](auto& s) { Weight(Moe(s), "gate").padded = true; },
+     "piece E: weight mixer.gate.weight is padded, and not cut along dim 0"},
+    {"values_joined_to_no_keys", "hybrid_lm",
+     [](auto& s) {
+       auto& w = Attention(s).weights;
+       std::swap(w[3], w[4]);
+     },
+     "piece *: weight mixer.v_proj.weight is joined, and the line before it is of another slot"},
     {"keys_that_are_cut_apart_from_values", "hybrid_lm", [](auto& s) { Weight(Attention(s), "kv").cut = 0; },
      "piece *: weight mixer.v_proj.weight is joined, and not cut as what it is joined to"},
     {"a_weight_that_is_always_there", "hybrid_lm", [](auto& s) { Weight(Attention(s), "kv").when.reset(); },

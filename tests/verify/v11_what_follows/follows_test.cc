@@ -267,8 +267,8 @@ TEST(Follows, WhatTpDoesNotDivide) {
           std::swap(joined[0], joined[1]);
         },
         "kv of parameters"},
-       {"keys_are_cut", [](Plan& p) { ParameterOf(Language(p), "layers.2.mixer.k_proj.weight").shard_dim = 0; }, "",
-        "V4"},
+       {"keys_are_cut", [](Plan& p) { ParameterOf(Language(p), "layers.2.mixer.k_proj.weight").shard_dim = 0; },
+        "k_proj.weight", "V7"},
        {"keys_that_each_rank_has_whole_gradients_of",
         [](Plan& p) {
           Module& module = Language(p);
@@ -276,7 +276,7 @@ TEST(Follows, WhatTpDoesNotDivide) {
           bucket.tp = TpGradient::kReplicated;
           bucket.tp_group.clear();
         },
-        "is partial over tp, but bucket", "V6"},
+        "all_reduce 1 times", "V7"},
        {"gradients_of_keys_that_are_no_term",
         [&](Plan& p) { output(p, "language.attention.backward", OpKind::kCausalAttentionAllKvGrad, 1).layout.clear(); },
         "which is a partial sum over tp, as whole", "V4"},
@@ -287,7 +287,7 @@ TEST(Follows, WhatTpDoesNotDivide) {
         },
         "has kv_heads 1, not 2", "V4"},
        {"ids_that_are_not_padded", [](Plan& p) { ParameterOf(Language(p), "lm_head.weight").padded = false; },
-        "unequal parts", "V7"},
+        "holds 4144 elements of parameters in language.head.lm_head", "V7"},
        {"padding_of_what_tp_divides",
         [](Plan& p) { ParameterOf(Language(p), "layers.2.mixer.q_proj.weight").padded = true; },
         "padded true, not false"},
