@@ -82,6 +82,11 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.positions", "radio_vit", To<&RadioVitModel::positions>, kOptional, "interpolate", kAny,
      "interpolate|crop",
      "how the position table is fitted to an image: resized (interpolate), or a random crop as augmentation"},
+    {"models.<name>.activation", "radio_vit", To<&RadioVitModel::activation>, kOptional, "gelu_tanh", kAny,
+     "gelu_tanh|gelu",
+     "function inside the MLP: the tanh form of GELU (gelu_tanh), or the exact one, by the error function"},
+    {"models.<name>.final_norm", "radio_vit", To<&RadioVitModel::final_norm>, kOptional, "layernorm", kAny,
+     "layernorm|none", "norm between the last block and the pixel shuffle"},
     {"models.<name>.norm_eps", "radio_vit", To<&RadioVitModel::norm_eps>, kOptional, "1.0e-6", kPositive, "",
      "epsilon of the layer norms"},
     {"models.<name>.init_std", "radio_vit", To<&RadioVitModel::init_std>, kOptional, "0.02", kPositive, "",
@@ -142,6 +147,10 @@ constexpr KeySpec kKeys[] = {
     {"models.<name>.moe.imbalance", "", To<&HybridLmModel::Moe::imbalance>, kOptional, "", kFromOne, "",
      "expert rows of the busiest rank that memory is planned for, as a multiple of the mean; a step with more "
      "stops the run; without it, memory is planned for as many as there can be"},
+
+    {"models.<name>.mlp", "hybrid_lm", Section<&HybridLmModel::mlp>, kOptional, "", kAny, "",
+     "sizes of - layers; required if the pattern has any"},
+    {"models.<name>.mlp.ffn", "", To<&HybridLmModel::Mlp::ffn>, kRequired, "", kSize, "", "width inside the MLP"},
 
     {"modules", "", kNamedMaps, kRequired, "", kAny, "", "models to train together, each with its ranks"},
     {"modules.<name>.model", "", To<&ModuleRecipe::model_reference>, kRequired, "", kAny, "",
