@@ -16,19 +16,6 @@ void KeepOwnTermOfSharedKeys(Plan& plan) {
   op.attributes = {{"dim", int64_t{0}}};
 }
 
-// Twice as many heads of half the size: a rank's queries meet halves of heads that belong to others.
-void ReadOtherKeyHeads(Plan& plan) {
-  for (const char* block : {"language.attention.forward", "language.attention.backward"}) {
-    for (Instruction& op : BlockNamed(plan, block).body) {
-      if (op.attributes.contains("kv_heads")) {
-        op.attributes["kv_heads"] = 2 * op.integer("kv_heads");
-        op.attributes["q_heads"] = 2 * op.integer("q_heads");
-        op.attributes["head_dim"] = op.integer("head_dim") / 2;
-      }
-    }
-  }
-}
-
 }  // namespace
 
 std::vector<PlanFault> UndividedFaults() {
@@ -40,7 +27,6 @@ std::vector<PlanFault> UndividedFaults() {
       {"padding_in_the_gradient", ids,
        [](Plan& plan) { CountPadding(plan, "language.head.backward", OpKind::kCrossEntropyGrad); }},
       {"own_term_of_shared_keys", keys, KeepOwnTermOfSharedKeys},
-      {"other_key_heads", keys, ReadOtherKeyHeads},
   };
 }
 
