@@ -17,29 +17,14 @@
 #include "planner/verify/rules.h"
 #include "planner/verify/shared/typed_instruction.h"
 #include "planner/verify/v5_samples_and_gradients/backward_table.h"
+#include "planner/verify/v5_samples_and_gradients/differentiated_forward.h"
 #include "planner/verify/v5_samples_and_gradients/forward_block.h"
+#include "planner/verify/v5_samples_and_gradients/other_forwards.h"
 
 namespace planwright {
 namespace {
 
 using std::string;
-
-// A value of the forward declares a gradient where one comes to it. What is wrong, to follow "whose", or "".
-string DeclarationProblem(const Output& value, bool takes) {
-  if (value.type.gradient.has_value() == takes) return "";
-  return absl::StrCat(value.name,
-                      takes ? " gets a gradient that it does not declare" : " declares a gradient that never comes");
-}
-
-// Where nothing learns no gradient is made. What is declared all the same is the layout of the value itself, and whole
-// where the value is a partial sum.
-string LayoutOfNoneProblem(const Output& value) {
-  if (!value.type.gradient) return "";
-  Layout wanted = value.type.layout;
-  std::erase_if(wanted, [](const auto& along) { return along.second.state == AxisLayout::State::kPartial; });
-  if (*value.type.gradient == wanted) return "";
-  return absl::StrCat(value.name, " declares another layout for its gradient, which nothing makes, than its own");
-}
 
 // A backward block against its forward. The walk keeps, for each value of the backward, the terms of the gradient that
 // it is. A value without terms is no gradient: it must repeat one of the forward.
@@ -204,103 +189,13 @@ class BackwardCheck {
                       ", which neither is a gradient nor repeats the forward"));
   }
 
-  // The instructions of the rule's chain that begins with `made`; null for one that is not there.
-  std::vector<const Instruction*> ChainOf(const Instruction& made, const GradientRule& rule) const {
-    std::vector<const Instruction*> chain = {&made};
-    for (size_t link = 1; link < rule.chain.size(); ++link) {
-      const Instruction* before = chain.back();
-      const auto made_before = [&](const string& name) {
-        return before && std::any_of(before->outputs.begin(), before->outputs.end(), [&](const Output& output) {
-                 return output.name == name || output.name == forward_.Unreduced(name);
-               });
-      };
-      const auto& body = forward_.block().body;
-      const auto next = std::find_if(body.begin(), body.end(), [&](const Instruction& op) {
-        return op.kind == rule.chain[link].kind && std::any_of(op.inputs.begin(), op.inputs.end(), made_before);
-      });
-      chain.push_back(next == body.end() ? nullptr : &*next);
-    }
-    return chain;
-  }
-
-  // What keeps `op` from being the backward of `made` and of what the rule's chain has behind it, or "": values of the
-  // forward that it reads at other indices. Outputs are compared as they were before an all_reduce. Gradients among its
-  // operands are compared later.
-  string OperandProblem(const Instruction& op, const Instruction& made, const GradientRule& rule) const {
-    const string kind(OpName(op.kind));
-    const std::vector<const Instruction*> chain = ChainOf(made, rule);
-    for (size_t link = 0; link < chain.size(); ++link) {
-      if (!chain[link] && !rule.chain[link].optional)
-        return absl::StrCat("has a ", kind, ", but no ", string(OpName(rule.chain[link].kind)), " reads what the ",
-                            string(OpName(made.kind)), " makes");
-    }
-    for (size_t p = 0; p < rule.operands.size(); ++p) {
-      const GradientOperand& operand = rule.operands[p];
-      const bool input = operand.kind == GradientOperand::Kind::kInput;
-      if (!input && operand.kind != GradientOperand::Kind::kOutput) continue;
-      const Instruction* of = chain[operand.link];
-      const bool there = of && operand.index < (input ? of->inputs.size() : of->outputs.size());
-      if (p >= op.inputs.size()) {  // an optional operand
-        if (input && there)
-          return absl::StrCat("has ", kind, " without ", of->inputs[operand.index], ", which the forward reads");
-        continue;
-      }
-      if (!there) return absl::StrCat("reads ", op.inputs[p], " in ", kind, ", which the forward does without");
-      const string& name = input ? of->inputs[operand.index] : of->outputs[operand.index].name;
-      if (name != op.inputs[p] && (input || name != forward_.Unreduced(op.inputs[p])))
-        return absl::StrCat("reads ", op.inputs[p], " in ", kind, " where the forward has ", name);
-    }
-    return "";
-  }
-
-  // The last instruction of a chain that starts a gradient makes the loss of the step, from which all gradients come.
-  bool MakesLoss(const Instruction* last) const {
-    const auto& body = forward_.block().body;
-    return last && std::any_of(body.begin(), body.end(), [&](const Instruction& op) {
-             const string* into = op.kind == OpKind::kAccumulate ? op.FindText("into") : nullptr;
-             return into && *into == "$reals.loss" && op.inputs.size() == 1 &&
-                    std::any_of(last->outputs.begin(), last->outputs.end(),
-                                [&](const Output& output) { return output.name == op.inputs.front(); });
-           });
-  }
-
-  static bool AttributesAgree(const Instruction& op, const Instruction& made) {
-    return std::all_of(op.attributes.begin(), op.attributes.end(), [&](const auto& attribute) {
-      auto it = made.attributes.find(attribute.first);
-      return it == made.attributes.end() || it->second == attribute.second;
-    });
-  }
-
-  // The index of the forward instruction that reads and makes the same values. Of several (rows of several encoders are
-  // merged by equal instructions) the one with the same attributes. -1: none, and `problem` says why.
-  int ForwardOf(const Instruction& op, const GradientRule& rule, string& problem) {
-    int fitting = -1;
-    problem = absl::StrCat("has a ", string(OpName(op.kind)), ", but ", forward_.block().name, " has no ",
-                           string(OpName(rule.forward())), " for it");
-    for (size_t i = 0; i < forward_.block().body.size(); ++i) {
-      const Instruction& made = forward_.at(static_cast<int>(i));
-      if (made.kind != rule.forward()) continue;
-      const auto reads = [&](const string& slot) {
-        return std::find(made.parameters.begin(), made.parameters.end(), slot) != made.parameters.end();
-      };
-      if (!std::all_of(op.parameters.begin(), op.parameters.end(), reads) ||
-          !std::all_of(op.gradients.begin(), op.gradients.end(), reads))
-        continue;
-      const string wrong = OperandProblem(op, made, rule);
-      if (wrong.empty() && AttributesAgree(op, made)) return static_cast<int>(i);
-      if (wrong.empty() && fitting < 0) fitting = static_cast<int>(i);  // CheckSettings reports the attribute
-      if (!wrong.empty()) problem = wrong;
-    }
-    return fitting;
-  }
-
   // A backward instruction: the gradients that it reads are complete, and those that it makes are terms of its own.
   void Differentiate(const Instruction& op, const GradientRule& rule) {
     string problem;
-    const int f = ForwardOf(op, rule, problem);
+    const int f = ForwardOf(forward_, op, rule, problem);
     if (f < 0) return Fail(problem);
     const Instruction& made = forward_.at(f);
-    if (rule.starts_gradient() && !MakesLoss(ChainOf(made, rule).back()))
+    if (rule.starts_gradient() && !MakesLoss(forward_, ChainOf(forward_, made, rule).back()))
       Fail(absl::StrCat("starts a gradient with ", string(OpName(op.kind)), ", but ", forward_.block().name,
                         " does not add the end of its chain to $reals.loss"));
     for (size_t p = 0; p < std::min(op.inputs.size(), rule.operands.size()); ++p) {
@@ -313,7 +208,7 @@ class BackwardCheck {
       if (const ValueType* type = types_[op.inputs[p]])
         CheckGradientType(op.inputs[p], *type, output.name, output.type);
     }
-    CheckSettings(op, made);
+    if (string wrong = SettingsProblem(op, made); !wrong.empty()) Fail(std::move(wrong));
     for (size_t r = 0; r < std::min(op.outputs.size(), rule.results.size()); ++r) {
       if (rule.results[r].kind != GradientOperand::Kind::kInputGradient) continue;
       terms_[op.outputs[r].name] = {{f, static_cast<int>(rule.results[r].index)}};
@@ -373,27 +268,6 @@ class BackwardCheck {
     }
   }
 
-  // The backward has the slots of its forward, in their order, and its attributes.
-  void CheckSettings(const Instruction& op, const Instruction& made) {
-    for (const auto* slots : {&op.parameters, &op.gradients}) {
-      size_t next = 0;
-      for (const string& slot : *slots) {
-        while (next < made.parameters.size() && made.parameters[next] != slot) ++next;
-        if (next++ >= made.parameters.size()) {
-          return Fail(absl::StrCat("has ", string(OpName(op.kind)), " with slots [", absl::StrJoin(*slots, " "),
-                                   "], not in the order [", absl::StrJoin(made.parameters, " "), "] of the forward"));
-        }
-      }
-    }
-    for (const auto& [key, value] : op.attributes) {
-      auto it = made.attributes.find(key);
-      if (it != made.attributes.end() && it->second != value) {
-        Fail(absl::StrCat("has ", string(OpName(op.kind)), " with another ", key, " than the ",
-                          string(OpName(made.kind)), " that it differentiates"));
-      }
-    }
-  }
-
   // A call of a stage's backward: it gets the gradients of what the forward call of the frame made, and makes those of
   // what it was given.
   void WalkCall(const Instruction& call) {
@@ -433,50 +307,6 @@ class BackwardCheck {
   std::map<string, string> moved_;        // by value that communication moved: the value that it was
   std::vector<const Instruction*> sums_;  // of gradients
 };
-
-// A piece without a backward declares what it would if what it returns took gradients: all that computes read, the
-// stream of the layers, but not what a bridge carries away. Stages only hand values on, and V4 compares both sides.
-void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vector<Violation>& violations) {
-  const Block& block = *pair.forward;
-  const bool embed = pair.frame.ends_with(".embed"), head = pair.frame.ends_with(".head");
-  if (!embed && !head && pair.frame.find(".layers.") == std::string_view::npos) return;
-  ForwardBlock forward(index, block, true);
-  const auto check = [&](const Output& value, bool takes, int origin) {
-    string problem = DeclarationProblem(value, takes);
-    if (problem.empty()) problem = LayoutOfNoneProblem(value);
-    if (problem.empty()) return;
-    violations.push_back({"V5", absl::StrCat("block ", block.name, " has no backward, and its ", problem),
-                          index.OriginOf(origin, block.origin, index.module(block.module))});
-  };
-  const auto returned = [&](const Output& value) {
-    return std::find(block.outputs.begin(), block.outputs.end(), value.name) != block.outputs.end();
-  };
-  for (size_t i = 0; i < block.inputs.size(); ++i) check(block.inputs[i], i == 0 && !embed, -1);
-  for (const Instruction& op : block.body) {
-    for (const Output& output : op.outputs) {
-      if (IsStateName(output.name)) continue;
-      check(output, returned(output) ? !head : !forward.GradientOf(output.name).empty(), op.origin);
-    }
-  }
-}
-
-// A forward that runs again (activation recompute) takes what was saved and does what the forward did.
-void CheckRunAgain(const PlanIndex& index, const Block& forward, const Block& again,
-                   std::vector<Violation>& violations) {
-  const ForwardBlock first(index, forward);
-  const auto fail = [&](int origin, string message) {
-    violations.push_back({"V5", absl::StrCat("block ", again.name, " ", message),
-                          index.OriginOf(origin, again.origin, index.module(again.module))});
-  };
-  if (const Output* take = first.TakenAsOtherType(again)) {
-    fail(-1, absl::StrCat("takes ", take->name, " as ", ShapeText(take->type), ", another type than ", forward.name,
-                          " saves"));
-  }
-  for (const Instruction& op : again.body) {
-    if (!first.Repeats(op))
-      fail(op.origin, absl::StrCat("runs ", string(OpName(op.kind)), " otherwise than ", forward.name));
-  }
-}
 
 }  // namespace
 

@@ -1,0 +1,137 @@
+// Each line of a statement by itself: what is read of it, and that one with a mistake is none.
+#include "planner/model/statement/parse_statement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+ModelStatement Of(const std::string& line) { return ParseStatement("kind", line); }
+StatedPiece PieceOf(const std::string& line) { return ParseStatement("kind", "piece M\n" + line).layers.at('M'); }
+
+// Sizes as they are written; run-time sizes with their dot.
+std::vector<std::string> SizesOf(const StatedType& type) {
+  std::vector<std::string> sizes;
+  for (const StatedType::Size& size : type.sizes) {
+    const auto* symbol = std::get_if<std::string>(&size);
+    sizes.push_back(symbol ? "." + *symbol : std::get<Expression>(size).text());
+  }
+  return sizes;
+}
+
+TEST(ParseStatement, Can) {
+  EXPECT_TRUE(Of("can has_images").has_images);
+  EXPECT_FALSE(Of("can has_images").carries_loss);
+  EXPECT_TRUE(Of("can carries_loss").carries_loss);
+  EXPECT_DEATH(Of("can fly"), "can fly");
+}
+
+TEST(ParseStatement, Stream) {
+  const ModelStatement plain = Of("stream [.tokens, hidden] cut 0 over cp");
+  EXPECT_THAT(SizesOf(plain.stream), ElementsAre(".tokens", "hidden"));
+  EXPECT_EQ(plain.stream.cut, 0);
+  EXPECT_THAT(plain.stream.over, ElementsAre(Axis::kCp));
+  EXPECT_TRUE(plain.stream.learns);
+  EXPECT_FALSE(plain.zigzag);
+  const ModelStatement zigzag = Of("stream [sequence, samples, 2 * hidden] cut 1 over cp tp zigzag");
+  EXPECT_THAT(SizesOf(zigzag.stream), ElementsAre("sequence", "samples", "2 * hidden"));
+  EXPECT_EQ(zigzag.stream.cut, 1);
+  EXPECT_THAT(zigzag.stream.over, ElementsAre(Axis::kCp, Axis::kTp));
+  EXPECT_TRUE(zigzag.zigzag);
+  EXPECT_DEATH(Of("stream [a, b] cut 2 over cp"), "cut 2");
+  EXPECT_DEATH(Of("stream [a, b] cut 0 over width"), "width");
+  EXPECT_DEATH(Of("stream [a] cut 0 over cp\nstream [b] cut 0 over cp"), "stream");
+}
+
+TEST(ParseStatement, Given) {
+  const StatedType ids = Of("given image_ids int64 host [.images, 2]").given.at("image_ids");
+  EXPECT_EQ(ids.dtype, DType::kInt64);
+  EXPECT_TRUE(ids.host);
+  EXPECT_THAT(SizesOf(ids), ElementsAre(".images", "2"));
+  EXPECT_EQ(ids.cut, -1);
+  EXPECT_FALSE(ids.learns);
+  const StatedType rows = Of("given rows [.image_rows*, hidden] cut 0 over cp learns").given.at("rows");
+  EXPECT_EQ(rows.dtype, std::nullopt);
+  EXPECT_FALSE(rows.host);
+  EXPECT_THAT(SizesOf(rows), ElementsAre(".image_rows*", "hidden"));
+  EXPECT_EQ(rows.cut, 0);
+  EXPECT_TRUE(rows.learns);
+  EXPECT_DEATH(Of("given a [1]\ngiven a [2]"), "given a");
+}
+
+TEST(ParseStatement, Gathered) {
+  EXPECT_THAT(Of("gathered tokens lane_tokens").gathered, ElementsAre(Pair("tokens", "lane_tokens")));
+  EXPECT_DEATH(Of("gathered tokens"), "gathered");
+}
+
+TEST(ParseStatement, Size) {
+  const ModelStatement statement = Of("size rows = patches / merged");
+  ASSERT_EQ(statement.sizes.size(), 1u);
+  EXPECT_EQ(statement.sizes[0].first, "rows");
+  EXPECT_EQ(statement.sizes[0].second.text(), "patches / merged");
+  EXPECT_DEATH(Of("size rows patches"), "size rows");
+}
+
+TEST(ParseStatement, CountsSplitAndProbe) {
+  EXPECT_EQ(PieceOf("counts token_counts").counts, "token_counts");
+  EXPECT_THAT(PieceOf("split qkv query kv").parts, ElementsAre(Pair("qkv", ElementsAre("query", "kv"))));
+  EXPECT_DEATH(PieceOf("split qkv a b\nsplit qkv c d"), "split qkv");
+  EXPECT_THAT(PieceOf("probe y layer{layer}.out").probes, ElementsAre(Pair("y", "layer{layer}.out")));
+  EXPECT_DEATH(PieceOf("probe y"), "probe");
+  EXPECT_DEATH(Of("counts token_counts"), "counts token_counts") << "behind no piece";
+}
+
+TEST(ParseStatement, Order) {
+  const StatedPiece piece = PieceOf("order overlap forward: rms_norm all_gather.n\norder overlap backward: add.x");
+  EXPECT_THAT(piece.overlap_forward, ElementsAre("rms_norm", "all_gather.n"));
+  EXPECT_THAT(piece.overlap_backward, ElementsAre("add.x"));
+  EXPECT_DEATH(PieceOf("order overlap sideways: add"), "sideways");
+  EXPECT_DEATH(PieceOf("order overlap forward: fly.n"), "fly");
+  EXPECT_DEATH(PieceOf("order overlap forward: add\norder overlap forward: add"), "order");
+}
+
+TEST(ParseStatement, Needs) {
+  const StatedNeed cut = PieceOf("needs tp x cp divides heads").needs.at(0);
+  EXPECT_EQ(cut.relation, StatedNeed::Relation::kDivides);
+  EXPECT_THAT(cut.axes, ElementsAre(Axis::kTp, Axis::kCp));
+  EXPECT_EQ(cut.left.text(), "heads");
+  const StatedNeed multiple = PieceOf("needs a / b multiple of c called the side of an image").needs.at(0);
+  EXPECT_EQ(multiple.relation, StatedNeed::Relation::kMultiple);
+  EXPECT_EQ(multiple.left.text(), "a / b");
+  EXPECT_EQ(multiple.right->text(), "c");
+  EXPECT_EQ(multiple.called, "the side of an image");
+  EXPECT_EQ(PieceOf("needs a at most b").needs.at(0).relation, StatedNeed::Relation::kAtMost);
+  EXPECT_DEATH(PieceOf("needs a above b"), "above");
+}
+
+TEST(ParseStatement, Computes) {
+  const StatedCompute compute =
+      PieceOf("when cp > 1: each y z = rms_norm x* [norm gate] eps norm_eps into $reals.{module}").computes.at(0);
+  EXPECT_EQ(compute.kind, OpKind::kRmsNorm);
+  EXPECT_THAT(compute.inputs, ElementsAre("x*"));
+  EXPECT_THAT(compute.slots, ElementsAre("norm", "gate"));
+  EXPECT_THAT(compute.outputs, ElementsAre("y", "z"));
+  EXPECT_THAT(compute.settings, ElementsAre(Pair("eps", "norm_eps"), Pair("into", "$reals.{module}")));
+  ASSERT_TRUE(compute.when.has_value());
+  EXPECT_EQ(compute.when->text(), "cp > 1");
+  EXPECT_TRUE(compute.each);
+  EXPECT_THAT(PieceOf("= accumulate loss").computes.at(0).outputs, IsEmpty());
+  EXPECT_DEATH(PieceOf("y = fly x"), "fly");
+}
+
+TEST(ParseStatement, ALineStartsWithAWordThatItKnowsOrIsACompute) {
+  EXPECT_DEATH(Of("strea [a] cut 0 over cp"), "strea");
+  EXPECT_DEATH(Of("can has_images twice"), "twice");
+}
+
+}  // namespace
+}  // namespace planwright
