@@ -30,7 +30,7 @@ size_t NumbersOfDraw(Init::Kind kind) {
   }
 }
 
-constexpr int64_t kSequence = 100069;
+constexpr int64_t kPrimeSequence = 100069;
 
 string Text(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
 
@@ -325,7 +325,7 @@ void JudgeNames(const ModelStatement& statement, const Module& module, std::set<
 // Judges one piece of the module.
 void JudgePiece(const ModelStatement& statement, const Module& module, const string& name, const StatedPiece& piece,
                 std::set<string>& problems) {
-  const ModelNumbers numbers({.sequence_length = kSequence}, module, statement);
+  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
   std::set<string> found;
   PieceJudge judge(statement, name, piece, numbers, found);
   judge.Judge();
@@ -366,7 +366,7 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
   std::set<string> problems;
   for (Module& module : InEveryCase(statement, PrimeModule(statement, 2))) JudgePieces(statement, module, problems);
   Module expanded = PrimeModule(statement, 2);
-  const ModelNumbers numbers({.sequence_length = kSequence}, expanded, statement);
+  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, expanded, statement);
   if (problems.empty()) ExpandStatement(statement, numbers, false, expanded);
   JudgeNames(statement, expanded, problems);
   return {problems.begin(), problems.end()};
