@@ -3,7 +3,8 @@
 // tensors are one pass over memory (elementwise_on_gpu.h), and the sum is rounded once.
 //
 //   squared_relu        x -> relu(x)^2; the backward reads x (docs/model/mixture_of_experts.md#shared-expert)
-//   gelu                x -> GELU in its tanh form; the backward reads x (docs/model/vision_encoder.md#layers)
+//   gelu                x -> GELU in its tanh form, with `erf` exact; the backward reads x
+//                       (docs/model/vision_encoder.md#layers)
 //   add                 x, y, ... -> their sum, added from left to right
 //   add_residual_bias   x, y -> x + y + bias; the backward is bias_grad, in linear.cc
 //   concat              x, y, ... -> joined along `dim`
@@ -21,6 +22,14 @@
 #endif
 
 namespace planwright::executor::ops {
+namespace {
+
+// In the words of LibTorch.
+const char* GeluForm(const ComputeContext& context) {
+  return context.instruction.FindInteger("erf") != nullptr ? "none" : "tanh";
+}
+
+}  // namespace
 
 Tensors RunSquaredRelu(const ComputeContext& context) {
 #ifdef PLANWRIGHT_CUDA
@@ -36,10 +45,10 @@ Tensors RunSquaredReluGrad(const ComputeContext& context) {
   return {context.inputs[1].relu().mul_(2).mul_(context.inputs[0])};
 }
 
-Tensors RunGelu(const ComputeContext& context) { return {at::gelu(context.inputs[0], "tanh")}; }
+Tensors RunGelu(const ComputeContext& context) { return {at::gelu(context.inputs[0], GeluForm(context))}; }
 
 Tensors RunGeluGrad(const ComputeContext& context) {
-  return {at::gelu_backward(context.inputs[0], context.inputs[1], "tanh")};
+  return {at::gelu_backward(context.inputs[0], context.inputs[1], GeluForm(context))};
 }
 
 Tensors RunAdd(const ComputeContext& context) {

@@ -9,6 +9,14 @@
 #include "planner/plan/layer_kinds.h"
 
 namespace planwright {
+namespace {
+
+double NumberOf(const Attribute& constant) {
+  const auto* integer = std::get_if<int64_t>(&constant);
+  return integer ? static_cast<double>(*integer) : std::get<double>(constant);
+}
+
+}  // namespace
 
 std::string LayersOf(const ModelRecipe& recipe) {
   std::string layers = *PatternOf(recipe);
@@ -30,6 +38,7 @@ Attributes ConstantsOf(const ModelRecipe& recipe, LocatedNumbers numbers, const 
     const auto number = numbers.find(constant.name);
     Require(number != numbers.end() && std::holds_alternative<double>(*number->second) == constant.real,
             absl::StrCat("a recipe gives the constant ", constant.name, " as it is stated"));
+    if (constant.otherwise && NumberOf(*number->second) == *constant.otherwise) continue;
     constants.emplace(constant.name, *number->second);
   }
   return constants;

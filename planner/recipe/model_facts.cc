@@ -22,7 +22,9 @@ bool GivesLayerIn(const RadioVitModel&, char letter) { return letter == 'V'; }
 
 void AddChoices(const HybridLmModel&, LocatedNumbers&) {}
 void AddChoices(const RadioVitModel& model, LocatedNumbers& numbers) {
-  numbers.insert({"crop", {int64_t{*model.positions == "crop"}, model.positions.where}});
+  numbers.insert({{"crop", {int64_t{*model.positions == "crop"}, model.positions.where}},
+                  {"final_norm", {int64_t{*model.final_norm == "layernorm"}, model.final_norm.where}},
+                  {"erf_gelu", {int64_t{*model.activation == "gelu"}, model.activation.where}}});
 }
 
 template <typename Number>

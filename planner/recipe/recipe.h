@@ -27,7 +27,9 @@ struct ClusterRecipe {
 // A RADIO vision transformer with pixel shuffle and projector (docs/model/vision_encoder.md#sizes).
 struct RadioVitModel {
   Located<int64_t> layers, hidden, heads, ffn, patch, class_tokens, max_image, pixel_shuffle;
-  Located<std::string> positions;  // interpolate | crop
+  Located<std::string> positions;   // interpolate | crop
+  Located<std::string> activation;  // gelu_tanh | gelu
+  Located<std::string> final_norm;  // layernorm | none
   Located<int64_t> projector_hidden;
   Located<double> norm_eps;
   Located<double> projector_norm_eps;

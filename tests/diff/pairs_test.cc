@@ -122,6 +122,8 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
       {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-2", "modules.language.constants.moe.aux_loss"},
       {"models.hybrid_moe_tiny.moe.bias_rate=1.0e-2", "modules.language.constants.moe.bias_rate"},
       {"models.hybrid_moe_tiny.moe.ffn=32", "modules.language.parameters"},
+      {"models.radio_vit_tiny.activation=gelu", "modules.radio_encoder.constants.erf_gelu"},
+      {"models.radio_vit_tiny.final_norm=none", "modules.radio_encoder.constants.final_norm"},
       {"models.radio_vit_tiny.positions=interpolate", "modules.radio_encoder.constants.crop"},
       {"models.radio_vit_tiny.heads=2", "modules.radio_encoder.constants.heads"},
       {"models.radio_vit_tiny.class_tokens=4", "modules.radio_encoder.constants.class_tokens"},

@@ -17,7 +17,7 @@ models:
   vit:
     {kind: radio_vit, layers: 3, hidden: 36, heads: 6, ffn: 72, patch: 8, class_tokens: 5, max_image: 96,
      pixel_shuffle: 3, positions: crop, norm_eps: 2.0e-6, init_std: 0.03,
-     projector: {hidden: 77, norm_eps: 3.0e-5}}
+     projector: {hidden: 77, norm_eps: 3.0e-5}, activation: gelu, final_norm: none}
   lm:
     kind: hybrid_lm
     pattern: "M*E"
@@ -147,6 +147,8 @@ TEST(EveryKey, ModelsArriveWhole) {
   EXPECT_EQ(*vit.pixel_shuffle, 3);
   EXPECT_EQ(*vit.positions, "crop");
   EXPECT_EQ(*vit.norm_eps, 2e-6);
+  EXPECT_EQ(*vit.activation, "gelu");
+  EXPECT_EQ(*vit.final_norm, "none");
   EXPECT_EQ(*vit.init_std, 0.03);
   EXPECT_EQ(*vit.projector_hidden, 77);
   EXPECT_EQ(*vit.projector_norm_eps, 3e-5);

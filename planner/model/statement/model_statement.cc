@@ -33,8 +33,18 @@ const ModelStatement* StatementOf(string_view kind) {
   return nullptr;
 }
 
+double ModelStatement::NumberWithout(string_view constant) const {
+  for (const StatedConstant& stated : constants) {
+    if (stated.name == constant && stated.otherwise) return *stated.otherwise;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
 ModelNumbers::ModelNumbers(const Budget& budget, const Module& module, const ModelStatement& statement)
     : statement_(&statement) {
+  for (const StatedConstant& constant : statement.constants) {
+    if (constant.otherwise) numbers_[constant.name] = *constant.otherwise;
+  }
   for (const auto& [name, value] : module.constants) {
     if (const int64_t* integer = std::get_if<int64_t>(&value)) numbers_[name] = static_cast<double>(*integer);
     if (const double* real = std::get_if<double>(&value)) numbers_[name] = *real;

@@ -8,9 +8,10 @@
 // comment.
 //
 //   can WORD                         the model has_images (an encoder) or carries_loss (a language model)
-//   constant NAME int|real|flag [or 0] [of KIND]
+//   constant NAME int|real|flag [or 0] [of KIND] [else NUMBER]
 //                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the
-//                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it
+//                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it. `else`:
+//                                    a module of which it is this number lacks it, as plans from before it do
 //   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, `samples` (of a microbatch on
 //                                    a lane), earlier names and sqrt(NAME)
 //   stream [SIZES] cut DIM over AXES [zigzag]
@@ -48,11 +49,10 @@
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
 //                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
 //                                    or the attribute's text, with {module} for the module's name
-//   when FORMULA: LINE               the compute, weight, stack of experts or buffer of this line exists if the formula
-//   is
-//                                    not 0. It may use trains_backbone, and gathers_tokens: the tokens of all ep ranks
-//                                    come to each (Module::dispatch). Conditions of weights are of constants and axes.
-//                                    Two computes may make one value, under opposite conditions
+//   when FORMULA: LINE               the compute, weight, stack of experts, buffer or probe of this line exists if the
+//                                    formula is not 0. It may use trains_backbone, and gathers_tokens: the tokens of
+//                                    all ep ranks come to each (Module::dispatch). Conditions of weights are of
+//                                    constants and axes. Two computes may make one value, under opposite conditions
 //   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
 //   counts VALUE                     the row counts that messages of this piece use
 //   split VALUE NAMES                names of the parts of a value, where a kind takes them as inputs of their own
@@ -89,7 +89,8 @@ namespace planwright {
 struct StatedConstant {
   std::string name;
   bool real = false, flag = false, or_zero = false;
-  char of = 0;  // only modules with a layer of this kind have it; 0: all modules of the model kind
+  char of = 0;                      // only modules with a layer of this kind have it; 0: all modules of the model kind
+  std::optional<double> otherwise;  // the number of a module that lacks it
 };
 
 struct StatedWeight {
@@ -122,6 +123,11 @@ struct StatedCompute {
   bool each = false;
 };
 
+struct StatedProbe {
+  std::string value, name;
+  std::optional<Expression> when;
+};
+
 // The type of the residual stream, or of a value that pieces are given.
 struct StatedType {
   using Size = std::variant<Expression, std::string>;  // a formula, or the name of a run-time size: "documents"
@@ -140,8 +146,8 @@ struct StatedPiece {
   std::vector<std::string> inputs, outputs;
   std::vector<StatedCompute> computes;
   std::string counts;
-  std::map<std::string, std::vector<std::string>> parts;       // by value
-  std::vector<std::pair<std::string, std::string>> probes;     // value, name
+  std::map<std::string, std::vector<std::string>> parts;  // by value
+  std::vector<StatedProbe> probes;
   std::vector<std::string> overlap_forward, overlap_backward;  // "OP" or "OP.VALUE"
 };
 
@@ -157,6 +163,9 @@ struct ModelStatement {
   std::vector<std::pair<std::string, Expression>> sizes;      // run-time sizes on one rank
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
+
+  // The number of a constant that a module lacks (`else`); NaN: it must have it, or this is none.
+  double NumberWithout(std::string_view constant) const;
 };
 
 // The statement of a model kind ("hybrid_lm"); null if there is none.

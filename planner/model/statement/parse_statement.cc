@@ -59,12 +59,11 @@ class StatementParser {
     if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
     if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
     if (line.TakeIf("split")) return ParseSplit(line);
-    if (line.TakeIf("probe")) return ParseProbe(line);
     if (line.TakeIf("order")) return ParseOrder(line);
     ParseConditional(line);
   }
 
-  // "[when FORMULA:] WEIGHT or COMPUTE"
+  // "[when FORMULA:] WEIGHT, PROBE or COMPUTE"
   void ParseConditional(LineReader& line) {
     std::optional<Expression> when;
     if (line.TakeIf("when")) {
@@ -74,6 +73,7 @@ class StatementParser {
     if (line.TakeIf("weight")) return ParseWeight(line, StatedWeight::Form::kWeight, std::move(when));
     if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts, std::move(when));
     if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer, std::move(when));
+    if (line.TakeIf("probe")) return ParseProbe(line, std::move(when));
     ParseCompute(line, std::move(when));
   }
 
@@ -84,7 +84,7 @@ class StatementParser {
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
   }
 
-  // "NAME int|real|flag [or 0] [of KIND]"
+  // "NAME int|real|flag [or 0] [of KIND] [else NUMBER]"
   void ParseConstant(LineReader& line) {
     StatedConstant& constant = model_.constants.emplace_back();
     constant.name = line.Take();
@@ -94,6 +94,7 @@ class StatementParser {
     constant.flag = constant.or_zero = type == "flag";
     if (line.TakeIf("or")) line.Expect(constant.or_zero = line.TakeIf("0"));
     if (line.TakeIf("of")) constant.of = line.Take()[0];
+    if (line.TakeIf("else")) constant.otherwise = static_cast<double>(line.TakeNumber());
   }
 
   // "NAME = FORMULA"
@@ -165,9 +166,11 @@ class StatementParser {
   }
 
   // "VALUE NAME"
-  void ParseProbe(LineReader& line) {
-    const string value = line.Take();
-    piece_->probes.emplace_back(value, line.Take());
+  void ParseProbe(LineReader& line, std::optional<Expression> when) {
+    StatedProbe& probe = piece_->probes.emplace_back();
+    probe.value = line.Take();
+    probe.name = line.Take();
+    probe.when = std::move(when);
   }
 
   // "overlap forward|backward: INSTRUCTIONS"

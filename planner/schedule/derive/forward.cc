@@ -35,7 +35,9 @@ class ForwardDeriver {
       output = conversions_.Bring(output, FormOfEnd(goes_over_bridge));
       piece_.outputs.push_back(output);
     }
-    for (const auto& [value, name] : stated_.probes) piece_.probes.emplace_back(Known(value), name);
+    for (const StatedProbe& probe : stated_.probes) {
+      if (context_.numbers().Hold(probe.when)) piece_.probes.emplace_back(Known(probe.value), probe.name);
+    }
     return std::move(piece_);
   }
 

@@ -102,7 +102,7 @@ class ModuleComparison {
       const auto found = module_.constants.find(constant.name);
       const bool wanted = constant.of == 0 || HasLayer(constant.of);
       if (found == module_.constants.end()) {
-        if (wanted) Fail(absl::StrCat("lacks the constant ", constant.name));
+        if (wanted && !constant.otherwise) Fail(absl::StrCat("lacks the constant ", constant.name));
         continue;
       }
       ++known;
@@ -119,6 +119,8 @@ class ModuleComparison {
                           constant.flag      ? "0 or 1"
                           : constant.or_zero ? "0 or a number above it"
                                              : "a number above 0"));
+      } else if (constant.otherwise == value) {
+        Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which a module lacks if it is ", value));
       }
     }
     if (known == module_.constants.size()) return;

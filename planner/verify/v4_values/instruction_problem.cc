@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/model/statement/model_statement.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
@@ -138,7 +139,9 @@ double AttributeCheck::ValueOf(const string& name, const Module& module) const {
   if (name == "trains_backbone") return module.trains_backbone ? 1 : 0;
   if (const auto axis = AxisFromName(name)) return module.grid.size(*axis);
   const auto constant = module.constants.find(name);
-  return constant == module.constants.end() ? std::numeric_limits<double>::quiet_NaN() : Number(constant->second);
+  if (constant != module.constants.end()) return Number(constant->second);
+  const ModelStatement* statement = StatementOf(module.kind);
+  return statement ? statement->NumberWithout(name) : std::numeric_limits<double>::quiet_NaN();
 }
 
 const std::vector<AttributeCheck::Expected>& AttributeCheck::ExpectedOf(OpKind kind, const Module& module) {

@@ -99,6 +99,9 @@ TEST(Bf16, Elementwise) {
   Check("squared relu grad", ops::RunSquaredReluGrad, {.inputs = {x, y}});
   Check("gelu", ops::RunGelu, {.inputs = {x}});
   Check("gelu grad", ops::RunGeluGrad, {.inputs = {x, y}});
+  const Attributes erf = {{"erf", int64_t{1}}};
+  Check("gelu by erf", ops::RunGelu, {.attributes = erf, .inputs = {x}});
+  Check("gelu by erf grad", ops::RunGeluGrad, {.attributes = erf, .inputs = {x, y}});
   Check("add", ops::RunAdd, {.inputs = {x, y}});
   Check("add three", ops::RunAdd, {.inputs = {x, y, x}, .narrow = kTwice});
   Check("residual and bias", ops::RunAddResidualBias, {.inputs = {x, y}, .parameters = {bias}, .narrow = kTwice});

@@ -98,6 +98,13 @@ TEST(Activations, MeetAutograd) {
   (gelu * dy).sum().backward();
   EXPECT_SAME(Op().Run(ops::RunGelu, {x.detach()})[0], gelu);
   EXPECT_SAME(Op().Run(ops::RunGeluGrad, {dy, x.detach()})[0], again.grad());
+
+  const at::Tensor third = Leaf(x), exact = reference::GeluByErf(third);
+  (exact * dy).sum().backward();
+  Op by_erf({{"erf", int64_t{1}}});
+  EXPECT_SAME(by_erf.Run(ops::RunGelu, {x.detach()})[0], exact);
+  EXPECT_SAME(by_erf.Run(ops::RunGeluGrad, {dy, x.detach()})[0], third.grad());
+  EXPECT_GT(Gap(gelu, exact), 1e-5);  // the two forms differ
 }
 
 TEST(Elementwise, SumsJoinsAndSlices) {

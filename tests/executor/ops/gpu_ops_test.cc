@@ -251,7 +251,7 @@ TEST_P(Gpu, EmbeddingAndLoss) {
 TEST_P(Gpu, LinearsAndNorms) {
   const at::Tensor x = Random({30, 2, 32}), dy = Random({30, 2, 48});
   const Tensors weight = {Random({48, 32}), Random({48})}, norm = {Random({32}), Random({32})};
-  const Attributes eps = {{"eps", 1e-5}};
+  const Attributes eps = {{"eps", 1e-5}}, erf = {{"erf", int64_t{1}}};
   Both("linear", ops::RunLinear, {}, {x}, weight);
   Both("input grad", ops::RunLinearInputGrad, {}, {dy}, weight);
   Both("weight grad", ops::RunLinearWeightGrad, {}, {dy, x}, {}, weight);
@@ -262,6 +262,8 @@ TEST_P(Gpu, LinearsAndNorms) {
                 gelu = Both("gelu", ops::RunGelu, {}, {x});
   Both("squared relu grad", ops::RunSquaredReluGrad, {}, {x, squared[0]});
   Both("gelu grad", ops::RunGeluGrad, {}, {x, gelu[0]});
+  const Tensors exact = Both("gelu by erf", ops::RunGelu, erf, {x});
+  Both("gelu by erf grad", ops::RunGeluGrad, erf, {x, exact[0]});
   Both("add", ops::RunAdd, {}, {x, x, x});
   if (GetParam() != at::kDouble) return;  // bf16 keeps fp32 statistics, which this harness would round
   const Tensors layer = Both("layer norm", ops::RunLayerNorm, eps, {x}, norm);

@@ -52,6 +52,8 @@ at::Tensor Gelu(const at::Tensor& x) {
   return x * 0.5 * (1 + (std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)).tanh());
 }
 
+at::Tensor GeluByErf(const at::Tensor& x) { return x * 0.5 * (1 + (x / std::sqrt(2.0)).erf()); }
+
 at::Tensor MambaConv(const MambaSizes& z, const at::Tensor& zxbcdt, const at::Tensor& weight, const at::Tensor& bias) {
   const at::Tensor x = zxbcdt.narrow(2, z.inner(), z.inner() + 2 * z.bc());
   const int64_t width = weight.size(2);

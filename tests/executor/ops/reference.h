@@ -11,6 +11,7 @@ namespace planwright::executor::reference {
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 at::Tensor LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps);
 at::Tensor Gelu(const at::Tensor& x);  // tanh form
+at::Tensor GeluByErf(const at::Tensor& x);
 
 struct MambaSizes {
   int64_t heads, groups, head_dim, state;

@@ -30,6 +30,8 @@ size_t NumbersOfDraw(Init::Kind kind) {
   }
 }
 
+constexpr int64_t kPrimeSequence = 100069;
+
 string Text(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
 
 // Judges one piece in one case of what `when` may ask for.
@@ -47,6 +49,7 @@ class PieceJudge {
       if (weight.form == Form::kJoined && (!before || *before != weight.slot))
         Problem(absl::StrCat("weight ", weight.name, " is joined, and the line before it is of another slot"));
       before = &weight.slot;
+      JudgeCondition(weight);
       if (numbers_.Hold(weight.when)) JudgeWeight(weight);
     }
     for (const StatedNeed& need : piece_.needs) JudgeNeed(need);
@@ -68,6 +71,21 @@ class PieceJudge {
       {"samples", 100003}, {"documents", 100019}, {"image_rows*", 100043}, {"images", 100049}, {"patches", 100057}};
 
   void Problem(const string& text) { problems_.insert(absl::StrCat("piece ", name_, ": ", text)); }
+
+  // Whether a weight is there does not depend on what is trained: checkpoints hold it.
+  void JudgeCondition(const StatedWeight& weight) {
+    if (!weight.when) return;
+    for (const string& name : weight.when->names()) {
+      const auto named = [&](const auto& number) { return NameOf(number) == name; };
+      if (AxisFromName(name) || std::any_of(statement_.constants.begin(), statement_.constants.end(), named) ||
+          std::any_of(statement_.lets.begin(), statement_.lets.end(), named))
+        continue;
+      Problem(absl::StrCat("weight ", weight.name, " has a condition of ", name, ", which is no constant and no axis"));
+    }
+  }
+
+  static const string& NameOf(const StatedConstant& constant) { return constant.name; }
+  static const string& NameOf(const std::pair<string, Expression>& let) { return let.first; }
 
   void JudgeWeight(const StatedWeight& weight) {
     const auto problem = [&](const string& text) { Problem(absl::StrCat("weight ", weight.name, " ", text)); };
@@ -124,8 +142,9 @@ class PieceJudge {
     for (const auto& [slot, times] : slots) {
       if (times != 1) Problem(absl::StrCat("slot ", slot, " is read ", times, " times"));
     }
-    for (const auto& [value, probe] : piece_.probes) {
-      if (!ranked_.shape(value)) Problem(absl::StrCat("probes ", value, ", which is not there"));
+    for (const StatedProbe& probe : piece_.probes) {
+      if (numbers_.Hold(probe.when) && !ranked_.shape(probe.value))
+        Problem(absl::StrCat("probes ", probe.value, ", which is not there"));
     }
     for (const string& output : piece_.outputs) {
       if (!ranked_.shape(output)) Problem(absl::StrCat("returns ", output, ", which is not there"));
@@ -303,28 +322,27 @@ void JudgeNames(const ModelStatement& statement, const Module& module, std::set<
   }
 }
 
-}  // namespace
-
-std::vector<string> StatementProblems(const ModelStatement& statement) {
-  constexpr int64_t kSequence = 100069;
-  std::set<string> problems;
-  Module module = PrimeModule(statement, 2);
-  const auto judge = [&](const string& name, const StatedPiece& piece) {
-    const ModelNumbers numbers({.sequence_length = kSequence}, module, statement);
-    std::set<string> found;
-    PieceJudge judge(statement, name, piece, numbers, found);
-    judge.Judge();
-    if (found.empty()) {
-      for (const string& input : piece.inputs) {
-        if (!judge.Reads(input)) found.insert(absl::StrCat("piece ", name, ": nothing reads the input ", input));
-      }
-      const RankPiece& ranked = judge.ranked();
-      const bool head = &piece == &statement.head;
-      if (!head && (piece.outputs.size() != 1 || !ranked.IsStream(*ranked.shape(piece.outputs[0]))))
-        found.insert(absl::StrCat("piece ", name, " does not return the stream"));
+// Judges one piece of the module.
+void JudgePiece(const ModelStatement& statement, const Module& module, const string& name, const StatedPiece& piece,
+                std::set<string>& problems) {
+  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
+  std::set<string> found;
+  PieceJudge judge(statement, name, piece, numbers, found);
+  judge.Judge();
+  if (found.empty()) {
+    for (const string& input : piece.inputs) {
+      if (!judge.Reads(input)) found.insert(absl::StrCat("piece ", name, ": nothing reads the input ", input));
     }
-    problems.insert(found.begin(), found.end());
-  };
+    const RankPiece& ranked = judge.ranked();
+    const bool head = &piece == &statement.head;
+    if (!head && (piece.outputs.size() != 1 || !ranked.IsStream(*ranked.shape(piece.outputs[0]))))
+      found.insert(absl::StrCat("piece ", name, " does not return the stream"));
+  }
+  problems.insert(found.begin(), found.end());
+}
+
+// Judges all pieces in every case of what `when` may ask of the layout and of what is trained.
+void JudgePieces(const ModelStatement& statement, Module& module, std::set<string>& problems) {
   for (int which = 0; which < 8; ++which) {
     module.trains_backbone = module.trains_projection = (which & 1) == 0;
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
@@ -333,15 +351,22 @@ std::vector<string> StatementProblems(const ModelStatement& statement) {
     const auto size = [&](Axis axis) { return cut ? PrimeOf(axis) : 1; };
     module.grid.tp = size(Axis::kTp), module.grid.cp = size(Axis::kCp), module.grid.ep = size(Axis::kEp);
     module.grid.expert_tp = size(Axis::kExpertTp);
-    for (const auto& [name, piece] : PiecesOf(statement)) judge(name, *piece);
+    for (const auto& [name, piece] : PiecesOf(statement)) JudgePiece(statement, module, name, *piece, problems);
   }
   // The largest tp of attention: a head for each rank, so that several ranks share a key head.
   if (const int64_t heads = module.size("attention.heads"); heads > 0 && statement.layers.contains('*')) {
     module.grid.tp = static_cast<int>(heads), module.grid.cp = 1;
-    judge("*", statement.layers.at('*'));
+    JudgePiece(statement, module, "*", statement.layers.at('*'), problems);
   }
+}
+
+}  // namespace
+
+std::vector<string> StatementProblems(const ModelStatement& statement) {
+  std::set<string> problems;
+  for (Module& module : InEveryCase(statement, PrimeModule(statement, 2))) JudgePieces(statement, module, problems);
   Module expanded = PrimeModule(statement, 2);
-  const ModelNumbers numbers({.sequence_length = kSequence}, expanded, statement);
+  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, expanded, statement);
   if (problems.empty()) ExpandStatement(statement, numbers, false, expanded);
   JudgeNames(statement, expanded, problems);
   return {problems.begin(), problems.end()};

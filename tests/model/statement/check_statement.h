@@ -18,6 +18,8 @@ namespace planwright::testing {
 //   - A weight's segments are the `parts` of what reads it and of what reads its product. A cut is along a dim that may
 //     be cut, the same for all weights of a compute, and lines `needs` make each axis divide it, and the heads and
 //     groups that attributes count.
+//   - Whether a weight is there depends on constants and axes alone. All of this holds in every case of what `when`
+//   asks for.
 //   - Published names differ, and end as ops.def says where operands of an operation could be exchanged. Only an
 //     encoder has a projection. Draws have as many numbers as their kind, formulas have values, settings are attributes
 //     of their kind, and probes are of values of the piece.

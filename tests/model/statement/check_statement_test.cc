@@ -160,7 +160,7 @@ const Broken kBroken[] = {
      "piece *: weight mixer.v_proj.weight is joined, and not cut as what it is joined to"},
     {"a_weight_that_is_always_there", "hybrid_lm", [](auto& s) { Weight(Attention(s), "kv").when.reset(); },
      "piece *: slot kv is read 0 times"},
-    {"a_probe_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).probes.front().first = "scores"; },
+    {"a_probe_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).probes.front().value = "scores"; },
      "piece E: probes scores, which is not there"},
     {"a_need_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).needs.front().right = Expression("moe.exports"); },
      "piece E: needs something of moe.top_k, which has no value"},

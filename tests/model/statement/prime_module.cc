@@ -1,6 +1,7 @@
 #include "tests/model/statement/prime_module.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
@@ -38,6 +39,7 @@ class Constants {
     Attributes constants;
     for (const StatedConstant& constant : statement.constants) {
       const double value = values_.at(constant.name);
+      if (constant.otherwise == value) continue;
       if (constant.real) constants[constant.name] = value + 0.5;
       if (!constant.real) constants[constant.name] = static_cast<int64_t>(value);
     }
@@ -104,6 +106,23 @@ Module PrimeModule(const ModelStatement& statement, int copies) {
     }
   }
   return module;
+}
+
+std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& module) {
+  std::vector<Module> modules = {module};
+  for (const StatedConstant& constant : statement.constants) {
+    if (!constant.flag || !constant.otherwise) continue;
+    std::vector<Module> cases;
+    for (Module& each : modules) {
+      for (int64_t value : {0, 1}) {
+        each.constants.erase(constant.name);
+        if (static_cast<double>(value) != *constant.otherwise) each.constants[constant.name] = value;
+        cases.push_back(each);
+      }
+    }
+    modules = std::move(cases);
+  }
+  return modules;
 }
 
 }  // namespace planwright::testing

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "planner/model/statement/model_statement.h"
 
@@ -18,5 +19,8 @@ std::map<std::string, const StatedPiece*> PiecesOf(const ModelStatement& stateme
 
 // A module with `copies` layers of each kind, and with all axes 1.
 Module PrimeModule(const ModelStatement& statement, int copies);
+
+// The module in every case of the flags that it may lack (lines `constant ... flag ... else`).
+std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& module);
 
 }  // namespace planwright::testing

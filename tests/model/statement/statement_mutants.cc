@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -25,12 +26,13 @@ string FormulaList(const std::vector<Expression>& formulas) {
       "]");
 }
 
+string WhenText(const std::optional<Expression>& when) { return when ? absl::StrCat("when ", when->text(), ": ") : ""; }
+
 string WeightLine(const StatedWeight& weight) {
   constexpr const char* kForms[] = {"weight", "joined", "experts", "buffer"};
-  const bool stands = weight.when && weight.form != Form::kJoined;
-  string line = stands ? absl::StrCat("when ", weight.when->text(), ": ") : "";
-  absl::StrAppend(&line, kForms[static_cast<int>(weight.form)], " ", weight.slot, " ", weight.name, " ",
-                  FormulaList(weight.shape));
+  string line =
+      absl::StrCat(weight.form == Form::kJoined ? "" : WhenText(weight.when), kForms[static_cast<int>(weight.form)],
+                   " ", weight.slot, " ", weight.name, " ", FormulaList(weight.shape));
   if (weight.cut >= 0) absl::StrAppend(&line, " cut ", weight.cut);
   if (!weight.segments.empty()) absl::StrAppend(&line, " segments ", FormulaList(weight.segments));
   if (weight.padded) line += " padded";
@@ -40,7 +42,7 @@ string WeightLine(const StatedWeight& weight) {
 }
 
 string ComputeLine(const StatedCompute& compute) {
-  string line = compute.when ? absl::StrCat("when ", compute.when->text(), ": ") : "";
+  string line = WhenText(compute.when);
   if (compute.each) line += "each ";
   std::vector<string> words = compute.outputs;
   words.push_back("=");
@@ -191,14 +193,8 @@ class Mutations {
     add("is no buffer, or one",
         [](StatedWeight& mutant) { mutant.form = mutant.form == Form::kBuffer ? Form::kWeight : Form::kBuffer; });
     add(weight.padded ? "is not padded" : "is padded", [](StatedWeight& mutant) { mutant.padded = !mutant.padded; });
-    if (weight.when) {
-      add("is always there", [](StatedWeight& mutant) { mutant.when.reset(); });
-      add("has the opposite condition",
-          [&](StatedWeight& mutant) { mutant.when = Expression(absl::StrCat("1 - (", weight.when->text(), ")")); });
-    } else {
-      add("has a condition", [](StatedWeight& mutant) { mutant.when = Expression("trains_backbone"); });
-    }
     add("is in the other part", [](StatedWeight& mutant) { mutant.projection = !mutant.projection; });
+    MutateCondition(weight.when, add);
   }
 
   void MutateCompute(const StatedPiece& piece, size_t i) {
@@ -220,16 +216,21 @@ class Mutations {
         mutant.settings.erase(mutant.settings.begin() + static_cast<std::ptrdiff_t>(s));
       });
     }
-    if (compute.when) {
-      add("always has the compute", [](StatedCompute& mutant) { mutant.when.reset(); });
-      add("has the opposite condition",
-          [&](StatedCompute& mutant) { mutant.when = Expression(absl::StrCat("1 - (", compute.when->text(), ")")); });
-    } else {
-      add("has a condition", [](StatedCompute& mutant) { mutant.when = Expression("trains_backbone"); });
-    }
+    MutateCondition(compute.when, add);
     for (OpKind kind : {OpKind::kGelu, OpKind::kSquaredRelu, OpKind::kRmsNorm, OpKind::kAdd}) {
       if (!compute.outputs.empty() && (kind == OpKind::kRmsNorm) == (compute.outputs.size() == 2))
         add(absl::StrCat("has the kind ", string(OpName(kind))), [&](StatedCompute& mutant) { mutant.kind = kind; });
+    }
+  }
+
+  template <typename AddChange>
+  static void MutateCondition(const std::optional<Expression>& when, const AddChange& add) {
+    if (when) {
+      add("is always there", [](auto& mutant) { mutant.when.reset(); });
+      add("has the opposite condition",
+          [&](auto& mutant) { mutant.when = Expression(absl::StrCat("1 - (", when->text(), ")")); });
+    } else {
+      add("has a condition", [](auto& mutant) { mutant.when = Expression("trains_backbone"); });
     }
   }
 
@@ -302,7 +303,8 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
                                  : constant.real ? "real"
                                                  : "int",
                                  constant.or_zero && !constant.flag ? " or 0" : "",
-                                 constant.of != 0 ? absl::StrCat(" of ", string(1, constant.of)) : ""));
+                                 constant.of != 0 ? absl::StrCat(" of ", string(1, constant.of)) : "",
+                                 constant.otherwise ? absl::StrCat(" else ", *constant.otherwise) : ""));
   }
   for (const auto& [name, formula] : statement.lets) lines.push_back(absl::StrCat("let ", name, " = ", formula.text()));
   lines.push_back(absl::StrCat("stream ", TypeText(statement.stream), statement.zigzag ? " zigzag" : ""));
@@ -325,7 +327,8 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
     for (const StatedCompute& compute : piece->computes) add(ComputeLine(compute));
     if (!piece->counts.empty()) add("counts " + piece->counts);
     for (const auto& [value, parts] : piece->parts) add(absl::StrCat("split ", value, " ", absl::StrJoin(parts, " ")));
-    for (const auto& [value, probe] : piece->probes) add(absl::StrCat("probe ", value, " ", probe));
+    for (const StatedProbe& probe : piece->probes)
+      add(absl::StrCat(WhenText(probe.when), "probe ", probe.value, " ", probe.name));
     for (const auto& [word, order] :
          {std::pair("forward", &piece->overlap_forward), std::pair("backward", &piece->overlap_backward)}) {
       if (!order->empty()) add(absl::StrCat("order overlap ", word, ": ", absl::StrJoin(*order, " ")));

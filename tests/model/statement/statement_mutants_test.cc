@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/table_text.h"
 #include "planner/verify/v11_what_follows/piece_graph.h"
 #include "tests/model/statement/check_statement.h"
+#include "tests/model/statement/prime_module.h"
 #include "tests/model/statement/small_modules.h"
 
 namespace planwright {
@@ -37,23 +39,29 @@ void AppendGraph(const PieceGraph& graph, std::string* text) {
   }
 }
 
-// The graphs of all pieces, in every case of what `when` asks for, with packed documents and two encoders.
-std::string Graphs(const ModelStatement& statement) {
-  Plan plan;
-  plan.data.packed_documents = true;
-  plan.modules.push_back(testing::SmallModule(statement));
+void AppendGraphs(const ModelStatement& statement, Plan& plan, std::string* text) {
   Module& module = plan.modules.front();
-  plan.bridges = {{.name = "a", .to = module.name, .token = 3}, {.name = "b", .to = module.name, .token = 4}};
-  std::string text;
   for (int which = 0; which < 16; ++which) {
     module.trains_backbone = (which & 1) == 0;
     module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
     module.grid.cp = (which & 4) == 0 ? 1 : 2;
     module.grid.tp = (which & 8) == 0 ? 2 : 4;  // more than key heads
     const ModelNumbers numbers({.sequence_length = 96}, module, statement);
-    AppendGraph(PieceGraph(plan, module, numbers, statement.embed), &text);
-    AppendGraph(PieceGraph(plan, module, numbers, statement.head), &text);
-    for (const auto& [letter, piece] : statement.layers) AppendGraph(PieceGraph(plan, module, numbers, piece), &text);
+    AppendGraph(PieceGraph(plan, module, numbers, statement.embed), text);
+    AppendGraph(PieceGraph(plan, module, numbers, statement.head), text);
+    for (const auto& [letter, piece] : statement.layers) AppendGraph(PieceGraph(plan, module, numbers, piece), text);
+  }
+}
+
+// The graphs of all pieces, in every case of what `when` asks for, with packed documents and two encoders.
+std::string Graphs(const ModelStatement& statement) {
+  Plan plan;
+  plan.data.packed_documents = true;
+  std::string text;
+  for (Module& module : testing::InEveryCase(statement, testing::SmallModule(statement))) {
+    plan.bridges = {{.name = "a", .to = module.name, .token = 3}, {.name = "b", .to = module.name, .token = 4}};
+    plan.modules = {std::move(module)};
+    AppendGraphs(statement, plan, &text);
   }
   return text;
 }

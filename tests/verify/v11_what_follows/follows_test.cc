@@ -668,6 +668,41 @@ TEST(Follows, AFlagIsZeroOrOne) {
   EXPECT_EQ(found[0].message, "module radio_encoder has the constant crop 2, not 0 or 1");
 }
 
+// A constant that a module lacks where it is a certain number has one form. What depends on it is compared.
+TEST(Follows, AModuleLacksAConstantThatSaysNothingNew) {
+  const auto problems = [](const std::vector<std::string>& recipe, auto damage) {
+    Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), recipe);
+    EXPECT_THAT(VerifyPlan(plan), ::testing::IsEmpty());
+    damage(plan, Named(plan, "radio_encoder"));
+    std::string text;
+    for (const Violation& violation : VerifyPlan(plan)) text += violation.rule + " " + violation.message + "\n";
+    return text;
+  };
+  const std::string without = "models.radio_vit_tiny.final_norm=none", exact = "models.radio_vit_tiny.activation=gelu";
+  using ::testing::HasSubstr;
+  EXPECT_EQ(problems({}, [](Plan&, Module& encoder) { encoder.constants["final_norm"] = int64_t{1}; }),
+            "V11 module radio_encoder has the constant final_norm 1, which a module lacks if it is 1\n");
+  EXPECT_EQ(problems({}, [](Plan&, Module& encoder) { encoder.constants["erf_gelu"] = int64_t{0}; }),
+            "V11 module radio_encoder has the constant erf_gelu 0, which a module lacks if it is 0\n");
+  EXPECT_THAT(problems({}, [](Plan&, Module& encoder) { encoder.constants["final_norm"] = int64_t{0}; }),
+              HasSubstr("V11 module radio_encoder has as parameter"));
+  EXPECT_THAT(problems({without}, [](Plan&, Module& encoder) { encoder.constants.erase("final_norm"); }),
+              HasSubstr("V11 module radio_encoder has as parameter"));
+  EXPECT_THAT(problems({}, [](Plan&, Module& encoder) { encoder.constants["erf_gelu"] = int64_t{1}; }),
+              HasSubstr("lacks the attribute erf"));
+  EXPECT_THAT(problems({exact}, [](Plan&, Module& encoder) { encoder.constants.erase("erf_gelu"); }),
+              HasSubstr("has the attribute erf, which is absent unless erf_gelu"));
+  EXPECT_THAT(problems({exact},
+                       [](Plan& plan, Module&) {
+                         for (Block& block : plan.blocks) {
+                           for (Instruction& op : block.body) {
+                             if (op.kind == OpKind::kGeluGrad) op.attributes.erase("erf");
+                           }
+                         }
+                       }),
+              HasSubstr("lacks the attribute erf"));
+}
+
 // The rows of an encoder take the places of a token of the language model: no recipe can say another number.
 TEST(Follows, ABridgesTokenIsInTheVocabulary) {
   const Plan sound = CompiledFile(InSource("recipes/nemotron_moe_two_encoders_tiny.yaml"));
