@@ -45,12 +45,12 @@ Attributes ConstantsOf(const ModelRecipe& recipe, LocatedNumbers numbers, const 
 }
 
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
-  const ModelStatement& statement = StatementOfModel(recipe.model);
+  const std::string layers = LayersOf(recipe.model);
   std::vector<std::string> kinds;
   for (const LayerKind& kind : LayerKinds()) {
     const bool wanted =
         std::any_of(recipe.recompute.begin(), recipe.recompute.end(), [&](const Located<std::string>& word) {
-          return *word == kind.word || (*word == "full" && statement.layers.contains(kind.letter));
+          return *word == kind.word || (*word == "full" && layers.find(kind.letter) != std::string::npos);
         });
     if (wanted) kinds.emplace_back(kind.word);
   }

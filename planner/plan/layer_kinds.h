@@ -24,8 +24,8 @@ std::span<const LayerKind> LayerKinds();
 const LayerKind* FindLayerKind(char letter);
 const LayerKind* FindLayerKind(std::string_view word);
 
-// The word of a letter, as `recompute` takes it: "mamba", "attention", "moe", "block" (of an encoder). Empty: no such
-// kind.
+// The word of a letter, as `recompute` takes it: "mamba", "attention", "moe", "mlp", "block" (of an encoder). Empty: no
+// such kind.
 std::string_view LayerWord(char letter);
 
 }  // namespace planwright

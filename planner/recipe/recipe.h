@@ -36,7 +36,8 @@ struct RadioVitModel {
   Located<double> init_std;
 };
 
-// A language model of Mamba-2, attention and mixture-of-experts layers (docs/model/language_model.md#sizes).
+// A language model of Mamba-2, attention, mixture-of-experts and dense MLP layers
+// (docs/model/language_model.md#sizes).
 struct HybridLmModel {
   Located<std::string> pattern;
   Located<int64_t> hidden, vocabulary;
@@ -52,6 +53,9 @@ struct HybridLmModel {
     Located<int64_t> experts, top_k, ffn, shared_ffn;
     Located<double> scale, aux_loss, imbalance;
   } moe;
+  struct Mlp {
+    Located<int64_t> ffn;
+  } mlp;
   Attributes constants;  // numbers that the planner only copies into the plan: "moe.bias_rate"
   // The sections that the recipe has ("moe"); required if the pattern has layers of that kind.
   std::set<std::string, std::less<>> sections;

@@ -148,6 +148,10 @@ constexpr KeySpec kKeys[] = {
      "expert rows of the busiest rank that memory is planned for, as a multiple of the mean; a step with more "
      "stops the run; without it, memory is planned for as many as there can be"},
 
+    {"models.<name>.mlp", "hybrid_lm", Section<&HybridLmModel::mlp>, kOptional, "", kAny, "",
+     "sizes of - layers; required if the pattern has any"},
+    {"models.<name>.mlp.ffn", "", To<&HybridLmModel::Mlp::ffn>, kRequired, "", kSize, "", "width inside the MLP"},
+
     {"modules", "", kNamedMaps, kRequired, "", kAny, "", "models to train together, each with its ranks"},
     {"modules.<name>.model", "", To<&ModuleRecipe::model_reference>, kRequired, "", kAny, "",
      "name of a model in `models`"},

@@ -21,7 +21,7 @@ namespace {
 // model's.
 constexpr auto kMostParameters = static_cast<double>(kMostElements / 2);
 
-// The layer kinds that can be planned, for a message: "M (mamba), * (attention) and E (moe)".
+// The layer kinds that can be planned, for a message: "M (mamba), * (attention), E (moe) and - (mlp)".
 std::string BuiltLayers() {
   std::vector<std::string> layers;
   for (const LayerKind& kind : LayerKinds()) {

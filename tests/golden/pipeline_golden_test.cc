@@ -92,12 +92,12 @@ TEST_F(Stages, LayersAreCountedAsTheReferences) {
     const GoldenRecipe recipe = OneRank(c.at("pattern"));
     if (!c.at("ok").get<bool>()) {
       ExpectRefused(recipe, "UnknownLayer", id);
-    } else if (recipe.pattern.find_first_not_of("ME*") != std::string::npos) {
+    } else if (recipe.pattern.find_first_not_of("ME*-") != std::string::npos) {
       ExpectRefused(recipe, "NotBuiltYet", id);
     } else {
       const json layers = ShowList(recipe, "model", "modules")["language"]["layers"];
       EXPECT_EQ(layers.size(), c.at("total_layers").get<size_t>());
-      for (const char* kind : {"M", "E", "*"}) {
+      for (const char* kind : {"M", "E", "*", "-"}) {
         EXPECT_EQ(std::count_if(layers.begin(), layers.end(), [&](const auto& layer) { return layer["kind"] == kind; }),
                   c["counts"][kind].get<int>())
             << id << kind;

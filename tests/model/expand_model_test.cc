@@ -38,5 +38,51 @@ TEST(ExpandModel, SeveralEncodersCarryTheirNamesInFront) {
   for (const std::string& name : a) EXPECT_FALSE(b.contains(name)) << name;
 }
 
+Module Encoder(const char* final_norm, const char* activation) {
+  ModuleRecipe recipe = BuildEncoder(0, 1);
+  auto& model = std::get<RadioVitModel>(recipe.model.model);
+  model.final_norm = std::string(final_norm), model.activation = std::string(activation);
+  const DataPlan data = {.encoders = {{.module = "images", .patch = 16, .pixel_shuffle = 2, .max_image = 2048}}};
+  return ExpandModule(recipe, Grid{}, {2688, 0.0173, 20}, 8192, data);
+}
+
+// Plans from before these keys lack the constants, and mean what a recipe without the keys means.
+TEST(ExpandModel, WhatARecipeLeavesOutIsNoConstant) {
+  const Module plain = Encoder("layernorm", "gelu_tanh"), published = Encoder("none", "gelu");
+  EXPECT_FALSE(plain.constants.contains("final_norm"));
+  EXPECT_FALSE(plain.constants.contains("erf_gelu"));
+  EXPECT_EQ(published.constants.at("final_norm"), Attribute(int64_t{0}));
+  EXPECT_EQ(published.constants.at("erf_gelu"), Attribute(int64_t{1}));
+  // C-RADIO ViT-H has the blocks, the embedding and no norm behind them (docs/model/vision_encoder.md#sizes).
+  EXPECT_EQ(plain.parameter_count - published.parameter_count, 2 * 1280);
+  EXPECT_EQ(published.parameters.size(), plain.parameters.size() - 2);
+  for (const Parameter& parameter : published.parameters)
+    EXPECT_EQ(parameter.file_name.find("final_norm"), std::string::npos);
+}
+
+// Nemotron-H: names and shapes of the published files (docs/model/mlp.md).
+TEST(ExpandModel, ADenseMlpHasThePublishedNames) {
+  ModuleRecipe recipe = BuildLanguage(0, 2, {.tp = 2});
+  auto& model = std::get<HybridLmModel>(recipe.model.model);
+  model.pattern = std::string("M-*");
+  model.sections.insert("mlp");
+  model.mlp.ffn = int64_t{12544};
+  const Module module = ExpandModule(recipe, Grid{.tp = 2}, {}, 8192, {});
+  std::map<std::string, const Parameter*> found;
+  for (const Parameter& parameter : module.parameters) found[parameter.file_name] = &parameter;
+  const std::string layer = "language_model.backbone.layers.1.";
+  ASSERT_EQ(found.count(layer + "norm.weight"), 1U);
+  const Parameter &up = *found.at(layer + "mixer.up_proj.weight"), &down = *found.at(layer + "mixer.down_proj.weight");
+  EXPECT_EQ(up.shape, (std::vector<int64_t>{12544, 2688}));
+  EXPECT_EQ(down.shape, (std::vector<int64_t>{2688, 12544}));
+  EXPECT_EQ(up.shard_dim, 0);
+  EXPECT_EQ(down.shard_dim, 1);
+  EXPECT_EQ(module.layers.at(1).parameters, 2688 + 2 * 12544 * 2688);
+  // Two products, of a token: twice the weights (docs/flops.md).
+  EXPECT_EQ(module.layers.at(1).forward_flops, 4 * 12544 * 2688);
+  EXPECT_EQ(module.layers.at(1).mixing_flops, 0);
+  EXPECT_EQ(module.layers.at(1).expert_row, -1);
+}
+
 }  // namespace
 }  // namespace planwright

@@ -28,6 +28,7 @@ models:
     attention: {heads: 6, head_dim: 9, kv_groups: 3}
     mamba: {heads: 10, head_dim: 11, groups: 5, state: 12, conv: 3, chunk: 13}
     moe: {experts: 14, top_k: 4, ffn: 15, shared_ffn: 16, scale: 1.5, aux_loss: 0.25, bias_rate: 0.125, imbalance: 3.5}
+    mlp: {ffn: 17}
 modules:
   eyes: {model: vit, placement: {first_rank: 0, ranks: 2}, parallel: {tp: 2},
          train: {backbone: trained, projection: trained}, recompute: [block]}
@@ -146,9 +147,9 @@ TEST(EveryKey, ModelsArriveWhole) {
   EXPECT_EQ(*vit.max_image, 96);
   EXPECT_EQ(*vit.pixel_shuffle, 3);
   EXPECT_EQ(*vit.positions, "crop");
-  EXPECT_EQ(*vit.norm_eps, 2e-6);
   EXPECT_EQ(*vit.activation, "gelu");
   EXPECT_EQ(*vit.final_norm, "none");
+  EXPECT_EQ(*vit.norm_eps, 2e-6);
   EXPECT_EQ(*vit.init_std, 0.03);
   EXPECT_EQ(*vit.projector_hidden, 77);
   EXPECT_EQ(*vit.projector_norm_eps, 3e-5);
@@ -158,7 +159,7 @@ TEST(EveryKey, ModelsArriveWhole) {
   EXPECT_EQ(*lm.vocabulary, 300);
   EXPECT_EQ(*lm.init_std, 0.04);
   EXPECT_EQ(*lm.norm_eps, 4e-5);
-  EXPECT_EQ(lm.sections, (std::set<std::string, std::less<>>{"attention", "mamba", "moe"}));
+  EXPECT_EQ(lm.sections, (std::set<std::string, std::less<>>{"attention", "mamba", "mlp", "moe"}));
   EXPECT_EQ(*lm.attention.heads, 6);
   EXPECT_EQ(*lm.attention.head_dim, 9);
   EXPECT_EQ(*lm.attention.kv_groups, 3);
@@ -176,6 +177,7 @@ TEST(EveryKey, ModelsArriveWhole) {
   EXPECT_EQ(*lm.moe.aux_loss, 0.25);
   EXPECT_EQ(lm.constants.at("moe.bias_rate"), Attribute(0.125));
   EXPECT_EQ(*lm.moe.imbalance, 3.5);
+  EXPECT_EQ(*lm.mlp.ffn, 17);
 }
 
 TEST(EveryKey, ModulesArriveWhole) {
@@ -192,7 +194,7 @@ TEST(EveryKey, ModulesArriveWhole) {
   const ModuleRecipe& m = r.modules[1];
   EXPECT_EQ(*m.model.name, "lm");
   EXPECT_EQ(m.model.name.where.line, 8);
-  EXPECT_EQ(m.model_reference.where.line, 21);
+  EXPECT_EQ(m.model_reference.where.line, 22);
   EXPECT_EQ(m.placement.column, 22);
   EXPECT_EQ(*m.first_rank, 2);
   EXPECT_EQ(*m.ranks, 6);

@@ -111,6 +111,19 @@ TEST(CheckLayout, OnlyLayersOfThePatternCount) {
               ElementsAre());
 }
 
+TEST(CheckLayout, TheWidthOfADenseMlpIsCutOverTp) {
+  const auto with = [](int64_t ffn) {
+    return [ffn](auto& m) {
+      m.pattern.value = "M-E";
+      m.sections.insert("mlp");
+      m.mlp.ffn = {ffn, Line(310)};
+    };
+  };
+  EXPECT_THAT(LanguageProblems({.tp = 2}, with(34)), ElementsAre());
+  EXPECT_THAT(LanguageProblems({.tp = 2}, with(33)), ElementsAre("LayoutDoesNotDivide:103"));
+  EXPECT_THAT(LanguageProblems({}, with(33)), ElementsAre());
+}
+
 TEST(CheckLayout, LanguageShapes) {
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.attention.kv_groups.value = 5; }), ElementsAre("ModelShape:302"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.mamba.groups.value = 5; }), ElementsAre("ModelShape:304"));
@@ -118,7 +131,8 @@ TEST(CheckLayout, LanguageShapes) {
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.sections.erase("moe"); }), ElementsAre("MissingModelSection:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = ""; }), ElementsAre("ModelShape:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "MxE"; }), ElementsAre("UnknownLayer:300"));
-  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "M-G/M"; }), ElementsAre("NotBuiltYet:300"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "MDG/M"; }), ElementsAre("NotBuiltYet:300"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "M-E"; }), ElementsAre("MissingModelSection:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "ME|M*"; }), ElementsAre("PatternSplit:300"));
 }
 

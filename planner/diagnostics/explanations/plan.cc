@@ -53,10 +53,10 @@ checkpoint: {every_steps: 10})",
      "", "", "Report it with the recipe. If the plan is a file from somewhere else, compile the recipe again."},
 
     {kNotBuiltYet,
-     "The recipe asks for something that is planned but does not work yet, such as dense layers. It is an error, so "
-     "that nothing is silently ignored.",
+     "The recipe asks for something that is planned but does not work yet, such as gated delta layers. It is an "
+     "error, so that nothing is silently ignored.",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "ME-E*E"})",
+  nemotron_hybrid_moe_20l: {pattern: "MEGE*E"})",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
      "`plan explain models.<name>.pattern` lists the layer kinds that work."},

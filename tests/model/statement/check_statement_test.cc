@@ -47,6 +47,7 @@ StatedCompute& Making(StatedPiece& piece, const std::string& output) {
 
 StatedPiece& Mamba(ModelStatement& s) { return s.layers.at('M'); }
 StatedPiece& Attention(ModelStatement& s) { return s.layers.at('*'); }
+StatedPiece& Mlp(ModelStatement& s) { return s.layers.at('-'); }
 StatedPiece& Moe(ModelStatement& s) { return s.layers.at('E'); }
 StatedPiece& Encoder(ModelStatement& s) { return s.layers.at('V'); }
 
@@ -162,6 +163,22 @@ const Broken kBroken[] = {
      "piece *: slot kv is read 0 times"},
     {"a_probe_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).probes.front().value = "scores"; },
      "piece E: probes scores, which is not there"},
+    {"a_probe_where_its_value_is_not", "radio_vit", [](auto& s) { s.head.probes.front().when.reset(); },
+     "piece head: probes fn, which is not there"},
+    {"a_weight_where_nothing_reads_it", "radio_vit", [](auto& s) { Weight(s.head, "final_norm_bias").when.reset(); },
+     "piece head: slot final_norm_bias is read 0 times"},
+    {"a_weight_that_is_not_there_where_it_is_read", "radio_vit", [](auto& s) { Making(s.head, "fn").when.reset(); },
+     "piece head: layer_norm of xp with final_norm_weight, final_norm_bias reads slot final_norm_weight"},
+    {"a_weight_that_is_there_only_if_it_is_trained", "radio_vit",
+     [](auto& s) { Weight(s.head, "final_norm_bias").when = Expression("trains_backbone"); },
+     "piece head: weight final_norm.bias has a condition of trains_backbone, which is no constant and no axis"},
+    {"a_value_of_one_case_alone", "radio_vit",
+     [](auto& s) { std::erase_if(s.head.computes, [](const auto& c) { return c.inputs.front() == "fn"; }); },
+     "piece head: rms_norm of ps with proj_norm reads ps, which is not there"},
+    {"a_value_of_both_cases", "radio_vit", [](auto& s) { Making(s.head, "ps").when.reset(); },
+     "piece head: makes ps twice"},
+    {"a_width_that_tp_need_not_divide", "hybrid_lm", [](auto& s) { DropCut(Mlp(s), "mlp.ffn"); },
+     "piece -: weight mixer.up_proj.weight is cut, and no line needs that tp divides it"},
     {"a_need_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).needs.front().right = Expression("moe.exports"); },
      "piece E: needs something of moe.top_k, which has no value"},
     {"a_bias_in_a_sum", "radio_vit",

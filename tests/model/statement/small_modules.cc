@@ -16,11 +16,12 @@ constexpr int64_t kSequence = 96;
 ModuleRecipe SmallLanguage() {
   ModuleRecipe module = BuildLanguage(0, 8, {.tp = 2, .ep = 2, .expert_tp = 2});
   auto& model = std::get<HybridLmModel>(module.model.model);
-  model.pattern = std::string("ME*");
+  model.pattern = std::string("ME*-");
   model.hidden = int64_t{50}, model.vocabulary = int64_t{110}, model.init_std = 0.03, model.norm_eps = 3e-5;
   model.attention = {int64_t{6}, int64_t{10}, int64_t{2}};
   model.mamba = {int64_t{8}, int64_t{7}, int64_t{4}, int64_t{9}, int64_t{3}, int64_t{16}};
   model.moe = {int64_t{12}, int64_t{5}, int64_t{22}, int64_t{26}, 2.5, 1e-4, 2.0};
+  model.mlp = {int64_t{34}};
   return module;
 }
 
@@ -61,7 +62,7 @@ Module ModuleOf(const ModelStatement& statement, const ModuleRecipe& recipe) {
   module.grid.expert_tp = static_cast<int>(*recipe.expert_tp);
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = !statement.has_images || *recipe.train_projection == "trained";
-  module.constants = ConstantsOf(recipe.model, NumbersOf(recipe.model), {.hidden = 50, .init_std = 0.03, .layers = 3});
+  module.constants = ConstantsOf(recipe.model, NumbersOf(recipe.model), {.hidden = 50, .init_std = 0.03, .layers = 4});
   for (char letter : LayersOf(recipe.model))
     module.layers.push_back({.kind = letter, .frame = absl::StrCat(module.name, ".layers.", module.layers.size())});
   ExpandStatement(statement, ModelNumbers({.sequence_length = kSequence}, module, statement), false, module);
