@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/compile.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/folders.h"
 
@@ -60,8 +61,8 @@ class RandomRecipe {
   }
 
   std::string Pattern(int pp) {
-    if (pp == 1) return One({"ME*E", "M", "*", "E", "MMMM", "**", "EE", "MEE*", "E*M*E*ME"});
-    return One({"ME*E", "MMMM", "****", "MEE*", "EEEE", "E*M*E*ME", "MEMEMEME", "M*EE"});
+    if (pp == 1) return One({"ME*E", "M", "*", "E", "-", "MMMM", "**", "EE", "M-*-", "MEE*", "E*M*E*ME", "-E-E*M"});
+    return One({"ME*E", "MMMM", "****", "----", "MEE*", "EEEE", "E*M*E*ME", "MEMEMEME", "M*EE", "-M-*", "E-*-M-E*"});
   }
 
   // Cuts anywhere, so that a stage may have all layers or none.
@@ -80,6 +81,7 @@ class RandomRecipe {
     const int expert_tp = experts ? Divisor(tp * cp * dp, {1, 2, 3, 4}) : 1,
               ep = experts ? Divisor(tp * cp * dp / expert_tp, {1, 2, 4, 8}) : 1;
     Set("models.hybrid_moe_tiny.pattern", "'" + pattern + "'");
+    if (pattern.find('-') != std::string::npos) Set("models.hybrid_moe_tiny.mlp", "{ffn: 24}");
     Set("modules.language.placement.ranks", tp * cp * pp * dp);
     Set(parallel + "tp", tp);
     Set(parallel + "cp", cp);
@@ -109,6 +111,8 @@ class RandomRecipe {
     Set("models.radio_vit_tiny.class_tokens", One({1, 2}));
     Set("models.radio_vit_tiny.pixel_shuffle", One({1, 2}));
     Set("models.radio_vit_tiny.positions", One({"crop", "interpolate"}));
+    Set("models.radio_vit_tiny.activation", One({"gelu_tanh", "gelu"}));
+    Set("models.radio_vit_tiny.final_norm", One({"layernorm", "none"}));
     Set("models.radio_vit_tiny.layers", std::max(pp, second_pp) > 2 ? 4 : One({2, 4}));
   }
 
@@ -141,7 +145,7 @@ class RandomRecipe {
 
   void Training(const std::string& pattern) {
     const std::string backbone = One({"trained", "frozen"});
-    const std::string kind = pattern[0] == 'M' ? "mamba" : pattern[0] == 'E' ? "moe" : "attention";
+    const std::string kind(LayerWord(pattern[0]));
     Set("gradients.overlap_reduce", One({"true", "false"}));
     Set("gradients.overlap_gather", One({"true", "false"}));
     Set("gradients.buckets", One({1, 3, 50}));

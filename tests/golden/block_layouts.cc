@@ -57,6 +57,24 @@ std::vector<Layout> Encoder() {
   return layouts;
 }
 
+// Dense MLP layers, and an encoder without a final norm and with the exact GELU.
+std::vector<Layout> Published() {
+  const Overrides model = {"models.radio_vit_tiny.final_norm=none", "models.radio_vit_tiny.activation=gelu",
+                           "models.hybrid_moe_tiny.pattern='M-*E'", "models.hybrid_moe_tiny.mlp={ffn: 40}"};
+  std::vector<Layout> layouts;
+  for (const auto& [tp, cp] : {std::pair(1, 1), {2, 2}}) {
+    const std::vector<AxisSize> axes = {{"tp", tp}, {"cp", cp}};
+    const int ranks = tp * cp;
+    const Overrides grids = Join(Join(EncoderOn(ranks, 1), LanguageOn(ranks, ranks, 1, 1)),
+                                 Parallel("radio_encoder", axes), Parallel("language", axes)),
+                    overrides = Join(Base(), grids, model);
+    layouts.push_back({NameOf("published", axes), overrides});
+    layouts.push_back({NameOf("published", axes) + "_frozen_backbone",
+                       Join(overrides, {"modules.radio_encoder.train.backbone=frozen"})});
+  }
+  return layouts;
+}
+
 std::vector<Layout> Experts() {
   const std::vector<std::pair<int, std::vector<AxisSize>>> grids = {
       {2, {{"tp", 1}, {"cp", 1}, {"ep", 2}, {"expert_tp", 1}}},
@@ -91,7 +109,7 @@ std::vector<Layout> Experts() {
 
 std::vector<Layout> BlockLayouts() {
   std::vector<Layout> layouts;
-  for (auto* of : {Dense, Encoder, Experts}) {
+  for (auto* of : {Dense, Encoder, Experts, Published}) {
     for (Layout& layout : of()) layouts.push_back(std::move(layout));
   }
   return layouts;

@@ -81,6 +81,7 @@ std::vector<Layout> RecomputeLayouts();
 std::vector<Layout> PackedDocumentLayouts();
 std::vector<Layout> EncodersLayouts();
 std::vector<Layout> EdgeLayouts();
+std::vector<Layout> PublishedModelLayouts();
 std::vector<Layout> FourGpuLayouts();
 std::vector<Layout> UndividedLayouts();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -15,12 +16,14 @@
 namespace planwright::testing {
 namespace {
 
-constexpr double kTokensInLoss = 78;  // case.json
+constexpr double kTokensInLoss = 78;  // case.json, of both
 constexpr double kOutputs = 1e-10, kGradients = 1e-9, kNumbers = 1e-12;
 
-const Tensors& Expected() {
-  static const Tensors expected = ReadTensors(InSource("tests/golden/vlm_oracle/expected.safetensors"));
-  return expected;
+const Tensors& Expected(const std::string& recipe) {
+  static std::map<std::string, Tensors> expected;
+  const auto [known, fresh] = expected.try_emplace(recipe);
+  if (fresh) known->second = ReadTensors(InSource(recipe.substr(0, recipe.rfind('/')) + "/expected.safetensors"));
+  return known->second;
 }
 
 // The order of a token's chosen experts is not defined; the weights are in the order of the experts.
@@ -65,9 +68,9 @@ double MeanSquare(const WholeTensor& tensor) {
 
 }  // namespace
 
-OracleDifferences CompareWithOracle(StepNumbers step) {
+OracleDifferences CompareWithOracle(StepNumbers step, const std::string& recipe) {
   OracleDifferences found;
-  Tensors expected = Expected();
+  Tensors expected = Expected(recipe);
   for (auto& [key, tensor] : step.values) {
     const auto same = expected.find(key);
     if (same != expected.end() && same->second.values.size() == tensor.values.size()) tensor.shape = same->second.shape;

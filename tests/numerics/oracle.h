@@ -1,4 +1,5 @@
-// What another implementation computed of a whole model in fp64 (tests/golden/vlm_oracle), to compare with.
+// What another implementation computed of whole models in fp64 (tests/golden/vlm_oracle, published_oracle), to compare
+// with.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,10 @@
 
 namespace planwright::testing {
 
+// A model with a norm behind the encoder and the tanh form of GELU. And one as models are published: without that norm,
+// with the exact GELU, and with dense MLP layers. The other files of an oracle are beside its recipe.
 inline constexpr char kOracleRecipe[] = "tests/golden/vlm_oracle/oracle.yaml";
+inline constexpr char kPublishedOracleRecipe[] = "tests/golden/published_oracle/oracle.yaml";
 
 struct OracleDifferences {
   std::vector<std::string> beyond;  // "gradients/NAME 3.1e-02": beyond the bounds, or not there
@@ -26,7 +30,7 @@ struct StepNumbers {
 
 // Bounds: 1e-10 for outputs and 1e-9 for gradients, which the oracle has of the summed loss and a run of the mean;
 // 1e-12 for the two numbers. Samples may be packed into one: shapes of values do not count.
-OracleDifferences CompareWithOracle(StepNumbers step);
+OracleDifferences CompareWithOracle(StepNumbers step, const std::string& recipe = kOracleRecipe);
 
 // A batch with the two samples of the oracle as two documents of one sample, written to `path`.
 void WritePackedBatch(const std::string& path);

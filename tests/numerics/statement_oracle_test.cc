@@ -38,19 +38,20 @@
 namespace planwright::testing {
 namespace {
 
-// A recipe of the oracle's model. On one rank the first step runs here, and is compared with the oracle. On several
+// A recipe of an oracle's model. On one rank the first step runs here, and is compared with the oracle. On several
 // ranks it is launched, but only for what no other case sees.
 struct Case {
   std::string name;
   std::vector<std::string> layout;
+  std::string recipe;
   Plan plan;
   std::string canonical;
 
-  Case(std::string its_name, std::vector<std::string> its_layout)
-      : name(std::move(its_name)), layout(std::move(its_layout)) {
+  Case(std::string its_name, std::vector<std::string> its_layout, std::string its_recipe)
+      : name(std::move(its_name)), layout(std::move(its_layout)), recipe(std::move(its_recipe)) {
     Diagnostics problems;
-    const auto recipe = ReadRecipe(InSource(kOracleRecipe), layout, problems);
-    auto compiled = recipe ? CompileRecipe(*recipe, problems) : std::nullopt;
+    const auto read = ReadRecipe(InSource(recipe), layout, problems);
+    auto compiled = read ? CompileRecipe(*read, problems) : std::nullopt;
     if (!compiled) {
       ADD_FAILURE() << name << ": " << problems.sorted().at(0).message;
       return;
@@ -67,8 +68,11 @@ const std::vector<Case>& Cases() {
     WritePackedBatch(batch);
     const std::vector<std::string> experts = Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 2));
     std::vector<Case> all;
-    const auto add = [&](const char* name, std::vector<std::string> layout) { all.emplace_back(name, layout); };
+    const auto add = [&](const char* name, std::vector<std::string> layout) {
+      all.emplace_back(name, layout, kOracleRecipe);
+    };
     add("one rank", {});
+    all.emplace_back("published model", std::vector<std::string>(), kPublishedOracleRecipe);
     add("packed documents", {"data.packed_documents=true", "batch.sequence_length=96", "batch.global_samples=1",
                              "budget.train_samples=1", "data.path=" + batch});
     add("gathered tokens", Join(experts, {"modules.language.parallel.dispatch=all_gather"}));
@@ -101,7 +105,7 @@ std::string JudgeIn(const Case& original, const ModelStatement& statement, const
   if (plan.world_size > 1 || !plan.modules[0].trained() || !plan.modules[1].trained()) return "";
   FirstStep step = RunFirstStep(plan, folder);
   if (!step.failure.empty()) return "failed " + step.failure;
-  const OracleDifferences found = CompareWithOracle(std::move(step));
+  const OracleDifferences found = CompareWithOracle(std::move(step), original.recipe);
   return found.beyond.empty() ? "" : absl::StrCat("moved ", found.beyond.front());
 }
 
@@ -188,14 +192,15 @@ std::string JudgeLaunched(const std::string& kind, const Unseen& unseen) {
   std::string seen;
   for (const Case& original : Cases()) {
     if (original.plan.world_size == 1 || !seen.empty()) continue;
-    const TrainingRun run = Launch({kOracleRecipe, original.layout, 0, "faulty_executor"});
+    const TrainingRun run = Launch({original.recipe, original.layout, 0, "faulty_executor"});
     if (run.exit_code != 0) {
       const size_t error = run.output.find("error: ");
       seen = absl::StrCat("failed ", run.output.substr(std::min(error, run.output.size())), " (", original.name, ")");
       continue;
     }
     const OracleDifferences found = CompareWithOracle(
-        {run.values_first, run.gradients_first, run.steps.at(0).loss, run.steps[0].bridge_mean_square.begin()->second});
+        {run.values_first, run.gradients_first, run.steps.at(0).loss, run.steps[0].bridge_mean_square.begin()->second},
+        original.recipe);
     if (!found.beyond.empty()) seen = absl::StrCat("moved ", found.beyond.front(), " (", original.name, ")");
   }
   ::unsetenv("PLANWRIGHT_FAULT");

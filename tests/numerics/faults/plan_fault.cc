@@ -40,7 +40,8 @@ std::vector<Instruction>::iterator MakerOf(Block& block, const std::string& valu
 
 void KeepOwnTerm(Plan& plan, const std::string& block, const std::string& sum) {
   Instruction& op = *MakerOf(BlockNamed(plan, block), sum);
-  Require(op.kind == OpKind::kReduceScatterV || op.kind == OpKind::kScatterTokens, sum + " is not summed");
+  Require(op.kind == OpKind::kReduceScatter || op.kind == OpKind::kReduceScatterV || op.kind == OpKind::kScatterTokens,
+          sum + " is not summed");
   op.kind = OpKind::kLocalSlice;
   op.group.clear();
   op.inputs.resize(1);

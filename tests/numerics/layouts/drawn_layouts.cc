@@ -28,10 +28,16 @@ void LayoutDraw::Train(int encoders) {
   train("batch.micro_samples=" + std::to_string(micro_samples));
   if (micro_samples == 1 && Chance(25)) train("data.packed_documents=true");
   if (Chance(15)) train("modules.language.train.backbone=frozen");
+  if (Chance(30)) {
+    train("models.hybrid_moe_tiny.pattern=\"M-E*-E\"");
+    train("models.hybrid_moe_tiny.mlp={ffn: 40}");
+  }
   if (encoders == 0) return;
   train("data.max_images=" + std::to_string(Pick({0, 2, 3, 3})));
   if (Chance(30)) train("data.image_grids=[[2, 2], [2, 6], [4, 4]]");
   if (Chance(30)) train("models.radio_vit_tiny.positions=interpolate");
+  if (Chance(30)) train("models.radio_vit_tiny.activation=gelu");
+  if (Chance(30)) train("models.radio_vit_tiny.final_norm=none");
   for (const char* encoder : {"radio_encoder", "fine_encoder"}) {
     if (encoders == 1 && std::string(encoder) == "fine_encoder") continue;
     const std::string of = "modules." + std::string(encoder) + ".train.";

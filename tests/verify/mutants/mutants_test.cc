@@ -92,6 +92,9 @@ std::vector<Base> Layouts() {
       Disjoint("packed_documents", 1, "tp: 1", 4, "tp: 2, ep: 2", {"data.packed_documents=true"}),
       Disjoint("overlapped", 2, "tp: 1", 4, "tp: 2", overlap),
       Disjoint("overlapped_stages", 2, "tp: 1", 8, "tp: 2, pp: 2, ep: 2", overlap),
+      Disjoint("published", 2, "tp: 2", 4, "tp: 2, ep: 2",
+               {"models.radio_vit_tiny.final_norm=none", "models.radio_vit_tiny.activation=gelu",
+                "models.hybrid_moe_tiny.pattern='M-*E'", "models.hybrid_moe_tiny.mlp={ffn: 40}"}),
       {"two_encoders", "tests/verify/two_encoders.yaml"},
       {"encoders_of_unequal_depth", "tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml"},
   };
