@@ -1,5 +1,6 @@
 #include "planner/weights/weight_files.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -12,6 +13,9 @@
 namespace planwright {
 namespace {
 
+// Bytes that are read at a time, and tested while they are still in the cache of the core.
+constexpr int64_t kBlock = int64_t{1} << 18;
+
 // The number of an fp16, as an fp32: all of them are there.
 float WidenedFp16(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000U) << 16, exponent = (half >> 10) & 0x1fU;
@@ -22,6 +26,13 @@ float WidenedFp16(uint16_t half) {
     return sign == 0 ? magnitude : -magnitude;
   }
   return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+void WidenFp16(const std::vector<uint16_t>& halves, std::span<std::byte> to) {
+  for (size_t i = 0; i < halves.size(); ++i) {
+    const float wide = WidenedFp16(halves[i]);
+    std::memcpy(to.data() + i * sizeof wide, &wide, sizeof wide);
+  }
 }
 
 // A shard's header, with its place among the files. Problems are added to the list.
@@ -187,22 +198,23 @@ absl::Status WeightFiles::Read(const std::string& key, const std::vector<Element
   if (!inside.ok()) return inside;
   std::vector<uint16_t> halves;
   for (const ElementRun& run : runs) {
-    const std::span<std::byte> target = to.subspan(run.local * width, run.count * width);
-    if (stored == width) {
-      if (absl::Status read = ReadBytes(tensor, run.whole * stored, target); !read.ok()) return read;
-    } else {
-      halves.resize(static_cast<size_t>(run.count));
-      const std::span<std::byte> bytes = std::as_writable_bytes(std::span(halves));
-      if (absl::Status read = ReadBytes(tensor, run.whole * stored, bytes); !read.ok()) return read;
-      for (size_t i = 0; i < halves.size(); ++i) {
-        const float wide = WidenedFp16(halves[i]);
-        std::memcpy(target.data() + i * sizeof wide, &wide, sizeof wide);
+    for (int64_t done = 0; done < run.count; done += kBlock / width) {
+      const int64_t count = std::min(kBlock / width, run.count - done);
+      const std::span<std::byte> target = to.subspan((run.local + done) * width, count * width);
+      absl::Status read;
+      if (stored == width) {
+        read = ReadBytes(tensor, (run.whole + done) * stored, target);
+      } else {
+        halves.resize(static_cast<size_t>(count));
+        read = ReadBytes(tensor, (run.whole + done) * stored, std::as_writable_bytes(std::span(halves)));
+        if (read.ok()) WidenFp16(halves, target);
       }
-    }
-    if (numbers == Numbers::kAny) continue;
-    if (const auto at = FirstNotFinite(dtype, target)) {
-      return absl::DataLossError(
-          absl::StrCat(files_[static_cast<size_t>(tensor.file)].path, ": tensor ", key, NotFinite(run.whole + *at)));
+      if (!read.ok()) return read;
+      if (numbers == Numbers::kAny) continue;
+      if (const auto at = FirstNotFinite(dtype, target)) {
+        return absl::DataLossError(absl::StrCat(files_[static_cast<size_t>(tensor.file)].path, ": tensor ", key,
+                                                NotFinite(run.whole + done + *at)));
+      }
     }
   }
   return absl::OkStatus();

@@ -1,6 +1,9 @@
 // `./dev bench weights [FOLDER]`: how long 8 ranks take for the weights of a folder of 6 GB, one rank after the other
 // in this process, beside `cat` of the same files. The folder is made in FOLDER, or where temporary files are, and
 // removed. Fails if a rank reads other bytes than `plan weights` says.
+#include <ATen/Parallel.h>
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,10 +28,40 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kShard = int64_t{1} << 30;
 
-double SecondsOf(const auto& work) {
+// Seconds by the clock, and of processors: of this process and of those that it has waited for.
+struct Times {
+  double wall = 0, processors = 0;
+  Times& operator+=(const Times& other) {
+    wall += other.wall;
+    processors += other.processors;
+    return *this;
+  }
+};
+
+double ProcessorSeconds() {
+  double seconds = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    getrusage(who, &usage);
+    for (const timeval& time : {usage.ru_utime, usage.ru_stime})
+      seconds += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  }
+  return seconds;
+}
+
+Times TimesOf(const auto& work) {
   const auto begin = std::chrono::steady_clock::now();
+  const double processors = ProcessorSeconds();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+          ProcessorSeconds() - processors};
+}
+
+void Tell(const std::string& what, int64_t bytes, const Times& times, const char* more = "") {
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  std::printf("%s: %.2f GB in %.2f s (%.2f GB/s), %.2f s of processors%s\n", what.c_str(), gigabytes, times.wall,
+              gigabytes / times.wall, times.processors, more);
+  std::fflush(stdout);
 }
 
 // Shards of random bf16 numbers.
@@ -98,47 +131,43 @@ int Run(const std::string& folder) {
   const std::string cat = "cat " + folder + "/*.safetensors > /dev/null";
   int failed = 0;
   for (int again = 0; again < 2; ++again) {
-    const double seconds = SecondsOf([&] { failed |= std::system(cat.c_str()); });
-    std::printf("cat: %.2f GB in %.2f s, %.2f GB/s\n", static_cast<double>(bytes) / 1e9, seconds,
-                static_cast<double>(bytes) / 1e9 / seconds);
+    Tell("cat", bytes, TimesOf([&] { failed |= std::system(cat.c_str()); }));
   }
   WeightsFit fit;
   std::vector<RankReads> table;
-  const double headers = SecondsOf([&] {
+  const Times headers = TimesOf([&] {
     fit = FitWeights(*plan);
     if (fit.fits()) table = ReadTable(*plan, fit);
   });
   if (!fit.fits()) return std::fprintf(stderr, "%s\n", std::string(fit.status().message()).c_str()), 1;
-  std::printf("headers and the table of reads: %.3f s\n", headers);
-  double all = 0;
+  std::printf("headers and the table of reads: %.3f s, %.3f s of processors\n", headers.wall, headers.processors);
+  Times all;
   int64_t read = 0;
   const int threads = executor::ThreadsOfRank();
   for (const RankReads& row : table) {
     for (int rank : row.ranks) {
       int64_t of_rank = 0;
-      double seconds = 0;
+      Times times;
       for (const Module& module : plan->modules) {
         if (!module.grid.contains(rank)) continue;
         executor::ModuleState state(*plan, module, rank, at::kCPU);
         for (const executor::SlotTensors& slot : state.storages()) {
           if (slot.parameter.defined()) at::Tensor(slot.parameter).fill_(1);  // its pages are there
         }
-        seconds += SecondsOf([&] {
+        times += TimesOf([&] {
           auto weights = executor::InitialWeights::Open(*plan, rank, {});
           if (!weights.ok() || !(*weights)->Load(state, threads).ok()) failed = 1;
           if (weights.ok()) of_rank += (*weights)->bytes_read();
         });
       }
-      std::printf("rank %d: %.3f GB in %.2f s, %.2f GB/s on %d threads%s\n", rank, static_cast<double>(of_rank) / 1e9,
-                  seconds, static_cast<double>(of_rank) / 1e9 / seconds, threads,
-                  of_rank == row.bytes[0] ? "" : ", not what the table says");
+      Tell("rank " + std::to_string(rank) + ", " + std::to_string(threads) + " threads", of_rank, times,
+           of_rank == row.bytes[0] ? "" : ", not what the table says");
       failed |= of_rank == row.bytes[0] ? 0 : 1;
-      all += seconds;
+      all += times;
       read += of_rank;
     }
   }
-  std::printf("all ranks: %.2f GB in %.2f s, %.2f GB/s\n", static_cast<double>(read) / 1e9, all,
-              static_cast<double>(read) / 1e9 / all);
+  Tell("all ranks", read, all);
   return failed == 0 ? 0 : 1;
 }
 
@@ -147,6 +176,7 @@ int Run(const std::string& folder) {
 
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
+  at::set_num_threads(1);  // as in a rank
   std::string pattern = (argc > 1 ? fs::path(argv[1]) : fs::temp_directory_path()) / "planwright_weights_XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr) return std::perror(pattern.c_str()), 1;
   const int status = planwright::Run(pattern);
