@@ -31,6 +31,8 @@ CliCommand StatusCommand();
 CliCommand ReportCommand();
 CliCommand CheckpointCommand();
 CliCommand WeightsCommand();
+CliCommand ImportCommand();
+CliCommand ExportCommand();
 CliCommand ExplainCommand();
 CliCommand CompletionCommand();
 

@@ -32,23 +32,16 @@ std::optional<DType> DTypeOfSafetensors(const std::string& name) {
   return std::nullopt;
 }
 
-const char* SafetensorsName(DType dtype) {
-  switch (dtype) {
-    case DType::kFp64: return "F64";
-    case DType::kFp32: return "F32";
-    case DType::kBf16: return "BF16";
-    case DType::kInt64: return "I64";
-  }
-  return "";
-}
-
-// Bytes of a tensor; none if a size is negative or the product overflows.
-std::optional<int64_t> BytesOf(DType dtype, const std::vector<int64_t>& shape) {
-  int64_t bytes = DTypeBytes(dtype);
+// Bytes of a tensor; none if a size is negative, the product overflows, or they are no whole number of bytes.
+std::optional<int64_t> BytesOf(const std::string& type, const std::vector<int64_t>& shape) {
+  const int64_t bits = BitsOfSafetensorsType(type);
+  const bool whole = bits % 8 == 0;  // elements of some types are a part of a byte
+  int64_t amount = whole ? bits / 8 : bits;
   for (int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
+    if (size < 0 || __builtin_mul_overflow(amount, size, &amount)) return std::nullopt;
   }
-  return bytes;
+  if (whole) return amount;
+  return amount % 8 == 0 ? std::optional<int64_t>(amount / 8) : std::nullopt;
 }
 
 absl::Status Errno(const std::string& what, const std::string& path) {
@@ -82,6 +75,16 @@ std::optional<int64_t> FirstNotFiniteOf(std::span<const std::byte> bytes, Bits e
 }
 
 }  // namespace
+
+std::string SafetensorsTypeName(DType dtype) {
+  switch (dtype) {
+    case DType::kFp64: return "F64";
+    case DType::kFp32: return "F32";
+    case DType::kBf16: return "BF16";
+    case DType::kInt64: return "I64";
+  }
+  return "";
+}
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   absl::StatusOr<PlainFile> file = PlainFile::Open(path);
@@ -137,21 +140,22 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(const std::vector<TensorEntr
   std::iota(layout.order.begin(), layout.order.end(), 0);
   // Wide elements first: then every tensor is aligned to its element size without padding.
   std::sort(layout.order.begin(), layout.order.end(), [&](size_t a, size_t b) {
-    return std::pair(-DTypeBytes(tensors[a].dtype), tensors[a].name) <
-           std::pair(-DTypeBytes(tensors[b].dtype), tensors[b].name);
+    return std::pair(-BitsOfSafetensorsType(tensors[a].type), tensors[a].name) <
+           std::pair(-BitsOfSafetensorsType(tensors[b].type), tensors[b].name);
   });
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   int64_t offset = 0;
   for (size_t index : layout.order) {
     const TensorEntry& tensor = tensors[index];
-    const auto bytes = BytesOf(tensor.dtype, tensor.shape);
+    if (BitsOfSafetensorsType(tensor.type) == 0)
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, ": no type ", tensor.type));
+    const auto bytes = BytesOf(tensor.type, tensor.shape);
     int64_t end = 0;
     if (!bytes || __builtin_add_overflow(offset, *bytes, &end))
       return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, ": its shape overflows"));
     if (header.contains(tensor.name)) return absl::InvalidArgumentError(absl::StrCat("two tensors ", tensor.name));
-    header[tensor.name] = {
-        {"dtype", SafetensorsName(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    header[tensor.name] = {{"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = JsonText(header);
@@ -168,11 +172,11 @@ absl::Status WriteSafetensors(const std::string& path, const std::vector<TensorB
                               const std::map<std::string, std::string>& metadata) {
   std::vector<TensorEntry> entries;
   for (const TensorBytes& tensor : tensors) {
-    if (BytesOf(tensor.dtype, tensor.shape) != static_cast<int64_t>(tensor.bytes.size())) {
+    if (BytesOf(SafetensorsTypeName(tensor.dtype), tensor.shape) != static_cast<int64_t>(tensor.bytes.size())) {
       return absl::InvalidArgumentError(absl::StrCat("writing ", path, ": tensor ", tensor.name, " has ",
                                                      tensor.bytes.size(), " bytes, which its shape does not fit"));
     }
-    entries.push_back({tensor.name, tensor.dtype, tensor.shape});
+    entries.emplace_back(tensor.name, tensor.dtype, tensor.shape);
   }
   const absl::StatusOr<SafetensorsLayout> layout = LayOutSafetensors(entries, metadata);
   if (!layout.ok()) {

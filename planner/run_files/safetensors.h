@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/plan/instruction.h"
@@ -58,10 +59,17 @@ std::optional<int64_t> FirstNotFinite(DType dtype, std::span<const std::byte> by
 // What a message says of it, after the name of the tensor.
 std::string NotFinite(int64_t element);
 
-// What the header says of a tensor.
+// The name that headers have for a type: "BF16".
+std::string SafetensorsTypeName(DType dtype);
+
+// What the header says of a tensor. `type`: of any kind that the format has.
 struct TensorEntry {
-  std::string name;
-  DType dtype = DType::kFp32;
+  TensorEntry(std::string its_name, std::string its_type, std::vector<int64_t> its_shape)
+      : name(std::move(its_name)), type(std::move(its_type)), shape(std::move(its_shape)) {}
+  TensorEntry(std::string its_name, DType dtype, std::vector<int64_t> its_shape)
+      : TensorEntry(std::move(its_name), SafetensorsTypeName(dtype), std::move(its_shape)) {}
+
+  std::string name, type;
   std::vector<int64_t> shape;
 };
 
@@ -70,8 +78,8 @@ struct SafetensorsLayout {
   std::string header;         // with its length, up to where tensors begin: a multiple of 8 bytes
   std::vector<size_t> order;  // indices of `tensors`: those of wide elements first, and then by name
 };
-// The same tensors in any order give the same header. InvalidArgument if two tensors have one name, or if readers would
-// refuse the header.
+// The same tensors in any order give the same header. InvalidArgument if two tensors have one name, if the format
+// has no such type, or if readers would refuse the header.
 absl::StatusOr<SafetensorsLayout> LayOutSafetensors(const std::vector<TensorEntry>& tensors,
                                                     const std::map<std::string, std::string>& metadata = {});
 

@@ -16,6 +16,7 @@
 #include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 #include "planner/weights/name_groups.h"
+#include "planner/weights/python_json.h"
 #include "planner/weights/weight_files.h"
 
 namespace planwright {
@@ -80,7 +81,7 @@ void ReadModelType(WeightFolder& found) {
   const std::string path = found.folder + "config.json";
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kModelConfigJson.bytes);
   if (!text.ok()) return;  // a folder of weights alone
-  const absl::StatusOr<Json> json = ParseJson(*text, kModelConfigJson);
+  const absl::StatusOr<Json> json = ParseJson(WithTaggedFloats(*text), kModelConfigJson);
   if (!json.ok() || !json->is_object()) {
     found.warnings.push_back(absl::StrCat(path, " is no JSON object"));
     return;

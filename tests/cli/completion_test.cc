@@ -104,6 +104,9 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
   EXPECT_THAT(Bash("checkpoint ''"), ElementsAre("ls", "show", "verify"));
   EXPECT_THAT(Bash("checkpoint verify m"), ElementsAre("models"));
   EXPECT_THAT(Bash("checkpoint verify models --a"), ElementsAre("--all"));
+  EXPECT_THAT(Bash("import m"), ElementsAre("models"));
+  EXPECT_THAT(Bash("export models --like m"), ElementsAre("models"));
+  EXPECT_THAT(Bash("export models --dtype b"), ElementsAre("bf16"));
 }
 
 TEST_F(Completion, BashOffersTheKeysOfTheRecipe) {

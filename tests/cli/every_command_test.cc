@@ -8,7 +8,10 @@
 #include <sstream>
 
 #include "nlohmann/json.hpp"
+#include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/cli/plan_program.h"
+#include "tests/exchange/toy_folder.h"
+#include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -48,6 +51,11 @@ class EveryCommand : public testing::PlanProgram {
     std::filesystem::create_directories(folder_ + "/done_run");
     Write("done_run/outcome.json", "{\"exit_code\": 0, \"cause\": \"done\"}");
     Write("done_run/metrics.jsonl", "");
+    if (runs_ == 1) {
+      testing::WriteToy(folder_ + "/published", testing::ReadToy("lm"));
+      testing::WriteCheckpointOf(testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml")),
+                                 folder_ + "/trained", 4, 1);
+    }
     return {
         {"validate", recipe + " " + overrides},
         {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
@@ -58,6 +66,9 @@ class EveryCommand : public testing::PlanProgram {
         {"status", folder_ + "/done_run"},
         {"report", folder_ + "/done_run"},
         {"checkpoint", "ls " + folder_ + "/old_run"},
+        {"import", folder_ + "/published"},
+        {"export", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " -o " + folder_ + "/home" +
+                       std::to_string(runs_)},
         {"agent", folder_ + "/head.json"},
         {"job", folder_ + "/done_run"},
         {"explain", "PW0203"},
@@ -65,8 +76,8 @@ class EveryCommand : public testing::PlanProgram {
   }
   // Commands that read no recipe.
   static bool TakesRecipe(const std::string& command) {
-    static const std::set<std::string> kOthers = {"agent", "checkpoint", "completion", "explain",
-                                                  "job",   "report",     "status"};
+    static const std::set<std::string> kOthers = {"agent",  "checkpoint", "completion", "explain", "export",
+                                                  "import", "job",        "report",     "status"};
     return !kOthers.contains(command);
   }
   // Commands that do something by themselves. The others are parts of a run: tests/agents, tests/slurm.

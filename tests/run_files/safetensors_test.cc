@@ -86,6 +86,16 @@ TEST(Safetensors, LayoutIsThatOfTheFile) {
   EXPECT_FALSE(LayOutSafetensors({{std::string(kMaxSafetensorsHeader, 'a'), DType::kFp32, {1}}}).ok());
 }
 
+// Tensors of types that no run has are copied: they are laid out too.
+TEST(Safetensors, LayoutTakesEveryTypeOfTheFormat) {
+  const auto layout = LayOutSafetensors({{"a", "F16", {3}}, {"b", "F8_E4M3", {5}}, {"c", DType::kInt64, {1}}});
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_THAT(layout->order, ElementsAre(2, 0, 1));
+  EXPECT_NE(layout->header.find("\"data_offsets\":[14,19],\"dtype\":\"F8_E4M3\""), std::string::npos)
+      << layout->header.substr(8);
+  EXPECT_FALSE(LayOutSafetensors({{"a", "F17", {3}}}).ok());
+}
+
 TEST(Safetensors, WriterRefusesBytesThatDoNotFit) {
   EXPECT_FALSE(WriteSafetensors(PathOf("x"), {{"a", DType::kFp32, {2}, "1234"}}).ok());
   EXPECT_FALSE(

@@ -1,0 +1,157 @@
+// `plan export`: a checkpoint as a Hugging Face folder (docs/hugging_face.md#what-comes-home).
+
+#include <unistd.h>
+
+#include <charconv>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "planner/cli/command.h"
+#include "planner/cli/exchange_text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/exchange/export_run.h"
+#include "planner/plan/json_text.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int ExportFailed(const absl::Status& status) {
+  UsageError(PrintableLines(std::string(status.message())));
+  return absl::IsDataLoss(status) ? kExitDamaged : kExitUsage;
+}
+
+// "5GB", "500MB", "2GiB" or a number of bytes.
+absl::StatusOr<int64_t> BytesOption(const std::string& name, const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},          {"B", 1},         {"KB", 1e3},
+                                                            {"MB", 1e6},      {"GB", 1e9},      {"TB", 1e12},
+                                                            {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  for (const auto& [word, bytes] : kUnits) {
+    if (error == std::errc() && unit == word && number * bytes >= 1 && number * bytes < 1e18)
+      return static_cast<int64_t>(number * bytes);
+  }
+  return absl::InvalidArgumentError("option `" + name + "` needs a size such as 5GB or 500MB; found `" + text + "`");
+}
+
+absl::StatusOr<ExportRequest> RequestOf(const Arguments& arguments) {
+  ExportRequest request;
+  if (arguments.words.size() != 1) {
+    return absl::InvalidArgumentError("`plan export` needs one run directory or checkpoint; found " +
+                                      std::to_string(arguments.words.size()));
+  }
+  request.from = arguments.words[0];
+  if (!arguments.has("--output")) return absl::InvalidArgumentError("say where to: `-o FOLDER`");
+  request.to = *arguments.value("--output");
+  request.like = arguments.value("--like").value_or("");
+  request.module = arguments.value("--module").value_or("");
+  if (arguments.has("--ignore")) {
+    if (request.like.empty()) return absl::InvalidArgumentError("option `--ignore` is for the config of `--like`");
+    absl::StatusOr<std::set<std::string>> ignored = ListOption("--ignore", *arguments.value("--ignore"));
+    if (!ignored.ok()) return ignored.status();
+    request.ignored = *std::move(ignored);
+  }
+  const absl::StatusOr<int64_t> bytes = BytesOption("--shard-size", arguments.value("--shard-size").value_or("5GB"));
+  if (!bytes.ok()) return bytes.status();
+  request.shard_bytes = *bytes;
+  if (const std::optional<std::string> dtype = arguments.value("--dtype")) {
+    request.dtype = DTypeFromName(*dtype);
+    if (!request.dtype || *request.dtype == DType::kInt64)
+      return absl::InvalidArgumentError("option `--dtype` is bf16, fp32 or fp64; found `" + *dtype + "`");
+  }
+  return request;
+}
+
+// A line on a terminal that says how far it is.
+class Progress {
+ public:
+  void operator()(int64_t done, int64_t all) {
+    const auto percent = static_cast<int64_t>(100 * static_cast<double>(done) / static_cast<double>(all));
+    if (!tells_ || percent <= told_) return;
+    told_ = percent;
+    std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
+  }
+  ~Progress() {
+    if (told_ >= 0) std::cerr << "\r\x1b[K" << std::flush;
+  }
+
+ private:
+  const bool tells_ = isatty(STDERR_FILENO) != 0;
+  int64_t told_ = -1;
+};
+
+Json JsonOf(const ExportRequest& request, const ExportedRun& exported) {
+  const bool written = exported.findings.problems.empty();
+  Json json = {{"folder", written ? Json(request.to) : Json()},
+               {"checkpoint", exported.checkpoint},
+               {"step", exported.step},
+               {"model_type", exported.model_type},
+               {"dtype", written ? Json(std::string(DTypeName(exported.dtype))) : Json()},
+               {"shards", exported.written.shards},
+               {"tensors", exported.written.tensors},
+               {"parameters", exported.written.parameters},
+               {"bytes", exported.written.bytes},
+               {"made_up", exported.made_up},
+               {"copied", exported.copied}};
+  AddFindings(exported.findings, json);
+  return json;
+}
+
+int Export(const Arguments& arguments) {
+  const absl::StatusOr<ExportRequest> request = RequestOf(arguments);
+  if (!request.ok()) return ExportFailed(request.status());
+  absl::StatusOr<ExportedRun> exported;
+  {
+    Progress progress;
+    exported = ExportRun(*request, [&progress](int64_t done, int64_t all) { progress(done, all); });
+  }
+  if (!exported.ok()) return ExportFailed(exported.status());
+  const bool written = exported->findings.problems.empty();
+  if (arguments.has("--json")) {
+    std::cout << JsonText(JsonOf(*request, *exported), 2) << "\n";
+    return written ? kExitSuccess : kExitInvalid;
+  }
+  if (!written) std::cerr << Printable(exported->checkpoint) << " cannot be exported\n";
+  std::cerr << FindingsText(exported->findings);
+  if (!written) return kExitInvalid;
+  for (const std::string& line : exported->made_up) std::cerr << "made up: " << Printable(line) << "\n";
+  for (const std::string& line : exported->copied) std::cerr << "copied: " << Printable(line) << "\n";
+  std::cout << "wrote " << Printable(request->to) << ": " << Printable(exported->model_type) << " after step "
+            << exported->step << ", " << WithCommas(exported->written.parameters) << " parameters in "
+            << Counted(exported->written.tensors, "tensor") << ", " << BytesText(exported->written.bytes) << " in "
+            << Counted(static_cast<int64_t>(exported->written.shards.size()), "shard") << "\n";
+  return kExitSuccess;
+}
+
+}  // namespace
+
+CliCommand ExportCommand() {
+  return {
+      "export",
+      "writes the weights of a run as a Hugging Face folder",
+      "RUN | CHECKPOINT -o FOLDER [--like SOURCE] [--module NAME] [--dtype TYPE] [--shard-size SIZE] [--json]",
+      {{"--output", "-o", "DIR", "write the folder there; it must not exist, or be empty"},
+       {"--like", "", "DIR", "take all that the run does not train from this Hugging Face folder"},
+       {"--ignore", "", "KEYS", "with --like: keys of its config.json that may stay unread"},
+       {"--module", "", "NAME", "export one module: a language model or an encoder alone"},
+       {"--dtype", "", "bf16|fp32|fp64", "type of the weights; without it, the precision of the run"},
+       {"--shard-size", "", "SIZE", "most bytes of a file of weights; default: 5GB"},
+       {"--json", "", "", "print what was written as JSON"}},
+      "RUN is a run directory, which means its newest checkpoint. Masters are the source where the checkpoint has\n"
+      "them, and every byte is proved by its digest. Without --like, transformers' config.json is written, and all\n"
+      "that a run does not have is made up and named. The folder appears as a whole or not at all.\n"
+      "Exit status: 1 if the run cannot be expressed, or differs from SOURCE; 2 if a folder cannot be read or\n"
+      "written; 13 if the checkpoint is damaged.\n",
+      Export,
+      "d"};
+}
+
+}  // namespace planwright

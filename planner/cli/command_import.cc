@@ -1,0 +1,70 @@
+// `plan import`: a Hugging Face folder as the models of a recipe (docs/hugging_face.md#what-goes-in).
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "planner/cli/command.h"
+#include "planner/cli/exchange_text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/exchange/import_folder.h"
+#include "planner/plan/json_text.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int ImportFailed(const absl::Status& status) { return UsageError(PrintableLines(std::string(status.message()))); }
+
+int Import(const Arguments& arguments) {
+  if (arguments.words.size() != 1)
+    return UsageError("`plan import` needs one folder; found " + std::to_string(arguments.words.size()));
+  const absl::StatusOr<std::set<std::string>> ignored =
+      arguments.has("--ignore") ? ListOption("--ignore", *arguments.value("--ignore")) : std::set<std::string>();
+  if (!ignored.ok()) return ImportFailed(ignored.status());
+  const absl::StatusOr<ImportedModel> imported = ImportFolder(arguments.words[0], *ignored);
+  if (!imported.ok()) return ImportFailed(imported.status());
+  const bool expressed = imported->findings.problems.empty();
+  const std::optional<std::string> file = arguments.value("--output");
+  if (expressed && file) {
+    if (absl::Status status = WriteNamedFile(*file, imported->text); !status.ok()) return ImportFailed(status);
+  }
+  if (arguments.has("--json")) {
+    Json json = {{"file", expressed && file ? Json(*file) : Json()},
+                 {"text", expressed ? Json(imported->text) : Json()}};
+    AddFindings(imported->findings, json);
+    std::cout << JsonText(json, 2) << "\n";
+    return expressed ? kExitSuccess : kExitInvalid;
+  }
+  if (!expressed) std::cerr << Printable(arguments.words[0]) << " cannot be expressed as a recipe\n";
+  std::cerr << FindingsText(imported->findings);
+  if (!expressed) return kExitInvalid;
+  if (file) {
+    std::cerr << "wrote " << Printable(*file) << "\n";
+  } else {
+    std::cout << imported->text;
+  }
+  return kExitSuccess;
+}
+
+}  // namespace
+
+CliCommand ImportCommand() {
+  return {
+      "import",
+      "writes the models of a recipe from a Hugging Face folder",
+      "FOLDER [-o FILE] [--ignore KEYS] [--json]",
+      {{"--output", "-o", "FILE", "write the recipe's part there; without it, it is printed"},
+       {"--ignore", "", "KEYS", "keys of config.json that may stay unread: text_config.a,b"},
+       {"--json", "", "", "print the same as JSON"}},
+      "FOLDER has config.json (of nemotron_h, nemotron_h_omni or radio) and weights in safetensors. Only config.json\n"
+      "and the headers of the weights are read. What a recipe cannot express, and keys that are not known, are listed\n"
+      "all at once, and then nothing is written. A recipe names the file under `extends`.\n"
+      "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n",
+      Import,
+      "d"};
+}
+
+}  // namespace planwright

@@ -1,0 +1,171 @@
+#include "planner/exchange/export_run.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/checkpoint/own_plan.h"
+#include "planner/checkpoint/pieces.h"
+#include "planner/checkpoint/run_lives.h"
+#include "planner/checkpoint/shard_reader.h"
+#include "planner/exchange/config_file.h"
+#include "planner/exchange/convert.h"
+#include "planner/exchange/like_source.h"
+#include "planner/exchange/made_tensors.h"
+#include "planner/exchange/run_model.h"
+#include "planner/exchange/write_config.h"
+#include "planner/plan/earlier_parts.h"
+#include "planner/plan/json_text.h"
+#include "planner/plan/precision.h"
+#include "planner/run_files/safetensors.h"
+#include "planner/verify/verify.h"
+
+namespace planwright {
+namespace {
+
+// A checkpoint that is read, and the plan that wrote it.
+struct Opened {
+  std::unique_ptr<CheckpointReader> reader;
+  Plan plan;
+};
+
+absl::StatusOr<Opened> OpenCheckpoint(const std::string& folder) {
+  absl::StatusOr<std::unique_ptr<CheckpointReader>> reader = CheckpointReader::Open(folder);
+  if (!reader.ok()) return reader.status();
+  absl::StatusOr<std::optional<Plan>> plan = ReadOwnPlan(folder, (*reader)->manifest());
+  if (!plan.ok()) return plan.status();
+  if (!plan->has_value())
+    return absl::InvalidArgumentError(absl::StrCat(folder,
+                                                   "/plan.json is of another version: only a release that "
+                                                   "reads it can export its checkpoint"));
+  Opened opened{*std::move(reader), **std::move(plan)};
+  DropEarlierParts(opened.plan);
+  if (!VerifyPlan(opened.plan).empty())
+    return absl::DataLossError(absl::StrCat(folder, "/plan.json breaks rules that every plan keeps"));
+  const std::vector<std::string> misfits = TensorsThatDiffer(opened.plan, opened.reader->tensors());
+  if (!misfits.empty())
+    return absl::DataLossError(
+        absl::StrCat(folder, " has not the tensors of its plan:\n", absl::StrJoin(misfits, "\n")));
+  return opened;
+}
+
+ConfigKind KindOfRun(const RunModel& run) {
+  if (run.encoder != nullptr && run.language != nullptr) return ConfigKind::kVisionLanguage;
+  return run.encoder != nullptr ? ConfigKind::kEncoder : ConfigKind::kLanguage;
+}
+
+std::string TypeOfKind(ConfigKind kind) {
+  switch (kind) {
+    case ConfigKind::kLanguage: return "nemotron_h";
+    case ConfigKind::kEncoder: return "radio";
+    case ConfigKind::kVisionLanguage: return "nemotron_h_omni";
+    case ConfigKind::kUnknown: break;
+  }
+  return "";
+}
+
+// The tensor of a run as one of `dtype`: its elements are read, proved and rounded piece by piece.
+OutTensor FromCheckpoint(CheckpointReader& reader, const LeavingTensor& leaving, DType dtype) {
+  // Routers compare biases that differ by little: they stay as wide as fp32.
+  if (leaving.buffer && dtype == DType::kBf16) dtype = DType::kFp32;
+  const int64_t stored = DTypeBytes(leaving.stored), width = DTypeBytes(dtype);
+  OutTensor tensor{
+      leaving.name, SafetensorsTypeName(dtype), leaving.shape, ElementsOf(leaving.shape) * width, !leaving.buffer, {}};
+  tensor.read = [&reader, key = leaving.key, from = leaving.stored, dtype, stored, width](
+                    int64_t first, std::span<std::byte> to) -> absl::Status {
+    const int64_t count = static_cast<int64_t>(to.size()) / width;
+    const std::vector<ElementRun> runs = {{0, first / width, count}};
+    if (from == dtype) return reader.Read(key, runs, to, CheckpointReader::Numbers::kFinite);
+    std::vector<std::byte> read(static_cast<size_t>(count * stored));
+    if (absl::Status status = reader.Read(key, runs, read, CheckpointReader::Numbers::kFinite); !status.ok())
+      return status;
+    ConvertNumbers(from, read, dtype, to);
+    if (const auto at = FirstNotFinite(dtype, to)) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", key, ": element ", first / width + *at,
+                                                     " is too large for ", std::string(DTypeName(dtype)),
+                                                     ": choose a wider --dtype"));
+    }
+    return absl::OkStatus();
+  };
+  return tensor;
+}
+
+}  // namespace
+
+absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
+                                      const std::function<void(int64_t, int64_t)>& progress) {
+  if (absl::Status status = CheckTarget(request.to); !status.ok()) return status;
+  const absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(request.from);
+  if (!named.ok()) return named.status();
+  ExportedRun exported;
+  Findings& findings = exported.findings;
+  for (const UnusableCheckpoint& one : named->passed)
+    findings.notes.push_back(absl::StrCat("checkpoint ", one.folder, " is not used: ", one.why));
+  exported.checkpoint = named->checkpoint.folder;
+  exported.step = named->checkpoint.manifest.counters.step;
+  absl::StatusOr<Opened> opened = OpenCheckpoint(exported.checkpoint);
+  if (!opened.ok()) return opened.status();
+  const RunModel run = ModelOfRun(opened->plan, request.module, findings);
+  if (!findings.problems.empty()) return exported;
+
+  std::optional<ReadFolder> source;
+  ConfigKind kind = KindOfRun(run);
+  if (!request.like.empty()) {
+    absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(request.like, request.ignored);
+    if (!read.ok()) return read.status();
+    source = *std::move(read);
+    findings.problems = source->findings.problems;
+    if (!findings.problems.empty()) return exported;
+    kind = source->kind;
+    CompareWithSource(run.sizes, *source, findings);
+  } else {
+    CheckExpressible(run.sizes, kind, findings);
+  }
+  if (!findings.problems.empty()) return exported;
+
+  exported.model_type = source ? source->model_type : TypeOfKind(kind);
+  exported.dtype = request.dtype.value_or(DTypeOf(opened->plan.precision));
+  std::map<std::string, DType> keys;
+  for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
+  std::vector<OutTensor> tensors;
+  for (const LeavingTensor& leaving : LeavingTensors(run, kind, keys, findings))
+    tensors.push_back(FromCheckpoint(*opened->reader, leaving, exported.dtype));
+  std::vector<OutFile> files;
+  if (source) {
+    std::vector<OutTensor> passed = PassedThroughTensors(*source->weights, tensors, findings);
+    if (!findings.problems.empty()) return exported;
+    if (!passed.empty())
+      exported.copied.push_back(
+          absl::StrCat(passed.size(), " tensors that the run does not train, such as ", passed[0].name));
+    tensors.insert(tensors.end(), std::make_move_iterator(passed.begin()), std::make_move_iterator(passed.end()));
+    absl::StatusOr<std::vector<OutFile>> beside = FilesBesideWeights(request.like, findings);
+    if (!beside.ok()) return beside.status();
+    for (const OutFile& file : *beside) exported.copied.push_back(file.name);
+    files = *std::move(beside);
+  } else {
+    if (run.sizes.encoder) {
+      std::vector<OutTensor> made = MadeTensors(*run.sizes.encoder, kind, exported.dtype, exported.made_up);
+      tensors.insert(tensors.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+    }
+    const nlohmann::ordered_json config = ConfigOf(opened->plan, run.sizes, kind, exported.dtype, exported.made_up);
+    files.push_back({kConfigFile, "", JsonText(config, 2) + "\n"});
+  }
+
+  int64_t done = 0, all = 0;
+  for (const OutTensor& tensor : tensors) all += tensor.bytes;
+  absl::StatusOr<WrittenFolder> written =
+      WriteFolder(request.to, tensors, files, request.shard_bytes, [&](int64_t bytes) {
+        done += bytes;
+        if (progress) progress(done, all);
+      });
+  if (!written.ok()) return written.status();
+  exported.written = *std::move(written);
+  return exported;
+}
+
+}  // namespace planwright

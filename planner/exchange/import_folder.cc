@@ -1,0 +1,54 @@
+#include "planner/exchange/import_folder.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/exchange/config_file.h"
+#include "planner/exchange/expected_tensors.h"
+#include "planner/exchange/recipe_text.h"
+
+namespace planwright {
+
+absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored) {
+  const absl::StatusOr<nlohmann::ordered_json> config = ReadConfigFile(folder);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<std::unique_ptr<WeightFiles>> weights = WeightFiles::Open(folder);
+  if (!weights.ok()) return weights.status();
+  ReadFolder read;
+  read.kind = KindOfConfig(*config);
+  if (const auto type = config->find("model_type"); type != config->end() && type->is_string())
+    read.model_type = type->get<std::string>();
+  read.sizes = ReadModel(*config, ignored, read.findings);
+  read.weights = *std::move(weights);
+  for (const std::string& warning : read.weights->warnings()) read.findings.notes.push_back(warning);
+  // Numbers that are problems would make others of every tensor.
+  if (!read.findings.problems.empty()) return read;
+  if (std::string why = SizesTooLarge(read.sizes); !why.empty()) {
+    read.findings.Problem(kConfigFile, "", absl::StrCat("its sizes are beyond what a recipe may have: ", why));
+    return read;
+  }
+  TensorShapes shapes;
+  for (const auto& [name, tensor] : read.weights->all()) shapes[name] = tensor.shape;
+  CompareTensors(read.sizes, shapes, read.findings);
+  return read;
+}
+
+absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored) {
+  absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(folder, ignored);
+  if (!read.ok()) return read.status();
+  ImportedModel imported;
+  imported.findings = std::move(read->findings);
+  const std::optional<Sourced<int64_t>>& token = read->sizes.image_token;
+  if (imported.findings.problems.empty() && token && read->sizes.language &&
+      token->value >= read->sizes.language->vocabulary.value) {
+    imported.findings.notes.push_back(absl::StrCat(token->from, " = ", token->value, " is outside the vocabulary of ",
+                                                   read->sizes.language->vocabulary.value,
+                                                   ": a recipe needs another data.image_token"));
+  }
+  if (imported.findings.problems.empty())
+    imported.text = RecipeText(read->sizes, folder, read->model_type.empty() ? "RADIO" : read->model_type);
+  return imported;
+}
+
+}  // namespace planwright

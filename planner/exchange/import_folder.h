@@ -1,0 +1,35 @@
+// `plan import`: a Hugging Face folder as the `models` section of a recipe (docs/hugging_face.md#what-goes-in). Reads
+// config.json and the headers of the weights, and no number of them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/exchange/findings.h"
+#include "planner/exchange/model_sizes.h"
+#include "planner/exchange/read_model.h"
+#include "planner/weights/weight_files.h"
+
+namespace planwright {
+
+// A Hugging Face folder of which config.json and headers have been read.
+struct ReadFolder {
+  ConfigKind kind = ConfigKind::kUnknown;
+  std::string model_type;
+  ModelSizes sizes;
+  Findings findings;
+  std::unique_ptr<WeightFiles> weights;
+};
+// Compares config.json with the headers. What does not fit is in `findings`. InvalidArgument or Unavailable, with the
+// path, if the folder has no config.json or no weights, or if they cannot be read. `ignored`: paths of keys.
+absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored);
+
+struct ImportedModel {
+  std::string text;  // of the recipe's part; empty with any problem
+  Findings findings;
+};
+absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored);
+
+}  // namespace planwright

@@ -1,0 +1,138 @@
+#include "planner/exchange/like_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/checkpoint/folder_names.h"
+#include "planner/exchange/config_keys.h"
+#include "planner/exchange/expected_tensors.h"
+#include "planner/weights/known_extras.h"
+#include "planner/weights/name_groups.h"
+#include "planner/weights/weight_folder.h"
+
+namespace planwright {
+namespace {
+
+std::string TextOf(int64_t number) { return absl::StrCat(number); }
+std::string TextOf(double number) { return ShortestText(number); }
+std::string TextOf(const std::string& word) { return word; }
+
+struct Said {
+  std::string value, from;
+};
+
+template <typename Sizes>
+std::map<std::string, Said> AllSaid(const Sizes& sizes) {
+  std::map<std::string, Said> said;
+  EachSize(sizes, [&](const char* key, const auto& number) { said[key] = {TextOf(number.value), number.from}; });
+  return said;
+}
+
+// Keys that only one of the two has follow from another number, the pattern, which differs then.
+template <typename Sizes>
+void CompareSizes(const std::optional<Sizes>& run, const std::optional<Sizes>& source, const char* part,
+                  Findings& findings) {
+  if (!run) return;
+  if (!source) {
+    findings.Problem("--like", "", absl::StrCat("its config.json has no ", part, ", which the run has"));
+    return;
+  }
+  const std::map<std::string, Said> ours = AllSaid(*run), theirs = AllSaid(*source);
+  for (const auto& [key, our] : ours) {
+    const auto their = theirs.find(key);
+    if (their == theirs.end() || their->second.value == our.value) continue;
+    findings.Problem(their->second.from, their->second.value,
+                     absl::StrCat("is not that of the run: ", our.from, " is ", our.value));
+  }
+}
+
+bool IsText(const std::string& name) {
+  constexpr std::string_view kEnds[] = {".json", ".jinja", ".py", ".model", ".txt", ".tiktoken"};
+  return std::any_of(std::begin(kEnds), std::end(kEnds),
+                     [&](std::string_view end) { return std::string_view(name).ends_with(end); });
+}
+
+bool IsWeights(const std::string& name) {
+  return absl::EndsWith(name, ".safetensors") || absl::EndsWith(name, ".safetensors.index.json") ||
+         !OtherWeightFormat(name).empty();
+}
+
+bool IsNorm(const std::string& name) {
+  return std::any_of(OtherNames().begin(), OtherNames().end(),
+                     [&](const OtherName& other) { return name.starts_with(other.published); });
+}
+
+}  // namespace
+
+void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings& findings) {
+  CompareSizes(run.language, source.sizes.language, "language model", findings);
+  CompareSizes(run.encoder, source.sizes.encoder, "encoder", findings);
+  // A folder of an encoder alone has no projector; that of the run stays behind then.
+  if (source.sizes.projector) CompareSizes(run.projector, source.sizes.projector, "projector", findings);
+  const auto &ours = run.image_token, &theirs = source.sizes.image_token;
+  if (ours && theirs && ours->value >= 0 && ours->value != theirs->value) {
+    findings.Problem(theirs->from, absl::StrCat(theirs->value),
+                     absl::StrCat("is not that of the run: ", ours->from, " is ", ours->value));
+  }
+}
+
+std::vector<OutTensor> PassedThroughTensors(const WeightFiles& source, const std::vector<OutTensor>& ours,
+                                            Findings& findings) {
+  std::map<std::string_view, const OutTensor*> by_name;
+  for (const OutTensor& tensor : ours) by_name[tensor.name] = &tensor;
+  std::vector<TensorLine> lines;
+  for (const OutTensor& tensor : ours) {
+    const auto found = source.all().find(tensor.name);
+    if (found == source.all().end()) {
+      if (!IsNorm(tensor.name)) lines.push_back({"tensor ", tensor.name, " of the run is not in " + source.path()});
+    } else if (found->second.shape != tensor.shape) {
+      lines.push_back({"tensor ", tensor.name,
+                       absl::StrCat(" of the run is ", ShapeText(tensor.shape), ", in ", source.path(), " ",
+                                    ShapeText(found->second.shape))});
+    }
+  }
+  for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
+  std::vector<OutTensor> passed;
+  for (const auto& [name, tensor] : source.all()) {
+    if (by_name.contains(name)) continue;
+    const bool buffer = tensor.type == "I64" || absl::StrContains(name, ".input_conditioner.") ||
+                        absl::EndsWith(name, "e_score_correction_bias");
+    passed.push_back(
+        {name, tensor.type, tensor.shape, tensor.bytes, !buffer,
+         [&source, &tensor](int64_t first, std::span<std::byte> to) { return source.ReadBytes(tensor, first, to); }});
+  }
+  return passed;
+}
+
+absl::StatusOr<std::vector<OutFile>> FilesBesideWeights(const std::string& source, Findings& findings) {
+  std::vector<OutFile> files;
+  std::vector<std::string> behind;
+  // transformers keeps further chat templates in a folder of their own.
+  for (const std::string inner : {"", "additional_chat_templates/"}) {
+    const absl::StatusOr<std::vector<std::string>> names = NamesIn(source + "/" + inner);
+    if (absl::IsNotFound(names.status()) && !inner.empty()) continue;
+    if (!names.ok()) return names.status();
+    for (const std::string& name : *names) {
+      const std::string path = absl::StrCat(source, "/", inner, name);
+      std::error_code error;
+      const bool plain = std::filesystem::is_regular_file(path, error);
+      if (IsWeights(name) || (!plain && inner + name + "/" == "additional_chat_templates/")) continue;
+      if (plain && IsText(name)) {
+        files.push_back({inner + name, path, ""});
+      } else {
+        behind.push_back(inner + name);
+      }
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const OutFile& a, const OutFile& b) { return a.name < b.name; });
+  std::sort(behind.begin(), behind.end());
+  if (!behind.empty()) findings.notes.push_back(absl::StrCat("left behind in ", source, ": ", FirstOf(behind, 8)));
+  return files;
+}
+
+}  // namespace planwright

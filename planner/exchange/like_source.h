@@ -1,0 +1,30 @@
+// What `plan export --like SOURCE` takes over from a Hugging Face folder: every tensor that the run does not train, and
+// the files beside the weights (docs/hugging_face.md#like).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/exchange/findings.h"
+#include "planner/exchange/import_folder.h"
+#include "planner/exchange/out_tensor.h"
+#include "planner/exchange/write_folder.h"
+
+namespace planwright {
+
+// A problem for each number of the run that SOURCE's config.json says otherwise, and for each part that it lacks.
+void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings& findings);
+
+// The tensors of SOURCE that are not among `ours`, as they are there. They keep a pointer to the source's files. A
+// problem for each of `ours` that SOURCE does not have, or has in another shape; but not for a final norm, which
+// published files do not store.
+std::vector<OutTensor> PassedThroughTensors(const WeightFiles& source, const std::vector<OutTensor>& ours,
+                                            Findings& findings);
+
+// config.json, generation config, tokenizer, template, processor and remote code. A note names the files that stay
+// behind. Unavailable, with the path, if a folder cannot be read.
+absl::StatusOr<std::vector<OutFile>> FilesBesideWeights(const std::string& source, Findings& findings);
+
+}  // namespace planwright

@@ -1,0 +1,124 @@
+#include "planner/exchange/recipe_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/exchange/config_keys.h"
+
+namespace planwright {
+namespace {
+
+std::string ValueOf(int64_t number) { return absl::StrCat(number); }
+std::string ValueOf(double number) { return ShortestText(number); }
+std::string ValueOf(const std::string& word) { return word; }
+
+// Lines of a map, comments in one column.
+class Lines {
+ public:
+  explicit Lines(std::string& text) : text_(text) {}
+
+  void Open(int indent, const std::string& key) {
+    text_ += std::string(static_cast<size_t>(indent), ' ') + key + ":\n";
+  }
+  void Plain(int indent, const std::string& line) {
+    text_ += std::string(static_cast<size_t>(indent), ' ') + line + "\n";
+  }
+
+  template <typename T>
+  void Add(int indent, const std::string& key, const Sourced<T>& number) {
+    AddText(indent, key, ValueOf(number.value), number.from);
+  }
+  void AddText(int indent, const std::string& key, const std::string& value, const std::string& comment) {
+    constexpr size_t kColumn = 28;
+    std::string line = std::string(static_cast<size_t>(indent), ' ') + key + ": " + value;
+    line.resize(std::max(line.size() + 2, kColumn), ' ');
+    text_ += line + "# " + comment + "\n";
+  }
+
+ private:
+  std::string& text_;
+};
+
+void AddEncoder(const EncoderSizes& sizes, const ProjectorSizes* projector, Lines& lines) {
+  lines.Open(2, kEncoderName);
+  lines.Plain(4, "kind: radio_vit");
+  lines.Add(4, "layers", sizes.layers);
+  lines.Add(4, "hidden", sizes.hidden);
+  lines.Add(4, "heads", sizes.heads);
+  lines.Add(4, "ffn", sizes.ffn);
+  lines.Add(4, "patch", sizes.patch);
+  lines.Add(4, "class_tokens", sizes.class_tokens);
+  lines.Add(4, "max_image", sizes.max_image);
+  lines.Add(4, "norm_eps", sizes.norm_eps);
+  lines.Add(4, "init_std", sizes.init_std);
+  lines.Add(4, "activation", sizes.activation);
+  lines.Add(4, "final_norm", sizes.final_norm);
+  lines.AddText(4, "positions", "interpolate", "as published models run; crop is an augmentation of training");
+  if (projector == nullptr) {
+    lines.Plain(4, "# This encoder comes without a projector: a recipe that extends this file adds");
+    lines.Plain(4, "# models.radio.projector.hidden, and pixel_shuffle where it is not 2.");
+    return;
+  }
+  lines.Add(4, "pixel_shuffle", projector->pixel_shuffle);
+  lines.Open(4, "projector");
+  lines.Add(6, "hidden", projector->hidden);
+  lines.Add(6, "norm_eps", projector->norm_eps);
+}
+
+void AddLanguage(const LanguageSizes& sizes, Lines& lines) {
+  lines.Open(2, kLanguageName);
+  lines.Plain(4, "kind: hybrid_lm");
+  lines.Plain(4, "# " + sizes.pattern.from);
+  lines.Plain(4, "pattern: \"" + sizes.pattern.value + "\"");
+  lines.Add(4, "hidden", sizes.hidden);
+  lines.Add(4, "vocabulary", sizes.vocabulary);
+  lines.Add(4, "init_std", sizes.init_std);
+  lines.Add(4, "norm_eps", sizes.norm_eps);
+  if (sizes.has('*')) {
+    lines.Open(4, "attention");
+    lines.Add(6, "heads", sizes.heads);
+    lines.Add(6, "head_dim", sizes.head_dim);
+    lines.Add(6, "kv_groups", sizes.kv_groups);
+  }
+  if (sizes.has('M')) {
+    lines.Open(4, "mamba");
+    lines.Add(6, "heads", sizes.mamba_heads);
+    lines.Add(6, "head_dim", sizes.mamba_head_dim);
+    lines.Add(6, "groups", sizes.mamba_groups);
+    lines.Add(6, "state", sizes.mamba_state);
+    lines.Add(6, "conv", sizes.mamba_conv);
+    lines.Add(6, "chunk", sizes.mamba_chunk);
+  }
+  if (sizes.has('E')) {
+    lines.Open(4, "moe");
+    lines.Add(6, "experts", sizes.experts);
+    lines.Add(6, "top_k", sizes.top_k);
+    lines.Add(6, "ffn", sizes.ffn);
+    lines.Add(6, "shared_ffn", sizes.shared_ffn);
+    lines.Add(6, "scale", sizes.scale);
+    lines.Plain(6, "# config.json does not say how the load of experts is balanced: see aux_loss and bias_rate.");
+  }
+  if (sizes.has('-')) {
+    lines.Open(4, "mlp");
+    lines.Add(6, "ffn", sizes.mlp_ffn);
+  }
+}
+
+}  // namespace
+
+std::string RecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind) {
+  std::string text = absl::StrCat("# Written by `plan import` of ", Printable(source), " (", Printable(kind),
+                                  "): of config.json and the headers of its\n# weights. A file to extend: modules name "
+                                  "its models. A comment says where each number came from.\n");
+  if (sizes.image_token) {
+    absl::StrAppend(&text, "# A recipe that extends it also says: data: {image_token: ", sizes.image_token->value,
+                    "}, as ", sizes.image_token->from, ".\n");
+  }
+  text += "models:\n";
+  Lines lines(text);
+  if (sizes.encoder) AddEncoder(*sizes.encoder, sizes.projector ? &*sizes.projector : nullptr, lines);
+  if (sizes.encoder && sizes.language) text += "\n";
+  if (sizes.language) AddLanguage(*sizes.language, lines);
+  return text;
+}
+
+}  // namespace planwright

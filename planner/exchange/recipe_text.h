@@ -1,0 +1,16 @@
+// The `models` section of a recipe, as text, of sizes that were read.
+#pragma once
+
+#include <string>
+
+#include "planner/exchange/model_sizes.h"
+
+namespace planwright {
+
+inline constexpr char kEncoderName[] = "radio", kLanguageName[] = "nemotron_h";  // in `models`
+
+// A file to extend. A comment beside each number says where it came from. `source`: the folder, for the first line;
+// `kind`: what its config.json is of.
+std::string RecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind);
+
+}  // namespace planwright

@@ -1,0 +1,146 @@
+// `plan import` and `plan export` as a shell sees them: exit statuses, what is printed where, and what is left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/checkpoint/plan_checkpoint.h"
+#include "tests/cli/plan_program.h"
+#include "tests/exchange/toy_folder.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::ProgramResult;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
+
+class ExchangeCommand : public testing::PlanProgram {
+ protected:
+  void SetUp() override {
+    PlanProgram::SetUp();
+    std::filesystem::create_directories(folder_ + "/work");
+  }
+  std::string WriteLanguage(const std::function<void(nlohmann::ordered_json&)>& change) {
+    testing::Toy toy = testing::ReadToy("lm");
+    change(toy.config);
+    testing::WriteToy(folder_ + "/source", toy);
+    return folder_ + "/source";
+  }
+  std::string MakeCheckpoint() {
+    return testing::WriteCheckpointOf(testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml")),
+                                      folder_ + "/run", 4, 1);
+  }
+  std::vector<std::string> Left() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/work"))
+      names.push_back(entry.path().filename());
+    return names;
+  }
+};
+
+TEST_F(ExchangeCommand, ImportPrintsOrWritesTheRecipesPart) {
+  const std::string source = WriteLanguage([](auto&) {});
+  const ProgramResult printed = Plan("import " + source);
+  EXPECT_EQ(printed.status, 0) << printed.err;
+  EXPECT_THAT(printed.out, AllOf(StartsWith("# Written by `plan import`"), HasSubstr("\nmodels:\n  nemotron_h:\n")));
+  const ProgramResult written = Plan("import " + source + " -o " + folder_ + "/work/model.yaml");
+  EXPECT_EQ(written.status, 0) << written.err;
+  EXPECT_EQ(Read("work/model.yaml"), printed.out);
+  EXPECT_THAT(written.err, HasSubstr("wrote "));
+  EXPECT_THAT(written.out, IsEmpty());
+  const json data = json::parse(Plan("import " + source + " --json").out);
+  EXPECT_EQ(data["text"], printed.out);
+  EXPECT_TRUE(data["problems"].empty());
+}
+
+TEST_F(ExchangeCommand, ImportListsWhatCannotBeExpressedAndWritesNothing) {
+  const std::string source = WriteLanguage(
+      [](auto& config) { config["n_group"] = 4, config["moe_latent_size"] = 1024, config["colour"] = "blue\x1b[31m"; });
+  const std::string file = " -o " + folder_ + "/work/model.yaml";
+  const ProgramResult refused = Plan("import " + source + file);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("error: 3 problems:\n"), HasSubstr("  n_group = 4 cannot be expressed"),
+                                 HasSubstr("  moe_latent_size = 1024 cannot be"), HasSubstr("colour = \"blue")));
+  EXPECT_EQ(refused.err.find('\x1b'), std::string::npos) << "what a stranger wrote moves no cursor";
+  EXPECT_THAT(Left(), IsEmpty());
+  const ProgramResult data = Plan("import " + source + file + " --json");
+  EXPECT_EQ(data.status, 1);
+  EXPECT_THAT(data.err, IsEmpty());
+  const json parsed = json::parse(data.out);
+  EXPECT_TRUE(parsed["text"].is_null());
+  EXPECT_EQ(parsed["problems"][0]["where"], "n_group");
+  EXPECT_EQ(Plan("import " + source + " --ignore colour").status, 1) << "the others stay";
+  EXPECT_EQ(Plan("import " + folder_ + "/none").status, 2);
+  EXPECT_EQ(Plan("import").status, 2);
+  EXPECT_EQ(Plan("import " + source + " --ignore a,,b").status, 2);
+}
+
+TEST_F(ExchangeCommand, ExportSaysWhatItWroteAndWhatItMadeUp) {
+  const std::string checkpoint = MakeCheckpoint(), to = folder_ + "/work/home";
+  const ProgramResult result = Plan("export " + checkpoint + " -o " + to + " --shard-size 100KB --dtype bf16");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(StartsWith("wrote "), HasSubstr("nemotron_h_omni after step 4, 221,272 parameters")));
+  EXPECT_THAT(result.err, HasSubstr("made up: vision_model.radio_model.model.patch_generator.video_embedder.weight"));
+  EXPECT_EQ(result.err.find('\r'), std::string::npos) << "no progress where there is no terminal";
+  EXPECT_THAT(Left(), UnorderedElementsAre("home"));
+  const ProgramResult again = Plan("export " + checkpoint + " -o " + to);
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.err, HasSubstr("is not empty"));
+  const ProgramResult other = Plan("export " + checkpoint + " -o " + folder_ + "/work/other --json");
+  EXPECT_EQ(other.status, 0) << other.err;
+  const json data = json::parse(other.out);
+  EXPECT_EQ(data["dtype"], "fp32");
+  EXPECT_EQ(data["step"], 4);
+  EXPECT_EQ(data["shards"].size(), 1U);
+  for (const char* wrong : {" --shard-size 5", " --shard-size much", " --dtype fp8", " --ignore a", " --module x"}) {
+    const ProgramResult refused = Plan("export " + checkpoint + " -o " + folder_ + "/work/wrong" + wrong);
+    EXPECT_EQ(refused.status, std::string(wrong) == " --module x"       ? 1
+                              : std::string(wrong) == " --shard-size 5" ? 0
+                                                                        : 2)
+        << wrong << refused.err;
+    std::filesystem::remove_all(folder_ + "/work/wrong");
+  }
+  EXPECT_EQ(Plan("export " + checkpoint).status, 2);
+  EXPECT_EQ(Plan("export " + folder_ + " -o " + folder_ + "/work/no_run").status, 2);
+}
+
+TEST_F(ExchangeCommand, ADifferenceFromTheSourceIsOneAndADamagedCheckpointThirteen) {
+  const std::string checkpoint = MakeCheckpoint();
+  ASSERT_EQ(Plan("export " + checkpoint + " -o " + folder_ + "/source").status, 0);
+  std::string config = Read("source/config.json");
+  config.replace(config.find("\"num_experts_per_tok\": 2"), 24, "\"num_experts_per_tok\": 3");
+  Write("source/config.json", config);
+  const std::string to = " -o " + folder_ + "/work/home";
+  const ProgramResult differs = Plan("export " + checkpoint + to + " --like " + folder_ + "/source");
+  EXPECT_EQ(differs.status, 1);
+  EXPECT_THAT(differs.err, HasSubstr("text_config.num_experts_per_tok = 3 is not that of the run: module language "
+                                     "moe.top_k is 2"));
+  const std::string shard = checkpoint + "/rank-00000.safetensors";
+  const int64_t at = SafetensorsFile::Open(shard)->Find("language.lm_head.weight")->offset;
+  std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const char byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(at).put(byte).flush();
+  const ProgramResult damaged = Plan("export " + checkpoint + to);
+  EXPECT_EQ(damaged.status, 13) << damaged.err;
+  EXPECT_THAT(damaged.err, HasSubstr("rank-00000"));
+  EXPECT_THAT(Left(), IsEmpty());
+}
+
+// A limit on the size of files is the full disk that a test can have.
+TEST_F(ExchangeCommand, AFullDiskLeavesNothing) {
+  const std::string checkpoint = MakeCheckpoint();
+  const ProgramResult full = Shell("(trap '' XFSZ; ulimit -f 100; " + InBuild("bin/plan") + " export " + checkpoint +
+                                   " -o " + folder_ + "/work/home)");
+  EXPECT_EQ(full.status, 2);
+  EXPECT_THAT(full.err, AllOf(HasSubstr("cannot write "), HasSubstr("File too large")));
+  EXPECT_THAT(Left(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace planwright

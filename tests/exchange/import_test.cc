@@ -1,0 +1,425 @@
+// `plan import`: what transformers saved becomes a recipe that plans the same tensors, and what a recipe cannot say is
+// refused by key and value.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/exchange/import_folder.h"
+#include "planner/weights/python_json.h"
+#include "tests/exchange/toy_folder.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::ReadToy;
+using testing::Toy;
+using testing::WriteToy;
+
+class Import : public testing::FolderTest {
+ protected:
+  ImportedModel Imported(const Toy& toy, const std::set<std::string>& ignored = {}, const std::string& text = "") {
+    const std::string folder = In("source" + std::to_string(++folders_));
+    WriteToy(folder, toy, text);
+    absl::StatusOr<ImportedModel> imported = ImportFolder(folder, ignored);
+    EXPECT_TRUE(imported.ok()) << imported.status();
+    return imported.ok() ? *std::move(imported) : ImportedModel{};
+  }
+
+  // The plan of a recipe that extends the imported text.
+  Plan Extended(const std::string& text, const std::string& more) {
+    std::ofstream(In("model.yaml")) << text;
+    std::ofstream(In("recipe.yaml")) << "name: toy\nextends: [model.yaml]\ncluster: {nodes: 1, gpus_per_node: 1, gpu: "
+                                        "none}\nbatch: {global_samples: 2, sequence_length: 32}\nbudget: "
+                                        "{train_samples: 4, learning_rate: {peak: 1.0e-3}}\nprecision: {params: fp32}\n"
+                                     << more;
+    return testing::CompiledFile(In("recipe.yaml"), {"lints.PW0605=off"});
+  }
+
+  int folders_ = 0;
+};
+
+constexpr char kBothModules[] =
+    "modules:\n  radio_encoder: {model: radio, placement: {first_rank: 0, ranks: 1}}\n"
+    "  language: {model: nemotron_h, placement: {first_rank: 0, ranks: 1}}\n"
+    "bridges:\n  - {from: radio_encoder, to: language}\n"
+    "data: {kind: mock, image_token: 255, image_grids: [[4, 4]], max_images: 1, classes: 2, text_tokens: 4}\n";
+constexpr char kLanguageModule[] =
+    "modules:\n  language: {model: nemotron_h, placement: {first_rank: 0, ranks: 1}}\n"
+    "data: {kind: mock, max_images: 0, classes: 2, text_tokens: 4}\n";
+
+// A line of the text: a number, and where it came from.
+auto Says(const std::string& number, const std::string& from) {
+  return ::testing::ContainsRegex("\n *" + number + " +# " + from + "\n");
+}
+
+// Every parameter of the plan is a tensor of the toy, and every tensor of the toy is a parameter or one of `others`.
+void ExpectTheTensorsOf(const Toy& toy, const Plan& plan, const std::string& prefix,
+                        const std::vector<std::string>& others) {
+  std::map<std::string, testing::ToyTensor> left = toy.tensors;
+  for (const Module& module : plan.modules) {
+    for (const Parameter& parameter : module.parameters) {
+      for (int64_t expert = parameter.experts > 0 ? 0 : -1; expert < std::max<int64_t>(parameter.experts, 0);
+           ++expert) {
+        std::string name = ExpertName(parameter.file_name, expert);
+        if (!prefix.empty() && !name.starts_with(prefix)) continue;
+        name = name.substr(prefix.size());
+        EXPECT_TRUE(left.contains(name)) << name;
+        if (left.contains(name)) EXPECT_EQ(left.at(name).shape, parameter.shape) << name;
+        left.erase(name);
+        if (expert == -1) break;
+      }
+    }
+  }
+  for (const auto& [name, tensor] : left) {
+    EXPECT_TRUE(std::any_of(others.begin(), others.end(), [&, tensor_name = name](const std::string& part) {
+      return tensor_name.find(part) != std::string::npos;
+    })) << name;
+  }
+}
+
+const std::vector<std::string> kNotTrained = {"layer_scale", "summary_idxs", "video_embedder", "input_conditioner"};
+
+TEST_F(Import, ALanguageModelOfTransformersPlansItsTensors) {
+  const Toy toy = ReadToy("lm");
+  const ImportedModel imported = Imported(toy);
+  EXPECT_THAT(imported.findings.problems, IsEmpty());
+  EXPECT_THAT(imported.text, HasSubstr("pattern: \"ME*E\""));
+  EXPECT_THAT(imported.text, Says("vocabulary: 256", "vocab_size"));
+  EXPECT_THAT(imported.text, Says("scale: 2.5", "routed_scaling_factor"));
+  ExpectTheTensorsOf(toy, Extended(imported.text, kLanguageModule), "language_model.", {});
+}
+
+TEST_F(Import, AVisionLanguageModelOfTransformersPlansItsTensors) {
+  const Toy toy = ReadToy("omni");
+  const ImportedModel imported = Imported(toy);
+  EXPECT_THAT(imported.findings.problems, IsEmpty());
+  EXPECT_THAT(imported.text, HasSubstr("data: {image_token: 255}, as image_token_id"));
+  EXPECT_THAT(imported.text, Says("class_tokens: 2", "vision_config.num_cls_tokens . vision_config.num_registers"));
+  EXPECT_THAT(imported.text, Says("final_norm: none", "text_config.num_nextn_predict_layers = 0"));
+  EXPECT_THAT(imported.text, Says("activation: gelu", "vision_config.hidden_act = gelu"));
+  EXPECT_THAT(imported.findings.notes, Contains(HasSubstr("embedder of video patches, 1 tensor")));
+  ExpectTheTensorsOf(toy, Extended(imported.text, kBothModules), "", kNotTrained);
+}
+
+TEST_F(Import, AnEncoderAloneLacksItsProjector) {
+  const Toy toy = ReadToy("radio");
+  const ImportedModel encoder = Imported(toy), language = Imported(ReadToy("lm"));
+  EXPECT_THAT(encoder.findings.problems, IsEmpty());
+  EXPECT_THAT(encoder.text, AllOf(HasSubstr("models.radio.projector.hidden"), Not(HasSubstr("projector:\n"))));
+  std::ofstream(In("lm.yaml")) << language.text;
+  std::ofstream(In("radio.yaml")) << encoder.text;
+  const Plan plan =
+      Extended("extends: [lm.yaml, radio.yaml]\nmodels: {radio: {projector: {hidden: 48}}}\n", kBothModules);
+  ExpectTheTensorsOf(toy, plan, "vision_model.", kNotTrained);
+}
+
+TEST_F(Import, DenseLayersAreKnown) {
+  Toy toy = ReadToy("lm");
+  toy.config["layers_block_type"][1] = "mlp";
+  std::erase_if(toy.tensors, [](const auto& tensor) { return tensor.first.starts_with("backbone.layers.1.mixer."); });
+  toy.tensors["backbone.layers.1.mixer.up_proj.weight"] = {DType::kFp32, {96, 64}};
+  toy.tensors["backbone.layers.1.mixer.down_proj.weight"] = {DType::kFp32, {64, 96}};
+  const ImportedModel imported = Imported(toy);
+  EXPECT_THAT(imported.findings.problems, IsEmpty());
+  EXPECT_THAT(imported.text, HasSubstr("pattern: \"M-*E\""));
+  EXPECT_THAT(imported.text, Says("ffn: 96", "intermediate_size"));
+  ExpectTheTensorsOf(toy, Extended(imported.text, kLanguageModule), "language_model.", {});
+}
+
+// The same toy in the dialect of the remote code, as published files have it.
+ordered_json RemoteConfig(const ordered_json& config) {
+  ordered_json text = config["text_config"];
+  text.erase("layers_block_type"), text.erase("mtp_layers_block_type"), text.erase("num_nextn_predict_layers");
+  text["hybrid_override_pattern"] = "ME*E", text["num_hidden_layers"] = 4;
+  text["norm_eps"] = 1e-5, text["rope_theta"] = 10000, text["partial_rotary_factor"] = 1.0;
+  ordered_json vision = {{"model_type", ""},
+                         {"patch_size", 4},
+                         {"max_resolution", 64},
+                         {"version", "toy"},
+                         {"hidden_size", 32},
+                         {"num_hidden_layers", 2},
+                         {"num_attention_heads", 4},
+                         {"intermediate_size", 64},
+                         {"preferred_resolution", {32, 32}},
+                         {"adaptor_names", nullptr},
+                         {"vitdet_window_size", nullptr},
+                         {"separate_video_embedder", true},
+                         {"video_temporal_patch_size", 2},
+                         {"args",
+                          {{"cpe_max_size", 64},
+                           {"register_multiple", 2},
+                           {"cls_token_per_teacher", true},
+                           {"teachers", {{{"name", "a"}}}},
+                           {"min_num_patches", 4},
+                           {"max_num_patches", 16},
+                           {"lr", 0.1}}}};
+  return {{"architectures", {"NemotronH_Nano_Omni_Reasoning_V3"}},
+          {"model_type", "NemotronH_Nano_Omni_Reasoning_V3"},
+          {"auto_map", {{"AutoConfig", "configuration.Config"}}},
+          {"force_image_size", 32},
+          {"patch_size", 4},
+          {"template", "toy"},
+          {"downsample_ratio", 0.5},
+          {"ps_version", "v2"},
+          {"image_tag_type", "internvl"},
+          {"use_thumbnail", true},
+          {"norm_mean", {0.48145466, 0.4578275, 0.40821073}},
+          {"norm_std", {0.26862954, 0.26130258, 0.27577711}},
+          {"vit_hidden_size", 32},
+          {"projector_hidden_size", 64},
+          {"img_context_token_id", 255},
+          {"img_context_token", "<image>"},
+          {"video_pruning_rate", 0.0},
+          {"sound_config", nullptr},
+          {"llm_config", text},
+          {"vision_config", vision}};
+}
+
+TEST_F(Import, TheRemoteDialectIsTheSameModel) {
+  Toy toy = ReadToy("omni");
+  toy.config = RemoteConfig(toy.config);
+  const ImportedModel imported = Imported(toy);
+  EXPECT_THAT(imported.findings.problems, IsEmpty());
+  EXPECT_THAT(imported.text, Says("class_tokens: 2", "vision_config.args.teachers and register_multiple"));
+  EXPECT_THAT(imported.findings.notes,
+              AllOf(Contains(HasSubstr("llm_config.rope_theta = 10000 is not taken over: nemotron_h has no position")),
+                    Contains(HasSubstr("not read of vision_config.args")), Contains(HasSubstr("template = "))));
+  ExpectTheTensorsOf(toy, Extended(imported.text, kBothModules), "", kNotTrained);
+}
+
+TEST_F(Import, ANamedVitHasTheSizesThatItIsPublishedWith) {
+  Toy toy = ReadToy("omni");
+  toy.config = RemoteConfig(toy.config);
+  ordered_json& vision = toy.config["vision_config"];
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"})
+    vision.erase(key);
+  vision["args"]["model"] = "vit_huge_patch16_224";
+  Findings findings;
+  const ModelSizes sizes = ReadModel(toy.config, {}, findings);
+  EXPECT_EQ(sizes.encoder->hidden.value, 1280);
+  EXPECT_EQ(sizes.encoder->layers.value, 32);
+  EXPECT_EQ(sizes.encoder->heads.value, 16);
+  EXPECT_EQ(sizes.encoder->ffn.value, 5120);
+  EXPECT_THAT(findings.problems, ElementsAre(Field(&Finding::where, "vit_hidden_size")));
+  vision["args"]["model"] = "vit_giant_patch14_reg4_dinov2";
+  Findings refused;
+  ReadModel(toy.config, {}, refused);
+  EXPECT_THAT(refused.problems, Contains(Field(&Finding::where, "vision_config.args.model")));
+}
+
+// Published files write Infinity, which JSON does not have.
+TEST_F(Import, ReadsTheInfinityOfPython) {
+  Toy toy = ReadToy("lm");
+  std::string text = toy.config.dump(2);
+  const std::string tagged = toy.config["time_step_limit"][1].dump(2);
+  toy.config["time_step_limit"][1] = "HERE";
+  text = toy.config.dump(2);
+  text.replace(text.find("\"HERE\""), 6, "Infinity");
+  EXPECT_THAT(Imported(toy, {}, text).findings.problems, IsEmpty());
+  EXPECT_EQ(WithTaggedFloats(R"({"a": "Infinity \" NaN", "b": -Infinity, "c": [NaN]})"),
+            R"({"a": "Infinity \" NaN", "b": {"__float__": "-Infinity"}, "c": [{"__float__": "NaN"}]})");
+}
+
+// A key, a value that a recipe cannot express, and a word of the message.
+struct Refusal {
+  const char *path, *value, *word;
+};
+constexpr Refusal kRefused[] = {
+    {"text_config.rope_scaling", R"({"factor": 2.0})", "RoPE"},
+    {"text_config.rope_parameters", R"({"rope_type": "default"})", "RoPE"},
+    {"text_config.mlp_hidden_act", R"("silu")", "no gate"},
+    {"text_config.attention_bias", "true", "no bias"},
+    {"text_config.mlp_bias", "true", "no bias"},
+    {"text_config.use_bias", "true", "no bias"},
+    {"text_config.mamba_proj_bias", "true", "no bias"},
+    {"text_config.use_conv_bias", "false", "has a bias"},
+    {"text_config.n_group", "4", "one group"},
+    {"text_config.topk_group", "2", "one group"},
+    {"text_config.n_shared_experts", "2", "one shared expert"},
+    {"text_config.norm_topk_prob", "false", "add up to 1"},
+    {"text_config.moe_latent_size", "1024", "latent"},
+    {"text_config.tie_word_embeddings", "true", "two tensors"},
+    {"text_config.residual_in_fp32", "true", "precision of the run"},
+    {"text_config.time_step_limit", "[0.001, 0.1]", "not clamped"},
+    {"text_config.sliding_window", "4096", "all earlier tokens"},
+    {"text_config.attention_dropout", "0.1", "no dropout"},
+    {"text_config.quantization_config", R"({"bits": 4})", "not quantized"},
+    {"text_config.mamba_hidden_act", R"("gelu")", "Mamba-2"},
+    {"vision_config.use_swiglu_ffn", "true", "no gate"},
+    {"vision_config.qkv_bias", "false", "have a bias"},
+    {"vision_config.hidden_act", R"("silu")", "gelu"},
+    {"vision_config.layerscale_value", "0.5", "not scaled"},
+    {"vision_config.num_channels", "1", "three colours"},
+    {"vision_config.drop_path_rate", "0.1", "no dropout"},
+    {"vision_config.norm_mean", "[0.5, 0.5, 0.5]", "CLIP"},
+    {"vision_config.norm_std", "[0.5, 0.5, 0.5]", "CLIP"},
+    {"downsample_ratio", "0.3", "1 / n"},
+    {"ps_version", R"("v1")", "order"},
+    {"norm_mean", "[0.0, 0.0, 0.0]", "CLIP"},
+};
+
+ordered_json& At(ordered_json& config, const std::string& path) {
+  const size_t dot = path.find('.');
+  return dot == std::string::npos ? config[path] : config[path.substr(0, dot)][path.substr(dot + 1)];
+}
+
+TEST_F(Import, WhatCannotBeExpressedIsNamedByKeyAndValue) {
+  const Toy toy = ReadToy("omni");
+  for (const Refusal& refusal : kRefused) {
+    ordered_json config = toy.config;
+    At(config, refusal.path) = ordered_json::parse(refusal.value);
+    Findings findings;
+    ReadModel(config, {}, findings);
+    ASSERT_THAT(findings.problems, Contains(Field(&Finding::where, refusal.path)));
+    EXPECT_EQ(findings.problems.size(), 1U) << refusal.path;
+    EXPECT_EQ(findings.problems[0].value, ordered_json::parse(refusal.value).dump()) << refusal.path;
+    EXPECT_THAT(findings.problems[0].message, HasSubstr(refusal.word)) << refusal.path;
+  }
+}
+
+TEST_F(Import, AllThatCannotBeExpressedIsOneListAndNothingIsWritten) {
+  Toy toy = ReadToy("omni");
+  for (const Refusal& refusal : kRefused) At(toy.config, refusal.path) = ordered_json::parse(refusal.value);
+  toy.config["text_config"]["layers_block_type"][1] = "gated_delta_net";
+  const ImportedModel imported = Imported(toy);
+  EXPECT_EQ(imported.text, "");
+  for (const Refusal& refusal : kRefused)
+    EXPECT_THAT(imported.findings.problems, Contains(Field(&Finding::where, refusal.path)));
+  EXPECT_THAT(imported.findings.problems, Contains(Field(&Finding::where, "text_config.layers_block_type[1]")));
+}
+
+TEST_F(Import, OtherModelsAreRefusedByTheirType) {
+  Toy toy = ReadToy("lm");
+  toy.config["model_type"] = "llama";
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "model_type"), Field(&Finding::value, "\"llama\""))));
+  Toy omni = ReadToy("omni");
+  omni.config["text_config"]["model_type"] = "qwen3",
+  omni.config["vision_config"]["model_type"] = "siglip_vision_model";
+  EXPECT_THAT(Imported(omni).findings.problems, AllOf(Contains(Field(&Finding::where, "text_config.model_type")),
+                                                      Contains(Field(&Finding::where, "vision_config.model_type"))));
+}
+
+TEST_F(Import, KeysThatAreNotKnownAreReportedByTheirPath) {
+  Toy toy = ReadToy("omni");
+  toy.config["text_config"]["hiden_size"] = 64;
+  toy.config["vision_config"]["windows"] = {1, 2};
+  toy.config["surprise"] = nullptr;
+  const Findings findings = Imported(toy).findings;
+  EXPECT_THAT(findings.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "text_config.hiden_size"), Field(&Finding::value, "64"),
+                                Field(&Finding::message, HasSubstr("did you mean `hidden_size`"))),
+                          AllOf(Field(&Finding::where, "vision_config.windows"), Field(&Finding::value, "[1,2]"))));
+  EXPECT_THAT(findings.notes, Contains("surprise = null is not known"));
+  const ImportedModel ignored = Imported(toy, {"text_config.hiden_size", "vision_config.windows"});
+  EXPECT_THAT(ignored.findings.problems, IsEmpty());
+  EXPECT_THAT(ignored.findings.notes, Contains(HasSubstr("vision_config.windows = [1,2] is ignored")));
+}
+
+TEST_F(Import, TwoNamesOfOneNumberMustAgree) {
+  Toy toy = ReadToy("lm");
+  toy.config["norm_eps"] = 1e-6, toy.config["hybrid_override_pattern"] = "MEM*";
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ::testing::UnorderedElementsAre(Field(&Finding::where, "norm_eps"),
+                                              Field(&Finding::where, "hybrid_override_pattern")));
+}
+
+TEST_F(Import, TheNumberOfLayersIsThatOfThePattern) {
+  Toy toy = ReadToy("lm");
+  toy.config["num_hidden_layers"] = 5;
+  EXPECT_THAT(Imported(toy).findings.problems, ElementsAre(Field(&Finding::where, "num_hidden_layers")));
+  toy.config.erase("layers_block_type"), toy.config["hybrid_override_pattern"] = "ME*G";
+  EXPECT_THAT(Imported(toy).findings.problems, ElementsAre(AllOf(Field(&Finding::where, "hybrid_override_pattern"),
+                                                                 Field(&Finding::value, "\"ME*G\""))));
+}
+
+// Each number that decides a shape is compared with the headers.
+TEST_F(Import, NumbersAreComparedWithTheHeaders) {
+  const Toy toy = ReadToy("omni");
+  const std::map<std::string, std::string> changes = {
+      {"text_config.vocab_size", "language_model.lm_head.weight is [256, 64], by config.json [512, 64]"},
+      {"text_config.hidden_size", "language_model.backbone.norm_f.weight is [64], by config.json [128]"},
+      {"text_config.n_routed_experts", "mixer.gate.weight is [8, 64], by config.json [16, 64]"},
+      {"text_config.moe_intermediate_size", "up_proj.weight is [48, 64], by config.json [96, 64]"},
+      {"text_config.moe_shared_expert_intermediate_size", "shared_experts.up_proj.weight is [64, 64]"},
+      {"text_config.num_key_value_heads", "k_proj.weight is [32, 64], by config.json [64, 64]"},
+      {"text_config.mamba_num_heads", "mixer.A_log is [8], by config.json [16]"},
+      {"text_config.conv_kernel", "conv1d.weight is [128, 1, 4], by config.json [128, 1, 8]"},
+      {"text_config.ssm_state_size", "in_proj.weight is [200, 64], by config.json [264, 64]"},
+      {"vision_config.num_registers", "cls_token.token is [2, 32], by config.json [3, 32]"},
+      {"vision_config.max_img_size", "pos_embed is [1, 256, 32], by config.json [1, 1024, 32]"},
+      {"vision_config.num_hidden_layers", "blocks.2.norm1.weight [32] is missing"},
+      {"vision_config.mlp_ratio", "fc1.weight is [64, 32], by config.json [128, 32]"},
+      {"projector_hidden_size", "mlp1.1.weight is [64, 128], by config.json [128, 128]"},
+  };
+  for (const auto& [path, message] : changes) {
+    Toy changed = toy;
+    ordered_json& value = At(changed.config, path);
+    value = value.is_number_float() ? ordered_json(2 * value.get<double>()) : ordered_json(2 * value.get<int64_t>());
+    EXPECT_THAT(Imported(changed).findings.problems, Contains(Field(&Finding::where, HasSubstr(message)))) << path;
+  }
+}
+
+TEST_F(Import, TensorsThatNoPartHasAreProblems) {
+  Toy toy = ReadToy("omni");
+  toy.tensors.erase("mlp1.0.weight");
+  toy.tensors["language_model.backbone.layers.0.mixer.in_proj.bias"] = {DType::kFp32, {200}};
+  toy.tensors["vision_final_layernorm.weight"] = {DType::kFp32, {32}};
+  toy.tensors["mtp.layers.0.norm.weight"] = {DType::kFp32, {64}};
+  const Findings findings = Imported(toy).findings;
+  EXPECT_THAT(findings.problems,
+              ::testing::UnorderedElementsAre(
+                  Field(&Finding::where, HasSubstr("mlp1.0.weight [128] is missing")),
+                  Field(&Finding::where, HasSubstr("in_proj.bias [200] is of no part that can be expressed")),
+                  Field(&Finding::where, HasSubstr("vision_final_layernorm.weight is of a final norm, but"))));
+  EXPECT_THAT(findings.notes, Contains(HasSubstr("multi-token prediction layers, 1 tensor, such as mtp.layers")));
+}
+
+// Megatron-Core builds a norm behind the encoder where the language model predicts several tokens.
+TEST_F(Import, MultiTokenPredictionLeavesTheMainModelAndBringsAFinalNorm) {
+  Toy toy = ReadToy("omni");
+  toy.config["text_config"]["num_nextn_predict_layers"] = 1;
+  toy.tensors["mtp.layers.0.norm.weight"] = {DType::kFp32, {64}};
+  const ImportedModel imported = Imported(toy);
+  EXPECT_THAT(imported.findings.problems, IsEmpty());
+  EXPECT_THAT(imported.text, HasSubstr("final_norm: layernorm"));
+  EXPECT_THAT(imported.findings.notes,
+              Contains(HasSubstr("text_config.num_nextn_predict_layers = 1: multi-token prediction cannot")));
+}
+
+TEST_F(Import, AFolderThatIsNoneIsAnError) {
+  EXPECT_THAT(std::string(ImportFolder(In("nowhere"), {}).status().message()), HasSubstr("nowhere/config.json"));
+  std::filesystem::create_directories(In("empty"));
+  std::ofstream(In("empty/config.json")) << "[1]";
+  EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()), HasSubstr("it is no JSON object"));
+  std::ofstream(In("empty/config.json")) << "{\"model_type\": \"nemotron_h\"}";
+  EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()), HasSubstr("it has no weights"));
+}
+
+// Sizes are a stranger's claims.
+TEST_F(Import, SizesBeyondAllModelsAreRefusedBeforeTheyAreExpanded) {
+  for (const char* key : {"n_routed_experts", "hidden_size", "vocab_size", "mamba_num_heads"}) {
+    Toy toy = ReadToy("lm");
+    toy.config[key] = int64_t{1} << 24;
+    // Alone, 2^24 ids are no unusual model.
+    if (std::string(key) == "vocab_size") toy.config["hidden_size"] = int64_t{1} << 24;
+    if (std::string(key) != "n_routed_experts") toy.config["mamba_head_dim"] = int64_t{1} << 24;
+    EXPECT_THAT(Imported(toy).findings.problems,
+                ElementsAre(Field(&Finding::message, HasSubstr("beyond what a recipe may have"))))
+        << key;
+  }
+  Toy toy = ReadToy("lm");
+  toy.config["hidden_size"] = -1, toy.config["vocab_size"] = 1e300, toy.config["chunk_size"] = "many";
+  EXPECT_EQ(Imported(toy).findings.problems.size(), 3U);
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,81 @@
+// Folders as transformers 5.23.0 saved them: config.json, and a table of tensors with their types and shapes. The bytes
+// are zeros. Three toys: `lm` (nemotron_h), `radio` and `omni` (nemotron_h_omni), in tests/exchange/transformers. They
+// were made with save_pretrained of models with random weights, and their sizes are those of the table in import_test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "planner/exchange/findings.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/safetensors.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+inline void PrintTo(const Finding& finding, std::ostream* out) {
+  *out << "{" << finding.where << " = " << finding.value << ": " << finding.message << "}";
+}
+}  // namespace planwright
+
+namespace planwright::testing {
+
+struct ToyTensor {
+  DType dtype = DType::kFp32;
+  std::vector<int64_t> shape;
+};
+
+struct Toy {
+  nlohmann::ordered_json config;
+  std::map<std::string, ToyTensor> tensors;  // by name
+};
+
+inline Toy ReadToy(const std::string& name) {
+  const std::string path = InSource("tests/exchange/transformers/" + name);
+  Toy toy;
+  std::ifstream config(path + ".config.json");
+  toy.config = nlohmann::ordered_json::parse(config);
+  std::ifstream table(path + ".tensors");
+  for (std::string tensor, type, sizes; table >> tensor >> type >> sizes;) {
+    ToyTensor& of = toy.tensors[tensor];
+    of.dtype = type == "I64" ? DType::kInt64 : DType::kFp32;
+    std::istringstream numbers(sizes);
+    for (std::string size; std::getline(numbers, size, ',');) of.shape.push_back(std::stoll(size));
+  }
+  EXPECT_GT(toy.tensors.size(), 10U) << path;
+  return toy;
+}
+
+// Writes model.safetensors and config.json, `text` in the place of the toy's config if it is not empty.
+inline void WriteToy(const std::string& folder, const Toy& toy, const std::string& text = "") {
+  std::filesystem::create_directories(folder);
+  std::vector<TensorBytes> tensors;
+  for (const auto& [name, tensor] : toy.tensors) {
+    int64_t bytes = DTypeBytes(tensor.dtype);
+    for (const int64_t size : tensor.shape) bytes *= size;
+    tensors.push_back({name, tensor.dtype, tensor.shape, std::string(static_cast<size_t>(bytes), '\0')});
+  }
+  ASSERT_TRUE(WriteSafetensors(folder + "/model.safetensors", tensors, {{"format", "pt"}}).ok());
+  std::ofstream(folder + "/config.json") << (text.empty() ? toy.config.dump(2) : text);
+}
+
+// A folder of its own for each test, removed at its end.
+class FolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "exchangeXXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string In(const std::string& name) const { return folder_ + "/" + name; }
+
+  std::string folder_;
+};
+
+}  // namespace planwright::testing
