@@ -40,6 +40,13 @@ class Verdict:
             elif before[name].shape != after[name].shape:
                 self.problems.append(f"{name} has another shape")
 
+    def compare_values(self, before, after, is_trained):
+        """What is trained must be other numbers, all else the same ones."""
+        for name in sorted(before.keys() & after.keys()):
+            same = torch.equal(before[name], after[name])
+            if same == is_trained(name):
+                self.problems.append(f"{name} {'was not trained' if same else 'has other numbers'}")
+
     def all_problems(self):
         loss = [] if self.difference <= TOLERANCE else [f"the loss is off by {self.difference:.1e}"]
         loss += [] if self.logits <= TOLERANCE else [f"the logits are off by {self.logits:.1e}"]
