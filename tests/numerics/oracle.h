@@ -1,5 +1,4 @@
-// What another implementation computed of whole models in fp64 (tests/golden/vlm_oracle, published_oracle), to compare
-// with.
+// What another implementation computed of whole models in fp64 (the folders tests/golden/*_oracle), to compare with.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +21,7 @@ struct OracleDifferences {
 };
 
 // What a run has of its first step: values and gradients as probes have them, and from metrics.jsonl the mean loss and
-// the mean square of the rows of the encoder.
+// the mean square of the rows of the encoder, which is not read where there is none.
 struct StepNumbers {
   Tensors values, gradients;
   double loss = 0, mean_square = 0;

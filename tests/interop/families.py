@@ -1,0 +1,197 @@
+"""The toys: transformers' models with the sizes of a recipe.
+
+A recipe (tests/golden/NAME/oracle.yaml) is read here as text. So the sizes stand in one place, and what each of them
+means is said twice: by Planwright, and by the configurations below.
+
+Each toy is a module with forward (the logits of a batch), loss, parts (what transformers saves, and what is in front of
+its names in a file of Planwright), probes (the modules whose outputs are compared) and published: the name of the part
+that is published as one folder.
+"""
+import pathlib
+
+import torch
+import yaml
+from torch import nn
+from transformers import NemotronHConfig, NemotronHForCausalLM, RadioConfig, RadioModel
+from transformers.models.nemotron_h_omni.configuration_nemotron_h_omni import NemotronH_Omni_Reasoning_V3_Config
+from transformers.models.nemotron_h_omni.modeling_nemotron_h_omni import (
+    NemotronH_Omni_Reasoning_V3, NemotronH_Omni_Reasoning_V3MultiModalProjector)
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+LAYERS = {"M": "linear_attention", "*": "full_attention", "E": "moe", "-": "mlp"}
+ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+SUMMARY_TOKENS = 3  # of an encoder's class tokens; the others are registers
+
+
+def read_recipe(name):
+    return yaml.safe_load((GOLDEN / name / "oracle.yaml").read_text())
+
+
+def model_of(recipe, kind):
+    found = [model for model in recipe["models"].values() if model["kind"] == kind]
+    return found[0] if found else None
+
+
+def text_config(recipe):
+    """The configuration of the language model."""
+    model = model_of(recipe, "hybrid_lm")
+    attention, mamba = model.get("attention", {}), model.get("mamba", {})
+    moe, mlp = model.get("moe", {}), model.get("mlp", {})
+    sizes = dict(vocab_size=model["vocabulary"], hidden_size=model["hidden"],
+                 layers_block_type=[LAYERS[letter] for letter in model["pattern"]],
+                 layer_norm_epsilon=model["norm_eps"], use_cache=False, attn_implementation="eager",
+                 experts_implementation="eager")
+    if attention:
+        sizes |= dict(num_attention_heads=attention["heads"], num_key_value_heads=attention["kv_groups"],
+                      head_dim=attention["head_dim"])
+    if mamba:
+        sizes |= dict(mamba_num_heads=mamba["heads"], mamba_head_dim=mamba["head_dim"], n_groups=mamba["groups"],
+                      ssm_state_size=mamba["state"], conv_kernel=mamba["conv"], chunk_size=mamba["chunk"])
+    if moe:
+        sizes |= dict(n_routed_experts=moe["experts"], num_experts_per_tok=moe["top_k"],
+                      moe_intermediate_size=moe["ffn"], moe_shared_expert_intermediate_size=moe["shared_ffn"],
+                      routed_scaling_factor=moe["scale"])
+    if mlp:
+        sizes |= dict(intermediate_size=mlp["ffn"])
+    if (model_of(recipe, "radio_vit") or {}).get("final_norm") == "layernorm":
+        # Only with multi-token prediction nemotron_h_omni has a norm behind its encoder. It builds no layers for that.
+        sizes |= dict(num_nextn_predict_layers=1)
+    return NemotronHConfig(**sizes)
+
+
+def vision_config(recipe, **more):
+    """The configuration of the encoder."""
+    model = model_of(recipe, "radio_vit")
+    return RadioConfig(hidden_size=model["hidden"], num_hidden_layers=model["layers"],
+                       num_attention_heads=model["heads"], mlp_ratio=model["ffn"] / model["hidden"],
+                       hidden_act=ACTIVATIONS[model["activation"]], layer_norm_eps=model["norm_eps"],
+                       patch_size=model["patch"], max_img_size=model["max_image"], image_size=model["max_image"],
+                       num_cls_tokens=SUMMARY_TOKENS, num_registers=model["class_tokens"] - SUMMARY_TOKENS,
+                       attn_implementation="eager", **more)
+
+
+def own_labels(batch):
+    """Labels as transformers takes them: it moves them by one position itself, and leaves out -100."""
+    labels = torch.full_like(batch["labels"], -100)
+    labels[:, 1:] = torch.where(batch["loss_mask"][:, :-1] != 0, batch["labels"][:, :-1], -100)
+    return labels
+
+
+class TextModel(nn.Module):
+    """`nemotron_h`: a language model alone."""
+
+    published = "language"
+
+    def __init__(self, recipe):
+        super().__init__()
+        self.language = NemotronHForCausalLM(text_config(recipe))
+
+    def forward(self, batch):
+        return self.language(input_ids=batch["token_ids"], use_cache=False).logits
+
+    def loss(self, batch):
+        return self.language(input_ids=batch["token_ids"], labels=own_labels(batch), use_cache=False).loss
+
+    def parts(self):
+        return [(self.language, "language_model.")]
+
+    def probes(self):
+        return language_probes(self.language)
+
+
+class OmniModel(nn.Module):
+    """`nemotron_h_omni`: encoder, projector and language model in one."""
+
+    published = "omni"
+
+    def __init__(self, recipe):
+        super().__init__()
+        encoder = model_of(recipe, "radio_vit")
+        self.omni = NemotronH_Omni_Reasoning_V3(NemotronH_Omni_Reasoning_V3_Config(
+            vision_config=vision_config(recipe, video_temporal_patch_size=2).to_dict(),
+            text_config=text_config(recipe).to_dict(), projector_hidden_size=encoder["projector"]["hidden"],
+            vision_hidden_size=encoder["hidden"], image_token_id=recipe["data"]["image_token"],
+            attn_implementation="eager", experts_implementation="eager"))
+
+    def forward(self, batch):
+        return self.run(batch).logits
+
+    def loss(self, batch):
+        return self.run(batch, labels=own_labels(batch)).loss
+
+    def run(self, batch, **more):
+        return self.omni(input_ids=batch["token_ids"], pixel_values=batch["patches"],
+                         image_grid_hw=batch["image_grid"], use_cache=False, **more)
+
+    def parts(self):
+        return [(self.omni, "")]
+
+    def probes(self):
+        return (vision_probes(self.omni.vision_model) | language_probes(self.omni.language_model)
+                | {"projector.out": self.omni.multi_modal_projector})
+
+
+class RadioWithText(nn.Module):
+    """`radio` by itself, with its input conditioner, and behind it what gives it a loss: Omni's projector and a
+    `nemotron_h`. Planwright trains no encoder without a language model."""
+
+    published = "radio"
+
+    def __init__(self, recipe):
+        super().__init__()
+        encoder = model_of(recipe, "radio_vit")
+        self.radio = RadioModel(vision_config(recipe))
+        self.language = NemotronHForCausalLM(text_config(recipe))
+        self.projector = NemotronH_Omni_Reasoning_V3MultiModalProjector(
+            4 * encoder["hidden"], encoder["projector"]["hidden"], self.language.config.hidden_size)
+        self.image_token = recipe["data"]["image_token"]
+
+    def forward(self, batch):
+        # The conditioner normalizes; a recorded batch holds what it gives.
+        conditioner = self.radio.input_conditioner
+        patches = batch["patches"].view(-1, 3, self.radio.patch_size, self.radio.patch_size)
+        pixels = (patches * conditioner.norm_std + conditioner.norm_mean).flatten(1)
+        features = self.radio(pixels, image_grid_hw=batch["image_grid"]).features
+        grids = batch["image_grid"].tolist()
+        squares = [self.merge(image, *grid) for image, grid in
+                   zip(features.split([rows * columns for rows, columns in grids]), grids)]
+        embedded = self.language.get_input_embeddings()(batch["token_ids"])
+        is_image = (batch["token_ids"] == self.image_token)[..., None].expand_as(embedded)
+        embedded = embedded.masked_scatter(is_image, self.projector(torch.cat(squares)))
+        return self.language(inputs_embeds=embedded, use_cache=False).logits
+
+    def loss(self, batch):
+        return token_losses(self(batch), batch).sum() / batch["loss_mask"].sum()
+
+    @staticmethod
+    def merge(image, rows, columns):
+        """Four patches of a square become one row."""
+        squares = image.view(rows // 2, 2, columns // 2, 2, -1).transpose(1, 2)
+        return squares.reshape(rows * columns // 4, -1)
+
+    def parts(self):
+        return [(self.radio, "vision_model."), (self.language, "language_model."), (self.projector, "")]
+
+    def probes(self):
+        return (vision_probes(self.radio) | language_probes(self.language) | {"projector.out": self.projector})
+
+
+def token_losses(logits, batch):
+    chosen = torch.log_softmax(logits, -1).gather(-1, batch["labels"][..., None])[..., 0]
+    return -chosen * batch["loss_mask"]
+
+
+def language_probes(model):
+    layers = {f"language.layer{i}.out": layer for i, layer in enumerate(model.model.layers)}
+    gates = {f"language.layer{i}.router": layer.mixer.gate for i, layer in enumerate(model.model.layers)
+             if layer.block_type == "moe"}
+    return layers | gates
+
+
+def vision_probes(model):
+    return {"vision.patch_and_position": model.embeddings} | {
+        f"vision.block{i}.out": layer for i, layer in enumerate(model.encoder.layer)}
+
+
+FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": RadioWithText,
+            "nano_v2_oracle": TextModel}

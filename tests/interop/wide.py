@@ -1,0 +1,30 @@
+"""Runs transformers' models in fp64: lifts the casts to fp32 that their code has."""
+import types
+
+import torch
+from transformers.models.nemotron_h import modeling_nemotron_h
+from transformers.models.nemotron_h_omni import modeling_nemotron_h_omni
+from transformers.models.radio import modeling_radio
+
+
+class WideTorch(types.ModuleType):
+    """The module torch, whose float32 is float64."""
+
+    def __getattr__(self, name):
+        return torch.float64 if name == "float32" else getattr(torch, name)
+
+
+def lift():
+    """From now on models are made, and compute, in fp64. Nothing else of transformers is changed."""
+    torch.set_default_dtype(torch.float64)
+    torch.Tensor.float = torch.Tensor.double
+    for module in (modeling_nemotron_h, modeling_nemotron_h_omni, modeling_radio):
+        module.torch = WideTorch("torch")
+
+
+def expect_wide(model, outputs):
+    """Ends the program if a value or a parameter is narrower: then a cast was not lifted."""
+    narrow = [name for name, value in [*model.named_parameters(), *model.named_buffers(), *outputs.items()]
+              if value.is_floating_point() and value.dtype != torch.float64]
+    if narrow:
+        raise SystemExit(f"not in fp64: {', '.join(narrow)}")
