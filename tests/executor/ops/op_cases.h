@@ -53,6 +53,9 @@ struct Table {
   Entry& operator[](const std::string& name);
 };
 
+// What ops.def does not say of cuts.
+const std::vector<CutLine>& CutLines();
+
 // ops.def, and beside it what it does not say.
 Table OpsTable();
 
