@@ -174,13 +174,13 @@ struct Unseen {
 
 // Those that neither the checker of statements nor the table of draws sees, nor are the same sum.
 std::vector<Unseen> UnseenMutants(const ModelStatement& statement) {
-  const std::string draws = DrawTable(SmallModule(statement));
+  const std::string draws = DrawTables(statement);
   const std::vector<std::string> lines = LinesOfSums(statement);
   std::vector<Unseen> unseen;
   std::vector<StatementMutant> mutants = MutantsOf(statement);
   for (size_t i = 0; i < mutants.size(); ++i) {
     const ModelStatement& mistaken = mutants[i].statement;
-    if (!StatementProblems(mistaken).empty() || DrawTable(SmallModule(mistaken)) != draws) continue;
+    if (!StatementProblems(mistaken).empty() || DrawTables(mistaken) != draws) continue;
     if (LinesOfSums(mistaken) != lines) unseen.push_back({i, std::move(mutants[i])});
   }
   return unseen;

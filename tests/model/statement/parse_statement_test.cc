@@ -7,7 +7,6 @@
 #include <string>
 #include <variant>
 
-
 namespace planwright {
 namespace {
 
