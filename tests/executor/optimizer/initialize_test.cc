@@ -154,7 +154,10 @@ Plan LargePlan(const std::string& precision, int tp) {
   const int64_t rows = precision == "bf16" ? 9001 : precision == "fp32" ? 4501 : 2251, columns = tp * 1901;
   m.parameters.push_back({.name = "m.large", .file_name = "f.large", .shape = {rows, columns}, .shard_dim = 1});
   m.parameters.back().init = {Init::Kind::kNormal, 0.02, 0};
-  m.storages.push_back({.frame = "m.l", .slot = "large", .shape = {rows, columns / tp}, .parameters = {7}});
+  m.storages.push_back({.frame = "m.l",
+                        .slot = "large",
+                        .shape = {rows, columns / tp},
+                        .parameters = {static_cast<int>(m.parameters.size()) - 1}});
   for (const Init::Kind kind : {Init::Kind::kUniform, Init::Kind::kLogUniform, Init::Kind::kDtBias}) {
     const auto index = static_cast<int>(m.parameters.size());
     const std::string name = "kind" + std::to_string(index);
