@@ -19,7 +19,7 @@ std::vector<std::string> TensorMisfits(const Plan& plan, const CheckpointReader&
 absl::StatusOr<int64_t> StepsDone(const Plan& plan, const std::string& folder, const CheckpointCounters& counters);
 
 // Bytes of the pieces that a rank of the role needs (PiecesToLoad): the same for all of them, except that the padding
-// of a bucket, which the last ranks have in their shards, is counted too.
+// of a bucket, which the last ranks have in their shards, and that of a storage (Parameter::padded) are counted too.
 int64_t BytesToLoad(const Plan& plan, const Role& role);
 
 }  // namespace planwright

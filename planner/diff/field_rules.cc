@@ -72,7 +72,6 @@ constexpr FieldRow kRows[] = {
     {"initialize.optimizer", kValue, "weights", "the optimizer starts from another state"},
     {"initialize.schedule", kValue, "budget", "samples and rates begin elsewhere"},
     {"initialize.sources", kItems, "weights", kInit},
-    {"initialize.sources[]", kValue, "weights", kInit},
     {"initialize.ignore", kValue, "weights", "which tensors of the file may stay unused"},
 
     {"checkpoint", kValue, "checkpoint", kConsequence},

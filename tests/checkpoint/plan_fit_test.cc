@@ -47,7 +47,8 @@ TEST(BytesToLoad, AreThoseOfThePiecesAndOfPadding) {
           InSource(layout.recipe), Join(layout.overrides, layout.training, {string("precision.params=") + precision}));
       for (const Role& role : plan.roles) {
         const int64_t told = BytesToLoad(plan, role);
-        int64_t padding = 0;  // of all buckets that its ranks have a shard of, in weights and three states
+        int64_t padding =
+            0;  // of all buckets that its ranks have a shard of, and of storages, in weights and three states
         for (const string& name : role.modules) {
           const Module& module = *plan.FindModule(name);
           for (size_t i = 0; i < module.buckets.size(); ++i) {
@@ -56,6 +57,11 @@ TEST(BytesToLoad, AreThoseOfThePiecesAndOfPadding) {
               if (storage.bucket == static_cast<int>(i)) used += ElementsOf(storage.shape);
             }
             padding += (module.buckets[i].elements - used) * 3 * 4;
+          }
+          for (const Storage& storage : module.storages) {  // rows that belong to no tensor
+            const Parameter& parameter = module.parameters[static_cast<size_t>(storage.parameters[0])];
+            if (parameter.padded)
+              padding += (ElementsOf(storage.shape) * module.grid.tp - ElementsOf(parameter.shape)) * 4 * 4;
           }
         }
         for (const RankRange& range : role.ranks) {

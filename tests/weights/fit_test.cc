@@ -20,9 +20,11 @@ namespace planwright::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
@@ -213,6 +215,12 @@ TEST_F(Fit, ZeroRowsOfTheEmbeddingAreListed) {
   int64_t bytes = 0;
   for (const auto& [name, tensor] : tensors) bytes += static_cast<int64_t>(tensor.bytes.size());
   EXPECT_EQ(values.bytes, bytes);
+}
+
+// Plans of before name one source, and their digests stay.
+TEST_F(Fit, APlanWithOneSourceIsWrittenAsBefore) {
+  EXPECT_THAT(WritePlan(Tiny({"initialize.from=w.safetensors"})),
+              AllOf(HasSubstr("\n \"initialize\": {\"from\":\"w.safetensors\",\"base\":"), Not(HasSubstr("sources"))));
 }
 
 // A plan may come from anywhere, and say anything.
