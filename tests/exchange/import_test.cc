@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/exchange/config_file.h"
+#include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/import_folder.h"
 #include "planner/weights/python_json.h"
 #include "tests/exchange/toy_folder.h"
@@ -97,6 +99,7 @@ TEST_F(Import, ALanguageModelOfTransformersPlansItsTensors) {
   EXPECT_THAT(imported.text, HasSubstr("pattern: \"ME*E\""));
   EXPECT_THAT(imported.text, Says("vocabulary: 256", "vocab_size"));
   EXPECT_THAT(imported.text, Says("scale: 2.5", "routed_scaling_factor"));
+  EXPECT_THAT(imported.text, Says("norm_eps: 1.0e-05", "layer_norm_epsilon"));
   ExpectTheTensorsOf(toy, Extended(imported.text, kLanguageModule), "language_model.", {});
 }
 
@@ -229,6 +232,27 @@ TEST_F(Import, ReadsTheInfinityOfPython) {
   EXPECT_THAT(Imported(toy, {}, text).findings.problems, IsEmpty());
   EXPECT_EQ(WithTaggedFloats(R"({"a": "Infinity \" NaN", "b": -Infinity, "c": [NaN]})"),
             R"({"a": "Infinity \" NaN", "b": {"__float__": "-Infinity"}, "c": [{"__float__": "NaN"}]})");
+}
+
+// Nemotron 3 Nano 30B-A3B with the keys that it is published with: all are known, and the model has the tensors and
+// parameters that were counted by hand.
+TEST_F(Import, EveryKeyOfAPublishedConfigIsKnown) {
+  std::filesystem::create_directories(In("nano"));
+  std::filesystem::copy_file(InSource("tests/exchange/transformers/nano_30b.config.json"), In("nano/config.json"));
+  const absl::StatusOr<ordered_json> config = ReadConfigFile(In("nano"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  Findings findings;
+  const ModelSizes sizes = ReadModel(*config, {}, findings);
+  EXPECT_THAT(findings.problems, IsEmpty());
+  EXPECT_THAT(findings.notes, ElementsAre(HasSubstr("rope_theta"), HasSubstr("partial_rotary_factor")));
+  EXPECT_EQ(SizesTooLarge(sizes), "");
+  const TensorShapes tensors = ExpectedTensors(sizes);
+  int64_t parameters = 0;
+  for (const auto& [name, shape] : tensors) {
+    if (!name.ends_with("e_score_correction_bias")) parameters += ElementsOf(shape);
+  }
+  EXPECT_EQ(tensors.size(), 6243U);
+  EXPECT_EQ(parameters, 31'577'937'344);
 }
 
 // A key, a value that a recipe cannot express, and a word of the message.
