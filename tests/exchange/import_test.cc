@@ -419,7 +419,13 @@ TEST_F(Import, MultiTokenPredictionLeavesTheMainModelAndBringsAFinalNorm) {
   EXPECT_THAT(imported.findings.problems, IsEmpty());
   EXPECT_THAT(imported.text, HasSubstr("final_norm: layernorm"));
   EXPECT_THAT(imported.findings.notes,
-              Contains(HasSubstr("text_config.num_nextn_predict_layers = 1: multi-token prediction cannot")));
+              AllOf(Contains(HasSubstr("text_config.num_nextn_predict_layers = 1: multi-token prediction cannot")),
+                    Contains(HasSubstr("does not store vision_final_layernorm.weight"))));
+  for (const char* name : {"vision_final_layernorm.weight", "vision_final_layernorm.bias"})
+    toy.tensors[name] = {DType::kFp32, {32}};
+  const Findings stored = Imported(toy).findings;
+  EXPECT_THAT(stored.problems, IsEmpty());
+  EXPECT_THAT(stored.notes, Not(Contains(HasSubstr("does not store"))));
 }
 
 TEST_F(Import, AFolderThatIsNoneIsAnError) {
