@@ -15,6 +15,7 @@
 namespace planwright {
 namespace {
 
+constexpr char kFinalNorm[] = "vision_final_layernorm.weight";
 constexpr std::string_view kLanguagePrefix = "language_model.", kEncoderPrefix = "vision_model.";
 
 Attributes ConstantsOf(const LanguageSizes& sizes) {
@@ -176,6 +177,11 @@ void CompareTensors(const ModelSizes& sizes, const TensorShapes& found, Findings
     }
   }
   for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
+  if (norm && !found.contains(kFinalNorm)) {
+    findings.notes.push_back(absl::StrCat("the folder does not store ", kFinalNorm,
+                                          ": transformers begins with weight 1 and bias 0, and initialize.from lists "
+                                          "the norm as missing"));
+  }
   for (const auto& [what, of] : extras) {
     findings.notes.push_back(
         absl::StrCat("not trained, and passed through by `plan export --like`: ", std::string(what), ", ", of.tensors,

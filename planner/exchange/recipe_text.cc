@@ -1,5 +1,7 @@
 #include "planner/exchange/recipe_text.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/exchange/config_keys.h"
@@ -8,7 +10,12 @@ namespace planwright {
 namespace {
 
 std::string ValueOf(int64_t number) { return absl::StrCat(number); }
-std::string ValueOf(double number) { return ShortestText(number); }
+// With a dot, as YAML 1.1 takes 1e-05 for a text.
+std::string ValueOf(double number) {
+  std::string text = ShortestText(number);
+  if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".0");
+  return text;
+}
 std::string ValueOf(const std::string& word) { return word; }
 
 // Lines of a map, comments in one column.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/exchange/config_file.h"
+#include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/import_folder.h"
 #include "planner/weights/python_json.h"
 #include "tests/exchange/toy_folder.h"
@@ -71,9 +73,12 @@ void ExpectTheTensorsOf(const Toy& toy, const Plan& plan, const std::string& pre
         std::string name = ExpertName(parameter.file_name, expert);
         if (!prefix.empty() && !name.starts_with(prefix)) continue;
         name = name.substr(prefix.size());
-        EXPECT_TRUE(left.contains(name)) << name;
-        if (left.contains(name)) EXPECT_EQ(left.at(name).shape, parameter.shape) << name;
-        left.erase(name);
+        const auto found = left.find(name);
+        EXPECT_NE(found, left.end()) << name;
+        if (found != left.end()) {
+          EXPECT_EQ(found->second.shape, parameter.shape) << name;
+          left.erase(found);
+        }
         if (expert == -1) break;
       }
     }
@@ -94,6 +99,7 @@ TEST_F(Import, ALanguageModelOfTransformersPlansItsTensors) {
   EXPECT_THAT(imported.text, HasSubstr("pattern: \"ME*E\""));
   EXPECT_THAT(imported.text, Says("vocabulary: 256", "vocab_size"));
   EXPECT_THAT(imported.text, Says("scale: 2.5", "routed_scaling_factor"));
+  EXPECT_THAT(imported.text, Says("norm_eps: 1.0e-05", "layer_norm_epsilon"));
   ExpectTheTensorsOf(toy, Extended(imported.text, kLanguageModule), "language_model.", {});
 }
 
@@ -226,6 +232,27 @@ TEST_F(Import, ReadsTheInfinityOfPython) {
   EXPECT_THAT(Imported(toy, {}, text).findings.problems, IsEmpty());
   EXPECT_EQ(WithTaggedFloats(R"({"a": "Infinity \" NaN", "b": -Infinity, "c": [NaN]})"),
             R"({"a": "Infinity \" NaN", "b": {"__float__": "-Infinity"}, "c": [{"__float__": "NaN"}]})");
+}
+
+// Nemotron 3 Nano 30B-A3B with the keys that it is published with: all are known, and the model has the tensors and
+// parameters that were counted by hand.
+TEST_F(Import, EveryKeyOfAPublishedConfigIsKnown) {
+  std::filesystem::create_directories(In("nano"));
+  std::filesystem::copy_file(InSource("tests/exchange/transformers/nano_30b.config.json"), In("nano/config.json"));
+  const absl::StatusOr<ordered_json> config = ReadConfigFile(In("nano"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  Findings findings;
+  const ModelSizes sizes = ReadModel(*config, {}, findings);
+  EXPECT_THAT(findings.problems, IsEmpty());
+  EXPECT_THAT(findings.notes, ElementsAre(HasSubstr("rope_theta"), HasSubstr("partial_rotary_factor")));
+  EXPECT_EQ(SizesTooLarge(sizes), "");
+  const TensorShapes tensors = ExpectedTensors(sizes);
+  int64_t parameters = 0;
+  for (const auto& [name, shape] : tensors) {
+    if (!name.ends_with("e_score_correction_bias")) parameters += ElementsOf(shape);
+  }
+  EXPECT_EQ(tensors.size(), 6243U);
+  EXPECT_EQ(parameters, 31'577'937'344);
 }
 
 // A key, a value that a recipe cannot express, and a word of the message.
@@ -392,7 +419,13 @@ TEST_F(Import, MultiTokenPredictionLeavesTheMainModelAndBringsAFinalNorm) {
   EXPECT_THAT(imported.findings.problems, IsEmpty());
   EXPECT_THAT(imported.text, HasSubstr("final_norm: layernorm"));
   EXPECT_THAT(imported.findings.notes,
-              Contains(HasSubstr("text_config.num_nextn_predict_layers = 1: multi-token prediction cannot")));
+              AllOf(Contains(HasSubstr("text_config.num_nextn_predict_layers = 1: multi-token prediction cannot")),
+                    Contains(HasSubstr("does not store vision_final_layernorm.weight"))));
+  for (const char* name : {"vision_final_layernorm.weight", "vision_final_layernorm.bias"})
+    toy.tensors[name] = {DType::kFp32, {32}};
+  const Findings stored = Imported(toy).findings;
+  EXPECT_THAT(stored.problems, IsEmpty());
+  EXPECT_THAT(stored.notes, Not(Contains(HasSubstr("does not store"))));
 }
 
 TEST_F(Import, AFolderThatIsNoneIsAnError) {
