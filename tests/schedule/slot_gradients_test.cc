@@ -43,7 +43,7 @@ piece V
   outputs x_out
 piece head
   inputs x
-  rows = gelu x
+  rows = squared_relu x
   outputs rows
 )";
 

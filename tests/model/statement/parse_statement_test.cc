@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <variant>
 
@@ -84,7 +85,13 @@ TEST(ParseStatement, CountsSplitAndProbe) {
   EXPECT_EQ(PieceOf("counts token_counts").counts, "token_counts");
   EXPECT_THAT(PieceOf("split qkv query kv").parts, ElementsAre(Pair("qkv", ElementsAre("query", "kv"))));
   EXPECT_DEATH(PieceOf("split qkv a b\nsplit qkv c d"), "split qkv");
-  EXPECT_THAT(PieceOf("probe y layer{layer}.out").probes, ElementsAre(Pair("y", "layer{layer}.out")));
+  const std::vector<StatedProbe> probes = PieceOf("probe y layer{layer}.out\nwhen tp > 1: probe z part").probes;
+  ASSERT_EQ(probes.size(), 2u);
+  EXPECT_EQ(probes[0].value, "y");
+  EXPECT_EQ(probes[0].name, "layer{layer}.out");
+  EXPECT_FALSE(probes[0].when.has_value());
+  EXPECT_EQ(probes[1].value, "z");
+  EXPECT_EQ(probes[1].when->text(), "tp > 1");
   EXPECT_DEATH(PieceOf("probe y"), "probe");
   EXPECT_DEATH(Of("counts token_counts"), "counts token_counts") << "behind no piece";
 }
@@ -109,7 +116,30 @@ TEST(ParseStatement, Needs) {
   EXPECT_EQ(multiple.right->text(), "c");
   EXPECT_EQ(multiple.called, "the side of an image");
   EXPECT_EQ(PieceOf("needs a at most b").needs.at(0).relation, StatedNeed::Relation::kAtMost);
+  EXPECT_EQ(PieceOf("needs tp divides heads or is a multiple").needs.at(0).relation,
+            StatedNeed::Relation::kDividesOrMultiple);
   EXPECT_DEATH(PieceOf("needs a above b"), "above");
+  EXPECT_DEATH(PieceOf("needs tp divides heads or so"), "or so");
+}
+
+TEST(ParseStatement, NumbersOfModulesThatLackAConstant) {
+  const ModelStatement statement = Of("constant final_norm flag else 1\nconstant heads int");
+  EXPECT_EQ(statement.constants.at(0).otherwise, 1);
+  EXPECT_FALSE(statement.constants.at(1).otherwise.has_value());
+  EXPECT_EQ(statement.NumberWithout("final_norm"), 1);
+  EXPECT_TRUE(std::isnan(statement.NumberWithout("heads")));
+}
+
+TEST(ParseStatement, ConditionsAndPaddingOfWeights) {
+  const StatedPiece piece = PieceOf(
+      "when tp > 2: weight kv k [a, b] zeros\njoined kv v [a, b] zeros\nweight e e.weight [a, b] cut 0 padded zeros");
+  EXPECT_EQ(piece.weights.at(0).when->text(), "tp > 2");
+  EXPECT_EQ(piece.weights.at(1).when->text(), "tp > 2") << "joined to what has the condition";
+  EXPECT_FALSE(piece.weights.at(2).when.has_value());
+  EXPECT_FALSE(piece.weights.at(0).padded);
+  EXPECT_TRUE(piece.weights.at(2).padded);
+  EXPECT_DEATH(PieceOf("weight e e.weight [a, b] cut 1 padded zeros"), "padded");
+  EXPECT_DEATH(PieceOf("joined kv v [a, b] zeros"), "joined");
 }
 
 TEST(ParseStatement, Computes) {
