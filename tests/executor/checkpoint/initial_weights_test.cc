@@ -22,7 +22,18 @@
 namespace planwright::executor {
 namespace {
 
-using namespace testing;  // NOLINT: helpers of tests
+using testing::CompiledFile;
+using testing::EncoderOn;
+using testing::Join;
+using testing::kTinyRecipe;
+using testing::LanguageOn;
+using testing::Numbers;
+using testing::OneRankOnly;
+using testing::PublishedValue;
+using testing::RawTensors;
+using testing::TensorsOf;
+using testing::TestFolder;
+using testing::WriteFolder;
 
 Plan Tiny(const std::vector<std::string>& a, const std::vector<std::string>& b = {}) {
   return CompiledFile(InSource(kTinyRecipe), Join(a, b));
