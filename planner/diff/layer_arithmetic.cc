@@ -48,7 +48,8 @@ class ArithmeticCollector {
   void AddCompute(const Module& module, const std::string& layer, const Instruction& instruction) {
     const OpInfo& info = InfoOf(instruction.kind);
     if (!info.transposes.empty() || BelongsToLayout(info)) return;
-    result_.modules[module.name][layer].emplace(OpName(info.on_one_rank.value_or(instruction.kind)));
+    const OpKind kind = info.computes_as.value_or(info.on_one_rank.value_or(instruction.kind));
+    result_.modules[module.name][layer].emplace(OpName(kind));
   }
 
   // Without the bucket: how many buckets there are belongs to the layout.

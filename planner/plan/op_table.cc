@@ -180,6 +180,8 @@ class TableParser {
       while (!line.empty()) info.passing_inputs.push_back(line.TakeNumber());
     } else if (word == "on_one_rank") {
       info.on_one_rank = line.TakeKind();
+    } else if (word == "computes_as") {
+      info.computes_as = line.TakeKind();
     } else if (word == "transposes" || word == "transposes_cp") {
       info.transposes_texts.push_back(LineReader(line).Rest());
       info.transposes.push_back(TakeGradientRule(line));
@@ -282,6 +284,7 @@ void AppendReference(const OpInfo& info, string& page) {
     item(info.transposes[i].over_cp ? "transposes, with cp" : "transposes", info.transposes_texts[i]);
   item("values", ValuesText(info.values));
   if (info.on_one_rank) item("on one rank", string(OpName(*info.on_one_rank)));
+  if (info.computes_as) item("computes the same as", string(OpName(*info.computes_as)));
   if (info.overwrites) item("overwrites, if it dies there", absl::StrCat("i", *info.overwrites));
   if (info.flops) item(info.mixing ? "FLOPs, without weights" : "FLOPs", info.flops->text());
   if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());

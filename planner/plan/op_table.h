@@ -115,6 +115,7 @@ struct OpInfo {
   bool passes_gradient = false;
   std::vector<size_t> passing_inputs;  // empty: every input
   std::optional<OpKind> on_one_rank;   // it stands in place of this kind, where the layout needs it
+  std::optional<OpKind> computes_as;   // what it computes, from operands that are arranged in another way
   bool keeps_meaning = false;          // its output means what its input means, or is a part of it
   bool own_rows = false;               // members of the group may have different numbers of rows
 

@@ -238,6 +238,17 @@ TEST(DiffPlans, HowTokensReachExpertsKeepsTheCurve) {
   EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty());
 }
 
+// Key heads that ranks share, and a padded vocabulary: another kind of attention, and no layer computes anything else.
+TEST(DiffPlans, WhatTpDoesNotDivideKeepsTheCurve) {
+  for (const testing::Layout& layout : testing::UndividedLayouts()) {
+    const std::string recipe = testing::InSource(layout.recipe);
+    const Plan one = CompiledFile(recipe, testing::Join(layout.training, layout.one_rank));
+    const PlanDiff diff = DiffPlans(one, CompiledFile(recipe, testing::Join(layout.training, layout.overrides)));
+    EXPECT_TRUE(TellsOf(diff, "modules.language.grid")) << layout.name;
+    EXPECT_THAT(MarkedPaths(diff), ::testing::IsEmpty()) << layout.name;
+  }
+}
+
 // The shared expert beside the exchanges: other streams and another order, and no layer computes anything else.
 TEST(DiffPlans, WhenTokensTravelKeepsTheCurve) {
   for (const char* dispatch : {"all_to_all", "all_gather"}) {
