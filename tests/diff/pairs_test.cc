@@ -241,7 +241,7 @@ TEST(DiffPlans, HowTokensReachExpertsKeepsTheCurve) {
 // Key heads that ranks share, and a padded vocabulary: another kind of attention, and no layer computes anything else.
 TEST(DiffPlans, WhatTpDoesNotDivideKeepsTheCurve) {
   for (const testing::Layout& layout : testing::UndividedLayouts()) {
-    const std::string recipe = testing::InSource(layout.recipe);
+    const std::string recipe = InSource(layout.recipe);
     const Plan one = CompiledFile(recipe, testing::Join(layout.training, layout.one_rank));
     const PlanDiff diff = DiffPlans(one, CompiledFile(recipe, testing::Join(layout.training, layout.overrides)));
     EXPECT_TRUE(TellsOf(diff, "modules.language.grid")) << layout.name;
