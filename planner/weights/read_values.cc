@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/checkpoint/number_range.h"
 #include "planner/weights/fit_part.h"
 
 namespace planwright {
@@ -24,8 +24,8 @@ constexpr int64_t kChunk = int64_t{1} << 24;  // bytes that a thread reads at a 
 struct Item {
   int source = -1;
   std::string key;
-  DType dtype = DType::kFp32;
-  int64_t elements = 0, row = 0;  // row > 0: elements of a row of an embedding
+  DType dtype = DType::kFp32, kept = DType::kFp32;  // of the source; of the run
+  int64_t elements = 0, row = 0;                    // row > 0: elements of a row of an embedding
 };
 
 // Whether all bytes are zero, or the sign of a zero.
@@ -86,8 +86,10 @@ class ValueReader {
     for (int64_t first = 0; first < item.elements; first += step) {
       const int64_t count = std::min(step, item.elements - first);
       buffer.resize(static_cast<size_t>(count * width));
-      const absl::Status read =
-          source.opened->reader().Read(item.key, {{0, first, count}}, buffer, ElementReader::Numbers::kFinite);
+      ElementReader& reader = source.opened->reader();
+      const std::vector<ElementRun> runs = {{0, first, count}};
+      absl::Status read = reader.Read(item.key, runs, buffer, ElementReader::Numbers::kFinite);
+      if (read.ok()) read = CheckRange(reader, item.key, runs, buffer, item.kept);
       if (!read.ok()) {
         found_[index].problem = std::string(read.message());
         return;
@@ -158,7 +160,8 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
       const auto taken = fit.taken.find(wanted.name);
       if (taken == fit.taken.end()) continue;
       const bool embedding = wanted.vocabulary && absl::EndsWith(wanted.file_name, "embeddings.weight");
-      reader.Add({taken->second.source, taken->second.key, taken->second.dtype, taken->second.elements,
+      reader.Add({taken->second.source, taken->second.key, taken->second.dtype,
+                  wanted.parameter->buffer ? plan.master() : plan.dtype(), taken->second.elements,
                   embedding ? wanted.parameter->shape[1] : 0});
     }
   }

@@ -11,7 +11,8 @@
 namespace planwright {
 
 struct WeightValues {
-  std::vector<std::string> problems;  // infinity or NaN, scales that are not 1, bytes that are gone or damaged
+  std::vector<std::string> problems;  // infinity or NaN, numbers too large for the run, scales that are not 1, bytes
+                                      // that are gone or damaged
   std::vector<std::string> warnings;  // rows of embeddings that are zero
   int64_t bytes = 0;                  // that were read
 };

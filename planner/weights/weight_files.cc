@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/run_files/safetensors.h"
 #include "planner/weights/name_groups.h"
 #include "planner/weights/weight_folder.h"
@@ -187,6 +188,10 @@ absl::Status WeightFiles::ReadBytes(const WeightTensor& tensor, int64_t first, s
   return absl::OkStatus();
 }
 
+std::string WeightFiles::PlaceOf(const std::string& key) const {
+  return absl::StrCat(files_[static_cast<size_t>(all_.at(key).file)].path, ": tensor ", Printable(key));
+}
+
 absl::Status WeightFiles::Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                                Numbers numbers) {
   const auto found = tensors_.find(key);
@@ -212,8 +217,7 @@ absl::Status WeightFiles::Read(const std::string& key, const std::vector<Element
       if (!read.ok()) return read;
       if (numbers == Numbers::kAny) continue;
       if (const auto at = FirstNotFinite(dtype, target)) {
-        return absl::DataLossError(absl::StrCat(files_[static_cast<size_t>(tensor.file)].path, ": tensor ", key,
-                                                NotFinite(run.whole + done + *at)));
+        return absl::DataLossError(absl::StrCat(PlaceOf(key), NotFinite(run.whole + done + *at)));
       }
     }
   }

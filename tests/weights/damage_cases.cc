@@ -388,6 +388,12 @@ std::vector<DamageCase> OfTensors() {
        "(NaN)\n"
        "F/model-00001-of-00002.safetensors: tensor language_model.backbone.layers.0.mixer.D: element 3 "
        "is infinite or no number (NaN)"},
+      {"too_large_for_the_run",
+       [](Tensors& t) {
+         t.at("mlp1.0.weight") = Numbers("F64", {128}, [](int64_t i) { return i == 77 ? -1e300 : 0x1.fffffep127; });
+       },
+       {},
+       "F/model-00001-of-00002.safetensors: tensor mlp1.0.weight: element 77 is too large for fp32"},
       {"a_scale_that_is_not_one",
        [](Tensors& t) {
          const std::string block = "vision_model.radio_model.model.blocks.0.";
