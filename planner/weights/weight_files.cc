@@ -86,9 +86,9 @@ std::vector<std::string> CountedLines(const std::vector<TensorLine>& lines) {
   for (const TensorLine& line : lines) {
     const std::vector<std::string>& all = names.at(line.end);
     if (all.size() <= 3) {
-      texts.push_back(absl::StrCat("tensor ", line.name, line.end));
+      texts.push_back(Printable(absl::StrCat("tensor ", line.name, line.end)));
     } else if (all.front() == line.name) {
-      texts.push_back(absl::StrCat(all.size(), " tensors, such as ", line.name, line.end));
+      texts.push_back(Printable(absl::StrCat(all.size(), " tensors, such as ", line.name, line.end)));
     }
   }
   return texts;
@@ -123,9 +123,9 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
         file.ok() ? ReadSafetensorsHeader(*file) : absl::StatusOr<SafetensorsHeader>(file.status());
     if (!header.ok()) {
       all_read = false;
-      const std::string message(header.status().message());
+      const std::string message = Printable(std::string(header.status().message()));
       if (absl::IsNotFound(header.status()) && !folder->folder.empty()) {
-        problems.push_back(WhyMissing(file_path, name, *folder));
+        problems.push_back(Printable(WhyMissing(file_path, name, *folder)));
       } else {
         problems.push_back(absl::IsInvalidArgument(header.status()) ? absl::StrCat(file_path, ": ", message) : message);
       }
