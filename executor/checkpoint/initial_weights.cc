@@ -24,7 +24,8 @@ absl::Status Joined(const std::vector<InitialPiece>& pieces, const WeightsFit& f
   bool damaged = false;
   for (size_t i = 0; i < statuses.size(); ++i) {
     if (statuses[i].ok()) continue;
-    damaged = damaged || fit.sources[static_cast<size_t>(pieces[i].source)].opened->checkpoint() != nullptr;
+    const bool checkpoint = fit.sources[static_cast<size_t>(pieces[i].source)].opened->checkpoint() != nullptr;
+    damaged = damaged || (checkpoint && absl::IsDataLoss(statuses[i]));
     std::string line(statuses[i].message());
     if (seen.insert(line).second) lines.push_back(std::move(line));
   }

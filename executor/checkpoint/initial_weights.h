@@ -26,7 +26,8 @@ class InitialWeights {
 
   // Fills the storages of the module and its masters, with initialize.optimizer also its moments, on `threads` threads.
   // A master is what the source has, if that is wider than the weight; else it is the weight. InvalidArgument, with all
-  // tensors, if a weight is not finite or bytes of a file are gone; DataLoss if a checkpoint is damaged.
+  // tensors, if a weight is not finite or too large for the run, or bytes of a file are gone; DataLoss if a checkpoint
+  // is damaged.
   absl::Status Load(ModuleState& module, int threads);
   // With initialize.optimizer the count of AdamW's steps, which belongs to the moments; with initialize.schedule
   // checkpoint that of skipped steps.

@@ -12,6 +12,7 @@
 #include "executor/checkpoint/host_copies.h"
 #include "executor/tensors.h"
 #include "executor/threads/threads.h"
+#include "planner/checkpoint/number_range.h"
 #include "planner/weights/name_groups.h"
 
 namespace planwright::executor {
@@ -29,6 +30,14 @@ struct Part {
 
 std::span<std::byte> BytesOf(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
+}
+
+// Of weights, masters, buffers and moments: what the rank keeps, which may be narrower than what a file has.
+DType TypeOf(const at::Tensor& tensor) {
+  for (const DType dtype : {DType::kBf16, DType::kFp32}) {
+    if (tensor.scalar_type() == ScalarTypeOf(dtype)) return dtype;
+  }
+  return DType::kFp64;
 }
 
 absl::Status LoadPart(const PieceToLoad& from, const Part& part, const DrawPiece& draw, const ModuleState& module) {
@@ -50,8 +59,9 @@ absl::Status LoadPart(const PieceToLoad& from, const Part& part, const DrawPiece
   } else {
     // A moment that has overflowed belongs to the run as it is; a weight that is no number ends it anyway, steps later.
     const bool weight = piece.state.empty() || piece.state == "master";
-    const absl::Status read = from.reader->Read(
-        piece.key, runs, BytesOf(host), weight ? ElementReader::Numbers::kFinite : ElementReader::Numbers::kAny);
+    absl::Status read = from.reader->Read(piece.key, runs, BytesOf(host),
+                                          weight ? ElementReader::Numbers::kFinite : ElementReader::Numbers::kAny);
+    if (read.ok()) read = CheckRange(*from.reader, piece.key, runs, BytesOf(host), TypeOf(target));
     if (!read.ok()) return read;
   }
   // Rounds where the storage is narrower than what was read.

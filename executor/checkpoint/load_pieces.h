@@ -25,8 +25,8 @@ using DrawPiece = std::function<void(const CheckpointPiece& piece, const Element
 
 // Fills each piece from the tensor under its key, converted to the type that the rank has, on `threads` threads. No
 // more than a few MB of each thread are in memory beside the module. Weights, masters and buffers must be finite
-// numbers. A status for each piece, in their order: as ElementReader::Read has it. After an error the module is half
-// filled.
+// numbers, and nothing may be too large for the type that the rank has. A status for each piece, in their order: as
+// ElementReader::Read has it. After an error the module is half filled.
 std::vector<absl::Status> LoadPieces(const std::vector<PieceToLoad>& pieces, const DrawPiece& draw, int threads,
                                      ModuleState& module);
 

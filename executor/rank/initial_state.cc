@@ -56,7 +56,7 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan) {
   const InitializePlan& initialize = *plan.initialize;
   WeightsFit fit = FitWeights(plan);
   for (const std::string& line : fit.warnings) Say("warning: " + line);
-  if (fit.fits()) fit.problems = ScalesThatAreNotOne(fit);
+  if (fit.fits()) fit.problems = WrongExtras(fit);
   if (absl::Status status = fit.status(); !status.ok()) return OfInput(status);
   Choice choice;
   for (const SourceFit& source : fit.sources) choice.chosen[source.named] = source.path;

@@ -29,6 +29,9 @@ class ElementReader {
   virtual absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                             Numbers numbers) = 0;
 
+  // Where a tensor lies, for messages: "FILE: tensor KEY".
+  virtual std::string PlaceOf(const std::string& key) const = 0;
+
   virtual int64_t bytes_read() const = 0;  // of tensors, so far
 };
 

@@ -147,6 +147,9 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const s
 const Manifest& CheckpointReader::manifest() const { return state_->manifest; }
 const std::string& CheckpointReader::folder() const { return state_->folder; }
 const TensorTypes& CheckpointReader::tensors() const { return state_->tensors; }
+std::string CheckpointReader::PlaceOf(const std::string& key) const {
+  return absl::StrCat(state_->folder, ": tensor ", key);
+}
 int64_t CheckpointReader::bytes_read() const { return state_->bytes_read; }
 
 absl::Status CheckpointReader::Read(const std::string& key, const std::vector<ElementRun>& runs,

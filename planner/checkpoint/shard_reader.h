@@ -33,7 +33,8 @@ class CheckpointReader : public ElementReader {
   absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                     Numbers numbers = Numbers::kAny) override;
 
-  int64_t bytes_read() const override;  // of tensors, proved so far
+  std::string PlaceOf(const std::string& key) const override;  // with the folder
+  int64_t bytes_read() const override;                         // of tensors, proved so far
 
  private:
   struct State;

@@ -92,6 +92,14 @@ std::string ReadsTable(const CheckedWeights& weights, size_t width) {
   return "what each rank reads, and how many numbers it draws:\n" + table.Text("", width);
 }
 
+void AddLines(const char* begin, const std::vector<std::string>& lines, std::string& text) {
+  const size_t shown = std::min(lines.size(), kMostLines);
+  for (size_t i = 0; i < shown; ++i) absl::StrAppend(&text, begin, PrintableLines(lines[i]), "\n");
+  if (shown < lines.size())
+    absl::StrAppend(&text, begin, "and ", WithCommas(static_cast<int64_t>(lines.size() - shown)),
+                    " more (--json has all)\n");
+}
+
 Json SourceJson(const SourceFit& source) {
   Json json = {{"path", source.path}, {"opened", source.opened != nullptr}};
   if (source.opened == nullptr) return json;
@@ -129,8 +137,8 @@ std::string WeightsText(const CheckedWeights& weights, size_t width) {
   std::vector<std::string> warnings = fit.warnings, problems = fit.problems;
   warnings.insert(warnings.end(), weights.values.warnings.begin(), weights.values.warnings.end());
   problems.insert(problems.end(), weights.values.problems.begin(), weights.values.problems.end());
-  for (const std::string& line : warnings) absl::StrAppend(&text, "warning: ", PrintableLines(line), "\n");
-  for (const std::string& line : problems) absl::StrAppend(&text, "error: ", PrintableLines(line), "\n");
+  AddLines("warning: ", warnings, text);
+  AddLines("error: ", problems, text);
   const std::string read =
       weights.values_read ? absl::StrCat("; ", BytesText(weights.values.bytes), " of values were read") : "";
   absl::StrAppend(&text, problems.empty() ? "the weights fit" : "the weights do not fit", read, "\n");

@@ -27,6 +27,17 @@ Bf16 ToBf16(float number) {
   return {static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16)};
 }
 
+// The nearest bf16 of an fp64, rounded once. On the way an fp32 that is not exact gets a last bit of 1, towards zero:
+// so it is never halfway between two bf16 numbers, and lies on the side of the halfway point where the fp64 does.
+Bf16 ToBf16(double number) {
+  const auto near = static_cast<float>(number);
+  if (std::isnan(number) || static_cast<double>(near) == number) return ToBf16(near);
+  auto bits = std::bit_cast<uint32_t>(near);
+  if (std::fabs(static_cast<double>(near)) > std::fabs(number)) --bits;
+  return ToBf16(std::bit_cast<float>(bits | 1U));
+}
+Bf16 ToBf16(Bf16 number) { return number; }
+
 template <typename From>
 void Store(From number, float* to) {
   *to = ToFloat(number);
@@ -37,7 +48,7 @@ void Store(From number, double* to) {
 }
 template <typename From>
 void Store(From number, Bf16* to) {
-  *to = ToBf16(ToFloat(number));
+  *to = ToBf16(number);
 }
 
 template <typename From, typename To>

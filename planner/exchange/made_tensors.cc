@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/exchange/convert.h"
-#include "planner/exchange/pixel_norm.h"
 #include "planner/plan/shard_map.h"
 #include "planner/run_files/safetensors.h"
+#include "planner/weights/pixel_norm.h"
 
 namespace planwright {
 namespace {

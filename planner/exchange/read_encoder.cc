@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/exchange/pixel_norm.h"
 #include "planner/exchange/read_language.h"
+#include "planner/weights/pixel_norm.h"
 
 namespace planwright {
 namespace {

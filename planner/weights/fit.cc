@@ -22,6 +22,9 @@ class LeftOver {
       for (const WantedTensor& wanted : WantedOf(part.part)) {
         names_.insert(wanted.name);
         for (std::string& name : NamesInFiles(part.part, wanted.file_name)) file_names_[std::move(name)] = part.path;
+        // A scale of a block has an element for each of its norm.
+        if (absl::EndsWith(wanted.file_name, ".blocks.0.norm1.weight"))
+          scales_[part.path].insert(wanted.parameter->shape);
       }
     }
   }
@@ -58,12 +61,27 @@ class LeftOver {
                                 [&](const PassedThrough& passed) { return passed.extra == extra; });
       if (group == source.passed.end()) group = source.passed.insert(source.passed.end(), {extra, {}});
       group->names.push_back(name);
+      const std::vector<int64_t> expected = ShapeOf(*extra, source);
+      if (!expected.empty() && shape != expected) {
+        lines.push_back({"shape: ", name,
+                         absl::StrCat(" is [", absl::StrJoin(shape, ", "), "], the model's is [",
+                                      absl::StrJoin(expected, ", "), "]")});
+      }
     } else {
       SortOther(name, shape,
                 other != file_names_.end() ? "the source has names of a whole model and of one alone"
                                            : "the plan has no such tensor",
                 source, lines);
     }
+  }
+
+  // Empty: it is not known.
+  std::vector<int64_t> ShapeOf(const KnownExtra& extra, const SourceFit& source) const {
+    using Numbers = KnownExtra::Numbers;
+    if (extra.numbers == Numbers::kPixelMean || extra.numbers == Numbers::kPixelDeviation) return {3, 1, 1};
+    const auto scales = scales_.find(source.named);
+    const bool known = extra.numbers == Numbers::kOnes && scales != scales_.end() && scales->second.size() == 1;
+    return known ? *scales->second.begin() : std::vector<int64_t>();
   }
 
   void SortOther(const std::string& name, const std::vector<int64_t>& shape, const char* why, SourceFit& source,
@@ -83,9 +101,29 @@ class LeftOver {
 
   const std::vector<std::string>& ignore_;
   std::set<std::string>& used_ignores_;
-  std::set<std::string> names_;                    // Parameter::name of all parts
-  std::map<std::string, std::string> file_names_;  // in any form, and the path of the part's source
+  std::set<std::string> names_;                                   // Parameter::name of all parts
+  std::map<std::string, std::string> file_names_;                 // in any form, and the path of the part's source
+  std::map<std::string, std::set<std::vector<int64_t>>> scales_;  // shapes of blocks' scales, by the path of the source
 };
+
+// Of parts that take the same tensors of a source, such as two encoders of one file: it may be meant, or a copy of a
+// line.
+std::vector<std::string> SharedTensors(const std::vector<PartSource>& parts, const WeightsFit& fit) {
+  std::map<std::pair<int, std::string>, std::string> part_of;  // by source and key
+  std::set<std::pair<std::string, std::string>> told;
+  std::vector<std::string> lines;
+  for (const PartSource& part : parts) {
+    for (const WantedTensor& wanted : WantedOf(part.part)) {
+      const auto taken = fit.taken.find(wanted.name);
+      if (taken == fit.taken.end()) continue;
+      const auto [first, added] = part_of.try_emplace({taken->second.source, taken->second.key}, part.part.name);
+      if (added || !told.emplace(first->second, part.part.name).second) continue;
+      lines.push_back(absl::StrCat(first->second, " and ", part.part.name, " begin with the same tensors of ",
+                                   part.from, ", such as ", taken->second.key));
+    }
+  }
+  return lines;
+}
 
 }  // namespace
 
@@ -151,6 +189,7 @@ WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>
     FitPart(plan, part.part, *fit.sources[of.source].opened, of, fit.taken, tensors[of.source], fit.problems);
     fit.warnings.insert(fit.warnings.end(), of.drawn_rows.begin(), of.drawn_rows.end());
   }
+  for (std::string& line : SharedTensors(*parts, fit)) fit.warnings.push_back(std::move(line));
   std::set<std::string> used_ignores;
   for (size_t i = 0; i < fit.sources.size(); ++i) {
     SourceFit& source = fit.sources[i];

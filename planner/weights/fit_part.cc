@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/checkpoint/pieces.h"
+#include "planner/diagnostics/utf8.h"
 
 namespace planwright {
 namespace {
@@ -104,11 +105,12 @@ class PartFitting {
     for (const auto& [name, tensor] : files.all()) {
       if (FindKnownExtra(name) == nullptr) some.push_back(name);
     }
-    return absl::StrCat(
-        source_.path(), " has none of the ", wanted_.size(), " tensors of ", part_.name, ", such as ",
-        wanted_[0].file_name, "; it has ", some.empty() ? "no others" : FirstOf(some, 3),
-        files.model_type().empty() ? "" : absl::StrCat(" (config.json: model_type ", files.model_type(), ")"),
-        ": name another source for ", part_.name, ", or `drawn`");
+    return absl::StrCat(source_.path(), " has none of the ", wanted_.size(), " tensors of ", part_.name, ", such as ",
+                        wanted_[0].file_name, "; it has ", some.empty() ? "no others" : FirstOf(some, 3),
+                        files.model_type().empty()
+                            ? ""
+                            : absl::StrCat(" (config.json: model_type ", Printable(files.model_type()), ")"),
+                        ": name another source for ", part_.name, ", or `drawn`");
   }
 
   void FitFile(const WeightFiles& files, const WantedTensor& wanted, std::string key) {

@@ -10,10 +10,14 @@ constexpr KnownExtra kExtras[] = {
     {"radio_model.model.patch_generator.video_embedder.weight", "embedder of video patches",
      "the Omni model, for video; transformers draws it if it is missing"},
     {"radio_model.summary_idxs", "indices of summary tokens", "users of RADIO's summary"},
-    {"radio_model.input_conditioner.norm_mean", "mean that is subtracted from pixels", "a stand-alone RADIO"},
-    {"radio_model.input_conditioner.norm_std", "deviation that pixels are divided by", "a stand-alone RADIO"},
-    {"radio_model.model.blocks.*.layer_scale1.lambda1", "scale of the attention's output", "transformers' RADIO", true},
-    {"radio_model.model.blocks.*.layer_scale2.lambda1", "scale of the MLP's output", "transformers' RADIO", true},
+    {"radio_model.input_conditioner.norm_mean", "mean that is subtracted from pixels", "a stand-alone RADIO",
+     KnownExtra::Numbers::kPixelMean},
+    {"radio_model.input_conditioner.norm_std", "deviation that pixels are divided by", "a stand-alone RADIO",
+     KnownExtra::Numbers::kPixelDeviation},
+    {"radio_model.model.blocks.*.layer_scale1.lambda1", "scale of the attention's output", "transformers' RADIO",
+     KnownExtra::Numbers::kOnes},
+    {"radio_model.model.blocks.*.layer_scale2.lambda1", "scale of the MLP's output", "transformers' RADIO",
+     KnownExtra::Numbers::kOnes},
 };
 
 constexpr OtherName kOtherNames[] = {

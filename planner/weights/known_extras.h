@@ -13,8 +13,8 @@ struct KnownExtra {
   std::string_view pattern;
   std::string_view what;  // "audio encoder"
   std::string_view who;   // who needs it
-  // The layer multiplies by it, and ours does not: it must be 1 in every element.
-  bool must_be_ones = false;
+  // What the model here does as if the tensor had these numbers, so it must have them.
+  enum class Numbers { kAny, kOnes, kPixelMean, kPixelDeviation } numbers = Numbers::kAny;
 };
 
 std::span<const KnownExtra> KnownExtras();

@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/diagnostics/utf8.h"
 
 namespace planwright {
 namespace {
 
 constexpr size_t kAlone = 3;  // so many of a group are named each
-constexpr size_t kMostLines = 100;
 
 bool IsNumber(const std::string& word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -49,10 +49,10 @@ std::vector<std::string> GroupedLines(const std::vector<TensorLine>& lines) {
   for (const TensorLine& line : lines) {
     const std::vector<const TensorLine*>& group = groups.at(key_of(line));
     if (group.size() <= kAlone) {
-      texts.push_back(absl::StrCat(line.begin, line.name, line.end));
+      texts.push_back(Printable(absl::StrCat(line.begin, line.name, line.end)));
     } else if (group.front() == &line) {
-      texts.push_back(absl::StrCat(line.begin, NameOf(group), line.end, " (", group.size(), " tensors, the first is ",
-                                   line.name, ")"));
+      texts.push_back(Printable(absl::StrCat(line.begin, NameOf(group), line.end, " (", group.size(),
+                                             " tensors, the first is ", line.name, ")")));
     }
   }
   return texts;
@@ -67,7 +67,7 @@ std::string ListOf(const std::string& head, std::vector<std::string> lines) {
 
 std::string FirstOf(const std::vector<std::string>& names, size_t most) {
   const size_t shown = std::min(most, names.size());
-  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+  return absl::StrCat(Printable(absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", ")),
                       names.size() > shown ? absl::StrCat(" and ", names.size() - shown, " more") : "");
 }
 

@@ -1,4 +1,6 @@
 // Lists of tensors and of problems in messages: a model has thousands of tensors, and a wrong folder lacks all of them.
+// Names of files' tensors are anybody's text: here they are made printable, so that none of them adds a line of its
+// own.
 #pragma once
 
 #include <string>
@@ -14,7 +16,10 @@ struct TensorLine {
 // of the first: "missing: a.layers.N.up.weight [4, 8] (46 tensors, the first is a.layers.1.up.weight)".
 std::vector<std::string> GroupedLines(const std::vector<TensorLine>& lines);
 
-// "HEAD\n  line\n  line", with at most 100 lines.
+// So many lines of a list are shown to people; of the others their number is told.
+inline constexpr size_t kMostLines = 100;
+
+// "HEAD\n  line\n  line", with at most kMostLines lines.
 std::string ListOf(const std::string& head, std::vector<std::string> lines);
 
 // "a, b, c and 17 more".

@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/checkpoint/number_range.h"
 #include "planner/weights/fit_part.h"
+#include "planner/weights/pixel_norm.h"
 
 namespace planwright {
 namespace {
@@ -24,8 +26,8 @@ constexpr int64_t kChunk = int64_t{1} << 24;  // bytes that a thread reads at a 
 struct Item {
   int source = -1;
   std::string key;
-  DType dtype = DType::kFp32;
-  int64_t elements = 0, row = 0;  // row > 0: elements of a row of an embedding
+  DType dtype = DType::kFp32, kept = DType::kFp32;  // of the source; of the run
+  int64_t elements = 0, row = 0;                    // row > 0: elements of a row of an embedding
 };
 
 // Whether all bytes are zero, or the sign of a zero.
@@ -86,8 +88,10 @@ class ValueReader {
     for (int64_t first = 0; first < item.elements; first += step) {
       const int64_t count = std::min(step, item.elements - first);
       buffer.resize(static_cast<size_t>(count * width));
-      const absl::Status read =
-          source.opened->reader().Read(item.key, {{0, first, count}}, buffer, ElementReader::Numbers::kFinite);
+      ElementReader& reader = source.opened->reader();
+      const std::vector<ElementRun> runs = {{0, first, count}};
+      absl::Status read = reader.Read(item.key, runs, buffer, ElementReader::Numbers::kFinite);
+      if (read.ok()) read = CheckRange(reader, item.key, runs, buffer, item.kept);
       if (!read.ok()) {
         found_[index].problem = std::string(read.message());
         return;
@@ -115,22 +119,48 @@ class ValueReader {
   int64_t done_ = 0, all_ = 0;
 };
 
-// The first element that is not 1; none: all are.
-std::optional<int64_t> FirstNotOne(DType dtype, std::span<const std::byte> bytes) {
-  const int64_t width = DTypeBytes(dtype);
-  std::byte one[8] = {};
-  const uint16_t bf16 = 0x3f80;
-  const float fp32 = 1;
-  const double fp64 = 1;
-  std::memcpy(one,
-              dtype == DType::kBf16   ? static_cast<const void*>(&bf16)
-              : dtype == DType::kFp32 ? static_cast<const void*>(&fp32)
-                                      : static_cast<const void*>(&fp64),
-              static_cast<size_t>(width));
-  for (size_t i = 0; i < bytes.size(); i += static_cast<size_t>(width)) {
-    if (std::memcmp(bytes.data() + i, one, static_cast<size_t>(width)) != 0) return static_cast<int64_t>(i) / width;
+double NumberAt(DType dtype, const std::byte* at) {
+  uint16_t bf16 = 0;
+  float fp32 = 0;
+  double fp64 = 0;
+  switch (dtype) {
+    case DType::kBf16: std::memcpy(&bf16, at, sizeof bf16); return std::bit_cast<float>(uint32_t{bf16} << 16);
+    case DType::kFp32: std::memcpy(&fp32, at, sizeof fp32); return fp32;
+    default: std::memcpy(&fp64, at, sizeof fp64); return fp64;
   }
-  return std::nullopt;
+}
+
+// What is wrong with an element of a tensor that is passed through; empty: nothing. `type`: of the file.
+std::string WrongNumber(KnownExtra::Numbers numbers, std::string_view type, int64_t element, double found) {
+  if (numbers == KnownExtra::Numbers::kOnes) {
+    return found == 1 ? "" : " is not 1, and the model has no such scale: it is another model";
+  }
+  const bool mean = numbers == KnownExtra::Numbers::kPixelMean;
+  const double expected = (mean ? kPixelMean : kPixelDeviation)[static_cast<size_t>(element)];
+  // Beside 1e-6, half a step of a type that has few digits: all of these numbers are between 1/4 and 1/2.
+  const double rounding = type == "BF16" ? 0x1p-10 : type == "F16" ? 0x1p-13 : 0;
+  if (std::fabs(found - expected) <= 1e-6 + rounding) return "";
+  return absl::StrFormat(" is %.8g, and images are normalized by the %s of CLIP, %.8g: it is another model", found,
+                         mean ? "mean" : "deviation", expected);
+}
+
+// What is wrong with the numbers of one such tensor; empty: nothing.
+std::string WrongExtra(SourceFit& source, const KnownExtra& extra, const std::string& name) {
+  constexpr int64_t kMostElements = 1 << 20;
+  const WeightFiles& files = *source.opened->files();
+  const auto type = files.tensors().find(name);
+  const int64_t elements = type == files.tensors().end() ? 0 : ElementsOf(type->second.shape);
+  if (elements < 1 || elements > kMostElements) return files.PlaceOf(name) + " is no list of such numbers";
+  const DType dtype = type->second.dtype;
+  std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(dtype)));
+  const absl::Status read = source.opened->reader().Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
+  if (!read.ok()) return std::string(read.message());
+  for (int64_t i = 0; i < elements; ++i) {
+    const double number = NumberAt(dtype, bytes.data() + i * DTypeBytes(dtype));
+    const std::string wrong = WrongNumber(extra.numbers, files.all().at(name).type, i, number);
+    if (!wrong.empty()) return absl::StrCat(files.PlaceOf(name), ": element ", i, wrong);
+  }
+  return "";
 }
 
 }  // namespace
@@ -158,39 +188,23 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
       const auto taken = fit.taken.find(wanted.name);
       if (taken == fit.taken.end()) continue;
       const bool embedding = wanted.vocabulary && absl::EndsWith(wanted.file_name, "embeddings.weight");
-      reader.Add({taken->second.source, taken->second.key, taken->second.dtype, taken->second.elements,
+      reader.Add({taken->second.source, taken->second.key, taken->second.dtype,
+                  wanted.parameter->buffer ? plan.master() : plan.dtype(), taken->second.elements,
                   embedding ? wanted.parameter->shape[1] : 0});
     }
   }
   WeightValues values = reader.Run(threads);
-  for (std::string& line : ScalesThatAreNotOne(fit)) values.problems.push_back(std::move(line));
+  for (std::string& line : WrongExtras(fit)) values.problems.push_back(std::move(line));
   return values;
 }
 
-std::vector<std::string> ScalesThatAreNotOne(const WeightsFit& fit) {
-  constexpr int64_t kMostElements = 1 << 20;
+std::vector<std::string> WrongExtras(WeightsFit& fit) {
   std::vector<std::string> lines;
-  for (const SourceFit& source : fit.sources) {
+  for (SourceFit& source : fit.sources) {
     for (const PassedThrough& passed : source.passed) {
-      if (!passed.extra->must_be_ones) continue;
+      if (passed.extra->numbers == KnownExtra::Numbers::kAny) continue;
       for (const std::string& name : passed.names) {
-        const WeightFiles& files = *source.opened->files();
-        const auto type = files.tensors().find(name);
-        const int64_t elements = type == files.tensors().end() ? 0 : ElementsOf(type->second.shape);
-        const std::string file = files.files()[static_cast<size_t>(files.all().at(name).file)].path;
-        if (elements < 1 || elements > kMostElements) {
-          lines.push_back(absl::StrCat(file, ": tensor ", name, " is no list of scales"));
-          continue;
-        }
-        std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(type->second.dtype)));
-        const absl::Status read =
-            source.opened->reader().Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
-        if (!read.ok()) {
-          lines.emplace_back(read.message());
-        } else if (const auto at = FirstNotOne(type->second.dtype, bytes)) {
-          lines.push_back(absl::StrCat(file, ": tensor ", name, ": element ", *at,
-                                       " is not 1, and the model has no such scale: it is another model"));
-        }
+        if (std::string line = WrongExtra(source, *passed.extra, name); !line.empty()) lines.push_back(std::move(line));
       }
     }
   }

@@ -11,7 +11,8 @@
 namespace planwright {
 
 struct WeightValues {
-  std::vector<std::string> problems;  // infinity or NaN, scales that are not 1, bytes that are gone or damaged
+  std::vector<std::string> problems;  // infinity or NaN, numbers too large for the run, scales and normalizations that
+                                      // are others, bytes that are gone or damaged
   std::vector<std::string> warnings;  // rows of embeddings that are zero
   int64_t bytes = 0;                  // that were read
 };
@@ -21,9 +22,9 @@ struct WeightValues {
 WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
                            const std::function<void(int64_t, int64_t)>& progress = {});
 
-// Tensors that are passed through and must be 1 in every element (KnownExtra::must_be_ones), and are not: a line each.
-// They are a few KiB.
-std::vector<std::string> ScalesThatAreNotOne(const WeightsFit& fit);
+// Tensors that are passed through, whose numbers the model here takes for granted (KnownExtra::numbers), and that have
+// others: a line each. They are a few KiB. `fit` fits.
+std::vector<std::string> WrongExtras(WeightsFit& fit);
 
 // "a, b: rows 3, 7 to 9": what a warning says of rows of an embedding that are zero. Empty: there are none.
 std::string ZeroRows(const std::string& tensor, const std::vector<int64_t>& rows);

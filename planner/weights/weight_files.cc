@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/run_files/safetensors.h"
 #include "planner/weights/name_groups.h"
 #include "planner/weights/weight_folder.h"
@@ -85,9 +86,9 @@ std::vector<std::string> CountedLines(const std::vector<TensorLine>& lines) {
   for (const TensorLine& line : lines) {
     const std::vector<std::string>& all = names.at(line.end);
     if (all.size() <= 3) {
-      texts.push_back(absl::StrCat("tensor ", line.name, line.end));
+      texts.push_back(Printable(absl::StrCat("tensor ", line.name, line.end)));
     } else if (all.front() == line.name) {
-      texts.push_back(absl::StrCat(all.size(), " tensors, such as ", line.name, line.end));
+      texts.push_back(Printable(absl::StrCat(all.size(), " tensors, such as ", line.name, line.end)));
     }
   }
   return texts;
@@ -122,9 +123,9 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
         file.ok() ? ReadSafetensorsHeader(*file) : absl::StatusOr<SafetensorsHeader>(file.status());
     if (!header.ok()) {
       all_read = false;
-      const std::string message(header.status().message());
+      const std::string message = Printable(std::string(header.status().message()));
       if (absl::IsNotFound(header.status()) && !folder->folder.empty()) {
-        problems.push_back(WhyMissing(file_path, name, *folder));
+        problems.push_back(Printable(WhyMissing(file_path, name, *folder)));
       } else {
         problems.push_back(absl::IsInvalidArgument(header.status()) ? absl::StrCat(file_path, ": ", message) : message);
       }
@@ -187,6 +188,10 @@ absl::Status WeightFiles::ReadBytes(const WeightTensor& tensor, int64_t first, s
   return absl::OkStatus();
 }
 
+std::string WeightFiles::PlaceOf(const std::string& key) const {
+  return absl::StrCat(files_[static_cast<size_t>(all_.at(key).file)].path, ": tensor ", Printable(key));
+}
+
 absl::Status WeightFiles::Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                                Numbers numbers) {
   const auto found = tensors_.find(key);
@@ -212,8 +217,7 @@ absl::Status WeightFiles::Read(const std::string& key, const std::vector<Element
       if (!read.ok()) return read;
       if (numbers == Numbers::kAny) continue;
       if (const auto at = FirstNotFinite(dtype, target)) {
-        return absl::DataLossError(absl::StrCat(files_[static_cast<size_t>(tensor.file)].path, ": tensor ", key,
-                                                NotFinite(run.whole + done + *at)));
+        return absl::DataLossError(absl::StrCat(PlaceOf(key), NotFinite(run.whole + done + *at)));
       }
     }
   }

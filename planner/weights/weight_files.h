@@ -64,6 +64,7 @@ class WeightFiles : public ElementReader {
   // Reads the byte ranges of `runs` and no others.
   absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                     Numbers numbers) override;
+  std::string PlaceOf(const std::string& key) const override;
   int64_t bytes_read() const override { return bytes_read_; }
 
  private:

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/checkpoint/folder_names.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/file_io.h"
 #include "planner/weights/name_groups.h"
@@ -45,12 +46,12 @@ absl::Status ReadWeightMap(const Json& map, const std::string& path, WeightFolde
   std::set<std::string> files;
   for (const auto& [tensor, file] : map.items()) {
     if (!file.is_string()) {
-      problems.push_back(absl::StrCat("the file of tensor ", tensor, " is not a text"));
+      problems.push_back(absl::StrCat("the file of tensor ", Printable(tensor), " is not a text"));
       continue;
     }
     const auto name = file.get<std::string>();
     if (files.insert(name).second) {
-      if (std::string problem = FileNameProblem(name); !problem.empty()) problems.push_back(std::move(problem));
+      if (std::string problem = FileNameProblem(name); !problem.empty()) problems.push_back(Printable(problem));
     }
     found.weight_map[tensor] = name;
   }

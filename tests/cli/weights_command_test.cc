@@ -81,5 +81,25 @@ TEST_F(WeightsCommand, EndsWithTheStatusOfWhatItFound) {
   EXPECT_EQ(Plan("weights " + recipe_ + " --raed").status, kExitUsage);
 }
 
+// People see the first lines of a long list and how many there are beside; scripts see all. Names of a file write no
+// lines of their own.
+TEST_F(WeightsCommand, CutsLongListsAndShowsNamesOnOneLine) {
+  RawTensors other;
+  for (int i = 0; i < 150; ++i) other["stray" + std::to_string(i)] = Numbers("F32", {1}, [](int64_t) { return 1; });
+  other["\x1b[8mstray\nthe weights fit"] = Numbers("F32", {1}, [](int64_t) { return 1; });
+  for (const auto& [name, tensor] : TensorsOf(CompiledFile(recipe_), "BF16")) other[name] = tensor;
+  WriteFolder(folder_ + "/other", other, 1);
+  const std::string words = "weights " + recipe_ + " initialize.from=" + folder_ + "/other";
+  const ProgramResult told = Plan(words);
+  EXPECT_EQ(told.status, kExitInvalid);
+  int64_t errors = 0;
+  for (size_t at = told.out.find("error: "); at != std::string::npos; at = told.out.find("\nerror: ", at + 1)) ++errors;
+  EXPECT_EQ(errors, 101);
+  EXPECT_THAT(told.out, AllOf(HasSubstr("error: and 51 more (--json has all)\nthe weights do not fit\n"),
+                              HasSubstr("\\x1b[8mstray\\x0athe weights fit [1]"), Not(HasSubstr("\x1b")),
+                              Not(HasSubstr("\nthe weights fit"))));
+  EXPECT_EQ(json::parse(Plan(words + " --json").out)["problems"].size(), 151U);
+}
+
 }  // namespace
 }  // namespace planwright::testing

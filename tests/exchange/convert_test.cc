@@ -22,8 +22,14 @@ std::vector<To> Converted(DType from_type, const std::vector<From>& from, DType 
 double OfBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 // The bf16 that is nearest to the number; of two, the one whose last bit is 0.
-uint16_t Nearest(float number) {
-  const auto below = static_cast<uint16_t>(std::bit_cast<uint32_t>(number) >> 16);  // towards zero
+uint16_t Nearest(double number) {
+  // The bf16 numbers of one sign ascend with their bits.
+  uint16_t below = 0;  // towards zero
+  for (int bit = 14; bit >= 0; --bit) {
+    const auto larger = static_cast<uint16_t>(below | 1 << bit);
+    if (larger < 0x7f80 && OfBf16(larger) <= std::fabs(number)) below = larger;
+  }
+  if (std::signbit(number)) below |= 0x8000;
   const auto above = static_cast<uint16_t>(below + 1);
   // What lies beyond the largest bf16 counts as that far again.
   const double high = std::isinf(OfBf16(above)) ? std::copysign(0x1p128, number) : OfBf16(above);
@@ -42,6 +48,39 @@ TEST(Convert, RoundsFp32ToTheNearestBf16) {
   }
   const auto bf16 = Converted<float, uint16_t>(DType::kFp32, numbers, DType::kBf16);
   for (size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(bf16[i], Nearest(numbers[i])) << numbers[i];
+}
+
+TEST(Convert, RoundsFp64ToTheNearestBf16Once) {
+  std::vector<double> numbers = {1 + 0x1p-8 + 0x1p-40,
+                                 1 + 0x1p-8,
+                                 1 + 0x1p-8 - 0x1p-40,
+                                 1 + 0x3p-8 - 0x1p-52,
+                                 -1 - 0x1p-8 - 0x1p-52,
+                                 0x1.fefffffffp127,
+                                 0x1.ffp127,
+                                 0x1p-134,
+                                 0x1.0000001p-134,
+                                 -0x1p-200,
+                                 1e-310,
+                                 0.0,
+                                 -0.0,
+                                 1e300,
+                                 -1e300};
+  std::mt19937_64 random(1);
+  // Around points that are halfway between two bf16 numbers, at distances that fp32 does not see.
+  for (int i = 0; i < 20'000; ++i) {
+    const auto bits = static_cast<uint16_t>(random() % 0x7f7e);
+    const double middle = (OfBf16(bits) + OfBf16(static_cast<uint16_t>(bits + 1))) / 2;
+    const double tiny = std::ldexp(middle, -30 - static_cast<int>(random() % 22));
+    for (const double number : {middle, middle + tiny, middle - tiny, -middle - tiny}) numbers.push_back(number);
+  }
+  while (numbers.size() < 200'000) {
+    const auto number = std::bit_cast<double>(random());
+    if (std::isfinite(number)) numbers.push_back(number);
+  }
+  const auto bf16 = Converted<double, uint16_t>(DType::kFp64, numbers, DType::kBf16);
+  for (size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(bf16[i], Nearest(numbers[i])) << numbers[i];
+  EXPECT_EQ(OfBf16(bf16[0]), 1.0078125);
 }
 
 TEST(Convert, WhatIsTooLargeBecomesInfiniteAndNanStaysNan) {

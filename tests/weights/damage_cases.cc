@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
+#include "planner/weights/pixel_norm.h"
 
 namespace planwright::testing {
 namespace {
@@ -388,6 +389,46 @@ std::vector<DamageCase> OfTensors() {
        "(NaN)\n"
        "F/model-00001-of-00002.safetensors: tensor language_model.backbone.layers.0.mixer.D: element 3 "
        "is infinite or no number (NaN)"},
+      {"normalized_otherwise",
+       [](Tensors& t) {
+         const std::string norm = "vision_model.radio_model.input_conditioner.norm_";
+         t[norm + "mean"] =
+             Numbers("F32", {3, 1, 1}, [](int64_t i) { return kPixelMean.at(i) + (i == 1 ? 2e-6 : 5e-7); });
+         // To the nearest bf16, and the last one a step below it.
+         const double deviation[] = {0.26953125, 0.26171875, 0.2734375};
+         t[norm + "std"] = Numbers("BF16", {3, 1, 1}, [&](int64_t i) { return deviation[i]; });
+       },
+       {},
+       "F/model-00002-of-00002.safetensors: tensor vision_model.radio_model.input_conditioner.norm_mean: element 1 is "
+       "0.45782951, and images are normalized by the mean of CLIP, 0.4578275: it is another model\n"
+       "F/model-00001-of-00002.safetensors: tensor vision_model.radio_model.input_conditioner.norm_std: element 2 is "
+       "0.2734375, and images are normalized by the deviation of CLIP, 0.27577711: it is another model"},
+      {"shapes_of_what_is_passed_through",
+       [](Tensors& t) {
+         const std::string radio = "vision_model.radio_model.";
+         t[radio + "input_conditioner.norm_std"] = Numbers("F32", {3}, [](int64_t i) { return kPixelDeviation.at(i); });
+         t[radio + "model.blocks.0.layer_scale1.lambda1"] = Numbers("F32", {33}, [](int64_t) { return 1; });
+       },
+       {},
+       "F: shape: vision_model.radio_model.input_conditioner.norm_std is [3], the model's is [3, 1, 1]\n"
+       "F: shape: vision_model.radio_model.model.blocks.0.layer_scale1.lambda1 is [33], the model's is [32]"},
+      {"a_name_that_forges_a_line",
+       [](Tensors& t) { t["x\nthe weights fit\n\x1b[8m"] = Numbers("F32", {2}, [](int64_t) { return 1; }); },
+       {},
+       "F: left over: x\\x0athe weights fit\\x0a\\x1b[8m [2]: the plan has no such tensor (what may stay unused is "
+       "listed in initialize.ignore)"},
+      {"a_name_that_forges_a_line_in_the_index",
+       {},
+       [](Folder& f) { Replace(f + kIndex, "\"mlp1.0.weight\"", "\"m\\nthe weights fit\""); },
+       "F is damaged or incomplete:\n"
+       "  tensor m\\x0athe weights fit: by the index in model-00001-of-00002.safetensors, but in no file\n"
+       "  tensor mlp1.0.weight: in model-00001-of-00002.safetensors, but not in the index"},
+      {"too_large_for_the_run",
+       [](Tensors& t) {
+         t.at("mlp1.0.weight") = Numbers("F64", {128}, [](int64_t i) { return i == 77 ? -1e300 : 0x1.fffffep127; });
+       },
+       {},
+       "F/model-00001-of-00002.safetensors: tensor mlp1.0.weight: element 77 is too large for fp32"},
       {"a_scale_that_is_not_one",
        [](Tensors& t) {
          const std::string block = "vision_model.radio_model.model.blocks.0.";

@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/plan_json.h"
+#include "planner/weights/pixel_norm.h"
 #include "planner/weights/read_values.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
@@ -84,7 +86,10 @@ TEST_F(Fit, AFolderAFileAndLinksToThem) {
 TEST_F(Fit, EachPartMayHaveItsSource) {
   RawTensors nano = Alone(all_, "language_model."), radio = Alone(all_, "vision_model.");
   nano["mtp.layers.0.norm.weight"] = radio["radio_model.summary_idxs"] = {"I64", {2}, std::string(16, '\0')};
-  radio["radio_model.input_conditioner.norm_mean"] = Numbers("F32", {3, 1, 1}, [](int64_t) { return 0.5; });
+  radio["radio_model.input_conditioner.norm_mean"] =
+      Numbers("F32", {3, 1, 1}, [](int64_t i) { return kPixelMean.at(i); });
+  radio["radio_model.input_conditioner.norm_std"] =
+      Numbers("F32", {3, 1, 1}, [](int64_t i) { return kPixelDeviation.at(i); });
   radio["radio_model.model.patch_generator.video_embedder.weight"] =
       Numbers("BF16", {32, 96}, [](int64_t) { return 1; });
   radio["radio_model.model.blocks.1.layer_scale1.lambda1"] = Numbers("BF16", {32}, [](int64_t) { return 1; });
@@ -106,20 +111,52 @@ TEST_F(Fit, EachPartMayHaveItsSource) {
   for (const SourceFit& source : fit.sources) {
     for (const PassedThrough& one : source.passed) passed.insert(passed.end(), one.names.begin(), one.names.end());
   }
-  EXPECT_THAT(passed, UnorderedElementsAre("mtp.layers.0.norm.weight", "radio_model.summary_idxs",
-                                           "radio_model.input_conditioner.norm_mean",
-                                           "radio_model.model.patch_generator.video_embedder.weight",
-                                           "radio_model.model.blocks.1.layer_scale1.lambda1"));
+  EXPECT_THAT(passed,
+              UnorderedElementsAre("mtp.layers.0.norm.weight", "radio_model.summary_idxs",
+                                   "radio_model.input_conditioner.norm_mean", "radio_model.input_conditioner.norm_std",
+                                   "radio_model.model.patch_generator.video_embedder.weight",
+                                   "radio_model.model.blocks.1.layer_scale1.lambda1"));
   EXPECT_EQ(fit.taken.at("language.lm_head.weight").key, "lm_head.weight");
   EXPECT_EQ(fit.taken.at("radio_encoder.radio_model.model.blocks.0.norm1.weight").key,
             "radio_model.model.blocks.0.norm1.weight");
   EXPECT_FALSE(fit.taken.contains("radio_encoder.mlp1.0.weight"));
-  EXPECT_THAT(ScalesThatAreNotOne(fit), IsEmpty());
+  EXPECT_THAT(WrongExtras(fit), IsEmpty());
   // The plan's file has the sources, and the frozen parts are those of the plan.
   const absl::StatusOr<Plan> read = ReadPlan(WritePlan(plan));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->initialize->sources.size(), 3U);
   EXPECT_EQ(Problems(FitWeights(*read)), "");
+}
+
+// Of a type with few digits, the nearest numbers are CLIP's.
+TEST_F(Fit, NormalizationMayBeRoundedToTheTypeOfTheFile) {
+  RawTensors tensors = all_;
+  const std::string norm = "vision_model.radio_model.input_conditioner.norm_";
+  const auto nearest = [](double number, double step) { return std::round(number / step) * step; };
+  tensors[norm + "mean"] = Numbers("BF16", {3, 1, 1}, [&](int64_t i) { return nearest(kPixelMean.at(i), 0x1p-9); });
+  tensors[norm + "std"] = Numbers("F16", {3, 1, 1}, [&](int64_t i) { return nearest(kPixelDeviation.at(i), 0x1p-12); });
+  WriteFolder(In("omni"), tensors, 1);
+  WeightsFit fit = FitWeights(Tiny({"initialize.from=" + In("omni")}));
+  ASSERT_EQ(Problems(fit), "");
+  EXPECT_THAT(WrongExtras(fit), IsEmpty());
+}
+
+TEST_F(Fit, TwoEncodersOfTheSameTensorsAreWarnedOf) {
+  WriteFolder(In("omni"), all_, 1);
+  WriteFolder(In("radio"), all_, 1);
+  const auto warnings = [&](const std::string& from) {
+    const WeightsFit fit = FitWeights(CompiledFile(InSource("recipes/nemotron_moe_two_encoders_tiny.yaml"),
+                                                   {"modules.fine_encoder.model=radio_vit_tiny", from}));
+    EXPECT_EQ(Problems(fit), "");
+    return fit.warnings;
+  };
+  EXPECT_THAT(warnings("initialize.from=" + In("omni")),
+              ElementsAre("radio_encoder.backbone and fine_encoder.backbone begin with the same tensors of " +
+                              In("omni") + ", such as vision_model.radio_model.model.patch_generator.embedder.weight",
+                          "radio_encoder.projection and fine_encoder.projection begin with the same tensors of " +
+                              In("omni") + ", such as mlp1.0.weight"));
+  EXPECT_THAT(warnings(Sources({{"radio_encoder", "omni"}, {"language", "omni"}, {"fine_encoder", "radio"}})),
+              IsEmpty());
 }
 
 // What the projection of a plan is must be what train.projection means.

@@ -4,16 +4,20 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 
+#include "executor/checkpoint/host_copies.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
 #include "planner/plan/shard_map.h"
 #include "planner/weights/initial_pieces.h"
+#include "planner/weights/read_values.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
@@ -135,6 +139,35 @@ TEST(InitialWeights, OfWiderFilesKeepTheirDigitsInTheMasters) {
   }
 }
 
+// Of an fp64 file the master is the nearest fp32, and the weight the nearest bf16 of the master, as after a step.
+// Straight to bf16 the first number would round up.
+TEST(InitialWeights, OfFp64FilesFollowFromTheMaster) {
+  const TestFolder folder;
+  RawTensors tensors = TensorsOf(Tiny({}), "BF16");
+  const std::vector<int64_t> shape = tensors.at("mlp1.0.weight").shape;
+  const double numbers[] = {1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-8 + 0x1p-23, 1 + 0x3p-8 - 0x1p-40, 1 + 0x1p-8 - 0x1p-23};
+  const double masters[] = {1 + 0x1p-8, 1 + 0x1p-8 + 0x1p-23, 1 + 0x3p-8, 1 + 0x1p-8 - 0x1p-23};
+  const double weights[] = {1, 1 + 0x1p-7, 1 + 0x1p-6, 1};
+  tensors["mlp1.0.weight"] = Numbers("F64", shape, [&](int64_t i) { return numbers[i % 4]; });
+  WriteFolder(folder.path(), tensors, 1);
+  const Plan plan = Tiny(OneRankOnly(), {"initialize.from=" + folder.path(), "precision.params=bf16"});
+  const Loaded loaded = Load(plan);
+  const std::vector<double>& loaded_weights = loaded.weights.at("mlp1.0.weight");
+  ASSERT_EQ(loaded_weights.size(), static_cast<size_t>(ElementsOf(shape)));
+  for (size_t i = 0; i < loaded_weights.size(); ++i) ASSERT_EQ(loaded_weights[i], weights[i % 4]) << i;
+  const Module& module = plan.modules[0];
+  int64_t found = 0;
+  for (const CheckpointPiece& piece : PiecesToLoad(plan, module, 0)) {
+    if (piece.state != "master" || piece.name != "radio_encoder.mlp1.0.weight") continue;
+    const at::Tensor flat = FlatTensorOf(*loaded.modules[0], piece.storage, piece.state).to(at::kDouble);
+    for (const ElementRun& run : piece.runs) {
+      for (int64_t i = 0; i < run.count; ++i, ++found)
+        ASSERT_EQ(flat[run.local + i].item<double>(), masters[(run.whole + i) % 4]);
+    }
+  }
+  EXPECT_EQ(found, ElementsOf(shape));
+}
+
 TEST(InitialWeights, DrawWhatNoSourceHas) {
   const TestFolder folder;
   RawTensors language;
@@ -191,6 +224,61 @@ TEST(InitialWeights, AllThatIsNoNumberIsListed) {
   EXPECT_EQ(std::string(status.message()), "the weights cannot be loaded:\n  " + file +
                                                "mlp1.0.weight: element 77 is infinite or no number (NaN)\n  " + file +
                                                "mlp1.1.weight: element 1000 is infinite or no number (NaN)");
+}
+
+// The limits of bf16 and fp32, from either side, of weights and of buffers, which stay fp32. What is refused while
+// values are read is refused at a launch, and nothing else.
+TEST(InitialWeights, WhatIsTooLargeForTheRunIsRefused) {
+  const std::string weight = "mlp1.0.weight";
+  std::string buffer;
+  for (const auto& [name, tensor] : TensorsOf(Tiny({}), "BF16")) {
+    if (name.ends_with("e_score_correction_bias")) buffer = name;
+  }
+  struct Case {
+    const char *precision, *type;
+    std::string tensor;
+    double number;
+    const char* too_large;  // "": fits
+  };
+  const double bf16 = 0x1.fep127, beyond_bf16 = 0x1.ffp127, fp32 = 0x1.fffffep127, beyond_fp32 = 0x1.ffffffp127;
+  for (const Case& c : std::vector<Case>{
+           {"bf16", "F32", weight, bf16, ""},
+           {"bf16", "F32", weight, 0x1.fefffep127, ""},
+           {"bf16", "F32", weight, -beyond_bf16, "bf16"},
+           {"bf16", "F64", weight, 0x1.fefffefp127, ""},
+           {"bf16", "F64", weight, 0x1.feffffp127, "bf16"},  // rounds to beyond_bf16 in the master
+           {"bf16", "F64", weight, 1e300, "bf16"},
+           {"bf16", "F32", buffer, fp32, ""},
+           {"bf16", "F64", buffer, -beyond_fp32, "fp32"},
+           {"fp32", "F32", weight, fp32, ""},
+           {"fp32", "F64", weight, std::nextafter(beyond_fp32, 0), ""},
+           {"fp32", "F64", weight, beyond_fp32, "fp32"},
+           {"fp32", "F64", weight, 1e300, "fp32"},
+           {"fp64", "F64", weight, 1e300, ""},
+       }) {
+    SCOPED_TRACE(absl::StrCat(c.type, " for ", c.precision, ": ", c.tensor, " ", c.number));
+    const TestFolder folder;
+    RawTensors tensors = TensorsOf(Tiny({}), "BF16");
+    ASSERT_TRUE(tensors.contains(c.tensor));
+    const std::vector<int64_t> shape = tensors.at(c.tensor).shape;
+    const int64_t last = ElementsOf(shape) - 1;
+    tensors[c.tensor] = Numbers(c.type, shape, [&](int64_t i) { return i == last ? c.number : 1; });
+    WriteFolder(folder.path(), tensors, 1);
+    const Plan plan = Tiny({"initialize.from=" + folder.path(), std::string("precision.params=") + c.precision});
+    const std::string expected = *c.too_large == '\0'
+                                     ? ""
+                                     : absl::StrCat(folder.path(), "/model.safetensors: tensor ", c.tensor,
+                                                    ": element ", last, " is too large for ", c.too_large);
+    WeightsFit fit = FitWeights(plan);
+    ASSERT_TRUE(fit.fits()) << fit.status();
+    EXPECT_EQ(absl::StrJoin(ReadAllValues(plan, fit, 2).problems, "\n"), expected);
+    auto weights = InitialWeights::Open(plan, 0, {});
+    ASSERT_TRUE(weights.ok()) << weights.status();
+    ModuleState state(plan, plan.modules[c.tensor == buffer ? 1 : 0], 0, at::kCPU);
+    const absl::Status status = (*weights)->Load(state, 2);
+    EXPECT_EQ(std::string(status.message()), expected);
+    if (!expected.empty()) EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 // A file that is cut off or replaced after its header was read ends with its name.

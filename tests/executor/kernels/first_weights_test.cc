@@ -67,6 +67,7 @@ class NumberedElements : public ElementReader {
     }
     return absl::OkStatus();
   }
+  std::string PlaceOf(const std::string& key) const override { return key; }
   int64_t bytes_read() const override { return 0; }
 
  private:
