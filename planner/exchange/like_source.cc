@@ -13,6 +13,7 @@
 #include "planner/exchange/expected_tensors.h"
 #include "planner/weights/known_extras.h"
 #include "planner/weights/name_groups.h"
+#include "planner/weights/read_values.h"
 #include "planner/weights/weight_folder.h"
 
 namespace planwright {
@@ -81,7 +82,7 @@ void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings
   }
 }
 
-std::vector<OutTensor> PassedThroughTensors(const WeightFiles& source, const std::vector<OutTensor>& ours,
+std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vector<OutTensor>& ours,
                                             Findings& findings) {
   std::map<std::string_view, const OutTensor*> by_name;
   for (const OutTensor& tensor : ours) by_name[tensor.name] = &tensor;
@@ -100,6 +101,11 @@ std::vector<OutTensor> PassedThroughTensors(const WeightFiles& source, const std
   std::vector<OutTensor> passed;
   for (const auto& [name, tensor] : source.all()) {
     if (by_name.contains(name)) continue;
+    // config.json says nothing of trained scales, so the numbers are read.
+    const KnownExtra* extra = FindKnownExtra(name);
+    if (extra != nullptr && extra->must_be_ones) {
+      if (std::string line = ScaleThatIsNotOne(source, name); !line.empty()) findings.Problem(std::move(line), "", "");
+    }
     const bool buffer = tensor.type == "I64" || absl::StrContains(name, ".input_conditioner.") ||
                         absl::EndsWith(name, "e_score_correction_bias");
     passed.push_back(

@@ -167,30 +167,29 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
   return values;
 }
 
-std::vector<std::string> ScalesThatAreNotOne(const WeightsFit& fit) {
+std::string ScaleThatIsNotOne(WeightFiles& files, const std::string& name) {
   constexpr int64_t kMostElements = 1 << 20;
+  const auto type = files.tensors().find(name);
+  const int64_t elements = type == files.tensors().end() ? 0 : ElementsOf(type->second.shape);
+  const std::string file = files.files()[static_cast<size_t>(files.all().at(name).file)].path;
+  if (elements < 1 || elements > kMostElements) return absl::StrCat(file, ": tensor ", name, " is no list of scales");
+  std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(type->second.dtype)));
+  const absl::Status read = files.Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
+  if (!read.ok()) return std::string(read.message());
+  const auto at = FirstNotOne(type->second.dtype, bytes);
+  if (!at) return "";
+  return absl::StrCat(file, ": tensor ", name, ": element ", *at,
+                      " is not 1, and the model has no such scale: it is another model");
+}
+
+std::vector<std::string> ScalesThatAreNotOne(const WeightsFit& fit) {
   std::vector<std::string> lines;
   for (const SourceFit& source : fit.sources) {
     for (const PassedThrough& passed : source.passed) {
       if (!passed.extra->must_be_ones) continue;
       for (const std::string& name : passed.names) {
-        const WeightFiles& files = *source.opened->files();
-        const auto type = files.tensors().find(name);
-        const int64_t elements = type == files.tensors().end() ? 0 : ElementsOf(type->second.shape);
-        const std::string file = files.files()[static_cast<size_t>(files.all().at(name).file)].path;
-        if (elements < 1 || elements > kMostElements) {
-          lines.push_back(absl::StrCat(file, ": tensor ", name, " is no list of scales"));
-          continue;
-        }
-        std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(type->second.dtype)));
-        const absl::Status read =
-            source.opened->reader().Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
-        if (!read.ok()) {
-          lines.emplace_back(read.message());
-        } else if (const auto at = FirstNotOne(type->second.dtype, bytes)) {
-          lines.push_back(absl::StrCat(file, ": tensor ", name, ": element ", *at,
-                                       " is not 1, and the model has no such scale: it is another model"));
-        }
+        std::string line = ScaleThatIsNotOne(*source.opened->files(), name);
+        if (!line.empty()) lines.push_back(std::move(line));
       }
     }
   }

@@ -21,6 +21,10 @@ struct WeightValues {
 WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
                            const std::function<void(int64_t, int64_t)>& progress = {});
 
+// What is wrong with a tensor of `files` that must be 1 in every element (KnownExtra::must_be_ones): a line with file,
+// tensor and element. Empty: it is 1.
+std::string ScaleThatIsNotOne(WeightFiles& files, const std::string& name);
+
 // Tensors that are passed through and must be 1 in every element (KnownExtra::must_be_ones), and are not: a line each.
 // They are a few KiB.
 std::vector<std::string> ScalesThatAreNotOne(const WeightsFit& fit);

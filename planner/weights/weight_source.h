@@ -23,6 +23,7 @@ class WeightSource {
   const std::vector<std::string>& passed_over() const { return passed_over_; }
 
   const WeightFiles* files() const { return files_.get(); }                 // null: it is a checkpoint
+  WeightFiles* files() { return files_.get(); }
   const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: it is files
   ElementReader& reader() { return files_ ? static_cast<ElementReader&>(*files_) : *checkpoint_; }
   const ElementReader& reader() const { return files_ ? static_cast<const ElementReader&>(*files_) : *checkpoint_; }
