@@ -7,6 +7,7 @@
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/recipe_text.h"
+#include "planner/exchange/stored_norm.h"
 
 namespace planwright {
 
@@ -31,6 +32,7 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   TensorShapes shapes;
   for (const auto& [name, tensor] : read.weights->all()) shapes[name] = tensor.shape;
   CompareTensors(read.sizes, shapes, read.findings);
+  if (read.sizes.encoder) CheckStoredNorm(*read.weights, read.findings);
   return read;
 }
 

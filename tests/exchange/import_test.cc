@@ -18,6 +18,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
+using testing::FloatsOfClip;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -408,6 +409,41 @@ TEST_F(Import, TensorsThatNoPartHasAreProblems) {
                   Field(&Finding::where, HasSubstr("in_proj.bias [200] is of no part that can be expressed")),
                   Field(&Finding::where, HasSubstr("vision_final_layernorm.weight is of a final norm, but"))));
   EXPECT_THAT(findings.notes, Contains(HasSubstr("multi-token prediction layers, 1 tensor, such as mtp.layers")));
+}
+
+// transformers normalizes pixels by these tensors, whatever config.json says.
+TEST_F(Import, StoredMeanAndDeviationMustBeThoseOfClip) {
+  const std::string of = "radio_model.input_conditioner.";
+  Toy toy = ReadToy("radio");
+  EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+  toy.tensors[of + "norm_std"].bytes = FloatsOfClip(true);
+  toy.tensors[of + "norm_mean"] = {DType::kFp32, {1, 3, 2}, ""};
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(Field(&Finding::where, HasSubstr(of + "norm_mean has not one number for each of three")),
+                          Field(&Finding::where, HasSubstr(of + "norm_std: element 0 is 0.4814546"))));
+  // As bf16 rounds them.
+  const auto bf16 = [](std::initializer_list<uint16_t> numbers) {
+    return std::string(reinterpret_cast<const char*>(numbers.begin()), numbers.size() * 2);
+  };
+  toy = ReadToy("radio");
+  toy.tensors[of + "norm_mean"] = {DType::kBf16, {3, 1, 1}, bf16({0x3ef7, 0x3eea, 0x3ed1})};
+  EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+  toy.tensors[of + "norm_mean"].bytes = bf16({0x3ef7, 0x7fc0, 0x3ed1});
+  EXPECT_THAT(Imported(toy).findings.problems, ElementsAre(Field(&Finding::where, HasSubstr("element 1 is nan"))));
+}
+
+TEST_F(Import, ShapesOfTensorsThatArePassedThroughAreCompared) {
+  Toy toy = ReadToy("omni");
+  const std::string radio = "vision_model.radio_model.";
+  toy.tensors[radio + "model.blocks.1.layer_scale2.lambda1"].shape = {16};
+  toy.tensors[radio + "model.patch_generator.video_embedder.weight"].shape = {32, 95};
+  toy.tensors[radio + "summary_idxs"].shape = {1, 1};
+  EXPECT_THAT(
+      Imported(toy).findings.problems,
+      ::testing::UnorderedElementsAre(
+          Field(&Finding::where, HasSubstr("layer_scale2.lambda1 is [16], by config.json [32]")),
+          Field(&Finding::where, HasSubstr("video_embedder.weight is [32, 95], by config.json [32, frames x 48]")),
+          Field(&Finding::where, HasSubstr("summary_idxs is [1, 1], by config.json a list"))));
 }
 
 // Megatron-Core builds a norm behind the encoder where the language model predicts several tokens.
