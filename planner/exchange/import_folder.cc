@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/exchange/check_recipe.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/recipe_text.h"
@@ -41,15 +42,11 @@ absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std:
   if (!read.ok()) return read.status();
   ImportedModel imported;
   imported.findings = std::move(read->findings);
-  const std::optional<Sourced<int64_t>>& token = read->sizes.image_token;
-  if (imported.findings.problems.empty() && token && read->sizes.language &&
-      token->value >= read->sizes.language->vocabulary.value) {
-    imported.findings.notes.push_back(absl::StrCat(token->from, " = ", token->value, " is outside the vocabulary of ",
-                                                   read->sizes.language->vocabulary.value,
-                                                   ": a recipe needs another data.image_token"));
+  if (imported.findings.problems.empty()) CheckAsRecipe(read->sizes, imported.findings);
+  if (imported.findings.problems.empty()) {
+    const std::string kind = read->model_type.empty() ? "RADIO" : read->model_type;
+    imported.text = WriteRecipeText(read->sizes, folder, kind).text;
   }
-  if (imported.findings.problems.empty())
-    imported.text = RecipeText(read->sizes, folder, read->model_type.empty() ? "RADIO" : read->model_type);
   return imported;
 }
 

@@ -473,6 +473,55 @@ TEST_F(Import, AFolderThatIsNoneIsAnError) {
   EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()), HasSubstr("it has no weights"));
 }
 
+// What `plan validate` would refuse, is refused by the config's keys: a number that alone contradicts no header.
+TEST_F(Import, WhatNoRecipeMayHaveIsNotWritten) {
+  struct Case {
+    const char *toy, *path, *value, *where, *message;
+  };
+  constexpr Case kCases[] = {
+      {"omni", "vision_config.num_attention_heads", "3", "vision_config.hidden_size",
+       "is not a multiple of heads 3 (vision_config.num_attention_heads = 3)"},
+      {"radio", "num_attention_heads", "3", "hidden_size", "is not a multiple of heads 3 (num_attention_heads = 3)"},
+      {"lm", "num_experts_per_tok", "9", "num_experts_per_tok", "(n_routed_experts = 8)"},
+      {"omni", "image_token_id", "256", "image_token_id",
+       "token 256 is outside the vocabulary of 256 (text_config.vocab_size = 256)"}};
+  for (const Case& each : kCases) {
+    Toy toy = ReadToy(each.toy);
+    At(toy.config, each.path) = ordered_json::parse(each.value);
+    const ImportedModel imported = Imported(toy);
+    EXPECT_THAT(imported.findings.problems, ElementsAre(AllOf(Field(&Finding::where, each.where),
+                                                              Field(&Finding::message, HasSubstr(each.message)))))
+        << each.path;
+    EXPECT_EQ(imported.text, "") << each.path;
+  }
+  Toy toy = ReadToy("omni");
+  toy.config["vision_config"]["num_cls_tokens"] = 5000;
+  for (auto& [name, tensor] : toy.tensors) {
+    if (name.ends_with("cls_token.token"))
+      tensor.shape[0] = 5000 + toy.config["vision_config"]["num_registers"].get<int>();
+  }
+  const ImportedModel imported = Imported(toy);
+  EXPECT_THAT(imported.findings.problems,
+              Contains(AllOf(Field(&Finding::where, HasSubstr("vision_config.num_cls_tokens")),
+                             Field(&Finding::message, HasSubstr("class_tokens")))));
+  EXPECT_EQ(imported.text, "");
+}
+
+TEST_F(Import, SizesThatDoNotFitTogetherAreOneListByKey) {
+  Toy toy = ReadToy("omni");
+  toy.config["vision_config"]["max_img_size"] = 60;
+  toy.config["text_config"]["num_key_value_heads"] = 3;
+  for (auto& [name, tensor] : toy.tensors) {
+    if (name.ends_with("pos_embed")) tensor.shape[1] = 225;
+    if (name.ends_with("k_proj.weight") || name.ends_with("v_proj.weight")) tensor.shape[0] = 48;
+  }
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "vision_config.max_img_size"),
+                                Field(&Finding::message, HasSubstr("downsample_ratio"))),
+                          AllOf(Field(&Finding::where, "text_config.num_attention_heads"),
+                                Field(&Finding::message, HasSubstr("(text_config.num_key_value_heads = 3)")))));
+}
+
 // Sizes are a stranger's claims.
 TEST_F(Import, SizesBeyondAllModelsAreRefusedBeforeTheyAreExpanded) {
   for (const char* key : {"n_routed_experts", "hidden_size", "vocab_size", "mamba_num_heads"}) {
