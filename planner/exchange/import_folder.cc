@@ -9,8 +9,25 @@
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/exchange/stored_norm.h"
+#include "planner/weights/fit_part.h"
+#include "planner/weights/known_extras.h"
+#include "planner/weights/name_groups.h"
 
 namespace planwright {
+
+namespace {
+
+// A problem for each tensor that a run would load and whose numbers are of a type that none has, such as FP8.
+void CheckTypes(const WeightFiles& files, Findings& findings) {
+  std::vector<TensorLine> lines;
+  for (const auto& [name, tensor] : files.all()) {
+    if (!ReadType(tensor.type) && FindKnownExtra(name) == nullptr)
+      lines.push_back({"tensor ", name, TypeIsNotRead(tensor.type)});
+  }
+  for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
+}
+
+}  // namespace
 
 absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored) {
   const absl::StatusOr<nlohmann::ordered_json> config = ReadConfigFile(folder);
@@ -33,6 +50,7 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   TensorShapes shapes;
   for (const auto& [name, tensor] : read.weights->all()) shapes[name] = tensor.shape;
   CompareTensors(read.sizes, shapes, read.findings);
+  CheckTypes(*read.weights, read.findings);
   if (read.sizes.encoder) CheckStoredNorm(*read.weights, read.findings);
   return read;
 }

@@ -459,6 +459,13 @@ TEST_F(ExportLike, ALanguageModelAloneReplacesItsPartOfTheWhole) {
   }
 }
 
+TEST_F(ExportLike, ALeastTimeStepIsCopiedWithANote) {
+  config_["text_config"]["time_step_min"] = 0.001;
+  WriteConfig();
+  EXPECT_THAT(Exported(request_).findings.notes,
+              Contains(HasSubstr("text_config.time_step_min = 0.001 is copied: transformers 5.23")));
+}
+
 TEST_F(ExportLike, WhatDiffersIsOneListByKey) {
   config_["text_config"]["routed_scaling_factor"] = 1.5;
   config_["text_config"]["num_experts_per_tok"] = 3;
@@ -480,7 +487,8 @@ TEST_F(ExportLike, WhatDiffersIsOneListByKey) {
           AllOf(Field(&Finding::where, "text_config.routed_scaling_factor"), Field(&Finding::value, "1.5"),
                 Field(&Finding::message, HasSubstr("module language moe.scale is 2.5"))),
           Field(&Finding::where, "text_config.num_experts_per_tok"),
-          AllOf(Field(&Finding::where, "text_config.num_nextn_predict_layers = 0"), Field(&Finding::value, "none")),
+          AllOf(Field(&Finding::where, "text_config.num_nextn_predict_layers = 0"), Field(&Finding::value, ""),
+                Field(&Finding::message, HasSubstr("means final_norm none, which is not that of the run"))),
           Field(&Finding::where, HasSubstr("vision_config.hidden_act")), Field(&Finding::where, "image_token_id")));
   EXPECT_THAT(Left(), UnorderedElementsAre("run", "first", "source"));
 }

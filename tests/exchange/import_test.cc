@@ -245,7 +245,8 @@ TEST_F(Import, EveryKeyOfAPublishedConfigIsKnown) {
   Findings findings;
   const ModelSizes sizes = ReadModel(*config, {}, findings);
   EXPECT_THAT(findings.problems, IsEmpty());
-  EXPECT_THAT(findings.notes, ElementsAre(HasSubstr("rope_theta"), HasSubstr("partial_rotary_factor")));
+  EXPECT_THAT(findings.notes,
+              ElementsAre(HasSubstr("rope_theta"), HasSubstr("partial_rotary_factor"), HasSubstr("time_step_min")));
   EXPECT_EQ(SizesTooLarge(sizes), "");
   const TensorShapes tensors = ExpectedTensors(sizes);
   int64_t parameters = 0;
@@ -520,6 +521,61 @@ TEST_F(Import, SizesThatDoNotFitTogetherAreOneListByKey) {
                                 Field(&Finding::message, HasSubstr("downsample_ratio"))),
                           AllOf(Field(&Finding::where, "text_config.num_attention_heads"),
                                 Field(&Finding::message, HasSubstr("(text_config.num_key_value_heads = 3)")))));
+}
+
+TEST_F(Import, QuantizedTensorsAreRefusedByName) {
+  const Toy toy = ReadToy("lm");
+  const std::string name = "lm_head.weight";
+  Toy other = toy;
+  other.tensors[name] = {DType::kInt64, {256, 64}, ""};
+  EXPECT_THAT(Imported(other).findings.problems,
+              ElementsAre(Field(&Finding::where, AllOf(HasSubstr("tensor lm_head.weight is I64, and weights are read"),
+                                                       HasSubstr("unquantized files")))));
+}
+
+TEST_F(Import, TwoConfigsOfOneModelMustAgree) {
+  Toy toy = ReadToy("omni");
+  toy.config["llm_config"] = toy.config["text_config"];
+  EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+  toy.config["llm_config"]["n_group"] = 4;
+  toy.config["audio_config"] = {{"a", 1}}, toy.config["sound_config"] = {{"a", 2}};
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "llm_config"),
+                                Field(&Finding::message, HasSubstr("is another name of text_config"))),
+                          Field(&Finding::where, "sound_config")));
+}
+
+TEST_F(Import, ALeastTimeStepIsANote) {
+  Toy toy = ReadToy("lm");
+  toy.config["time_step_min"] = 0.0;
+  EXPECT_THAT(Imported(toy).findings.notes, Not(Contains(HasSubstr("time_step_min"))));
+  toy.config["time_step_min"] = 0.001;
+  EXPECT_THAT(Imported(toy).findings.notes, Contains(HasSubstr("time_step_min = 0.001 is not taken over: a run does")));
+  for (const char* wrong : {"-0.1", "\"0.1\"", "[0]", "true", R"({"__float__": "NaN"})"}) {
+    toy.config["time_step_min"] = ordered_json::parse(wrong);
+    EXPECT_THAT(Imported(toy).findings.problems, ElementsAre(Field(&Finding::where, "time_step_min"))) << wrong;
+  }
+}
+
+TEST_F(Import, NumbersOfPatchesAreNoted) {
+  Toy toy = ReadToy("omni");
+  toy.config["min_num_patches"] = 4, toy.config["vision_config"]["min_num_patches"] = 4;
+  const Findings findings = Imported(toy).findings;
+  EXPECT_THAT(findings.problems, IsEmpty());
+  EXPECT_THAT(findings.notes, AllOf(Contains(::testing::StartsWith("min_num_patches = 4 is not taken over")),
+                                    Contains(::testing::StartsWith("vision_config.min_num_patches = 4 is not"))));
+}
+
+TEST_F(Import, ValuesOfAnotherTypeAreNotTakenForNone) {
+  Toy toy = ReadToy("omni");
+  toy.config["text_config"]["use_bias"] = "", toy.config["text_config"]["moe_latent_size"] = ordered_json::array();
+  toy.config["text_config"]["model_type"] = 7;
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ::testing::UnorderedElementsAre(
+                  AllOf(Field(&Finding::where, "text_config.use_bias"), Field(&Finding::value, "\"\""),
+                        Field(&Finding::message, HasSubstr("only null, false or 0"))),
+                  Field(&Finding::where, "text_config.moe_latent_size"),
+                  AllOf(Field(&Finding::where, "text_config.model_type"), Field(&Finding::message, "is no text"))));
 }
 
 // Sizes are a stranger's claims.
