@@ -470,6 +470,9 @@ TEST_F(Import, AFolderThatIsNoneIsAnError) {
   std::filesystem::create_directories(In("empty"));
   std::ofstream(In("empty/config.json")) << "[1]";
   EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()), HasSubstr("it is no JSON object"));
+  std::ofstream(In("empty/config.json")) << "{\n\"a\": 1e400}";
+  EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()),
+              AllOf(HasSubstr("config.json: line 2: the number 1e400 is out of range"), Not(HasSubstr("json.exc"))));
   std::ofstream(In("empty/config.json")) << "{\"model_type\": \"nemotron_h\"}";
   EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()), HasSubstr("it has no weights"));
 }
