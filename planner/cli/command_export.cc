@@ -53,6 +53,8 @@ absl::StatusOr<ExportRequest> RequestOf(const Arguments& arguments) {
   request.to = *arguments.value("--output");
   request.like = arguments.value("--like").value_or("");
   request.module = arguments.value("--module").value_or("");
+  if (arguments.has("--module") && request.module.empty())
+    return absl::InvalidArgumentError("option `--module` needs the name of a module; found an empty one");
   if (arguments.has("--ignore")) {
     if (request.like.empty()) return absl::InvalidArgumentError("option `--ignore` is for the config of `--like`");
     absl::StatusOr<std::set<std::string>> ignored = ListOption("--ignore", *arguments.value("--ignore"));

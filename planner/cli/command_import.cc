@@ -1,5 +1,6 @@
 // `plan import`: a Hugging Face folder as the models of a recipe (docs/hugging_face.md#what-goes-in).
 
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -18,16 +19,38 @@ using Json = nlohmann::ordered_json;
 
 int ImportFailed(const absl::Status& status) { return UsageError(PrintableLines(std::string(status.message()))); }
 
+// FILE is replaced if it is one, as by other commands; but nothing of FOLDER, which is the only copy of somebody's
+// model.
+absl::Status CheckImportTarget(const std::string& folder, const std::string& file) {
+  namespace fs = std::filesystem;
+  if (file.empty()) return absl::InvalidArgumentError("option `-o` needs the name of a file; found an empty one");
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);  // of what a link leads to
+  if (fs::is_directory(status)) return absl::InvalidArgumentError(file + " is a folder: name a file to write");
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    return absl::InvalidArgumentError(file + " exists and is no plain file");
+  const fs::path source = fs::weakly_canonical(folder + "/.", error), target = fs::weakly_canonical(file, error);
+  for (fs::path above = target.parent_path();; above = above.parent_path()) {
+    if (fs::equivalent(above, source, error))
+      return absl::InvalidArgumentError(file + " is inside of " + folder + ", which import does not change");
+    if (above == above.parent_path()) return absl::OkStatus();
+  }
+}
+
 int Import(const Arguments& arguments) {
   if (arguments.words.size() != 1)
     return UsageError("`plan import` needs one folder; found " + std::to_string(arguments.words.size()));
   const absl::StatusOr<std::set<std::string>> ignored =
       arguments.has("--ignore") ? ListOption("--ignore", *arguments.value("--ignore")) : std::set<std::string>();
   if (!ignored.ok()) return ImportFailed(ignored.status());
+  if (arguments.words[0].empty()) return UsageError("`plan import` needs a folder; found an empty name");
+  const std::optional<std::string> file = arguments.value("--output");
+  if (file) {
+    if (absl::Status status = CheckImportTarget(arguments.words[0], *file); !status.ok()) return ImportFailed(status);
+  }
   const absl::StatusOr<ImportedModel> imported = ImportFolder(arguments.words[0], *ignored);
   if (!imported.ok()) return ImportFailed(imported.status());
   const bool expressed = imported->findings.problems.empty();
-  const std::optional<std::string> file = arguments.value("--output");
   if (expressed && file) {
     if (absl::Status status = WriteNamedFile(*file, imported->text); !status.ok()) return ImportFailed(status);
   }

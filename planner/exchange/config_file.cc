@@ -1,5 +1,6 @@
 #include "planner/exchange/config_file.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -9,12 +10,29 @@
 
 namespace planwright {
 
+namespace {
+
+// What the parser says, without its own name for the error; with the line of a number that is too large, which it
+// leaves away.
+std::string ParserSays(std::string message, const std::string& text) {
+  if (message.starts_with("[json.exception.")) message.erase(0, message.find("] ") + 2);
+  const std::string begin = "number overflow parsing '";
+  if (!message.starts_with(begin)) return message;
+  const std::string number = message.substr(begin.size(), message.size() - begin.size() - 1);
+  const auto at = text.begin() + static_cast<std::ptrdiff_t>(std::min(text.find(number), text.size()));
+  return absl::StrCat("line ", 1 + std::count(text.begin(), at, '\n'), ": the number ", number, " is out of range");
+}
+
+}  // namespace
+
 absl::StatusOr<nlohmann::ordered_json> ReadConfigFile(const std::string& folder) {
   const std::string path = folder + "/" + kConfigFile;
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kModelConfigJson.bytes);
   if (!text.ok()) return text.status();
   absl::StatusOr<nlohmann::ordered_json> json = ParseOrderedJson(WithTaggedFloats(*text), kModelConfigJson);
-  if (!json.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", json.status().message()));
+  if (!json.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", ParserSays(std::string(json.status().message()), *text)));
   if (!json->is_object()) return absl::InvalidArgumentError(absl::StrCat(path, ": it is no JSON object"));
   return json;
 }

@@ -29,8 +29,7 @@ std::optional<int64_t> IntegerOf(const Json& value) {
 
 // JSON compares 1 and 1.0 as equal, and so does this.
 bool IsNothing(const Json& value) {
-  return value.is_null() || value == Json(false) || value == Json(0) || value == Json("") ||
-         (value.is_structured() && value.empty());
+  return value.is_null() || value == Json(false) || value == Json(0) || (value.is_object() && value.empty());
 }
 
 }  // namespace
@@ -134,7 +133,8 @@ void ConfigKeys::Only(const char* key, const Json& value, const std::string& why
 
 void ConfigKeys::Nothing(const char* key, const std::string& why) {
   const Json* found = Find({key});
-  if (found != nullptr && !IsNothing(*found)) WrongValue(key, *found, absl::StrCat("cannot be expressed: ", why));
+  if (found != nullptr && !IsNothing(*found))
+    WrongValue(key, *found, absl::StrCat("cannot be expressed, only null, false or 0: ", why));
 }
 
 void ConfigKeys::Known(Names names) { known_.insert(names.begin(), names.end()); }

@@ -43,7 +43,7 @@ class ConfigKeys {
 
   // A key that may only have this value, or be null or absent.
   void Only(const char* key, const Json& value, const std::string& why);
-  // A key that may only be null, false, 0 or absent.
+  // A key that may only be null, false, 0, an empty object or absent.
   void Nothing(const char* key, const std::string& why);
   // Keys that say nothing of what a recipe's model says: of generation, of a tokenizer, of files.
   void Known(Names names);

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/model/expand_statement.h"
@@ -78,6 +79,19 @@ struct Extras {
   std::string first;
   int64_t tensors = 0;
 };
+
+// What is wrong with the shape of an extra of the encoder, as far as the sizes say it; empty: nothing.
+std::string MisfitOfExtra(const EncoderSizes& encoder, const std::string& name, const std::vector<int64_t>& shape) {
+  const int64_t hidden = encoder.hidden.value, frame = 3 * encoder.patch.value * encoder.patch.value;
+  const std::string is = absl::StrCat(" is ", ShapeText(shape), ", by config.json ");
+  if (absl::EndsWith(name, ".lambda1") && shape != std::vector<int64_t>{hidden})
+    return absl::StrCat(is, ShapeText({hidden}));
+  if (absl::EndsWith(name, ".video_embedder.weight") &&
+      (shape.size() != 2 || shape[0] != hidden || shape[1] < 1 || shape[1] % frame != 0))
+    return absl::StrCat(is, "[", hidden, ", frames x ", frame, "]");
+  if (absl::EndsWith(name, ".summary_idxs") && shape.size() != 1) return absl::StrCat(is, "a list");
+  return "";
+}
 
 }  // namespace
 
@@ -170,6 +184,10 @@ void CompareTensors(const ModelSizes& sizes, const TensorShapes& found, Findings
              absl::StrCat(" is ", ShapeText(shape), ", by config.json [", sizes.encoder->hidden.value, "]")});
       }
     } else if (const KnownExtra* extra = FindKnownExtra(name)) {
+      if (sizes.encoder) {
+        if (std::string misfit = MisfitOfExtra(*sizes.encoder, name, shape); !misfit.empty())
+          lines.push_back({"tensor ", name, std::move(misfit)});
+      }
       Extras& of = extras.try_emplace(extra->what, Extras{name, 0}).first->second;
       ++of.tensors;
     } else {

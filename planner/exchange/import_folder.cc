@@ -4,11 +4,30 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/exchange/check_recipe.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/recipe_text.h"
+#include "planner/exchange/stored_norm.h"
+#include "planner/weights/fit_part.h"
+#include "planner/weights/known_extras.h"
+#include "planner/weights/name_groups.h"
 
 namespace planwright {
+
+namespace {
+
+// A problem for each tensor that a run would load and whose numbers are of a type that none has, such as FP8.
+void CheckTypes(const WeightFiles& files, Findings& findings) {
+  std::vector<TensorLine> lines;
+  for (const auto& [name, tensor] : files.all()) {
+    if (!ReadType(tensor.type) && FindKnownExtra(name) == nullptr)
+      lines.push_back({"tensor ", name, TypeIsNotRead(tensor.type)});
+  }
+  for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
+}
+
+}  // namespace
 
 absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored) {
   const absl::StatusOr<nlohmann::ordered_json> config = ReadConfigFile(folder);
@@ -31,6 +50,8 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   TensorShapes shapes;
   for (const auto& [name, tensor] : read.weights->all()) shapes[name] = tensor.shape;
   CompareTensors(read.sizes, shapes, read.findings);
+  CheckTypes(*read.weights, read.findings);
+  if (read.sizes.encoder) CheckStoredNorm(*read.weights, read.findings);
   return read;
 }
 
@@ -39,15 +60,11 @@ absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std:
   if (!read.ok()) return read.status();
   ImportedModel imported;
   imported.findings = std::move(read->findings);
-  const std::optional<Sourced<int64_t>>& token = read->sizes.image_token;
-  if (imported.findings.problems.empty() && token && read->sizes.language &&
-      token->value >= read->sizes.language->vocabulary.value) {
-    imported.findings.notes.push_back(absl::StrCat(token->from, " = ", token->value, " is outside the vocabulary of ",
-                                                   read->sizes.language->vocabulary.value,
-                                                   ": a recipe needs another data.image_token"));
+  if (imported.findings.problems.empty()) CheckAsRecipe(read->sizes, imported.findings);
+  if (imported.findings.problems.empty()) {
+    const std::string kind = read->model_type.empty() ? "RADIO" : read->model_type;
+    imported.text = WriteRecipeText(read->sizes, folder, kind).text;
   }
-  if (imported.findings.problems.empty())
-    imported.text = RecipeText(read->sizes, folder, read->model_type.empty() ? "RADIO" : read->model_type);
   return imported;
 }
 

@@ -1,5 +1,5 @@
 // `plan import`: a Hugging Face folder as the `models` section of a recipe (docs/hugging_face.md#what-goes-in). Reads
-// config.json and the headers of the weights, and no number of them.
+// config.json and the headers of the weights, and of their numbers only the six of input_conditioner.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -13,6 +13,7 @@
 #include "planner/exchange/expected_tensors.h"
 #include "planner/weights/known_extras.h"
 #include "planner/weights/name_groups.h"
+#include "planner/weights/read_values.h"
 #include "planner/weights/weight_folder.h"
 
 namespace planwright {
@@ -46,8 +47,11 @@ void CompareSizes(const std::optional<Sizes>& run, const std::optional<Sizes>& s
   for (const auto& [key, our] : ours) {
     const auto their = theirs.find(key);
     if (their == theirs.end() || their->second.value == our.value) continue;
-    findings.Problem(their->second.from, their->second.value,
-                     absl::StrCat("is not that of the run: ", our.from, " is ", our.value));
+    // "hidden_act = gelu" is already a key with its value: what follows from it is said behind.
+    const bool derived = absl::StrContains(their->second.from, " = ");
+    findings.Problem(their->second.from, derived ? "" : their->second.value,
+                     absl::StrCat(derived ? absl::StrCat("means ", key, " ", their->second.value, ", which ") : "",
+                                  "is not that of the run: ", our.from, " is ", our.value));
   }
 }
 
@@ -71,6 +75,12 @@ bool IsNorm(const std::string& name) {
 
 void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings& findings) {
   CompareSizes(run.language, source.sizes.language, "language model", findings);
+  if (source.sizes.language && source.sizes.language->least_time_step.value > 0) {
+    const Sourced<double>& least = source.sizes.language->least_time_step;
+    findings.notes.push_back(absl::StrCat(least.from, " = ", ShortestText(least.value),
+                                          " is copied: transformers 5.23 lets no time step be below it, and a run "
+                                          "does"));
+  }
   CompareSizes(run.encoder, source.sizes.encoder, "encoder", findings);
   // A folder of an encoder alone has no projector; that of the run stays behind then.
   if (source.sizes.projector) CompareSizes(run.projector, source.sizes.projector, "projector", findings);
@@ -81,7 +91,7 @@ void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings
   }
 }
 
-std::vector<OutTensor> PassedThroughTensors(const WeightFiles& source, const std::vector<OutTensor>& ours,
+std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vector<OutTensor>& ours,
                                             Findings& findings) {
   std::map<std::string_view, const OutTensor*> by_name;
   for (const OutTensor& tensor : ours) by_name[tensor.name] = &tensor;
@@ -100,6 +110,11 @@ std::vector<OutTensor> PassedThroughTensors(const WeightFiles& source, const std
   std::vector<OutTensor> passed;
   for (const auto& [name, tensor] : source.all()) {
     if (by_name.contains(name)) continue;
+    // config.json says nothing of trained scales, so the numbers are read.
+    const KnownExtra* extra = FindKnownExtra(name);
+    if (extra != nullptr && extra->numbers == KnownExtra::Numbers::kOnes) {
+      if (std::string line = WrongExtra(source, *extra, name); !line.empty()) findings.Problem(std::move(line), "", "");
+    }
     const bool buffer = tensor.type == "I64" || absl::StrContains(name, ".input_conditioner.") ||
                         absl::EndsWith(name, "e_score_correction_bias");
     passed.push_back(

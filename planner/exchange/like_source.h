@@ -19,8 +19,9 @@ void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings
 
 // The tensors of SOURCE that are not among `ours`, as they are there. They keep a pointer to the source's files. A
 // problem for each of `ours` that SOURCE does not have, or has in another shape; but not for a final norm, which
-// published files do not store.
-std::vector<OutTensor> PassedThroughTensors(const WeightFiles& source, const std::vector<OutTensor>& ours,
+// published files do not store. A problem too for each scale of SOURCE's encoder that is not 1: blocks of a run have
+// none.
+std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vector<OutTensor>& ours,
                                             Findings& findings);
 
 // config.json, generation config, tokenizer, template, processor and remote code. A note names the files that stay

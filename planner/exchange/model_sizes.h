@@ -25,7 +25,8 @@ struct LanguageSizes {
   Sourced<int64_t> experts, top_k, ffn, shared_ffn;                                                  // of E
   Sourced<double> scale;                                                                             // of E
   Sourced<int64_t> mlp_ffn;                                                                          // of -
-  Sourced<int64_t> mtp_layers;  // depths of multi-token prediction; a recipe cannot have them
+  Sourced<double> least_time_step;  // of M, 0: none; a recipe cannot have one
+  Sourced<int64_t> mtp_layers;      // depths of multi-token prediction; a recipe cannot have them
 
   bool has(char kind) const { return pattern.value.find(kind) != std::string::npos; }
 };

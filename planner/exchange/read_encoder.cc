@@ -133,6 +133,7 @@ EncoderSizes ReadEncoder(ConfigKeys& keys, const Sourced<int64_t>& mtp_layers, c
   keys.Nothing("quantization_config", "weights are not quantized");
   CheckPixelNorm(keys);
   keys.NotTaken({"video_temporal_patch_size"}, "videos are not trained; the tensor of their patches is passed through");
+  keys.NotTaken({"min_num_patches", "max_num_patches"}, "the sizes of images are settled by data.*");
   keys.NotTaken({"summary_idxs"}, "there is no summary; the tensor is passed through");
   keys.Known({"image_size", "patch_dim", "video_patch_dim"});
   keys.Rest(ignored);

@@ -1,5 +1,6 @@
 #include "planner/exchange/read_language.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,21 @@ Sourced<std::string> ReadPattern(ConfigKeys& keys) {
   return pattern;
 }
 
+// transformers 5.23 takes it for the least time step in every forward, where others take it for an initial value alone.
+void ReadLeastTimeStep(ConfigKeys& keys, LanguageSizes& sizes) {
+  for (const char* key : {"time_step_min", "mamba_dt_min"}) {
+    const Json* found = keys.Find({key});
+    if (found == nullptr) continue;
+    const double least = found->is_number() ? found->get<double>() : -1;
+    if (!std::isfinite(least) || least < 0) {
+      keys.WrongValue(key, *found, "is no number from 0");
+    } else if (least > 0) {
+      sizes.least_time_step = {least, keys.PathOf(key)};
+      keys.NotTaken({key}, "a run does not limit time steps, and transformers 5.23 lets none be below it");
+    }
+  }
+}
+
 void ReadMamba(ConfigKeys& keys, LanguageSizes& sizes) {
   sizes.mamba_heads = keys.Size({"mamba_num_heads"});
   sizes.mamba_head_dim = keys.Size({"mamba_head_dim"});
@@ -89,6 +105,7 @@ void ReadMamba(ConfigKeys& keys, LanguageSizes& sizes) {
                       (*found)[0].get<double>() == 0 && (*found)[1] == Json{{"__float__", "Infinity"}};
     if (!open) keys.WrongValue(limit, *found, "cannot be expressed, only 0 and infinity: time steps are not clamped");
   }
+  ReadLeastTimeStep(keys, sizes);
 }
 
 void ReadAttention(ConfigKeys& keys, LanguageSizes& sizes) {

@@ -19,13 +19,23 @@ std::string TypeOf(const Json& config) {
   return type != config.end() && type->is_string() ? type->get<std::string>() : "";
 }
 
-// The first of the keys that is an object.
-const Json* ObjectUnder(const Json& config, ConfigKeys::Names names, std::string* path) {
-  for (const char* name : names) {
-    const auto found = config.find(name);
-    if (found == config.end() || !found->is_object()) continue;
-    *path = name;
-    return &*found;
+// A model_type that is no text would count as none.
+void CheckTypeIsText(const Json& config, const std::string& path, Findings& findings) {
+  const auto type = config.find("model_type");
+  if (type != config.end() && !type->is_string() && !type->is_null())
+    findings.Problem(path + "model_type", ValueText(*type), "is no text");
+}
+
+// The object under these names of one key. Two that differ are a problem, and so is another value; null: none.
+const Json* ObjectUnder(ConfigKeys& keys, ConfigKeys::Names names, std::string* path) {
+  const Json* found = keys.Find(names, path);
+  if (found == nullptr) {
+    keys.findings().Problem(*names.begin(), "", "is missing");
+  } else if (!found->is_object()) {
+    keys.findings().Problem(*path, ValueText(*found), "is no object");
+  } else {
+    CheckTypeIsText(*found, *path + ".", keys.findings());
+    return found;
   }
   return nullptr;
 }
@@ -69,10 +79,9 @@ ModelSizes ReadVisionLanguage(const Json& config, const std::set<std::string>& i
   ConfigKeys keys(config, "", findings);
   KnowCommonKeys(keys);
   std::string path;
-  const Json* text = ObjectUnder(config, {"text_config", "llm_config"}, &path);
-  keys.Known({"text_config", "llm_config", "vision_config"});
+  const Json* text = ObjectUnder(keys, {"text_config", "llm_config"}, &path);
   if (text == nullptr) {
-    findings.Problem("text_config", "", "is missing");
+    // It is reported.
   } else if (const std::string type = TypeOf(*text); type != "nemotron_h" && !type.empty()) {
     findings.Problem(path + ".model_type", ValueText(Json(type)), "cannot be expressed, only nemotron_h");
   } else {
@@ -80,9 +89,9 @@ ModelSizes ReadVisionLanguage(const Json& config, const std::set<std::string>& i
     sizes.language = ReadLanguage(language, ignored);
   }
   const Sourced<int64_t> mtp_layers = sizes.language ? sizes.language->mtp_layers : Sourced<int64_t>{};
-  const Json* vision = ObjectUnder(config, {"vision_config"}, &path);
+  const Json* vision = ObjectUnder(keys, {"vision_config"}, &path);
   if (vision == nullptr) {
-    findings.Problem("vision_config", "", "is missing");
+    // It is reported.
   } else if (const std::string type = TypeOf(*vision); type != "radio" && !type.empty() && !IsRemoteEncoder(*vision)) {
     findings.Problem("vision_config.model_type", ValueText(Json(type)), "cannot be expressed, only radio");
   } else {
@@ -93,13 +102,14 @@ ModelSizes ReadVisionLanguage(const Json& config, const std::set<std::string>& i
   keys.Nothing("tie_word_embeddings", "embedding and output head are two tensors");
   keys.Nothing("quantization_config", "weights are not quantized");
   CheckPixelNorm(keys);
+  keys.Find({"audio_config", "sound_config"});
   keys.NotTaken({"audio_config", "sound_config", "audio_token_id", "sound_context_token_id", "sound_context_token"},
                 "sound is not trained; its tensors are passed through");
   keys.NotTaken({"video_token_id", "video_context_token_id", "video_context_token", "video_pruning_rate",
                  "video_temporal_patch_size"},
                 "videos are not trained; their tensors are passed through");
-  keys.NotTaken({"force_image_size", "use_thumbnail", "patch_size", "image_size", "dynamic_image_size",
-                 "max_dynamic_patch", "min_dynamic_patch"},
+  keys.NotTaken({"min_num_patches", "max_num_patches", "force_image_size", "use_thumbnail", "patch_size", "image_size",
+                 "dynamic_image_size", "max_dynamic_patch", "min_dynamic_patch"},
                 "the sizes of images are settled by data.*");
   keys.NotTaken({"template", "image_tag_type", "img_context_token", "img_start_token", "img_end_token",
                  "system_message", "max_sequence_length"},
@@ -120,6 +130,7 @@ ConfigKind KindOfConfig(const Json& config) {
 
 ModelSizes ReadModel(const Json& config, const std::set<std::string>& ignored, Findings& findings) {
   ModelSizes sizes;
+  CheckTypeIsText(config, "", findings);
   switch (KindOfConfig(config)) {
     case ConfigKind::kLanguage: {
       ConfigKeys keys(config, "", findings);

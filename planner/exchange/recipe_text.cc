@@ -21,7 +21,7 @@ std::string ValueOf(const std::string& word) { return word; }
 // Lines of a map, comments in one column.
 class Lines {
  public:
-  explicit Lines(std::string& text) : text_(text) {}
+  explicit Lines(RecipeText& recipe) : text_(recipe.text), lines_(recipe.lines) {}
 
   void Open(int indent, const std::string& key) {
     text_ += std::string(static_cast<size_t>(indent), ' ') + key + ":\n";
@@ -36,13 +36,19 @@ class Lines {
   }
   void AddText(int indent, const std::string& key, const std::string& value, const std::string& comment) {
     constexpr size_t kColumn = 28;
+    Know(value, comment);
     std::string line = std::string(static_cast<size_t>(indent), ' ') + key + ": " + value;
     line.resize(std::max(line.size() + 2, kColumn), ' ');
     text_ += line + "# " + comment + "\n";
   }
+  // Where the number of the next line comes from.
+  void Know(const std::string& value, const std::string& from) {
+    lines_[1 + static_cast<int>(std::count(text_.begin(), text_.end(), '\n'))] = {value, from};
+  }
 
  private:
   std::string& text_;
+  std::map<int, RecipeText::Number>& lines_;
 };
 
 void AddEncoder(const EncoderSizes& sizes, const ProjectorSizes* projector, Lines& lines) {
@@ -75,6 +81,7 @@ void AddLanguage(const LanguageSizes& sizes, Lines& lines) {
   lines.Open(2, kLanguageName);
   lines.Plain(4, "kind: hybrid_lm");
   lines.Plain(4, "# " + sizes.pattern.from);
+  lines.Know("\"" + sizes.pattern.value + "\"", sizes.pattern.from);
   lines.Plain(4, "pattern: \"" + sizes.pattern.value + "\"");
   lines.Add(4, "hidden", sizes.hidden);
   lines.Add(4, "vocabulary", sizes.vocabulary);
@@ -112,20 +119,22 @@ void AddLanguage(const LanguageSizes& sizes, Lines& lines) {
 
 }  // namespace
 
-std::string RecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind) {
-  std::string text = absl::StrCat("# Written by `plan import` of ", Printable(source), " (", Printable(kind),
-                                  "): of config.json and the headers of its\n# weights. A file to extend: modules name "
-                                  "its models. A comment says where each number came from.\n");
+RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind) {
+  RecipeText recipe;
+  std::string& text = recipe.text;
+  text = absl::StrCat("# Written by `plan import` of ", Printable(source), " (", Printable(kind),
+                      "): of config.json and the headers of its\n# weights. A file to extend: modules name "
+                      "its models. A comment says where each number came from.\n");
   if (sizes.image_token) {
     absl::StrAppend(&text, "# A recipe that extends it also says: data: {image_token: ", sizes.image_token->value,
                     "}, as ", sizes.image_token->from, ".\n");
   }
   text += "models:\n";
-  Lines lines(text);
+  Lines lines(recipe);
   if (sizes.encoder) AddEncoder(*sizes.encoder, sizes.projector ? &*sizes.projector : nullptr, lines);
   if (sizes.encoder && sizes.language) text += "\n";
   if (sizes.language) AddLanguage(*sizes.language, lines);
-  return text;
+  return recipe;
 }
 
 }  // namespace planwright

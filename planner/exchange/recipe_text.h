@@ -1,6 +1,7 @@
 // The `models` section of a recipe, as text, of sizes that were read.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "planner/exchange/model_sizes.h"
@@ -9,8 +10,16 @@ namespace planwright {
 
 inline constexpr char kEncoderName[] = "radio", kLanguageName[] = "nemotron_h";  // in `models`
 
+struct RecipeText {
+  struct Number {
+    std::string value, from;
+  };
+  std::string text;
+  std::map<int, Number> lines;  // by the line, from 1
+};
+
 // A file to extend. A comment beside each number says where it came from. `source`: the folder, for the first line;
 // `kind`: what its config.json is of.
-std::string RecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind);
+RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind);
 
 }  // namespace planwright

@@ -109,8 +109,9 @@ RunModel ModelOfRun(const Plan& plan, const std::string& name, Findings& finding
   if (!name.empty() && run.encoder == nullptr && run.language == nullptr)
     findings.Problem("--module", name, "is no module of the run: " + NamesOf(plan));
   if (encoders > 1) {
-    findings.Problem("modules", absl::StrCat(encoders, " encoders"),
-                     "a Hugging Face model has one: export modules one by one with --module: " + NamesOf(plan));
+    findings.Problem(
+        "modules", absl::StrCat(encoders, " encoders"),
+        "are too many, as a Hugging Face model has one: export modules one by one with --module: " + NamesOf(plan));
   }
   if (run.language != nullptr) run.sizes.language = LanguageOf(*run.language);
   if (run.encoder != nullptr) {

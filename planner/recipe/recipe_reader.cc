@@ -160,11 +160,7 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string> damaged, Diagnosti
   return recipe;
 }
 
-}  // namespace
-
-std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides,
-                                 Diagnostics& problems) {
-  std::optional<YamlNode> tree = ReadRecipeTree(path, overrides, problems);
+std::optional<Recipe> RecipeOfTree(std::optional<YamlNode> tree, Diagnostics& problems) {
   if (!tree) return std::nullopt;
   std::set<std::string> damaged = CheckKeys(*tree, problems);
   Recipe recipe = FillRecipe(*tree, std::move(damaged), problems);
@@ -176,6 +172,17 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   CheckLaunchSettings(recipe.launch, problems);
   if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");
   return recipe;
+}
+
+}  // namespace
+
+std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides,
+                                 Diagnostics& problems) {
+  return RecipeOfTree(ReadRecipeTree(path, overrides, problems), problems);
+}
+
+std::optional<Recipe> ReadRecipeText(const std::string& text, const std::string& name, Diagnostics& problems) {
+  return RecipeOfTree(RecipeTreeOfText(text, name, problems), problems);
 }
 
 void AddOverrides(const std::vector<std::string>& overrides, SourceTexts& texts) {

@@ -18,6 +18,9 @@ namespace planwright {
 std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides,
                                  Diagnostics& problems);
 
+// The same of a text that is no file and extends nothing. `name`: what its locations have for a file.
+std::optional<Recipe> ReadRecipeText(const std::string& text, const std::string& name, Diagnostics& problems);
+
 // Adds the overrides to `texts`, so that messages can show the override that they point at.
 void AddOverrides(const std::vector<std::string>& overrides, SourceTexts& texts);
 

@@ -130,14 +130,8 @@ class TreeReader {
           "extend fewer files, or smaller ones");
       return std::nullopt;
     }
-    const std::optional<YamlNode> own = ParseYaml(*text, {std::make_shared<const std::string>(path)}, problems_);
+    const std::optional<YamlNode> own = RecipeTreeOfText(*text, path, problems_);
     if (!own) return std::nullopt;
-    if (!own->is_map()) {
-      problems_.Error(DiagnosticKind::kWrongType, own->where,
-                      Cat("a recipe must be a map of keys, found ", Describe(*own)),
-                      "start with a key, such as name: my_recipe");
-      return std::nullopt;
-    }
     return Extend(path, named_at, *own);
   }
 
@@ -261,6 +255,15 @@ std::string ResolvePath(const std::string& path, const Location& named_at) {
   const std::filesystem::path named(path);
   if (named.is_absolute() || !named_at.file || *named_at.file == kCommandLine) return named.lexically_normal().string();
   return (std::filesystem::path(*named_at.file).parent_path() / named).lexically_normal().string();
+}
+
+std::optional<YamlNode> RecipeTreeOfText(const std::string& text, const std::string& name, Diagnostics& problems) {
+  std::optional<YamlNode> tree = ParseYaml(text, {std::make_shared<const std::string>(name)}, problems);
+  if (!tree || tree->is_map()) return tree;
+  problems.Error(DiagnosticKind::kWrongType, tree->where,
+                 Cat("a recipe must be a map of keys, found ", Describe(*tree)),
+                 "start with a key, such as name: my_recipe");
+  return std::nullopt;
 }
 
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,

@@ -23,6 +23,9 @@ inline constexpr char kCommandLine[] = "<command line>";
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
                                        Diagnostics& problems);
 
+// The same of a text that is no file and extends nothing. `name`: what its locations have for a file.
+std::optional<YamlNode> RecipeTreeOfText(const std::string& text, const std::string& name, Diagnostics& problems);
+
 // The path of a file that a recipe names: absolute paths as they are, others relative to the folder of the file that
 // names them (relative to the current folder for an override).
 std::string ResolvePath(const std::string& path, const Location& named_at);

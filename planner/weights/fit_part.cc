@@ -128,10 +128,7 @@ class PartFitting {
     const std::optional<DType> dtype = ReadType(tensor.type);
     if (!dtype) {
       ++fit_.unfit;
-      tensors_.lines.push_back(
-          {"type: ", key,
-           absl::StrCat(" is ", tensor.type, ", and weights are read from BF16, F16, F32 and F64: ",
-                        "use the unquantized files of the model, or dequantize it")});
+      tensors_.lines.push_back({"type: ", key, TypeIsNotRead(tensor.type)});
       return;
     }
     Take(wanted, found->first, *dtype, tensor.shape, tensor.bytes, true);
@@ -218,6 +215,11 @@ std::vector<WantedTensor> WantedOf(const WeightPart& part) {
     }
   }
   return wanted;
+}
+
+std::string TypeIsNotRead(const std::string& type) {
+  return absl::StrCat(" is ", type, ", and weights are read from BF16, F16, F32 and F64: ",
+                      "use the unquantized files of the model, or dequantize it");
 }
 
 std::vector<std::string> NamesInFiles(const WeightPart& part, const std::string& file_name) {

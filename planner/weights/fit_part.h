@@ -22,6 +22,9 @@ std::vector<WantedTensor> WantedOf(const WeightPart& part);
 // All names under which files may have a tensor of a part, in any form.
 std::vector<std::string> NamesInFiles(const WeightPart& part, const std::string& file_name);
 
+// What is said of a tensor of a type that no run has numbers of (ReadType), after its name.
+std::string TypeIsNotRead(const std::string& type);
+
 // What is found out of the parts of one source.
 struct SourceTensors {
   // Keys of files, or names of parameters of a checkpoint, that belong to a part, whether they fit or not.

@@ -145,23 +145,6 @@ std::string WrongNumber(KnownExtra::Numbers numbers, std::string_view type, int6
 }
 
 // What is wrong with the numbers of one such tensor; empty: nothing.
-std::string WrongExtra(SourceFit& source, const KnownExtra& extra, const std::string& name) {
-  constexpr int64_t kMostElements = 1 << 20;
-  const WeightFiles& files = *source.opened->files();
-  const auto type = files.tensors().find(name);
-  const int64_t elements = type == files.tensors().end() ? 0 : ElementsOf(type->second.shape);
-  if (elements < 1 || elements > kMostElements) return files.PlaceOf(name) + " is no list of such numbers";
-  const DType dtype = type->second.dtype;
-  std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(dtype)));
-  const absl::Status read = source.opened->reader().Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
-  if (!read.ok()) return std::string(read.message());
-  for (int64_t i = 0; i < elements; ++i) {
-    const double number = NumberAt(dtype, bytes.data() + i * DTypeBytes(dtype));
-    const std::string wrong = WrongNumber(extra.numbers, files.all().at(name).type, i, number);
-    if (!wrong.empty()) return absl::StrCat(files.PlaceOf(name), ": element ", i, wrong);
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -198,13 +181,31 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
   return values;
 }
 
+std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::string& name) {
+  constexpr int64_t kMostElements = 1 << 20;
+  const auto type = files.tensors().find(name);
+  const int64_t elements = type == files.tensors().end() ? 0 : ElementsOf(type->second.shape);
+  if (elements < 1 || elements > kMostElements) return files.PlaceOf(name) + " is no list of such numbers";
+  const DType dtype = type->second.dtype;
+  std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(dtype)));
+  const absl::Status read = files.Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
+  if (!read.ok()) return std::string(read.message());
+  for (int64_t i = 0; i < elements; ++i) {
+    const double number = NumberAt(dtype, bytes.data() + i * DTypeBytes(dtype));
+    const std::string wrong = WrongNumber(extra.numbers, files.all().at(name).type, i, number);
+    if (!wrong.empty()) return absl::StrCat(files.PlaceOf(name), ": element ", i, wrong);
+  }
+  return "";
+}
+
 std::vector<std::string> WrongExtras(WeightsFit& fit) {
   std::vector<std::string> lines;
   for (SourceFit& source : fit.sources) {
     for (const PassedThrough& passed : source.passed) {
       if (passed.extra->numbers == KnownExtra::Numbers::kAny) continue;
       for (const std::string& name : passed.names) {
-        if (std::string line = WrongExtra(source, *passed.extra, name); !line.empty()) lines.push_back(std::move(line));
+        if (std::string line = WrongExtra(*source.opened->files(), *passed.extra, name); !line.empty())
+          lines.push_back(std::move(line));
       }
     }
   }

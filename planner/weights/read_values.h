@@ -22,6 +22,10 @@ struct WeightValues {
 WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
                            const std::function<void(int64_t, int64_t)>& progress = {});
 
+// What is wrong with the numbers of a tensor of `files` that is passed through (KnownExtra::numbers): a line with file,
+// tensor and element. Empty: they are as the model takes them for granted.
+std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::string& name);
+
 // Tensors that are passed through, whose numbers the model here takes for granted (KnownExtra::numbers), and that have
 // others: a line each. They are a few KiB. `fit` fits.
 std::vector<std::string> WrongExtras(WeightsFit& fit);

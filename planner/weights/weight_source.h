@@ -22,7 +22,8 @@ class WeightSource {
   // Newer checkpoints of a run directory that are not used, a line each.
   const std::vector<std::string>& passed_over() const { return passed_over_; }
 
-  const WeightFiles* files() const { return files_.get(); }                 // null: it is a checkpoint
+  const WeightFiles* files() const { return files_.get(); }  // null: it is a checkpoint
+  WeightFiles* files() { return files_.get(); }
   const CheckpointReader* checkpoint() const { return checkpoint_.get(); }  // null: it is files
   ElementReader& reader() { return files_ ? static_cast<ElementReader&>(*files_) : *checkpoint_; }
   const ElementReader& reader() const { return files_ ? static_cast<const ElementReader&>(*files_) : *checkpoint_; }

@@ -58,6 +58,22 @@ TEST_F(ExchangeCommand, ImportPrintsOrWritesTheRecipesPart) {
   EXPECT_TRUE(data["problems"].empty());
 }
 
+TEST_F(ExchangeCommand, ImportReplacesNothingOfTheFolder) {
+  const std::string source = WriteLanguage([](auto&) {}), config = Read("source/config.json");
+  for (const char* name : {"/config.json", "/model.yaml", "/../source/x.yaml", "/none/x.yaml"}) {
+    const ProgramResult refused = Plan("import " + source + " -o " + source + name);
+    EXPECT_EQ(refused.status, 2) << name;
+    EXPECT_THAT(refused.err, HasSubstr("which import does not change")) << name;
+  }
+  EXPECT_EQ(Read("source/config.json"), config);
+  std::filesystem::create_directory_symlink(source, folder_ + "/link");
+  EXPECT_THAT(Plan("import " + source + " -o " + folder_ + "/link").err, HasSubstr("is a folder"));
+  EXPECT_THAT(Plan("import " + source + " -o " + folder_ + "/link/x.yaml").err, HasSubstr("does not change"));
+  EXPECT_THAT(Plan("import " + source + " -o .").err, HasSubstr("is a folder"));
+  EXPECT_THAT(Plan("import ''").err, HasSubstr("found an empty name"));
+  EXPECT_EQ(Plan("export run -o home --module ''").status, 2);
+}
+
 TEST_F(ExchangeCommand, ImportListsWhatCannotBeExpressedAndWritesNothing) {
   const std::string source = WriteLanguage(
       [](auto& config) { config["n_group"] = 4, config["moe_latent_size"] = 1024, config["colour"] = "blue\x1b[31m"; });

@@ -362,21 +362,17 @@ class ExportLike : public Export {
     request.to = In("first");
     Exported(request);
     source_ = Read(In("first"));
-    std::vector<TensorBytes> tensors;
     const std::string ones = FloatBytes(std::vector<float>(6, 1.5F));
     for (const std::string name :
          {"sound_encoder.encoder.layers.0.norm.weight", "sound_projection.linear1.weight", "mtp.layers.0.norm.weight"})
       source_[name] = {"F32", ones, {2, 3}};
-    for (const auto& [name, tensor] : source_) {
-      const DType dtype = tensor.type == "BF16" ? DType::kBf16 : tensor.type == "I64" ? DType::kInt64 : DType::kFp32;
-      // Other numbers than the run's.
-      std::string bytes = tensor.bytes;
-      if (tensor.type == "BF16") std::fill(bytes.begin(), bytes.end(), '\x11');
-      source_[name].bytes = bytes;
-      tensors.push_back({name, dtype, tensor.shape, bytes});
+    for (auto& [name, tensor] : source_) {
+      // Other numbers than the run's; a scale stays 1.
+      const bool scale = name.ends_with(".lambda1");
+      if (tensor.type == "BF16" && !scale) std::fill(tensor.bytes.begin(), tensor.bytes.end(), '\x11');
     }
     std::filesystem::create_directories(In("source/additional_chat_templates"));
-    EXPECT_TRUE(WriteSafetensors(In("source/model.safetensors"), tensors).ok());
+    WriteSource();
     config_ = Config(In("first"));
     WriteConfig();
     for (const char* name :
@@ -385,6 +381,15 @@ class ExportLike : public Export {
       std::ofstream(In(std::string("source/") + name)) << "of " << name;
     request_ = Request();
     request_.like = In("source");
+  }
+  // The source's tensors as they are in source_.
+  void WriteSource() {
+    std::vector<TensorBytes> tensors;
+    for (const auto& [name, tensor] : source_) {
+      const DType dtype = tensor.type == "BF16" ? DType::kBf16 : tensor.type == "I64" ? DType::kInt64 : DType::kFp32;
+      tensors.push_back({name, dtype, tensor.shape, tensor.bytes});
+    }
+    EXPECT_TRUE(WriteSafetensors(In("source/model.safetensors"), tensors).ok());
   }
   void WriteConfig() { std::ofstream(In("source/config.json")) << config_.dump(3); }
   static std::string Slurp(const std::string& path) {
@@ -424,6 +429,21 @@ TEST_F(ExportLike, OnlyTrainedWeightsChange) {
   EXPECT_THAT(exported.made_up, IsEmpty());
 }
 
+// layerscale_value of config.json is an initial value: the scales themselves may have been trained.
+TEST_F(ExportLike, ScalesOfTheSourceThatAreNotOneAreAnotherModel) {
+  const std::string name = "vision_model.radio_model.model.blocks.1.layer_scale2.lambda1";
+  ASSERT_TRUE(source_.contains(name));
+  source_[name].bytes[2 * 5 + 1] = '\x40';
+  WriteSource();
+  EXPECT_THAT(Exported(request_).findings.problems,
+              ElementsAre(Field(&Finding::where, AllOf(HasSubstr("source/model.safetensors: tensor " + name),
+                                                       HasSubstr("element 5 is not 1, and the model has no such")))));
+  request_.module = "language";
+  EXPECT_THAT(Exported(request_).findings.problems, ElementsAre(Field(&Finding::where, HasSubstr("element 5"))))
+      << "transformers would compute with them";
+  EXPECT_FALSE(std::filesystem::exists(In("out")));
+}
+
 TEST_F(ExportLike, ALanguageModelAloneReplacesItsPartOfTheWhole) {
   request_.module = "language";
   const ExportedRun exported = Exported(request_);
@@ -439,6 +459,13 @@ TEST_F(ExportLike, ALanguageModelAloneReplacesItsPartOfTheWhole) {
   }
 }
 
+TEST_F(ExportLike, ALeastTimeStepIsCopiedWithANote) {
+  config_["text_config"]["time_step_min"] = 0.001;
+  WriteConfig();
+  EXPECT_THAT(Exported(request_).findings.notes,
+              Contains(HasSubstr("text_config.time_step_min = 0.001 is copied: transformers 5.23")));
+}
+
 TEST_F(ExportLike, WhatDiffersIsOneListByKey) {
   config_["text_config"]["routed_scaling_factor"] = 1.5;
   config_["text_config"]["num_experts_per_tok"] = 3;
@@ -451,13 +478,8 @@ TEST_F(ExportLike, WhatDiffersIsOneListByKey) {
       UnorderedElementsAre(Field(&Finding::where, HasSubstr("vision_final_layernorm.weight is of a final norm")),
                            Field(&Finding::where, HasSubstr("vision_final_layernorm.bias is of a final norm"))))
       << "the source contradicts itself";
-  std::vector<TensorBytes> tensors;
-  for (const auto& [name, tensor] : source_) {
-    if (name.starts_with("vision_final_layernorm.")) continue;
-    const DType dtype = tensor.type == "BF16" ? DType::kBf16 : tensor.type == "I64" ? DType::kInt64 : DType::kFp32;
-    tensors.push_back({name, dtype, tensor.shape, tensor.bytes});
-  }
-  ASSERT_TRUE(WriteSafetensors(In("source/model.safetensors"), tensors).ok());
+  std::erase_if(source_, [](const auto& tensor) { return tensor.first.starts_with("vision_final_layernorm."); });
+  WriteSource();
   const ExportedRun exported = Exported(request_);
   EXPECT_THAT(
       exported.findings.problems,
@@ -465,7 +487,8 @@ TEST_F(ExportLike, WhatDiffersIsOneListByKey) {
           AllOf(Field(&Finding::where, "text_config.routed_scaling_factor"), Field(&Finding::value, "1.5"),
                 Field(&Finding::message, HasSubstr("module language moe.scale is 2.5"))),
           Field(&Finding::where, "text_config.num_experts_per_tok"),
-          AllOf(Field(&Finding::where, "text_config.num_nextn_predict_layers = 0"), Field(&Finding::value, "none")),
+          AllOf(Field(&Finding::where, "text_config.num_nextn_predict_layers = 0"), Field(&Finding::value, ""),
+                Field(&Finding::message, HasSubstr("means final_norm none, which is not that of the run"))),
           Field(&Finding::where, HasSubstr("vision_config.hidden_act")), Field(&Finding::where, "image_token_id")));
   EXPECT_THAT(Left(), UnorderedElementsAre("run", "first", "source"));
 }

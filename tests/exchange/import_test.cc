@@ -18,6 +18,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
+using testing::FloatsOfClip;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -244,7 +245,8 @@ TEST_F(Import, EveryKeyOfAPublishedConfigIsKnown) {
   Findings findings;
   const ModelSizes sizes = ReadModel(*config, {}, findings);
   EXPECT_THAT(findings.problems, IsEmpty());
-  EXPECT_THAT(findings.notes, ElementsAre(HasSubstr("rope_theta"), HasSubstr("partial_rotary_factor")));
+  EXPECT_THAT(findings.notes,
+              ElementsAre(HasSubstr("rope_theta"), HasSubstr("partial_rotary_factor"), HasSubstr("time_step_min")));
   EXPECT_EQ(SizesTooLarge(sizes), "");
   const TensorShapes tensors = ExpectedTensors(sizes);
   int64_t parameters = 0;
@@ -410,6 +412,41 @@ TEST_F(Import, TensorsThatNoPartHasAreProblems) {
   EXPECT_THAT(findings.notes, Contains(HasSubstr("multi-token prediction layers, 1 tensor, such as mtp.layers")));
 }
 
+// transformers normalizes pixels by these tensors, whatever config.json says.
+TEST_F(Import, StoredMeanAndDeviationMustBeThoseOfClip) {
+  const std::string of = "radio_model.input_conditioner.";
+  Toy toy = ReadToy("radio");
+  EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+  toy.tensors[of + "norm_std"].bytes = FloatsOfClip(true);
+  toy.tensors[of + "norm_mean"] = {DType::kFp32, {1, 3, 2}, ""};
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(Field(&Finding::where, HasSubstr(of + "norm_mean has not one number for each of three")),
+                          Field(&Finding::where, HasSubstr(of + "norm_std: element 0 is 0.4814546"))));
+  // As bf16 rounds them.
+  const auto bf16 = [](std::initializer_list<uint16_t> numbers) {
+    return std::string(reinterpret_cast<const char*>(numbers.begin()), numbers.size() * 2);
+  };
+  toy = ReadToy("radio");
+  toy.tensors[of + "norm_mean"] = {DType::kBf16, {3, 1, 1}, bf16({0x3ef7, 0x3eea, 0x3ed1})};
+  EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+  toy.tensors[of + "norm_mean"].bytes = bf16({0x3ef7, 0x7fc0, 0x3ed1});
+  EXPECT_THAT(Imported(toy).findings.problems, ElementsAre(Field(&Finding::where, HasSubstr("element 1 is nan"))));
+}
+
+TEST_F(Import, ShapesOfTensorsThatArePassedThroughAreCompared) {
+  Toy toy = ReadToy("omni");
+  const std::string radio = "vision_model.radio_model.";
+  toy.tensors[radio + "model.blocks.1.layer_scale2.lambda1"].shape = {16};
+  toy.tensors[radio + "model.patch_generator.video_embedder.weight"].shape = {32, 95};
+  toy.tensors[radio + "summary_idxs"].shape = {1, 1};
+  EXPECT_THAT(
+      Imported(toy).findings.problems,
+      ::testing::UnorderedElementsAre(
+          Field(&Finding::where, HasSubstr("layer_scale2.lambda1 is [16], by config.json [32]")),
+          Field(&Finding::where, HasSubstr("video_embedder.weight is [32, 95], by config.json [32, frames x 48]")),
+          Field(&Finding::where, HasSubstr("summary_idxs is [1, 1], by config.json a list"))));
+}
+
 // Megatron-Core builds a norm behind the encoder where the language model predicts several tokens.
 TEST_F(Import, MultiTokenPredictionLeavesTheMainModelAndBringsAFinalNorm) {
   Toy toy = ReadToy("omni");
@@ -433,8 +470,115 @@ TEST_F(Import, AFolderThatIsNoneIsAnError) {
   std::filesystem::create_directories(In("empty"));
   std::ofstream(In("empty/config.json")) << "[1]";
   EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()), HasSubstr("it is no JSON object"));
+  std::ofstream(In("empty/config.json")) << "{\n\"a\": 1e400}";
+  EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()),
+              AllOf(HasSubstr("config.json: line 2: the number 1e400 is out of range"), Not(HasSubstr("json.exc"))));
   std::ofstream(In("empty/config.json")) << "{\"model_type\": \"nemotron_h\"}";
   EXPECT_THAT(std::string(ImportFolder(In("empty"), {}).status().message()), HasSubstr("it has no weights"));
+}
+
+// What `plan validate` would refuse, is refused by the config's keys: a number that alone contradicts no header.
+TEST_F(Import, WhatNoRecipeMayHaveIsNotWritten) {
+  struct Case {
+    const char *toy, *path, *value, *where, *message;
+  };
+  constexpr Case kCases[] = {
+      {"omni", "vision_config.num_attention_heads", "3", "vision_config.hidden_size",
+       "is not a multiple of heads 3 (vision_config.num_attention_heads = 3)"},
+      {"radio", "num_attention_heads", "3", "hidden_size", "is not a multiple of heads 3 (num_attention_heads = 3)"},
+      {"lm", "num_experts_per_tok", "9", "num_experts_per_tok", "(n_routed_experts = 8)"},
+      {"omni", "image_token_id", "256", "image_token_id",
+       "token 256 is outside the vocabulary of 256 (text_config.vocab_size = 256)"}};
+  for (const Case& each : kCases) {
+    Toy toy = ReadToy(each.toy);
+    At(toy.config, each.path) = ordered_json::parse(each.value);
+    const ImportedModel imported = Imported(toy);
+    EXPECT_THAT(imported.findings.problems, ElementsAre(AllOf(Field(&Finding::where, each.where),
+                                                              Field(&Finding::message, HasSubstr(each.message)))))
+        << each.path;
+    EXPECT_EQ(imported.text, "") << each.path;
+  }
+  Toy toy = ReadToy("omni");
+  toy.config["vision_config"]["num_cls_tokens"] = 5000;
+  for (auto& [name, tensor] : toy.tensors) {
+    if (name.ends_with("cls_token.token"))
+      tensor.shape[0] = 5000 + toy.config["vision_config"]["num_registers"].get<int>();
+  }
+  const ImportedModel imported = Imported(toy);
+  EXPECT_THAT(imported.findings.problems,
+              Contains(AllOf(Field(&Finding::where, HasSubstr("vision_config.num_cls_tokens")),
+                             Field(&Finding::message, HasSubstr("class_tokens")))));
+  EXPECT_EQ(imported.text, "");
+}
+
+TEST_F(Import, SizesThatDoNotFitTogetherAreOneListByKey) {
+  Toy toy = ReadToy("omni");
+  toy.config["vision_config"]["max_img_size"] = 60;
+  toy.config["text_config"]["num_key_value_heads"] = 3;
+  for (auto& [name, tensor] : toy.tensors) {
+    if (name.ends_with("pos_embed")) tensor.shape[1] = 225;
+    if (name.ends_with("k_proj.weight") || name.ends_with("v_proj.weight")) tensor.shape[0] = 48;
+  }
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "vision_config.max_img_size"),
+                                Field(&Finding::message, HasSubstr("downsample_ratio"))),
+                          AllOf(Field(&Finding::where, "text_config.num_attention_heads"),
+                                Field(&Finding::message, HasSubstr("(text_config.num_key_value_heads = 3)")))));
+}
+
+TEST_F(Import, QuantizedTensorsAreRefusedByName) {
+  const Toy toy = ReadToy("lm");
+  const std::string name = "lm_head.weight";
+  Toy other = toy;
+  other.tensors[name] = {DType::kInt64, {256, 64}, ""};
+  EXPECT_THAT(Imported(other).findings.problems,
+              ElementsAre(Field(&Finding::where, AllOf(HasSubstr("tensor lm_head.weight is I64, and weights are read"),
+                                                       HasSubstr("unquantized files")))));
+}
+
+TEST_F(Import, TwoConfigsOfOneModelMustAgree) {
+  Toy toy = ReadToy("omni");
+  toy.config["llm_config"] = toy.config["text_config"];
+  EXPECT_THAT(Imported(toy).findings.problems, IsEmpty());
+  toy.config["llm_config"]["n_group"] = 4;
+  toy.config["audio_config"] = {{"a", 1}}, toy.config["sound_config"] = {{"a", 2}};
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "llm_config"),
+                                Field(&Finding::message, HasSubstr("is another name of text_config"))),
+                          Field(&Finding::where, "sound_config")));
+}
+
+TEST_F(Import, ALeastTimeStepIsANote) {
+  Toy toy = ReadToy("lm");
+  toy.config["time_step_min"] = 0.0;
+  EXPECT_THAT(Imported(toy).findings.notes, Not(Contains(HasSubstr("time_step_min"))));
+  toy.config["time_step_min"] = 0.001;
+  EXPECT_THAT(Imported(toy).findings.notes, Contains(HasSubstr("time_step_min = 0.001 is not taken over: a run does")));
+  for (const char* wrong : {"-0.1", "\"0.1\"", "[0]", "true", R"({"__float__": "NaN"})"}) {
+    toy.config["time_step_min"] = ordered_json::parse(wrong);
+    EXPECT_THAT(Imported(toy).findings.problems, ElementsAre(Field(&Finding::where, "time_step_min"))) << wrong;
+  }
+}
+
+TEST_F(Import, NumbersOfPatchesAreNoted) {
+  Toy toy = ReadToy("omni");
+  toy.config["min_num_patches"] = 4, toy.config["vision_config"]["min_num_patches"] = 4;
+  const Findings findings = Imported(toy).findings;
+  EXPECT_THAT(findings.problems, IsEmpty());
+  EXPECT_THAT(findings.notes, AllOf(Contains(::testing::StartsWith("min_num_patches = 4 is not taken over")),
+                                    Contains(::testing::StartsWith("vision_config.min_num_patches = 4 is not"))));
+}
+
+TEST_F(Import, ValuesOfAnotherTypeAreNotTakenForNone) {
+  Toy toy = ReadToy("omni");
+  toy.config["text_config"]["use_bias"] = "", toy.config["text_config"]["moe_latent_size"] = ordered_json::array();
+  toy.config["text_config"]["model_type"] = 7;
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ::testing::UnorderedElementsAre(
+                  AllOf(Field(&Finding::where, "text_config.use_bias"), Field(&Finding::value, "\"\""),
+                        Field(&Finding::message, HasSubstr("only null, false or 0"))),
+                  Field(&Finding::where, "text_config.moe_latent_size"),
+                  AllOf(Field(&Finding::where, "text_config.model_type"), Field(&Finding::message, "is no text"))));
 }
 
 // Sizes are a stranger's claims.

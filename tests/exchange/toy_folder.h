@@ -1,6 +1,7 @@
 // Folders as transformers 5.23.0 saved them: config.json, and a table of tensors with their types and shapes. The bytes
-// are zeros. Three toys: `lm` (nemotron_h), `radio` and `omni` (nemotron_h_omni), in tests/exchange/transformers. They
-// were made with save_pretrained of models with random weights, and their sizes are those of the table in import_test.
+// are zeros, but for the mean and deviation of pixels. Three toys: `lm` (nemotron_h), `radio` and `omni`
+// (nemotron_h_omni), in tests/exchange/transformers. They were made with save_pretrained of models with random weights,
+// and their sizes are those of the table in import_test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +30,14 @@ namespace planwright::testing {
 struct ToyTensor {
   DType dtype = DType::kFp32;
   std::vector<int64_t> shape;
+  std::string bytes;  // empty: zeros
 };
+
+// What transformers normalizes pixels by.
+inline std::string FloatsOfClip(bool mean) {
+  const float means[] = {0.48145466F, 0.4578275F, 0.40821073F}, deviations[] = {0.26862954F, 0.26130258F, 0.27577711F};
+  return std::string(reinterpret_cast<const char*>(mean ? means : deviations), sizeof means);
+}
 
 struct Toy {
   nlohmann::ordered_json config;
@@ -47,6 +55,8 @@ inline Toy ReadToy(const std::string& name) {
     of.dtype = type == "I64" ? DType::kInt64 : DType::kFp32;
     std::istringstream numbers(sizes);
     for (std::string size; std::getline(numbers, size, ',');) of.shape.push_back(std::stoll(size));
+    if (tensor.ends_with(".norm_mean") || tensor.ends_with(".norm_std"))
+      of.bytes = FloatsOfClip(tensor.ends_with(".norm_mean"));
   }
   EXPECT_GT(toy.tensors.size(), 10U) << path;
   return toy;
@@ -60,6 +70,7 @@ inline void WriteToy(const std::string& folder, const Toy& toy, const std::strin
     int64_t bytes = DTypeBytes(tensor.dtype);
     for (const int64_t size : tensor.shape) bytes *= size;
     tensors.push_back({name, tensor.dtype, tensor.shape, std::string(static_cast<size_t>(bytes), '\0')});
+    if (!tensor.bytes.empty()) tensors.back().bytes = tensor.bytes;
   }
   ASSERT_TRUE(WriteSafetensors(folder + "/model.safetensors", tensors, {{"format", "pt"}}).ok());
   std::ofstream(folder + "/config.json") << (text.empty() ? toy.config.dump(2) : text);
