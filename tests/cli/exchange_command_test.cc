@@ -23,7 +23,7 @@ class ExchangeCommand : public testing::PlanProgram {
  protected:
   void SetUp() override {
     PlanProgram::SetUp();
-    std::filesystem::create_directories(folder_ + "/work");
+    std::filesystem::create_directories(folder_ + "/written");
   }
   std::string WriteLanguage(const std::function<void(nlohmann::ordered_json&)>& change) {
     testing::Toy toy = testing::ReadToy("lm");
@@ -37,7 +37,7 @@ class ExchangeCommand : public testing::PlanProgram {
   }
   std::vector<std::string> Left() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/work"))
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/written"))
       names.push_back(entry.path().filename());
     return names;
   }
@@ -48,9 +48,9 @@ TEST_F(ExchangeCommand, ImportPrintsOrWritesTheRecipesPart) {
   const ProgramResult printed = Plan("import " + source);
   EXPECT_EQ(printed.status, 0) << printed.err;
   EXPECT_THAT(printed.out, AllOf(StartsWith("# Written by `plan import`"), HasSubstr("\nmodels:\n  nemotron_h:\n")));
-  const ProgramResult written = Plan("import " + source + " -o " + folder_ + "/work/model.yaml");
+  const ProgramResult written = Plan("import " + source + " -o " + folder_ + "/written/model.yaml");
   EXPECT_EQ(written.status, 0) << written.err;
-  EXPECT_EQ(Read("work/model.yaml"), printed.out);
+  EXPECT_EQ(Read("written/model.yaml"), printed.out);
   EXPECT_THAT(written.err, HasSubstr("wrote "));
   EXPECT_THAT(written.out, IsEmpty());
   const json data = json::parse(Plan("import " + source + " --json").out);
@@ -77,7 +77,7 @@ TEST_F(ExchangeCommand, ImportReplacesNothingOfTheFolder) {
 TEST_F(ExchangeCommand, ImportListsWhatCannotBeExpressedAndWritesNothing) {
   const std::string source = WriteLanguage(
       [](auto& config) { config["n_group"] = 4, config["moe_latent_size"] = 1024, config["colour"] = "blue\x1b[31m"; });
-  const std::string file = " -o " + folder_ + "/work/model.yaml";
+  const std::string file = " -o " + folder_ + "/written/model.yaml";
   const ProgramResult refused = Plan("import " + source + file);
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("error: 3 problems:\n"), HasSubstr("  n_group = 4 cannot be expressed"),
@@ -97,7 +97,7 @@ TEST_F(ExchangeCommand, ImportListsWhatCannotBeExpressedAndWritesNothing) {
 }
 
 TEST_F(ExchangeCommand, ExportSaysWhatItWroteAndWhatItMadeUp) {
-  const std::string checkpoint = MakeCheckpoint(), to = folder_ + "/work/home";
+  const std::string checkpoint = MakeCheckpoint(), to = folder_ + "/written/home";
   const ProgramResult result = Plan("export " + checkpoint + " -o " + to + " --shard-size 100KB --dtype bf16");
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, AllOf(StartsWith("wrote "), HasSubstr("nemotron_h_omni after step 4, 221,272 parameters")));
@@ -107,22 +107,22 @@ TEST_F(ExchangeCommand, ExportSaysWhatItWroteAndWhatItMadeUp) {
   const ProgramResult again = Plan("export " + checkpoint + " -o " + to);
   EXPECT_EQ(again.status, 2);
   EXPECT_THAT(again.err, HasSubstr("is not empty"));
-  const ProgramResult other = Plan("export " + checkpoint + " -o " + folder_ + "/work/other --json");
+  const ProgramResult other = Plan("export " + checkpoint + " -o " + folder_ + "/written/other --json");
   EXPECT_EQ(other.status, 0) << other.err;
   const json data = json::parse(other.out);
   EXPECT_EQ(data["dtype"], "fp32");
   EXPECT_EQ(data["step"], 4);
   EXPECT_EQ(data["shards"].size(), 1U);
   for (const char* wrong : {" --shard-size 5", " --shard-size much", " --dtype fp8", " --ignore a", " --module x"}) {
-    const ProgramResult refused = Plan("export " + checkpoint + " -o " + folder_ + "/work/wrong" + wrong);
+    const ProgramResult refused = Plan("export " + checkpoint + " -o " + folder_ + "/written/wrong" + wrong);
     EXPECT_EQ(refused.status, std::string(wrong) == " --module x"       ? 1
                               : std::string(wrong) == " --shard-size 5" ? 0
                                                                         : 2)
         << wrong << refused.err;
-    std::filesystem::remove_all(folder_ + "/work/wrong");
+    std::filesystem::remove_all(folder_ + "/written/wrong");
   }
   EXPECT_EQ(Plan("export " + checkpoint).status, 2);
-  EXPECT_EQ(Plan("export " + folder_ + " -o " + folder_ + "/work/no_run").status, 2);
+  EXPECT_EQ(Plan("export " + folder_ + " -o " + folder_ + "/written/no_run").status, 2);
 }
 
 TEST_F(ExchangeCommand, ADifferenceFromTheSourceIsOneAndADamagedCheckpointThirteen) {
@@ -131,7 +131,7 @@ TEST_F(ExchangeCommand, ADifferenceFromTheSourceIsOneAndADamagedCheckpointThirte
   std::string config = Read("source/config.json");
   config.replace(config.find("\"num_experts_per_tok\": 2"), 24, "\"num_experts_per_tok\": 3");
   Write("source/config.json", config);
-  const std::string to = " -o " + folder_ + "/work/home";
+  const std::string to = " -o " + folder_ + "/written/home";
   const ProgramResult differs = Plan("export " + checkpoint + to + " --like " + folder_ + "/source");
   EXPECT_EQ(differs.status, 1);
   EXPECT_THAT(differs.err, HasSubstr("text_config.num_experts_per_tok = 3 is not that of the run: module language "
@@ -152,7 +152,7 @@ TEST_F(ExchangeCommand, ADifferenceFromTheSourceIsOneAndADamagedCheckpointThirte
 TEST_F(ExchangeCommand, AFullDiskLeavesNothing) {
   const std::string checkpoint = MakeCheckpoint();
   const ProgramResult full = Shell("(trap '' XFSZ; ulimit -f 100; " + InBuild("bin/plan") + " export " + checkpoint +
-                                   " -o " + folder_ + "/work/home)");
+                                   " -o " + folder_ + "/written/home)");
   EXPECT_EQ(full.status, 2);
   EXPECT_THAT(full.err, AllOf(HasSubstr("cannot write "), HasSubstr("File too large")));
   EXPECT_THAT(Left(), IsEmpty());
