@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "executor/tensors.h"
-#include "executor/threads/threads.h"
+#include "planner/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "executor/checkpoint/host_copies.h"
 #include "executor/tensors.h"
-#include "executor/threads/threads.h"
 #include "planner/checkpoint/number_range.h"
+#include "planner/threads/threads.h"
 #include "planner/weights/name_groups.h"
 
 namespace planwright::executor {

@@ -9,8 +9,8 @@
 #include <array>
 
 #include "executor/data/file_error.h"
-#include "executor/threads/threads.h"
 #include "planner/plan/image_bands.h"
+#include "planner/threads/threads.h"
 
 namespace planwright::executor {
 namespace {
@@ -49,10 +49,10 @@ BatchReader::BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source)
   cache_samples_ = 2 * ((block + std::max<int64_t>(1, lanes) - 1) / std::max<int64_t>(1, lanes));
 }
 
-const Sample& BatchReader::Get(int64_t number) {
+const Sample& BatchReader::Get(int64_t number, SampleParts parts) {
   const auto found = cache_.find(number);
-  if (found != cache_.end()) return found->second;
-  absl::StatusOr<Sample> sample = source_->Get(number);
+  if (found != cache_.end() && found->second.parts >= parts) return found->second.sample;
+  absl::StatusOr<Sample> sample = source_->Get(number, parts);
   if (!sample.ok()) {
     throw FileError(
         absl::Status(sample.status().code(), absl::StrCat("sample ", number, ": ", sample.status().message())));
@@ -60,8 +60,10 @@ const Sample& BatchReader::Get(int64_t number) {
   TORCH_CHECK(static_cast<int64_t>(sample->tokens.size()) == length_, "sample ", number, " has ", sample->tokens.size(),
               " tokens, the sequence has ", length_);
   // Sample numbers ascend over a run, so the smallest number is the one that nobody will ask for again.
-  while (!cache_.empty() && cache_.size() >= cache_samples_) cache_.erase(cache_.begin());
-  return cache_[number] = *std::move(sample);
+  if (found == cache_.end()) {
+    while (!cache_.empty() && cache_.size() >= cache_samples_) cache_.erase(cache_.begin());
+  }
+  return (cache_[number] = {parts, *std::move(sample)}).sample;
 }
 
 size_t BatchReader::EncoderOf(std::string_view module) const {
@@ -74,7 +76,8 @@ at::Tensor BatchReader::SampleRows(const LaneSamples& lane, size_t encoder) {
   at::Tensor rows = HostIntegers({lane.end - lane.first});
   for (int64_t i = lane.first; i < lane.end; ++i) {
     int64_t count = 0;
-    for (const Image& image : Get(i).images[encoder]) count += ImageTokens(data_.encoders[encoder], image);
+    for (const Image& image : Get(i, SampleParts::kText).images[encoder])
+      count += ImageTokens(data_.encoders[encoder], image);
     rows.data_ptr<int64_t>()[i - lane.first] = count;
   }
   return rows;
@@ -83,7 +86,7 @@ at::Tensor BatchReader::SampleRows(const LaneSamples& lane, size_t encoder) {
 at::Tensor BatchReader::DocumentEnds(const LaneSamples& lane) {
   // One list for a microbatch; the planner sees to it that a lane has one sample (PW0604).
   TORCH_CHECK(lane.end - lane.first == 1, "packed documents of ", lane.end - lane.first, " samples in one microbatch");
-  const std::vector<int64_t>& ends = Get(lane.first).document_ends;
+  const std::vector<int64_t>& ends = Get(lane.first, SampleParts::kText).document_ends;
   at::Tensor result = HostIntegers({static_cast<int64_t>(ends.size())});
   std::copy(ends.begin(), ends.end(), result.data_ptr<int64_t>());
   return result;
@@ -97,7 +100,7 @@ Tensors BatchReader::ReadTokens(const CallContext& call, at::ScalarType dtype) {
   at::Tensor loss_tokens = HostIntegers({1});
   int64_t counted = 0;
   for (int64_t i = 0; i < samples; ++i) {
-    const Sample& sample = Get(lane.first + i);
+    const Sample& sample = Get(lane.first + i, SampleParts::kText);
     std::copy(sample.tokens.begin(), sample.tokens.end(), tokens.data_ptr<int64_t>() + i * length_);
     std::copy(sample.labels.begin(), sample.labels.end(), labels.data_ptr<int64_t>() + i * length_);
     std::copy(sample.loss_mask.begin(), sample.loss_mask.end(), mask.data_ptr<double>() + i * length_);
@@ -114,7 +117,8 @@ Tensors BatchReader::ReadTokens(const CallContext& call, at::ScalarType dtype) {
 at::Tensor BatchReader::ImageGrid(const LaneSamples& lane, size_t encoder) {
   std::vector<int64_t> sizes;
   for (int64_t i = lane.first; i < lane.end; ++i) {
-    for (const Image& image : Get(i).images[encoder]) sizes.insert(sizes.end(), {image.rows, image.cols});
+    for (const Image& image : Get(i, SampleParts::kText).images[encoder])
+      sizes.insert(sizes.end(), {image.rows, image.cols});
   }
   at::Tensor grid = HostIntegers({static_cast<int64_t>(sizes.size()) / 2, 2});
   std::copy(sizes.begin(), sizes.end(), grid.data_ptr<int64_t>());
@@ -132,6 +136,7 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::ScalarType dtype) {
   const size_t encoder = EncoderOf(call.module->name);
   const EncoderData& seen = data_.encoders[encoder];
   const int64_t values = 3 * seen.patch * seen.patch;
+  for (int64_t i = lane.first; i < lane.end; ++i) Get(i, SampleParts::kAll);  // once, and not first without pixels
   const at::Tensor grid = ImageGrid(lane, encoder);
   std::vector<std::array<int64_t, 2>> grids;
   for (int64_t i = 0; i < grid.size(0); ++i) {
@@ -151,7 +156,7 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::ScalarType dtype) {
   int64_t lane_image = 0;
   for (int64_t i = lane.first; i < lane.end; ++i) {
     int64_t index = 0;
-    for (const Image& image : Get(i).images[encoder]) {
+    for (const Image& image : Get(i, SampleParts::kAll).images[encoder]) {
       if (next_rows != mine.end() && next_rows->image == lane_image) {
         const int64_t count = next_rows->count * image.cols * values;
         Round(image.patches.data() + next_rows->first * image.cols * values, count, threads_, pixels, next_value);

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string_view>
 
-#include "executor/data/sample_source.h"
 #include "executor/ops/handler.h"
+#include "planner/samples/sample_source.h"
 
 namespace planwright::executor {
 
@@ -41,7 +41,12 @@ class BatchReader {
  private:
   BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source);
 
-  const Sample& Get(int64_t number);
+  struct Cached {
+    SampleParts parts;
+    Sample sample;
+  };
+  // A sample with at least these parts.
+  const Sample& Get(int64_t number, SampleParts parts);
   size_t EncoderOf(std::string_view module) const;  // index in DataPlan::encoders
   at::Tensor SampleRows(const LaneSamples& lane, size_t encoder);
   at::Tensor ImageGrid(const LaneSamples& lane, size_t encoder);
@@ -50,7 +55,7 @@ class BatchReader {
   const DataPlan data_;
   const int64_t length_;
   std::unique_ptr<SampleSource> source_;
-  std::map<int64_t, Sample> cache_;  // by number: colocated modules and pipeline stages read a sample more than once
+  std::map<int64_t, Cached> cache_;  // by number: colocated modules and pipeline stages read a sample more than once
   size_t cache_samples_ = 0;
   const int threads_;
 };

@@ -21,8 +21,8 @@
 #include "executor/ops/position_taps.h"
 #include "executor/ops/tensor_math.h"
 #include "executor/ops/vision_images.h"
-#include "executor/random/philox.h"
 #include "executor/tensors.h"
+#include "planner/random/philox.h"
 
 namespace planwright::executor::ops {
 namespace {

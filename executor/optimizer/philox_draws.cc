@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "executor/random/philox.h"
+#include "planner/random/philox.h"
 
 namespace planwright::executor {
 

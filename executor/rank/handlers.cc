@@ -9,8 +9,8 @@
 #include "executor/data/routing_record.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
-#include "executor/threads/threads.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

@@ -13,10 +13,10 @@
 
 #include "executor/log/log.h"
 #include "executor/program/rank.h"
-#include "executor/threads/threads.h"
 #include "planner/checkpoint/plan_fit.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/threads/threads.h"
 #include "planner/weights/read_values.h"
 
 namespace planwright::executor {

@@ -278,9 +278,21 @@ struct EncoderData {
   int64_t TokensOf(int64_t patches) const { return patches / merged(); }
 };
 
+// One source of a mixture (docs/training/data.md#sources).
+struct SourcePlan {
+  std::string name;
+  std::string kind;                 // webdataset | tokens
+  std::vector<std::string> shards;  // webdataset: tar files, brace ranges and globs, as written in the recipe
+  std::vector<std::string> ignore;  // webdataset: extensions of members that are not read
+  std::string path;                 // tokens: PATH.bin and PATH.idx, as written in the recipe
+  // Of the first n samples weight / (sum of weights) n are of this source, less than one off. The weights have no
+  // common divisor.
+  int64_t weight = 1;
+};
+
 // Where samples come from (docs/training/data.md). Filled by data/.
 struct DataPlan {
-  std::string kind;  // mock | webdataset | recorded
+  std::string kind;  // mock | webdataset | recorded | sources
   int64_t seed = 0;  // of the draws of samples
   // Token ids; -1: none. image_token: that of the first encoder, or what the recipe says where there is none.
   int64_t image_token = -1, pad_token = -1, end_token = -1;
@@ -291,13 +303,24 @@ struct DataPlan {
   int64_t min_images = 0, max_images = 0;
   int64_t classes = 0, text_tokens = 0;      // mock: kinds of image; tokens of the text of a kind
   std::vector<std::string> shards;           // webdataset: tar files, as written in the recipe
-  int64_t window = 0;                        // webdataset: documents that are shuffled and packed together
-  int64_t min_patches = 0, max_patches = 0;  // webdataset: limits of the patches that an image is resized to
-  std::string resize = "bilinear";           // webdataset: bilinear | bicubic
-  std::string grid = "ceil";                 // webdataset: how patches are counted: ceil | round_half_even
-  std::string path;                          // recorded: a safetensors batch, as written in the recipe
-  std::string base;                          // folder of the file that names the paths; not covered by the digest
-  bool packed_documents = false;             // attention and Mamba state end where a document ends
+  int64_t window = 0;                        // webdataset, sources: documents that are packed together
+  int64_t min_patches = 0, max_patches = 0;  // webdataset, sources: limits of the patches that an image is resized to
+  std::string resize = "bilinear";           // webdataset, sources: bilinear | bicubic
+  std::string grid = "ceil";                 // webdataset, sources: how patches are counted: ceil | round_half_even
+  // The following are of `sources`.
+  std::vector<SourcePlan> sources;
+  std::string tokenizer = "bytes";                // bytes | ids: text is ids, made before the run
+  std::string tokenizer_digest, template_digest;  // SHA-256, 64 hex digits, that prepared shards must name; or nothing
+  std::string shuffle = "all";                    // all | none | N: documents that are shuffled together
+  std::string packing = "first_fit";              // first_fit | none: one document a sample
+  std::string long_documents = "error";           // error | cut | skip: documents that are longer than a sample
+  std::string damaged = "error";                  // error | skip
+  int64_t most_damaged = 0;                       // skip: with more damaged documents than this the run does not begin
+  std::string index;                              // folder of the index files; not covered by the digest
+  std::string balance = "none";                   // every kind; none | images: the order of samples within a step
+  std::string path;                               // recorded: a safetensors batch, as written in the recipe
+  std::string base;                               // folder of the file that names the paths; not covered by the digest
+  bool packed_documents = false;                  // attention and Mamba state end where a document ends
   // Every encoder sees every image. In the order of the bridges; empty: text alone.
   std::vector<EncoderData> encoders;
 

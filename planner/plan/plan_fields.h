@@ -295,10 +295,22 @@ void Describe(V& v, Visited<V, EncoderData>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, SourcePlan>& x) {
+  auto& [name, kind, shards, ignore, path, weight] = x;
+  v("name", kFree | kChanges, name);
+  v("kind", kFree | kChanges, kind);
+  v.Omittable("shards", kFree | kChanges, shards, {});
+  v.Omittable("ignore", kFree | kChanges, ignore, {});
+  v.Omittable("path", kFree | kChanges, path, {});
+  v("weight", kFree | kChanges, weight);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
   auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, min_images, max_images, classes,
-         text_tokens, shards, window, min_patches, max_patches, resize, grid, path, base, packed_documents, encoders] =
-      x;
+         text_tokens, shards, window, min_patches, max_patches, resize, grid, sources, tokenizer, tokenizer_digest,
+         template_digest, shuffle, packing, long_documents, damaged, most_damaged, index, balance, path, base,
+         packed_documents, encoders] = x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -316,6 +328,17 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("max_patches", kFree | kChanges, max_patches, int64_t{0});
   v.Omittable("resize", kFree | kChanges, resize, "bilinear");
   v.Omittable("grid", kFree | kChanges, grid, "ceil");
+  v.Omittable("sources", kFree | kChanges, sources, {});
+  v.Omittable("tokenizer", kFree | kChanges, tokenizer, "bytes");
+  v.Omittable("tokenizer_digest", kFree | kChanges, tokenizer_digest, {});
+  v.Omittable("template_digest", kFree | kChanges, template_digest, {});
+  v.Omittable("shuffle", kFree | kChanges, shuffle, "all");
+  v.Omittable("packing", kFree | kChanges, packing, "first_fit");
+  v.Omittable("long", kFree | kChanges, long_documents, "error");
+  v.Omittable("damaged", kFree | kChanges, damaged, "error");
+  v.Omittable("most_damaged", kFree | kKeeps, most_damaged, int64_t{0});
+  v.OutsideDigest("index", index, {});
+  v.Omittable("balance", kFree | kKeeps, balance, "none");
   v.Omittable("path", kFree | kChanges, path, {});
   v.OutsideDigest("base", base, {});
   v.Omittable("packed_documents", kFree | kChanges, packed_documents, false);

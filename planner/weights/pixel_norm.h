@@ -1,4 +1,5 @@
-// What images of a run are normalized by (executor/data/image_patches.cc): mean and deviation of CLIP, of each colour.
+// What images of a run are normalized by (planner/pictures/image_patches.cc): mean and deviation of CLIP, of each
+// colour.
 #pragma once
 
 #include <array>

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "executor/checkpoint/initial_weights.h"
-#include "executor/threads/threads.h"
 #include "planner/compile.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/threads/threads.h"
 #include "planner/weights/initial_pieces.h"
 #include "tests/support/folders.h"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "planner/run_files/safetensors.h"
-#include "tests/executor/data/plans.h"
+#include "tests/samples/plans.h"
 
 namespace planwright::executor {
 namespace {
@@ -84,7 +84,7 @@ TEST(BatchReader, BlocksFollowEachOther) {
   const Tensors read = reader->ReadTokens(Call(plan, 1, 1, 2, 1), at::kFloat);
   ASSERT_EQ(read[0].size(0), 2);
   for (int i = 0; i < 2; ++i) {
-    const Sample sample = *(*samples)->Get(14 + i);
+    const Sample sample = *(*samples)->Get(14 + i, SampleParts::kAll);
     for (int64_t p = 0; p < 64; ++p) ASSERT_EQ(read[0][i][p].item<int64_t>(), sample.tokens[p]);
   }
   EXPECT_EQ(read[2].scalar_type(), at::kFloat);

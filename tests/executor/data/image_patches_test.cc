@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "executor/data/images.h"
-#include "executor/random/philox.h"
+#include "planner/pictures/images.h"
+#include "planner/random/philox.h"
 #include "tests/support/folders.h"
 
 namespace planwright::executor {

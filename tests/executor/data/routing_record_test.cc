@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "executor/data/file_error.h"
-#include "tests/executor/data/plans.h"
+#include "tests/samples/plans.h"
 
 namespace planwright::executor {
 namespace {

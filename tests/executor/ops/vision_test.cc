@@ -23,7 +23,7 @@
 #include <numeric>
 
 #include "executor/ops/handler.h"
-#include "executor/random/philox.h"
+#include "planner/random/philox.h"
 
 namespace planwright::executor {
 namespace {

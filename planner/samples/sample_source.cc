@@ -1,0 +1,53 @@
+#include "planner/samples/sample_source.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+
+#include "planner/plan/sample_images.h"
+
+namespace planwright {
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan) {
+  if (plan.data.kind == "mock") return OpenMock(plan);
+  if (plan.data.kind == "recorded") return OpenRecorded(plan);
+  if (plan.data.kind == "webdataset") return OpenWebdataset(plan);
+  return absl::UnimplementedError(absl::StrCat("this version cannot read data of kind ", plan.data.kind));
+}
+
+int64_t ImageTokens(const EncoderData& encoder, const Image& image) {
+  return encoder.TokensOf(image.rows * image.cols);
+}
+
+void EndDocument(const DataPlan& data, Sample& sample) {
+  if (data.packed_documents) sample.document_ends.push_back(static_cast<int64_t>(sample.tokens.size()));
+}
+
+void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample) {
+  const int64_t used = std::min(static_cast<int64_t>(sample.tokens.size()), sequence_length);
+  const size_t length = static_cast<size_t>(sequence_length);
+  sample.tokens.resize(length, pad_token);
+  if (data.packed_documents) {
+    // A text may be longer than the sequence: it is cut.
+    while (!sample.document_ends.empty() && sample.document_ends.back() >= used) sample.document_ends.pop_back();
+    if (used > 0) sample.document_ends.push_back(used);
+    if (used < sequence_length) sample.document_ends.push_back(sequence_length);
+  }
+  const std::vector<int64_t> image_tokens = ImageTokenIds(data);
+  sample.labels.assign(length, pad_token);
+  sample.loss_mask.assign(length, 0);
+  // The last position of a document has no next token, so it never counts.
+  auto end = sample.document_ends.begin();
+  for (size_t i = 0; i + 1 < length; ++i) {
+    if (end != sample.document_ends.end() && *end == static_cast<int64_t>(i + 1)) {
+      ++end;
+      continue;
+    }
+    sample.labels[i] = sample.tokens[i + 1];
+    const int64_t label = sample.labels[i];
+    const bool image = std::find(image_tokens.begin(), image_tokens.end(), label) != image_tokens.end();
+    sample.loss_mask[i] = !image && label != pad_token;
+  }
+}
+
+}  // namespace planwright

@@ -1,0 +1,61 @@
+// Numbered samples. What sample n contains depends on the data section of the plan and on n alone, not on ranks, lanes
+// or the order of reading (docs/training/data.md#samples).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/pictures/images.h"
+#include "planner/plan/plan.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+
+struct Sample {
+  std::vector<int64_t> tokens, labels;  // [sequence_length]
+  std::vector<double> loss_mask;        // 1 where the position counts in the loss
+  // What each encoder sees of the sample's images, by DataPlan::encoders; each list in the order of the images.
+  std::vector<std::vector<Image>> images;
+  // With packed documents (docs/training/data.md#packed-documents): where each document ends, ascending; the last is
+  // sequence_length. Else empty.
+  std::vector<int64_t> document_ends;
+};
+
+// What is wanted of a sample. kText: images have their grids, and no patches, so nothing is decoded.
+enum class SampleParts { kText, kAll };
+
+// Several threads may ask at once.
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+  // Sample `number`, from 0, in any order. Errors come from the files: a shard that cannot be read, a damaged image.
+  virtual absl::StatusOr<Sample> Get(int64_t number, SampleParts parts) const = 0;
+  // The patches of all images of a sample for the first encoder, without reading a file. 0 without an encoder.
+  virtual absl::StatusOr<int64_t> Patches(int64_t number) const = 0;
+};
+
+// The source that Plan::data names, with its files opened. Errors name the file.
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan);
+
+// The kinds of source, one file each. mock: images of drawn classes, and text that follows from them; needs no file.
+// recorded: the rows of a safetensors batch, again and again. webdataset: documents in tar shards, packed.
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan);
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenRecorded(const Plan& plan);
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan);
+
+// Tokens that an image takes in the sequence for one encoder: its patches divided by pixel_shuffle^2.
+int64_t ImageTokens(const EncoderData& encoder, const Image& image);
+
+// The tokens of a document of the sample are complete. Does nothing without packed documents.
+void EndDocument(const DataPlan& data, Sample& sample);
+
+// Makes a whole sample from its tokens: fills the sequence with pad tokens, which are a document of their own, and sets
+// labels and loss mask. The label of a position is the next token of its document; that of the document's last position
+// is the pad token. A position counts if its label is neither an image token nor the pad token.
+void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample);
+
+}  // namespace planwright

@@ -1,0 +1,159 @@
+#include "planner/samples/tar_file.h"
+
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_split.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace planwright {
+namespace {
+
+constexpr int64_t kBlock = 512;
+constexpr int64_t kMaxExtendedHeader = 1 << 20;
+
+// The text of a header field, up to its first NUL.
+std::string Field(const std::string& header, size_t offset, size_t size) {
+  const std::string field = header.substr(offset, size);
+  return field.substr(0, field.find('\0'));
+}
+
+// A number of octal digits between spaces. nullopt for anything else, GNU's binary sizes included.
+std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t size) {
+  std::string field = Field(header, offset, size);
+  field.erase(0, field.find_first_not_of(' '));
+  field.erase(std::min(field.find(' '), field.size()));
+  if (field.empty() || field.size() > 20) return std::nullopt;
+  int64_t value = 0;
+  for (char digit : field) {
+    if (digit < '0' || digit > '7') return std::nullopt;
+    value = value * 8 + (digit - '0');
+  }
+  return value;
+}
+
+// The checksum is the sum of all header bytes, with its own eight bytes counted as spaces.
+bool ChecksumFits(const std::string& header) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
+  return Octal(header, 148, 8) == sum;
+}
+
+std::string NameProblem(const std::string& name) {
+  if (name.empty()) return "it has no name";
+  if (name[0] == '/') return "its name is absolute";
+  for (absl::string_view part : absl::StrSplit(name, '/')) {
+    if (part == "..") return "its name leaves the folder";
+  }
+  return "";
+}
+
+// What a pax extended header says about the next member, instead of the fields of that member's header.
+struct Extended {
+  std::optional<std::string> path;
+  std::optional<int64_t> size;
+};
+
+// Parses records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if they have another form.
+bool ReadExtended(const std::string& records, Extended& extended) {
+  for (size_t at = 0; at < records.size();) {
+    const size_t space = records.find(' ', at);
+    uint64_t length = 0;
+    if (space == std::string::npos || !absl::SimpleAtoi(records.substr(at, space - at), &length)) return false;
+    // LENGTH is compared by subtraction: it can be any 64-bit number, and an addition could overflow.
+    if (length <= space - at + 1 || length > records.size() - at || records[at + length - 1] != '\n') return false;
+    const std::string record = records.substr(space + 1, at + length - space - 2);
+    const size_t equals = record.find('=');
+    if (equals == std::string::npos) return false;
+    const std::string key = record.substr(0, equals), value = record.substr(equals + 1);
+    if (key == "path") extended.path = value;
+    if (key == "size") {
+      int64_t size = 0;
+      if (!absl::SimpleAtoi(value, &size) || size < 0) return false;
+      extended.size = size;
+    }
+    at += length;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
+  absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
+  if (!opened.ok()) return opened.status();
+  TarFile file;
+  file.file_ = *std::move(opened);
+  const absl::Status walked = file.Walk();
+  if (absl::IsInvalidArgument(walked)) return absl::InvalidArgumentError(absl::StrCat(path, ": ", walked.message()));
+  if (!walked.ok()) return walked;
+  return file;
+}
+
+absl::Status TarFile::Walk() {
+  Extended extended;
+  for (int64_t at = 0;;) {
+    const auto wrong = [at](auto... what) {
+      return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...));
+    };
+    const int64_t bytes = file_.bytes();  // of the archive when it was opened: it must not change during a run
+    // A block of zeros ends an archive. Without one the file was cut off, and members may be missing.
+    if (bytes - at < kBlock) return wrong("the archive ends without its end mark");
+    const absl::StatusOr<std::string> header = ReadAt(at, kBlock);
+    if (!header.ok()) return header.status();
+    if (std::all_of(header->begin(), header->end(), [](char c) { return c == 0; })) return absl::OkStatus();
+    if (header->compare(257, 5, "ustar") != 0) return wrong("not a ustar header");
+    if (!ChecksumFits(*header)) return wrong("the header's checksum does not fit");
+    const char type = (*header)[156];
+    // '0' and NUL: a regular file. '5': a folder, which is skipped. 'x', 'g': extended headers of the next and of all
+    // members.
+    const bool member = type == '0' || type == '\0';
+    const std::string prefix = Field(*header, 345, 155);
+    std::string name = Field(*header, 0, 100);
+    if (!prefix.empty()) name = absl::StrCat(prefix, "/", name);
+    std::optional<int64_t> size = Octal(*header, 124, 12);
+    if (member || type == '5') {
+      if (extended.path) name = *extended.path;
+      if (extended.size) size = extended.size;
+      extended = {};
+    }
+    if (!size) return wrong("member ", name, ": its size is not octal");
+    const int64_t contents = at + kBlock;
+    if (*size > bytes - contents) return wrong("member ", name, ": its ", *size, " bytes go beyond the archive");
+    if (type == 'x' || type == 'g') {
+      if (*size > kMaxExtendedHeader) return wrong("an extended header of ", *size, " bytes");
+      const absl::StatusOr<std::string> records = ReadAt(contents, *size);
+      if (!records.ok()) return records.status();
+      Extended read;
+      if (!ReadExtended(*records, read)) return wrong("an extended header that is not pax");
+      if (type == 'x') {
+        extended = read;
+      } else if (read.path || read.size) {  // would give all members one name or size
+        return wrong("a global header that names members");
+      }
+    } else if (member || type == '5') {
+      const std::string problem = NameProblem(name);
+      if (!problem.empty()) return wrong("member ", name, ": ", problem);
+      if (member) members_.push_back({name, contents, *size});
+    } else {
+      return wrong("member ", name, ": type '", std::string(1, type),
+                   "' is not read: write plain files, in format ustar or pax");
+    }
+    at = contents + (*size + kBlock - 1) / kBlock * kBlock;
+  }
+}
+
+absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most) const {
+  return ReadAt(member.offset, std::min(member.bytes, most));
+}
+
+absl::StatusOr<std::string> TarFile::ReadAt(int64_t offset, int64_t bytes) const {
+  std::string contents(bytes, '\0');
+  if (absl::Status read = file_.Read(offset, std::as_writable_bytes(std::span(contents))); !read.ok()) return read;
+  return contents;
+}
+
+}  // namespace planwright

@@ -1,0 +1,41 @@
+// Reads tar archives (POSIX ustar, with pax extended headers). Archives may come from others, so nothing in them is
+// trusted: names that leave the folder, links, devices, and sizes beyond the archive are refused.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+
+struct TarMember {
+  std::string name;
+  int64_t offset = 0, bytes = 0;  // of the contents
+};
+
+class TarFile {
+ public:
+  // Reads all headers; contents stay on disk. Errors name the archive, the offset in it and the member.
+  static absl::StatusOr<TarFile> Open(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  const std::vector<TarMember>& members() const { return members_; }  // regular files, in the archive's order
+
+  // The contents of a member, or its first `most` bytes. Errors name the archive.
+  absl::StatusOr<std::string> Read(const TarMember& member, int64_t most = INT64_MAX) const;
+
+ private:
+  TarFile() = default;
+  absl::Status Walk();
+  absl::StatusOr<std::string> ReadAt(int64_t offset, int64_t bytes) const;
+
+  PlainFile file_;
+  std::vector<TarMember> members_;
+};
+
+}  // namespace planwright

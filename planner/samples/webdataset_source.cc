@@ -1,0 +1,190 @@
+// The webdataset source (docs/training/data.md#webdataset): documents in tar shards. Members NAME.png and NAME.txt next
+// to each other are one document: the tokens of its image, the bytes of its text as tokens, and the end token. Without
+// an encoder images are left out; there is at most one encoder, as the tokenizer has one image token. All headers are
+// read when the source is opened; images are decoded when a sample is read.
+#include <absl/strings/str_cat.h>
+
+#include <mutex>
+#include <optional>
+
+#include "planner/pictures/images.h"
+#include "planner/samples/sample_source.h"
+#include "planner/samples/tar_file.h"
+#include "planner/samples/window_packer.h"
+
+namespace planwright {
+namespace {
+
+struct Document {
+  std::string name;
+  size_t shard = 0;
+  std::optional<TarMember> image, text;
+  PatchGrid grid;  // of the image
+  int64_t tokens = 0;
+};
+
+// The document and the extension of a member: its name is cut at the first dot after the last slash.
+std::pair<std::string, std::string> SplitName(const std::string& name) {
+  const size_t slash = name.rfind('/');
+  const size_t dot = name.find('.', slash == std::string::npos ? 0 : slash + 1);
+  if (dot == std::string::npos) return {name, ""};
+  return {name.substr(0, dot), name.substr(dot + 1)};
+}
+
+// `status` with the shard and the document before its message.
+absl::Status InDocument(const TarFile& shard, const std::string& document, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(shard.path(), ": document ", document, ": ", status.message()));
+}
+
+class WebdatasetSource : public SampleSource {
+ public:
+  explicit WebdatasetSource(const Plan& plan) : data_(plan.data), length_(plan.budget.sequence_length) {}
+
+  absl::Status Open() {
+    // The order of shards and members is part of the numbering of samples.
+    for (const std::string& path : data_.shards) {
+      absl::StatusOr<TarFile> shard = TarFile::Open(ResolvePath(data_.base, path));
+      if (!shard.ok()) return shard.status();
+      shards_.push_back(*std::move(shard));
+      if (absl::Status status = FindDocuments(shards_.size() - 1); !status.ok()) return status;
+    }
+    if (documents_.empty()) return absl::InvalidArgumentError("the shards contain no documents");
+    std::vector<int64_t> lengths;
+    for (Document& document : documents_) {
+      // A document that cannot be used fails now, not hours later in the middle of a run.
+      if (absl::Status status = Measure(document); !status.ok())
+        return InDocument(shards_[document.shard], document.name, status);
+      lengths.push_back(document.tokens);
+    }
+    packer_.emplace(data_.seed, std::move(lengths), data_.window, length_);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Sample> Get(int64_t number, SampleParts parts) const override {
+    Sample sample;
+    sample.images.resize(data_.encoders.size());
+    for (int64_t index : DocumentsOf(number)) {
+      const Document& document = documents_[index];
+      if (absl::Status status = Append(document, parts, sample); !status.ok())
+        return InDocument(shards_[document.shard], document.name, status);
+    }
+    FinishSample(data_, length_, data_.pad_token, sample);
+    return sample;
+  }
+
+  absl::StatusOr<int64_t> Patches(int64_t number) const override {
+    int64_t patches = 0;
+    for (int64_t index : DocumentsOf(number)) patches += documents_[index].grid.rows * documents_[index].grid.cols;
+    return patches;
+  }
+
+ private:
+  // The packer remembers where windows begin.
+  std::vector<int64_t> DocumentsOf(int64_t number) const {
+    const std::lock_guard lock(packing_);
+    return packer_->Documents(number);
+  }
+
+  absl::Status FindDocuments(size_t shard) {
+    const size_t first = documents_.size();
+    for (const TarMember& member : shards_[shard].members()) {
+      // Members of one document are next to each other, so only the last document can grow.
+      const auto [name, extension] = SplitName(member.name);
+      if (documents_.size() == first || documents_.back().name != name)
+        documents_.push_back({.name = name, .shard = shard});
+      Document& document = documents_.back();
+      const bool image = extension == "png";
+      if (!image && extension != "txt") {
+        return InDocument(
+            shards_[shard], name,
+            absl::InvalidArgumentError(absl::StrCat("its member ", member.name, " is neither png nor txt")));
+      }
+      std::optional<TarMember>& part = image ? document.image : document.text;
+      if (part)
+        return InDocument(shards_[shard], name,
+                          absl::InvalidArgumentError(absl::StrCat("there are two members ", member.name)));
+      part = member;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Measure(Document& document) const {
+    if (data_.encoders.empty()) document.image.reset();
+    // The end token, and one token for each byte of text.
+    document.tokens = 1 + (document.text ? document.text->bytes : 0);
+    if (document.image) {
+      // The header has the size, which gives the number of image tokens: nothing is decoded here.
+      const absl::StatusOr<std::string> header = shards_[document.shard].Read(*document.image, kPngHeaderBytes);
+      if (!header.ok()) return header.status();
+      const absl::StatusOr<PngSize> size = ReadPngSize(*header);
+      if (!size.ok()) return size.status();
+      const EncoderData& encoder = data_.encoders.front();
+      const absl::StatusOr<PatchGrid> grid = DynamicResolution(
+          size->height, size->width, encoder.patch, data_.min_patches, data_.max_patches, encoder.pixel_shuffle,
+          data_.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil);
+      if (!grid.ok()) return grid.status();
+      const int64_t side = encoder.side();
+      if (grid->rows > side || grid->cols > side) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
+                         grid->cols, " patches; the encoder's max_image allows ", side, " on a side"));
+      }
+      document.grid = *grid;
+      document.tokens += encoder.TokensOf(grid->rows * grid->cols);
+    }
+    if (document.tokens > length_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its ", document.tokens, " tokens do not fit the sequence of ", length_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Append(const Document& document, SampleParts parts, Sample& sample) const {
+    const TarFile& shard = shards_[document.shard];
+    if (document.image) {
+      const EncoderData& encoder = data_.encoders.front();
+      std::vector<Image>& images = sample.images.front();
+      if (parts == SampleParts::kAll) {
+        absl::StatusOr<Image> image = ReadImage(shard, document);
+        if (!image.ok()) return image.status();
+        images.push_back(*std::move(image));
+      } else {
+        images.push_back({document.grid.rows, document.grid.cols, {}});
+      }
+      sample.tokens.insert(sample.tokens.end(), ImageTokens(encoder, images.back()), encoder.token);
+    }
+    if (document.text) {
+      const absl::StatusOr<std::string> text = shard.Read(*document.text);
+      if (!text.ok()) return text.status();
+      for (unsigned char byte : *text) sample.tokens.push_back(byte);
+    }
+    sample.tokens.push_back(data_.end_token);
+    EndDocument(data_, sample);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Image> ReadImage(const TarFile& shard, const Document& document) const {
+    const absl::StatusOr<std::string> file = shard.Read(*document.image);
+    if (!file.ok()) return file.status();
+    const int64_t patch = data_.encoders.front().patch;
+    return data_.resize == "bicubic" ? PatchesOfPng<Bicubic>(*file, document.grid, patch)
+                                     : PatchesOfPng<Bilinear>(*file, document.grid, patch);
+  }
+
+  const DataPlan data_;
+  const int64_t length_;
+  std::vector<TarFile> shards_;
+  std::vector<Document> documents_;
+  mutable std::mutex packing_;
+  mutable std::optional<WindowPacker> packer_;  // guarded by packing_
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan) {
+  auto source = std::make_unique<WebdatasetSource>(plan);
+  if (absl::Status status = source->Open(); !status.ok()) return status;
+  return source;
+}
+
+}  // namespace planwright

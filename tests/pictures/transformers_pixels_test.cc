@@ -1,0 +1,112 @@
+// Grids and patches of `resize: bicubic` and `grid: round_half_even` beside those of transformers' image processor of
+// nemotron_h_omni, which tests/golden/transformers_pixels/make.py stored.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "planner/pictures/images.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/safetensors.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+const std::string kFolder = "tests/golden/transformers_pixels/";
+
+// On processors without fused products, the compiler adds none of its own.
+#if defined(__x86_64__) && !defined(__FMA__)
+constexpr double kMostDifference = 0;
+#else
+constexpr double kMostDifference = 1e-6;
+#endif
+
+class Golden {
+ public:
+  explicit Golden(const std::string& name) : file_(SafetensorsFile::Open(InSource(kFolder + name))) {
+    if (!file_.ok()) throw std::runtime_error(file_.status().ToString());
+  }
+
+  template <typename Number>
+  std::vector<Number> Read(const std::string& name) const {
+    const auto bytes = file_->Read(file_->Find(name).value()).value();
+    std::vector<Number> values(bytes.size() / sizeof(Number));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  const std::map<std::string, StoredTensor>& tensors() const { return file_->tensors(); }
+
+ private:
+  absl::StatusOr<SafetensorsFile> file_;
+};
+
+TEST(TransformersPixels, GridsOfAllSizesAreTheSame) {
+  const Golden golden("grids.safetensors");
+  const auto settings = golden.Read<int64_t>("settings"), grids = golden.Read<int64_t>("grids");
+  ASSERT_EQ(grids.size(), 20000u);
+  size_t next = 0, wrong = 0;
+  int refused = 0, other_by_ceil = 0;
+  for (size_t i = 0; i + 5 <= settings.size(); i += 5) {
+    const int64_t patch = settings[i], shuffle = settings[i + 1], least = settings[i + 2], most = settings[i + 3];
+    for (const size_t end = next + settings[i + 4]; next < end; ++next) {
+      const auto part = [&](int bit) { return grids[next] >> bit & 0xffff; };
+      const int64_t height = part(0), width = part(16), rows = part(32), cols = part(48);
+      const auto found = DynamicResolution(height, width, patch, least, most, shuffle, GridRule::kRoundHalfEven);
+      // A grid that transformers does not have, or that is above the limit that memory is planned for.
+      const bool none = rows == 0 || rows * cols > most;
+      const bool same = none ? !found.ok() : found.ok() && found->rows == rows && found->cols == cols;
+      refused += none;
+      const auto by_ceil = DynamicResolution(height, width, patch, least, most, shuffle, GridRule::kCeil);
+      other_by_ceil += !none && !(by_ceil.ok() && by_ceil->rows == rows && by_ceil->cols == cols);
+      if (same || ++wrong > 20) continue;
+      ADD_FAILURE() << height << " by " << width << " pixels (patch " << patch << ", pixel_shuffle " << shuffle
+                    << ", min_patches " << least << ", max_patches " << most << "): transformers makes " << rows
+                    << " by " << cols << " patches, found "
+                    << (found.ok() ? absl::StrCat(found->rows, " by ", found->cols) : found.status().ToString());
+    }
+  }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(next, grids.size());
+  // The sizes are such that a wrong rule shows.
+  EXPECT_GT(other_by_ceil, 1000);
+  EXPECT_GT(refused, 100);
+}
+
+TEST(TransformersPixels, PatchesAreTheSame) {
+  const Golden golden("patches.safetensors");
+  std::set<std::string> names;
+  for (const auto& [tensor, stored] : golden.tensors()) names.insert(tensor.substr(0, tensor.find('.')));
+  EXPECT_EQ(names.size(), 16u);
+  for (const std::string& name : names) {
+    const auto settings = golden.Read<int64_t>(name + ".settings"), grid = golden.Read<int64_t>(name + ".grid");
+    const auto file = ReadWholeFile(InSource(kFolder + name + ".png"), 1 << 20);
+    ASSERT_TRUE(file.ok()) << file.status();
+    const auto size = ReadPngSize(file->substr(0, kPngHeaderBytes));
+    ASSERT_TRUE(size.ok()) << size.status();
+    const auto found = DynamicResolution(size->height, size->width, settings[0], settings[2], settings[3], settings[1],
+                                         GridRule::kRoundHalfEven);
+    ASSERT_TRUE(found.ok()) << name << found.status();
+    EXPECT_EQ((std::vector{found->rows, found->cols}), grid) << name;
+    const auto image = PatchesOfPng<Bicubic>(*file, *found, settings[0]);
+    ASSERT_TRUE(image.ok()) << name << image.status();
+    // Of a large image only some patches are stored.
+    const auto patches = golden.Read<float>(name + ".patches");
+    const size_t values = 3 * settings[0] * settings[0];
+    std::vector<int64_t> numbers;
+    if (golden.tensors().contains(name + ".numbers")) numbers = golden.Read<int64_t>(name + ".numbers");
+    EXPECT_EQ(patches.size(), numbers.empty() ? image->patches.size() : numbers.size() * values) << name;
+    double worst = 0;
+    for (size_t i = 0; i < patches.size(); ++i) {
+      const size_t at = numbers.empty() ? i : numbers[i / values] * values + i % values;
+      worst = std::max(worst, std::abs(patches[i] - image->patches.at(at)));
+    }
+    EXPECT_LE(worst, kMostDifference) << name;
+    RecordProperty(name, testing::PrintToString(worst));
+  }
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,56 @@
+#include "planner/threads/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace planwright {
+namespace {
+
+TEST(ForEachItem, DoesEachItemOnce) {
+  for (const int threads : {0, 1, 2, 3, 16}) {
+    for (const int64_t items : {0, 1, 2, 1000}) {
+      std::vector<std::atomic<int>> done(static_cast<size_t>(items));
+      ForEachItem(threads, items, [&](int64_t item) { ++done[static_cast<size_t>(item)]; });
+      for (const std::atomic<int>& times : done) EXPECT_EQ(times, 1) << threads << " threads, " << items << " items";
+    }
+  }
+}
+
+TEST(ForEachItem, ThrowsWhatAnItemThrows) {
+  for (const int threads : {1, 4}) {
+    std::atomic<int> after{0};
+    const auto work = [&](int64_t item) {
+      if (item == 10) throw std::runtime_error("item 10");
+      if (item > 10) ++after;
+    };
+    try {
+      ForEachItem(threads, 1 << 20, work);
+      ADD_FAILURE() << "did not throw";
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(error.what(), std::string("item 10"));
+    }
+    EXPECT_LT(after, 1 << 19) << "the other threads did not stop";
+  }
+}
+
+TEST(ThreadsOfRank, SharesTheCoresOfTheMachine) {
+  ASSERT_EQ(unsetenv("LOCAL_WORLD_SIZE"), 0);
+  const int all = ThreadsOfRank();
+  EXPECT_GE(all, 1);
+  ASSERT_EQ(setenv("LOCAL_WORLD_SIZE", "2", 1), 0);
+  EXPECT_EQ(ThreadsOfRank(), std::max(1, all / 2));
+  ASSERT_EQ(setenv("LOCAL_WORLD_SIZE", "1000000", 1), 0);
+  EXPECT_EQ(ThreadsOfRank(), 1);
+  ASSERT_EQ(setenv("PLANWRIGHT_OWN_CORES", "1", 1), 0);  // what this process may use is no other rank's
+  EXPECT_EQ(ThreadsOfRank(), all);
+  ASSERT_EQ(unsetenv("PLANWRIGHT_OWN_CORES"), 0);
+  ASSERT_EQ(unsetenv("LOCAL_WORLD_SIZE"), 0);
+}
+
+}  // namespace
+}  // namespace planwright
