@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/pictures/images.h"
+#include "planner/pictures/patches.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/file_io.h"
 

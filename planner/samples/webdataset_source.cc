@@ -7,7 +7,7 @@
 #include <mutex>
 #include <optional>
 
-#include "planner/pictures/images.h"
+#include "planner/pictures/patches.h"
 #include "planner/samples/sample_source.h"
 #include "planner/samples/tar_file.h"
 #include "planner/samples/window_packer.h"
@@ -116,7 +116,9 @@ class WebdatasetSource : public SampleSource {
       // The header has the size, which gives the number of image tokens: nothing is decoded here.
       const absl::StatusOr<std::string> header = shards_[document.shard].Read(*document.image, kPngHeaderBytes);
       if (!header.ok()) return header.status();
-      const absl::StatusOr<PngSize> size = ReadPngSize(*header);
+      if (const auto format = ReadPictureFormat(*header); !format.ok() || *format != PictureFormat::kPng)
+        return absl::InvalidArgumentError("not a PNG file");
+      const absl::StatusOr<PictureSize> size = ReadPictureSize(*header);
       if (!size.ok()) return size.status();
       const EncoderData& encoder = data_.encoders.front();
       const absl::StatusOr<PatchGrid> grid = DynamicResolution(
@@ -167,8 +169,8 @@ class WebdatasetSource : public SampleSource {
     const absl::StatusOr<std::string> file = shard.Read(*document.image);
     if (!file.ok()) return file.status();
     const int64_t patch = data_.encoders.front().patch;
-    return data_.resize == "bicubic" ? PatchesOfPng<Bicubic>(*file, document.grid, patch)
-                                     : PatchesOfPng<Bilinear>(*file, document.grid, patch);
+    return data_.resize == "bicubic" ? PatchesOfPicture<Bicubic>(*file, document.grid, patch)
+                                     : PatchesOfPicture<Bilinear>(*file, document.grid, patch);
   }
 
   const DataPlan data_;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "planner/pictures/images.h"
+#include "planner/pictures/patches.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/safetensors.h"
 #include "tests/support/folders.h"
@@ -84,13 +84,13 @@ TEST(TransformersPixels, PatchesAreTheSame) {
     const auto settings = golden.Read<int64_t>(name + ".settings"), grid = golden.Read<int64_t>(name + ".grid");
     const auto file = ReadWholeFile(InSource(kFolder + name + ".png"), 1 << 20);
     ASSERT_TRUE(file.ok()) << file.status();
-    const auto size = ReadPngSize(file->substr(0, kPngHeaderBytes));
+    const auto size = ReadPictureSize(file->substr(0, kPngHeaderBytes));
     ASSERT_TRUE(size.ok()) << size.status();
     const auto found = DynamicResolution(size->height, size->width, settings[0], settings[2], settings[3], settings[1],
                                          GridRule::kRoundHalfEven);
     ASSERT_TRUE(found.ok()) << name << found.status();
     EXPECT_EQ((std::vector{found->rows, found->cols}), grid) << name;
-    const auto image = PatchesOfPng<Bicubic>(*file, *found, settings[0]);
+    const auto image = PatchesOfPicture<Bicubic>(*file, *found, settings[0]);
     ASSERT_TRUE(image.ok()) << name << image.status();
     // Of a large image only some patches are stored.
     const auto patches = golden.Read<float>(name + ".patches");

@@ -8,7 +8,7 @@
 #include <random>
 #include <utility>
 
-#include "planner/pictures/images.h"
+#include "planner/pictures/patches.h"
 #include "planner/samples/tar_file.h"
 #include "tests/samples/shard_files.h"
 
@@ -73,11 +73,11 @@ TEST(TarFile, RefusesWhatIsUnsafeOrBroken) {
 
 TEST(Png, DecodesWithWhiteBehindAlpha) {
   const std::string file = PngOf(2, 1, {255, 0, 10, 255, 100, 200, 0, 51});
-  const auto size = ReadPngSize(file.substr(0, kPngHeaderBytes));
+  const auto size = ReadPictureSize(file.substr(0, kPngHeaderBytes));
   ASSERT_TRUE(size.ok()) << size.status();
   EXPECT_EQ(size->width, 2);
   EXPECT_EQ(size->height, 1);
-  const auto pixels = DecodePng<Bilinear>(file, 1, 2);
+  const auto pixels = DecodePicture<Bilinear>(file, 1, 2);
   ASSERT_TRUE(pixels.ok()) << pixels.status();
   const std::vector<double> expected = {255, 0, 10, 0.2 * 100 + 0.8 * 255, 0.2 * 200 + 0.8 * 255, 0.8 * 255};
   ASSERT_EQ(pixels->values.size(), expected.size());
@@ -85,7 +85,7 @@ TEST(Png, DecodesWithWhiteBehindAlpha) {
 }
 
 TEST(Png, ForBicubicMixedValuesAreRounded) {
-  const auto pixels = DecodePng<Bicubic>(PngOf(2, 1, {255, 0, 10, 255, 100, 200, 1, 100}), 1, 2);
+  const auto pixels = DecodePicture<Bicubic>(PngOf(2, 1, {255, 0, 10, 255, 100, 200, 1, 100}), 1, 2);
   ASSERT_TRUE(pixels.ok()) << pixels.status();
   // 255 - 155 * 100 / 255, 255 - 55 * 100 / 255, 255 - 254 * 100 / 255
   EXPECT_EQ(pixels->values, (std::vector<float>{255, 0, 10, 194, 233, 155}));
@@ -93,11 +93,11 @@ TEST(Png, ForBicubicMixedValuesAreRounded) {
 
 TEST(Png, RefusesWhatIsNoPng) {
   const std::string file = PngOf(8, 8, std::vector<uint8_t>(256, 7));
-  EXPECT_FALSE(DecodePng<Bilinear>("GIF89a", 8, 8).ok());
-  EXPECT_FALSE(DecodePng<Bilinear>(file.substr(0, file.size() / 2), 8, 8).ok());
+  EXPECT_FALSE(DecodePicture<Bilinear>("GIF89a", 8, 8).ok());
+  EXPECT_FALSE(DecodePicture<Bilinear>(file.substr(0, file.size() / 2), 8, 8).ok());
   std::string huge = file;
   huge[16] = 0x7f;  // its width
-  EXPECT_FALSE(DecodePng<Bilinear>(huge, 8, 8).ok());
+  EXPECT_FALSE(DecodePicture<Bilinear>(huge, 8, 8).ok());
 }
 
 // What writes a PNG to the end of `file`, which must outlive it.
@@ -178,7 +178,7 @@ TEST(Png, RowByRowIsTheWholeImage) {
         for (const bool interlaced : {false, true}) {
           for (const int gamma : {0, 45455, 100000, 62500}) {
             const std::string file = AnyPng(37, 23, color, depth, transparent, interlaced, gamma);
-            const auto pixels = DecodePng<Bilinear>(file, 23, 37);
+            const auto pixels = DecodePicture<Bilinear>(file, 23, 37);
             ASSERT_TRUE(pixels.ok()) << pixels.status();
             const std::vector<double> whole = Reference(AnyPng(37, 23, color, depth, transparent, false, gamma));
             EXPECT_EQ(pixels->values, whole) << color << " " << depth << " " << transparent << interlaced << gamma;
@@ -212,12 +212,12 @@ void ExpectMemoryOfAFewRows() {
     return used.ru_maxrss;  // kB
   };
   const auto before = peak();
-  const auto pixels = DecodePng<Filter>(file, 64, 64);
+  const auto pixels = DecodePicture<Filter>(file, 64, 64);
   ASSERT_TRUE(pixels.ok()) << pixels.status();
   EXPECT_EQ(pixels->values, std::vector<typename Filter::Number>(64 * 64 * 3, 0));
   EXPECT_LT(peak() - before, 20000);
   file[28] = 1;  // says that it is interlaced
-  EXPECT_THAT(std::string(DecodePng<Filter>(file, 64, 64).status().message()), HasSubstr("1 to 16777216 are read"));
+  EXPECT_THAT(std::string(DecodePicture<Filter>(file, 64, 64).status().message()), HasSubstr("1 to 16777216 are read"));
 }
 
 TEST(Png, ALargeImageTakesTheMemoryOfAFewRows) {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <set>
 
-#include "planner/pictures/images.h"
+#include "planner/pictures/patches.h"
 #include "planner/samples/window_packer.h"
 #include "tests/samples/plans.h"
 #include "tests/samples/shard_files.h"
@@ -193,9 +193,9 @@ TEST(Webdataset, ThePlanSaysHowImagesAreResized) {
   EXPECT_EQ((std::pair{today.rows, today.cols}), (std::pair<int64_t, int64_t>{2, 6}));
   EXPECT_EQ((std::pair{cubic.rows, cubic.cols}), (std::pair<int64_t, int64_t>{2, 6}));
   EXPECT_EQ((std::pair{even.rows, even.cols}), (std::pair<int64_t, int64_t>{4, 4}));
-  EXPECT_EQ(today.patches, PatchesOfPng<Bilinear>(png, {2, 6}, 4)->patches);
-  EXPECT_EQ(cubic.patches, PatchesOfPng<Bicubic>(png, {2, 6}, 4)->patches);
-  EXPECT_EQ(even.patches, PatchesOfPng<Bilinear>(png, {4, 4}, 4)->patches);
+  EXPECT_EQ(today.patches, PatchesOfPicture<Bilinear>(png, {2, 6}, 4)->patches);
+  EXPECT_EQ(cubic.patches, PatchesOfPicture<Bicubic>(png, {2, 6}, 4)->patches);
+  EXPECT_EQ(even.patches, PatchesOfPicture<Bilinear>(png, {4, 4}, 4)->patches);
   EXPECT_NE(today.patches, cubic.patches);
 }
 

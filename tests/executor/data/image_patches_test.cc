@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "planner/pictures/images.h"
+#include "planner/pictures/patches.h"
 #include "planner/random/philox.h"
 #include "tests/support/folders.h"
 

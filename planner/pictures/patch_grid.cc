@@ -1,16 +1,12 @@
+#include "planner/pictures/patch_grid.h"
+
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "planner/pictures/images.h"
-
 namespace planwright {
 namespace {
-
-// Mean and deviation of red, green and blue over the images that CLIP was trained on.
-constexpr double kMean[3] = {0.48145466, 0.4578275, 0.40821073};
-constexpr double kDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
 
 // `side` rounded to a multiple of `factor`: up if side * other stays within max_patches, else down, but to one factor
 // at least.
@@ -28,12 +24,6 @@ int64_t Covering(int64_t side, int64_t patch, GridRule rule) {
   // n + 0.5 of an exact multiple is as near to n as to n + 1, and goes to the even one.
   return rule == GridRule::kRoundHalfEven && side % patch == 0 ? patches + patches % 2 : patches;
 }
-
-// (x / 255 - mean) / deviation, in the arithmetic of torchvision: fp32, with the constants multiplied by 255.
-float Normalised(float value, int64_t channel) {
-  return (value - static_cast<float>(kMean[channel]) * 255) / (static_cast<float>(kDeviation[channel]) * 255);
-}
-double Normalised(double value, int64_t channel) { return (value / 255 - kMean[channel]) / kDeviation[channel]; }
 
 }  // namespace
 
@@ -64,25 +54,5 @@ absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64
   if (rows * cols > max_patches) return too_thin();
   return PatchGrid{rows, cols};
 }
-
-template <typename Filter>
-Image MakePatches(const Pixels<Filter>& pixels, const PatchGrid& grid, int64_t patch) {
-  Image image{grid.rows, grid.cols, {}};
-  image.patches.reserve(pixels.values.size());
-  for (int64_t i = 0; i < grid.rows * grid.cols; ++i) {
-    const int64_t top = i / grid.cols * patch, left = i % grid.cols * patch;
-    for (int64_t c = 0; c < 3; ++c) {
-      for (int64_t y = top; y < top + patch; ++y) {
-        for (int64_t x = left; x < left + patch; ++x) {
-          image.patches.push_back(Normalised(pixels.values[(y * pixels.width + x) * 3 + c], c));
-        }
-      }
-    }
-  }
-  return image;
-}
-
-template Image MakePatches(const Pixels<Bilinear>&, const PatchGrid&, int64_t);
-template Image MakePatches(const Pixels<Bicubic>&, const PatchGrid&, int64_t);
 
 }  // namespace planwright

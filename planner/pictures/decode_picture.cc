@@ -1,0 +1,77 @@
+#include "planner/pictures/decode_picture.h"
+
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "planner/pictures/picture_rows.h"
+
+namespace planwright {
+namespace {
+
+void OverWhite(const uint8_t* rgba, int64_t width, double* row) {
+  for (int64_t x = 0; x < width; ++x) {
+    const double alpha = rgba[4 * x + 3] / 255.0;
+    for (int64_t c = 0; c < 3; ++c) row[3 * x + c] = alpha * rgba[4 * x + c] + (1 - alpha) * 255;
+  }
+}
+
+// As Pillow mixes: rounded to the nearest of 256 values. Ties cannot be, as 255 is odd.
+void OverWhite(const uint8_t* rgba, int64_t width, float* row) {
+  for (int64_t x = 0; x < width; ++x) {
+    const int alpha = rgba[4 * x + 3];
+    for (int64_t c = 0; c < 3; ++c)
+      row[3 * x + c] = static_cast<float>((alpha * rgba[4 * x + c] + (255 - alpha) * 255 + 127) / 255);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PictureRows>> OpenPictureRows(std::string_view file, const PictureSize& size,
+                                                             PngValues values) {
+  switch (size.format) {
+    case PictureFormat::kPng: return OpenPngRows(file, size, values);
+    case PictureFormat::kJpeg: return OpenJpegRows(file, size);
+    case PictureFormat::kWebp: return OpenWebpRows(file, size);
+  }
+  return absl::InternalError("no such format");
+}
+
+template <typename Filter>
+absl::StatusOr<Pixels<Filter>> DecodePicture(std::string_view file, int64_t height, int64_t width) {
+  const absl::StatusOr<PictureSize> size = ReadPictureSize(file);
+  if (!size.ok()) return size.status();
+  const bool srgb = std::is_same_v<Filter, Bilinear>;
+  const auto rows = OpenPictureRows(file, *size, srgb ? PngValues::kSrgb : PngValues::kAsStored);
+  if (!rows.ok()) return rows.status();
+  Resizer<Filter> resizer(size->height, size->width, height, width);
+  std::vector<typename Filter::Number> row(3 * size->width);
+  for (int64_t y = 0; y < size->height; ++y) {
+    const absl::StatusOr<const uint8_t*> decoded = (*rows)->Next();
+    if (!decoded.ok()) return decoded.status();
+    if ((*rows)->channels() == 4) {
+      OverWhite(*decoded, size->width, row.data());
+    } else {
+      std::copy_n(*decoded, 3 * size->width, row.data());
+    }
+    resizer.Add(row.data());
+  }
+  if (absl::Status status = (*rows)->Finish(); !status.ok()) return status;
+  return resizer.Take();
+}
+
+template absl::StatusOr<Pixels<Bilinear>> DecodePicture(std::string_view, int64_t, int64_t);
+template absl::StatusOr<Pixels<Bicubic>> DecodePicture(std::string_view, int64_t, int64_t);
+
+absl::Status CheckPicture(std::string_view file) {
+  const absl::StatusOr<PictureSize> size = ReadPictureSize(file);
+  if (!size.ok()) return size.status();
+  const auto rows = OpenPictureRows(file, *size, PngValues::kAsStored);
+  if (!rows.ok()) return rows.status();
+  for (int64_t y = 0; y < size->height; ++y) {
+    if (const auto row = (*rows)->Next(); !row.ok()) return row.status();
+  }
+  return (*rows)->Finish();
+}
+
+}  // namespace planwright

@@ -1,0 +1,25 @@
+// The size to which an image is resized, in patches (docs/model/vision_encoder.md#image-sizes).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+
+namespace planwright {
+
+struct PatchGrid {
+  int64_t rows = 0, cols = 0;
+};
+
+// How the patches that cover a side are counted. kRoundHalfEven: Python's round(side / patch + 0.5), which is an even
+// number for exact multiples: a side of three patches becomes one of four.
+enum class GridRule { kCeil, kRoundHalfEven };
+
+// The grid of patches to which an image of height x width pixels is resized: about its own size, but scaled to between
+// min_patches and max_patches patches, with sides that `pixel_shuffle` divides. With kRoundHalfEven it is the grid of
+// transformers' image processor, and a small image is not scaled if both limits are the same. InvalidArgument if the
+// image is so thin that it has no such grid, or one of more than max_patches. `patch`: pixels of a patch's side.
+absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches,
+                                            int64_t max_patches, int64_t pixel_shuffle, GridRule rule);
+
+}  // namespace planwright
