@@ -12,6 +12,7 @@
 #include "planner/pictures/patches.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/file_io.h"
+#include "planner/samples/sample_origin.h"
 
 namespace planwright {
 
@@ -36,6 +37,13 @@ class SampleSource {
   virtual absl::StatusOr<Sample> Get(int64_t number, SampleParts parts) const = 0;
   // The patches of all images of a sample for the first encoder, without reading a file. 0 without an encoder.
   virtual absl::StatusOr<int64_t> Patches(int64_t number) const = 0;
+  // What a sample is made of, without reading a file.
+  virtual SampleOrigin Origin(int64_t number) const = 0;
+  // SHA-256, 64 hex digits, of what the files say about the numbering of samples; ranks compare it before the first
+  // step. Empty for kinds of data that do not depend on an index.
+  virtual std::string digest() const { return ""; }
+  // What became of the documents of each source of a mixture; nothing for other kinds of data.
+  virtual std::vector<SourceCounts> Counts() const { return {}; }
 };
 
 // The source that Plan::data names, with its files opened. Errors name the file.

@@ -31,9 +31,13 @@ std::pair<std::string, std::string> SplitName(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
+std::string NameDocument(const TarFile& shard, const std::string& document) {
+  return absl::StrCat(shard.path(), ": document ", document);
+}
+
 // `status` with the shard and the document before its message.
 absl::Status InDocument(const TarFile& shard, const std::string& document, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(shard.path(), ": document ", document, ": ", status.message()));
+  return absl::Status(status.code(), absl::StrCat(NameDocument(shard, document), ": ", status.message()));
 }
 
 class WebdatasetSource : public SampleSource {
@@ -76,6 +80,16 @@ class WebdatasetSource : public SampleSource {
     int64_t patches = 0;
     for (int64_t index : DocumentsOf(number)) patches += documents_[index].grid.rows * documents_[index].grid.cols;
     return patches;
+  }
+
+  SampleOrigin Origin(int64_t number) const override {
+    SampleOrigin origin;
+    for (int64_t index : DocumentsOf(number)) {
+      const Document& document = documents_[index];
+      origin.documents.push_back(
+          {.where = NameDocument(shards_[document.shard], document.name), .first = 0, .end = document.tokens});
+    }
+    return origin;
   }
 
  private:
