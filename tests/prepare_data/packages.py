@@ -1,0 +1,36 @@
+"""For the tests of prepare_data: fetches its packages, and starts it as people do. Exit status 77: they cannot be had.
+
+usage of each test: NAME.py SOURCE BUILD
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+TOY = SOURCE / "tests/prepare_data/toy"
+FIXTURES = SOURCE / "tests/golden/data_fixtures"
+PACKAGES = BUILD / "prepare_data_python"
+
+
+def fetch(folder, name):
+    """Packages of third_party/NAME for this Python; ends the test as skipped if they cannot be fetched."""
+    status = subprocess.run([SOURCE / "third_party/fetch_python", sys.executable, folder,
+                             SOURCE / "third_party" / name]).returncode
+    if status != 0:
+        sys.exit(status)
+
+
+fetch(PACKAGES, "packages_prepare_data.txt")
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(PACKAGES), str(SOURCE / "third_party")]
+del sys.argv[1:3]  # what is left is unittest's
+
+
+def prepare(*words, cwd=None, env=None):
+    """The program, with what it printed."""
+    whole = {**os.environ, "PYTHONPATH": f"{PACKAGES}:{SOURCE / 'third_party'}", "PYTHONDONTWRITEBYTECODE": "1",
+             **(env or {})}
+    return subprocess.run([sys.executable, "-m", "prepare_data", *map(str, words)], cwd=cwd, env=whole,
+                          capture_output=True, text=True)
