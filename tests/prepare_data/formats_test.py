@@ -1,20 +1,19 @@
 """Each format of input becomes the shards that the contract says, read here by tarfile alone; and whole runs."""
 import array
 import hashlib
+import io
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
 import unittest
 
-import packages
-from packages import FIXTURES, TOY, prepare
+from packages import COMMAND, ENVIRONMENT, FIXTURES, TOY, prepare
 
 JPG, PNG = b"\xff\xd8\xff\xe0" + b"j" * 20, b"\x89PNG\r\n\x1a\n" + b"p" * 20
 WEBP = b"RIFF\x20\0\0\0WEBPVP8 " + b"w" * 20
@@ -69,13 +68,13 @@ class Case(unittest.TestCase):
             for member, data in members:
                 info = tarfile.TarInfo(member)
                 info.size = len(data)
-                import io
                 tar.addfile(info, io.BytesIO(data))
         return path
 
     def prepared(self, *words, out="out"):
         """Runs in the folder of the test, so that paths are relative."""
-        result = prepare("--tokenizer", TOY, "--template", TOY / "chatml.jinja", "-o", out, *words, cwd=self.at)
+        result = prepare("--tokenizer", TOY, "--template", TOY / "chatml.jinja", "-o", out, "--jobs", "1", *words,
+                         cwd=self.at)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.said = result.stdout
         return read(self.at / out)
@@ -281,12 +280,12 @@ class Runs(Case):
         self.assertEqual(prepare("--tokenizer", TOY, "-o", "out", "bad.jsonl", cwd=self.at).returncode, 1)
         self.assertEqual(os.listdir(self.at), ["bad.jsonl"])
         os.mkfifo(self.at / "slow.jsonl")   # a run that waits for its input
-        run = subprocess.Popen([sys.executable, "-m", "prepare_data", "--tokenizer", TOY, "-o", "out", "slow.jsonl"],
-                               cwd=self.at, env={**os.environ, "PYTHONPATH": f"{packages.PACKAGES}:"
-                                                 f"{packages.SOURCE / 'third_party'}"},
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"],
+                               cwd=self.at, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True)
         with open(self.at / "slow.jsonl", "wb") as pipe:
-            pipe.write(b'{"text": "a"}\n' * 60_000)
+            pipe.write((json.dumps({"text": "a", "note": "n" * 2000}) + "\n").encode() * 400)
+            pipe.flush()
             while not list(self.at.glob(".out.part-*/out-*.tar")):
                 time.sleep(0.01)
             run.send_signal(signal.SIGTERM)

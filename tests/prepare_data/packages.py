@@ -2,6 +2,8 @@
 
 usage of each test: NAME.py SOURCE BUILD
 """
+import contextlib
+import io
 import os
 import pathlib
 import subprocess
@@ -28,9 +30,19 @@ sys.path[:0] = [str(PACKAGES), str(SOURCE / "third_party")]
 del sys.argv[1:3]  # what is left is unittest's
 
 
-def prepare(*words, cwd=None, env=None):
-    """The program, with what it printed."""
-    whole = {**os.environ, "PYTHONPATH": f"{PACKAGES}:{SOURCE / 'third_party'}", "PYTHONDONTWRITEBYTECODE": "1",
-             **(env or {})}
-    return subprocess.run([sys.executable, "-m", "prepare_data", *map(str, words)], cwd=cwd, env=whole,
-                          capture_output=True, text=True)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PACKAGES}:{SOURCE / 'third_party'}", "PYTHONDONTWRITEBYTECODE": "1"}
+COMMAND = [sys.executable, "-m", "prepare_data"]
+
+
+def prepare(*words, cwd):
+    """The program in `cwd`: its status, and what it printed. In this process, as starting another one takes longer than
+    most runs."""
+    from prepare_data.__main__ import main
+    before, out, err = os.getcwd(), io.StringIO(), io.StringIO()
+    os.chdir(cwd)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main(list(map(str, words)))
+    finally:
+        os.chdir(before)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
