@@ -63,7 +63,9 @@ void EndDocument(const DataPlan& data, Sample& sample);
 
 // Makes a whole sample from its tokens: fills the sequence with pad tokens, which are a document of their own, and sets
 // labels and loss mask. The label of a position is the next token of its document; that of the document's last position
-// is the pad token. A position counts if its label is neither an image token nor the pad token.
-void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample);
+// is the pad token. A position counts if its label is to be learnt, and neither an image token nor of the padding.
+// `learnt`: for each token of the sample, 1 if it is to be learnt, else 0; empty: all are.
+void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample,
+                  const std::vector<uint8_t>& learnt = {});
 
 }  // namespace planwright
