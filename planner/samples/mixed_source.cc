@@ -150,4 +150,21 @@ absl::StatusOr<std::unique_ptr<SampleSource>> MixSources(const Plan& plan,
   return std::make_unique<MixedSource>(plan, std::move(sources), weights);
 }
 
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenSources(const Plan& plan) {
+  std::vector<std::unique_ptr<Documents>> documents;
+  absl::StatusCode code = absl::StatusCode::kOk;
+  std::string problems;
+  for (const SourcePlan& source : plan.data.sources) {
+    absl::StatusOr<std::unique_ptr<Documents>> opened = OpenDocuments(plan.data, source);
+    if (opened.ok()) {
+      documents.push_back(*std::move(opened));
+      continue;
+    }
+    if (problems.empty()) code = opened.status().code();
+    absl::StrAppend(&problems, problems.empty() ? "" : "\n", opened.status().message());
+  }
+  if (!problems.empty()) return absl::Status(code, problems);
+  return MixSources(plan, std::move(documents));
+}
+
 }  // namespace planwright

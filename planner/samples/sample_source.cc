@@ -12,6 +12,7 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan)
   if (plan.data.kind == "mock") return OpenMock(plan);
   if (plan.data.kind == "recorded") return OpenRecorded(plan);
   if (plan.data.kind == "webdataset") return OpenWebdataset(plan);
+  if (plan.data.kind == "sources") return OpenSources(plan);
   return absl::UnimplementedError(absl::StrCat("this version cannot read data of kind ", plan.data.kind));
 }
 
