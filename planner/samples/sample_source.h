@@ -50,10 +50,12 @@ class SampleSource {
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan);
 
 // The kinds of source, one file each. mock: images of drawn classes, and text that follows from them; needs no file.
-// recorded: the rows of a safetensors batch, again and again. webdataset: documents in tar shards, packed.
+// recorded: the rows of a safetensors batch, again and again. webdataset: documents in tar shards, packed. sources: a
+// mixture of sources of documents, in tar shards or .bin files, by their indexes.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenRecorded(const Plan& plan);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan);
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenSources(const Plan& plan);
 
 // Tokens that an image takes in the sequence for one encoder: its patches divided by pixel_shuffle^2.
 int64_t ImageTokens(const EncoderData& encoder, const Image& image);
@@ -63,7 +65,9 @@ void EndDocument(const DataPlan& data, Sample& sample);
 
 // Makes a whole sample from its tokens: fills the sequence with pad tokens, which are a document of their own, and sets
 // labels and loss mask. The label of a position is the next token of its document; that of the document's last position
-// is the pad token. A position counts if its label is neither an image token nor the pad token.
-void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample);
+// is the pad token. A position counts if its label is to be learnt, and neither an image token nor of the padding.
+// `learnt`: for each token of the sample, 1 if it is to be learnt, else 0; empty: all are.
+void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample,
+                  const std::vector<uint8_t>& learnt = {});
 
 }  // namespace planwright

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "planner/pictures/patches.h"
+#include "planner/samples/expanded_document.h"
 #include "planner/samples/sample_source.h"
 #include "planner/samples/tar_file.h"
 #include "planner/samples/window_packer.h"
@@ -135,16 +136,8 @@ class WebdatasetSource : public SampleSource {
       const absl::StatusOr<PictureSize> size = ReadPictureSize(*header);
       if (!size.ok()) return size.status();
       const EncoderData& encoder = data_.encoders.front();
-      const absl::StatusOr<PatchGrid> grid = DynamicResolution(
-          size->height, size->width, encoder.patch, data_.min_patches, data_.max_patches, encoder.pixel_shuffle,
-          data_.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil);
+      const absl::StatusOr<PatchGrid> grid = GridOfPicture(data_, encoder, size->height, size->width);
       if (!grid.ok()) return grid.status();
-      const int64_t side = encoder.side();
-      if (grid->rows > side || grid->cols > side) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
-                         grid->cols, " patches; the encoder's max_image allows ", side, " on a side"));
-      }
       document.grid = *grid;
       document.tokens += encoder.TokensOf(grid->rows * grid->cols);
     }
