@@ -10,7 +10,7 @@
 namespace planwright {
 
 // More files than this are refused: a wrong range must not take the memory of the machine.
-inline constexpr int64_t kMostShards = 10'000'000;
+inline constexpr int64_t kMostShards = 1'000'000;
 
 // The files that one pattern names, sorted and each once, written as the pattern is: relative to `base` (the folder of
 // the recipe) or absolute. First braces: {000..099} counts, with the zeros of its ends; {a,b} is each of its parts,

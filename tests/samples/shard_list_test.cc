@@ -62,7 +62,7 @@ TEST(ExpandShards, SaysWhatIsWrong) {
       {"{0..99999999999}",
        "shards {0..99999999999}: {0..99999999999} is neither a range of whole numbers that ascends, such as "
        "{000..099}, nor a list {a,b}"},
-      {"{0..9999}{0..9999}", "shards {0..9999}{0..9999}: it names more than 10000000 files"},
+      {"{0..999}{0..9999}", "shards {0..999}{0..9999}: it names more than 1000000 files"},
       {"a[1", "shards a[1: a [ without its ]"},
       {"b*.tar", "shards b*.tar: no file matches " + folder + "/b*.tar"}};
   for (const auto& [pattern, message] : cases) {
