@@ -76,7 +76,6 @@ TEST_F(DataCommand, ALaunchMakesTheIndexBeforeRanksStart) {
                                HasSubstr(made + "waves: 5 documents, 107 tokens, 5 images\n")));
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/index/waves.index"));
   const ProgramResult again = Plan("launch " + Recipe(shards_) + rest + "2");
-  const ProgramResult again = Plan("launch " + Recipe(shards_) + rest);
   EXPECT_EQ(again.status, kExitSuccess) << again.err;
   EXPECT_THAT(again.err, Not(HasSubstr(made)));
 
