@@ -32,7 +32,7 @@ def files(folder):
 
 def main():
     if subprocess.run([sys.executable, "-c", "import torch"], env=ENVIRONMENT, capture_output=True).returncode != 0:
-        print(f"skipped: this Python cannot import the torch of {TORCH}, which two of the programs need", file=sys.stderr)
+        print(f"skipped: this Python cannot import the torch of {TORCH}, which two programs need", file=sys.stderr)
         return 77
     with tempfile.TemporaryDirectory() as folder:
         made = pathlib.Path(folder) / "made"

@@ -275,6 +275,44 @@ class Runs(Case):
             if before is not None:
                 os.environ["NO_COLOR"] = before
 
+    def test_progress_on_a_terminal(self):
+        from prepare_data.progress import Progress, duration
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        terminal, elsewhere = Terminal(), io.StringIO()
+        for stream in (terminal, elsewhere):
+            progress = Progress(1000, stream, every=0)
+            progress.add(250, 1234)
+            progress.clear()
+        self.assertRegex(terminal.getvalue(), r"^\r1,234 documents  [\d,]+ documents/s  25%  left 0 s\x1b\[K\r\x1b\[K$")
+        self.assertEqual(elsewhere.getvalue(), "")
+        self.assertEqual([duration(seconds) for seconds in (0.4, 59.6, 61, 7260)], ["0 s", "1 min 00 s", "1 min 01 s",
+                                                                                "2 h 01 min"])
+
+    def test_characters_that_the_tokenizer_does_not_know_are_counted(self):
+        tokenizer = json.loads((TOY / "tokenizer.json").read_text())
+        tokenizer["model"] = {"type": "WordLevel", "unk_token": "<s>", "vocab": {"<s>": 1, "wave": 5}}
+        tokenizer["pre_tokenizer"] = {"type": "Whitespace"}
+        self.write("words.json", tokenizer)
+        self.lines("a.jsonl", [{"text": "wave what wave"}])
+        result = prepare("--tokenizer", "words.json", "--pad-token", "<pad>", "--end-token", "</s>", "-o", "out", "a.jsonl",
+                         cwd=self.at)
+        self.assertIn("characters that the tokenizer does not know became <s>: 1 "
+"token\n", result.stdout + result.stderr)
+
+    def test_a_folder_that_is_made_meanwhile_is_not_overwritten(self):
+        os.mkfifo(self.at / "slow.jsonl")
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "1"], cwd=self.at,
+                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        with open(self.at / "slow.jsonl", "wb") as pipe:
+            pipe.write(b'{"text": "a"}\n')
+            self.write("out/mine", "x")
+        self.assertEqual((run.communicate()[1], run.returncode), (
+            "error: out: it was made meanwhile, and is not overwritten; name another\n", 1))
+        self.assertEqual((sorted(os.listdir(self.at)), os.listdir(self.at / "out")), (["out", "slow.jsonl"], ["mine"]))
+
     def test_nothing_stays_of_a_run_that_fails_or_is_interrupted(self):
         self.lines("bad.jsonl", [{"text": "a"}] * 100 + [{"text": 3}])
         self.assertEqual(prepare("--tokenizer", TOY, "-o", "out", "bad.jsonl", cwd=self.at).returncode, 1)

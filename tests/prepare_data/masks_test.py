@@ -5,12 +5,12 @@ import packages  # noqa: F401 (fetches)
 from packages import TOY
 
 from prepare_data.conversation import Reader
-from prepare_data.encode import Encoder
 from prepare_data.load import load
 from prepare_data.problems import Problem
 from prepare_data.pieces import pieces
 from prepare_data.records import MARK, Picture
-from prepare_data import arguments
+from prepare_data import arguments, encode
+from prepare_data.encode import Spans
 
 CALL = {"type": "function", "function": {"name": "weather", "arguments": {"city": "Prague"}}}
 TOOLS = [{"type": "function", "function": {"name": "weather", "description": "it says how the weather is"}}]
@@ -89,6 +89,26 @@ class Masks(unittest.TestCase):
                 tools = loaded(template)
                 encoded = tools.encoder.encode(read(globals()[record]))
                 self.assertEqual(by_kind(tools, encoded), expected)
+
+    def test_borders_are_those_of_shorter_conversations(self):
+        """A shorter conversation by itself has the ids that stand before the border in the whole, all of them."""
+        compared = 0
+        for template, record in TABLE:
+            encoder, read_ = loaded(template).encoder, read(globals()[record])
+
+            class Compared(Spans):
+                def border(self, shorter, turns, prompt=False):
+                    found = super().border(shorter, turns, prompt)
+                    case.assertEqual(encoder.tokenizer.encode(shorter), self.ids[:found])
+                    nonlocal compared
+                    compared += 1
+                    return found
+            case, before, encode.Spans = self, encode.Spans, Compared
+            try:
+                encoder.encode(read_)
+            finally:
+                encode.Spans = before
+        self.assertEqual(compared, 24)
 
     def test_last_turn_and_all(self):
         last = loaded("chatml", "--learn", "last")
@@ -180,6 +200,18 @@ class SpecialTokens(unittest.TestCase):
     def test_the_characters_that_protect_are_refused(self):
         with self.assertRaisesRegex(Problem, r"U\+F0000 or U\+F0001"):
             loaded("chatml").encoder.encode(read({"text": "a\U000f0000"}))
+
+    def test_old_files_that_look_for_special_tokens_in_normalized_text(self):
+        import tokenizers
+        from prepare_data.tokenizer import BadCharacter, Tokenizer
+        made = tokenizers.Tokenizer(tokenizers.models.BPE(vocab={c: i for i, c in enumerate("<>sab/")}, merges=[]))
+        made.normalizer = tokenizers.normalizers.NFKC()
+        made.add_special_tokens([tokenizers.AddedToken("<s>", special=True, normalized=True)])
+        tokenizer = Tokenizer("t.json", made.to_str().encode())
+        tokenizer.finish(None, set())
+        self.assertEqual(tokenizer.encode(tokenizer.protect("a<s>b", {})), [3, 0, 2, 1, 4])
+        with self.assertRaises(BadCharacter):
+            tokenizer.protect("a\uff1cs\uff1eb", {})
 
     def test_an_image_token_that_the_tokenizer_has_not(self):
         tools = loaded("chatml", "--image-token", "500")

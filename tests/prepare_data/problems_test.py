@@ -84,6 +84,8 @@ RECORDS = [
      "document (1); name each image in one place"),
     ("a.jsonl", line({"messages": TURNS, "tools": "x"}), "a.jsonl:1: tools: expected a list of objects, found text "
      "'x'; write JSON schemas, as chat templates expect them"),
+    ("a.jsonl", line({"text": "x", "tools": [{"a": json.loads("[" * 700 + "]" * 700)}]}).replace(b'"text": "x"', line(
+        {"messages": TURNS})[1:-2]), "a.jsonl:1: its lists and objects stand too deep in each other; leave it out"),
     ("a.jsonl", b"\n\n", "INPUT: there is no document in it; look at the files"),
     ("a.json", line({"id": 1}), "a.json: expected one JSON array of documents, found an object; is it JSONL? then give "
      "--format jsonl"),
@@ -257,6 +259,10 @@ r"are ")
         shutil.copy(FIXTURES / "energon/captions/.nv-meta/dataset.yaml", config)
         self.assertEqual(self.said("e", "--split", "test"), "e/.nv-meta/split.yaml: part 'test' has no shards; give "
             "--split")
+        pathlib.Path("e/shard_000.tar").write_bytes(tar(("0.txt", b"x")))
+        self.assertEqual(self.said("e"), "e/shard_000.tar: document 0: expected a member jpg, found txt; the field "
+                         "map says "
+                         "that each document has it")
         os.remove("e/shard_001.tar")
         self.assertEqual(self.said("e"), "e/.nv-meta/split.yaml: shard shard_001.tar is not in the folder; run "
                          "`energon prepare` again")

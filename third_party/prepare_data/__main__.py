@@ -17,7 +17,9 @@ def interrupt(number, _):
 
 def main(words):
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, interrupt)   # so that nothing half-made stays
+        if signal.getsignal(number) != signal.SIG_IGN:   # as nohup does
+            signal.signal(number, interrupt)   # so that nothing half-made stays
+    options = None
     try:
         options = parse(words)
         run = Run(options, sys.stdout, sys.stderr)
@@ -37,7 +39,11 @@ def main(words):
         sys.stderr.close()
         return 1
     except OSError as error:
-        print(f"error: {error.filename or 'files'}: {error.strerror or error}", file=sys.stderr)
+        place = error.filename or getattr(options, "out", None) or "files"
+        print(f"error: {place}: {error.strerror or error}", file=sys.stderr)
+    except (MemoryError, RecursionError) as error:
+        print(f"error: the input is too large or too deep to read at once: {type(error).__name__}; divide it, or give "
+              "fewer --jobs", file=sys.stderr)
     return 1
 
 

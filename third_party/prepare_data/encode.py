@@ -17,6 +17,7 @@ class Encoded:
     pictures: list
     literal: dict          # special tokens that stood in texts and became plain text: how often
     unused: tuple = ()
+    unknown: int = 0       # tokens that stand for characters which the tokenizer does not know
 
     def learnt(self):
         return len(self.ids) if self.mask is None else sum(self.mask)
@@ -38,8 +39,11 @@ class Encoder:
         except BadCharacter as error:
             what, help_text = error.args
             raise Problem(record.place, f"the text has {what}", help_text, kind="characters") from error
+        except RecursionError as error:
+            raise Problem(record.place, "its lists and objects stand too deep in each other", "leave it out") from error
         self._check(record, ids, mask)
-        return Encoded(ids, None if mask is None or all(mask) else mask, record.pictures, literal, record.unused)
+        return Encoded(ids, None if mask is None or all(mask) else mask, record.pictures, literal, record.unused,
+                       ids.count(self.tokenizer.unknown) if self.tokenizer.unknown is not None else 0)
 
     def _text(self, record, literal):
         if not record.text:
@@ -108,17 +112,23 @@ class Spans:
 
     def __init__(self, tokenizer, whole, record):
         self._tokenizer, self._whole, self._record = tokenizer, whole, record
-        self._starts = []
+        self._starts, self._borders = [], {}   # of special tokens: (index, character); character -> ids before it
         if tokenizer.is_protected(whole):
             self.ids = tokenizer.encode(whole)
         else:
-            self.ids, self._starts = tokenizer.encode_with_starts(whole)
+            self.ids, specials = tokenizer.encode_with_specials(whole)
+            self._starts = [(index, start) for index, start, _ in specials]
+            self._borders = {start: index for index, start, _ in specials}
+            self._borders |= {end: index + 1 for index, _, end in specials}
 
     def border(self, shorter, turns, prompt=False):
         """The number of ids of `shorter`, the rendering of the first `turns` turns. They must begin the whole."""
         if not self._whole.startswith(shorter):
             raise self._differs(shorter, turns, prompt)
-        # What stands before a special token does not change the ids behind it, so only those are compared.
+        # A text is cut at special tokens before anything else, so what stands on one side of them does not change the
+        # ids on the other: a border there is one of ids too, and elsewhere only ids since the last one are compared.
+        if len(shorter) in self._borders:
+            return self._borders[len(shorter)]
         index, start = next(((index, start) for index, start in reversed(self._starts) if start < len(shorter)), (0, 0))
         ids = self._tokenizer.encode(shorter[start:])
         if self.ids[index:index + len(ids)] != ids:

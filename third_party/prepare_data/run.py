@@ -36,6 +36,7 @@ class Packed:
     learnt: int
     literal: dict
     unused: tuple
+    unknown: int
 
 
 @dataclasses.dataclass
@@ -47,6 +48,7 @@ class Counts:
     refused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     literal: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     unused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    unknown: int = 0
 
     def add(self, packed):
         self.documents += 1
@@ -55,18 +57,26 @@ class Counts:
         self.images += len(packed.pictures)
         self.literal.update(packed.literal)
         self.unused.update(packed.unused)
+        self.unknown += packed.unknown
 
 
 def pack(place, encoded):
     ids = array.array("I", encoded.ids)
     if sys.byteorder == "big":
         ids.byteswap()
+    for picture in encoded.pictures:
+        try:
+            (picture.path + picture.member).encode()
+        except UnicodeEncodeError as error:
+            raise Problem(place, f"the name of an image is not UTF-8: {picture.name()}", "rename it",
+                          kind="images") from error
     in_place = [picture for picture in encoded.pictures if not picture.path]
     if in_place and len(in_place) != len(encoded.pictures):
         raise Problem(place, f"{len(in_place)} of {len(encoded.pictures)} images are bytes, the others files",
                       "a document has one or the other", kind="images")
     return Packed(place, ids.tobytes(), None if encoded.mask is None else bytes(encoded.mask), encoded.pictures,
-                  [kind_of(picture.data) for picture in in_place], encoded.learnt(), encoded.literal, encoded.unused)
+                  [kind_of(picture.data) for picture in in_place], encoded.learnt(), encoded.literal, encoded.unused,
+                  encoded.unknown)
 
 
 def encode_all(source, encoder):
@@ -202,9 +212,14 @@ class Run:
         if counts.literal:
             say("special tokens in texts, which became plain text (--as-special): " +
                 ", ".join(f"{text} {counted(count, 'time')}" for text, count in sorted(counts.literal.items())))
+        if counts.unknown:
+            token = self._loaded.tokenizer.text_of(self._loaded.tokenizer.unknown)
+            say(f"characters that the tokenizer does not know became {token}: {counted(counts.unknown, 'token')}")
         if counts.unused:
-            say("nothing was made of: " +
-                ", ".join(f"{key} ({counted(count, 'document')})" for key, count in sorted(counts.unused.items())))
+            listed = sorted(counts.unused.items(), key=lambda item: (-item[1], item[0]))
+            say(show.printable("nothing was made of: " + ", ".join(
+                f"{key} ({counted(count, 'document')})" for key, count in listed[:MOST_PROBLEMS]) +
+                (f" and {len(listed) - MOST_PROBLEMS:,} more" if len(listed) > MOST_PROBLEMS else "")))
         for kind, count in sorted(counts.refused.items()):
             say(f"refused, {kind}: {counted(count, 'document')} (refused.jsonl)")
         size = sum(shard["bytes"] for shard in self._shards)

@@ -41,6 +41,8 @@ class Tokenizer:
         self._whole.no_padding()
         added = self._whole.get_added_tokens_decoder()
         self.specials = [token.content for _, token in sorted(added.items()) if token.special]
+        model = self.description.get("model") or {}
+        self.unknown = self.id_of(model["unk_token"]) if model.get("unk_token") else model.get("unk_id")
         self.vocabulary = max(self._whole.get_vocab(with_added_tokens=True).values()) + 1
 
     def id_of(self, text):
@@ -61,13 +63,14 @@ class Tokenizer:
         """`image_id`: what a mark becomes, or None. `as_special`: special tokens that mean themselves where a text has
         them; all others are plain text there."""
         self.image_id = image_id
-        self._as_text = tokenizers.Tokenizer.from_str(self._whole.to_str())
-        self._as_text.encode_special_tokens = True
         literal = sorted((text for text in self.specials if text != MARK and text not in as_special), key=len)
         self._literal = re.compile("|".join(map(re.escape, reversed(literal)))) if literal else None
+        # Special tokens of old files are looked for in normalized text, which may have them where the text has not.
+        added = self._whole.get_added_tokens_decoder().values()
+        self._normalizer = self._whole.normalizer if any(t.special and t.normalized for t in added) else None
         self._marked = re.compile(f"{OPENING}([^{OPENING}{CLOSING}]*){CLOSING}|[{OPENING}{CLOSING}]")
-        # A mark is found where an added token is, whatever stands beside it.
-        self._whole.add_special_tokens([tokenizers.AddedToken(MARK, special=True, normalized=False)])
+        if image_id is not None:   # a mark is found where an added token is, whatever stands beside it
+            self._whole.add_special_tokens([tokenizers.AddedToken(MARK, special=True, normalized=False)])
         self._mark = self._whole.token_to_id(MARK)
         self._newline = self._whole.encode("\n", add_special_tokens=False).ids
         self._special_ids = {self.id_of(text) for text in self.specials} | {self._mark}
@@ -79,6 +82,8 @@ class Tokenizer:
             check(value)
             if self._literal is None:
                 return value
+            if self._normalizer is not None:
+                self._check_normalized(value)
 
             def marked(match):
                 count[match[0]] = count.get(match[0], 0) + 1
@@ -92,9 +97,16 @@ class Tokenizer:
             return [self.protect(item, count) for item in value]
         return value
 
+    def _check_normalized(self, text):
+        found = self._literal.findall(self._normalizer.normalize_str(text))
+        if len(found) > len(self._literal.findall(text)):
+            raise BadCharacter(f"characters that the tokenizer turns into a special token, one of {' '.join(found)}",
+                               "remove them")
+
     def _ids(self, ids):
-        return ids if self.image_id == self._mark else [self.image_id if token == self._mark else token
-                                                        for token in ids]
+        if self.image_id == self._mark or self._mark not in ids:
+            return ids
+        return [self.image_id if token == self._mark else token for token in ids]
 
     def encode(self, text):
         """Ids of a text: marks become the image id, special tokens themselves, protected ones plain text."""
@@ -103,24 +115,36 @@ class Tokenizer:
         ids = []
         for at, piece in enumerate(self._marked.split(text)):
             if piece:
-                ids += self._piece(piece, self._as_text if at % 2 else self._whole, first=not ids)
+                ids += self._as_text(piece, not ids) if at % 2 else self._piece(piece, not ids)
         return self._ids(ids)
 
-    def _piece(self, piece, tokenizer, first):
+    def _piece(self, piece, first):
         """A piece from the middle is encoded behind a line break, so that no prefix of a text's begin is put on it."""
         if not first:
-            ids = tokenizer.encode("\n" + piece, add_special_tokens=False).ids
+            ids = self._whole.encode("\n" + piece, add_special_tokens=False).ids
             if ids[:len(self._newline)] == self._newline:
                 return ids[len(self._newline):]
-        return tokenizer.encode(piece, add_special_tokens=False).ids
+        return self._whole.encode(piece, add_special_tokens=False).ids
 
-    def encode_with_starts(self, text):
-        """As `encode`, and for each special token in it (index, first character): where pieces can be cut. Not for
-        texts with protected tokens."""
+    def _as_text(self, piece, first):
+        """Ids of a special token's text, none of which is that token."""
+        self._whole.encode_special_tokens = True
+        try:
+            ids = self._piece(piece, first)
+        finally:
+            self._whole.encode_special_tokens = False
+        if not self._special_ids.isdisjoint(ids):
+            raise BadCharacter(f"the special token {piece}, for which the tokenizer has no plain text",
+                               f"remove it, or give --as-special '{piece}'")
+        return ids
+
+    def encode_with_specials(self, text):
+        """As `encode`, and (index, first character, character behind it) of each special token. Not for texts with
+        protected tokens."""
         encoding = self._whole.encode(text, add_special_tokens=False)
-        starts = [(index, encoding.offsets[index][0]) for index, token in enumerate(encoding.ids)
-                  if token in self._special_ids]
-        return self._ids(encoding.ids), starts
+        ids, offsets = encoding.ids, encoding.offsets
+        specials = [(index, *offsets[index]) for index, token in enumerate(ids) if token in self._special_ids]
+        return self._ids(ids), specials
 
     @staticmethod
     def is_protected(text):

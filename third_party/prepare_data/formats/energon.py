@@ -77,6 +77,8 @@ def shards_of(folder, split):
 
 
 class Energon(Webdataset):
+    needs_images = True
+
     def __init__(self, inputs, options):
         if options.fields:
             raise Problem("--field", "an Energon folder says its fields itself", "use --format webdataset for others")

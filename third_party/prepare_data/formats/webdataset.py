@@ -38,6 +38,8 @@ def documents(shard):
 
 
 class Webdataset:
+    needs_images = False   # a document without a picture is text alone
+
     def __init__(self, inputs, options):
         self._options = options
         spellings = options.fields or [("image", PICTURES), ("text", "txt")]
@@ -90,6 +92,9 @@ class Webdataset:
     def _pictures(self, path, parts, place):
         pictures = []
         for access in self._map.images:
+            if self.needs_images and access.endings().isdisjoint(parts):
+                raise Problem(place, f"expected a member {access.spelling}, found {', '.join(parts)}",
+                              "the field map says that each document has it", kind="fields")
             for ending, _ in access.options:
                 if ending in parts:
                     member = parts[ending]
