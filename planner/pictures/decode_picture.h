@@ -25,8 +25,8 @@ struct Pixels {
 // are mixed with white, in the file's own values and not in linear light, as common image loaders do. Bilinear: values
 // of PNG become those of sRGB, and mixed ones are not rounded. Bicubic: values are as Pillow reads them. What a file
 // says of its gamma is not used, of 16 bits the high eight are, and mixed values are rounded to 8 bits. InvalidArgument
-// if the file is damaged, of a kind that is not read, or too large (docs/training/data.md#image-files); then the rows
-// that were taken mean nothing.
+// if the file is damaged, of a kind that is not read, or too large (docs/model/vision_encoder.md#image-files); then the
+// rows that were taken mean nothing.
 template <typename Filter>
 absl::Status DecodePictureRows(std::string_view file, int64_t height, int64_t width,
                                typename Resizer<Filter>::TakeRow take);
