@@ -124,7 +124,8 @@ absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, TarMembersCa
   absl::StatusOr<IndexWriter> writer = IndexWriter::Begin(shard.part, counts);
   if (!writer.ok()) return writer.status();
   if (absl::Status status = writer->Add(slice); !status.ok()) return status;
-  if (absl::Status status = writer->Finish(reading_digest_, source_digest_); !status.ok()) return status;
+  // Ten thousand parts that are waited for would take minutes.
+  if (absl::Status status = writer->Finish(reading_digest_, source_digest_, false); !status.ok()) return status;
   shard.file = tables->files.front();  // as it was when it was read
   shard.counts = counts;
   shard.in_old.reset();
@@ -157,7 +158,7 @@ absl::Status SourceUpdate::Merge() {
     if (!added.ok()) return added;
   }
   if (absl::Status status = WriteLeftOut(); !status.ok()) return status;
-  if (absl::Status status = writer->Finish(reading_digest_, source_digest_); !status.ok()) return status;
+  if (absl::Status status = writer->Finish(reading_digest_, source_digest_, true); !status.ok()) return status;
   std::error_code error;
   std::filesystem::remove_all(IndexPartsFolder(data_, source_), error);  // what stays is of no harm
   return absl::OkStatus();
