@@ -1,6 +1,7 @@
 // `plan data`: what is done with the data of a recipe before a run (docs/training/data.md).
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "planner/cli/command.h"

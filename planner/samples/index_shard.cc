@@ -2,33 +2,25 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <tuple>
 
-#include "planner/pictures/decode_picture.h"
-#include "planner/pictures/picture_size.h"
 #include "planner/plan/json_limits.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/file_io.h"
 #include "planner/samples/document_parts.h"
 #include "planner/samples/file_window.h"
+#include "planner/samples/image_meter.h"
 #include "planner/samples/index_writer.h"
-#include "planner/samples/open_files.h"
 
 namespace planwright {
 namespace {
 
 constexpr uint64_t kMostOfRecord = std::numeric_limits<uint32_t>::max();
-constexpr size_t kOpenTars = 16;       // of those that documents of one shard refer to
 constexpr int64_t kToldEach = 1 << 8;  // documents
 
 // The document that is being read: its members come one after the other.
@@ -54,11 +46,11 @@ class ShardReader {
  public:
   ShardReader(std::string base, std::string path, const ReadingSettings& settings, size_t most_damaged,
               TarMembersCache& tars, absl::FunctionRef<void(int64_t, int64_t)> progress)
-      : base_(std::move(base)), path_(std::move(path)), settings_(settings), most_damaged_(most_damaged), tars_(tars),
-        progress_(progress) {}
+      : base_(std::move(base)), path_(std::move(path)), settings_(settings), most_damaged_(most_damaged),
+        progress_(progress), images_(base_, path_, settings.decode_images, tars) {}
 
   absl::StatusOr<ShardTables> Read() {
-    const absl::StatusOr<ShardTables::File> before = StatFile(base_, path_, IndexedFileKind::kShard);
+    const absl::StatusOr<NamedFile> before = StatFile(base_, path_, IndexedFileKind::kShard);
     if (!before.ok()) return before.status();
     const absl::StatusOr<PlainFile> file = PlainFile::Open(ResolvePath(base_, path_));
     if (!file.ok()) return file.status();
@@ -70,7 +62,7 @@ class ShardReader {
     if (!walked.ok() && !absl::IsCancelled(walked)) return walked;
     progress_(untold_, file->bytes() - told_bytes_);
     if (absl::IsCancelled(walked)) return std::move(tables_);  // enough are damaged
-    const absl::StatusOr<ShardTables::File> after = StatFile(base_, path_, IndexedFileKind::kShard);
+    const absl::StatusOr<NamedFile> after = StatFile(base_, path_, IndexedFileKind::kShard);
     if (!after.ok()) return after.status();
     if (after->bytes != before->bytes || after->changed != before->changed)
       return absl::UnavailableError(absl::StrCat(file->path(), ": it was changed while it was read"));
@@ -153,82 +145,10 @@ class ShardReader {
       return std::string(*bytes);
     };
     const absl::StatusOr<ImageRecord> image =
-        Measure(absl::StrCat("its image ", member.name, ": "), read, member.offset, member.bytes, 0);
+        images_.Measure(absl::StrCat("its image ", member.name), read, member.offset, member.bytes);
     if (!image.ok()) return image.status();
     open_->placed.push_back({number, member.name, *image});
     return absl::OkStatus();
-  }
-
-  // The record of an image without its mark. `what` begins messages.
-  absl::StatusOr<ImageRecord> Measure(const std::string& what, ReadBytes read, int64_t offset, int64_t bytes,
-                                      uint32_t file) const {
-    const auto in_image = [&](const absl::Status& status) {
-      return absl::Status(status.code(), absl::StrCat(what, status.message()));
-    };
-    if (static_cast<uint64_t>(bytes) > kMostOfRecord)
-      return in_image(absl::InvalidArgumentError(absl::StrCat("it has ", bytes, " bytes")));
-    const absl::StatusOr<PictureSize> size = ReadPictureSize(read);
-    if (!size.ok()) return in_image(size.status());
-    if (settings_.decode_images) {
-      const absl::StatusOr<std::string> whole = read(0, bytes);
-      if (!whole.ok()) return in_image(whole.status());
-      if (absl::Status status = CheckPicture(*whole); !status.ok()) return in_image(status);
-    }
-    return ImageRecord{static_cast<uint32_t>(offset),
-                       static_cast<uint32_t>(static_cast<uint64_t>(offset) >> 32),
-                       static_cast<uint32_t>(bytes),
-                       file,
-                       0,
-                       static_cast<uint32_t>(size->height),
-                       static_cast<uint32_t>(size->width)};
-  }
-
-  // An image of .images. Paths in it are relative to the folder of the shard.
-  absl::StatusOr<ImageRecord> Refer(const ImageReference& reference, size_t number) {
-    const std::string folder = std::filesystem::path(path_).parent_path().string();
-    const std::string path = ResolvePath(folder, reference.path), at = ResolvePath(base_, path);
-    std::string what = absl::StrCat("its image ", number, ", ", at);
-    const bool in_tar = !reference.member.empty();
-    TarMember member;
-    if (in_tar) {
-      absl::StrAppend(&what, ", member ", reference.member);
-      const absl::StatusOr<std::shared_ptr<const TarMembers>> members = tars_.Get(at);
-      if (!members.ok()) return Named(what, members.status());
-      const absl::StatusOr<TarMember> found = (*members)->Find(reference.member);
-      if (!found.ok()) return Named(what, found.status());
-      member = *found;
-    }
-    const absl::StatusOr<std::shared_ptr<const PlainFile>> file = open_tars_.Get(at);
-    if (!file.ok()) return Named(what, file.status());
-    if (!in_tar) member.bytes = (*file)->bytes();
-    const auto read = [&](int64_t offset, int64_t count) -> absl::StatusOr<std::string> {
-      offset = std::min(offset, member.bytes);
-      return ReadBytesAt(**file, member.offset + offset, std::min(count, member.bytes - offset));
-    };
-    absl::StatusOr<ImageRecord> image = Measure(what + ": ", read, member.offset, member.bytes, 0);
-    if (!image.ok()) return image.status();
-    const absl::StatusOr<uint32_t> file_number = NumberOf(path, in_tar);
-    if (!file_number.ok()) return file_number.status();
-    image->file = *file_number;
-    return image;
-  }
-
-  static absl::Status Named(const std::string& what, const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(what, ": ", status.message()));
-  }
-
-  absl::StatusOr<uint32_t> NumberOf(const std::string& path, bool is_tar) {
-    if (is_tar) {
-      const auto found = numbers_.find(path);
-      if (found != numbers_.end()) return found->second;
-    }
-    const absl::StatusOr<ShardTables::File> about =
-        StatFile(base_, path, is_tar ? IndexedFileKind::kTar : IndexedFileKind::kPlain);
-    if (!about.ok()) return about.status();
-    tables_.files.push_back(*about);
-    const auto number = static_cast<uint32_t>(tables_.files.size() - 1);
-    if (is_tar) numbers_[path] = number;
-    return number;
   }
 
   // All members of the open document have come.
@@ -270,7 +190,7 @@ class ShardReader {
     if (!status.ok()) {
       tables_.images.resize(first_image);
       tables_.files.resize(first_file);
-      std::erase_if(numbers_, [&](const auto& named) { return named.second >= first_file; });
+      images_.Forget(first_file);
       return status;
     }
     for (size_t i = first_image; i < tables_.images.size(); ++i)
@@ -291,7 +211,7 @@ class ShardReader {
     if (document.references && !placed.empty())
       return absl::InvalidArgumentError("it has .images, and images beside its text");
     for (size_t i = 0; document.references && i < document.references->size(); ++i) {
-      const absl::StatusOr<ImageRecord> image = Refer((*document.references)[i], i);
+      const absl::StatusOr<ImageRecord> image = images_.Refer((*document.references)[i], i, tables_.files);
       if (!image.ok()) return image.status();
       tables_.images.push_back(*image);
     }
@@ -334,14 +254,14 @@ class ShardReader {
 
   // The members of a document must be next to each other: else it would be read as two.
   absl::Status CheckNames() {
-    const auto name_of = [&](const Named32& one) {
+    const auto name_of = [&](const NamedDocument& one) {
       if (one.damaged) return std::string_view(tables_.damaged[one.number].first);
       const size_t begin = tables_.documents[one.number].name;
       const bool last = one.number + 1 == tables_.documents.size();
       const size_t end = last ? tables_.names.size() : tables_.documents[one.number + 1].name;
       return std::string_view(tables_.names).substr(begin, end - begin);
     };
-    std::sort(names_.begin(), names_.end(), [](const Named32& a, const Named32& b) {
+    std::sort(names_.begin(), names_.end(), [](const NamedDocument& a, const NamedDocument& b) {
       return std::tie(a.hash, a.damaged, a.number) < std::tie(b.hash, b.damaged, b.number);
     });
     for (size_t i = 1; i < names_.size(); ++i) {
@@ -360,7 +280,7 @@ class ShardReader {
                         absl::StrCat(ResolvePath(base_, path_), ": document ", open_->name, ": ", status.message()));
   }
 
-  struct Named32 {
+  struct NamedDocument {
     size_t hash = 0;
     bool damaged = false;
     uint32_t number = 0;  // among those that are damaged, or that are not
@@ -369,14 +289,12 @@ class ShardReader {
   const std::string base_, path_;
   const ReadingSettings& settings_;
   const size_t most_damaged_;
-  TarMembersCache& tars_;
   absl::FunctionRef<void(int64_t, int64_t)> progress_;
   FileWindow* window_ = nullptr;
-  OpenFiles open_tars_{kOpenTars};
+  ImageMeter images_;
   ShardTables tables_;
   std::optional<OpenDocument> open_;
-  std::vector<Named32> names_;
-  std::map<std::string, uint32_t> numbers_;  // of tars in tables_.files
+  std::vector<NamedDocument> names_;
   Sha256 content_;
   int64_t untold_ = 0, told_bytes_ = 0;
 };
@@ -400,22 +318,10 @@ ShardSlice ShardTables::Slice() const {
   slice.content = content;
   slice.own_file = 0;
   slice.file = [this](uint32_t number) {
-    const File& file = files[number];
+    const NamedFile& file = files[number];
     return IndexedFile{file.path, file.bytes, file.changed, file.kind};
   };
   return slice;
-}
-
-absl::StatusOr<ShardTables::File> StatFile(const std::string& base, const std::string& path, IndexedFileKind kind) {
-  struct stat about {};
-  const std::string at = ResolvePath(base, path);
-  if (stat(at.c_str(), &about) != 0) {
-    const int error = errno;
-    const std::string message = absl::StrCat("cannot read ", at, ": ", std::strerror(error));
-    return error == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
-  }
-  return ShardTables::File{path, about.st_size, int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec,
-                           kind};
 }
 
 absl::StatusOr<ShardTables> IndexShard(const std::string& base, const std::string& path,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/samples/image_meter.h"
 #include "planner/samples/index_file.h"
 #include "planner/samples/tar_members.h"
 
@@ -32,12 +33,7 @@ struct ReadingSettings {
 
 // The part of an index of one shard, in memory.
 struct ShardTables {
-  struct File {
-    std::string path;
-    int64_t bytes = 0, changed = 0;
-    IndexedFileKind kind = IndexedFileKind::kShard;
-  };
-  std::vector<File> files;  // first the shard
+  std::vector<NamedFile> files;  // first the shard
   std::vector<DocumentRecord> documents;
   std::vector<ImageRecord> images;
   std::string names;
@@ -47,9 +43,6 @@ struct ShardTables {
 
   ShardSlice Slice() const;  // as long as the tables stay
 };
-
-// A file's size and when it was last changed. NotFound, Unavailable, with the path.
-absl::StatusOr<ShardTables::File> StatFile(const std::string& base, const std::string& path, IndexedFileKind kind);
 
 // Reads the shard at `path`, relative to `base` or absolute. A damaged document is noted and left out; after
 // `most_damaged` of them the rest of the shard is not read. InvalidArgument, with the path of the shard: its headers

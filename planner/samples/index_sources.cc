@@ -24,7 +24,7 @@ class SourceFinder {
       return found;
     }
     for (const std::string& path : *paths) {
-      const absl::StatusOr<ShardTables::File> file = StatFile(data_.base, path, IndexedFileKind::kShard);
+      const absl::StatusOr<NamedFile> file = StatFile(data_.base, path, IndexedFileKind::kShard);
       if (!file.ok()) {
         Add(source, std::string(file.status().message()));
         continue;
@@ -41,7 +41,7 @@ class SourceFinder {
   }
 
   // What the prepared.json beside a shard says of it.
-  std::optional<PreparedShard> PreparedOf(const SourcePlan& source, const ShardTables::File& file) {
+  std::optional<PreparedShard> PreparedOf(const SourcePlan& source, const NamedFile& file) {
     const std::filesystem::path shard = ResolvePath(data_.base, file.path);
     const std::optional<Prepared>& prepared = InFolder(source, shard);
     if (!prepared) return std::nullopt;

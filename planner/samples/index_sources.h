@@ -14,7 +14,7 @@
 namespace planwright {
 
 struct SourceShards {
-  std::vector<ShardTables::File> files;                // in their order
+  std::vector<NamedFile> files;                        // in their order
   std::vector<std::optional<PreparedShard>> prepared;  // of each file; nullopt: nothing is said of it
 };
 

@@ -12,7 +12,7 @@
 namespace planwright {
 namespace {
 
-bool SameFile(const IndexedFile& before, const ShardTables::File& now) {
+bool SameFile(const IndexedFile& before, const NamedFile& now) {
   return before.path == now.path && before.bytes == now.bytes && before.changed == now.changed;
 }
 
@@ -79,7 +79,7 @@ void SourceUpdate::LookForPart(Shard& shard) {
   shard.damaged = DamagedOf(slice);
 }
 
-bool SourceUpdate::Unchanged(const ShardSlice& slice, const ShardTables::File& shard) {
+bool SourceUpdate::Unchanged(const ShardSlice& slice, const NamedFile& shard) {
   if (!SameFile(slice.file(slice.own_file), shard)) return false;
   uint32_t before = slice.own_file;
   for (const ImageRecord& image : slice.images) {
@@ -90,8 +90,8 @@ bool SourceUpdate::Unchanged(const ShardSlice& slice, const ShardTables::File& s
     if (file.kind != IndexedFileKind::kTar) continue;
     auto now = tars_.find(file.path);
     if (now == tars_.end()) {
-      const absl::StatusOr<ShardTables::File> about = StatFile(data_.base, std::string(file.path), file.kind);
-      now = tars_.emplace(file.path, about.ok() ? *about : ShardTables::File{}).first;
+      const absl::StatusOr<NamedFile> about = StatFile(data_.base, std::string(file.path), file.kind);
+      now = tars_.emplace(file.path, about.ok() ? *about : NamedFile{}).first;
     }
     if (!SameFile(file, now->second)) return false;
   }
@@ -124,7 +124,8 @@ absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, TarMembersCa
   absl::StatusOr<IndexWriter> writer = IndexWriter::Begin(shard.part, counts);
   if (!writer.ok()) return writer.status();
   if (absl::Status status = writer->Add(slice); !status.ok()) return status;
-  if (absl::Status status = writer->Finish(reading_digest_, source_digest_); !status.ok()) return status;
+  // Ten thousand parts that are waited for would take minutes.
+  if (absl::Status status = writer->Finish(reading_digest_, source_digest_, false); !status.ok()) return status;
   shard.file = tables->files.front();  // as it was when it was read
   shard.counts = counts;
   shard.in_old.reset();
@@ -157,7 +158,7 @@ absl::Status SourceUpdate::Merge() {
     if (!added.ok()) return added;
   }
   if (absl::Status status = WriteLeftOut(); !status.ok()) return status;
-  if (absl::Status status = writer->Finish(reading_digest_, source_digest_); !status.ok()) return status;
+  if (absl::Status status = writer->Finish(reading_digest_, source_digest_, true); !status.ok()) return status;
   std::error_code error;
   std::filesystem::remove_all(IndexPartsFolder(data_, source_), error);  // what stays is of no harm
   return absl::OkStatus();

@@ -23,7 +23,7 @@ namespace planwright {
 class SourceUpdate {
  public:
   struct Shard {
-    ShardTables::File file;
+    NamedFile file;
     std::optional<PreparedShard> prepared;
     bool known = false;            // its slice or its part is there
     std::optional<size_t> in_old;  // the number that it has in the earlier index; nullopt: it is a part
@@ -58,7 +58,7 @@ class SourceUpdate {
  private:
   void LookForPart(Shard& shard);
   // Whether the files that a slice names are as they were.
-  bool Unchanged(const ShardSlice& slice, const ShardTables::File& shard);
+  bool Unchanged(const ShardSlice& slice, const NamedFile& shard);
   absl::Status WriteLeftOut() const;
 
   const DataPlan& data_;
@@ -67,7 +67,7 @@ class SourceUpdate {
   const DigestBytes reading_digest_, source_digest_;
   std::vector<Shard> shards_;
   std::optional<IndexFile> old_;
-  std::map<std::string, ShardTables::File, std::less<>> tars_;  // that slices refer to, as they are now
+  std::map<std::string, NamedFile, std::less<>> tars_;  // that slices refer to, as they are now
   bool fresh_ = false;
 };
 

@@ -141,7 +141,7 @@ absl::Status IndexWriter::Add(const ShardSlice& slice) {
   return absl::OkStatus();
 }
 
-absl::Status IndexWriter::Finish(const DigestBytes& reading, const DigestBytes& source) {
+absl::Status IndexWriter::Finish(const DigestBytes& reading, const DigestBytes& source, bool keeps) {
   for (FileRecord& file : other_files_) file.text += shard_texts_.size();
   for (LeftOutRecord& one : left_out_) one.text += shard_texts_.size() + other_texts_.size();
   const std::string texts = shard_texts_ + other_texts_ + left_out_texts_;
@@ -179,7 +179,7 @@ absl::Status IndexWriter::Finish(const DigestBytes& reading, const DigestBytes& 
   if (!checksum.ok()) return checksum.status();
   header.checksum = *checksum;
   if (absl::Status status = Write(0, &header, sizeof header); !status.ok()) return status;
-  if (fsync(file_.fd) != 0 || rename(beside_.c_str(), path_.c_str()) != 0)
+  if ((keeps && fsync(file_.fd) != 0) || rename(beside_.c_str(), path_.c_str()) != 0)
     return WriteFailed(absl::StrCat("cannot write ", path_), errno);
   close(file_.fd);
   file_.fd = -1;

@@ -36,8 +36,9 @@ class IndexWriter {
   // All shards, in their order; together they have what `counts` says.
   absl::Status Add(const ShardSlice& slice);
 
-  // Writes the rest and gives the file its name.
-  absl::Status Finish(const DigestBytes& reading, const DigestBytes& source);
+  // Writes the rest and gives the file its name. `keeps`: it is on the disk then. Else a crash of the machine may leave
+  // a damaged file, which IndexFile refuses.
+  absl::Status Finish(const DigestBytes& reading, const DigestBytes& source, bool keeps);
 
  private:
   explicit IndexWriter(std::string path) : path_(std::move(path)) {}

@@ -1,6 +1,8 @@
 // The index of a source's shards, and the documents that are read by it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -147,7 +149,23 @@ TEST(Index, IsTheSameWithAnyNumberOfThreadsAndAfterAnInterruption) {
   EXPECT_EQ(Indexed(folder, 4)[0].digest, digest);
   EXPECT_EQ(folder.Read("data_index/captions.index"), bytes);
 
-  // Interrupted: a damaged shard at the end stops the command when the others are finished.
+  // A process that ends in the middle, when it has read three shards.
+  std::filesystem::remove_all(folder.path("data_index"));
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)UpdateIndex(folder.data, {.jobs = 1}, [](const IndexProgress& progress) {
+      if (progress.shards == 3) _exit(3);
+    });
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_FALSE(folder.Has("data_index/captions.index"));
+  EXPECT_EQ(Indexed(folder, 2)[0].shards_read, 5);
+  EXPECT_EQ(folder.Read("data_index/captions.index"), bytes);
+
+  // A damaged shard at the end stops the command when the others are finished.
   std::filesystem::remove_all(folder.path("data_index"));
   const std::string last = folder.Read("s-7.tar");
   const auto time = std::filesystem::last_write_time(folder.path("s-7.tar"));
