@@ -237,11 +237,14 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   plan.kind = data.kind;
   plan.tokenizer = *data.tokenizer;
   plan.seed = data.seed;
+  if (plan.kind != "sources") {  // this kind has no fields of mock data
+    plan.classes = data.classes;
+    plan.text_tokens = data.text_tokens;
+  }
   // Without an encoder mock samples are text only.
-  plan.min_images = encoders.empty() ? 0 : *data.min_images;
-  plan.max_images = encoders.empty() ? 0 : *data.max_images;
-  plan.classes = data.classes;
-  plan.text_tokens = data.text_tokens;
+  const bool no_images = encoders.empty() || plan.kind == "sources";
+  plan.min_images = no_images ? 0 : *data.min_images;
+  plan.max_images = no_images ? 0 : *data.max_images;
   plan.window = data.window;
   plan.balance = *data.balance;
   plan.min_patches = data.min_patches;
