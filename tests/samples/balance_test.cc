@@ -130,11 +130,11 @@ TEST(EqualSamples, AreBalancedInAnyOrder) {
   for (int64_t lanes : {2, 3, 4}) EXPECT_EQ(Excess(patches, BalancedSlots(patches), 12, lanes), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Patches, Balance,
-                         testing::Values(Case{"Mock", MockPatches}, Case{"Skewed", SkewedPatches},
-                                         Case{"Uniform",
-                                              [](std::mt19937& random) { return int64_t{random() % 1000}; }}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Patches, Balance,
+    testing::Values(Case{"Mock", MockPatches}, Case{"Skewed", SkewedPatches},
+                    Case{"Uniform", [](std::mt19937& random) { return static_cast<int64_t>(random() % 1000); }}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace planwright
