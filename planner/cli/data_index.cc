@@ -78,9 +78,6 @@ absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs) {
   DataIndexResult result;
   result.sources = *std::move(sources);
   result.seconds = std::chrono::duration<double>(IndexClock::now() - begin).count();
-  for (const IndexedSource& source : result.sources) {
-    if (source.made) std::cerr << SourceLine(source) << "\n";
-  }
   return result;
 }
 
@@ -131,6 +128,9 @@ int MakeIndexBeforeLaunch(const std::vector<Plan>& plans) {
     if (plan.data.kind != "sources") continue;
     const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, 0);
     if (!made.ok()) return ReportNoIndex(made.status());
+    for (const IndexedSource& source : made->sources) {
+      if (source.made) std::cerr << SourceLine(source) << "\n";
+    }
   }
   return kExitSuccess;
 }

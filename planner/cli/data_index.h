@@ -18,8 +18,8 @@ struct DataIndexResult {
   double seconds = 0;
 };
 
-// UpdateIndex. On a terminal a line on stderr says how far it is; else each source that is read, or was made, is told
-// once. Says nothing where nothing is to be done.
+// UpdateIndex. Says on stderr that shards are read, and on a terminal how far it is; nothing where nothing is to be
+// done.
 absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs);
 
 std::string DataIndexText(const DataIndexResult& result, size_t width);
@@ -29,7 +29,8 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 // it cannot be written, else kExitUsage.
 int ReportNoIndex(const absl::Status& status);
 
-// Before ranks start: makes the index of each plan, if its data is of kind sources. kExitSuccess, or as ReportNoIndex.
+// Before ranks start: makes the index of each plan, if its data is of kind sources, and says on stderr of which sources
+// it made one. kExitSuccess, or as ReportNoIndex.
 int MakeIndexBeforeLaunch(const std::vector<Plan>& plans);
 
 }  // namespace planwright

@@ -137,7 +137,7 @@ class Masks(unittest.TestCase):
             self.refusal("plain_words", {"messages": [{"role": "user", "content": "it"},
                                                       {"role": "assistant", "content": "a wave"}]}),
             "r:1: ids of the first turn are others once more follow: id 5 is 'Ġ' alone, and 'Ġa' in the whole; "
-            "put a special token between turns in the template")
+            "strip the spaces around the turn, or put a special token between turns in the template")
 
     def test_nothing_to_learn_is_refused(self):
         question = {"messages": [{"role": "user", "content": "Is it sunny?"}]}

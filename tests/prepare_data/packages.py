@@ -13,6 +13,7 @@ SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 TOY = SOURCE / "tests/prepare_data/toy"
 FIXTURES = SOURCE / "tests/golden/data_fixtures"
 PACKAGES = BUILD / "prepare_data_python"
+CACHE = pathlib.Path(os.environ.get("PLANWRIGHT_CACHE") or pathlib.Path.home() / ".cache/planwright")  # as ./dev's
 
 
 def fetch(folder, name):

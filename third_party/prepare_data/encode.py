@@ -141,4 +141,5 @@ class Spans:
         mine, theirs = (repr(text(found[at])) if at < len(found) else "nothing" for found in (ids, self.ids[index:]))
         return Problem(self._record.place, f"ids of {first(turns)} are others once more follow: id "
                        f"{index + at} is {mine} alone, and {theirs} in the whole",
-                       "put a special token between turns in the template", kind="joined tokens")
+                       "strip the spaces around the turn, or put a special token between turns in the template",
+                       kind="joined tokens")
