@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +21,7 @@ namespace planwright::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -214,6 +216,29 @@ TEST_F(Sources, GoOnAtAnotherLayout) {
   ASSERT_THAT(whole.gradients_last, Not(IsEmpty()));
   for (const auto& [name, expected] : whole.gradients_last)
     EXPECT_LT(Distance(second.gradients_last.at(name), expected), kFp64) << name;
+}
+
+// The files of one node have other documents. The ranks say so before the first step.
+TEST_F(Sources, ARankWithOtherFilesIsNamed) {
+  const std::string other = folder_ + "/other";
+  fs::create_directory(other);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    if (entry.is_regular_file()) fs::copy(entry.path(), other);
+  }
+  std::ofstream(other + "/albums.tar", std::ios::binary) << Shard(Album, 1, 10);
+  const auto train = [](const std::string& folder, const std::vector<std::string>& layout,
+                        const std::string& executor) {
+    return Launch(
+        {.recipe = folder + "/mixture.yaml", .overrides = layout, .steps = 1, .executor = executor, .probes = false});
+  };
+  ASSERT_EQ(train(other, OneRankOnly(), "").exit_code, 0) << "which makes the index";
+  setenv("PLANWRIGHT_FAULT", ("other_files:" + other).c_str(), 1);
+  const TrainingRun run = train(folder_, LayoutOf("dp2_dp2"), "faulty_executor");
+  unsetenv("PLANWRIGHT_FAULT");
+  EXPECT_EQ(run.exit_code, 14) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("on all ranks, but found rank 3 on "));
+  EXPECT_THAT(run.output, HasSubstr("bring the same files to all nodes, and run `plan data index` again"));
+  EXPECT_THAT(run.steps, IsEmpty());
 }
 
 }  // namespace

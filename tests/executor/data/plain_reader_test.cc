@@ -12,6 +12,7 @@
 #include "executor/data/batch_reader.h"
 #include "executor/data/read_ahead.h"
 #include "planner/plan/image_bands.h"
+#include "planner/samples/index_files.h"
 #include "tests/samples/plans.h"
 #include "tests/samples/shard_files.h"
 
@@ -53,8 +54,29 @@ Plan ShardPlan() {
   return plan;
 }
 
+// The same documents as one of several sources, which are packed and mixed.
+Plan SourcesPlan() {
+  Plan plan = ShardPlan();
+  DataPlan& data = plan.data;
+  data.kind = "sources", data.shards.clear();
+  data.index = "plain_reader_index", data.packing = "first_fit", data.long_documents = "cut";
+  SourcePlan pictures, texts;
+  pictures.name = "pictures", texts.name = "texts";
+  pictures.kind = texts.kind = "webdataset";
+  pictures.shards = {"plain_reader.tar"}, texts.shards = {"plain_texts.tar"};
+  pictures.weight = 3, texts.weight = 1;
+  data.sources = {pictures, texts};
+  WriteFile("plain_texts.tar", TarMemberOf("a.txt", "one") + TarMemberOf("b.txt", "two texts") + kTarEnd);
+  const auto indexed = UpdateIndex(data, {}, {});
+  EXPECT_TRUE(indexed.ok()) << indexed.status();
+  return plan;
+}
+
 Plan PlanOf(const Case& c) {
-  Plan plan = c.kind == "mock" ? MockPlan() : c.kind == "recorded" ? RecordedPlan() : ShardPlan();
+  Plan plan = c.kind == "mock"         ? MockPlan()
+              : c.kind == "recorded"   ? RecordedPlan()
+              : c.kind == "webdataset" ? ShardPlan()
+                                       : SourcesPlan();
   plan.data.balance = c.balance;
   plan.modules.push_back(plan.modules[0]);
   plan.modules[1].name = "language";
@@ -176,7 +198,9 @@ INSTANTIATE_TEST_SUITE_P(Reading, PlainReader,
                                            Case{"mock_balanced_cp3", "mock", at::kFloat, 3, 2, 2, "images"},
                                            Case{"recorded", "recorded", at::kFloat},
                                            Case{"webdataset", "webdataset", at::kBFloat16},
-                                           Case{"webdataset_balanced", "webdataset", at::kDouble, 2, 1, 2, "images"}),
+                                           Case{"webdataset_balanced", "webdataset", at::kDouble, 2, 1, 2, "images"},
+                                           Case{"sources", "sources", at::kBFloat16},
+                                           Case{"sources_balanced", "sources", at::kFloat, 2, 2, 2, "images"}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
