@@ -23,9 +23,9 @@ class SpecialId:
 
 
 def named(tokenizer, argument, value):
-    """An id from what a user wrote: a token's text, or a number."""
+    """An id from what a user wrote: a token's text, or a number. Digits are an id, though they are a token as well."""
     found = tokenizer.id_of(value)
-    if found is not None:
+    if found is not None and (value in tokenizer.specials or not value.isdigit()):
         return SpecialId(found, value, argument)
     if value.isascii() and value.isdigit() and int(value) < 2**31:
         return SpecialId(int(value), tokenizer.text_of(int(value)), argument)
