@@ -148,7 +148,8 @@ lints: {PW0613: off})",
      "Check the recipe on a machine that has the data. If this one never has it, silence the lint."},
 
     {kBalanceWithoutImages,
-     "With `balance: images` the samples of a step take an order in which all lanes have nearly equally many patches of "
+     "With `balance: images` the samples of a step take an order in which all lanes have nearly equally many patches "
+     "of "
      "images. Samples without images are all equal, so that their order stays.",
      R"(data: {max_images: 0, balance: images}
 lints: {PW0606: off})",
