@@ -3,15 +3,13 @@
 namespace planwright {
 namespace {
 
-// Mean and deviation of red, green and blue over the images that CLIP was trained on.
-constexpr double kMean[3] = {0.48145466, 0.4578275, 0.40821073};
-constexpr double kDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
-
 // (x / 255 - mean) / deviation, in the arithmetic of torchvision: fp32, with the constants multiplied by 255.
 float Normalised(float value, int64_t channel) {
-  return (value - static_cast<float>(kMean[channel]) * 255) / (static_cast<float>(kDeviation[channel]) * 255);
+  return (value - static_cast<float>(kClipMean[channel]) * 255) / (static_cast<float>(kClipDeviation[channel]) * 255);
 }
-double Normalised(double value, int64_t channel) { return (value / 255 - kMean[channel]) / kDeviation[channel]; }
+double Normalised(double value, int64_t channel) {
+  return (value / 255 - kClipMean[channel]) / kClipDeviation[channel];
+}
 
 }  // namespace
 

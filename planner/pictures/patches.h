@@ -13,6 +13,10 @@
 
 namespace planwright {
 
+// Mean and deviation of red, green and blue over the images that CLIP was trained on.
+inline constexpr double kClipMean[3] = {0.48145466, 0.4578275, 0.40821073};
+inline constexpr double kClipDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
+
 // Patches row by row; the values of a patch by channel, row, column.
 struct Image {
   int64_t rows = 0, cols = 0;   // of patches
