@@ -17,6 +17,7 @@
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/samples/balance.h"
 #include "planner/samples/token_texts.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
@@ -39,8 +40,10 @@ struct TracedSample {
   std::vector<TracedImage> images;
 };
 
-// The samples that a lane of the language model has in a step, in the order of its microbatches.
-absl::StatusOr<std::vector<int64_t>> SamplesOfStep(const Plan& plan, int64_t step, int64_t lane) {
+// The samples that a lane of the language model has in a step, in the order of its microbatches. With balance a lane
+// has places, and the order of the step says which sample stands there.
+absl::StatusOr<std::vector<int64_t>> SamplesOfStep(const Plan& plan, const SampleSource& source, int64_t step,
+                                                   int64_t lane) {
   int lanes = 1;
   for (const Module& module : plan.modules) {
     if (module.carries_loss) lanes = module.grid.dp;
@@ -50,15 +53,26 @@ absl::StatusOr<std::vector<int64_t>> SamplesOfStep(const Plan& plan, int64_t ste
   if (lane >= lanes)
     return absl::InvalidArgumentError(absl::StrCat("the language model has the lanes 0 to ", lanes - 1));
   const LaneSamples part = SamplesOfLane(budget.block_samples, lanes, static_cast<int>(lane));
+  const int64_t begin = (step - 1) * budget.global_samples;
+  std::vector<int64_t> order, patches;
+  for (int64_t i = 0; plan.data.balance == "images" && i < budget.global_samples; ++i) {
+    const absl::StatusOr<int64_t> of_sample = source.Patches(begin + i);
+    if (!of_sample.ok()) return of_sample.status();
+    patches.push_back(*of_sample);
+  }
+  if (!patches.empty()) order = BalancedSlots(patches);
   std::vector<int64_t> samples;
   for (int64_t m = 0; m < budget.microbatches; ++m) {
-    const int64_t block = (step - 1) * budget.global_samples + m * budget.block_samples;
-    for (int64_t i = part.first; i < part.end; ++i) samples.push_back(block + i);
+    for (int64_t i = part.first; i < part.end; ++i) {
+      const int64_t slot = m * budget.block_samples + i;
+      samples.push_back(begin + (order.empty() ? slot : order[slot]));
+    }
   }
   return samples;
 }
 
-absl::StatusOr<std::vector<int64_t>> WantedSamples(const Plan& plan, const Arguments& arguments) {
+absl::StatusOr<std::vector<int64_t>> WantedSamples(const Plan& plan, const SampleSource& source,
+                                                   const Arguments& arguments) {
   const bool by_step = arguments.has("--step") || arguments.has("--lane");
   if (by_step == arguments.has("--sample"))
     return absl::InvalidArgumentError("say which: --sample N, or --step N --lane L");
@@ -73,7 +87,7 @@ absl::StatusOr<std::vector<int64_t>> WantedSamples(const Plan& plan, const Argum
   if (!step.ok()) return step.status();
   const absl::StatusOr<int64_t> lane = IntegerOption("--lane", *arguments.value("--lane"), 0);
   if (!lane.ok()) return lane.status();
-  return SamplesOfStep(plan, *step, *lane);
+  return SamplesOfStep(plan, source, *step, *lane);
 }
 
 // Writes what each encoder sees, if there is a folder to write to.
@@ -246,14 +260,14 @@ int CannotRead(const absl::Status& status) {
 }  // namespace
 
 int TraceData(const Plan& plan, const Arguments& arguments) {
-  const absl::StatusOr<std::vector<int64_t>> wanted = WantedSamples(plan, arguments);
-  if (!wanted.ok()) return UsageError(std::string(wanted.status().message()));
   const std::string folder = arguments.value("--images").value_or("");
   if (!folder.empty()) {
     if (absl::Status status = MakeDirectories(folder); !status.ok()) return CannotRead(status);
   }
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSampleSource(plan);
   if (!source.ok()) return CannotRead(source.status());
+  const absl::StatusOr<std::vector<int64_t>> wanted = WantedSamples(plan, **source, arguments);
+  if (!wanted.ok()) return UsageError(std::string(wanted.status().message()));
   Texts texts(plan.data);
   nlohmann::ordered_json samples = nlohmann::ordered_json::array();
   for (int64_t number : *wanted) {

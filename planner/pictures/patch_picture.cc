@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "planner/pictures/row_loops.h"
+
 namespace planwright {
 
 absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch) {

@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<Documents>> OpenIndexed(const DataPlan& data, con
                                               .ids = data.tokenizer == "ids",
                                               .image_token = data.image_token,
                                               .end_token = data.end_token,
+                                              .vocabulary = data.vocabulary,
                                               .open_files = std::max<size_t>(kMostOpenShards / sources, 4)});
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "planner/run_files/exit_status.h"
@@ -80,15 +81,17 @@ TEST_F(DataTrace, JsonHasTheSampleAsRanksReadIt) {
 }
 
 TEST_F(DataTrace, IdsHaveTheTextOfTheirPieces) {
-  const std::string recipe = InSource("recipes/icons_8r_toy.yaml") +
-                             " 'data={kind: sources, sources: [{name: chats, kind: webdataset, shards: [" + fixtures_ +
-                             "/prepared/*.tar]}], tokenizer: ids, index: " + folder_ + "/index}'";
+  const std::string recipe =
+      InSource("recipes/icons_8r_toy.yaml") +
+      " 'data={kind: sources, sources: [{name: chats, kind: webdataset, shards: [" + fixtures_ +
+      "/prepared/*.tar]}], tokenizer: ids, image_token: 2, pad_token: 0, end_token: 1, index: " + folder_ + "/index}'";
   const ProgramResult indexed = Plan("data index " + recipe);
   ASSERT_EQ(indexed.status, kExitSuccess) << indexed.err;
-  std::string text;
-  for (const std::string& n : {"0", "1", "2"}) text += Plan("data trace " + recipe + " --sample " + n).out;
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("not learnt  \""), HasSubstr("learnt      \""), HasSubstr("image 1 of radio_encoder")));
+  const std::string text = Plan("data trace " + recipe + " --sample 0").out +
+                           Plan("data trace " + recipe + " --sample 1").out +
+                           Plan("data trace " + recipe + " --sample 2").out;
+  EXPECT_THAT(text, AllOf(HasSubstr("not learnt  \"Compare \""), HasSubstr("learnt      \"Alike.</s>\""),
+                          HasSubstr("image 3 of radio_encoder")));
 }
 
 TEST_F(DataTrace, EveryKindOfDataIsShown) {
@@ -108,6 +111,25 @@ TEST_F(DataTrace, EveryKindOfDataIsShown) {
   EXPECT_EQ(nlohmann::json::parse(stats.out)["read_samples"], 50);
   // The lane of a step: its samples follow from the plan alone.
   EXPECT_THAT(Plan("data trace " + mock + " --step 2 --lane 0").out, StartsWith("sample 8\n"));
+}
+
+TEST_F(DataTrace, ALaneHasOtherSamplesWithBalance) {
+  const std::string mock = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
+  const auto numbers = [&](const std::string& more) {
+    std::vector<int64_t> all;
+    for (const std::string lane : {"0", "1", "2", "3"}) {
+      const ProgramResult traced = Plan("data trace " + mock + more + " --step 2 --json --lane " + lane);
+      if (traced.status != kExitSuccess) break;
+      for (const nlohmann::json& sample : nlohmann::json::parse(traced.out)["samples"]) all.push_back(sample["sample"]);
+    }
+    return all;
+  };
+  std::vector<int64_t> plain = numbers(""), balanced = numbers(" data.balance=images");
+  EXPECT_GE(plain.size(), 8u);
+  EXPECT_NE(balanced, plain);
+  std::sort(plain.begin(), plain.end());
+  std::sort(balanced.begin(), balanced.end());
+  EXPECT_EQ(balanced, plain);  // the step has the same samples
 }
 
 TEST_F(DataTrace, StatsSayWhatTheRunTrainsOn) {

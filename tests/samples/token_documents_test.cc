@@ -179,7 +179,9 @@ TEST_F(TokenDocumentsTest, StandAnyBytes) {
     ++opened;
     for (int64_t i = 0; i < (*documents)->size(); ++i) {
       const auto text = (*documents)->ReadText(i);
-      if (text.ok()) EXPECT_EQ(static_cast<int64_t>(text->tokens.size()), (*documents)->tokens(i));
+      if (text.ok()) {
+        EXPECT_EQ(static_cast<int64_t>(text->tokens.size()), (*documents)->tokens(i));
+      }
     }
   }
   EXPECT_GT(opened, 5);
