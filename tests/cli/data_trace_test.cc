@@ -120,7 +120,8 @@ TEST_F(DataTrace, ALaneHasOtherSamplesWithBalance) {
     for (const std::string lane : {"0", "1", "2", "3"}) {
       const ProgramResult traced = Plan("data trace " + mock + more + " --step 2 --json --lane " + lane);
       if (traced.status != kExitSuccess) break;
-      for (const nlohmann::json& sample : nlohmann::json::parse(traced.out)["samples"]) all.push_back(sample["sample"]);
+      const nlohmann::json samples = nlohmann::json::parse(traced.out)["samples"];
+      for (const nlohmann::json& sample : samples) all.push_back(sample["sample"]);
     }
     return all;
   };
