@@ -58,7 +58,7 @@ TEST_F(DataCommand, NamesWhatIsDamaged) {
 }
 
 TEST_F(DataCommand, SaysWhatItCannotDo) {
-  EXPECT_THAT(Plan("data").err, HasSubstr("say what to do: `plan data index`, and a recipe"));
+  EXPECT_THAT(Plan("data").err, HasSubstr("say what to do: `plan data index`, `stats` or `trace`, and a recipe"));
   EXPECT_THAT(Plan("data indx x.yaml").err, HasSubstr("`plan data` cannot `indx`; did you mean `index`?"));
   EXPECT_EQ(Plan("data index").status, kExitUsage);
   EXPECT_THAT(Plan("data index " + Recipe(shards_) + " --jobs 0").err, HasSubstr("--jobs"));
