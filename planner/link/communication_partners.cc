@@ -1,4 +1,4 @@
-#include "planner/verify/v3_progress/communication_partners.h"
+#include "planner/link/communication_partners.h"
 
 #include <algorithm>
 #include <array>
