@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "planner/estimate/device.h"
 #include "planner/estimate/instruction_costs.h"
 #include "planner/estimate/step_time.h"
+#include "planner/rates/device.h"
 
 namespace planwright {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "planner/estimate/device.h"
 #include "planner/estimate/instruction_costs.h"
+#include "planner/rates/device.h"
 
 namespace planwright {
 namespace {

@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "absl/strings/match.h"
-#include "planner/estimate/device.h"
 #include "planner/estimate/instruction_costs.h"
 #include "planner/plan/limits.h"
+#include "planner/rates/device.h"
 
 namespace planwright {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/compile.h"
-#include "planner/estimate/device.h"
+#include "planner/rates/device.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
