@@ -55,6 +55,7 @@ Rates RatesOf(const Cluster& cluster) {
   table.device = DeviceOf(cluster.gpu);
   if (table.device.bf16 > 0) {
     constexpr auto at = [](OpClass op_class) { return static_cast<size_t>(op_class); };
+    table.beside = 0.15;
     table.launch[at(OpClass::kData)] = 20e-6;
     table.launch[at(OpClass::kCompute)] = 10e-6;
     table.launch[at(OpClass::kCommunication)] = 20e-6;

@@ -49,9 +49,10 @@ struct RateTable {
   Device device;
   std::array<KindRate, kOpKinds> kinds = ShippedKindRates();
   double memory = 0.8, link = 0.68, network = 0.8;  // shares of the data sheet
-  double start = 3e-6;                              // seconds until a kernel does its work
-  double latency = 30e-6, node_latency = 10e-6;     // of a communication; more for each doubling of nodes
-  std::array<double, 6> launch{};                   // seconds of the host, by OpClass
+  double beside = 1;                             // the speed at which work goes on beside a communication of its device
+  double start = 3e-6;                           // seconds until a kernel does its work
+  double latency = 30e-6, node_latency = 10e-6;  // of a communication; more for each doubling of nodes
+  std::array<double, 6> launch{};                // seconds of the host, by OpClass
 };
 
 class Rates {
@@ -60,7 +61,9 @@ class Rates {
 
   Seconds Compute(const ComputeUse& use) const;
   Seconds Communication(const CommunicationUse& use) const;
-  Seconds HostLaunch(OpClass op_class) const { return {table_.launch[static_cast<size_t>(op_class)]}; }
+  Seconds HostLaunch(OpKind kind) const { return {table_.launch[static_cast<size_t>(OpClassOf(kind))]}; }
+
+  double Beside() const { return table_.beside; }
 
   // False: the device is unknown. "Seconds" are then FLOPs, and what has none takes no time.
   bool known() const { return table_.device.bf16 > 0; }

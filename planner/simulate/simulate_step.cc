@@ -10,6 +10,12 @@
 namespace planwright {
 namespace {
 
+// Work, or a communication.
+struct Span {
+  double begin = 0, end = 0;
+  bool communication = false;
+};
+
 // How far one role has come.
 struct Runner {
   const LinkedProgram* program = nullptr;
@@ -20,15 +26,20 @@ struct Runner {
   bool arrived = false;                       // at that entry
   double host = 0, last_communication = 0;    // the latter: when the last one arrived
   std::vector<double> stream;                 // when it is free
-  std::vector<signed char> host_waits;        // by number of the instruction; -1: not known yet
-  std::vector<int> waited_for_by;             // roles that wait until this one comes on
+  // The entries by which host, last communication and streams are where they are; -1: the begin.
+  int host_after = -1, last_communication_after = -1;
+  std::vector<int> stream_after;
+  // By stream, when its last work and communications ran, in order; what `beside` does not concern is left out.
+  std::vector<std::vector<Span>> spans;
+  std::vector<signed char> host_waits;  // by number of the instruction; -1: not known yet
+  std::vector<int> waited_for_by;       // roles that wait until this one comes on
 };
 
 class Simulator {
  public:
   Simulator(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-            const std::vector<RoleTimes>& times, HostModel host)
-      : matches_(matches), host_(host), runners_(programs.size()) {
+            const std::vector<RoleTimes>& times, HostModel host, double beside)
+      : matches_(matches), host_(host), beside_(beside), runners_(programs.size()) {
     step_.roles.resize(programs.size());
     for (size_t r = 0; r < programs.size(); ++r) {
       Runner& runner = runners_[r];
@@ -38,6 +49,8 @@ class Simulator {
       if (streams > 1) runner.order = std::make_unique<StreamDependencies>(runner.accesses->resources(), streams);
       runner.host = runner.last_communication = times[r].begin;
       runner.stream.assign(static_cast<size_t>(streams), times[r].begin);
+      runner.stream_after.assign(static_cast<size_t>(streams), -1);
+      runner.spans.resize(static_cast<size_t>(streams));
       runner.host_waits.assign(static_cast<size_t>(programs[r]->instructions()), -1);
       step_.roles[r].entries.resize(times[r].entries.size());
       step_.roles[r].begin = times[r].begin;
@@ -77,6 +90,7 @@ class Simulator {
       SimulatedEntry& entry = entries[runner.next];
       if (!runner.arrived) Arrive(runner, entry);
       entry.start = entry.arrived;
+      entry.last.role = -1;
       if (runner.times->entries[runner.next].waits) {
         for (const StepEntry& met : matches_.of(role, runner.next)) {
           Runner& other = runners_[met.role];
@@ -84,7 +98,8 @@ class Simulator {
             other.waited_for_by.push_back(role);
             return Wake(runner);
           }
-          entry.start = std::max(entry.start, step_.roles[met.role].entries[met.entry].arrived);
+          const double arrived = step_.roles[met.role].entries[met.entry].arrived;
+          if (arrived > entry.start) entry.start = arrived, entry.last = met;
         }
       }
       Finish(runner, entry);
@@ -102,17 +117,24 @@ class Simulator {
   void Arrive(Runner& runner, SimulatedEntry& entry) {
     const LinkedInstruction& instruction = *EntryOf(runner).instruction;
     const EntryTime& time = runner.times->entries[runner.next];
+    const auto no_earlier = [&](double when, int after) {
+      if (when > entry.arrived) entry.arrived = when, entry.after = after;
+    };
+    const auto stream = static_cast<size_t>(instruction.stream);
     runner.host += time.before;
-    entry.arrived = std::max(runner.host, runner.stream[instruction.stream]);
+    entry.arrived = runner.stream[stream], entry.after = runner.stream_after[stream];
+    no_earlier(runner.host, runner.host_after);
     if (runner.order) {
       const InstructionAccesses& touched = runner.accesses->of(runner.program->step().first + runner.next);
       for (int64_t wait : runner.order->Next(touched)) {
         // Entries are numbered as they are handed over. Those of the step before are done.
-        if (wait >= 0) entry.arrived = std::max(entry.arrived, EndOf(runner, static_cast<size_t>(wait)));
+        if (wait >= 0) no_earlier(EndOf(runner, static_cast<size_t>(wait)), static_cast<int>(wait));
       }
     }
-    if (instruction.op_class == OpClass::kCommunication)
-      entry.arrived = std::max(entry.arrived, runner.last_communication);
+    if (instruction.op_class == OpClass::kCommunication) {
+      no_earlier(runner.last_communication, runner.last_communication_after);
+      runner.last_communication_after = entry.after;
+    }
     entry.arrived += time.delay;
     if (instruction.op_class == OpClass::kCommunication) runner.last_communication = entry.arrived;
     runner.host += time.launch;
@@ -123,18 +145,52 @@ class Simulator {
     return step_.roles[static_cast<size_t>(&runner - runners_.data())].entries[entry].end;
   }
 
+  // When an instruction ends that takes `run` by itself. While streams launched something of the other sort before,
+  // which still runs, it goes on slowly.
+  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, double run) const {
+    if (beside_ >= 1 || runner.spans.size() == 1 || run <= 0) return start + run;
+    const bool communicates = instruction.op_class == OpClass::kCommunication;
+    std::vector<Span> others;
+    for (const std::vector<Span>& spans : runner.spans) {
+      // Of one stream in order: what ended before `start` is behind all that matters.
+      for (size_t i = spans.size(); i-- > 0 && spans[i].end > start;) {
+        if (spans[i].communication != communicates) others.push_back(spans[i]);
+      }
+    }
+    std::sort(others.begin(), others.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    double at = start, left = run;
+    for (const Span& other : others) {
+      if (other.end <= at) continue;
+      const double free = std::max(0.0, other.begin - at);
+      if (left <= free) break;
+      left -= free, at += free;
+      const double slow = (other.end - at) * beside_;
+      if (left <= slow) return Keep(runner, instruction, start, at + left / beside_);
+      left -= slow, at = other.end;
+    }
+    return Keep(runner, instruction, start, at + left);
+  }
+
+  static double Keep(Runner& runner, const LinkedInstruction& instruction, double begin, double end) {
+    runner.spans[static_cast<size_t>(instruction.stream)].push_back(
+        {begin, end, instruction.op_class == OpClass::kCommunication});
+    return end;
+  }
+
   void Finish(Runner& runner, SimulatedEntry& entry) {
     const LinkedInstruction& instruction = *EntryOf(runner).instruction;
-    entry.end = entry.start + runner.times->entries[runner.next].run;
-    runner.stream[instruction.stream] = entry.end;
+    entry.end = EndBeside(runner, instruction, entry.start, runner.times->entries[runner.next].run);
+    const int index = static_cast<int>(runner.next);
+    runner.stream[instruction.stream] = entry.end, runner.stream_after[instruction.stream] = index;
     signed char& waits = runner.host_waits[static_cast<size_t>(instruction.number)];
     if (waits < 0) waits = HostWaitsFor(*runner.program->calls()[EntryOf(runner).call].block, instruction);
     const bool runs_here = host_ == HostModel::kRunsMainStream && instruction.stream == 0;
-    if (waits || runs_here) runner.host = std::max(runner.host, entry.end);
+    if ((waits || runs_here) && entry.end > runner.host) runner.host = entry.end, runner.host_after = index;
   }
 
   const CommunicationMatches& matches_;
   const HostModel host_;
+  const double beside_;
   std::vector<Runner> runners_;  // by role
   std::vector<int> ready_;       // roles that may go on
   SimulatedStep step_;
@@ -143,8 +199,8 @@ class Simulator {
 }  // namespace
 
 SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                           const std::vector<RoleTimes>& times, HostModel host) {
-  return Simulator(programs, matches, times, host).Run();
+                           const std::vector<RoleTimes>& times, HostModel host, double beside) {
+  return Simulator(programs, matches, times, host, beside).Run();
 }
 
 }  // namespace planwright

@@ -1,4 +1,4 @@
-// When each instruction of a step runs, given how long each takes (docs/flops.md#time). It follows the linked programs
+// When each instruction of a step runs, given how long each takes (docs/step_time.md). It follows the linked programs
 // of all roles: the order of each host and of its streams, what instructions wait for on other streams, hosts that wait
 // for their device, and members of a communication that come at different times. It knows no device: times come from
 // whoever asks. Two ranks that take different times are two roles here.
@@ -38,6 +38,10 @@ struct SimulatedEntry {
   double arrived = 0;  // its stream has come to it, and what it waits for on this rank is done
   double start = 0;    // of a communication: when all members were there; else `arrived`
   double end = 0;
+  // What it came to it by: the entry of its own role whose end let it arrive, some time later where the host was slow.
+  // -1: the begin of the step.
+  int after = -1;
+  StepEntry last = {-1, 0};  // of a communication that waited: the member that came last; role -1: it did not wait
 };
 
 struct SimulatedRole {
@@ -52,8 +56,10 @@ struct SimulatedStep {
   bool complete = true;              // false: some role never met its partners, which V3 refuses
 };
 
-// `programs`, `times`: by role, in the order of Plan::roles. `matches`: of these programs.
+// `programs`, `times`: by role, in the order of Plan::roles. `matches`: of these programs. `beside`: how fast work and
+// communication of one rank go on at the same time: what is launched first at full speed, the other at this share of
+// it, above 0.
 SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                           const std::vector<RoleTimes>& times, HostModel host);
+                           const std::vector<RoleTimes>& times, HostModel host, double beside = 1);
 
 }  // namespace planwright
