@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "executor/program/instruction_text.h"
+#include "planner/link/program_parts.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 
@@ -28,30 +29,6 @@ int64_t NanosecondsOf(clockid_t clock) {
   timespec time{};
   clock_gettime(clock, &time);
   return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-bool TouchesState(const Instruction& instruction) {
-  return std::any_of(instruction.inputs.begin(), instruction.inputs.end(), IsStateName) ||
-         std::any_of(instruction.outputs.begin(), instruction.outputs.end(),
-                     [](const Output& output) { return IsStateName(output.name); });
-}
-
-// TraceInstruction::part. A block of a layer is a part of its own, and its backward belongs to the same: the part
-// "language.mamba" is everything in "language.mamba.forward" and in "language.mamba.backward". What stands beside the
-// calls of such blocks reads samples, steps weights, or passes values between modules and stages.
-std::string PartOf(const LinkedProgram& program, const LinkedEntry& entry) {
-  const LinkedBlock& list = *program.calls()[entry.call].block;
-  const bool calls = std::any_of(list.body.begin(), list.body.end(),
-                                 [](const LinkedInstruction& linked) { return linked.called >= 0; });
-  if (list.block != nullptr && !calls) {
-    const std::string& name = list.block->name;
-    return name.substr(0, std::min(name.find(".forward"), name.find(".backward")));
-  }
-  switch (entry.instruction->op_class) {
-    case OpClass::kData: return "data";
-    case OpClass::kState: return "optimizer";
-    default: return TouchesState(*entry.instruction->source) ? "optimizer" : "transfers";
-  }
 }
 
 // A frame, or what an instruction beside all frames says of itself.

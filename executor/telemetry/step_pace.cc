@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "planner/estimate/device.h"
+#include "planner/rates/device.h"
 
 namespace planwright::executor {
 namespace {

@@ -49,6 +49,9 @@ constexpr Subject kSubjects[] = {
     {"model", "modules, layers and parameters",
      [](const Plan& plan, const ShowOptions& options) { return ShowModel(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowModelJson(plan); }},
+    {"time", "the predicted time of a step, and where it goes",
+     [](const Plan& plan, const ShowOptions& options) { return ShowTime(plan, options.width); },
+     [](const Plan& plan, const ShowOptions&) { return ShowTimeJson(plan); }},
     {"memory", "bytes of a rank by category, and what its device has",
      [](const Plan& plan, const ShowOptions& options) { return ShowMemory(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowMemoryJson(plan); }},
@@ -113,7 +116,7 @@ int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::st
 int Show(const Arguments& arguments) {
   const std::optional<std::string> page = arguments.value("--html");
   std::vector<std::string> names;
-  if (!page) names.push_back("subject (ranks, groups, bridges, budget, schedule, model, memory, program)");
+  if (!page) names.push_back("subject (ranks, groups, bridges, budget, schedule, model, time, memory, program)");
   const absl::StatusOr<RecipeWords> words = SplitWords(arguments, names);
   if (!words.ok()) return UsageError(std::string(words.status().message()));
   if (page) return ShowPage(arguments, *words, *page);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/estimate/device.h"
-#include "planner/estimate/instruction_costs.h"
+#include "planner/estimate/instruction_times.h"
 #include "planner/estimate/step_time.h"
 
 namespace planwright {
@@ -22,16 +21,23 @@ DeadlineRule DeadlineRuleOf(const Plan& plan) {
 Deadlines::Deadlines(const LinkedProgram& program, const DeadlineRule& rule)
     : by_number_(program.instructions(), rule.Of(0)) {
   const Plan& plan = program.blocks().plan();
+  const Rates rates = RatesOf(plan.cluster);
   const InstructionCosts costs(program.blocks());
-  const double speed = DeviceOf(plan.cluster.gpu).peak(plan.precision) * kEfficiency;
+  CommunicationUses uses(plan);
+  const std::vector<RankClass> classes = ClassesOf(plan);
+  // The first class of a role has the most samples.
+  const auto ranks = std::find_if(classes.begin(), classes.end(), [&](const RankClass& of) {
+    return plan.roles[static_cast<size_t>(of.role)].name == program.role().name;
+  });
+  if (ranks == classes.end()) return;
+  InstructionTimes times(program, costs, rates, uses, *ranks);
   for (const LinkedEntry& entry : program.entries()) {
     const LinkedInstruction& instruction = *entry.instruction;
     Deadline& deadline = by_number_[instruction.number];
     if (instruction.op_class == OpClass::kCommunication) {
       deadline = rule.OfWaiting();
-    } else if (instruction.number < program.blocks().instructions() && speed > 0) {
-      // A role's own lists only call blocks, communicate, and change state: they have no FLOPs.
-      deadline = rule.Of(costs.flops(instruction) / speed);
+    } else if (rates.known()) {
+      deadline = rule.Of(times.of(entry).seconds);
     }
   }
 }

@@ -1,6 +1,6 @@
 #include "planner/estimate/dispatch_time.h"
 
-#include "planner/estimate/device.h"
+#include "planner/rates/device.h"
 
 namespace planwright {
 namespace {

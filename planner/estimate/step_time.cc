@@ -2,155 +2,274 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <tuple>
 
 #include "absl/strings/match.h"
-#include "planner/estimate/device.h"
-#include "planner/estimate/instruction_costs.h"
-#include "planner/plan/limits.h"
+#include "planner/estimate/instruction_times.h"
+#include "planner/estimate/time_use.h"
+#include "planner/link/communication_partners.h"
+#include "planner/link/program_parts.h"
+#include "planner/simulate/simulate_step.h"
 
 namespace planwright {
 namespace {
 
-// Module, stage, backward, microbatch.
-using ActionKey = std::tuple<std::string, int, bool, int>;
-
-ActionKey KeyOf(const StageAction& action) { return {action.module, action.stage, action.backward, action.microbatch}; }
-
-// FLOPs of blocks, with the blocks that they call. Each block is counted once.
-class BlockFlops {
- public:
-  BlockFlops(const LinkedBlocks& blocks, const InstructionCosts& costs) : blocks_(blocks), costs_(costs) {}
-
-  double Of(int block, int depth = 0) {
-    if (const auto known = known_.find(block); known != known_.end()) return known->second;
-    if (depth > kDeepestCalls) return 0;  // blocks that call themselves are refused elsewhere
-    double flops = 0;
-    for (const LinkedInstruction& instruction : blocks_.block(block).body) {
-      flops += instruction.called < 0 ? costs_.flops(instruction) : Of(instruction.called, depth + 1);
+// The programs of a plan, with classes of ranks in the place of roles.
+struct Programs {
+  explicit Programs(const Plan& plan) : blocks(plan), costs(blocks), classes(ClassesOf(plan)), uses(plan) {
+    for (const RankClass& ranks : classes) {
+      const Role& role = plan.roles[static_cast<size_t>(ranks.role)];
+      auto& known = linked[ranks.role];
+      if (!known) known = std::make_unique<LinkedProgram>(blocks, role);
+      by_class.push_back(known.get());
+      Role& part = roles.emplace_back();
+      part.name = role.name, part.modules = role.modules, part.ranks = ranks.ranks;
     }
-    return known_[block] = flops;
+  }
+
+  LinkedBlocks blocks;
+  const InstructionCosts costs;
+  const std::vector<RankClass> classes;
+  CommunicationUses uses;
+  std::map<int, std::unique_ptr<LinkedProgram>> linked;  // by role
+  std::vector<const LinkedProgram*> by_class;
+  std::vector<Role> roles;  // by class, without instructions
+};
+
+// By call: the index in the role's own list of the call around it; -1: it is that list.
+std::vector<int> OuterIndices(const LinkedProgram& program) {
+  std::vector<int> outer;
+  for (const LinkedCall& call : program.calls()) {
+    const bool list = call.parent < 0;
+    outer.push_back(list ? -1
+                    : program.calls()[static_cast<size_t>(call.parent)].parent < 0
+                        ? call.index
+                        : outer[static_cast<size_t>(call.parent)]);
+  }
+  return outer;
+}
+
+// The calls of the role's own list are its actions: one for each stage, direction and microbatch.
+std::vector<StageAction> ActionsOf(const LinkedProgram& program, int rank) {
+  std::vector<StageAction> actions;
+  const LinkedBlocks& blocks = program.blocks();
+  for (const LinkedInstruction& call : program.step_list().body) {
+    if (call.called < 0) continue;
+    const LinkedBlock& called = blocks.block(call.called);
+    const Module* module = called.module < 0 ? nullptr : &blocks.plan().modules[static_cast<size_t>(called.module)];
+    if (!module || !module->grid.contains(rank)) continue;
+    actions.push_back({.module = module->name,
+                       .stage = CoordinateOf(module->grid, rank, Axis::kPp),
+                       .microbatch = call.source->microbatch,
+                       .index = call.index,
+                       .backward = absl::StrContains(called.block->name, ".backward"),
+                       .start = -1});
+  }
+  return actions;
+}
+
+// When entries and actions run. An action lasts as long as what it does on the main stream.
+void PlaceEntries(const LinkedProgram& program, const SimulatedRole& simulated, InstructionTimes& times,
+                  RoleTime& role) {
+  role.actions = ActionsOf(program, role.ranks.front().first);
+  std::map<int, int> action_at;  // by index
+  for (size_t i = 0; i < role.actions.size(); ++i) action_at[role.actions[i].index] = static_cast<int>(i);
+  const std::vector<int> outer = OuterIndices(program);
+  role.entries.reserve(simulated.entries.size());
+  double reached = 0;
+  for (size_t i = 0; i < simulated.entries.size(); ++i) {
+    const LinkedEntry& entry = program.entries()[program.step().first + i];
+    const SimulatedEntry& at = simulated.entries[i];
+    const InstructionTime& time = times.of(entry);
+    role.flops += time.flops;
+    const auto action = action_at.find(outer[entry.call]);
+    PlannedTime& planned = role.entries.emplace_back();
+    planned = {at.start, at.end - at.start, action == action_at.end() ? -1 : action->second, time.known};
+    if (entry.instruction->stream != 0) continue;
+    reached = at.end;
+    if (planned.action < 0) continue;
+    StageAction& of = role.actions[static_cast<size_t>(planned.action)];
+    if (of.start < 0) of.start = at.start;
+    of.end = std::max(of.end, at.end);
+  }
+  for (StageAction& action : role.actions) {
+    if (action.start < 0) action.start = action.end = reached;  // it does nothing
+  }
+}
+
+// Sums of costs over all ranks.
+class CostTable {
+ public:
+  CostTable(const Programs& programs, const StepTime& step) : programs_(programs), step_(step) {
+    for (const RoleTime& role : step.roles) ranks_ += static_cast<double>(role.count());
+  }
+
+  void Add(size_t index, const TimeUse& use, InstructionTimes& times) {
+    const LinkedProgram& program = *programs_.by_class[index];
+    const double weight = static_cast<double>(step_.roles[index].count()) / ranks_;
+    std::vector<StepCost*> by_number(static_cast<size_t>(program.instructions()));
+    for (size_t i = 0; i < use.shown.size(); ++i) {
+      if (!(use.shown[i] > 0)) continue;
+      const LinkedEntry& entry = program.entries()[program.step().first + i];
+      const InstructionTime& time = times.of(entry);
+      auto& known = by_number[static_cast<size_t>(entry.instruction->number)];
+      if (!known) known = &CostOf(PartOf(program, entry), OpName(entry.instruction->source->kind));
+      StepCost& cost = *known;
+      cost.communication = entry.instruction->op_class == OpClass::kCommunication;
+      Add(weight * (use.shown[i] - std::min(use.shown[i], time.spread)), time.known, cost);
+    }
+    const RoleTime& role = step_.roles[index];
+    Add(weight * role.waiting, Known::kEstimated, CostOf(role.role->name, "waiting"));
+    Add(weight * role.launching, Known::kEstimated, CostOf(role.role->name, "launching"));
+  }
+
+  std::vector<StepCost> Sorted() const {
+    std::vector<StepCost> sorted;
+    for (const auto& [key, cost] : costs_) {
+      if (cost.seconds > 0) sorted.push_back(cost);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const StepCost& a, const StepCost& b) { return a.seconds > b.seconds; });
+    return sorted;
   }
 
  private:
-  const LinkedBlocks& blocks_;
-  const InstructionCosts& costs_;
-  std::map<int, double> known_;
+  StepCost& CostOf(const std::string& part, std::string_view kind) {
+    StepCost& cost = costs_[{part, std::string(kind)}];
+    cost.part = part, cost.kind = kind;
+    return cost;
+  }
+  static void Add(double seconds, Known known, StepCost& cost) {
+    cost.seconds += seconds;
+    cost.by_known[static_cast<size_t>(known)] += seconds;
+  }
+
+  const Programs& programs_;
+  const StepTime& step_;
+  double ranks_ = 0;
+  std::map<std::pair<std::string, std::string>, StepCost> costs_;
 };
 
-// The actions of other ranks that must be done before an action starts. A forward needs the stage before, or on the
-// first stage the last stages of the encoders. A backward needs its own forward and the stage after, or on an encoder's
-// last stage the language model's first.
-std::vector<ActionKey> Needs(const Plan& plan, const StageAction& action) {
-  std::vector<ActionKey> needs;
-  const Module* module = plan.FindModule(action.module);
-  const int m = action.microbatch;
-  if (!action.backward) {
-    if (action.stage > 0) return {{action.module, action.stage - 1, false, m}};
-    for (const Bridge& bridge : plan.bridges) {
-      const Module* from = bridge.to == action.module ? plan.FindModule(bridge.from) : nullptr;
-      if (from) needs.push_back({from->name, from->grid.pp - 1, false, m});
-    }
-    return needs;
-  }
-  needs.push_back({action.module, action.stage, false, m});
-  if (module && action.stage + 1 < module->grid.pp) {
-    needs.push_back({action.module, action.stage + 1, true, m});
-    return needs;
-  }
-  for (const Bridge& bridge : plan.bridges) {
-    if (bridge.from == action.module) needs.push_back({bridge.to, 0, true, m});
-  }
-  return needs;
-}
-
-RoleTime TimeRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, BlockFlops& flops, double speed) {
-  RoleTime time;
-  time.role = &role;
-  // The calls of the role's own list are its actions: one for each stage, direction and microbatch.
-  const LinkedBlock step = blocks.Link(role.step, blocks.instructions());
-  for (const LinkedInstruction& call : step.body) {
-    if (call.called < 0) continue;
-    const LinkedBlock& called = blocks.block(call.called);
-    const Block& block = *called.block;
-    const Module* module = called.module < 0 ? nullptr : &plan.modules[called.module];
-    if (!module || role.ranks.empty() || !module->grid.contains(role.ranks.front().first)) continue;
-    StageAction action;
-    action.module = block.module;
-    action.stage = CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp);
-    action.microbatch = call.source->microbatch;
-    action.index = call.index;
-    action.backward = absl::StrContains(block.name, ".backward");
-    const double work = flops.Of(call.called);
-    action.end = work / speed;  // a duration, until PlaceActions turns it into a time
-    time.flops += work;
-    time.busy += action.end;
-    time.actions.push_back(std::move(action));
-  }
-  return time;
-}
-
-// Places every action as early as its rank and its needs allow, and returns when the last one ends. Goes round the
-// roles until nothing moves; a verified plan cannot get stuck (docs/progress.md), and of any other the rest stays
-// unplaced.
-double PlaceActions(const Plan& plan, std::vector<RoleTime>& roles) {
-  std::map<ActionKey, double> done;  // when an action of all roles is done; -1: not placed yet
-  for (const RoleTime& role : roles) {
-    for (const StageAction& action : role.actions) done[KeyOf(action)] = -1;
-  }
-  std::vector<size_t> next(roles.size(), 0);
-  std::vector<double> reached(roles.size(), 0);
-  double length = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t r = 0; r < roles.size(); ++r) {
-      while (next[r] < roles[r].actions.size()) {
-        StageAction& action = roles[r].actions[next[r]];
-        double start = reached[r];
-        bool ready = true;
-        for (const ActionKey& need : Needs(plan, action)) {
-          const auto found = done.find(need);
-          if (found == done.end()) continue;  // no role has it: a frozen part has no backward
-          ready &= found->second >= 0;
-          start = std::max(start, found->second);
-        }
-        if (!ready) break;
-        const double takes = action.end;
-        action.start = start;
-        action.end = reached[r] = start + takes;
-        // Several roles may run the same action (leaders and siblings): it is done when the slowest is.
-        double& done_at = done[KeyOf(action)];
-        done_at = std::max(done_at, action.end);
-        length = std::max(length, action.end);
-        ++next[r];
-        moved = true;
-      }
+// Goes back from the end of the step: what each entry came after, or the member of a communication that came last.
+std::vector<PathPart> PathOf(const Programs& programs, const SimulatedStep& simulated, double length) {
+  StepEntry at{-1, 0};
+  for (size_t r = 0; r < simulated.roles.size(); ++r) {
+    const std::vector<SimulatedEntry>& entries = simulated.roles[r].entries;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (at.role < 0 || entries[i].end > simulated.roles[static_cast<size_t>(at.role)].entries[at.entry].end)
+        at = {static_cast<int>(r), static_cast<uint32_t>(i)};
     }
   }
-  return length;
+  if (at.role < 0) return {};
+  const auto entry_at = [&](const StepEntry& of) -> const SimulatedEntry& {
+    return simulated.roles[static_cast<size_t>(of.role)].entries[of.entry];
+  };
+  std::map<std::pair<int, int>, std::pair<double, StepEntry>> parts;  // by role and number; -1: launching
+  double reached = length;
+  const auto add = [&](int number, double until) {
+    std::pair<double, StepEntry>& part = parts[{at.role, number}];
+    part.first += std::max(0.0, reached - until), part.second = at;
+    reached = std::min(reached, until);
+  };
+  const auto linked_at = [&](const StepEntry& of) -> const LinkedEntry& {
+    const LinkedProgram& program = *programs.by_class[static_cast<size_t>(of.role)];
+    return program.entries()[program.step().first + of.entry];
+  };
+  add(-1, entry_at(at).end);
+  for (;;) {
+    add(linked_at(at).instruction->number, entry_at(at).start);
+    if (entry_at(at).last.role >= 0) at = entry_at(at).last;
+    const int after = entry_at(at).after;
+    add(-1, after < 0 ? 0 : entry_at({at.role, static_cast<uint32_t>(after)}).end);
+    if (after < 0) break;
+    at.entry = static_cast<uint32_t>(after);
+  }
+  std::map<std::tuple<int, std::string, std::string>, double> named;
+  for (const auto& [key, part] : parts) {
+    const LinkedProgram& program = *programs.by_class[static_cast<size_t>(key.first)];
+    const LinkedEntry& entry = linked_at(part.second);
+    key.second < 0 ? named[{key.first, programs.roles[static_cast<size_t>(key.first)].name, "launching"}] += part.first
+                   : named[{key.first, PartOf(program, entry), std::string(OpName(entry.instruction->source->kind))}] +=
+                     part.first;
+  }
+  std::vector<PathPart> path;
+  for (const auto& [key, seconds] : named) {
+    if (seconds > 0) path.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), seconds});
+  }
+  std::stable_sort(path.begin(), path.end(),
+                   [](const PathPart& a, const PathPart& b) { return a.seconds > b.seconds; });
+  return path;
+}
+
+// What ranks with the mean number of rows in their experts are done earlier, they wait for the rank with the most.
+void TakeSpread(const LinkedProgram& program, InstructionTimes& times, int self, TimeUse& use) {
+  for (size_t i = 0; i < use.shown.size(); ++i) {
+    const LinkedEntry& entry = program.entries()[program.step().first + i];
+    const double spread = std::min(use.shown[i], times.of(entry).spread);
+    if (!(spread > 0)) continue;
+    (entry.instruction->op_class == OpClass::kCommunication ? use.communication : use.busy) -= spread;
+    use.waiting += spread;
+    use.waited_for[static_cast<size_t>(self)] += spread;
+  }
 }
 
 }  // namespace
 
-StepTime TimeStep(const Plan& plan) {
-  StepTime time;
-  LinkedBlocks blocks(plan);
-  const InstructionCosts costs(blocks);
-  BlockFlops flops(blocks, costs);
-  const double peak = DeviceOf(plan.cluster.gpu).peak(plan.precision);
-  time.seconds = peak > 0;
-  for (const Role& role : plan.roles)
-    time.roles.push_back(TimeRole(plan, role, blocks, flops, time.seconds ? peak * kEfficiency : 1));
-  time.length = PlaceActions(plan, time.roles);
-  double ranks = 0, busy = 0;
-  for (const RoleTime& role : time.roles) {
-    double count = 0;
-    for (const RankRange& range : role.role->ranks) count += range.count;
-    ranks += count;
-    busy += count * role.busy;
+int64_t RoleTime::count() const {
+  int64_t count = 0;
+  for (const RankRange& range : ranks) count += range.count;
+  return count;
+}
+
+StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster)); }
+
+StepTime TimeStep(const Plan& plan, const Rates& rates) {
+  StepTime step{.seconds = rates.known()};
+  Programs programs(plan);
+  std::vector<InstructionTimes> times;
+  std::vector<RoleTimes> given;
+  times.reserve(programs.classes.size());
+  for (size_t c = 0; c < programs.classes.size(); ++c) {
+    const LinkedProgram& program = *programs.by_class[c];
+    times.emplace_back(program, programs.costs, rates, programs.uses, programs.classes[c]);
+    std::vector<EntryTime>& entries = given.emplace_back().entries;
+    entries.reserve(program.step().end - program.step().first);
+    for (size_t i = program.step().first; i < program.step().end; ++i) {
+      const InstructionTime& time = times.back().of(program.entries()[i]);
+      entries.push_back({.launch = time.launch, .run = time.seconds});
+    }
   }
-  if (ranks > 0 && time.length > 0) time.bubble = std::max(0.0, 1 - busy / (ranks * time.length));
-  return time;
+  CommunicationPartners partners(plan, programs.roles);
+  const CommunicationMatches matches(programs.by_class, partners);
+  const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
+  const SimulatedStep simulated = SimulateStep(programs.by_class, matches, given, host, rates.Beside());
+  step.length = simulated.length;
+  std::vector<TimeUse> uses;
+  double ranks = 0, waiting = 0;
+  for (size_t c = 0; c < programs.classes.size(); ++c) {
+    const RankClass& of = programs.classes[c];
+    const LinkedProgram& program = *programs.by_class[c];
+    RoleTime& role = step.roles.emplace_back();
+    role.role = &plan.roles[static_cast<size_t>(of.role)];
+    role.ranks = of.ranks, role.what = of.what;
+    PlaceEntries(program, simulated.roles[c], times[c], role);
+    TimeUse use = TimeUseOf(program, simulated, c);
+    TakeSpread(program, times[c], static_cast<int>(c), use);
+    role.busy = use.busy, role.communication = use.communication;
+    role.waiting = use.waiting, role.launching = use.launching;
+    const auto most = std::max_element(use.waited_for.begin(), use.waited_for.end());
+    if (most != use.waited_for.end() && *most > 0) role.waits_for = static_cast<int>(most - use.waited_for.begin());
+    ranks += static_cast<double>(role.count());
+    waiting += static_cast<double>(role.count()) * role.waiting;
+    uses.push_back(std::move(use));
+  }
+  if (ranks > 0 && step.length > 0) step.bubble = waiting / (ranks * step.length);
+  CostTable costs(programs, step);
+  for (size_t c = 0; c < uses.size(); ++c) costs.Add(c, uses[c], times[c]);
+  step.costs = costs.Sorted();
+  step.path = PathOf(programs, simulated, step.length);
+  return step;
 }
 
 }  // namespace planwright

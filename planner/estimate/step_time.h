@@ -1,17 +1,15 @@
-// How long a step takes by arithmetic alone, and where ranks wait for each other. An estimate (docs/flops.md#time):
-// matrix products run at a fixed share of the device's dense peak, expert rows are spread evenly, and transfers and all
-// other operations take no time.
+// The predicted time of a step: a simulation of the programs of all roles, with times from data sheets or measurements
+// (docs/step_time.md). The one place for what a step and its parts take.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
 #include "planner/plan/plan.h"
+#include "planner/rates/rates.h"
 
 namespace planwright {
-
-// The share of the dense peak that matrix products are assumed to reach.
-inline constexpr double kEfficiency = 0.4;
 
 // The forward or backward of one stage for one microbatch.
 struct StageAction {
@@ -22,11 +20,50 @@ struct StageAction {
   double start = 0, end = 0;  // from the step's start, in StepTime's unit
 };
 
+// One instruction of a role's step.
+struct PlannedTime {
+  double start = 0;   // of a communication: when all members are there
+  double length = 0;  // on its stream
+  int action = -1;    // index in RoleTime::actions of the forward or backward that it is in; -1: none
+  Known known = Known::kEstimated;
+};
+
+// Ranks that take the same time: a role, or a part of it (rank_classes.h). The four times add up to the step. Times are
+// those of a rank with the mean number of rows in its experts.
 struct RoleTime {
   const Role* role = nullptr;
-  double flops = 0;                  // of one rank in one step, at mean sizes
-  double busy = 0;                   // sum of its actions' times, in the unit of StepTime::length
+  std::vector<RankRange> ranks;
+  std::string
+      what;  // what tells these ranks apart from others of the role: "no sample of radio_encoder"; empty: nothing
+  double flops = 0;          // of one rank in one step, at mean sizes
+  double busy = 0;           // some stream computes
+  double communication = 0;  // a communication goes on, and nothing computes
+  double waiting = 0;        // it waits for other ranks, and does nothing else; also at the end of the step
+  double launching = 0;      // the device has nothing to do, as the host is not so far
+  int waits_for = -1;        // index in StepTime::roles of the ranks for which it waits most; its own: the rank of its
+                             // role to which most rows of experts come; -1: it does not wait
   std::vector<StageAction> actions;  // in program order; empty: the role computes nothing
+  std::vector<PlannedTime> entries;  // of LinkedProgram::step(), in program order
+
+  int64_t count() const;  // ranks
+};
+
+// What one kind of instruction takes, or waiting.
+struct StepCost {
+  std::string part;  // PartOf (program_parts.h); of waiting and launching, the role
+  std::string kind;  // an operation's name, "waiting" or "launching"
+  bool communication = false;
+  double seconds = 0;  // of a rank, on average over all ranks; of communication, what is not hidden by work
+  std::array<double, 3> by_known{};  // the same, by Known
+
+  bool work() const { return kind != "waiting" && kind != "launching"; }  // an instruction takes it
+};
+
+// A part of the chain of instructions that bounds the step: shorten it, and the step is shorter.
+struct PathPart {
+  int role = 0;            // index in StepTime::roles
+  std::string part, kind;  // as of StepCost
+  double seconds = 0;
 };
 
 struct StepTime {
@@ -34,7 +71,10 @@ struct StepTime {
   double length = 0;     // time until the last rank is done
   double bubble = 0;     // share of the step in which a rank waits, on average over ranks
   std::vector<RoleTime> roles;
+  std::vector<StepCost> costs;  // largest first; with seconds they add up to the step
+  std::vector<PathPart> path;   // largest first; they add up to the step
 };
 StepTime TimeStep(const Plan& plan);
+StepTime TimeStep(const Plan& plan, const Rates& rates);
 
 }  // namespace planwright

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/planned_step.h"
+#include "planner/estimate/step_time.h"
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/trace.h"
@@ -92,22 +92,24 @@ std::string ActionName(const Plan& plan, const StageAction& action) {
   return name;
 }
 
-// The estimated step of each role; none where the speed of the device is unknown.
-class Estimate {
+// The predicted step of each rank; none where the speed of the device is unknown.
+class Prediction {
  public:
-  explicit Estimate(const Plan& plan) : plan_(plan), blocks_(plan), time_(TimeStep(plan)) {}
+  explicit Prediction(const Plan& plan) : plan_(plan), time_(TimeStep(plan)) {}
 
-  // Adds estimates to a trace. `begins`: of its steps, on the clock of the trace. InvalidArgument: the trace is of
-  // another plan.
-  absl::Status AddTo(Trace& trace, const std::map<int64_t, int64_t>& begins) {
+  // Adds what was predicted to a trace. `begins`: of its steps, on the clock of the trace. InvalidArgument: the trace
+  // is of another plan.
+  absl::Status AddTo(Trace& trace, const std::map<int64_t, int64_t>& begins) const {
     if (!time_.seconds) return absl::OkStatus();
-    const auto role = std::find_if(time_.roles.begin(), time_.roles.end(),
-                                   [&](const RoleTime& one) { return one.role->name == trace.role; });
-    if (role == time_.roles.end()) return absl::InvalidArgumentError("the plan has no role " + trace.role);
-    const std::vector<PlannedTime>& planned = InstructionsOf(*role);
+    const auto role = std::find_if(time_.roles.begin(), time_.roles.end(), [&](const RoleTime& one) {
+      return std::any_of(one.ranks.begin(), one.ranks.end(),
+                         [&](const RankRange& range) { return Contains(range, trace.rank); });
+    });
+    if (role == time_.roles.end() || role->role->name != trace.role)
+      return absl::InvalidArgumentError("the plan has no role " + trace.role);
     int64_t step = -1, begin = 0;
     for (TraceInstruction& instruction : trace.instructions) {
-      if (instruction.number < 0 || instruction.number >= static_cast<int64_t>(planned.size()))
+      if (instruction.number < 0 || instruction.number >= static_cast<int64_t>(role->entries.size()))
         return absl::InvalidArgumentError(absl::StrCat("the plan has no instruction ", instruction.number));
       if (instruction.step != step) {
         step = instruction.step, begin = begins.at(step);
@@ -116,14 +118,16 @@ class Estimate {
               {ActionName(plan_, action), "", begin + Nanoseconds(action.start), begin + Nanoseconds(action.end)});
         }
       }
-      const PlannedTime& at = planned[static_cast<size_t>(instruction.number)];
-      if (!(at.length > 0) || at.action < 0) continue;
+      const PlannedTime& at = role->entries[static_cast<size_t>(instruction.number)];
+      if (!(at.length > 0)) continue;
       instruction.planned = Nanoseconds(at.length);
-      // Sums of many lengths are rounded: none may end after the action that it is in.
-      const int64_t end_of_action = begin + Nanoseconds(role->actions[static_cast<size_t>(at.action)].end);
+      // Both ends are rounded alike, so that none ends after the action that it is in.
       PlannedSpan span{absl::StrCat(instruction.kind, instruction.frame.empty() ? "" : " ", instruction.frame),
-                       instruction.origin, begin + Nanoseconds(at.start),
-                       std::min(begin + Nanoseconds(at.start + at.length), end_of_action)};
+                       instruction.origin, begin + Nanoseconds(at.start), begin + Nanoseconds(at.start + at.length),
+                       instruction.stream};
+      if (at.action >= 0 && instruction.stream == 0) {
+        span.end = std::min(span.end, begin + Nanoseconds(role->actions[static_cast<size_t>(at.action)].end));
+      }
       if (span.begin < span.end) trace.planned.push_back(std::move(span));
     }
     // The outer one of spans that begin together stays first.
@@ -135,16 +139,8 @@ class Estimate {
   int64_t step_length() const { return time_.seconds ? Nanoseconds(time_.length) : 0; }
 
  private:
-  const std::vector<PlannedTime>& InstructionsOf(const RoleTime& role) {
-    const auto [known, is_new] = instructions_.try_emplace(role.role);
-    if (is_new) known->second = PlanInstructions(LinkedProgram(blocks_, *role.role), role);
-    return known->second;
-  }
-
   const Plan& plan_;
-  LinkedBlocks blocks_;
   const StepTime time_;
-  std::map<const Role*, std::vector<PlannedTime>> instructions_;
 };
 
 }  // namespace
@@ -153,7 +149,7 @@ std::string RunTracePath(const std::string& run_dir) { return run_dir + "/trace.
 
 absl::Status JoinTraces(const Plan& plan, const std::string& run_dir) {
   // Parts are large, so one is held at a time, and each is read twice.
-  Estimate estimate(plan);
+  const Prediction prediction(plan);
   std::map<int64_t, int64_t> begins;  // of each step: when the first rank began it
   OneClock clock;
   for (int rank = 0; rank < plan.world_size; ++rank) {
@@ -165,12 +161,12 @@ absl::Status JoinTraces(const Plan& plan, const std::string& run_dir) {
       if (!is_new) begin->second = std::min(begin->second, instruction.begin);
     }
   }
-  // Estimated steps begin with the measured ones. One that would begin before the estimate of the step before it ends
-  // begins then: events of one track must not overlap.
+  // Predicted steps begin with the measured ones. One that would begin before the prediction of the step before it
+  // ends begins then: events of one track must not overlap.
   int64_t free = INT64_MIN;
   for (auto& [step, begin] : begins) {
     begin = std::max(begin, free);
-    free = begin + estimate.step_length();
+    free = begin + prediction.step_length();
   }
   GzipFile file(RunTracePath(run_dir));
   file.Write("{\"displayTimeUnit\": \"ms\",\n \"traceEvents\": [\n");
@@ -178,7 +174,7 @@ absl::Status JoinTraces(const Plan& plan, const std::string& run_dir) {
     absl::StatusOr<Trace> trace = ReadPart(run_dir, rank);
     if (!trace.ok()) return trace.status();
     clock.Move(*trace);
-    if (absl::Status added = estimate.AddTo(*trace, begins); !added.ok())
+    if (absl::Status added = prediction.AddTo(*trace, begins); !added.ok())
       return absl::InvalidArgumentError(absl::StrCat(TracePath(run_dir, rank), ": ", added.message()));
     file.Write(absl::StrCat(rank > 0 ? ",\n" : "", TraceEvents(*trace)));
   }

@@ -57,7 +57,7 @@ An instruction that takes longer than its deadline hangs, and the run ends.
 
 `launch.deadline` of a recipe sets `floor` (600 s), `first_step` (1800 s) and `factor` (20). Until a rank has done the
 first step after its start, `first_step` takes the place of the floor if it is longer: libraries load, kernels are
-chosen, and files are read for the first time. The estimates are those of [flops.md](flops.md#time). Without a known
+chosen, and files are read for the first time. The estimates are [predicted times](step_time.md). Without a known
 device (`cluster.gpu: none`) there are none, and the floor counts. `plan show RECIPE schedule` prints the deadlines.
 
 The time of an instruction counts while it is the first unfinished one: of a communication from when it began, of work

@@ -145,10 +145,14 @@ std::string TraceEvents(const Trace& trace) {
                   Arguments(instruction)));
   }
   if (trace.planned.empty()) return events;
-  const auto track = kFirstStreamTrack + static_cast<int64_t>(trace.streams.size());
-  add(NameEvent("thread_name", trace.rank, track, "planned"));
-  add(OrderEvent(trace.rank, track));
-  for (const PlannedSpan& span : trace.planned) add(PlannedEvent(trace.rank, track, span));
+  const auto streams = static_cast<int64_t>(trace.streams.size()), first = kFirstStreamTrack + streams;
+  for (int64_t stream = 0; stream < streams; ++stream) {
+    const std::string& name = trace.streams[static_cast<size_t>(stream)];
+    add(NameEvent("thread_name", trace.rank, first + stream,
+                  name.empty() ? "planned" : absl::StrCat("planned, ", name)));
+    add(OrderEvent(trace.rank, first + stream));
+  }
+  for (const PlannedSpan& span : trace.planned) add(PlannedEvent(trace.rank, first + span.stream, span));
   return events;
 }
 

@@ -45,14 +45,15 @@ struct TraceInstruction {
   int64_t stream = 0;                        // index of Trace::streams
   int64_t launch_begin = 0, launch_end = 0;  // when the host launched it
   int64_t begin = 0, end = 0;                // when its stream came to it, and when it was done
-  int64_t planned = -1;                      // nanoseconds that it was estimated to take; -1: there is no estimate
+  int64_t planned = -1;                      // nanoseconds that it was predicted to take; -1: nothing is known
 };
 
-// What a rank was estimated to do, and when: a track beside those of its streams.
+// What a rank was predicted to do, and when. Each stream of the device has a track of these, after those that ran.
 struct PlannedSpan {
   std::string name;    // "language forward, microbatch 2", or inside it "linear language.layers.3"
   std::string recipe;  // the line; may be empty
   int64_t begin = 0, end = 0;
+  int64_t stream = 0;  // index of Trace::streams
 };
 
 struct Trace {

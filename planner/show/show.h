@@ -33,13 +33,18 @@ nlohmann::ordered_json ShowBridgesJson(const Plan& plan);
 std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at, size_t width = kShowWidth);
 nlohmann::ordered_json ShowBudgetJson(const Plan& plan, const std::vector<int64_t>& at);
 
-// The pipeline as a chart of equal slots (timeline.h). Nothing is said of time here; ShowModel has the estimate.
+// The pipeline as a chart of equal slots (timeline.h). Nothing is said of time here; ShowTime does.
 std::string ShowSchedule(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowScheduleJson(const Plan& plan);
 
-// Layers, parameters, FLOPs and the estimated time of a step (docs/flops.md).
+// Layers, parameters, FLOPs and the predicted time of a step (docs/flops.md).
 std::string ShowModel(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowModelJson(const Plan& plan);
+
+// The predicted time of a step: speed, what each role does with the time, what bounds the step, and the largest costs
+// (docs/step_time.md).
+std::string ShowTime(const Plan& plan, size_t width = kShowWidth);
+nlohmann::ordered_json ShowTimeJson(const Plan& plan);
 
 // Bytes of a rank of each role by category, against its device (docs/memory.md).
 std::string ShowMemory(const Plan& plan, size_t width = kShowWidth);

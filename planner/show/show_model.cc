@@ -72,15 +72,13 @@ nlohmann::ordered_json DispatchJson(const Plan& plan, const Module& module) {
   return json;
 }
 
-// How long a step takes by arithmetic alone (docs/flops.md#time). Without a GPU in the recipe only the share of waiting
-// is known.
+// How long a step is predicted to take (docs/step_time.md). Without a GPU in the recipe only the share of waiting is
+// known.
 std::string TimeText(const Plan& plan) {
   const StepTime time = TimeStep(plan);
   std::string text = absl::StrFormat("ranks wait %.1f %% of a step", 100 * time.bubble);
-  if (time.seconds) {
-    text += absl::StrFormat(", which takes %.3g s at %.0f %% of the dense peak of a %s, transfers left out",
-                            time.length, 100 * kEfficiency, plan.cluster.gpu);
-  }
+  if (time.seconds)
+    absl::StrAppend(&text, ", which is predicted to take ", SecondsText(time.length), " (`plan show RECIPE time`)");
   return text;
 }
 
@@ -92,7 +90,7 @@ nlohmann::ordered_json TimeJson(const Plan& plan) {
         {{"role", role.role->name}, {"flops", role.flops}, {"busy", time.length > 0 ? role.busy / time.length : 0}});
   }
   // "busy" is a share of the step, so that it means something without a known GPU.
-  nlohmann::ordered_json json = {{"bubble", time.bubble}, {"efficiency", kEfficiency}};
+  nlohmann::ordered_json json = {{"bubble", time.bubble}};
   json["seconds"] = time.seconds ? nlohmann::ordered_json(time.length) : nlohmann::ordered_json();
   json["roles"] = std::move(roles);
   return json;

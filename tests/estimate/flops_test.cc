@@ -21,9 +21,7 @@ using testing::TinyRecipe;
 
 double ProgramFlops(const Plan& plan) {
   double flops = 0;
-  for (const RoleTime& role : TimeStep(plan).roles) {
-    for (const RankRange& range : role.role->ranks) flops += role.flops * range.count;
-  }
+  for (const RoleTime& role : TimeStep(plan).roles) flops += role.flops * static_cast<double>(role.count());
   return flops;
 }
 

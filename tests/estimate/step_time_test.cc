@@ -1,10 +1,15 @@
+// The predicted time of a step where it can be computed by hand: made-up devices on which one thing takes time.
 #include "planner/estimate/step_time.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/compile.h"
-#include "planner/estimate/device.h"
-#include "planner/recipe/recipe_reader.h"
+#include <algorithm>
+#include <numeric>
+
+#include "planner/estimate/step_speed.h"
+#include "planner/link/linked_program.h"
+#include "tests/estimate/made_up_rates.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 #include "tests/support/recipes.h"
@@ -12,87 +17,200 @@
 namespace planwright {
 namespace {
 
-using testing::TinyRecipe;
+using testing::CompiledFile;
+using testing::OnlyKinds;
 
-// A module of `stages` stages, one role each, whose forward takes 1 and backward 2 units, under 1F1B.
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
+
+std::string Name(const char* format, int number) { return absl::StrCat(format, number); }
+
+// The language model with a Mamba layer on each of its stages; the encoder on a rank before it.
 Plan Pipeline(int stages, int microbatches) {
-  Plan plan;
-  Module module;
-  module.name = "m";
-  module.grid.pp = stages;
-  plan.modules = {module};
-  const ValueType x = {DType::kFp32, {int64_t{1}, int64_t{1}}, {}, std::nullopt, false};
-  const auto product = [&](const std::string& in, const std::string& out) {
-    return Instruction{.kind = OpKind::kLinear, .inputs = {in}, .outputs = {{out, x}}};
-  };
-  Block forward, backward;
-  forward.name = "m.forward", forward.module = "m", forward.inputs = {{"x", x}}, forward.body = {product("x", "y")};
-  backward.name = "m.backward", backward.module = "m", backward.inputs = {{"x", x}},
-  backward.body = {product("x", "y"), product("y", "z")};
-  plan.blocks = {forward, backward};
-  for (int s = 0; s < stages; ++s) {
-    Role role;
-    role.name = "m.s" + std::to_string(s);
-    role.modules = {"m"};
-    role.ranks = {{s, 1, 1}};
-    const auto call = [&](bool back, int m) {
-      Instruction instruction{.kind = OpKind::kCall};
-      instruction.block = back ? "m.backward" : "m.forward";
-      instruction.microbatch = m;
-      role.step.push_back(std::move(instruction));
-    };
-    const int warmup = std::min(stages - s - 1, microbatches);
-    for (int m = 0; m < warmup; ++m) call(false, m);
-    for (int m = warmup; m < microbatches; ++m) call(false, m), call(true, m - warmup);
-    for (int m = microbatches - warmup; m < microbatches; ++m) call(true, m);
-    plan.roles.push_back(std::move(role));
-  }
-  return plan;
+  return CompiledFile(
+      kTiny, {"models.hybrid_moe_tiny.pattern=" + std::string(static_cast<size_t>(stages), 'M'),
+              Name("modules.language.placement={first_rank: 1, ranks: ", stages) + "}",
+              Name("modules.language.parallel={pp: ", stages) + "}", Name("cluster.gpus_per_node=", stages + 1),
+              Name("batch.global_samples=", microbatches), Name("budget.train_samples=", microbatches * 20),
+              "budget.learning_rate.warmup_samples=0", Name("budget.learning_rate.decay_samples=", microbatches * 20)});
 }
 
-// 1F1B's bubble: stages - 1 forwards and backwards beside those of the microbatches.
+const std::vector<OpKind> kScans = {OpKind::kMambaScan, OpKind::kMambaScanGrad};
+
+// The four times of a role are all of the step, and so are all costs, and the critical path.
+void ExpectWhole(const StepTime& time) {
+  for (const RoleTime& role : time.roles) {
+    EXPECT_NEAR(role.busy + role.communication + role.waiting + role.launching, time.length, 1e-9 * time.length);
+  }
+  const auto sum = [](double all, const auto& part) { return all + part.seconds; };
+  EXPECT_NEAR(std::accumulate(time.costs.begin(), time.costs.end(), 0.0, sum), time.length, 1e-9 * time.length);
+  EXPECT_NEAR(std::accumulate(time.path.begin(), time.path.end(), 0.0, sum), time.length, 1e-9 * time.length);
+}
+
+// 1F1B's bubble: stages - 1 forwards and backwards beside those of the microbatches (docs/layouts/pipeline.md).
 TEST(StepTime, OneForwardOneBackwardHasItsBubble) {
   for (const auto& [stages, microbatches] :
-       {std::pair(1, 4), std::pair(2, 6), std::pair(4, 8), std::pair(4, 2), std::pair(8, 32)}) {
-    const StepTime time = TimeStep(Pipeline(stages, microbatches));
-    const double unit = 2;  // FLOPs of a product of one by one
-    EXPECT_FALSE(time.seconds);
-    EXPECT_DOUBLE_EQ(time.length, 3 * unit * (microbatches + stages - 1));
-    EXPECT_NEAR(time.bubble, (stages - 1.0) / (microbatches + stages - 1.0), 1e-12);
-    EXPECT_DOUBLE_EQ(time.roles[0].flops, 3 * unit * microbatches);
+       {std::pair(1, 4), std::pair(2, 6), std::pair(4, 8), std::pair(4, 4), std::pair(4, 32)}) {
+    const Plan plan = Pipeline(stages, microbatches);
+    const StepTime one = TimeStep(Pipeline(1, 1), Rates(OnlyKinds(kScans, 1)));
+    const double unit = one.length;  // a forward and its backward
+    const StepTime time = TimeStep(plan, Rates(OnlyKinds(kScans, 1)));
+    SCOPED_TRACE(absl::StrCat(stages, " stages, ", microbatches, " microbatches"));
+    EXPECT_NEAR(time.length / unit, microbatches + stages - 1, 1e-9);
+    for (const RoleTime& role : time.roles) {
+      if (role.role->modules.front() != "language") continue;
+      EXPECT_NEAR(role.busy / unit, microbatches, 1e-9);
+      EXPECT_NEAR(role.waiting / time.length, (stages - 1.0) / (microbatches + stages - 1.0), 1e-9);
+    }
+    ExpectWhole(time);
   }
 }
 
 TEST(StepTime, ActionsOfARankDoNotOverlapAndWaitForTheirNeeds) {
-  const StepTime time = TimeStep(Pipeline(4, 8));
+  const StepTime time = TimeStep(Pipeline(4, 8), Rates(OnlyKinds(kScans, 1)));
   for (const RoleTime& role : time.roles) {
     for (size_t i = 1; i < role.actions.size(); ++i) EXPECT_GE(role.actions[i].start, role.actions[i - 1].end);
+    for (const PlannedTime& entry : role.entries) {
+      EXPECT_LE(entry.start + entry.length, time.length);
+      if (entry.action < 0 || entry.length == 0) continue;
+      const StageAction& action = role.actions[static_cast<size_t>(entry.action)];
+      EXPECT_GE(entry.start, action.start);
+      EXPECT_LE(entry.start + entry.length, action.end);
+    }
   }
-  EXPECT_GE(time.roles[1].actions[0].start, time.roles[0].actions[0].end);
+  EXPECT_GE(time.roles[2].actions[0].start, time.roles[1].actions[0].end);
 }
 
-TEST(StepTime, AnEncoderGoesAheadOfItsLanguageModel) {
-  const Plan plan = testing::Compiled(TinyRecipe({2, 2, 4, 2, 4, false}));
-  const StepTime time = TimeStep(plan);
+// An encoder in front of a language model of one stage: while the encoder works, the others wait, and it is the path.
+TEST(StepTime, ASlowEncoderIsWaitedForAndBoundsTheStep) {
+  const Plan plan = CompiledFile(kTiny, {"modules.language.placement.first_rank=1", "cluster.gpus_per_node=2"});
+  const StepTime time = TimeStep(plan, Rates(OnlyKinds({OpKind::kPackedAttention}, 1)));
+  ASSERT_EQ(time.roles.size(), 2u);
+  EXPECT_EQ(time.roles[0].waiting, 0);
+  EXPECT_EQ(time.roles[0].busy, time.length);
+  EXPECT_EQ(time.roles[1].waiting, time.length);
+  EXPECT_EQ(time.roles[1].waits_for, 0);
+  EXPECT_DOUBLE_EQ(time.bubble, 0.5);
+  ASSERT_EQ(time.path.size(), 1u);
+  EXPECT_EQ(time.path[0].role, 0);
+  EXPECT_EQ(time.path[0].kind, "packed_attention");
+  ExpectWhole(time);
+}
+
+// Two encoders on ranks of their own and two colocated ones: the step is that of the slower, or of both.
+TEST(StepTime, EncodersApartWorkAtTheSameTime) {
+  const std::string recipe = InSource("recipes/nemotron_moe_two_encoders_tiny.yaml");
+  const Rates rates(OnlyKinds({OpKind::kPackedAttention, OpKind::kPackedAttentionGrad}, 1));
+  const Plan together = CompiledFile(recipe),
+             apart = CompiledFile(recipe, {"modules.fine_encoder.placement.first_rank=1",
+                                           "modules.language.placement.first_rank=2", "cluster.gpus_per_node=3"});
+  const StepTime both = TimeStep(together, rates), alone = TimeStep(apart, rates);
+  std::vector<double> busy;
+  for (const RoleTime& role : alone.roles) busy.push_back(role.busy);
+  ASSERT_EQ(busy.size(), 3u);
+  EXPECT_NEAR(both.length, busy[0] + busy[1] + busy[2], 1e-9 * both.length);  // the language model's is 0
+  EXPECT_GE(alone.length, *std::max_element(busy.begin(), busy.end()));
+  EXPECT_LT(alone.length, both.length);
+  ExpectWhole(both), ExpectWhole(alone);
+}
+
+// More lanes of a colocated encoder than a microbatch has samples: half of the ranks have nothing to encode.
+TEST(StepTime, LanesWithoutASampleWait) {
+  const Plan plan = CompiledFile(
+      kTiny, {"modules.radio_encoder.placement.ranks=4", "modules.language.placement.ranks=4",
+              "modules.language.parallel={tp: 2}", "cluster.gpus_per_node=4", "lints={PW0309: off, PW0605: off}"});
+  const StepTime time = TimeStep(plan, Rates(OnlyKinds({OpKind::kPackedAttention, OpKind::kPackedAttentionGrad}, 1)));
+  double ranks = 0, idle = 0;
   for (const RoleTime& role : time.roles) {
-    ASSERT_EQ(role.actions.size(), static_cast<size_t>(2 * plan.budget.microbatches)) << role.role->name;
-    EXPECT_GT(role.actions.front().end, 0);
+    ranks += static_cast<double>(role.count());
+    if (role.what != "no samples of radio_encoder") {
+      EXPECT_EQ(role.what, "1 sample of radio_encoder");
+      EXPECT_DOUBLE_EQ(role.busy, time.length);
+      continue;
+    }
+    idle += static_cast<double>(role.count());
+    EXPECT_EQ(role.busy, 0);
+    EXPECT_DOUBLE_EQ(role.waiting, time.length);
+    EXPECT_EQ(role.flops > 0, true) << "the language model's";
   }
-  const StageAction& first = time.roles.back().actions.front();
-  EXPECT_EQ(first.module, "language");
-  EXPECT_GE(first.start, time.roles.front().actions.front().end);
-  EXPECT_GT(time.bubble, 0);
-  EXPECT_LT(time.bubble, 1);
+  EXPECT_EQ(ranks, 4);
+  EXPECT_EQ(idle, 2);
+  EXPECT_DOUBLE_EQ(time.bubble, 0.5);
 }
 
-TEST(StepTime, SecondsFollowFromTheDevice) {
-  const Plan plan = testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
+// All ranks wait for the one with most rows. Its experts take moe.imbalance times as long as on average.
+TEST(StepTime, ExpertsTakeAsLongAsOnTheFullestRank) {
+  const std::vector<std::string> layout = {"modules.radio_encoder.placement.ranks=2",
+                                           "modules.language.placement.ranks=2", "modules.language.parallel={ep: 2}",
+                                           "cluster.gpus_per_node=2"};
+  std::vector<std::string> skewed = layout;
+  skewed.push_back("models.hybrid_moe_tiny.moe.imbalance=1.5");
+  const Rates rates(OnlyKinds({OpKind::kExperts, OpKind::kExpertsGrad}, 1));
+  const StepTime even = TimeStep(CompiledFile(kTiny, layout), rates),
+                 uneven = TimeStep(CompiledFile(kTiny, skewed), rates);
+  EXPECT_EQ(even.bubble, 0);
+  EXPECT_NEAR(uneven.length / even.length, 1.5, 1e-9);
+  for (const RoleTime& role : uneven.roles) {
+    EXPECT_NEAR(role.busy, even.length, 1e-9 * even.length);
+    EXPECT_NEAR(role.waiting, even.length / 2, 1e-9 * even.length);
+    EXPECT_EQ(&uneven.roles[static_cast<size_t>(role.waits_for)], &role);
+  }
+}
+
+// Gradients are summed over two nodes, and parameters gathered: half of their bytes leave each node.
+TEST(StepTime, ASlowNetworkTakesTheBytesThatPassIt) {
+  const Plan plan = CompiledFile(
+      kTiny, {"modules.radio_encoder.placement.ranks=2", "modules.language.placement.ranks=2", "cluster.nodes=2"});
+  RateTable table = OnlyKinds({}, 1);
+  table.device.network = 1e6;
+  table.network = 1;
+  const StepTime time = TimeStep(plan, Rates(table));
+  double bytes = 0;
+  for (const Module& module : plan.modules) {
+    for (const Bucket& bucket : module.buckets) bytes += 0.5 * static_cast<double>(bucket.elements) * (4 + 4);
+  }
+  EXPECT_NEAR(time.length / (bytes / 1e6), 1, 0.01);
+  for (const RoleTime& role : time.roles) EXPECT_NEAR(role.communication / time.length, 1, 1e-9);
+  ExpectWhole(time);
+}
+
+// The host waits for the device where counts of rows come, and then launches again.
+TEST(StepTime, AHostThatWaitsLeavesTheDeviceIdle) {
+  const Plan plan =
+      CompiledFile(kTiny, {"modules.radio_encoder.placement.ranks=2", "modules.language.placement.ranks=2",
+                           "modules.language.parallel={ep: 2}", "cluster.gpus_per_node=2", "cluster.gpu=h200_sxm",
+                           "modules.language.parallel.dispatch=all_to_all"});
+  RateTable table = OnlyKinds(kScans, 1);
+  table.launch[static_cast<size_t>(OpClass::kCompute)] = 1e-9;
+  const double without = TimeStep(plan, Rates(OnlyKinds(kScans, 1))).length;
+  const StepTime time = TimeStep(plan, Rates(table));
+  EXPECT_GT(time.length, without);
+  for (const RoleTime& role : time.roles) EXPECT_GT(role.launching, 0);
+  ExpectWhole(time);
+}
+
+TEST(StepTime, IsInFlopsWhereTheDeviceIsUnknown) {
+  const StepTime time = TimeStep(CompiledFile(kTiny));
+  EXPECT_FALSE(time.seconds);
+  ASSERT_EQ(time.roles.size(), 1u);
+  EXPECT_DOUBLE_EQ(time.length, time.roles[0].flops);
+  EXPECT_EQ(time.bubble, 0);
+}
+
+TEST(StepTime, SpeedFollowsFromTheStep) {
+  const Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
   const StepTime time = TimeStep(plan);
   ASSERT_TRUE(time.seconds);
-  const RoleTime& language = time.roles.back();
-  EXPECT_NEAR(language.busy, language.flops / (DeviceOf("h200_sxm").bf16 * kEfficiency), 1e-9);
+  ExpectWhole(time);
   // 75.78 TFLOP a sequence, shared by two ranks, four microbatches.
-  EXPECT_NEAR(language.flops / 1e12, 75.78 / 2 * 4, 0.1);
+  EXPECT_NEAR(time.roles.back().flops / 1e12, 75.78 / 2 * 4, 0.1);
+  const StepSpeed speed = SpeedOf(plan, time);
+  EXPECT_DOUBLE_EQ(speed.tokens_per_second,
+                   static_cast<double>(plan.budget.global_samples * plan.budget.sequence_length) / time.length / 8);
+  EXPECT_GT(speed.mfu, 0.1);
+  EXPECT_LT(speed.mfu, 0.66);
+  EXPECT_DOUBLE_EQ(speed.gpu_hours, 8 * static_cast<double>(plan.budget.steps) * time.length / 3600);
+  for (const StepCost& cost : time.costs)
+    EXPECT_DOUBLE_EQ(cost.by_known[static_cast<size_t>(Known::kEstimated)], cost.seconds);
 }
 
 }  // namespace

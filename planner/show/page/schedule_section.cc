@@ -135,7 +135,7 @@ void DrawActions(const Plan& plan, const StepTime& time, const TimelineRow& row,
   }
 }
 
-// The same schedule in estimated time (docs/flops.md#time). The drawing is wider than the page, up to 8 times, if there
+// The same schedule in predicted time (docs/step_time.md). The drawing is wider than the page, up to 8 times, if there
 // are many actions; it scrolls.
 std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime& time) {
   if (time.length <= 0) return "";
@@ -145,7 +145,7 @@ std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime
   for (const TimelineRow& row : timeline.rows) most = std::max(most, row.ops.size());
   const double room = kDrawingWidth - names.width(),
                width = std::clamp(8.0 * static_cast<double>(std::min(most, kMostActions)), room, 8 * room);
-  Drawing drawing(width, bottom + 20, "estimated time of a step");
+  Drawing drawing(width, bottom + 20, "predicted time of a step");
   for (size_t i = 0; i < timeline.rows.size(); ++i)
     DrawActions(plan, time, timeline.rows[i], kSchedulePitch * static_cast<double>(i), width, drawing);
   const int ticks = static_cast<int>(4 * width / room);
@@ -153,23 +153,23 @@ std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime
     const char* anchor = i == 0 ? "soft small" : i == ticks ? "soft small end" : "soft small mid";
     drawing.Text(width * i / ticks, bottom + 12, TimeText(time, time.length * i / ticks), anchor);
   }
-  std::string text = "<p class=\"soft\">In time, by arithmetic alone";
-  if (time.seconds) {
-    Append(text, " (matrix products at ", Percent(kEfficiency, 1), " of the dense peak of ", Escaped(plan.cluster.gpu),
-           ", transfers left out): ", SecondsText(time.length), " a step");
-  }
+  std::string text = "<p class=\"soft\">In time, as predicted";
+  if (time.seconds) Append(text, " for a ", Escaped(plan.cluster.gpu), ": ", SecondsText(time.length), " a step");
   return Cat(text, ". Ranks wait ", Percent(time.bubble, 1), " of it on average.</p>\n",
              ScrollingChart(names, drawing));
 }
 
-// The share of the step in which a stage's ranks wait.
+// The share of the step in which a stage's ranks wait, or their device has nothing to do: of those that wait most.
 std::string WaitText(const StepTime& time, const TimelineRow& row) {
+  double most = -1;
   for (const RoleTime& role : time.roles) {
-    for (const RankRange& range : role.role->ranks) {
-      if (range.first == row.ranks.first) return Percent(time.length - role.busy, time.length);
+    for (const RankRange& range : role.ranks) {
+      const int last = range.first + (range.count - 1) * range.stride;
+      if (last >= row.ranks.first && range.first < row.ranks.first + row.ranks.count)
+        most = std::max(most, role.waiting + role.launching);
     }
   }
-  return "";
+  return most < 0 ? "" : Percent(most, time.length);
 }
 
 std::string StageTable(const Timeline& timeline, const StepTime& time) {

@@ -18,7 +18,9 @@ class CommunicationPartners {
  public:
   // Keeps a reference: the plan must outlive it. V1 and V2 must hold: every rank is in one role, and the modules of
   // groups and bridges exist.
-  explicit CommunicationPartners(const Plan& plan);
+  explicit CommunicationPartners(const Plan& plan) : CommunicationPartners(plan, plan.roles) {}
+  // With other roles than the plan's, of which only their ranks are read. Keeps references to both.
+  CommunicationPartners(const Plan& plan, const std::vector<Role>& roles);
 
   // Who meets in the collectives of one group. Two roles are in one set if some subgroup has a rank of each, or if a
   // chain of such subgroups joins them.
@@ -53,6 +55,7 @@ class CommunicationPartners {
   Peers PeersBetweenStages(const Group& group, int shift) const;
 
   const Plan& plan_;
+  const std::vector<Role>& roles_;
   std::vector<int> role_of_;                                   // by rank; -1: no role
   std::vector<std::optional<Meetings>> meetings_;              // by group
   std::map<std::pair<std::string, int>, Peers> bridge_peers_;  // bridge, 2 * backward + send

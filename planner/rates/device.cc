@@ -1,4 +1,4 @@
-#include "planner/estimate/device.h"
+#include "planner/rates/device.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,5 @@
-// Memory and speed of the devices that `cluster.gpu` can name. Sources: docs/memory.md#devices, docs/flops.md#time.
+// Memory and speed of the devices that `cluster.gpu` can name. Sources: docs/memory.md#devices,
+// docs/flops.md#data-sheets.
 #pragma once
 
 #include <cstdint>

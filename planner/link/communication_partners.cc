@@ -1,4 +1,4 @@
-#include "planner/verify/v3_progress/communication_partners.h"
+#include "planner/link/communication_partners.h"
 
 #include <algorithm>
 #include <array>
@@ -77,10 +77,10 @@ void ForEachRank(const Grid& grid, const Group& group, Visit visit) {
 
 }  // namespace
 
-CommunicationPartners::CommunicationPartners(const Plan& plan)
-    : plan_(plan), role_of_(plan.world_size, -1), meetings_(plan.groups.size()) {
-  for (size_t role = 0; role < plan.roles.size(); ++role) {
-    for (const RankRange& range : plan.roles[role].ranks) {
+CommunicationPartners::CommunicationPartners(const Plan& plan, const std::vector<Role>& roles)
+    : plan_(plan), roles_(roles), role_of_(plan.world_size, -1), meetings_(plan.groups.size()) {
+  for (size_t role = 0; role < roles.size(); ++role) {
+    for (const RankRange& range : roles[role].ranks) {
       for (int i = 0, rank = range.first; i < range.count; ++i, rank += range.stride) {
         if (rank >= 0 && rank < plan.world_size) role_of_[rank] = static_cast<int>(role);
       }
@@ -89,7 +89,7 @@ CommunicationPartners::CommunicationPartners(const Plan& plan)
 }
 
 int CommunicationPartners::FirstRank(int role) const {
-  const auto& ranges = plan_.roles[role].ranks;
+  const auto& ranges = roles_[role].ranks;
   return ranges.empty() ? -1 : ranges.front().first;
 }
 
@@ -107,7 +107,7 @@ const CommunicationPartners::Meetings& CommunicationPartners::MeetingsOf(const G
 }
 
 CommunicationPartners::Meetings CommunicationPartners::FindMeetings(const Group& group) const {
-  const size_t roles = plan_.roles.size();
+  const size_t roles = roles_.size();
   // For each member: the role of the first rank of its subgroup, and its own role. Joining these pairs joins all roles
   // of a subgroup.
   RolePairs pairs;
@@ -118,7 +118,7 @@ CommunicationPartners::Meetings CommunicationPartners::FindMeetings(const Group&
     ForEachRank(module->grid, group, [&](int rank, int first) {
       if (role_of_[rank] >= 0 && role_of_[first] >= 0) pairs.Add(role_of_[first], role_of_[rank]);
     });
-    for (size_t role = 0; role < roles; ++role) meetings.all_members[role] = AllInside(plan_.roles[role], module->grid);
+    for (size_t role = 0; role < roles; ++role) meetings.all_members[role] = AllInside(roles_[role], module->grid);
   } else if (group.name == "world") {  // one subgroup, which starts with rank 0
     meetings.members = plan_.world_size;
     for (size_t role = 0; role < roles; ++role) {
@@ -127,7 +127,7 @@ CommunicationPartners::Meetings CommunicationPartners::FindMeetings(const Group&
   } else {                                   // the group of a bridge, which lists its members
     std::vector<int64_t> missing(roles, 0);  // by role: ranks that the member list lacks
     for (size_t role = 0; role < roles; ++role) {
-      for (const RankRange& range : plan_.roles[role].ranks) missing[role] += range.count;
+      for (const RankRange& range : roles_[role].ranks) missing[role] += range.count;
     }
     for (int rank : group.ranks) {
       pairs.Add(role_of_[group.ranks.front()], role_of_[rank]);
@@ -198,8 +198,8 @@ CommunicationPartners::Peers CommunicationPartners::PeersOverBridge(const Bridge
     }
     pairs.Add(role_of_[row.from_rank], role_of_[row.to_rank]);
   }
-  peers.of_role = pairs.Lists(plan_.roles.size(), !part.send);
-  peers.rank_without_peer.assign(plan_.roles.size(), -1);
+  peers.of_role = pairs.Lists(roles_.size(), !part.send);
+  peers.rank_without_peer.assign(roles_.size(), -1);
   return peers;
 }
 
@@ -221,7 +221,7 @@ CommunicationPartners::Peers CommunicationPartners::PeersBetweenStages(const Gro
   // Ranks with consecutive numbers: `stride` ranks have one coordinate along the axis, and stride * size of them make a
   // block in which the coordinate goes from 0 to size - 1. A peer has the same offset inside its stride.
   RolePairs pairs;
-  peers.rank_without_peer.assign(plan_.roles.size(), -1);
+  peers.rank_without_peer.assign(roles_.size(), -1);
   for (int block = grid.first_rank; block < grid.first_rank + grid.ranks(); block += stride * size) {
     for (int coordinate = 0; coordinate < size; ++coordinate) {
       const bool reaches = coordinate + shift >= 0 && coordinate + shift < size;
@@ -234,10 +234,10 @@ CommunicationPartners::Peers CommunicationPartners::PeersBetweenStages(const Gro
     }
   }
   // Ranks outside the module's grid have no stage at all.
-  for (size_t role = 0; role < plan_.roles.size(); ++role) {
-    if (!AllInside(plan_.roles[role], grid)) peers.rank_without_peer[role] = FirstRank(static_cast<int>(role));
+  for (size_t role = 0; role < roles_.size(); ++role) {
+    if (!AllInside(roles_[role], grid)) peers.rank_without_peer[role] = FirstRank(static_cast<int>(role));
   }
-  peers.of_role = pairs.Lists(plan_.roles.size(), false);
+  peers.of_role = pairs.Lists(roles_.size(), false);
   return peers;
 }
 

@@ -1,0 +1,47 @@
+#include "planner/estimate/communication_uses.h"
+
+#include <algorithm>
+
+namespace planwright {
+
+bool CommunicationUses::SameNode(int a, int b) const {
+  const int gpus = std::max(1, plan_.cluster.gpus_per_node);
+  return a / gpus == b / gpus;
+}
+
+Members CommunicationUses::FindMembers(const Group& group, int rank) const {
+  const int gpus = std::max(1, plan_.cluster.gpus_per_node);
+  const Module* module = plan_.FindModule(group.module);
+  if (!module && group.ranks.empty()) {  // the world, from rank 0 on
+    return {plan_.world_size, std::min(gpus, plan_.world_size), (plan_.world_size + gpus - 1) / gpus};
+  }
+  const std::vector<int> ranks = module ? GroupOf(module->grid, group.view, group.axes, rank) : group.ranks;
+  Members members{static_cast<int>(ranks.size()), 0, 0};
+  int node = -1, here = 0;  // ranks ascend
+  for (int member : ranks) {
+    if (member / gpus != node) node = member / gpus, here = 0, ++members.nodes;
+    members.on_fullest_node = std::max(members.on_fullest_node, ++here);
+  }
+  return members;
+}
+
+const Members& CommunicationUses::MembersOf(int group, int rank) {
+  const auto [at, is_new] = members_.try_emplace({group, rank});
+  if (is_new) at->second = FindMembers(plan_.groups[static_cast<size_t>(group)], rank);
+  return at->second;
+}
+
+const Crossing& CommunicationUses::CrossingOf(int bridge, bool backward, int rank) {
+  const auto [at, is_new] = crossings_.try_emplace({bridge, backward, rank});
+  if (!is_new) return at->second;
+  const Bridge& over = plan_.bridges[static_cast<size_t>(bridge)];
+  for (const Transfer& transfer : backward ? over.backward : over.forward) {
+    // What a rank hands to itself crosses nothing.
+    if ((transfer.from_rank != rank && transfer.to_rank != rank) || transfer.from_rank == transfer.to_rank) continue;
+    (transfer.from_rank == rank ? at->second.sent : at->second.received) += transfer.end_sample - transfer.first_sample;
+    at->second.leaves_node |= !SameNode(transfer.from_rank, transfer.to_rank);
+  }
+  return at->second;
+}
+
+}  // namespace planwright

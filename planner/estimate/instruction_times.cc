@@ -1,0 +1,222 @@
+#include "planner/estimate/instruction_times.h"
+
+#include <algorithm>
+
+namespace planwright {
+namespace {
+
+bool Communicates(const LinkedInstruction& instruction) { return instruction.op_class == OpClass::kCommunication; }
+
+}  // namespace
+
+InstructionTimes::InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
+                                   CommunicationUses& uses, const RankClass& ranks)
+    : program_(program), plan_(program.blocks().plan()), costs_(costs), rates_(rates), uses_(uses), ranks_(ranks),
+      times_(static_cast<size_t>(program.instructions())), found_(times_.size(), false) {
+  for (const Symbol& symbol : plan_.symbols) {
+    auto mean = static_cast<double>(symbol.mean > 0 ? symbol.mean : symbol.maximum);
+    // "radio_encoder.patches" is of the largest lane.
+    const std::string module = symbol.name.substr(0, symbol.name.find('.'));
+    for (size_t m = 0; m < plan_.modules.size(); ++m) {
+      if (plan_.modules[m].name == module) mean *= ranks.of_planned[m];
+    }
+    sizes_[symbol.name] = {mean, std::max(mean, static_cast<double>(symbol.expected))};
+  }
+}
+
+const InstructionTime& InstructionTimes::of(const LinkedEntry& entry) {
+  const auto number = static_cast<size_t>(entry.instruction->number);
+  if (!found_[number]) times_[number] = Find(entry), found_[number] = true;
+  return times_[number];
+}
+
+InstructionTime InstructionTimes::Find(const LinkedEntry& entry) const {
+  const LinkedInstruction& instruction = *entry.instruction;
+  InstructionTime time{.launch = rates_.HostLaunch(instruction.source->kind).seconds};
+  const auto set = [&](const Seconds& seconds) { time.seconds = seconds.seconds, time.known = seconds.known; };
+  const auto measure = [&](Rows rows) {
+    return Communicates(instruction) ? rates_.Communication(CommunicationUseOf(entry, rows))
+                                     : rates_.Compute(ComputeUseOf(entry, rows));
+  };
+  if (instruction.op_class == OpClass::kState) {
+    set(rates_.Compute(StateUseOf(instruction)));
+  } else if (instruction.source->kind == OpKind::kExchange) {
+    set(rates_.Communication(ExchangeUseOf(entry)));
+  } else if (Communicates(instruction) || instruction.op_class == OpClass::kCompute) {
+    set(measure(Rows::kMean));
+    if (!Communicates(instruction)) time.flops = ComputeUseOf(entry, Rows::kMean).flops;
+    if (HasSpread(entry)) {
+      const double mean = time.seconds;
+      set(measure(Rows::kMost));
+      time.spread = std::max(0.0, time.seconds - mean);
+    }
+  }
+  return time;
+}
+
+double InstructionTimes::Elements(const ValueType& type, Rows rows) const {
+  double elements = 1;
+  for (const Dim& dim : type.dims) {
+    if (const auto* number = std::get_if<int64_t>(&dim)) {
+      elements *= static_cast<double>(std::max<int64_t>(0, *number));
+    } else {
+      const auto size = sizes_.find(std::get<std::string>(dim));
+      if (size == sizes_.end()) return 0;
+      elements *= rows == Rows::kMean ? size->second.first : size->second.second;
+    }
+  }
+  return elements;
+}
+
+double InstructionTimes::Bytes(const ValueType* type, Rows rows) const {
+  return type && !type->host ? Elements(*type, rows) * static_cast<double>(DTypeBytes(type->dtype)) : 0;
+}
+
+const ValueType* InstructionTimes::TypeOf(const LinkedEntry& entry, int operand) const {
+  return operand < 0 ? nullptr : program_.calls()[entry.call].block->types[static_cast<size_t>(operand)];
+}
+
+bool InstructionTimes::HasSpread(const LinkedEntry& entry) const {
+  const auto spreads = [&](const ValueType* type) {
+    return type && std::any_of(type->dims.begin(), type->dims.end(), [&](const Dim& dim) {
+             const auto* name = std::get_if<std::string>(&dim);
+             const auto size = name ? sizes_.find(*name) : sizes_.end();
+             return size != sizes_.end() && size->second.second > size->second.first;
+           });
+  };
+  for (int input : entry.instruction->inputs) {
+    if (spreads(TypeOf(entry, input))) return true;
+  }
+  const auto& outputs = entry.instruction->source->outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [&](const Output& output) { return spreads(&output.type); });
+}
+
+// Bytes of the storages that it reads, and of gradients that it adds to, which come and go.
+double InstructionTimes::SlotBytes(const LinkedEntry& entry) const {
+  const LinkedCall& call = program_.calls()[entry.call];
+  if (call.slots < 0 || call.block->module < 0) return 0;
+  const Module& module = plan_.modules[static_cast<size_t>(call.block->module)];
+  double bytes = 0;
+  const auto add = [&](int slot, double passes, DType dtype) {
+    const int index = program_.blocks().storage(call.slots + slot);
+    if (index < 0) return;
+    double elements = 1;
+    for (int64_t size : module.storages[static_cast<size_t>(index)].shape) elements *= static_cast<double>(size);
+    bytes += passes * elements * static_cast<double>(DTypeBytes(dtype));
+  };
+  for (int slot : entry.instruction->parameters) add(slot, 1, plan_.dtype());
+  for (int slot : entry.instruction->gradients) add(slot, 2, plan_.master());
+  return bytes;
+}
+
+ComputeUse InstructionTimes::ComputeUseOf(const LinkedEntry& entry, Rows rows) const {
+  const LinkedInstruction& instruction = *entry.instruction;
+  ComputeUse use{.kind = instruction.source->kind, .dtype = plan_.dtype()};
+  const int module = program_.calls()[entry.call].block->module;
+  const double samples = module < 0 ? 1 : ranks_.of_planned[static_cast<size_t>(module)];
+  if (samples == 0) return use;  // without a sample there is nothing to compute
+  double mean = 0;
+  const auto add = [&](const ValueType* type) {
+    use.bytes += Bytes(type, rows);
+    mean += Bytes(type, Rows::kMean);
+  };
+  for (int input : instruction.inputs) add(TypeOf(entry, input));
+  for (const Output& output : instruction.source->outputs) add(&output.type);
+  if (instruction.number < program_.blocks().instructions()) use.flops = samples * costs_.flops(instruction);
+  // FLOPs of experts grow with their rows, as their values do.
+  if (rows == Rows::kMost && mean > 0) use.flops *= use.bytes / mean;
+  use.bytes += SlotBytes(entry);
+  return use;
+}
+
+// Bytes that change in buckets, of this rank.
+ComputeUse InstructionTimes::StateUseOf(const LinkedInstruction& instruction) const {
+  ComputeUse use{.kind = instruction.source->kind, .dtype = plan_.dtype()};
+  const auto wide = static_cast<double>(DTypeBytes(plan_.master()));
+  if (use.kind == OpKind::kBeginStep) {  // zeroes all gradients
+    for (const Module& module : plan_.modules) {
+      if (!module.grid.contains(ranks_.first_rank())) continue;
+      const int stage = CoordinateOf(module.grid, ranks_.first_rank(), Axis::kPp);
+      for (const Bucket& bucket : module.buckets)
+        use.bytes += bucket.stage == stage ? wide * static_cast<double>(bucket.elements) : 0;
+    }
+    return use;
+  }
+  const int64_t* index = instruction.source->FindInteger("bucket");
+  if (!index || instruction.module < 0) return use;
+  const std::vector<Bucket>& buckets = plan_.modules[static_cast<size_t>(instruction.module)].buckets;
+  if (*index < 0 || *index >= static_cast<int64_t>(buckets.size())) return use;
+  const Bucket& bucket = buckets[static_cast<size_t>(*index)];
+  const double shard = static_cast<double>(bucket.elements) / std::max(1, bucket.shards);
+  if (use.kind == OpKind::kScaleGradients) use.bytes = 2 * wide * shard;
+  if (use.kind == OpKind::kSquareNorm) use.bytes = wide * shard;
+  // AdamW reads and writes master and both moments, reads the gradient, and writes the weight.
+  if (use.kind == OpKind::kAdamW) use.bytes = (7 * wide + static_cast<double>(DTypeBytes(bucket.dtype))) * shard;
+  return use;
+}
+
+CommunicationUse InstructionTimes::CommunicationUseOf(const LinkedEntry& entry, Rows rows) const {
+  const LinkedInstruction& instruction = *entry.instruction;
+  CommunicationUse use{.kind = instruction.source->kind};
+  if (instruction.group < 0) return use;
+  const Members& members = uses_.MembersOf(instruction.group, ranks_.first_rank());
+  use.members = members.all, use.per_node = members.on_fullest_node, use.nodes = members.nodes;
+  const ValueType* input = instruction.inputs.empty() ? nullptr : TypeOf(entry, instruction.inputs.front());
+  const auto& outputs = instruction.source->outputs;
+  const double out = outputs.empty() ? 0 : Bytes(&outputs.front().type, rows);
+  switch (use.kind) {
+    case OpKind::kReduceScatter:
+    case OpKind::kReduceScatterV: use.bytes = out * use.members; break;
+    case OpKind::kScatterTokens: {
+      // Its terms are wide.
+      const double wide = input ? static_cast<double>(DTypeBytes(input->dtype)) : 0;
+      use.bytes = outputs.empty() ? 0 : Elements(outputs.front().type, rows) * wide * use.members;
+      break;
+    }
+    case OpKind::kAllToAll:
+    case OpKind::kReshard: use.bytes = Bytes(input, rows); break;
+    case OpKind::kAllToAllV: use.bytes = std::max(Bytes(input, rows), out); break;  // what it sends and receives
+    default: use.bytes = out;
+  }
+  return use;
+}
+
+CommunicationUse InstructionTimes::ExchangeUseOf(const LinkedEntry& entry) const {
+  const LinkedInstruction& instruction = *entry.instruction;
+  CommunicationUse use{.kind = OpKind::kExchange};
+  double sent = 0, received = 0;
+  size_t output = 0;
+  for (size_t p = 0; p < instruction.parts.size(); ++p) {
+    const LinkedExchangePart& linked = instruction.parts[p];
+    const ExchangePart& part = instruction.source->parts[p];
+    const auto& outputs = instruction.source->outputs;
+    const ValueType* type = part.send                 ? TypeOf(entry, linked.value)
+                            : output < outputs.size() ? &outputs[output++].type
+                                                      : nullptr;
+    double bytes = Bytes(type, Rows::kMean);
+    bool leaves_node = false;
+    if (linked.bridge >= 0) {
+      const Crossing& crossing = uses_.CrossingOf(linked.bridge, part.backward, ranks_.first_rank());
+      const Bridge& bridge = plan_.bridges[static_cast<size_t>(linked.bridge)];
+      // The value has the rows of all samples of this rank's lane.
+      const std::string& side = part.send != part.backward ? bridge.from : bridge.to;
+      int64_t samples = 0;
+      for (size_t m = 0; m < plan_.modules.size(); ++m)
+        samples += plan_.modules[m].name == side ? ranks_.samples[m] : 0;
+      bytes *= samples > 0
+                   ? static_cast<double>(part.send ? crossing.sent : crossing.received) / static_cast<double>(samples)
+                   : 0;
+      leaves_node = crossing.leaves_node;
+    } else if (linked.group >= 0) {
+      const Module* module = plan_.FindModule(plan_.groups[static_cast<size_t>(linked.group)].module);
+      const int stage = module ? module->grid.ranks() / std::max(1, module->grid.pp) : 0;
+      leaves_node = !uses_.SameNode(ranks_.first_rank(), ranks_.first_rank() + part.shift * stage);
+    }
+    (part.send ? sent : received) += bytes;
+    if (bytes > 0) use.members = 2, use.nodes = std::max(use.nodes, leaves_node ? 2 : 1);
+  }
+  use.bytes = std::max(sent, received);
+  return use;
+}
+
+}  // namespace planwright

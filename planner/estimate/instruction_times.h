@@ -1,0 +1,58 @@
+// How long each instruction of a step takes on one class of ranks, and what that is estimated from: the formulas of
+// docs/step_time.md#instructions.
+#pragma once
+
+#include <vector>
+
+#include "planner/estimate/communication_uses.h"
+#include "planner/estimate/instruction_costs.h"
+#include "planner/estimate/rank_classes.h"
+#include "planner/link/linked_program.h"
+#include "planner/rates/rates.h"
+
+namespace planwright {
+
+struct InstructionTime {
+  double seconds = 0;  // of a stream, on the rank of its role to which most rows of experts come
+  double spread = 0;   // how much of it a rank with the mean number of rows is done earlier
+  double flops = 0;    // at the mean
+  double launch = 0;   // of the host
+  Known known = Known::kEstimated;
+};
+
+class InstructionTimes {
+ public:
+  // `costs`: of the program's blocks. Keeps references.
+  InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
+                   CommunicationUses& uses, const RankClass& ranks);
+
+  // Of an entry of the program. A block's instruction takes as long in each layer and microbatch: it is looked at once.
+  const InstructionTime& of(const LinkedEntry& entry);
+
+ private:
+  // How many rows of experts there are.
+  enum class Rows { kMean, kMost };
+
+  InstructionTime Find(const LinkedEntry& entry) const;
+  double Elements(const ValueType& type, Rows rows) const;
+  double Bytes(const ValueType* type, Rows rows) const;  // 0 for none, and for one in host memory
+  const ValueType* TypeOf(const LinkedEntry& entry, int operand) const;
+  bool HasSpread(const LinkedEntry& entry) const;
+  ComputeUse ComputeUseOf(const LinkedEntry& entry, Rows rows) const;
+  ComputeUse StateUseOf(const LinkedInstruction& instruction) const;
+  double SlotBytes(const LinkedEntry& entry) const;
+  CommunicationUse CommunicationUseOf(const LinkedEntry& entry, Rows rows) const;
+  CommunicationUse ExchangeUseOf(const LinkedEntry& entry) const;
+
+  const LinkedProgram& program_;
+  const Plan& plan_;
+  const InstructionCosts& costs_;
+  const Rates& rates_;
+  CommunicationUses& uses_;
+  const RankClass& ranks_;
+  std::map<std::string, std::pair<double, double>, std::less<>> sizes_;  // of symbols: mean, and with the most rows
+  std::vector<InstructionTime> times_;                                   // by LinkedInstruction::number
+  std::vector<char> found_;
+};
+
+}  // namespace planwright

@@ -1,0 +1,28 @@
+#include "planner/estimate/step_speed.h"
+
+#include "planner/estimate/model_flops.h"
+#include "planner/rates/device.h"
+
+namespace planwright {
+
+StepSpeed SpeedOf(const Plan& plan, const StepTime& time) {
+  StepSpeed speed;
+  if (!(time.length > 0) || plan.world_size <= 0) return speed;
+  const double ranks = plan.world_size, seconds = time.length;
+  double flops = 0;
+  for (const Module& module : plan.modules) {
+    const ModuleFlops of = FlopsOf(plan, module);
+    flops += of.step.model();
+    speed.images_known &= of.known;
+  }
+  const auto tokens =
+      static_cast<double>(plan.budget.global_samples) * static_cast<double>(plan.budget.sequence_length);
+  speed.tokens_per_second = tokens / seconds / ranks;
+  const double peak = DeviceOf(plan.cluster.gpu).peak(plan.precision);
+  if (peak > 0) speed.mfu = flops / (seconds * ranks * peak);
+  speed.hours = static_cast<double>(plan.budget.steps) * seconds / 3600;
+  speed.gpu_hours = speed.hours * ranks;
+  return speed;
+}
+
+}  // namespace planwright

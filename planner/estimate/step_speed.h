@@ -1,0 +1,19 @@
+// How fast a plan trains, from the predicted time of a step (docs/step_time.md#speed).
+#pragma once
+
+#include "planner/estimate/step_time.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+struct StepSpeed {
+  double tokens_per_second = 0;     // of a GPU: the language model's tokens, padding too
+  double mfu = 0;                   // docs/flops.md#utilization
+  bool images_known = true;         // false: samples are counted as full of images, and mfu is at most this
+  double hours = 0, gpu_hours = 0;  // of the whole budget
+};
+
+// `time`: of the plan, in seconds.
+StepSpeed SpeedOf(const Plan& plan, const StepTime& time);
+
+}  // namespace planwright

@@ -1,0 +1,67 @@
+#include "planner/rates/rates.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace planwright {
+namespace {
+
+// Seconds for so many bytes or FLOPs at a speed; 0: unlimited.
+double At(double amount, double speed) { return speed > 0 ? amount / speed : 0; }
+
+// How often a byte of the whole value crosses the links of a member, for `members` who share it: a ring.
+double RingShare(double members) { return members > 1 ? (members - 1) / members : 0; }
+
+}  // namespace
+
+Seconds Rates::Compute(const ComputeUse& use) const {
+  if (!known()) return {use.flops};
+  const KindRate& kind = table_.kinds[static_cast<size_t>(use.kind)];
+  const double memory = table_.memory * table_.device.memory_speed;
+  const double products = At(use.flops, kind.products * table_.device.peak(DTypeName(use.dtype)));
+  const double seconds = std::max(products, At(kind.passes * use.bytes, memory)) + At(kind.beside * use.bytes, memory);
+  return {seconds > 0 ? table_.start + seconds : 0};
+}
+
+Seconds Rates::Communication(const CommunicationUse& use) const {
+  if (!known() || use.members <= 1) return {};
+  const double link = table_.link * table_.device.node_link, network = table_.network * table_.device.network;
+  const double members = use.members, per_node = std::max(1, use.per_node);
+  double seconds = table_.latency + table_.node_latency * std::log2(std::max(1, use.nodes));
+  switch (use.kind) {
+    case OpKind::kAllToAll:
+    case OpKind::kAllToAllV:
+    case OpKind::kReshard:
+      // A part for each member, itself too.
+      seconds += std::max(At(use.bytes * (per_node - 1) / members, link),
+                          At(use.bytes * (members - per_node) / members, network));
+      break;
+    case OpKind::kExchange: seconds += At(use.bytes, use.nodes > 1 ? network : link); break;
+    case OpKind::kBroadcast:
+      seconds += std::max(At(use.bytes, link), use.nodes > 1 ? At(use.bytes, network) : 0);
+      break;
+    default: {
+      // Each node's members share what crosses the network. A sum that all get goes round twice.
+      const double rounds = use.kind == OpKind::kAllReduce ? 2 : 1;
+      seconds += rounds * std::max(At(use.bytes * RingShare(members), link),
+                                   At(use.bytes * RingShare(use.nodes), network * per_node));
+    }
+  }
+  return {seconds};
+}
+
+Rates RatesOf(const Cluster& cluster) {
+  RateTable table;
+  table.device = DeviceOf(cluster.gpu);
+  if (table.device.bf16 > 0) {
+    constexpr auto at = [](OpClass op_class) { return static_cast<size_t>(op_class); };
+    table.beside = 0.15;
+    table.launch[at(OpClass::kData)] = 20e-6;
+    table.launch[at(OpClass::kCompute)] = 10e-6;
+    table.launch[at(OpClass::kCommunication)] = 20e-6;
+    table.launch[at(OpClass::kState)] = 10e-6;
+  }
+  return Rates(table);
+}
+
+}  // namespace planwright

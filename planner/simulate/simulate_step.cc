@@ -1,0 +1,206 @@
+#include "planner/simulate/simulate_step.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "planner/link/host_waits.h"
+#include "planner/link/program_accesses.h"
+
+namespace planwright {
+namespace {
+
+// Work, or a communication.
+struct Span {
+  double begin = 0, end = 0;
+  bool communication = false;
+};
+
+// How far one role has come.
+struct Runner {
+  const LinkedProgram* program = nullptr;
+  const RoleTimes* times = nullptr;
+  std::unique_ptr<ProgramAccesses> accesses;
+  std::unique_ptr<StreamDependencies> order;  // null: there is one stream
+  size_t next = 0;                            // index among the entries of the step
+  bool arrived = false;                       // at that entry
+  double host = 0, last_communication = 0;    // the latter: when the last one arrived
+  std::vector<double> stream;                 // when it is free
+  // The entries by which host, last communication and streams are where they are; -1: the begin.
+  int host_after = -1, last_communication_after = -1;
+  std::vector<int> stream_after;
+  // By stream, when its last work and communications ran, in order; what `beside` does not concern is left out.
+  std::vector<std::vector<Span>> spans;
+  std::vector<signed char> host_waits;  // by number of the instruction; -1: not known yet
+  std::vector<int> waited_for_by;       // roles that wait until this one comes on
+};
+
+class Simulator {
+ public:
+  Simulator(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
+            const std::vector<RoleTimes>& times, HostModel host, double beside)
+      : matches_(matches), host_(host), beside_(beside), runners_(programs.size()) {
+    step_.roles.resize(programs.size());
+    for (size_t r = 0; r < programs.size(); ++r) {
+      Runner& runner = runners_[r];
+      runner.program = programs[r], runner.times = &times[r];
+      runner.accesses = std::make_unique<ProgramAccesses>(*programs[r]);
+      const int streams = runner.accesses->streams();
+      if (streams > 1) runner.order = std::make_unique<StreamDependencies>(runner.accesses->resources(), streams);
+      runner.host = runner.last_communication = times[r].begin;
+      runner.stream.assign(static_cast<size_t>(streams), times[r].begin);
+      runner.stream_after.assign(static_cast<size_t>(streams), -1);
+      runner.spans.resize(static_cast<size_t>(streams));
+      runner.host_waits.assign(static_cast<size_t>(programs[r]->instructions()), -1);
+      step_.roles[r].entries.resize(times[r].entries.size());
+      step_.roles[r].begin = times[r].begin;
+    }
+  }
+
+  SimulatedStep Run() {
+    for (size_t r = runners_.size(); r-- > 0;) ready_.push_back(static_cast<int>(r));
+    while (!ready_.empty()) {
+      const int role = ready_.back();
+      ready_.pop_back();
+      Advance(role);
+    }
+    double first = std::numeric_limits<double>::infinity(), last = 0;
+    for (size_t r = 0; r < runners_.size(); ++r) {
+      SimulatedRole& role = step_.roles[r];
+      if (role.entries.empty()) continue;
+      step_.complete &= runners_[r].next == role.entries.size();
+      role.end = std::max(runners_[r].host, *std::max_element(runners_[r].stream.begin(), runners_[r].stream.end()));
+      for (const SimulatedEntry& entry : role.entries) role.waiting += entry.start - entry.arrived;
+      first = std::min(first, role.begin), last = std::max(last, role.end);
+    }
+    step_.length = std::max(0.0, last - first);
+    return std::move(step_);
+  }
+
+ private:
+  const LinkedEntry& EntryOf(const Runner& runner) const {
+    return runner.program->entries()[runner.program->step().first + runner.next];
+  }
+
+  // Goes on until the role has to wait for another, or is at its end.
+  void Advance(int role) {
+    Runner& runner = runners_[role];
+    std::vector<SimulatedEntry>& entries = step_.roles[role].entries;
+    for (; runner.next < entries.size(); ++runner.next, runner.arrived = false) {
+      SimulatedEntry& entry = entries[runner.next];
+      if (!runner.arrived) Arrive(runner, entry);
+      entry.start = entry.arrived;
+      entry.last.role = -1;
+      if (runner.times->entries[runner.next].waits) {
+        for (const StepEntry& met : matches_.of(role, runner.next)) {
+          Runner& other = runners_[met.role];
+          if (other.next < met.entry || (other.next == met.entry && !other.arrived)) {
+            other.waited_for_by.push_back(role);
+            return Wake(runner);
+          }
+          const double arrived = step_.roles[met.role].entries[met.entry].arrived;
+          if (arrived > entry.start) entry.start = arrived, entry.last = met;
+        }
+      }
+      Finish(runner, entry);
+    }
+    Wake(runner);
+  }
+
+  // Those who wait for this role look again.
+  void Wake(Runner& runner) {
+    ready_.insert(ready_.end(), runner.waited_for_by.begin(), runner.waited_for_by.end());
+    runner.waited_for_by.clear();
+  }
+
+  // The host launches the entry, and its stream comes to it.
+  void Arrive(Runner& runner, SimulatedEntry& entry) {
+    const LinkedInstruction& instruction = *EntryOf(runner).instruction;
+    const EntryTime& time = runner.times->entries[runner.next];
+    const auto no_earlier = [&](double when, int after) {
+      if (when > entry.arrived) entry.arrived = when, entry.after = after;
+    };
+    const auto stream = static_cast<size_t>(instruction.stream);
+    runner.host += time.before;
+    entry.arrived = runner.stream[stream], entry.after = runner.stream_after[stream];
+    no_earlier(runner.host, runner.host_after);
+    if (runner.order) {
+      const InstructionAccesses& touched = runner.accesses->of(runner.program->step().first + runner.next);
+      for (int64_t wait : runner.order->Next(touched)) {
+        // Entries are numbered as they are handed over. Those of the step before are done.
+        if (wait >= 0) no_earlier(EndOf(runner, static_cast<size_t>(wait)), static_cast<int>(wait));
+      }
+    }
+    if (instruction.op_class == OpClass::kCommunication) {
+      no_earlier(runner.last_communication, runner.last_communication_after);
+      runner.last_communication_after = entry.after;
+    }
+    entry.arrived += time.delay;
+    if (instruction.op_class == OpClass::kCommunication) runner.last_communication = entry.arrived;
+    runner.host += time.launch;
+    runner.arrived = true;
+  }
+
+  double EndOf(const Runner& runner, size_t entry) const {
+    return step_.roles[static_cast<size_t>(&runner - runners_.data())].entries[entry].end;
+  }
+
+  // When an instruction ends that takes `run` by itself. While streams launched something of the other sort before,
+  // which still runs, it goes on slowly.
+  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, double run) const {
+    if (beside_ >= 1 || runner.spans.size() == 1 || run <= 0) return start + run;
+    const bool communicates = instruction.op_class == OpClass::kCommunication;
+    std::vector<Span> others;
+    for (const std::vector<Span>& spans : runner.spans) {
+      // Of one stream in order: what ended before `start` is behind all that matters.
+      for (size_t i = spans.size(); i-- > 0 && spans[i].end > start;) {
+        if (spans[i].communication != communicates) others.push_back(spans[i]);
+      }
+    }
+    std::sort(others.begin(), others.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    double at = start, left = run;
+    for (const Span& other : others) {
+      if (other.end <= at) continue;
+      const double free = std::max(0.0, other.begin - at);
+      if (left <= free) break;
+      left -= free, at += free;
+      const double slow = (other.end - at) * beside_;
+      if (left <= slow) return Keep(runner, instruction, start, at + left / beside_);
+      left -= slow, at = other.end;
+    }
+    return Keep(runner, instruction, start, at + left);
+  }
+
+  static double Keep(Runner& runner, const LinkedInstruction& instruction, double begin, double end) {
+    runner.spans[static_cast<size_t>(instruction.stream)].push_back(
+        {begin, end, instruction.op_class == OpClass::kCommunication});
+    return end;
+  }
+
+  void Finish(Runner& runner, SimulatedEntry& entry) {
+    const LinkedInstruction& instruction = *EntryOf(runner).instruction;
+    entry.end = EndBeside(runner, instruction, entry.start, runner.times->entries[runner.next].run);
+    const int index = static_cast<int>(runner.next);
+    runner.stream[instruction.stream] = entry.end, runner.stream_after[instruction.stream] = index;
+    signed char& waits = runner.host_waits[static_cast<size_t>(instruction.number)];
+    if (waits < 0) waits = HostWaitsFor(*runner.program->calls()[EntryOf(runner).call].block, instruction);
+    const bool runs_here = host_ == HostModel::kRunsMainStream && instruction.stream == 0;
+    if ((waits || runs_here) && entry.end > runner.host) runner.host = entry.end, runner.host_after = index;
+  }
+
+  const CommunicationMatches& matches_;
+  const HostModel host_;
+  const double beside_;
+  std::vector<Runner> runners_;  // by role
+  std::vector<int> ready_;       // roles that may go on
+  SimulatedStep step_;
+};
+
+}  // namespace
+
+SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
+                           const std::vector<RoleTimes>& times, HostModel host, double beside) {
+  return Simulator(programs, matches, times, host, beside).Run();
+}
+
+}  // namespace planwright

@@ -1,0 +1,65 @@
+// When each instruction of a step runs, given how long each takes (docs/step_time.md). It follows the linked programs
+// of all roles: the order of each host and of its streams, what instructions wait for on other streams, hosts that wait
+// for their device, and members of a communication that come at different times. It knows no device: times come from
+// whoever asks. Two ranks that take different times are two roles here.
+#pragma once
+
+#include <vector>
+
+#include "planner/link/linked_program.h"
+#include "planner/plan/plan.h"
+#include "planner/simulate/match_communications.h"
+
+namespace planwright {
+
+// How long one entry takes, in seconds.
+struct EntryTime {
+  double before = 0;  // of the host, between the launch of the entry before and the launch of this one
+  double launch = 0;  // of the host, to launch it
+  double delay = 0;   // between the begin of its launch, or when all that it waits for is done, and its begin
+  // Of its stream, from its start to its end. A communication starts when all members are there.
+  double run = 0;
+  // Of a communication: false if it hands its message over and goes on, before others come for it.
+  bool waits = true;
+};
+
+struct RoleTimes {
+  double begin = 0;                // when the host comes to the step
+  std::vector<EntryTime> entries;  // of LinkedProgram::step(), in program order
+};
+
+// What launches an instruction.
+enum class HostModel {
+  kLaunches,        // a host that runs ahead of its device, until it needs a number from it
+  kRunsMainStream,  // the thread that launches runs the main stream itself (CPUs)
+};
+
+struct SimulatedEntry {
+  double arrived = 0;  // its stream has come to it, and what it waits for on this rank is done
+  double start = 0;    // of a communication: when all members were there; else `arrived`
+  double end = 0;
+  // What it came to it by: the entry of its own role whose end let it arrive, some time later where the host was slow.
+  // -1: the begin of the step.
+  int after = -1;
+  StepEntry last = {-1, 0};  // of a communication that waited: the member that came last; role -1: it did not wait
+};
+
+struct SimulatedRole {
+  std::vector<SimulatedEntry> entries;  // as RoleTimes::entries
+  double begin = 0, end = 0;            // of its step: the end of host and streams
+  double waiting = 0;                   // sum of start - arrived over all communications: for others
+};
+
+struct SimulatedStep {
+  std::vector<SimulatedRole> roles;  // as `programs`
+  double length = 0;                 // from the first begin to the last end
+  bool complete = true;              // false: some role never met its partners, which V3 refuses
+};
+
+// `programs`, `times`: by role, in the order of Plan::roles. `matches`: of these programs. `beside`: how fast work and
+// communication of one rank go on at the same time: what is launched first at full speed, the other at this share of
+// it, above 0.
+SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
+                           const std::vector<RoleTimes>& times, HostModel host, double beside = 1);
+
+}  // namespace planwright

@@ -1,0 +1,79 @@
+// Times of instructions from data sheets and shares: figures that can be computed by hand.
+#include "planner/rates/rates.h"
+
+#include <gtest/gtest.h>
+
+namespace planwright {
+namespace {
+
+// Round numbers: 100 TFLOP/s, 1 TB/s of memory, 100 GB/s of links, 10 GB/s of network, all reached, and no starts.
+RateTable RoundTable() {
+  RateTable table;
+  table.device = {"round", 0, 100e12, 10e12, 5e12, 1e12, 100e9, 10e9};
+  for (KindRate& kind : table.kinds) kind = {.products = 1};
+  table.memory = table.link = table.network = 1;
+  table.start = table.latency = table.node_latency = 0;
+  return table;
+}
+
+double Compute(const RateTable& table, const ComputeUse& use) { return Rates(table).Compute(use).seconds; }
+
+TEST(Rates, ProductsOrBytesDecideWhicheverTakeLonger) {
+  RateTable table = RoundTable();
+  EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kLinear, 1e12, 1e9}), 0.01);
+  EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kLinear, 1e12, 50e9}), 0.05);
+  EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kLinear, 1e12, 1e9, DType::kFp32}), 0.1);
+  EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kLinear, 1e12, 1e9, DType::kFp64}), 0.2);
+  KindRate& linear = table.kinds[static_cast<size_t>(OpKind::kLinear)];
+  linear = {.products = 0.5, .passes = 3, .beside = 2};
+  EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kLinear, 1e12, 1e9}), 0.02 + 0.002);
+  EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kLinear, 1e9, 1e9}), 0.003 + 0.002);
+}
+
+TEST(Rates, AKernelHasAStartAndNothingTakesNoTime) {
+  RateTable table = RoundTable();
+  table.start = 1e-3;
+  EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kAdd, 0, 1e9}), 2e-3);
+  EXPECT_EQ(Compute(table, {OpKind::kAdd, 0, 0}), 0);
+}
+
+double Communicate(OpKind kind, double bytes, int members, int per_node, int nodes) {
+  return Rates(RoundTable()).Communication({kind, bytes, members, per_node, nodes}).seconds;
+}
+
+TEST(Rates, CommunicationTakesTheSlowerOfLinkAndNetwork) {
+  // On one node: (n - 1) / n of the value passes each link, and of a sum twice.
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kAllGather, 1e9, 4, 4, 1), 0.0075);
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kReduceScatter, 1e9, 4, 4, 1), 0.0075);
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kAllReduce, 1e9, 4, 4, 1), 0.015);
+  // Two nodes with two members each: half of the value comes over the network, by two members at once.
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kAllGather, 1e9, 4, 2, 2), 0.025);
+  // A member alone on its node has nobody to share the network with.
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kAllGather, 1e9, 4, 1, 4), 0.075);
+  // Of what a member sends, its own part stays.
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kAllToAllV, 1e9, 4, 4, 1), 0.0075);
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kAllToAllV, 1e9, 4, 2, 2), 0.05);
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kExchange, 1e9, 2, 2, 1), 0.01);
+  EXPECT_DOUBLE_EQ(Communicate(OpKind::kExchange, 1e9, 2, 1, 2), 0.1);
+  EXPECT_EQ(Communicate(OpKind::kAllGather, 1e9, 1, 1, 1), 0);
+}
+
+TEST(Rates, FiguresOfDataSheetsAreEstimated) {
+  const Rates rates = RatesOf({.gpu = "h100_sxm"});
+  ASSERT_TRUE(rates.known());
+  const Seconds product = rates.Compute({OpKind::kLinear, 1e15, 1e9});  // its operands pass twice beside its work
+  EXPECT_EQ(product.known, Known::kEstimated);
+  EXPECT_NEAR(product.seconds, 1e15 / (0.9 * 989.4e12) + 2e9 / (0.8 * 3.35e12), 1e-5);
+  EXPECT_GT(rates.HostLaunch(OpKind::kLinear).seconds, 0);
+}
+
+TEST(Rates, ACpuHasFlopsInPlaceOfSeconds) {
+  const Rates rates = RatesOf({});
+  EXPECT_FALSE(rates.known());
+  EXPECT_EQ(rates.Compute({OpKind::kLinear, 1e15, 1e9}).seconds, 1e15);
+  EXPECT_EQ(rates.Communication({OpKind::kAllReduce, 1e9, 8, 8, 1}).seconds, 0);
+  EXPECT_EQ(rates.HostLaunch(OpKind::kLinear).seconds, 0);
+}
+
+}  // namespace
+}  // namespace planwright

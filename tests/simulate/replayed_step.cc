@@ -1,0 +1,92 @@
+#include "tests/simulate/replayed_step.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/link/program_accesses.h"
+
+namespace planwright::testing {
+namespace {
+
+double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+// The instructions of one step, in program order.
+std::vector<const TraceInstruction*> StepOf(const Trace& trace, int64_t step) {
+  std::vector<const TraceInstruction*> entries;
+  for (const TraceInstruction& instruction : trace.instructions) {
+    if (instruction.step == step) entries.push_back(&instruction);
+  }
+  return entries;
+}
+
+}  // namespace
+
+Plan WithRoleOfEachRank(Plan plan) {
+  std::vector<Role> roles(static_cast<size_t>(plan.world_size));
+  for (const Role& role : plan.roles) {
+    for (const RankRange& range : role.ranks) {
+      for (int i = 0, rank = range.first; i < range.count; ++i, rank += range.stride) {
+        Role& own = roles[static_cast<size_t>(rank)];
+        own = role;
+        own.ranks = {{rank, 1, 1}};
+      }
+    }
+  }
+  plan.roles = std::move(roles);
+  return plan;
+}
+
+ReplayedStep ReplayOf(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
+                      const std::vector<Trace>& traces, int64_t step) {
+  std::vector<std::vector<const TraceInstruction*>> ran;
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+  for (const Trace& trace : traces) {
+    ran.push_back(StepOf(trace, step));
+    for (const TraceInstruction* entry : ran.back())
+      first = std::min(first, entry->begin), last = std::max(last, entry->end);
+  }
+  ReplayedStep replayed{.length = Seconds(last - first), .waiting = std::vector<double>(programs.size(), 0)};
+  for (size_t r = 0; r < programs.size(); ++r) {
+    const LinkedProgram& program = *programs[r];
+    const ProgramAccesses accesses(program);
+    StreamDependencies order(accesses.resources(), accesses.streams());
+    std::vector<int64_t> stream_end(static_cast<size_t>(accesses.streams()), 0);
+    RoleTimes& times = replayed.times.emplace_back();
+    int64_t host = ran[r].front()->launch_begin, last_communication = 0;
+    times.begin = Seconds(host - first);
+    for (size_t i = 0; i < ran[r].size(); ++i) {
+      const TraceInstruction& at = *ran[r][i];
+      const LinkedInstruction& instruction = *program.entries()[program.step().first + i].instruction;
+      const bool communicates = instruction.op_class == OpClass::kCommunication;
+      // What it had to wait for on its own rank.
+      int64_t ready = std::max(at.launch_begin, stream_end[instruction.stream]);
+      if (accesses.streams() > 1) {
+        for (int64_t wait : order.Next(accesses.of(program.step().first + i))) {
+          if (wait >= 0) ready = std::max(ready, ran[r][static_cast<size_t>(wait)]->end);
+        }
+      }
+      if (communicates) ready = std::max(ready, last_communication), last_communication = at.begin;
+      EntryTime& time = times.entries.emplace_back();
+      time.before = Seconds(at.launch_begin - host);
+      time.delay = Seconds(std::max<int64_t>(0, at.begin - ready));
+      int64_t last_arrival = at.begin;
+      for (const StepEntry& met : matches.of(static_cast<int>(r), i))
+        last_arrival = std::max(last_arrival, ran[static_cast<size_t>(met.role)][met.entry]->begin);
+      // Gloo keeps a short message for who comes later.
+      time.waits = last_arrival < at.end;
+      if (time.waits) replayed.waiting[r] += Seconds(last_arrival - at.begin);
+      time.run = Seconds(at.end - (time.waits ? last_arrival : at.begin));
+      stream_end[instruction.stream] = at.end;
+      // The main stream is the host's own thread.
+      if (instruction.stream == 0) {
+        host = at.end;
+      } else {
+        time.launch = Seconds(at.launch_end - at.launch_begin);
+        host = at.launch_end;
+      }
+    }
+  }
+  return replayed;
+}
+
+}  // namespace planwright::testing
