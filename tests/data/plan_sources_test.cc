@@ -204,12 +204,11 @@ TEST_F(Sources, TakeIdsFromTheirShards) {
   EXPECT_THAT(ProblemsOf(data), testing::StartsWith("PreparedShards:5: "));
 }
 
-TEST_F(Sources, HaveAnIdForEachOfImagePaddingAndEnd) {
+TEST_F(Sources, HaveAnIdOfItsOwnForImages) {
   EXPECT_EQ(ProblemsOf("  kind: sources\n  tokenizer: ids\n  image_token: 7\n  pad_token: 7\n  end_token: 7\n"
                        "  sources: [{kind: webdataset, shards: gone/x.tar}]\n"),
             "RepeatedTokenId:6: `data.pad_token` and `data.image_token` are both 7\n"
             "RepeatedTokenId:7: `data.end_token` and `data.image_token` are both 7\n"
-            "RepeatedTokenId:7: `data.end_token` and `data.pad_token` are both 7\n"
             "DataNotHere:8: the folder gone is not on this machine, so gone/x.tar is not checked\n");
 }
 
