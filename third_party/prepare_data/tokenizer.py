@@ -142,8 +142,9 @@ class Tokenizer:
         """As `encode`, and (index, first character, character behind it) of each special token. Not for texts with
         protected tokens."""
         encoding = self._whole.encode(text, add_special_tokens=False)
-        ids, offsets = encoding.ids, encoding.offsets
-        specials = [(index, *offsets[index]) for index, token in enumerate(ids) if token in self._special_ids]
+        ids = encoding.ids
+        specials = [(index, *encoding.token_to_chars(index)) for index, token in enumerate(ids)
+                    if token in self._special_ids]
         return self._ids(ids), specials
 
     @staticmethod
