@@ -73,7 +73,8 @@ class Tokenizer:
             self._whole.add_special_tokens([tokenizers.AddedToken(MARK, special=True, normalized=False)])
         self._mark = self._whole.token_to_id(MARK)
         self._newline = self._whole.encode("\n", add_special_tokens=False).ids
-        self._special_ids = {self.id_of(text) for text in self.specials} | {self._mark}
+        # The unknown token also stands where no special token is written.
+        self._special_ids = ({self.id_of(text) for text in self.specials} | {self._mark}) - {self.unknown}
 
     def protect(self, value, count):
         """Text (or a list or object of texts) with its literal special tokens between private characters. `count` is
