@@ -5,7 +5,7 @@ import shutil
 import unittest
 import unittest.mock
 
-from cases import JPG, PNG, WEBP, Case
+from cases import JPG, PNG, WEBP, Case, files_of
 from packages import FIXTURES, TOY, prepare
 
 QUESTION = [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": "A wave."}]
@@ -102,6 +102,8 @@ class Formats(Case):
                          [["0.jpg", "1.png", "mask", "tok"], ["mask", "tok", "webp"], ["mask", "tok"]])
         self.assertEqual((documents["000000000"]["0.jpg"], documents["000000000"]["1.png"]), (JPG, PNG))
         self.assertEqual((documents["000000001"]["webp"], about["images"]), (WEBP, 3))
+        self.prepared("chats.parquet", "--jobs", "2", "--name", "out", out="two")   # a process for each group of rows
+        self.assertEqual(files_of(self.at / "two"), files_of(self.at / "out"))
 
     def test_interleaved_parquet(self):
         self.parquet("web.parquet", {"texts": [["first", None, "last"]], "metadata": ["m"],

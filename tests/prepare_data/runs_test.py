@@ -12,6 +12,11 @@ from cases import Case, files_of, read
 from packages import COMMAND, ENVIRONMENT, TOY, prepare
 
 
+def children(process):
+    with open(f"/proc/{process}/task/{process}/children", encoding="utf-8") as file:
+        return [int(word) for word in file.read().split()]
+
+
 class Runs(Case):
     def many(self, count=3000):
         return self.lines("many.jsonl", [
@@ -114,6 +119,37 @@ class Runs(Case):
         self.assertEqual((run.communicate()[1], run.returncode), (
             "error: out: it was made meanwhile, and is not overwritten; name another\n", 1))
         self.assertEqual((sorted(os.listdir(self.at)), os.listdir(self.at / "out")), (["out", "slow.jsonl"], ["mine"]))
+
+    def test_a_process_that_is_killed_is_named(self):
+        os.mkfifo(self.at / "slow.jsonl")
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"], cwd=self.at,
+                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        with open(self.at / "slow.jsonl", "wb") as pipe:   # the run has opened it, so its processes are there
+            while len(workers := children(run.pid)) < 2:
+                time.sleep(0.01)
+            os.kill(workers[0], signal.SIGKILL)
+            pipe.write((json.dumps({"text": "a", "note": "n" * 2000}) + "\n").encode() * 20)
+        self.assertEqual((run.communicate()[1], run.returncode), (
+            "error: --jobs: one of 2 processes is gone, perhaps for want of memory; give fewer --jobs\n", 1))
+        self.assertEqual(os.listdir(self.at), ["slow.jsonl"])
+
+    def test_a_run_that_was_killed_leaves_nothing_that_looks_whole(self):
+        os.mkfifo(self.at / "slow.jsonl")
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"], cwd=self.at,
+                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(self.at / "slow.jsonl", "wb") as pipe:
+            while len(workers := children(run.pid)) < 2:
+                time.sleep(0.01)
+            run.kill()
+            run.wait()
+            while any(os.path.exists(f"/proc/{worker}/exe") for worker in workers):   # they end by themselves
+                time.sleep(0.01)
+            pipe.close()
+        left, = self.at.glob(".out.part-*")
+        self.assertEqual((os.listdir(left), (self.at / "out").exists()), ([], False))
+        self.lines("a.jsonl", [{"text": "a"}])
+        self.assertIn(f"note: {left.resolve()} is what a run left that was killed; nothing reads it\n",
+                      prepare("--tokenizer", TOY, "-o", "out", "a.jsonl", cwd=self.at).stderr)
 
     def test_nothing_stays_of_a_run_that_fails_or_is_interrupted(self):
         self.lines("bad.jsonl", [{"text": "a"}] * 100 + [{"text": 3}])
