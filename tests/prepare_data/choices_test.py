@@ -57,10 +57,10 @@ class Choices(unittest.TestCase):
     def test_special_tokens(self):
         usual = "a special token of the tokenizer"
         self.assertEqual(self.ids(), {"end": (2, usual), "pad": (0, usual), "image": (3, usual)})
-        # A pad token that is the end token is usual for inference; here ends would not be learnt, so it is not taken.
+        # Padding is known by its place: it may have the id of the end.
         self.write("tokenizer_config.json", {"eos_token": "<|im_end|>", "pad_token": "<|im_end|>",
                                              "image_token": "[INST]"})
-        self.assertEqual(self.ids(), {"end": (5, "eos_token of tokenizer_config.json"), "pad": (0, usual),
+        self.assertEqual(self.ids(), {"end": (5, "eos_token of tokenizer_config.json"), "pad": (5, "pad_token of tokenizer_config.json"),
                                       "image": (10, "image_token of tokenizer_config.json")})
         self.assertEqual(self.ids("--pad-token", "7", "--image-token", "<image>"), {
             "end": (5, "eos_token of tokenizer_config.json"), "pad": (7, "--pad-token"), "image": (3, "--image-token")})
