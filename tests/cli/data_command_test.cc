@@ -15,12 +15,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+constexpr size_t kSecondMember = 2048;  // of the shard that is damaged
+const std::string kDamage = "/bad.tar: at byte 2048: not a ustar header\n";
+
 class DataCommand : public PlanProgram {
  protected:
   // The words for a recipe whose data are these shards.
   std::string Recipe(const std::string& shards, const std::string& more = "") {
     return InSource("recipes/icons_8r_toy.yaml") + " 'data={kind: sources, sources: [{name: waves, kind: webdataset, " +
            "shards: [" + shards + "]}], index: " + folder_ + "/index" + more + "}'";
+  }
+
+  // A shard that begins as it should, so that `plan validate` takes it, and has no header where its second member is.
+  void WriteDamaged(const std::string& name) {
+    std::ifstream file(InSource("tests/golden/data_fixtures/webdataset/shard-000000.tar"), std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(file), {});
+    bytes.replace(kSecondMember, 512, std::string(512, 'x'));
+    Write(name, bytes);
   }
 
   const std::string shards_ = InSource("tests/golden/data_fixtures/webdataset") + "/*.tar";
@@ -45,11 +56,10 @@ TEST_F(DataCommand, SaysWhatIsInTheSources) {
 }
 
 TEST_F(DataCommand, NamesWhatIsDamaged) {
-  Write("bad.tar", std::string(600, 'x'));
+  WriteDamaged("bad.tar");
   const ProgramResult damaged = Plan("data index " + Recipe(folder_ + "/bad.tar"));
   EXPECT_EQ(damaged.status, kExitInvalid);
-  EXPECT_THAT(damaged.err, HasSubstr("error: the data cannot be indexed:\n" + folder_ +
-                                     "/bad.tar: at byte 0: not a ustar header\n"));
+  EXPECT_THAT(damaged.err, HasSubstr("error: the data cannot be indexed:\n" + folder_ + kDamage));
   EXPECT_THAT(damaged.out, IsEmpty());
   // A folder where the index is to be that is none.
   std::filesystem::remove_all(folder_ + "/index");
@@ -79,11 +89,11 @@ TEST_F(DataCommand, ALaunchMakesTheIndexBeforeRanksStart) {
   EXPECT_EQ(again.status, kExitSuccess) << again.err;
   EXPECT_THAT(again.err, Not(HasSubstr(made)));
 
-  Write("bad.tar", "");
+  WriteDamaged("bad.tar");
   std::filesystem::remove_all(folder_ + "/run");
   const ProgramResult damaged = Plan("launch " + Recipe(folder_ + "/bad.tar") + rest);
   EXPECT_EQ(damaged.status, kExitInvalid);
-  EXPECT_THAT(damaged.err, HasSubstr(folder_ + "/bad.tar: at byte 0: the archive ends without its end mark\n"));
+  EXPECT_THAT(damaged.err, HasSubstr(folder_ + kDamage));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
 
   std::filesystem::remove_all(folder_ + "/index");
