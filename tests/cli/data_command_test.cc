@@ -55,6 +55,23 @@ TEST_F(DataCommand, SaysWhatIsInTheSources) {
   EXPECT_EQ(json["sources"][0]["digest"].get<std::string>().size(), 64u);
 }
 
+TEST_F(DataCommand, ShowSaysHowFullLanesAreOnceThereIsAnIndex) {
+  std::string show = "show " + Recipe(shards_, ", balance: images");
+  show.insert(show.find(" 'data="), " data");
+  const ProgramResult before = Plan(show);
+  EXPECT_EQ(before.status, kExitSuccess) << before.err;
+  EXPECT_THAT(before.out, AllOf(HasSubstr("how full lanes are is not known: "), HasSubstr("`plan data index`")));
+  EXPECT_EQ(Plan("data index " + Recipe(shards_, ", balance: images")).status, kExitSuccess);
+  const ProgramResult after = Plan(show);
+  EXPECT_THAT(after.out,
+              AllOf(HasSubstr("waves   webdataset       1  100.00 %  "),
+                    HasSubstr("fullest encoder lane over the mean lane, in patches of the first 30 steps:\n"),
+                    HasSubstr("radio_encoder  images (this run)  ")));
+  const nlohmann::json work = nlohmann::json::parse(Plan(show + " --json").out)["lane_work"];
+  EXPECT_EQ(work["steps"], 30);
+  EXPECT_LE(work["fullest_over_mean"][0]["images"]["step"], work["fullest_over_mean"][0]["none"]["step"]);
+}
+
 TEST_F(DataCommand, NamesWhatIsDamaged) {
   WriteDamaged("bad.tar");
   const ProgramResult damaged = Plan("data index " + Recipe(folder_ + "/bad.tar"));
