@@ -10,6 +10,7 @@
 #include "planner/compile/lint_time.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/data/plan_data.h"
+#include "planner/data/source_files.h"
 #include "planner/estimate/dispatch_time.h"
 #include "planner/estimate/host_memory.h"
 #include "planner/groups/derive_groups.h"
@@ -39,7 +40,8 @@ void CheckUndamagedSections(const Recipe& recipe, Diagnostics& diagnostics) {
   if (undamaged({"models", "modules", "cluster"})) PlaceModules(recipe, diagnostics);
   if (undamaged({"models", "modules", "bridges"})) CheckBridges(recipe, diagnostics);
   if (undamaged({"budget"})) CheckRates(recipe.budget, diagnostics);
-  if (undamaged({"models", "modules", "bridges", "batch", "data"})) PlanData(recipe, diagnostics);
+  if (undamaged({"models", "modules", "bridges", "batch", "data"}))
+    PlanData(WithPreparedIds(recipe, diagnostics), diagnostics);
 }
 
 std::optional<InitializePlan> InitializeOf(const Recipe& recipe) {
@@ -92,12 +94,13 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
 
 }  // namespace
 
-std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics) {
+std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics) {
   // All checks run before any of them gives up, so that one run shows every problem.
-  if (!recipe.damaged.empty()) {
-    CheckUndamagedSections(recipe, diagnostics);
+  if (!written.damaged.empty()) {
+    CheckUndamagedSections(written, diagnostics);
     return std::nullopt;
   }
+  const Recipe recipe = WithPreparedIds(written, diagnostics);
   const auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   if (!grids) {

@@ -60,6 +60,12 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment
 // digests. Unavailable, with the missing ranks, if not all come within the timeout.
 absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store);
 
+// The same for what the files of samples say of their numbering (SampleSource::digest), once they are open; empty: this
+// rank reads none. FailedPrecondition if a rank has other data than most that read samples; it is named with its host
+// and both digests. Unavailable, with the missing ranks, if not all come within the timeout, as a rank that cannot open
+// its files never comes.
+absl::Status AgreeOnData(const Environment& environment, const std::string& data_digest, c10d::Store& store);
+
 // Call it before the process ends. Every rank says that it has come to the occasion `what`. If rank 0 serves the store,
 // it must not end before the others, so it waits here until all have come or `timeout` is over. The others return at
 // once, as do all ranks of a launcher that serves it.

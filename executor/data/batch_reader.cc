@@ -1,12 +1,15 @@
 #include "executor/data/batch_reader.h"
 
-#include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <absl/strings/str_cat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
+#include <map>
 
 #include "executor/data/file_error.h"
 #include "planner/plan/image_bands.h"
@@ -15,55 +18,67 @@
 namespace planwright::executor {
 namespace {
 
-constexpr int64_t kValuesOfItem = 1 << 16;  // that a thread rounds at a time
-
 at::Tensor HostIntegers(at::IntArrayRef shape) { return at::empty(shape, at::TensorOptions().dtype(at::kLong)); }
-
-// Sources give fp64. Rounds it once, to the dtype of `into`, from its value `first` on.
-void Round(const double* values, int64_t count, int threads, const at::Tensor& into, int64_t first) {
-  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, into.scalar_type(), "read_images", [&] {
-    scalar_t* const rounded = into.data_ptr<scalar_t>() + first;
-    ForEachItem(threads, (count + kValuesOfItem - 1) / kValuesOfItem, [&](int64_t item) {
-      const int64_t end = std::min((item + 1) * kValuesOfItem, count);
-      for (int64_t i = item * kValuesOfItem; i < end; ++i) rounded[i] = static_cast<scalar_t>(values[i]);
-    });
-  });
-}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BatchReader>> BatchReader::Open(const Plan& plan) {
-  absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSampleSource(plan);
-  if (!source.ok()) return source.status();
-  return std::unique_ptr<BatchReader>(new BatchReader(plan, *std::move(source)));
+ReadingLimits ReadingLimits::OfRank() {
+  constexpr int64_t kLeast = int64_t{64} << 20, kMost = int64_t{1} << 30;
+  constexpr int64_t kShare = 64;  // a 64th of the machine
+  const char* const text = std::getenv("LOCAL_WORLD_SIZE");
+  const int64_t ranks = std::max(1, text == nullptr ? 1 : std::atoi(text));
+  const int64_t machine = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  // The walker's thread launches the step meanwhile, so one core is left to it.
+  return {std::max(1, ThreadsOfRank() - 1), std::clamp(machine / kShare / ranks, kLeast, kMost)};
 }
 
-BatchReader::BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source)
-    : data_(plan.data), length_(plan.budget.sequence_length), source_(std::move(source)), threads_(ThreadsOfRank()) {
-  // On a colocated rank the encoder reads its lane's samples of a microbatch, then the language model reads its own
-  // lane's. The cache holds both, so that no sample is read twice: two parts of the largest size, that with the fewest
-  // lanes.
-  const int64_t block = plan.budget.block_samples;
-  int64_t lanes = block;
-  for (const Module& module : plan.modules) lanes = std::min<int64_t>(lanes, module.grid.dp);
-  cache_samples_ = 2 * ((block + std::max<int64_t>(1, lanes) - 1) / std::max<int64_t>(1, lanes));
+BatchReader::BatchReader(const Plan& plan, at::ScalarType dtype, std::shared_ptr<const SampleSource> source,
+                         std::shared_ptr<SampleSlots> slots, ReadingLimits limits)
+    : data_(plan.data), length_(plan.budget.sequence_length), dtype_(dtype), source_(std::move(source)),
+      slots_(std::move(slots)),
+      ahead_(limits.threads, limits.bytes,
+             {.needs = [this](int64_t step) { return NeedsOf(step); },
+              .bytes =
+                  [this](const SampleNeed& need) {
+                    // Without a size the sample cannot be read either, and says so to the read that needs it.
+                    const bool text = need.parts() == SampleParts::kText;
+                    return BytesToDecode(data_, length_, need, text ? 0 : source_->Patches(need.number).value_or(0));
+                  },
+              .decode =
+                  [this](const SampleNeed& need) {
+                    DecodedSample decoded = Decode(data_, *source_, need, dtype_);
+                    TORCH_CHECK(static_cast<int64_t>(decoded.sample.tokens.size()) == length_, "sample ", need.number,
+                                " has ", decoded.sample.tokens.size(), " tokens, the sequence has ", length_);
+                    return decoded;
+                  }}) {}
+
+void BatchReader::Begin(std::vector<DataRead> reads, int64_t first_step, int64_t last_step) {
+  reads_ = std::move(reads);
+  if (!reads_.empty()) ahead_.Begin(first_step, last_step);
 }
 
-const Sample& BatchReader::Get(int64_t number, SampleParts parts) {
-  const auto found = cache_.find(number);
-  if (found != cache_.end() && found->second.parts >= parts) return found->second.sample;
-  absl::StatusOr<Sample> sample = source_->Get(number, parts);
-  if (!sample.ok()) {
-    throw FileError(
-        absl::Status(sample.status().code(), absl::StrCat("sample ", number, ": ", sample.status().message())));
+std::vector<SampleNeed> BatchReader::NeedsOf(int64_t step) {
+  std::vector<SampleNeed> needs;
+  std::map<int64_t, size_t> found;  // by slot
+  for (const DataRead& read : reads_) {
+    CallContext call = read.call;
+    call.step = step;
+    const LaneSamples lane = call.lane_samples();
+    for (int64_t slot = lane.first; slot < lane.end; ++slot) {
+      const auto [at, fresh] = found.try_emplace(slot, needs.size());
+      if (fresh) {
+        needs.push_back({.number = slots_->NumberOf(slot)});
+        needs.back().pixels.resize(data_.encoders.size());
+      }
+      SampleNeed& need = needs[at->second];
+      ++need.reads;
+      if (read.instruction->kind != OpKind::kReadImages) continue;
+      SampleNeed::Pixels& pixels = need.pixels[EncoderOf(call.module->name)];
+      ++pixels.reads;
+      pixels.bands = call.cp > 1;
+    }
   }
-  TORCH_CHECK(static_cast<int64_t>(sample->tokens.size()) == length_, "sample ", number, " has ", sample->tokens.size(),
-              " tokens, the sequence has ", length_);
-  // Sample numbers ascend over a run, so the smallest number is the one that nobody will ask for again.
-  if (found == cache_.end()) {
-    while (!cache_.empty() && cache_.size() >= cache_samples_) cache_.erase(cache_.begin());
-  }
-  return (cache_[number] = {parts, *std::move(sample)}).sample;
+  return needs;
 }
 
 size_t BatchReader::EncoderOf(std::string_view module) const {
@@ -72,71 +87,96 @@ size_t BatchReader::EncoderOf(std::string_view module) const {
   return static_cast<size_t>(encoder - data_.encoders.data());
 }
 
-at::Tensor BatchReader::SampleRows(const LaneSamples& lane, size_t encoder) {
-  at::Tensor rows = HostIntegers({lane.end - lane.first});
-  for (int64_t i = lane.first; i < lane.end; ++i) {
+BatchReader::Lane BatchReader::LaneOf(const CallContext& call) {
+  Lane lane;
+  const LaneSamples slots = call.lane_samples();
+  for (int64_t slot = slots.first; slot < slots.end; ++slot) {
+    const int64_t number = slots_->NumberOf(slot);
+    const DecodedSample& decoded = ahead_.Get(number);
+    lane.push_back({number, &decoded.sample, &decoded});
+  }
+  return lane;
+}
+
+Tensors BatchReader::Read(const Instruction& instruction, const CallContext& call) {
+  const Lane lane = LaneOf(call);
+  Tensors values;
+  int encoder = -1;
+  switch (instruction.kind) {
+    case OpKind::kReadTokens: values = ReadTokens(lane); break;
+    case OpKind::kReadImages:
+      values = ReadImages(lane, call);
+      encoder = static_cast<int>(EncoderOf(call.module->name));
+      break;
+    case OpKind::kReadImageSizes: values = ReadImageSizes(lane, call); break;
+    default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
+  }
+  for (const LaneSample& sample : lane) ahead_.Done(sample.number, encoder);
+  return values;
+}
+
+SamplesAhead::Held BatchReader::held() const { return ahead_.held(); }
+
+at::Tensor BatchReader::SampleRows(const Lane& lane, size_t encoder) const {
+  at::Tensor rows = HostIntegers({static_cast<int64_t>(lane.size())});
+  int64_t* next = rows.data_ptr<int64_t>();
+  for (const LaneSample& of : lane) {
     int64_t count = 0;
-    for (const Image& image : Get(i, SampleParts::kText).images[encoder])
-      count += ImageTokens(data_.encoders[encoder], image);
-    rows.data_ptr<int64_t>()[i - lane.first] = count;
+    for (const Image& image : of.sample->images[encoder]) count += ImageTokens(data_.encoders[encoder], image);
+    *next++ = count;
   }
   return rows;
 }
 
-at::Tensor BatchReader::DocumentEnds(const LaneSamples& lane) {
+at::Tensor BatchReader::DocumentEnds(const Lane& lane) const {
   // One list for a microbatch; the planner sees to it that a lane has one sample (PW0604).
-  TORCH_CHECK(lane.end - lane.first == 1, "packed documents of ", lane.end - lane.first, " samples in one microbatch");
-  const std::vector<int64_t>& ends = Get(lane.first, SampleParts::kText).document_ends;
+  TORCH_CHECK(lane.size() == 1, "packed documents of ", lane.size(), " samples in one microbatch");
+  const std::vector<int64_t>& ends = lane[0].sample->document_ends;
   at::Tensor result = HostIntegers({static_cast<int64_t>(ends.size())});
   std::copy(ends.begin(), ends.end(), result.data_ptr<int64_t>());
   return result;
 }
 
-Tensors BatchReader::ReadTokens(const CallContext& call, at::ScalarType dtype) {
-  const LaneSamples lane = call.lane_samples();
-  const int64_t samples = lane.end - lane.first;
+Tensors BatchReader::ReadTokens(const Lane& lane) const {
+  const auto samples = static_cast<int64_t>(lane.size());
   at::Tensor tokens = HostIntegers({samples, length_}), labels = HostIntegers({samples, length_});
   at::Tensor mask = at::empty({samples, length_}, at::TensorOptions().dtype(at::kDouble));
   at::Tensor loss_tokens = HostIntegers({1});
   int64_t counted = 0;
   for (int64_t i = 0; i < samples; ++i) {
-    const Sample& sample = Get(lane.first + i, SampleParts::kText);
+    const Sample& sample = *lane[i].sample;
     std::copy(sample.tokens.begin(), sample.tokens.end(), tokens.data_ptr<int64_t>() + i * length_);
     std::copy(sample.labels.begin(), sample.labels.end(), labels.data_ptr<int64_t>() + i * length_);
     std::copy(sample.loss_mask.begin(), sample.loss_mask.end(), mask.data_ptr<double>() + i * length_);
     counted += std::count(sample.loss_mask.begin(), sample.loss_mask.end(), 1.0);
   }
   loss_tokens.data_ptr<int64_t>()[0] = counted;
-  Tensors read = {tokens, labels, mask.to(dtype), loss_tokens};
+  Tensors read = {tokens, labels, mask.to(dtype_), loss_tokens};
   for (size_t encoder = 0; encoder < data_.encoders.size(); ++encoder) read.push_back(SampleRows(lane, encoder));
   if (data_.encoders.empty()) read.push_back(at::zeros({samples}, at::TensorOptions().dtype(at::kLong)));
   if (data_.packed_documents) read.push_back(DocumentEnds(lane));
   return read;
 }
 
-at::Tensor BatchReader::ImageGrid(const LaneSamples& lane, size_t encoder) {
+at::Tensor BatchReader::ImageGrid(const Lane& lane, size_t encoder) const {
   std::vector<int64_t> sizes;
-  for (int64_t i = lane.first; i < lane.end; ++i) {
-    for (const Image& image : Get(i, SampleParts::kText).images[encoder])
-      sizes.insert(sizes.end(), {image.rows, image.cols});
+  for (const LaneSample& of : lane) {
+    for (const Image& image : of.sample->images[encoder]) sizes.insert(sizes.end(), {image.rows, image.cols});
   }
   at::Tensor grid = HostIntegers({static_cast<int64_t>(sizes.size()) / 2, 2});
   std::copy(sizes.begin(), sizes.end(), grid.data_ptr<int64_t>());
   return grid;
 }
 
-Tensors BatchReader::ReadImageSizes(const CallContext& call) {
-  const LaneSamples lane = call.lane_samples();
+Tensors BatchReader::ReadImageSizes(const Lane& lane, const CallContext& call) const {
   const size_t encoder = EncoderOf(call.module->name);
   return {ImageGrid(lane, encoder), SampleRows(lane, encoder)};
 }
 
-Tensors BatchReader::ReadImages(const CallContext& call, at::ScalarType dtype) {
-  const LaneSamples lane = call.lane_samples();
+Tensors BatchReader::ReadImages(const Lane& lane, const CallContext& call) const {
   const size_t encoder = EncoderOf(call.module->name);
   const EncoderData& seen = data_.encoders[encoder];
   const int64_t values = 3 * seen.patch * seen.patch;
-  for (int64_t i = lane.first; i < lane.end; ++i) Get(i, SampleParts::kAll);  // once, and not first without pixels
   const at::Tensor grid = ImageGrid(lane, encoder);
   std::vector<std::array<int64_t, 2>> grids;
   for (int64_t i = 0; i < grid.size(0); ++i) {
@@ -148,36 +188,35 @@ Tensors BatchReader::ReadImages(const CallContext& call, at::ScalarType dtype) {
   const std::vector<ImageRows> mine = DealBands(grids, seen.pixel_shuffle, call.cp).at(call.cp_rank);
   int64_t patches = 0;
   for (const ImageRows& rows : mine) patches += rows.count * grids[rows.image][1];
-  const at::Tensor pixels = at::empty({patches, values}, at::TensorOptions().dtype(dtype));
+  const at::Tensor pixels = at::empty({patches, values}, at::TensorOptions().dtype(dtype_));
   at::Tensor ids = HostIntegers({grid.size(0), 2});
   int64_t next_value = 0;
   int64_t* next_id = ids.data_ptr<int64_t>();
   auto next_rows = mine.begin();
   int64_t lane_image = 0;
-  for (int64_t i = lane.first; i < lane.end; ++i) {
-    int64_t index = 0;
-    for (const Image& image : Get(i, SampleParts::kAll).images[encoder]) {
+  for (const LaneSample& of : lane) {
+    const std::vector<Image>& images = of.sample->images[encoder];
+    for (size_t i = 0; i < images.size(); ++i) {
       if (next_rows != mine.end() && next_rows->image == lane_image) {
-        const int64_t count = next_rows->count * image.cols * values;
-        Round(image.patches.data() + next_rows->first * image.cols * values, count, threads_, pixels, next_value);
+        const int64_t first = next_rows->first * images[i].cols * values;
+        const int64_t count = next_rows->count * images[i].cols * values;
+        if (call.cp > 1) {
+          Round(images[i].patches.data() + first, count, pixels, next_value);
+        } else {
+          const auto size = static_cast<int64_t>(pixels.element_size());
+          std::memcpy(static_cast<char*>(pixels.data_ptr()) + next_value * size,
+                      static_cast<const char*>(of.decoded->pixels[encoder][i].const_data_ptr()) + first * size,
+                      count * size);
+        }
         next_value += count;
         ++next_rows;
       }
       ++lane_image;
-      *next_id++ = i;
-      *next_id++ = index++;
+      *next_id++ = of.number;
+      *next_id++ = static_cast<int64_t>(i);
     }
   }
   return {pixels, grid, ids, SampleRows(lane, encoder)};
-}
-
-Tensors BatchReader::Read(const Instruction& instruction, const CallContext& call, at::ScalarType dtype) {
-  switch (instruction.kind) {
-    case OpKind::kReadTokens: return ReadTokens(call, dtype);
-    case OpKind::kReadImages: return ReadImages(call, dtype);
-    case OpKind::kReadImageSizes: return ReadImageSizes(call);
-    default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
-  }
 }
 
 size_t ReadForDevice(OpKind kind) {

@@ -6,58 +6,80 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <vector>
 
+#include "executor/data/sample_slots.h"
+#include "executor/data/samples_ahead.h"
 #include "executor/ops/handler.h"
 #include "planner/samples/sample_source.h"
 
 namespace planwright::executor {
 
-// For one thread at a time. Reading throws FileError with the source's message if a sample cannot be read.
+// How many threads decode, and how many bytes samples may take that are decoded and not yet used.
+struct ReadingLimits {
+  int threads = 1;
+  int64_t bytes = 0;
+  // Parts of the machine, which its ranks share (docs/training/data.md#reading-ahead).
+  static ReadingLimits OfRank();
+};
+
+// Read is for one thread at a time. Reading throws FileError with the source's message if a sample cannot be read.
 class BatchReader {
  public:
-  static absl::StatusOr<std::unique_ptr<BatchReader>> Open(const Plan& plan);
+  // Patches and masks become `dtype`. `slots`: of the same plan and source.
+  BatchReader(const Plan& plan, at::ScalarType dtype, std::shared_ptr<const SampleSource> source,
+              std::shared_ptr<SampleSlots> slots, ReadingLimits limits = ReadingLimits::OfRank());
 
-  // What a data instruction reads, in host memory.
-  Tensors Read(const Instruction& instruction, const CallContext& call, at::ScalarType dtype);
+  // Called once: these are the reads of each step from `first_step` to `last_step`, in program order (from 0; their
+  // `call.step` does not matter). Their samples are decoded from now on, on the threads of this rank.
+  void Begin(std::vector<DataRead> reads, int64_t first_step, int64_t last_step);
 
+  // What a data instruction reads, in host memory. Called for the reads in their order, step by step.
+  //
   // read_tokens, for the B samples of the lane. For the device: tokens i64 [B,S], labels i64 [B,S], loss_mask `dtype`
   // [B,S], and loss_tokens i64 [1], the number of positions that count. For the host: sample_rows i64 [B] for each
   // encoder, the tokens that each sample has for it (without an encoder once, zeros); with packed documents also
   // document_ends i64 [D] of the lane's one sample.
-  Tensors ReadTokens(const CallContext& call, at::ScalarType dtype);
-
+  //
   // read_images of the call's module, for the n images of the lane. For the device: patches `dtype` [P, 3 patch^2]. For
   // the host: image_grid i64 [n,2] (rows and columns of patches), image_ids i64 [n,2] (sample number, index in the
   // sample), sample_rows i64 [samples of the lane]. Without images P and n are 0. With cp the patches are those of this
   // rank's part (planner/plan/image_bands.h); the rest is of the whole lane.
-  Tensors ReadImages(const CallContext& call, at::ScalarType dtype);
-
+  //
   // read_image_sizes of the call's module: image_grid and sample_rows, as read_images gives them.
-  Tensors ReadImageSizes(const CallContext& call);
+  Tensors Read(const Instruction& instruction, const CallContext& call);
+
+  // How many bytes samples hold that are not used yet (SamplesAhead::held).
+  SamplesAhead::Held held() const;
 
  private:
-  BatchReader(const Plan& plan, std::unique_ptr<SampleSource> source);
-
-  struct Cached {
-    SampleParts parts;
-    Sample sample;
+  struct LaneSample {
+    int64_t number = 0;
+    const Sample* sample = nullptr;
+    const DecodedSample* decoded = nullptr;
   };
-  // A sample with at least these parts.
-  const Sample& Get(int64_t number, SampleParts parts);
+  using Lane = std::vector<LaneSample>;
+
+  std::vector<SampleNeed> NeedsOf(int64_t step);
   size_t EncoderOf(std::string_view module) const;  // index in DataPlan::encoders
-  at::Tensor SampleRows(const LaneSamples& lane, size_t encoder);
-  at::Tensor ImageGrid(const LaneSamples& lane, size_t encoder);
-  at::Tensor DocumentEnds(const LaneSamples& lane);
+  Lane LaneOf(const CallContext& call);
+  Tensors ReadTokens(const Lane& lane) const;
+  Tensors ReadImages(const Lane& lane, const CallContext& call) const;
+  Tensors ReadImageSizes(const Lane& lane, const CallContext& call) const;
+  at::Tensor SampleRows(const Lane& lane, size_t encoder) const;
+  at::Tensor ImageGrid(const Lane& lane, size_t encoder) const;
+  at::Tensor DocumentEnds(const Lane& lane) const;
 
   const DataPlan data_;
   const int64_t length_;
-  std::unique_ptr<SampleSource> source_;
-  std::map<int64_t, Cached> cache_;  // by number: colocated modules and pipeline stages read a sample more than once
-  size_t cache_samples_ = 0;
-  const int threads_;
+  const at::ScalarType dtype_;
+  const std::shared_ptr<const SampleSource> source_;
+  const std::shared_ptr<SampleSlots> slots_;
+  std::vector<DataRead> reads_;  // of a step
+  SamplesAhead ahead_;           // last: its threads use the rest
 };
 
 // How many outputs of a data instruction belong on the device: the first ones. The others stay in host memory, because

@@ -32,6 +32,8 @@ void ReadAhead::Begin(std::vector<DataRead> reads, int64_t first_step, int64_t l
   if (!reads_.empty()) thread_ = std::jthread([this](const std::stop_token& stop) { ReadAll(stop); });
 }
 
+std::chrono::nanoseconds ReadAhead::MonotonicTime() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
 void ReadAhead::Stop() { thread_.request_stop(); }
 
 void ReadAhead::ReadAll(const std::stop_token& stop) {
@@ -81,7 +83,11 @@ Tensors ReadAhead::Take(const Instruction& instruction, const CallContext& call)
     const auto mine = [&] {
       return std::find_if(ahead_.begin(), ahead_.end(), [&](const Ahead& read) { return read.number == number; });
     };
-    changed_.wait(lock, [&] { return mine() != ahead_.end(); });
+    if (mine() == ahead_.end()) {
+      const std::chrono::nanoseconds began = clock_();
+      changed_.wait(lock, [&] { return mine() != ahead_.end(); });
+      waited_[call.step] += clock_() - began;
+    }
     const auto found = mine();
     done = std::move(found->done);
     ahead_.erase(found);
@@ -89,6 +95,27 @@ Tensors ReadAhead::Take(const Instruction& instruction, const CallContext& call)
   changed_.notify_all();
   if (done.failure) std::rethrow_exception(done.failure);
   return std::move(done.values);
+}
+
+size_t ReadAhead::ready() const {
+  const std::lock_guard lock(mutex_);
+  return ahead_.size();
+}
+
+std::chrono::nanoseconds ReadAhead::WaitedIn(int64_t step) {
+  const std::lock_guard lock(mutex_);
+  const auto found = waited_.find(step);
+  const std::chrono::nanoseconds waited = found == waited_.end() ? std::chrono::nanoseconds(0) : found->second;
+  waited_.erase(waited_.begin(), waited_.upper_bound(step));  // earlier ones were not asked for
+  ++waits_.steps;
+  waits_.all += waited;
+  if (waited > waits_.worst) waits_.worst = waited, waits_.worst_step = step;
+  return waited;
+}
+
+ReadAhead::Waits ReadAhead::waits() const {
+  const std::lock_guard lock(mutex_);
+  return waits_;
 }
 
 }  // namespace planwright::executor

@@ -61,8 +61,9 @@ void RoutingRecord::ForRuns(const CallContext& call, int64_t samples, int64_t to
   const std::vector<int64_t> positions = PositionsOf(call, sequence);
   // Token t of the call is position * samples + sample; the file has all positions of a sample together.
   for (int64_t sample = 0; sample < samples; ++sample) {
+    const int64_t number = slots_->NumberOf(call.lane_samples().first + sample);
     for (size_t i = 0; i < positions.size(); ++i) {
-      const int64_t token = (call.lane_samples().first + sample) * sequence + positions[i];
+      const int64_t token = number * sequence + positions[i];
       work(file, token * top_k * static_cast<int64_t>(sizeof(RoutingId)), static_cast<int64_t>(i) * samples + sample);
     }
   }

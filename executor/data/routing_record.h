@@ -4,15 +4,18 @@
 // alone.
 //
 // A folder has one file for each layer, "language.layers.3.i16": the experts of every token of the run as little-endian
-// int16, in the order step, sample of the step, position, best first. So the files do not depend on the layout.
+// int16, in the order sample of the run, position, best first. So the files depend neither on the layout nor on the
+// balance.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
+#include "executor/data/sample_slots.h"
 #include "executor/ops/handler.h"
 
 namespace planwright::executor {
@@ -22,7 +25,8 @@ class RoutingRecord {
   enum class Mode { kWrite, kRead };
 
   // A folder that exists. Nothing is opened yet.
-  RoutingRecord(std::string folder, Mode mode) : folder_(std::move(folder)), mode_(mode) {}
+  RoutingRecord(std::string folder, Mode mode, std::shared_ptr<SampleSlots> slots)
+      : folder_(std::move(folder)), mode_(mode), slots_(std::move(slots)) {}
   ~RoutingRecord();
 
   Mode mode() const { return mode_; }
@@ -42,6 +46,7 @@ class RoutingRecord {
 
   const std::string folder_;
   const Mode mode_;
+  const std::shared_ptr<SampleSlots> slots_;
   std::mutex mutex_;
   std::map<std::string, int> files_;  // descriptors, by name
 };

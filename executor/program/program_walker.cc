@@ -58,8 +58,8 @@ std::unique_ptr<Streams> MakeStreams(const Rank& rank, int streams) {
 ProgramWalker::ProgramWalker(Rank& rank)
     : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role),
       stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
-      reports_(rank.plan, rank.step, rank.log, rank.events, stop_rules_), bound_(program_, rank, reports_),
-      values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
+      reports_(rank.plan, rank.step, rank.log, rank.events, rank.handlers.data_wait, stop_rules_),
+      bound_(program_, rank, reports_), values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
       order_(program_accesses_.resources(), program_accesses_.streams()) {
   if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank, program_accesses_.streams());
   if (rank.probe != nullptr) FindProbePoints();

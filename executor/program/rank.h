@@ -55,6 +55,11 @@ struct Handlers {
   // Called once before the first step, with the reads of a step in program order and the steps that will run, from 0:
   // so that reads may begin before `data` is called. Null: nothing is read ahead.
   std::function<void(std::vector<DataRead>, int64_t first_step, int64_t last_step)> data_of_steps = {};
+  // Called at the end of each step (from 0): for how many seconds its data instructions waited for samples on this
+  // rank. Null: unknown.
+  std::function<double(int64_t step)> data_wait = {};
+  // Called at the end of the run: for how long all its steps waited for samples, for the log. Null: no step reads any.
+  std::function<std::string()> all_data_waits = {};
   // Runs an instruction of class storage. `module`: that it names, or null. Null: the run writes no checkpoints.
   std::function<void(OpKind kind, ModuleState* module, StepState& step)> storage = {};
   // Called after each `route` with the experts of its tokens, i64 [T,k]; null without --record-routing.

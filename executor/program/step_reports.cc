@@ -72,8 +72,10 @@ class StepReports::Clock {
 };
 #endif
 
-StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events, StopRules& rules)
-    : plan_(plan), step_(step), log_(log), events_(events), rules_(rules), pace_(plan, step.norms.is_cuda()) {
+StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events, DataWait data_wait,
+                         StopRules& rules)
+    : plan_(plan), step_(step), log_(log), events_(events), data_wait_(std::move(data_wait)), rules_(rules),
+      pace_(plan, step.norms.is_cuda()) {
   if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
   loss_tokens_ = PartIndex(plan, "$integers", "loss_tokens"), routing_ = PartIndex(plan, "$integers", "routing");
@@ -97,6 +99,8 @@ void StepReports::End() {
   pending.record.step = step_.step + 1;
   pending.record.consumed_samples = pending.record.step * plan_.budget.global_samples;
   pending.record.learning_rate = step_.learning_rate;
+  // All data instructions of the step have returned.
+  if (data_wait_) pending.record.speed.data_wait = data_wait_(step_.step);
 #ifdef PLANWRIGHT_CUDA
   if (log_ != nullptr && step_.norms.is_cuda()) pending.record.memory = MeasureDeviceMemory(step_.norms.get_device());
 #endif
@@ -152,7 +156,9 @@ StepRecord StepReports::RecordOf(const Pending& pending) {
         sums.bridge->from + "->" + sums.bridge->to,
         elements > 0 ? std::optional(real(sums.squares) / static_cast<double>(elements)) : std::nullopt);
   }
+  const std::optional<double> data_wait = record.speed.data_wait;
   record.speed = pace_.Of(record.step, record.step_seconds, bridge_elements);
+  record.speed.data_wait = data_wait;
   return record;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,9 +26,12 @@ inline constexpr size_t kUnreadStepsAllowed = 4;
 
 class StepReports {
  public:
-  // `log`: null on ranks that write no log, and `events` on those that write none for TensorBoard. `rules` get the
-  // numbers of every step. Keeps references.
-  StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events, StopRules& rules);
+  using DataWait = std::function<double(int64_t step)>;
+
+  // `log`: null on ranks that write no log, and `events` on those that write none for TensorBoard. `data_wait`:
+  // Handlers::data_wait. `rules` get the numbers of every step. Keeps references.
+  StepReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events, DataWait data_wait,
+              StopRules& rules);
   ~StepReports();
 
   // Called by the first and by the last instruction of a step. End also writes the records of all earlier steps whose
@@ -61,6 +65,7 @@ class StepReports {
   const StepState& step_;
   StepLog* const log_;
   EventFile* const events_;
+  const DataWait data_wait_;
   StopRules& rules_;
   at::Tensor integers_, reals_;                                     // "$integers" and "$reals", whole
   int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // indices of parts in them

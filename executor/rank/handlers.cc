@@ -1,7 +1,13 @@
 #include "executor/rank/handlers.h"
 
 #include <ATen/ops/pin_memory.h>
+#include <absl/strings/str_format.h>
 #include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string_view>
 
 #include "executor/data/batch_reader.h"
 #include "executor/data/file_error.h"
@@ -25,14 +31,35 @@ auto WithFiles(const Work& work) {
   }
 }
 
+// Whether a list of instructions reads samples, in itself or in the blocks that it calls.
+bool Reads(const Plan& plan, const std::vector<Instruction>& list, std::set<std::string_view>& seen) {
+  return std::any_of(list.begin(), list.end(), [&](const Instruction& instruction) {
+    if (instruction.kind != OpKind::kCall) return OpClassOf(instruction.kind) == OpClass::kData;
+    if (!seen.insert(instruction.block).second) return false;
+    const Block* const block = plan.FindBlock(instruction.block);
+    return block != nullptr && Reads(plan, block->body, seen);
+  });
+}
+
 }  // namespace
 
-void ReadSamples(const Plan& plan, at::Device device, Handlers& handlers) {
-  absl::StatusOr<std::unique_ptr<BatchReader>> opened = BatchReader::Open(plan);
-  if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
-  const auto read = [reader = std::shared_ptr(*std::move(opened)), dtype = ScalarTypeOf(plan.dtype()), device](
-                        const Instruction& instruction, const CallContext& call) {
-    Tensors values = reader->Read(instruction, call, dtype);
+RankSamples OpenSamples(const Plan& plan, const Role& role, bool follows_routing) {
+  RankSamples samples;
+  std::set<std::string_view> seen;
+  if (Reads(plan, role.step, seen) || (follows_routing && plan.data.balance != "none")) {
+    absl::StatusOr<std::unique_ptr<SampleSource>> opened = OpenSampleSource(plan);
+    if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
+    samples.source = *std::move(opened);
+  }
+  samples.slots = std::make_shared<SampleSlots>(plan, samples.source);
+  return samples;
+}
+
+void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, Handlers& handlers) {
+  if (samples.source == nullptr) return;
+  const auto reader = std::make_shared<BatchReader>(plan, ScalarTypeOf(plan.dtype()), samples.source, samples.slots);
+  const auto read = [reader, device](const Instruction& instruction, const CallContext& call) {
+    Tensors values = reader->Read(instruction, call);
     if (!device.is_cuda()) return values;
     // From pinned memory the copy to the device is queued, and nobody waits for it. The guard: pinned memory belongs to
     // a device, and on this thread none has been chosen.
@@ -41,13 +68,23 @@ void ReadSamples(const Plan& plan, at::Device device, Handlers& handlers) {
     return values;
   };
   const auto ahead = std::make_shared<ReadAhead>(read);
-  handlers.data_of_steps = [ahead](std::vector<DataRead> reads, int64_t first_step, int64_t last_step) {
-    ahead->Begin(std::move(reads), first_step, last_step);
+  handlers.data_of_steps = [reader, ahead](const std::vector<DataRead>& reads, int64_t first_step, int64_t last_step) {
+    reader->Begin(reads, first_step, last_step);
+    ahead->Begin(reads, first_step, last_step);
   };
   handlers.data = [ahead, device](const Instruction& instruction, const CallContext& call) {
     Tensors values = WithFiles([&] { return ahead->Take(instruction, call); });
     for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = ToDevice(values[i], device);
     return values;
+  };
+  handlers.data_wait = [ahead](int64_t step) { return std::chrono::duration<double>(ahead->WaitedIn(step)).count(); };
+  handlers.all_data_waits = [ahead, reader] {
+    const ReadAhead::Waits waits = ahead->waits();
+    const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+    std::string text = absl::StrFormat("waited %.3f s for samples in %d steps", seconds(waits.all), waits.steps);
+    if (waits.worst_step >= 0)
+      absl::StrAppendFormat(&text, ", longest %.3f s in step %d", seconds(waits.worst), waits.worst_step + 1);
+    return absl::StrFormat("%s; samples held %.1f MB at most", text, static_cast<double>(reader->held().most) / 1e6);
   };
 }
 
@@ -55,15 +92,16 @@ void DrawParameters(const Plan& plan, int rank, ModuleState& module) {
   InitializeParameters(plan, rank, PhiloxDraws(static_cast<uint64_t>(plan.seed)), ThreadsOfRank(), module);
 }
 
-void FollowRouting(const std::string& record, const std::string& replay, Handlers& handlers) {
+void FollowRouting(const std::string& record, const std::string& replay, const RankSamples& samples,
+                   Handlers& handlers) {
   if (!record.empty()) {
-    const auto routing = std::make_shared<RoutingRecord>(record, RoutingRecord::Mode::kWrite);
+    const auto routing = std::make_shared<RoutingRecord>(record, RoutingRecord::Mode::kWrite, samples.slots);
     handlers.record_routing = [routing](const CallContext& call, const at::Tensor& ids) {
       WithFiles([&] { routing->Write(call, ids); });
     };
   }
   if (!replay.empty()) {
-    const auto routing = std::make_shared<RoutingRecord>(replay, RoutingRecord::Mode::kRead);
+    const auto routing = std::make_shared<RoutingRecord>(replay, RoutingRecord::Mode::kRead, samples.slots);
     handlers.replay_routing = [routing](const CallContext& call, int64_t samples, int64_t top_k) {
       return WithFiles([&] { return routing->Read(call, samples, top_k); });
     };

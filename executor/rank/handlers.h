@@ -2,21 +2,36 @@
 // program/rank.h).
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "executor/data/sample_slots.h"
 #include "executor/program/rank.h"
+#include "planner/samples/sample_source.h"
 
 namespace planwright::executor {
 
-// Sets Handlers::data and data_of_steps: samples are read ahead. This opens the files of samples: ExitError
-// (kExitUsage) if they are missing or do not fit the plan. If a sample cannot be read later, `data` throws the same.
-void ReadSamples(const Plan& plan, at::Device device, Handlers& handlers);
+// What a rank knows of the samples.
+struct RankSamples {
+  std::shared_ptr<const SampleSource> source;  // null: nothing that the rank does needs the files
+  std::shared_ptr<SampleSlots> slots;
+};
+
+// Opens the files of samples, if the steps of `role` read any. `follows_routing`: the rank will record or replay
+// choices of experts, and so must know the number of each sample. ExitError (kExitUsage) if files are missing or do not
+// fit the plan.
+RankSamples OpenSamples(const Plan& plan, const Role& role, bool follows_routing);
+
+// Sets Handlers::data, data_of_steps and data_wait: samples are read ahead. If a sample cannot be read later, `data`
+// throws ExitError (kExitUsage).
+void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, Handlers& handlers);
 
 // Carries out initialize_parameters.
 void DrawParameters(const Plan& plan, int rank, ModuleState& module);
 
 // Sets Handlers::record_routing or replay_routing. `record`, `replay`: folders; at most one is not empty. They throw
 // ExitError: kExitStorage if choices cannot be written, kExitUsage if they cannot be read or are not those of this run.
-void FollowRouting(const std::string& record, const std::string& replay, Handlers& handlers);
+void FollowRouting(const std::string& record, const std::string& replay, const RankSamples& samples,
+                   Handlers& handlers);
 
 }  // namespace planwright::executor

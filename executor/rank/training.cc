@@ -16,13 +16,25 @@
 namespace planwright::executor {
 namespace {
 
+// Other kinds of data number their samples by the plan alone.
+void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c10d::Store& store) {
+  if (assignment.plan.data.kind != "sources") return;
+  const std::string digest = samples.source == nullptr ? "" : samples.source->digest();
+  if (!digest.empty()) LogInfo("data " + digest);
+  LeaveUnlessOk(AgreeOnData(assignment.environment, digest, store));
+}
+
 Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
   const Assignment& assignment = parts.assignment;
   Beginning& beginning = parts.beginning;
   StartUp& start_up = parts.start_up;
   Handlers handlers = {.compute = parts.hooks.compute};
   start_up.Enter("data");
-  ReadSamples(assignment.plan, parts.device, handlers);
+  const RankOptions& options = assignment.options;
+  const RankSamples samples = OpenSamples(assignment.plan, assignment.role(),
+                                          !options.record_routing.empty() || !options.replay_routing.empty());
+  AgreeOnSamples(assignment, samples, *parts.store);
+  ReadSamples(assignment.plan, samples, parts.device, handlers);
   handlers.parameters = [&assignment, &beginning, &start_up, &rank](OpKind kind, ModuleState& module) {
     start_up.Enter("weights");
     if (kind == OpKind::kLoadParameters)
@@ -38,7 +50,7 @@ Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
       if (kind == OpKind::kLoadState) start_up.Enter("memory");
     };
   }
-  FollowRouting(assignment.options.record_routing, assignment.options.replay_routing, handlers);
+  FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
   return handlers;
 }
 

@@ -18,6 +18,8 @@
 namespace planwright::executor {
 namespace {
 
+constexpr double kWaitToTell = 0.01;  // of a step
+
 std::string SpeedText(const StepRecord& record) {
   const StepSpeed& speed = record.speed;
   std::string text =
@@ -81,6 +83,9 @@ std::string StepLine(const StepRecord& record, int64_t steps) {
   for (const auto& [bridge, square] : record.bridge_mean_squares)
     absl::StrAppend(&line, " ", square ? absl::StrFormat("%.4g", *square) : "-");
   absl::StrAppendFormat(&line, "  lr %.3e  %.3f s", record.learning_rate, record.step_seconds);
+  // Of a step that reading does not hold up nobody needs to know it.
+  if (record.speed.data_wait.value_or(0) >= kWaitToTell * record.step_seconds && record.speed.data_wait > 0.0)
+    absl::StrAppendFormat(&line, " (%.3f s for data)", *record.speed.data_wait);
   absl::StrAppend(&line, SpeedText(record));
   if (record.skipped) {
     absl::StrAppend(&line, "  SKIPPED, not finite:");

@@ -13,7 +13,8 @@
 namespace planwright::executor {
 
 // "step 12/20  samples 96  loss 4.123400  grad norm 0.512  rows 1.03  lr 1.200e-03  0.310 s  9685 tok/s/GPU  MFU 41.3 %
-// left 2.48 s". rows: the mean square of each bridge, in recipe order. On CPUs it is tok/s/rank, without MFU.
+// left 2.48 s". rows: the mean square of each bridge, in recipe order. On CPUs it is tok/s/rank, without MFU. If
+// data instructions waited for samples for 1 % of the step or more, "0.310 s (0.012 s for data)".
 std::string StepLine(const StepRecord& record, int64_t steps);
 
 class StepLog {

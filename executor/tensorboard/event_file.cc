@@ -56,6 +56,7 @@ void AddStep(Summary& summary, const StepRecord& record, double batch_size) {
   AddCurves(summary, "", record.loss, record.learning_rate, batch_size, record.grad_norm);
   for (const auto& [module, norm] : record.module_grad_norms) Add(summary, "grad-norm/" + module, norm);
   Add(summary, "iteration-time", record.step_seconds);
+  Add(summary, "data-wait", record.speed.data_wait);
   Add(summary, "throughput", record.speed.teraflops);
   Add(summary, "tokens-per-second-per-gpu", record.speed.tokens);
   Add(summary, "mfu", record.speed.mfu);

@@ -11,9 +11,6 @@
 namespace planwright {
 namespace {
 
-// Only tar shards are tokenized here; other data brings its tokens.
-bool HasTokenizer(const DataRecipe& data) { return *data.kind == "webdataset" && *data.tokenizer == "bytes"; }
-
 bool CheckVocabulary(const Located<int64_t>& token, const Located<int64_t>& vocabulary, Diagnostics& diagnostics) {
   if (*token < *vocabulary) return true;
   diagnostics
@@ -28,7 +25,7 @@ bool CheckVocabulary(const Located<int64_t>& token, const Located<int64_t>& voca
 bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe* language = LanguageOf(recipe);
   if (language && !CheckVocabulary(token, SizeOf(NumbersOf(language->model), "vocabulary"), diagnostics)) return false;
-  if (HasTokenizer(recipe.data) && *token != kBytesImageToken) {
+  if (TextIsBytes(recipe.data) && *token != kBytesImageToken) {
     diagnostics
         .Error(DiagnosticKind::kBridgeTokenNotInData, token.where,
                absl::StrCat("the tokenizer bytes writes images as token ", kBytesImageToken, ", never as ", *token),
@@ -44,7 +41,7 @@ bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics
 bool CheckImageTokenIsFilled(const Recipe& recipe, Diagnostics& diagnostics) {
   const auto& written = recipe.data.image_token;
   const auto replaces_it = [&](const BridgeRecipe& bridge) { return TokenOf(bridge, recipe.data) == **written; };
-  if (recipe.bridges.empty() || !written || HasTokenizer(recipe.data)) return true;
+  if (recipe.bridges.empty() || !written || TextIsBytes(recipe.data)) return true;
   if (std::any_of(recipe.bridges.begin(), recipe.bridges.end(), replaces_it)) return true;
   const BridgeRecipe& first = recipe.bridges.front();
   diagnostics
@@ -60,7 +57,7 @@ bool CheckImageTokenIsFilled(const Recipe& recipe, Diagnostics& diagnostics) {
 
 int64_t TokenOf(const BridgeRecipe& bridge, const DataRecipe& data) {
   if (bridge.token) return **bridge.token;
-  if (HasTokenizer(data)) return kBytesImageToken;
+  if (TextIsBytes(data)) return kBytesImageToken;
   return data.image_token ? **data.image_token : -1;
 }
 

@@ -16,7 +16,7 @@ struct CliCommand {
   std::string details;           // further paragraphs of --help; may be empty
   int (*run)(const Arguments&);  // returns an ExitStatus
   // What its words are, for completion. One letter a word: r recipe or plan, s subject of `show`, k diagnostic kinds,
-  // h shell, c what to do with a checkpoint, d folder, f file. A + at the end: overrides may follow.
+  // h shell, c what to do with a checkpoint, a with data, d folder, f file. A + at the end: overrides may follow.
   std::string words;
 };
 
@@ -31,6 +31,7 @@ CliCommand StatusCommand();
 CliCommand ReportCommand();
 CliCommand CheckpointCommand();
 CliCommand WeightsCommand();
+CliCommand DataCommand();
 CliCommand ImportCommand();
 CliCommand ExportCommand();
 CliCommand ExplainCommand();

@@ -7,6 +7,7 @@
 #include "planner/checkpoint/own_plan.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
+#include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
@@ -254,6 +255,9 @@ int Launch(const Arguments& arguments) {
   std::vector<Plan> plans = {*std::move(loaded.plan)};
   plans.insert(plans.end(), fallbacks->begin(), fallbacks->end());
   std::cout.flush();
+  if (!arguments.has("--dry-run")) {
+    if (const int status = MakeIndexBeforeLaunch(plans); status != kExitSuccess) return status;
+  }
   if (arguments.has("--slurm")) return Submit(plans, *launch, arguments);
   const Terminal terminal = PrintingTerminal(as_json);
   const absl::StatusOr<Outcome> outcome =

@@ -66,6 +66,7 @@ _plan() {
   if [[ $cur == '=' ]]; then key=${COMP_WORDS[COMP_CWORD - 1]} cur=; fi
   local recipe=${given[0]-} kind=${words:${#given[@]}:1}
   [[ $command == diff ]] && recipe=${given[${#given[@]} - 1]-}
+  [[ $words == a* ]] && recipe=${given[1]-}
   if [[ $key == -* ]]; then
     local choices=${values#*"$key:"}
     choices=${choices%%;*}
@@ -84,6 +85,7 @@ _plan() {
       s) _plan_offer "$_plan_subjects" "$cur" ;;
       h) _plan_offer "bash zsh keys" "$cur" ;;
       c) _plan_offer "ls show verify" "$cur" ;;
+      a) _plan_offer "index" "$cur" ;;
       d) COMPREPLY=($(compgen -d -- "$cur")) ;;
       f) _plan_files "$cur" '' ;;
       k) ;;

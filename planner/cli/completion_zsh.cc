@@ -53,11 +53,13 @@ _plan() {
   fi
   local recipe=${given[1]-} kind=${kinds_of_words:${#given}:1}
   [[ $command == diff ]] && recipe=${given[-1]-}
+  [[ $kinds_of_words == a* ]] && recipe=${given[2]-}
   case $kind in
     r) _files -g '*.(yaml|yml|json)(-.)' ;;
     s) compadd -- ${=_plan_subjects} ;;
     h) compadd -- bash zsh keys ;;
     c) compadd -- ls show verify ;;
+    a) compadd -- index ;;
     d) _files -/ ;;
     f) _files ;;
   esac

@@ -50,14 +50,33 @@ void LintMasking(const Recipe& recipe, const ModuleRecipe* language, Diagnostics
       .notes.push_back({recipe.data.where, "the data is described here"});
 }
 
+// Whether no sample can have an image. Shards are not opened here.
+bool HasNoImages(const DataRecipe& data) {
+  if (*data.kind == "mock") return *data.max_images == 0;
+  return *data.kind == "sources" && std::all_of(data.sources.begin(), data.sources.end(),
+                                                [](const auto& source) { return *source.kind == "tokens"; });
+}
+
 // PW0606
 void LintImages(const Recipe& recipe, const ModuleRecipe& encoder, Diagnostics& diagnostics) {
-  if (*recipe.data.kind != "mock" || *recipe.data.max_images > 0) return;
+  if (!HasNoImages(recipe.data)) return;
+  const bool mock = *recipe.data.kind == "mock";
   diagnostics
-      .Warning(DiagnosticKind::kEncoderWithoutImages, recipe.data.max_images.where,
-               absl::StrCat("max_images is 0: encoder ", *encoder.name, " never sees an image and learns nothing"),
-               "use max_images: 1 or more, or remove the encoder")
+      .Warning(DiagnosticKind::kEncoderWithoutImages, mock ? recipe.data.max_images.where : recipe.data.where,
+               absl::StrCat(mock ? "max_images is 0" : "no source has images", ": encoder ", *encoder.name,
+                            " never sees an image and learns nothing"),
+               mock ? "use max_images: 1 or more, or remove the encoder"
+                    : "add a source of kind webdataset, or remove the encoder")
       .notes.push_back({encoder.name.where, absl::StrCat("encoder ", *encoder.name, " is here")});
+}
+
+// PW0614
+void LintBalance(const DataRecipe& data, bool encoder, Diagnostics& diagnostics) {
+  if (*data.balance != "images" || (encoder && !HasNoImages(data))) return;
+  diagnostics.Warning(DiagnosticKind::kBalanceWithoutImages, data.balance.where,
+                      absl::StrCat("`balance: images` changes nothing: ",
+                                   encoder ? "no sample has images" : "the recipe has no encoder"),
+                      "remove balance");
 }
 
 }  // namespace
@@ -65,6 +84,7 @@ void LintImages(const Recipe& recipe, const ModuleRecipe& encoder, Diagnostics& 
 void LintSamples(const Recipe& recipe, Diagnostics& diagnostics) {
   const auto encoder = std::find_if(recipe.modules.begin(), recipe.modules.end(),
                                     [](const ModuleRecipe& module) { return !CarriesLoss(module.model); });
+  LintBalance(recipe.data, encoder != recipe.modules.end(), diagnostics);
   if (encoder == recipe.modules.end()) return;  // text-only samples have no image tokens
   LintMasking(recipe, LanguageOf(recipe), diagnostics);
   LintImages(recipe, *encoder, diagnostics);

@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "planner/bridges/check_tokens.h"
 #include "planner/data/lint_samples.h"
+#include "planner/data/plan_sources.h"
 #include "planner/plan/sample_images.h"
+#include "planner/plan/source_rules.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
@@ -33,9 +35,11 @@ std::vector<ImageSizes> EncodersOf(const Recipe& recipe) {
 }
 
 // All token ids that the data can contain must have a row in the embedding. Three cases, of which at most one is
-// reported: tokenizer bytes has fixed ids, mock data needs some ids, and the image token is any id.
+// reported: tokenizer bytes has fixed ids, mock data needs some ids, and the image token is any id. Those of tokenizer
+// ids are checked with each other (plan_sources.cc).
 void CheckVocabulary(const Located<int64_t>& vocabulary, const DataPlan& data, const DataRecipe& recipe,
                      Diagnostics& diagnostics) {
+  if (TextIsIds(data)) return;
   const Location& where = recipe.image_token          ? recipe.image_token->where
                           : recipe.kind.where.known() ? recipe.kind.where
                                                       : recipe.where;
@@ -231,13 +235,18 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   Diagnostics found;
   DataPlan plan;
   plan.kind = data.kind;
+  plan.tokenizer = *data.tokenizer;
   plan.seed = data.seed;
+  if (plan.kind != "sources") {  // this kind has no fields of mock data
+    plan.classes = data.classes;
+    plan.text_tokens = data.text_tokens;
+  }
   // Without an encoder mock samples are text only.
-  plan.min_images = encoders.empty() ? 0 : *data.min_images;
-  plan.max_images = encoders.empty() ? 0 : *data.max_images;
-  plan.classes = data.classes;
-  plan.text_tokens = data.text_tokens;
+  const bool no_images = encoders.empty() || plan.kind == "sources";
+  plan.min_images = no_images ? 0 : *data.min_images;
+  plan.max_images = no_images ? 0 : *data.max_images;
   plan.window = data.window;
+  plan.balance = *data.balance;
   plan.min_patches = data.min_patches;
   plan.max_patches = data.max_patches;
   plan.resize = data.resize;
@@ -246,12 +255,15 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   if (data.image_token) plan.image_token = *data.image_token;
   for (const auto& grid : data.image_grids) plan.image_grids.push_back(*grid);
   for (const auto& shard : data.shards) plan.shards.push_back(*shard);
-  if (plan.kind == "webdataset") {
+  if (TextIsBytes(data)) {
     plan.image_token = kBytesImageToken;
     plan.pad_token = kBytesPadToken;
     plan.end_token = kBytesEndToken;
-    if (!data.shards.empty()) plan.base = FolderOf(data.shards.front().where);
+  } else if (plan.kind == "sources") {
+    if (data.pad_token) plan.pad_token = **data.pad_token;
+    if (data.end_token) plan.end_token = **data.end_token;
   }
+  if (!data.shards.empty()) plan.base = FolderOf(data.shards.front().where);
   if (data.path) {
     plan.path = *data.path;
     plan.base = FolderOf(data.path->where);
@@ -262,9 +274,10 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
     plan.vocabulary = *vocabulary;
     CheckVocabulary(vocabulary, plan, data, found);
   }
+  if (plan.kind == "sources") PlanSources(recipe, plan, found);
   if (plan.kind == "mock") CheckMock(recipe, encoders, found);
   CheckPacked(recipe, found);
-  if (plan.kind == "webdataset") {
+  if (plan.kind == "webdataset" || plan.kind == "sources") {
     for (const ImageSizes& encoder : encoders) CheckTarImages(recipe, encoder, found);
   }
   // CheckBridgeTokens compares the bridges' tokens with what the data writes.

@@ -5,6 +5,7 @@
 
 #include "planner/diff/compare_fields.h"
 #include "planner/diff/layer_arithmetic.h"
+#include "planner/diff/other_samples.h"
 #include "planner/plan/json_text.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan_json.h"
@@ -118,7 +119,13 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<PlanChange>& c
   };
   if (from.data.kind == to.data.kind && from.data.kind != "mock") {
     const auto files = [](const DataPlan& data) {
-      return data.path.empty() ? data.shards : std::vector<std::string>{data.path};
+      std::vector<std::string> names = data.shards;
+      if (!data.path.empty()) names.push_back(data.path);
+      for (const SourcePlan& source : data.sources) {
+        names.insert(names.end(), source.shards.begin(), source.shards.end());
+        if (!source.path.empty()) names.push_back(source.path);
+      }
+      return names;
     };
     compare("data.base", files(from.data), from.data.base, files(to.data), to.data.base, "data");
   }
@@ -145,6 +152,17 @@ bool PlanDiff::may_change_loss() const {
   return std::any_of(changes.begin(), changes.end(), [](const PlanChange& change) { return change.may_change_loss; });
 }
 
+std::optional<int64_t> FirstOtherSample(const PlanDiff& diff, const Plan& from, const Plan& to, int64_t first) {
+  if (from.data.kind != "sources" || to.data.kind != "sources") return std::nullopt;
+  bool sources = false;
+  for (const PlanChange& change : diff.changes) {
+    if (change.area != "data" || !change.may_change_loss) continue;
+    if (!change.path.starts_with("data.sources")) return first;  // of every sample
+    sources = true;
+  }
+  return sources ? FirstOtherSample(from.data, to.data, first) : std::nullopt;
+}
+
 PlanDiff DiffPlans(const Plan& from, const Plan& to) {
   PlanDiff diff;
   // Equal digests: the plans make ranks do the same, and there is nothing to compare. A plan without one was made by
@@ -156,6 +174,7 @@ PlanDiff DiffPlans(const Plan& from, const Plan& to) {
     if (diff.changes.empty()) CompareDigests(from, to, diff.changes);
   }
   CompareFolders(from, to, diff.changes);
+  diff.first_other_sample = FirstOtherSample(diff, from, to, 0);
   return diff;
 }
 

@@ -3,6 +3,8 @@
 // weights, samples, rates and arithmetic may (docs/training/layout_independence.md).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,9 @@ struct PlanChange {
 
 struct PlanDiff {
   std::vector<PlanChange> changes;  // in the order of the plan's fields
+  // Of two plans with sources, none of whose changes but those of data can change a sample: the first one that is
+  // another. None: all samples are the same, or it is not known.
+  std::optional<int64_t> first_other_sample;
 
   bool same() const { return changes.empty(); }
   bool may_change_loss() const;
@@ -32,7 +37,11 @@ struct PlanDiff {
 // different digests are never the same plan.
 PlanDiff DiffPlans(const Plan& from, const Plan& to);
 
-// {"same", "may_change_loss", "changes": [{"path", "from", "to", "effect", "area", "may_change_loss"}]}
+// The first sample, not before `first`, that the plans' data sections give otherwise; none: as first_other_sample.
+std::optional<int64_t> FirstOtherSample(const PlanDiff& diff, const Plan& from, const Plan& to, int64_t first);
+
+// {"same", "may_change_loss", "first_other_sample" (with sources), "changes": [{"path", "from", "to", "effect", "area",
+// "may_change_loss"}]}
 nlohmann::ordered_json DiffJson(const PlanDiff& diff);
 
 // The same for people, area by area; `from` and `to` are what the plans are called. Lines have at most `width`

@@ -92,7 +92,10 @@ Json DiffJson(const PlanDiff& diff) {
                        {"area", change.area},
                        {"may_change_loss", change.may_change_loss}});
   }
-  return {{"same", diff.same()}, {"may_change_loss", diff.may_change_loss()}, {"changes", std::move(changes)}};
+  Json json = {{"same", diff.same()}, {"may_change_loss", diff.may_change_loss()}};
+  if (diff.first_other_sample) json["first_other_sample"] = *diff.first_other_sample;
+  json["changes"] = std::move(changes);
+  return json;
 }
 
 std::string DiffText(const PlanDiff& diff, const std::string& from, const std::string& to, size_t width) {
@@ -101,6 +104,8 @@ std::string DiffText(const PlanDiff& diff, const std::string& from, const std::s
   std::string text = from + " and " + to + ": " + WithCommas(static_cast<int64_t>(diff.changes.size())) +
                      " differences; the loss curve " +
                      (diff.may_change_loss() ? "may change (see those marked !)" : "does not change") + "\n";
+  if (diff.first_other_sample)
+    text += "samples are other ones from sample " + WithCommas(*diff.first_other_sample) + " on\n";
   std::vector<std::string> areas;  // in the order in which they first come
   std::map<std::string, std::vector<const PlanChange*>> changes;
   for (const PlanChange& change : diff.changes) {

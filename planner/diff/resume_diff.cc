@@ -71,6 +71,8 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   diff.plan = DiffPlans(*wrote, plan);
   diff.other_layout = HasArea(*diff.plan, {"ranks", "groups", "bridges"}, false);
   diff.other_samples = HasArea(*diff.plan, {"data"}, true);
+  const int64_t consumed = diff.manifest.counters.consumed_samples;
+  diff.first_other_sample = FirstOtherSample(*diff.plan, *wrote, plan, consumed).value_or(consumed);
   diff.learning_rate = FirstOther(*wrote, plan, diff.steps_done, [](const Plan& of, double sample) {
     return LearningRateAt(of.budget.learning_rate, sample);
   });

@@ -34,6 +34,7 @@ struct ResumeDiff {
   // follows.
   std::optional<PlanDiff> plan;
   bool other_layout = false, other_samples = false;
+  int64_t first_other_sample = 0;  // with other_samples, of those that are left
   // From the next step on; none: the same at all steps that are left.
   std::optional<RateChange> learning_rate, weight_decay;
 

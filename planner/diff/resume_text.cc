@@ -62,6 +62,7 @@ Json ResumeDiffJson(const ResumeDiff& diff) {
                     {"steps", diff.steps},
                     {"other_layout", known(diff.other_layout)},
                     {"other_samples", known(diff.other_samples)},
+                    {"first_other_sample", diff.other_samples ? Json(diff.first_other_sample) : Json()},
                     {"learning_rate", known(RateJson(diff.learning_rate))},
                     {"weight_decay", known(RateJson(diff.weight_decay))},
                     {"bytes_of_a_rank", diff.most_bytes},

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "planner/pictures/picture_rows.h"
@@ -38,28 +39,41 @@ absl::StatusOr<std::unique_ptr<PictureRows>> OpenPictureRows(std::string_view fi
 }
 
 template <typename Filter>
-absl::StatusOr<Pixels<Filter>> DecodePicture(std::string_view file, int64_t height, int64_t width) {
+absl::Status DecodePictureRows(std::string_view file, int64_t height, int64_t width,
+                               typename Resizer<Filter>::TakeRow take) {
   const absl::StatusOr<PictureSize> size = ReadPictureSize(file);
   if (!size.ok()) return size.status();
   const bool srgb = std::is_same_v<Filter, Bilinear>;
   const auto rows = OpenPictureRows(file, *size, srgb ? PngValues::kSrgb : PngValues::kAsStored);
   if (!rows.ok()) return rows.status();
-  Resizer<Filter> resizer(size->height, size->width, height, width);
-  std::vector<typename Filter::Number> row(3 * size->width);
+  Resizer<Filter> resizer(size->height, size->width, height, width, std::move(take));
+  std::vector<typename Filter::Number> row((*rows)->channels() == 4 ? 3 * size->width : 0);
   for (int64_t y = 0; y < size->height; ++y) {
     const absl::StatusOr<const uint8_t*> decoded = (*rows)->Next();
     if (!decoded.ok()) return decoded.status();
     if ((*rows)->channels() == 4) {
       OverWhite(*decoded, size->width, row.data());
+      resizer.Add(row.data());
     } else {
-      std::copy_n(*decoded, 3 * size->width, row.data());
+      resizer.Add(*decoded);
     }
-    resizer.Add(row.data());
   }
-  if (absl::Status status = (*rows)->Finish(); !status.ok()) return status;
-  return resizer.Take();
+  return (*rows)->Finish();
 }
 
+template <typename Filter>
+absl::StatusOr<Pixels<Filter>> DecodePicture(std::string_view file, int64_t height, int64_t width) {
+  using Number = typename Filter::Number;
+  Pixels<Filter> pixels{height, width, {}};
+  pixels.values.reserve(height * width * 3);
+  const absl::Status status = DecodePictureRows<Filter>(
+      file, height, width, [&](const Number* row) { pixels.values.insert(pixels.values.end(), row, row + width * 3); });
+  if (!status.ok()) return status;
+  return pixels;
+}
+
+template absl::Status DecodePictureRows<Bilinear>(std::string_view, int64_t, int64_t, Resizer<Bilinear>::TakeRow);
+template absl::Status DecodePictureRows<Bicubic>(std::string_view, int64_t, int64_t, Resizer<Bicubic>::TakeRow);
 template absl::StatusOr<Pixels<Bilinear>> DecodePicture(std::string_view, int64_t, int64_t);
 template absl::StatusOr<Pixels<Bicubic>> DecodePicture(std::string_view, int64_t, int64_t);
 

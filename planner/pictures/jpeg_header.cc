@@ -73,7 +73,7 @@ absl::StatusOr<JpegHeader> ReadFrame(int64_t marker, std::string_view frame) {
   JpegHeader header{TwoAt(frame, 1), TwoAt(frame, 3), marker == 0xc2, 0};
   if (header.height == 0 && header.width > 0) return BadJpeg("its height stands behind its pixels, which is not read");
   if (colors != 1 && colors != 3 && colors != 4)
-    return BadJpeg(absl::StrCat("it has ", colors, " colours; 1, 3 or 4 are read"));
+    return BadJpeg(absl::StrCat("it has ", colors, " colors; 1, 3 or 4 are read"));
   if (static_cast<int64_t>(frame.size()) != 6 + 3 * colors)
     return BadJpeg("the header of its frame has a wrong length");
   if (header.height > kMaxSide || header.width > kMaxSide)
@@ -84,7 +84,7 @@ absl::StatusOr<JpegHeader> ReadFrame(int64_t marker, std::string_view frame) {
   for (int64_t color = 0; color < colors; ++color) {
     const int64_t fine = At(frame, 7 + 3 * color), n = fine >> 4, m = fine & 15;
     if (n < 1 || n > 4 || m < 1 || m > 4)
-      return BadJpeg(absl::StrCat("a colour is sampled ", n, " by ", m, " times; 1 to 4 are allowed"));
+      return BadJpeg(absl::StrCat("a color is sampled ", n, " by ", m, " times; 1 to 4 are allowed"));
     across = std::max(across, n);
     down = std::max(down, m);
     blocks += n * m;

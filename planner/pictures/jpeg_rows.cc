@@ -4,6 +4,7 @@
 
 #include <csetjmp>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 // They need <cstdio>.
@@ -29,22 +30,21 @@ struct JpegReader {
   jpeg_error_mgr errors = {};
   jpeg_progress_mgr progress = {};
   std::jmp_buf back = {};
-  char error[JMSG_LENGTH_MAX] = "";
+  char error[JMSG_LENGTH_MAX + 40] = "";
 };
 
-[[noreturn]] void Fail(j_common_ptr jpeg) {
+[[noreturn]] void FailWith(j_common_ptr jpeg, const char* begin, const char* rest = "") {
   auto* reader = static_cast<JpegReader*>(jpeg->client_data);
+  std::snprintf(reader->error, sizeof reader->error, "%s%s", begin, rest);
   std::longjmp(reader->back, 1);
 }
 
-[[noreturn]] void FailWith(j_common_ptr jpeg, const char* message) {
-  std::snprintf(static_cast<JpegReader*>(jpeg->client_data)->error, JMSG_LENGTH_MAX, "%s", message);
-  Fail(jpeg);
-}
-
 [[noreturn]] void OnError(j_common_ptr jpeg) {
-  jpeg->err->format_message(jpeg, static_cast<JpegReader*>(jpeg->client_data)->error);
-  Fail(jpeg);
+  constexpr char kDamage[] = "Corrupt JPEG data: ";
+  char message[JMSG_LENGTH_MAX];
+  jpeg->err->format_message(jpeg, message);
+  const bool damage = std::strncmp(message, kDamage, sizeof kDamage - 1) == 0;
+  FailWith(jpeg, damage ? "its data are damaged: " : "", damage ? message + sizeof kDamage - 1 : message);
 }
 
 // libjpeg warns of damage, and fills what is missing with grey. Some warnings are of no damage: they change no pixel.
@@ -131,7 +131,7 @@ class JpegRows : public PictureRows {
     if (jpeg.image_width != size.width || jpeg.image_height != size.height)
       return absl::InvalidArgumentError("JPEG: it says two sizes");
     if (colors_ != 1 && colors_ != 3 && colors_ != 4)
-      return absl::InvalidArgumentError(absl::StrCat("JPEG: it has ", colors_, " colours; 1, 3 or 4 are read"));
+      return absl::InvalidArgumentError(absl::StrCat("JPEG: it has ", colors_, " colors; 1, 3 or 4 are read"));
     if (!BeginRows(reader_)) return Failed();
     if (jpeg.output_components != colors_ || jpeg.output_width != size.width || jpeg.output_height != size.height)
       return absl::InvalidArgumentError("JPEG: its rows are of another size than it says");

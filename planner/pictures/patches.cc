@@ -1,38 +1,40 @@
 #include "planner/pictures/patches.h"
 
+#include "planner/pictures/row_loops.h"
+
 namespace planwright {
-namespace {
-
-// Mean and deviation of red, green and blue over the images that CLIP was trained on.
-constexpr double kMean[3] = {0.48145466, 0.4578275, 0.40821073};
-constexpr double kDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
-
-// (x / 255 - mean) / deviation, in the arithmetic of torchvision: fp32, with the constants multiplied by 255.
-float Normalised(float value, int64_t channel) {
-  return (value - static_cast<float>(kMean[channel]) * 255) / (static_cast<float>(kDeviation[channel]) * 255);
-}
-double Normalised(double value, int64_t channel) { return (value / 255 - kMean[channel]) / kDeviation[channel]; }
-
-}  // namespace
 
 template <typename Filter>
-Image MakePatches(const Pixels<Filter>& pixels, const PatchGrid& grid, int64_t patch) {
-  Image image{grid.rows, grid.cols, {}};
-  image.patches.reserve(pixels.values.size());
-  for (int64_t i = 0; i < grid.rows * grid.cols; ++i) {
-    const int64_t top = i / grid.cols * patch, left = i % grid.cols * patch;
-    for (int64_t c = 0; c < 3; ++c) {
-      for (int64_t y = top; y < top + patch; ++y) {
-        for (int64_t x = left; x < left + patch; ++x) {
-          image.patches.push_back(Normalised(pixels.values[(y * pixels.width + x) * 3 + c], c));
-        }
-      }
-    }
-  }
-  return image;
+PatchCutter<Filter>::PatchCutter(const PatchGrid& grid, int64_t patch)
+    : patch_(patch), image_{grid.rows, grid.cols, {}}, band_(3 * patch * grid.cols * patch) {
+  image_.patches.reserve(grid.rows * grid.cols * 3 * patch * patch);
 }
 
-template Image MakePatches(const Pixels<Bilinear>&, const PatchGrid&, int64_t);
-template Image MakePatches(const Pixels<Bicubic>&, const PatchGrid&, int64_t);
+template <typename Filter>
+void PatchCutter<Filter>::Add(const typename Filter::Number* row) {
+  const int64_t width = image_.cols * patch_, color = patch_ * width;
+  Normalise(row, width, color, &band_[rows_ * width]);
+  if (++rows_ < patch_) return;
+  rows_ = 0;
+  for (int64_t left = 0; left < width; left += patch_) {
+    for (int64_t line = left; line < 3 * color; line += width)
+      image_.patches.insert(image_.patches.end(), &band_[line], &band_[line] + patch_);
+  }
+}
+
+template class PatchCutter<Bilinear>;
+template class PatchCutter<Bicubic>;
+
+template <typename Filter>
+absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch) {
+  PatchCutter<Filter> cutter(grid, patch);
+  const absl::Status status = DecodePictureRows<Filter>(file, grid.rows * patch, grid.cols * patch,
+                                                        [&](const typename Filter::Number* row) { cutter.Add(row); });
+  if (!status.ok()) return status;
+  return cutter.Take();
+}
+
+template absl::StatusOr<Image> PatchesOfPicture<Bilinear>(std::string_view, const PatchGrid&, int64_t);
+template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const PatchGrid&, int64_t);
 
 }  // namespace planwright

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/pictures/decode_picture.h"
@@ -19,17 +20,26 @@ struct Image {
   std::vector<double> patches;  // [rows * cols][3 * patch^2]
 };
 
-// Scales the values of an image of the grid's size to x / 255, normalises them by CLIP's mean and deviation, and cuts
-// patches. Bicubic: normalised in fp32. `patch`: pixels of a patch's side.
+// Takes the rows of an image of the grid's size one by one, scales their values to x / 255, normalises them by CLIP's
+// mean and deviation, and cuts patches. Bicubic: normalised in fp32. `patch`: pixels of a patch's side.
 template <typename Filter>
-Image MakePatches(const Pixels<Filter>& pixels, const PatchGrid& grid, int64_t patch);
+class PatchCutter {
+ public:
+  PatchCutter(const PatchGrid& grid, int64_t patch);
+  // The next row: [cols * patch][3].
+  void Add(const typename Filter::Number* row);
+  // After the last row.
+  Image Take() { return std::move(image_); }
+
+ private:
+  const int64_t patch_;
+  Image image_;
+  std::vector<double> band_;  // a row of patches, [3][patch][cols * patch]
+  int64_t rows_ = 0;          // of the band that are there
+};
 
 // The patches of an image file. Errors of DecodePicture.
 template <typename Filter>
-absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch) {
-  const absl::StatusOr<Pixels<Filter>> pixels = DecodePicture<Filter>(file, grid.rows * patch, grid.cols * patch);
-  if (!pixels.ok()) return pixels.status();
-  return MakePatches(*pixels, grid, patch);
-}
+absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch);
 
 }  // namespace planwright

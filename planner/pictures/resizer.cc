@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/pictures/row_loops.h"
+
 namespace planwright {
 
 std::vector<ResizeTaps<double>> Bilinear::Taps(int64_t from, int64_t to) {
@@ -26,12 +28,6 @@ std::vector<ResizeTaps<double>> Bilinear::Taps(int64_t from, int64_t to) {
 }
 
 namespace {
-
-// sum + weight * value, rounded once: the product of two floats is exact in fp64.
-float Fused(float sum, float weight, float value) {
-  return static_cast<float>(sum + static_cast<double>(weight) * value);
-}
-double Fused(double sum, double weight, double value) { return std::fma(weight, value, sum); }
 
 // The cubic at a distance of at least 0. Here and below products are fused where PyTorch's kernels for processors with
 // AVX2 fuse them: other roundings would move patches by up to 3e-6.
@@ -67,42 +63,73 @@ std::vector<ResizeTaps<float>> Bicubic::Taps(int64_t from, int64_t to) {
   return taps;
 }
 
+namespace {
+
+// Without the weights of zero at both ends, which change nothing: at its own size a picture has one tap.
+template <typename Number>
+std::vector<ResizeTaps<Number>> Trimmed(std::vector<ResizeTaps<Number>> all) {
+  for (ResizeTaps<Number>& taps : all) {
+    std::vector<Number>& weights = taps.weights;
+    while (weights.back() == 0) weights.pop_back();
+    const auto zeros = std::find_if(weights.begin(), weights.end(), [](Number weight) { return weight != 0; });
+    const int64_t dropped = zeros - weights.begin();
+    weights.erase(weights.begin(), zeros);
+    taps.first += dropped;
+    taps.fused = std::clamp<int64_t>(taps.fused - dropped, 0, static_cast<int64_t>(weights.size()));
+  }
+  return all;
+}
+
+// The most taps that a position has.
+template <typename Number>
+int64_t MostTaps(const std::vector<ResizeTaps<Number>>& all) {
+  size_t most = 0;
+  for (const ResizeTaps<Number>& taps : all) most = std::max(most, taps.weights.size());
+  return static_cast<int64_t>(most);
+}
+
+}  // namespace
+
 // First along rows, then along columns, as PyTorch does.
 template <typename Filter>
-Resizer<Filter>::Resizer(int64_t from_height, int64_t from_width, int64_t height, int64_t width)
-    : across_(Filter::Taps(from_width, width)), down_(Filter::Taps(from_height, height)),
-      narrow_(width * 3), result_{height, width, std::vector<Number>(height * width * 3)} {}
+Resizer<Filter>::Resizer(int64_t from_height, int64_t from_width, int64_t height, int64_t width, TakeRow take)
+    : across_(Trimmed(Filter::Taps(from_width, width))), down_(Filter::Taps(from_height, height)),
+      take_(std::move(take)), from_width_(from_width), width_(width), wide_(from_width * 4),
+      narrow_(MostTaps(down_), std::vector<Number>(width * 3 + 1)), done_(width * 3) {}
 
 template <typename Filter>
 void Resizer<Filter>::Add(const Number* row) {
-  const int64_t width = result_.width;
-  for (int64_t x = 0; x < width; ++x) {
-    const ResizeTaps<Number>& taps = across_[x];
-    const auto count = static_cast<int64_t>(taps.weights.size());
-    const Number* source = &row[taps.first * 3];
-    Number sum[3] = {};
-    for (int64_t tap = 0; tap < taps.fused; ++tap, source += 3) {
-      for (int64_t c = 0; c < 3; ++c) sum[c] += taps.weights[tap] * source[c];
-    }
-    for (int64_t tap = taps.fused; tap < count; ++tap, source += 3) {
-      for (int64_t c = 0; c < 3; ++c) sum[c] = Fused(sum[c], taps.weights[tap], source[c]);
-    }
-    std::copy_n(sum, 3, &narrow_[x * 3]);
-  }
-  const auto end = [&](int64_t y) { return down_[y].first + static_cast<int64_t>(down_[y].weights.size()); };
-  while (first_ < result_.height && end(first_) <= row_) ++first_;
-  for (int64_t y = first_; y < result_.height && down_[y].first <= row_; ++y) {
-    if (end(y) <= row_) continue;
-    const int64_t tap = row_ - down_[y].first;
-    const Number weight = down_[y].weights[tap];
-    Number* to = &result_.values[y * width * 3];
-    if (tap < down_[y].fused) {
-      for (int64_t i = 0; i < width * 3; ++i) to[i] += weight * narrow_[i];
-    } else {
-      for (int64_t i = 0; i < width * 3; ++i) to[i] = Fused(to[i], weight, narrow_[i]);
-    }
-  }
+  Widen(row, from_width_, wide_.data());
+  AddWide();
+}
+
+template <typename Filter>
+void Resizer<Filter>::Add(const uint8_t* row) {
+  Widen(row, from_width_, wide_.data());
+  AddWide();
+}
+
+template <typename Filter>
+void Resizer<Filter>::AddWide() {
+  const auto held = static_cast<int64_t>(narrow_.size());
+  Across(wide_.data(), across_.data(), width_, narrow_[row_ % held].data());
   ++row_;
+  for (; next_ < static_cast<int64_t>(down_.size()); ++next_) {
+    const ResizeTaps<Number>& taps = down_[next_];
+    const auto count = static_cast<int64_t>(taps.weights.size());
+    if (taps.first + count > row_) return;
+    std::fill(done_.begin(), done_.end(), 0);
+    for (int64_t tap = 0; tap < count; ++tap) {
+      if (taps.weights[tap] == 0) continue;
+      const Number* narrow = narrow_[(taps.first + tap) % held].data();
+      if (tap < taps.fused) {
+        Down(narrow, taps.weights[tap], width_ * 3, done_.data());
+      } else {
+        DownFused(narrow, taps.weights[tap], width_ * 3, done_.data());
+      }
+    }
+    take_(done_.data());
+  }
 }
 
 template class Resizer<Bilinear>;

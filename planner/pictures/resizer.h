@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <functional>
 #include <vector>
 
 namespace planwright {
@@ -31,30 +31,33 @@ struct Bicubic {
   static std::vector<ResizeTaps<Number>> Taps(int64_t from, int64_t to);
 };
 
-// Row by row; red, green and blue of a pixel together; values from 0 to 255, for Bicubic a little beyond.
-template <typename Filter>
-struct Pixels {
-  int64_t height = 0, width = 0;
-  std::vector<typename Filter::Number> values;  // [height][width][3]
-};
-
-// Takes the rows of an image one by one, and holds one of them beside the result.
+// Takes the rows of an image one by one, and gives those of the resized image as soon as they are done. Beside them it
+// holds as many rows, already resized along themselves, as one row of the result is made of.
 template <typename Filter>
 class Resizer {
  public:
   using Number = typename Filter::Number;
-  Resizer(int64_t from_height, int64_t from_width, int64_t height, int64_t width);
+  // A row of the resized image, [width][3], in their order: values from 0 to 255, for Bicubic a little beyond.
+  using TakeRow = std::function<void(const Number* row)>;
+  Resizer(int64_t from_height, int64_t from_width, int64_t height, int64_t width, TakeRow take);
   // The next row: [from_width][3].
   void Add(const Number* row);
-  // After the last row.
-  Pixels<Filter> Take() { return std::move(result_); }
+  void Add(const uint8_t* row);
 
  private:
+  // Adds the row in wide_.
+  void AddWide();
+
   const std::vector<ResizeTaps<Number>> across_, down_;
-  std::vector<Number> narrow_;  // the row, resized along itself
-  Pixels<Filter> result_;
-  int64_t row_ = 0;    // that comes next
-  int64_t first_ = 0;  // rows of the result before this one are done
+  const TakeRow take_;
+  const int64_t from_width_, width_;
+  std::vector<Number> wide_;  // the row, with a zero behind each pixel: four numbers are one vector
+  // The last rows, resized along themselves: row y of the image is at y modulo their number. Behind each is a number
+  // that means nothing.
+  std::vector<std::vector<Number>> narrow_;
+  std::vector<Number> done_;  // a row of the result
+  int64_t row_ = 0;           // that comes next
+  int64_t next_ = 0;          // the row of the result that is done next
 };
 
 }  // namespace planwright

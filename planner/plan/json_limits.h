@@ -41,15 +41,20 @@ inline constexpr JsonLimits kSafetensorsJson = {"header of a safetensors file", 
 inline constexpr JsonLimits kWeightIndexJson = {"index of published weights", 100'000'000, 1 << 21, 4, 1 << 20};
 inline constexpr JsonLimits kModelConfigJson = {"config.json of published weights", 1 << 22, 1 << 17, 16, 1 << 12};
 
+// ---- Of the shards of a source of data.
+inline constexpr JsonLimits kPreparedJson = {"prepared.json of shards", 1 << 26, 1 << 22, 6, 1 << 8};
+inline constexpr JsonLimits kImagesJson = {"list of a document's images", 1 << 22, 1 << 17, 4, 1 << 4};
+
 // ---- Between processes.
 inline constexpr JsonLimits kHeadJson = {"file of a head", 1 << 12, 1 << 4, 2, 1 << 4};
 inline constexpr JsonLimits kAgentLineJson = {"message of a head or an agent", 1 << 23, 1 << 16, 8, 1 << 15};
 inline constexpr JsonLimits kStoreValueJson = {"value in the store of a run", 1 << 16, 1 << 8, 4, 1 << 6};
 
 inline constexpr const JsonLimits* kAllJsonLimits[] = {
-    &kPlanJson,        &kStartJson,       &kOutcomeJson,     &kStepLineJson, &kCheckpointLineJson, &kRankMemoryJson,
-    &kTraceJson,       &kRoutingJson,     &kJobJson,         &kStartsJson,   &kManifestJson,       &kShardIndexJson,
-    &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson, &kHeadJson,     &kAgentLineJson,      &kStoreValueJson};
+    &kPlanJson,       &kStartJson,      &kOutcomeJson,     &kStepLineJson,    &kCheckpointLineJson,
+    &kRankMemoryJson, &kTraceJson,      &kRoutingJson,     &kJobJson,         &kStartsJson,
+    &kManifestJson,   &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson,
+    &kPreparedJson,   &kImagesJson,     &kHeadJson,        &kAgentLineJson,   &kStoreValueJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestLog = size_t{1} << 30;    // of lines that are read together

@@ -9,6 +9,7 @@
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/sample_images.h"
 #include "planner/plan/slurm_options.h"
+#include "planner/plan/source_rules.h"
 
 namespace planwright {
 namespace {
@@ -212,6 +213,7 @@ std::string RangeProblem(const DataPlan& data) {
   }
   if (data.resize != "bilinear" && data.resize != "bicubic") return "an unknown way to resize images";
   if (data.grid != "ceil" && data.grid != "round_half_even") return "an unknown rule for grids of patches";
+  if (std::string problem = SourcesProblem(data); !problem.empty()) return problem;
   if (data.kind == "mock") {
     if (data.classes < 1 || data.text_tokens < 1) return "mock data without classes or without text";
     if (data.vocabulary < MockVocabulary(data)) return "a vocabulary that is too small for mock data";

@@ -32,7 +32,7 @@ SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, in
     return images;
   }
   const int64_t side = encoder.side();
-  const bool sharded = data.kind == "webdataset";
+  const bool sharded = data.kind == "webdataset" || data.kind == "sources";
   const int64_t largest = std::max(merged, std::min(sharded ? data.max_patches : side * side, sequence * merged));
   images.patches = {largest};
   images.max_rows = sequence;

@@ -20,7 +20,8 @@ struct SampleImages {
 
 // What a sample brings to one encoder. `sequence`: tokens of a sample.
 // mock: a sample has min_images to max_images images, each number equally frequent, with sizes drawn from image_grids.
-// webdataset: a sample is full of images of max_patches patches. recorded: it is full of images of max_image pixels.
+// webdataset, sources: a sample is full of images of max_patches patches. recorded: it is full of images of max_image
+// pixels.
 SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, int64_t sequence);
 
 // True if the plan says that all images of the run have one size: those of mock data that are drawn from one size.

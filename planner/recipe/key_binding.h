@@ -13,6 +13,7 @@
 #include "planner/diagnostics/location.h"
 #include "planner/plan/instruction.h"
 #include "planner/recipe/fill_defaults.h"
+#include "planner/recipe/recipe.h"
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {
@@ -26,6 +27,7 @@ enum class KeyType {
   kNumber,
   kBool,
   kChoice,        // one of KeySpec::choices
+  kWordOrCount,   // one of KeySpec::choices, or an integer
   kStrings,       // a string or a list of strings
   kNumberPair,    // [a, b]
   kIntegerPairs,  // [[a, b], ...], at least one
@@ -55,6 +57,8 @@ void ReadValue(const YamlNode& node, double& target);
 void ReadValue(const YamlNode& node, bool& target);
 void ReadValue(const YamlNode& node, std::string& target);
 void ReadValue(const YamlNode& node, std::vector<int64_t>& target);
+void ReadValue(const YamlNode& node, Decimal& target);
+void ReadValue(const YamlNode& node, WordOrCount& target);
 
 // The location of a node; none for a default, whose text is in the table of keys and not in a recipe.
 Location LocationInRecipe(const YamlNode& node);
@@ -89,6 +93,10 @@ template <>
 inline constexpr KeyType kTypeOfField<bool> = KeyType::kBool;
 template <>
 inline constexpr KeyType kTypeOfField<std::string> = KeyType::kString;
+template <>
+inline constexpr KeyType kTypeOfField<Decimal> = KeyType::kNumber;
+template <>
+inline constexpr KeyType kTypeOfField<WordOrCount> = KeyType::kWordOrCount;
 template <>
 inline constexpr KeyType kTypeOfField<std::vector<int64_t>> = KeyType::kIntegers;
 template <>

@@ -103,10 +103,10 @@ class KeyChecker {
   std::string AddUnknownKey(const YamlEntry& entry, const KeyContext& context, const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
-    std::string other_kind;  // the kind that has this key
+    std::vector<std::string> other_kinds;  // those that have this key
     for (const KeySpec* spec : KeysOf(context.table_path)) {
       if (spec->kind.empty() || spec->kind == kind) known.emplace_back(WordOf(*spec));
-      if (WordOf(*spec) == entry.key) other_kind = spec->kind;
+      if (WordOf(*spec) == entry.key) other_kinds.emplace_back(spec->kind);
     }
     // Four kinds of help, the most specific one last: the known keys, a similar key, a kind that has the key, and that
     // earlier versions had it.
@@ -116,8 +116,10 @@ class KeyChecker {
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
     const std::string near = gone ? "" : NearName(entry.key, known).value_or("");
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
-    if (!other_kind.empty())
-      help = Cat("`", entry.key, "` exists only for kind ", other_kind, ", but the kind here is ", kind);
+    if (!other_kinds.empty()) {
+      help = Cat("`", entry.key, "` exists only for ", other_kinds.size() > 1 ? "kinds " : "kind ",
+                 absl::StrJoin(other_kinds, " and "), ", but the kind here is ", kind);
+    }
     if (gone) help = gone->help;
     problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));
     return near;
@@ -301,6 +303,21 @@ class KeyChecker {
            CheckRange(spec, number, value, context);
   }
 
+  void CheckWordOrCount(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+    double number = 0;
+    if (IsInteger(value, &number)) {
+      CheckRange(spec, number, value, context);
+      return;
+    }
+    const std::vector<std::string> words = ChoicesOf(spec);
+    if (value.is_scalar() && std::find(words.begin(), words.end(), value.text) != words.end()) return;
+    const std::string expected = Cat("one of ", absl::StrJoin(words, ", "), ", or an integer");
+    if (!value.is_scalar()) return AddWrongType(value, context, expected);
+    problems_.Error(DiagnosticKind::kUnknownChoice, LocationOf(value, context),
+                    Cat("`", context.shown_path, "` must be ", expected, ", found ", Quoted(value.text)),
+                    NearNameHelp(value.text, words));
+  }
+
   bool CheckChoice(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
     const std::vector<std::string> choices = ChoicesOf(spec);
     for (const std::string& choice : choices) {
@@ -328,6 +345,7 @@ void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const KeyConte
       return CheckPair(spec, value, context, "a pair of numbers, such as [0.9, 0.95]", &KeyChecker::IsNumber);
     case KeyType::kIntegerPairs: return CheckPairs(spec, value, context);
     case KeyType::kIntegers: return CheckIntegers(spec, value, context);
+    case KeyType::kWordOrCount: return CheckWordOrCount(spec, value, context);
     case KeyType::kLintLevels: return CheckLintLevels(spec, value, context);
     default: break;
   }

@@ -128,11 +128,31 @@ struct GradientsRecipe {
 // The image token of the bytes tokenizer. 0 to 255 are bytes (docs/training/data.md#webdataset).
 inline constexpr int64_t kBytesImageToken = 256;
 
+// A number as its author wrote it, for those that must be exact: "0.1" is no double.
+struct Decimal {
+  std::string text;
+};
+
+// One of the words of its key, or a number from 1.
+struct WordOrCount {
+  std::string text;
+};
+
+struct SourceRecipe {
+  std::optional<Located<std::string>> name;
+  Located<std::string> kind;  // webdataset | tokens
+  std::vector<Located<std::string>> shards, ignore;
+  std::optional<Located<std::string>> path;
+  Located<Decimal> weight;
+  Location where;
+};
+
 struct DataRecipe {
-  Located<std::string> kind;  // mock | webdataset | recorded
+  Located<std::string> kind;  // mock | webdataset | recorded | sources
   Located<int64_t> seed;
   std::optional<Located<int64_t>> image_token;
   Located<bool> packed_documents;
+  Located<std::string> balance;  // none | images
   // mock
   std::vector<Located<std::vector<int64_t>>> image_grids;  // [rows, columns] of patches that images are drawn from
   Located<int64_t> min_images, max_images;                 // of a sample
@@ -140,15 +160,32 @@ struct DataRecipe {
   Located<int64_t> text_tokens;                            // length of the text of a class
   // webdataset
   std::vector<Located<std::string>> shards;
-  Located<std::string> tokenizer;
   Located<int64_t> window;
+  // webdataset and sources
+  Located<std::string> tokenizer;  // bytes | ids (sources)
   Located<int64_t> min_patches, max_patches;
   Located<std::string> resize;  // bilinear | bicubic
   Located<std::string> grid;    // ceil | round_half_even
+  // sources
+  std::vector<SourceRecipe> sources;
+  std::optional<Located<std::string>> tokenizer_digest, template_digest;
+  std::optional<Located<int64_t>> pad_token, end_token;
+  Located<WordOrCount> shuffle;         // all | none | N
+  Located<std::string> packing;         // first_fit | none
+  Located<int64_t> packing_window;      // documents that are packed together
+  Located<std::string> long_documents;  // error | cut | skip
+  Located<std::string> damaged;         // error | skip
+  Located<int64_t> most_damaged;
+  Located<std::string> index;
   // recorded
   std::optional<Located<std::string>> path;
   Location where;
 };
+
+// Whether text is bytes, which are the ids of the tokenizer `bytes`. Other data brings its ids.
+inline bool TextIsBytes(const DataRecipe& data) {
+  return *data.kind == "webdataset" || (*data.kind == "sources" && *data.tokenizer == "bytes");
+}
 
 struct WeightSourceRecipe {
   Located<std::string> part;  // a module, or MODULE.backbone and MODULE.projection of an encoder

@@ -19,10 +19,11 @@ bool HasImages(const Recipe& recipe) {
   return recipe.data.kind.value != "mock" || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
 }
 
+// Shards of sources can say which id marks images, so that it is not known yet whether one is missing.
 void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
   const DataRecipe& data = recipe.data;
-  const bool bytes = data.kind.value == "webdataset" && data.tokenizer.value == "bytes";
-  if (!bytes && HasImages(recipe) && !fields.Has("image_token")) {
+  const bool bytes = TextIsBytes(data);
+  if (!bytes && data.kind.value != "sources" && HasImages(recipe) && !fields.Has("image_token")) {
     problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
                    "add `image_token`: the token id whose places take image rows");
   }
@@ -132,7 +133,7 @@ void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnos
   const DataRecipe& data = recipe.data;
   if (!data.where.known() || !fields.given()) return;
   CheckImageToken(recipe, fields, problems);
-  if (data.kind.value == "webdataset") CheckPatches(data, problems);
+  if (data.kind.value == "webdataset" || data.kind.value == "sources") CheckPatches(data, problems);
 }
 
 void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems) {

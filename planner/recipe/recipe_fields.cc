@@ -36,6 +36,8 @@ void ReadValue(const YamlNode& node, int64_t& target) { ReadInteger(node, &targe
 void ReadValue(const YamlNode& node, double& target) { ReadNumber(node, &target, nullptr); }
 void ReadValue(const YamlNode& node, bool& target) { ReadBool(node, &target, nullptr); }
 void ReadValue(const YamlNode& node, std::string& target) { target = node.text; }
+void ReadValue(const YamlNode& node, Decimal& target) { target.text = node.text; }
+void ReadValue(const YamlNode& node, WordOrCount& target) { target.text = node.text; }
 void ReadValue(const YamlNode& node, std::vector<int64_t>& target) {
   target.clear();
   for (const YamlNode& item : node.items) ReadValue(item, target.emplace_back());

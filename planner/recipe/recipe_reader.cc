@@ -122,6 +122,17 @@ void ReadWeightSources(const RecipeFields& fields, InitializeRecipe& initialize)
   }
 }
 
+void ReadSources(const RecipeFields& fields, DataRecipe& data) {
+  if (*data.kind != "sources") return;
+  const YamlNode* list = fields.Value("sources");
+  if (list == nullptr) return;
+  for (const YamlNode& item : list->items) {
+    SourceRecipe& source = data.sources.emplace_back(Defaults<SourceRecipe>());
+    fields.Inner("sources", item, item.where).Fill(source);
+    source.where = item.where;
+  }
+}
+
 // Sets the levels of lints. Must run before the first warning.
 void ReadLints(const RecipeFields& fields, Diagnostics& problems) {
   const YamlNode* lints = fields.Value("lints");
@@ -156,6 +167,7 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string> damaged, Diagnosti
   const RecipeFields data = fields.Section("data");
   // With a wrong `kind` it is unknown which keys the section must have: without a location it is not checked.
   if (!data.Has("kind") || recipe.data.kind.where.known()) recipe.data.where = data.where();
+  ReadSources(data, recipe.data);
   read("data", [&] { CheckDataSettings(recipe, data, problems); });
   return recipe;
 }

@@ -49,6 +49,7 @@ std::string ValueText(const KeySpec& key) {
     case KeyType::kNumberPair: type = "two numbers"; break;
     case KeyType::kIntegers: type = "a list of integers"; break;
     case KeyType::kIntegerPairs: type = "a list of pairs of integers"; break;
+    case KeyType::kWordOrCount: type = Cat(absl::StrJoin(ChoicesOf(key), ", "), ", or an integer"); break;
   }
   const std::string range = key.range.Text();
   return range.empty() ? type : Cat(type, ", ", range);
@@ -66,14 +67,18 @@ bool IsUnder(const KeySpec& key, std::string_view path) {
          (key.path.starts_with(path) && (key.path[path.size()] == '.' || key.path[path.size()] == '['));
 }
 
-// The kind for which the key exists: its own kind, or that of a map around it. (No two kinds have maps of the same
-// name.)
-std::string_view KindOfKey(const KeySpec& key) {
-  if (!key.kind.empty()) return key.kind;
+// For which kind the key exists: its own, and those of the maps around it, the outermost first. "`radio_vit`", or
+// "`sources`, in `data.sources[]` kind `tokens`". Empty: for all. (No two kinds have maps of the same name.)
+std::string KindOfKey(const KeySpec& key) {
+  std::string text;
   for (const KeySpec& around : RecipeKeys()) {
-    if (around.type == KeyType::kMap && !around.kind.empty() && IsUnder(key, around.path)) return around.kind;
+    const bool maps = around.type == KeyType::kMap || around.type == KeyType::kListOfMaps;
+    const bool is_key = around.path == key.path && around.kind == key.kind;
+    if (around.kind.empty() || !(is_key || (maps && around.path != key.path && IsUnder(key, around.path)))) continue;
+    const std::string_view parent = around.path.substr(0, around.path.rfind('.'));
+    Append(text, text.empty() ? "" : Cat(", in `", parent, "` kind "), "`", around.kind, "`");
   }
-  return "";
+  return text;
 }
 
 // One line of a table. Markdown needs `|` escaped inside cells.
@@ -86,14 +91,14 @@ constexpr char kTableHead[] = "| key | value | default | meaning |\n|---|---|---
 
 // One section of the page: the keys under a top-level key, with one table for each kind.
 std::string SectionText(const KeySpec& top) {
-  std::vector<std::string_view> kinds = {""};
+  std::vector<std::string> kinds = {""};
   for (const KeySpec& key : RecipeKeys()) {
     if (IsUnder(key, top.path) && std::find(kinds.begin(), kinds.end(), KindOfKey(key)) == kinds.end())
       kinds.push_back(KindOfKey(key));
   }
   std::string text = Cat("\n## ", top.path, "\n");
-  for (std::string_view kind : kinds) {
-    Append(text, kind.empty() ? "" : Cat("\nFor kind `", kind, "`:\n"), "\n", kTableHead);
+  for (const std::string& kind : kinds) {
+    Append(text, kind.empty() ? "" : Cat("\nFor kind ", kind, ":\n"), "\n", kTableHead);
     for (const KeySpec& key : RecipeKeys()) {
       if (IsUnder(key, top.path) && KindOfKey(key) == kind) text += Row(key);
     }

@@ -55,6 +55,13 @@ std::vector<std::string> KindsOf(const std::string& path) {
   return {};
 }
 
+// Two places can have kinds of one name: data and its sources are both `webdataset`.
+std::string DefinitionName(const std::string& path, const std::string& kind) {
+  if (!path.ends_with("[]")) return kind;
+  const std::string list = path.substr(0, path.size() - 2);
+  return Cat(list.substr(list.rfind('.') + 1), "_", kind);  // "data.sources[]" -> "sources_tokens"
+}
+
 class SchemaBuilder {
  public:
   // The keys that the map at `path` may have, with their values. Requires none of them.
@@ -66,9 +73,10 @@ class SchemaBuilder {
     // own schema, so that each kind needs a complete one.
     Json any = Json::array(), all = Json::array();
     for (const std::string& kind : kinds) {
-      definitions_.emplace(kind, ShapeOfKind(path, kind));
-      any.push_back(Ref(kind));
-      all.push_back({{"if", KindIs(kind)}, {"then", Ref(kind)}});
+      const std::string name = DefinitionName(path, kind);
+      definitions_.emplace(name, ShapeOfKind(path, kind));
+      any.push_back(Ref(name));
+      all.push_back({{"if", KindIs(kind)}, {"then", Ref(name)}});
     }
     // A map without a kind may be merged with one that has it.
     all.push_back({{"if", {{"not", {{"required", {"kind"}}}}}}, {"then", {{"anyOf", any}}}});
@@ -88,7 +96,8 @@ class SchemaBuilder {
     // A map without a kind has the default kind, with its required keys.
     const std::string default_kind(kind_key.default_text);
     if (default_kind.empty()) return whole;
-    const Json assumed = {{"allOf", Json::array({Ref(default_kind), WholeOfKind(path, default_kind)})}};
+    const Json assumed = {
+        {"allOf", Json::array({Ref(DefinitionName(path, default_kind)), WholeOfKind(path, default_kind)})}};
     all.push_back({{"if", {{"not", {{"required", {"kind"}}}}}}, {"then", assumed}});
     whole["allOf"] = all;
     return whole;
@@ -133,7 +142,8 @@ class SchemaBuilder {
 
   // The table has defaults as YAML. Those that are not text are also valid JSON.
   static Json Default(const KeySpec& key) {
-    if (key.type == KeyType::kString || key.type == KeyType::kStrings || key.type == KeyType::kChoice)
+    if (key.type == KeyType::kString || key.type == KeyType::kStrings || key.type == KeyType::kChoice ||
+        key.type == KeyType::kWordOrCount)
       return key.default_text;
     return Json::parse(key.default_text);
   }
@@ -148,8 +158,13 @@ class SchemaBuilder {
                 {"additionalProperties", Shape(InnerPath(key))}};
       case KeyType::kListOfMaps: {
         Json items = Shape(InnerPath(key));
-        // Lists replace, so that the items of a list are always complete. (Maps in lists have no kinds.)
-        items.update(Whole(InnerPath(key)));
+        const Json whole = Whole(InnerPath(key));
+        // Lists replace, so that the items of a list are always complete.
+        if (items.contains("allOf")) {
+          items = {{"allOf", {items, whole}}};
+        } else {
+          items.update(whole);
+        }
         return {{"type", "array"}, {"items", items}};
       }
       case KeyType::kString: return text;
@@ -157,6 +172,8 @@ class SchemaBuilder {
       case KeyType::kNumber: return Ranged("number", key);
       case KeyType::kBool: return {{"type", "boolean"}};
       case KeyType::kChoice: return {{"type", "string"}, {"enum", ChoicesOf(key)}};
+      case KeyType::kWordOrCount:
+        return {{"anyOf", {{{"type", "string"}, {"enum", ChoicesOf(key)}}, Ranged("integer", key)}}};
       case KeyType::kStrings: {
         const Json item = key.choices.empty() ? text : Json{{"type", "string"}, {"enum", ChoicesOf(key)}};
         return {{"anyOf", {item, {{"type", "array"}, {"items", item}, {"minItems", 1}}}}};

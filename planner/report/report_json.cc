@@ -36,6 +36,7 @@ Json StepJson(const StepPoint& point) {
           {"grad_norm", OrNull(point.grad_norm)},
           {"learning_rate", OrNull(point.learning_rate)},
           {"step_seconds", point.seconds > 0 ? Json(point.seconds) : Json()},
+          {"data_wait_seconds", OrNull(point.data_wait)},
           {"skipped", point.skipped}};
 }
 
@@ -102,7 +103,8 @@ Json CommonJson(const RunReport& report) {
                     {"step_seconds", pace->seconds},
                     {"samples_per_second", pace->samples_per_second},
                     {"tokens_per_second", OrNull(pace->tokens_per_second)},
-                    {"seconds_left", OrNull(pace->left)}};
+                    {"seconds_left", OrNull(pace->left)},
+                    {"data_wait_share", OrNull(pace->data_wait)}};
   }
   return json;
 }
@@ -172,6 +174,7 @@ void WriteReportJson(const RunReport& report, const AllSteps& steps, std::ostrea
   if (const std::optional<TimeUse> use = TimeUseOf(report)) {
     json["time"] = {{"seconds", use->all},
                     {"steps_that_count", use->counted},
+                    {"waited_for_data", OrNull(use->data_wait)},
                     {"steps_done_again", use->again},
                     {"start_loading_end", use->other},
                     {"between_lives", use->between},

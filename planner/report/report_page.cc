@@ -49,6 +49,8 @@ std::string Tiles(const RunReport& report) {
   }
   if (const std::optional<TimeUse> use = TimeUseOf(report))
     text += Tile(absl::StrFormat("%.1f %%", 100 * use->goodput()), "goodput");
+  if (const std::optional<double> waited = report.steps.data_wait(); waited && report.steps.seconds() > 0)
+    text += Tile(absl::StrFormat("%.1f %%", 100 * *waited / report.steps.seconds()), "of steps waited for data");
   if (const int64_t skipped = report.steps.skipped(); skipped > 0) text += Tile(WithCommas(skipped), "steps skipped");
   if (const double waited = WaitedForDisk(report); waited >= 0.001)
     text += Tile(DurationText(waited), "waited for disk");

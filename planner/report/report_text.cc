@@ -46,10 +46,14 @@ std::string StepText(const RunReport& report) {
   return Cat(text, ", ", WithCommas(last.samples), " samples");
 }
 
+constexpr double kWaitToTell = 0.01;  // of a step
+
 std::string PaceText(const RunReport& report, const Pace& pace) {
   std::string text = Cat(DurationText(pace.seconds), " a step (median of ", pace.steps, "), ",
                          LargeText(pace.samples_per_second), " samples/s");
   if (pace.tokens_per_second) Append(text, ", ", LargeText(*pace.tokens_per_second), " tokens/s");
+  if (pace.data_wait.value_or(0) >= kWaitToTell)
+    Append(text, ", ", absl::StrFormat("%.1f %%", 100 * *pace.data_wait), " of it waiting for data");
   return text + "\n";
 }
 
@@ -153,6 +157,7 @@ std::string TimesText(const RunReport& report) {
   if (!use) return "";
   std::string text = Cat("\n", DurationText(use->all), " since the first launch\n");
   text += PartText("steps that count (goodput)", use->counted, use->all);
+  if (use->data_wait) text += PartText("  of these, waiting for data", *use->data_wait, use->all);
   if (use->again > 0) text += PartText("steps that were lost and done again", use->again, use->all);
   text += PartText("start, loading and end", use->other, use->all);
   if (use->between > 0.0005 * use->all) text += PartText("between lives", use->between, use->all);

@@ -24,13 +24,18 @@ std::optional<Pace> PaceOf(const RunReport& report) {
   const int64_t warm = report.life().first_step;
   while (first + 1 < last.size() && last[first].step <= warm) ++first;
   std::vector<double> seconds;
+  std::optional<double> data_wait;
   for (size_t i = first; i < last.size(); ++i) {
-    if (last[i].seconds > 0) seconds.push_back(last[i].seconds);
+    if (last[i].seconds <= 0) continue;
+    seconds.push_back(last[i].seconds);
+    if (last[i].data_wait) data_wait = data_wait.value_or(0) + *last[i].data_wait;
   }
   if (seconds.empty()) return std::nullopt;
   Pace pace;
   pace.steps = static_cast<int>(seconds.size());
-  const double mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  if (data_wait) pace.data_wait = *data_wait / sum;
+  const double mean = sum / static_cast<double>(seconds.size());
   std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
   pace.seconds = seconds[seconds.size() / 2];
   pace.samples_per_second = static_cast<double>(report.steps.samples_of_last()) / pace.seconds;
@@ -56,6 +61,7 @@ std::optional<TimeUse> TimeUseOf(const RunReport& report) {
   TimeUse use;
   use.all = std::max(0.0, absl::ToDoubleSeconds(*end - *begin));
   use.counted = report.steps.seconds();
+  use.data_wait = report.steps.data_wait();
   for (const RunLife& life : report.lives) use.again += life.dropped.seconds();
   use.other = std::max(0.0, in_lives - use.counted - use.again);
   use.between = std::max(0.0, use.all - in_lives);

@@ -14,7 +14,8 @@ struct Pace {
   double seconds = 0;  // of a step: their median
   double samples_per_second = 0;
   std::optional<double> tokens_per_second;
-  std::optional<double> left;  // seconds to the end of the budget, at the mean of these steps
+  std::optional<double> left;       // seconds to the end of the budget, at the mean of these steps
+  std::optional<double> data_wait;  // the share of these steps' time that rank 0 waited for samples
 };
 // How fast the last steps were. The first step of the newest life is left out if there are others: it warms up.
 // nullopt: no step is done.
@@ -22,11 +23,12 @@ std::optional<Pace> PaceOf(const RunReport& report);
 
 // Where the time since the first launch went, in seconds. Steps count if their result is part of the run.
 struct TimeUse {
-  double all = 0;      // from the first launch to the end, or to now if the run goes on
-  double counted = 0;  // in steps that count
-  double again = 0;    // in steps that were lost with a life and done again
-  double other = 0;    // in lives, but in no step: start, loading, end
-  double between = 0;  // between lives
+  double all = 0;                   // from the first launch to the end, or to now if the run goes on
+  double counted = 0;               // in steps that count
+  std::optional<double> data_wait;  // of `counted`, waiting for samples; nullopt: no step says it
+  double again = 0;                 // in steps that were lost with a life and done again
+  double other = 0;                 // in lives, but in no step: start, loading, end
+  double between = 0;               // between lives
   double goodput() const { return all > counted ? counted / all : 1; }
 };
 // nullopt: a launch that did steps has left no times.

@@ -22,6 +22,7 @@ StepPoint PointOf(const StepRecord& record) {
           .grad_norm = Finite(record.grad_norm),
           .learning_rate = Finite(record.learning_rate),
           .seconds = std::max(0.0, Finite(record.step_seconds).value_or(0)),
+          .data_wait = Finite(record.speed.data_wait),
           .skipped = record.skipped};
 }
 

@@ -18,6 +18,8 @@ struct StepPoint {
   int64_t step = 0, samples = 0;  // samples: consumed so far, with those of this step
   std::optional<double> loss, grad_norm, learning_rate;
   double seconds = 0;  // 0: the record does not say
+  // Of these, for how long rank 0 waited for samples; nullopt: the record does not say, as in older files.
+  std::optional<double> data_wait = std::nullopt;
   bool skipped = false;
 };
 

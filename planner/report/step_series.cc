@@ -53,6 +53,7 @@ void StepSeries::Add(const StepPoint& point) {
     if (first_skipped_.size() < kMostSkipped) first_skipped_.emplace_back(size_, point.step);
   }
   seconds_ += point.seconds;
+  if (point.data_wait) data_wait_ = data_wait_.value_or(0) + *point.data_wait;
   if (size_++ == 0) front_ = point;
   last_.push_back(point);
   if (last_.size() > kLastSteps) last_.pop_front();

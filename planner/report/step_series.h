@@ -46,6 +46,8 @@ class StepSeries {
   const std::deque<StepPoint>& last() const { return last_; }  // the last ones, the newest at the end
   int64_t samples_of_last() const { return samples_of_last_; }
   double seconds() const { return seconds_; }  // in all steps
+  // Of these, waiting for samples; nullopt: no step says it.
+  std::optional<double> data_wait() const { return data_wait_; }
   int64_t skipped() const { return skipped_; }
   // The first steps that were skipped: index and number.
   const std::vector<std::pair<int64_t, int64_t>>& first_skipped() const { return first_skipped_; }
@@ -63,6 +65,7 @@ class StepSeries {
 
   int64_t size_ = 0, skipped_ = 0, samples_of_last_ = 0;
   double seconds_ = 0;
+  std::optional<double> data_wait_;
   StepPoint front_;
   std::deque<StepPoint> last_;
   std::vector<std::pair<int64_t, int64_t>> first_skipped_;

@@ -28,7 +28,8 @@ std::string Numbers(const NumbersByName& numbers) {
 std::string SpeedJson(const StepSpeed& speed) {
   return absl::StrCat("{\"tokens_per_second_per_rank\": ", Number(speed.tokens),
                       ", \"teraflops_per_rank\": ", Number(speed.teraflops), ", \"mfu\": ", Number(speed.mfu),
-                      ", \"seconds_left\": ", Number(speed.seconds_left), "}");
+                      ", \"seconds_left\": ", Number(speed.seconds_left),
+                      ", \"data_wait_seconds\": ", Number(speed.data_wait), "}");
 }
 
 std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
@@ -41,7 +42,8 @@ StepSpeed SpeedFrom(const Json& json) {
   return {.tokens = NumberOrNan(json, "tokens_per_second_per_rank"),
           .teraflops = NumberOrNan(json, "teraflops_per_rank"),
           .mfu = NumberOf(json, "mfu"),
-          .seconds_left = NumberOrNan(json, "seconds_left")};
+          .seconds_left = NumberOrNan(json, "seconds_left"),
+          .data_wait = NumberOf(json, "data_wait_seconds")};
 }
 
 DeviceMemory MemoryFrom(const Json& json) {

@@ -20,6 +20,8 @@ struct StepSpeed {
   double teraflops = 0;       // model FLOPs / 1e12
   std::optional<double> mfu;  // FLOPs / the device's dense peak; nullopt: ranks are on CPUs, or the peak is unknown
   double seconds_left = 0;    // until the budget's last step is done; no part of it is per rank
+  // For how long the data instructions of rank 0 waited for samples; nullopt: not known, as in older files.
+  std::optional<double> data_wait = std::nullopt;
   bool operator==(const StepSpeed&) const = default;
 };
 

@@ -80,6 +80,8 @@ class MockSource : public SampleSource {
     return patches;
   }
 
+  SampleOrigin Origin(int64_t) const override { return {}; }
+
  private:
   int64_t ImagesOfNumber(int64_t number) const {
     return data_.min_images + Choose(counts_, number, data_.max_images - data_.min_images + 1);

@@ -65,6 +65,7 @@ absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std
 class RecordedSource : public SampleSource {
  public:
   absl::Status Read(const Plan& plan, const SafetensorsFile& file) {
+    path_ = file.path();
     const int64_t length = plan.budget.sequence_length;
     const absl::StatusOr<StoredTensor> ids = file.Find("token_ids");
     if (!ids.ok()) return ids.status();
@@ -123,6 +124,12 @@ class RecordedSource : public SampleSource {
       for (const Image& image : row.images.front()) patches += image.rows * image.cols;
     }
     return patches;
+  }
+
+  SampleOrigin Origin(int64_t number) const override {
+    const int64_t row = number % static_cast<int64_t>(samples_.size());
+    const int64_t length = static_cast<int64_t>(samples_[row].tokens.size());
+    return {.documents = {{.where = absl::StrCat(path_, ": row ", row), .first = 0, .end = length}}};
   }
 
  private:
@@ -203,6 +210,7 @@ class RecordedSource : public SampleSource {
     return absl::OkStatus();
   }
 
+  std::string path_;
   std::vector<Sample> samples_;
 };
 

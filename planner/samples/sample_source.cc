@@ -12,6 +12,7 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan)
   if (plan.data.kind == "mock") return OpenMock(plan);
   if (plan.data.kind == "recorded") return OpenRecorded(plan);
   if (plan.data.kind == "webdataset") return OpenWebdataset(plan);
+  if (plan.data.kind == "sources") return OpenSources(plan);
   return absl::UnimplementedError(absl::StrCat("this version cannot read data of kind ", plan.data.kind));
 }
 
@@ -23,7 +24,8 @@ void EndDocument(const DataPlan& data, Sample& sample) {
   if (data.packed_documents) sample.document_ends.push_back(static_cast<int64_t>(sample.tokens.size()));
 }
 
-void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample) {
+void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample,
+                  const std::vector<uint8_t>& learnt) {
   const int64_t used = std::min(static_cast<int64_t>(sample.tokens.size()), sequence_length);
   const size_t length = static_cast<size_t>(sequence_length);
   sample.tokens.resize(length, pad_token);
@@ -46,7 +48,9 @@ void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_tok
     sample.labels[i] = sample.tokens[i + 1];
     const int64_t label = sample.labels[i];
     const bool image = std::find(image_tokens.begin(), image_tokens.end(), label) != image_tokens.end();
-    sample.loss_mask[i] = !image && label != pad_token;
+    // By the place, not by the id: some tokenizers have one id for padding and for the end of a text.
+    const bool padding = static_cast<int64_t>(i + 1) >= used;
+    sample.loss_mask[i] = !image && !padding && (learnt.empty() || learnt[i + 1] != 0);
   }
 }
 

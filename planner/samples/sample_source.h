@@ -12,6 +12,7 @@
 #include "planner/pictures/patches.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/file_io.h"
+#include "planner/samples/sample_origin.h"
 
 namespace planwright {
 
@@ -36,16 +37,25 @@ class SampleSource {
   virtual absl::StatusOr<Sample> Get(int64_t number, SampleParts parts) const = 0;
   // The patches of all images of a sample for the first encoder, without reading a file. 0 without an encoder.
   virtual absl::StatusOr<int64_t> Patches(int64_t number) const = 0;
+  // What a sample is made of, without reading a file.
+  virtual SampleOrigin Origin(int64_t number) const = 0;
+  // SHA-256, 64 hex digits, of what the files say about the numbering of samples; ranks compare it before the first
+  // step. Empty for kinds of data that do not depend on an index.
+  virtual std::string digest() const { return ""; }
+  // What became of the documents of each source of a mixture; nothing for other kinds of data.
+  virtual std::vector<SourceCounts> Counts() const { return {}; }
 };
 
 // The source that Plan::data names, with its files opened. Errors name the file.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan);
 
 // The kinds of source, one file each. mock: images of drawn classes, and text that follows from them; needs no file.
-// recorded: the rows of a safetensors batch, again and again. webdataset: documents in tar shards, packed.
+// recorded: the rows of a safetensors batch, again and again. webdataset: documents in tar shards, packed. sources: a
+// mixture of sources of documents, in tar shards or .bin files, by their indexes.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenRecorded(const Plan& plan);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan);
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenSources(const Plan& plan);
 
 // Tokens that an image takes in the sequence for one encoder: its patches divided by pixel_shuffle^2.
 int64_t ImageTokens(const EncoderData& encoder, const Image& image);
@@ -55,7 +65,9 @@ void EndDocument(const DataPlan& data, Sample& sample);
 
 // Makes a whole sample from its tokens: fills the sequence with pad tokens, which are a document of their own, and sets
 // labels and loss mask. The label of a position is the next token of its document; that of the document's last position
-// is the pad token. A position counts if its label is neither an image token nor the pad token.
-void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample);
+// is the pad token. A position counts if its label is to be learnt, and neither an image token nor of the padding.
+// `learnt`: for each token of the sample, 1 if it is to be learnt, else 0; empty: all are.
+void FinishSample(const DataPlan& data, int64_t sequence_length, int64_t pad_token, Sample& sample,
+                  const std::vector<uint8_t>& learnt = {});
 
 }  // namespace planwright

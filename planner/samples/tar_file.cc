@@ -16,16 +16,16 @@ constexpr int64_t kBlock = 512;
 constexpr int64_t kMaxExtendedHeader = 1 << 20;
 
 // The text of a header field, up to its first NUL.
-std::string Field(const std::string& header, size_t offset, size_t size) {
-  const std::string field = header.substr(offset, size);
+std::string_view Field(std::string_view header, size_t offset, size_t size) {
+  const std::string_view field = header.substr(offset, size);
   return field.substr(0, field.find('\0'));
 }
 
 // A number of octal digits between spaces. nullopt for anything else, GNU's binary sizes included.
-std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t size) {
-  std::string field = Field(header, offset, size);
-  field.erase(0, field.find_first_not_of(' '));
-  field.erase(std::min(field.find(' '), field.size()));
+std::optional<int64_t> Octal(std::string_view header, size_t offset, size_t size) {
+  std::string_view field = Field(header, offset, size);
+  field.remove_prefix(std::min(field.find_first_not_of(' '), field.size()));
+  field = field.substr(0, field.find(' '));
   if (field.empty() || field.size() > 20) return std::nullopt;
   int64_t value = 0;
   for (char digit : field) {
@@ -36,7 +36,7 @@ std::optional<int64_t> Octal(const std::string& header, size_t offset, size_t si
 }
 
 // The checksum is the sum of all header bytes, with its own eight bytes counted as spaces.
-bool ChecksumFits(const std::string& header) {
+bool ChecksumFits(std::string_view header) {
   int64_t sum = 0;
   for (int64_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
   return Octal(header, 148, 8) == sum;
@@ -82,39 +82,30 @@ bool ReadExtended(const std::string& records, Extended& extended) {
 
 }  // namespace
 
-absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
-  absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
-  if (!opened.ok()) return opened.status();
-  TarFile file;
-  file.file_ = *std::move(opened);
-  const absl::Status walked = file.Walk();
-  if (absl::IsInvalidArgument(walked)) return absl::InvalidArgumentError(absl::StrCat(path, ": ", walked.message()));
-  if (!walked.ok()) return walked;
-  return file;
-}
-
-absl::Status TarFile::Walk() {
+absl::Status WalkTar(const PlainFile& file, FileWindow& window,
+                     absl::FunctionRef<absl::Status(const TarMember& member)> each) {
   Extended extended;
   for (int64_t at = 0;;) {
-    const auto wrong = [at](auto... what) {
-      return absl::InvalidArgumentError(absl::StrCat("at byte ", at, ": ", what...));
+    const auto wrong = [&](auto... what) {
+      return absl::InvalidArgumentError(absl::StrCat(file.path(), ": at byte ", at, ": ", what...));
     };
-    const int64_t bytes = file_.bytes();  // of the archive when it was opened: it must not change during a run
+    const int64_t bytes = file.bytes();  // of the archive when it was opened: it must not change during a run
     // A block of zeros ends an archive. Without one the file was cut off, and members may be missing.
     if (bytes - at < kBlock) return wrong("the archive ends without its end mark");
-    const absl::StatusOr<std::string> header = ReadAt(at, kBlock);
-    if (!header.ok()) return header.status();
-    if (std::all_of(header->begin(), header->end(), [](char c) { return c == 0; })) return absl::OkStatus();
-    if (header->compare(257, 5, "ustar") != 0) return wrong("not a ustar header");
-    if (!ChecksumFits(*header)) return wrong("the header's checksum does not fit");
-    const char type = (*header)[156];
+    const absl::StatusOr<std::string_view> read_header = window.Read(at, kBlock);
+    if (!read_header.ok()) return read_header.status();
+    const std::string_view header = *read_header;  // until the next read
+    if (std::all_of(header.begin(), header.end(), [](char c) { return c == 0; })) return absl::OkStatus();
+    if (header.substr(257, 5) != "ustar") return wrong("not a ustar header");
+    if (!ChecksumFits(header)) return wrong("the header's checksum does not fit");
+    const char type = header[156];
     // '0' and NUL: a regular file. '5': a folder, which is skipped. 'x', 'g': extended headers of the next and of all
     // members.
     const bool member = type == '0' || type == '\0';
-    const std::string prefix = Field(*header, 345, 155);
-    std::string name = Field(*header, 0, 100);
-    if (!prefix.empty()) name = absl::StrCat(prefix, "/", name);
-    std::optional<int64_t> size = Octal(*header, 124, 12);
+    const std::string_view prefix = Field(header, 345, 155);
+    std::string name(Field(header, 0, 100));
+    if (!prefix.empty()) name = std::string(prefix) + "/" + name;
+    std::optional<int64_t> size = Octal(header, 124, 12);
     if (member || type == '5') {
       if (extended.path) name = *extended.path;
       if (extended.size) size = extended.size;
@@ -125,10 +116,10 @@ absl::Status TarFile::Walk() {
     if (*size > bytes - contents) return wrong("member ", name, ": its ", *size, " bytes go beyond the archive");
     if (type == 'x' || type == 'g') {
       if (*size > kMaxExtendedHeader) return wrong("an extended header of ", *size, " bytes");
-      const absl::StatusOr<std::string> records = ReadAt(contents, *size);
+      const absl::StatusOr<std::string_view> records = window.Read(contents, *size);
       if (!records.ok()) return records.status();
       Extended read;
-      if (!ReadExtended(*records, read)) return wrong("an extended header that is not pax");
+      if (!ReadExtended(std::string(*records), read)) return wrong("an extended header that is not pax");
       if (type == 'x') {
         extended = read;
       } else if (read.path || read.size) {  // would give all members one name or size
@@ -137,7 +128,9 @@ absl::Status TarFile::Walk() {
     } else if (member || type == '5') {
       const std::string problem = NameProblem(name);
       if (!problem.empty()) return wrong("member ", name, ": ", problem);
-      if (member) members_.push_back({name, contents, *size});
+      if (member) {
+        if (absl::Status status = each({name, contents, *size}); !status.ok()) return status;
+      }
     } else {
       return wrong("member ", name, ": type '", std::string(1, type),
                    "' is not read: write plain files, in format ustar or pax");
@@ -146,13 +139,24 @@ absl::Status TarFile::Walk() {
   }
 }
 
-absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most) const {
-  return ReadAt(member.offset, std::min(member.bytes, most));
+absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
+  absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
+  if (!opened.ok()) return opened.status();
+  TarFile file;
+  file.file_ = *std::move(opened);
+  FileWindow window(file.file_);
+  const auto keep = [&](const TarMember& member) {
+    file.members_.push_back(member);
+    return absl::OkStatus();
+  };
+  if (absl::Status walked = WalkTar(file.file_, window, keep); !walked.ok()) return walked;
+  return file;
 }
 
-absl::StatusOr<std::string> TarFile::ReadAt(int64_t offset, int64_t bytes) const {
-  std::string contents(bytes, '\0');
-  if (absl::Status read = file_.Read(offset, std::as_writable_bytes(std::span(contents))); !read.ok()) return read;
+absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most) const {
+  std::string contents(std::min(member.bytes, most), '\0');
+  if (absl::Status read = file_.Read(member.offset, std::as_writable_bytes(std::span(contents))); !read.ok())
+    return read;
   return contents;
 }
 

@@ -2,6 +2,7 @@
 // trusted: names that leave the folder, links, devices, and sizes beyond the archive are refused.
 #pragma once
 
+#include <absl/functional/function_ref.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "planner/run_files/file_io.h"
+#include "planner/samples/file_window.h"
 
 namespace planwright {
 
@@ -17,6 +19,12 @@ struct TarMember {
   std::string name;
   int64_t offset = 0, bytes = 0;  // of the contents
 };
+
+// Calls each(member) for the regular files of an archive, in its order, as their headers are read; each() may read
+// members through the same `window`. Ends with the first error: that of each(), or InvalidArgument, with the path of
+// the archive and the offset in it.
+absl::Status WalkTar(const PlainFile& file, FileWindow& window,
+                     absl::FunctionRef<absl::Status(const TarMember& member)> each);
 
 class TarFile {
  public:
@@ -31,9 +39,6 @@ class TarFile {
 
  private:
   TarFile() = default;
-  absl::Status Walk();
-  absl::StatusOr<std::string> ReadAt(int64_t offset, int64_t bytes) const;
-
   PlainFile file_;
   std::vector<TarMember> members_;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "planner/pictures/patches.h"
+#include "planner/samples/expanded_document.h"
 #include "planner/samples/sample_source.h"
 #include "planner/samples/tar_file.h"
 #include "planner/samples/window_packer.h"
@@ -31,9 +32,13 @@ std::pair<std::string, std::string> SplitName(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
+std::string NameDocument(const TarFile& shard, const std::string& document) {
+  return absl::StrCat(shard.path(), ": document ", document);
+}
+
 // `status` with the shard and the document before its message.
 absl::Status InDocument(const TarFile& shard, const std::string& document, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(shard.path(), ": document ", document, ": ", status.message()));
+  return absl::Status(status.code(), absl::StrCat(NameDocument(shard, document), ": ", status.message()));
 }
 
 class WebdatasetSource : public SampleSource {
@@ -76,6 +81,16 @@ class WebdatasetSource : public SampleSource {
     int64_t patches = 0;
     for (int64_t index : DocumentsOf(number)) patches += documents_[index].grid.rows * documents_[index].grid.cols;
     return patches;
+  }
+
+  SampleOrigin Origin(int64_t number) const override {
+    SampleOrigin origin;
+    for (int64_t index : DocumentsOf(number)) {
+      const Document& document = documents_[index];
+      origin.documents.push_back(
+          {.where = NameDocument(shards_[document.shard], document.name), .first = 0, .end = document.tokens});
+    }
+    return origin;
   }
 
  private:
@@ -121,16 +136,8 @@ class WebdatasetSource : public SampleSource {
       const absl::StatusOr<PictureSize> size = ReadPictureSize(*header);
       if (!size.ok()) return size.status();
       const EncoderData& encoder = data_.encoders.front();
-      const absl::StatusOr<PatchGrid> grid = DynamicResolution(
-          size->height, size->width, encoder.patch, data_.min_patches, data_.max_patches, encoder.pixel_shuffle,
-          data_.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil);
+      const absl::StatusOr<PatchGrid> grid = GridOfPicture(data_, encoder, size->height, size->width);
       if (!grid.ok()) return grid.status();
-      const int64_t side = encoder.side();
-      if (grid->rows > side || grid->cols > side) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("its image of ", size->width, " by ", size->height, " pixels becomes ", grid->rows, " by ",
-                         grid->cols, " patches; the encoder's max_image allows ", side, " on a side"));
-      }
       document.grid = *grid;
       document.tokens += encoder.TokensOf(grid->rows * grid->cols);
     }

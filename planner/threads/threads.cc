@@ -6,11 +6,18 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace planwright {
+namespace {
+
+thread_local int limit_of_thread = std::numeric_limits<int>::max();
+
+}  // namespace
 
 int ThreadsOfRank() {
   cpu_set_t cores;
@@ -38,11 +45,15 @@ void ForEachItem(int threads, int64_t items, const std::function<void(int64_t it
   };
   {
     std::vector<std::jthread> others;  // joined at the end of the scope
-    const int64_t wanted = std::min<int64_t>(threads, items);
+    const int64_t wanted = std::min<int64_t>({threads, limit_of_thread, items});
     for (int64_t i = 1; i < wanted; ++i) others.emplace_back(take_items);
     take_items();
   }
   if (failure) std::rethrow_exception(failure);
 }
+
+ThreadLimit::ThreadLimit(int threads) : before_(std::exchange(limit_of_thread, threads)) {}
+
+ThreadLimit::~ThreadLimit() { limit_of_thread = before_; }
 
 }  // namespace planwright

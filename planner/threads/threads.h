@@ -17,4 +17,17 @@ int ThreadsOfRank();
 // first exception is thrown here.
 void ForEachItem(int threads, int64_t items, const std::function<void(int64_t item)>& work);
 
+// While it lives, ForEachItem takes at most `threads` threads for a call on this one: this one has others beside it
+// that share the cores.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int threads);
+  ~ThreadLimit();
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  const int before_;
+};
+
 }  // namespace planwright

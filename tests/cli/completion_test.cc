@@ -104,6 +104,8 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
   EXPECT_THAT(Bash("checkpoint ''"), ElementsAre("ls", "show", "verify"));
   EXPECT_THAT(Bash("checkpoint verify m"), ElementsAre("models"));
   EXPECT_THAT(Bash("checkpoint verify models --a"), ElementsAre("--all"));
+  EXPECT_THAT(Bash("data ''"), ElementsAre("index"));
+  EXPECT_THAT(Bash("data index r"), ElementsAre("r.yaml"));
   EXPECT_THAT(Bash("import m"), ElementsAre("models"));
   EXPECT_THAT(Bash("export models --like m"), ElementsAre("models"));
   EXPECT_THAT(Bash("export models --dtype b"), ElementsAre("bf16"));
@@ -111,6 +113,7 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
 
 TEST_F(Completion, BashOffersTheKeysOfTheRecipe) {
   EXPECT_THAT(Bash("validate '" + kTiny + "' batch.g"), ElementsAre("batch.global_samples="));
+  EXPECT_THAT(Bash("data index '" + kTiny + "' batch.g"), ElementsAre("batch.global_samples="));
   EXPECT_THAT(Bash("validate '" + kTiny + "' modules.language.parallel.t"),
               ElementsAre("modules.language.parallel.tp="));
   EXPECT_THAT(Bash("show '" + kTiny + "' ranks batch.global_samples = 4 log.e"), ElementsAre("log.every_steps="));
@@ -129,6 +132,8 @@ TEST_F(Completion, ZshOffersTheSame) {
   EXPECT_THAT(Zsh("explain ''", ""), Contains("PW0203"));
   EXPECT_THAT(Zsh("checkpoint ''", ""), ElementsAre("ls", "show", "verify"));
   EXPECT_THAT(Zsh("checkpoint ls ''", ""), Contains("files"));
+  EXPECT_THAT(Zsh("data ''", ""), ElementsAre("index"));
+  EXPECT_THAT(Zsh("data index '" + kTiny + "' batch.", "batch."), Contains("batch.global_samples="));
   EXPECT_THAT(Zsh("validate ''", ""), Contains("files"));
   EXPECT_THAT(Zsh("validate '" + kTiny + "' batch.", "batch."), Contains("batch.global_samples="));
   EXPECT_THAT(Zsh("validate '" + kTiny + "' precision.params=", "precision.params="),

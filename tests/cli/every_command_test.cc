@@ -61,6 +61,7 @@ class EveryCommand : public testing::PlanProgram {
         {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
         {"show", recipe + " ranks " + overrides},
         {"weights", recipe + " " + overrides},
+        {"data", "index " + recipe + " " + overrides},
         {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
         {"launch", recipe + " " + overrides + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run},
         {"status", folder_ + "/done_run"},

@@ -22,10 +22,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Kinds without an example, each with the reason why no recipe and no command can give one.
+// Kinds without an example, each with the reason why no recipe and no command alone can give one.
 const std::map<std::string, std::string> kWithoutExample = {
     {"RepeatedModule", "keys given twice are RepeatedKey, and files merge"},
     {"BridgeCircle", "BridgeDirection refuses all that could close one"},
+    {"PreparedShards", "it needs shards and their prepared.json"},
     {"BrokenRule", "the planner's own fault, or a plan that was changed with its digest"},
 };
 

@@ -137,6 +137,37 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
   }
 }
 
+// Two sections of one run. The vocabulary has the ids of bytes.
+Plan WithSources(const std::string& sources, const std::string& more = "") {
+  return CompiledFile(kTiny, {"models.hybrid_moe_tiny.vocabulary=260", "batch.sequence_length=96",
+                              "data={kind: sources, max_patches: 64, sources: [" + sources + "]" + more + "}"});
+}
+
+TEST(DiffPlans, SourcesSayFromWhichSampleOn) {
+  const std::string a = "{name: a, kind: webdataset, shards: /gone/a.tar", b = "{name: b, kind: webdataset, shards: ";
+  const Plan half = WithSources(a + "}, " + b + "/gone/b.tar}");  // a b a b ...
+  const auto diff = [&](const Plan& other) { return DiffPlans(half, other); };
+  EXPECT_TRUE(diff(WithSources(a + ", weight: 0.5}, " + b + "/gone/b.tar, weight: 0.5}")).same());
+  // 3 to 2: a b a b a, then a again in the place of b.
+  const PlanDiff weight = diff(WithSources(a + ", weight: 3}, " + b + "/gone/b.tar, weight: 2}"));
+  EXPECT_THAT(MarkedPaths(weight), ::testing::UnorderedElementsAre("data.sources.a.weight", "data.sources.b.weight"));
+  EXPECT_EQ(weight.first_other_sample, 5);
+  EXPECT_THAT(DiffText(weight, "A", "B"), HasSubstr("samples are other ones from sample 5 on\n"));
+  EXPECT_EQ(DiffJson(weight)["first_other_sample"], 5);
+  // Other documents of the second source.
+  EXPECT_EQ(diff(WithSources(a + "}, " + b + "/gone/c.tar}")).first_other_sample, 1);
+  EXPECT_TRUE(TellsOf(diff(WithSources(a + "}, " + b + "/gone/c.tar}")), "data.sources.b.shards"));
+  // A source more.
+  const PlanDiff added =
+      diff(WithSources(a + "}, " + b + "/gone/b.tar}, {name: c, kind: webdataset, shards: /gone/c.tar}"));
+  EXPECT_TRUE(TellsOf(added, "data.sources.c"));
+  EXPECT_EQ(added.first_other_sample, 2);
+  // All samples, or none.
+  EXPECT_EQ(diff(WithSources(a + "}, " + b + "/gone/b.tar}", ", shuffle: none")).first_other_sample, 0);
+  const PlanDiff balance = diff(WithSources(a + "}, " + b + "/gone/b.tar}", ", balance: images"));
+  EXPECT_FALSE(balance.same() || balance.may_change_loss() || balance.first_other_sample);
+}
+
 TEST(DiffPlans, ARateThatIsTheSameAtEveryStepIsIdle) {
   const std::vector<std::string> constant = {"budget.learning_rate.style=constant", "budget.learning_rate.min=1.0e-5"};
   std::vector<std::string> other = constant;

@@ -60,6 +60,7 @@ def expected(records):
         for bridge, square in record["bridge_mean_square"].items():
             add("bridge-mean-square/" + bridge, step, square)
         add("iteration-time", step, record["step_seconds"])
+        add("data-wait", step, pace["data_wait_seconds"])
         add("throughput", step, pace["teraflops_per_rank"])
         add("tokens-per-second-per-gpu", step, pace["tokens_per_second_per_rank"])
         add("mfu", step, pace["mfu"])

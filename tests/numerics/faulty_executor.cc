@@ -2,6 +2,8 @@
 // they notice it.
 //   PLANWRIGHT_FAULT=shifted_bridge_rows | swapped_bridge_lanes | doubled_gradient | missing_tp_sum |
 //                    misplaced_expert_rows | plan:NAME (faults/plan_fault.h) | statement:NAME (mutated_plan.h)
+// Or with files of samples on rank 3 that are those of another folder, as on another node:
+//   PLANWRIGHT_FAULT=other_files:FOLDER
 // Or with instructions moved to other streams, which must not change any result:
 //   PLANWRIGHT_FAULT=random_streams:SEED
 // Or with the plan's own streams delayed at random:
@@ -125,6 +127,10 @@ absl::Status DamagePlan(Plan& plan) {
     absl::StatusOr<Plan> mutated = testing::WithMutant(plan, fault.substr(name.size()));
     if (mutated.ok()) plan = *std::move(mutated);
     return mutated.status();
+  }
+  if (const std::string name = "other_files:"; fault.rfind(name, 0) == 0) {
+    if (std::getenv("RANK") == std::string("3")) plan.data.base = fault.substr(name.size());
+    return absl::OkStatus();
   }
   if (fault.rfind("plan:", 0) == 0) {
     for (const testing::PlanFault& known : testing::AllPlanFaults()) {

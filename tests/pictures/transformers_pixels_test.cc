@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "planner/pictures/patches.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/safetensors.h"
-#include "tests/support/folders.h"
+#include "tests/pictures/golden.h"
 
 namespace planwright {
 namespace {
@@ -23,28 +21,8 @@ constexpr double kMostDifference = 0;
 constexpr double kMostDifference = 1e-6;
 #endif
 
-class Golden {
- public:
-  explicit Golden(const std::string& name) : file_(SafetensorsFile::Open(InSource(kFolder + name))) {
-    if (!file_.ok()) throw std::runtime_error(file_.status().ToString());
-  }
-
-  template <typename Number>
-  std::vector<Number> Read(const std::string& name) const {
-    const auto bytes = file_->Read(file_->Find(name).value()).value();
-    std::vector<Number> values(bytes.size() / sizeof(Number));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-
-  const std::map<std::string, StoredTensor>& tensors() const { return file_->tensors(); }
-
- private:
-  absl::StatusOr<SafetensorsFile> file_;
-};
-
 TEST(TransformersPixels, GridsOfAllSizesAreTheSame) {
-  const Golden golden("grids.safetensors");
+  const Golden golden(kFolder + "grids.safetensors");
   const auto settings = golden.Read<int64_t>("settings"), grids = golden.Read<int64_t>("grids");
   ASSERT_EQ(grids.size(), 20000u);
   size_t next = 0, wrong = 0;
@@ -75,22 +53,29 @@ TEST(TransformersPixels, GridsOfAllSizesAreTheSame) {
   EXPECT_GT(refused, 100);
 }
 
-TEST(TransformersPixels, PatchesAreTheSame) {
-  const Golden golden("patches.safetensors");
+// The image NAME, of whatever format.
+std::string FileOf(const std::string& name) {
+  for (const char* extension : {".png", ".jpg", ".webp"}) {
+    if (std::filesystem::exists(InSource(kFolder + name + extension))) return ReadGolden(kFolder + name + extension);
+  }
+  throw std::runtime_error("no image " + name);
+}
+
+void ExpectSamePatches(const std::string& stored, size_t images) {
+  const Golden golden(kFolder + stored);
   std::set<std::string> names;
-  for (const auto& [tensor, stored] : golden.tensors()) names.insert(tensor.substr(0, tensor.find('.')));
-  EXPECT_EQ(names.size(), 16u);
+  for (const auto& [tensor, place] : golden.tensors()) names.insert(tensor.substr(0, tensor.find('.')));
+  EXPECT_EQ(names.size(), images);
   for (const std::string& name : names) {
     const auto settings = golden.Read<int64_t>(name + ".settings"), grid = golden.Read<int64_t>(name + ".grid");
-    const auto file = ReadWholeFile(InSource(kFolder + name + ".png"), 1 << 20);
-    ASSERT_TRUE(file.ok()) << file.status();
-    const auto size = ReadPictureSize(file->substr(0, kPngHeaderBytes));
+    const std::string file = FileOf(name);
+    const auto size = ReadPictureSize(file);
     ASSERT_TRUE(size.ok()) << size.status();
     const auto found = DynamicResolution(size->height, size->width, settings[0], settings[2], settings[3], settings[1],
                                          GridRule::kRoundHalfEven);
     ASSERT_TRUE(found.ok()) << name << found.status();
     EXPECT_EQ((std::vector{found->rows, found->cols}), grid) << name;
-    const auto image = PatchesOfPicture<Bicubic>(*file, *found, settings[0]);
+    const auto image = PatchesOfPicture<Bicubic>(file, *found, settings[0]);
     ASSERT_TRUE(image.ok()) << name << image.status();
     // Of a large image only some patches are stored.
     const auto patches = golden.Read<float>(name + ".patches");
@@ -104,9 +89,13 @@ TEST(TransformersPixels, PatchesAreTheSame) {
       worst = std::max(worst, std::abs(patches[i] - image->patches.at(at)));
     }
     EXPECT_LE(worst, kMostDifference) << name;
-    RecordProperty(name, testing::PrintToString(worst));
+    testing::Test::RecordProperty(name, testing::PrintToString(worst));
   }
 }
+
+TEST(TransformersPixels, PatchesAreTheSame) { ExpectSamePatches("patches.safetensors", 16); }
+
+TEST(TransformersPixels, PatchesOfJpegAndWebpAreTheSame) { ExpectSamePatches("photos.safetensors", 5); }
 
 }  // namespace
 }  // namespace planwright

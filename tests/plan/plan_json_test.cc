@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "planner/plan/limits.h"
@@ -24,17 +26,35 @@ Plan RandomPlan(int seed) {
   return plan;
 }
 
-// A plan with at least one of everything, so that edits below have something to edit.
+// A plan with at least one of everything, so that edits below have something to edit. What a random plan lacks it gets
+// from the next one: all at once are in one of thousands.
 Plan FullPlan() {
-  for (int seed = 0;; ++seed) {
-    Plan plan = RandomPlan(seed);
-    if (!plan.modules.empty() && !plan.modules[0].parameters.empty() && !plan.roles.empty() &&
-        !plan.roles[0].step.empty() && !plan.roles[0].ranks.empty() && !plan.roles[0].step[0].outputs.empty() &&
-        !plan.origins.empty() && !plan.bridges.empty() && !plan.bridges[0].forward.empty() && plan.initialize &&
-        !plan.blocks.empty() && !plan.data.image_grids.empty() && !plan.data.encoders.empty()) {
-      return plan;
-    }
+  Plan plan = RandomPlan(0);
+  for (int seed = 1;; ++seed) {
+    const auto full = [](const Plan& one) {
+      return std::array{!one.modules.empty() && !one.modules[0].parameters.empty(),
+                        !one.roles.empty() && !one.roles[0].step.empty() && !one.roles[0].ranks.empty() &&
+                            !one.roles[0].step[0].outputs.empty(),
+                        !one.origins.empty(),
+                        !one.bridges.empty() && !one.bridges[0].forward.empty(),
+                        one.initialize.has_value(),
+                        !one.blocks.empty(),
+                        !one.data.image_grids.empty() && !one.data.encoders.empty()};
+    };
+    const auto has = full(plan);
+    if (std::find(has.begin(), has.end(), false) == has.end()) break;
+    Plan other = RandomPlan(seed);
+    const auto gives = full(other);
+    if (!has[0] && gives[0]) plan.modules = std::move(other.modules);
+    if (!has[1] && gives[1]) plan.roles = std::move(other.roles);
+    if (!has[2] && gives[2]) plan.origins = std::move(other.origins);
+    if (!has[3] && gives[3]) plan.bridges = std::move(other.bridges);
+    if (!has[4] && gives[4]) plan.initialize = std::move(other.initialize);
+    if (!has[5] && gives[5]) plan.blocks = std::move(other.blocks);
+    if (!has[6] && gives[6]) plan.data = std::move(other.data);
   }
+  plan.digest = PlanDigest(plan);
+  return plan;
 }
 
 std::string ErrorOf(const ordered_json& json) { return std::string(ReadPlan(json.dump()).status().message()); }

@@ -48,6 +48,47 @@ class RandomFill {
       while (!RangeProblem(value).empty()) Describe(*this, value);
     }
   }
+  // Half of the plans have sources. Their fields depend on each other, so that no draw would be valid.
+  void Fill(DataPlan& value) {
+    do {
+      Describe(*this, value);
+      value.balance = Below(2) == 0 ? "none" : "images";
+      value.sources.clear();
+      value.tokenizer = "bytes";
+      if (Below(2) == 0) FillSources(value);
+    } while (!RangeProblem(value).empty());
+  }
+  void FillSources(DataPlan& value) {
+    const bool ids = Below(2) == 0;
+    value.kind = "sources";
+    value.tokenizer = ids ? "ids" : "bytes";
+    for (int64_t i = Below(3); i >= 0; --i) {
+      SourcePlan& source = value.sources.emplace_back();
+      source.name = "source." + std::to_string(i);
+      source.weight = i == 0 ? 1 : Below(100) + 1;
+      source.kind = ids && Below(2) == 0 ? "tokens" : "webdataset";
+      if (source.kind == "tokens") {
+        source.path = "text";
+        continue;
+      }
+      source.shards = {"a-{0..9}.tar", "b*.tar"};
+      if (Below(2) == 0) source.ignore = {"json"};
+    }
+    value.vocabulary = std::max<int64_t>(value.vocabulary, 4);
+    value.image_token = 1;
+    value.pad_token = 2;
+    value.end_token = 3;
+    for (EncoderData& encoder : value.encoders) encoder.token = 1;
+    value.tokenizer_digest = Below(2) == 0 ? "" : std::string(64, 'a');
+    value.template_digest = Below(2) == 0 ? "" : std::string(64, '0');
+    value.shuffle = Below(2) == 0 ? "none" : std::to_string(Below(60) + 1);
+    value.packing = Below(2) == 0 ? "first_fit" : "none";
+    value.long_documents = Below(2) == 0 ? "cut" : "skip";
+    value.damaged = Below(2) == 0 ? "error" : "skip";
+    value.window = Below(60) + 1;
+    value.min_patches = Below(60) + 1;
+    value.max_patches = value.min_patches + Below(60);
+  }
   void Fill(bool& value) { value = Below(2); }
   void Fill(int& value) {
     value = static_cast<int>(Below(30)) + 1;

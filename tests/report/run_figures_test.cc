@@ -62,6 +62,18 @@ TEST(Pace, LeavesOutTheFirstStepOfALife) {
   EXPECT_FALSE(PaceOf(report).has_value());
 }
 
+TEST(DataWait, IsAPartOfTheStepsThatCount) {
+  RunReport report = RunningRun();
+  EXPECT_FALSE(PaceOf(report)->data_wait) << "of a run of an older version";
+  EXPECT_FALSE(TimeUseOf(report)->data_wait);
+  std::vector<StepPoint> points = testing::PointsTo(30);
+  for (StepPoint& point : points) point.data_wait = 0.25;
+  points[2].data_wait.reset();
+  report.steps = testing::SeriesOf(points);
+  EXPECT_DOUBLE_EQ(PaceOf(report)->data_wait.value(), 0.25);
+  EXPECT_DOUBLE_EQ(TimeUseOf(report)->data_wait.value(), 29 * 0.25);
+}
+
 TEST(Throughput, CountsTheSamplesOfEachStep) {
   // From step 16 on a step takes twice the samples, and has half the number.
   std::vector<StepPoint> points = {PointOf(14), PointOf(15), PointOf(8)};

@@ -19,7 +19,7 @@ StepRecord FullRecord() {
           .module_grad_norms = {{"language", 5e-324}, {"radio \"encoder\"", 1e308}},
           .learning_rate = 1.2e-3,
           .step_seconds = 0.25,
-          .speed = {.tokens = 49.25, .teraflops = 0.125, .mfu = 0.3, .seconds_left = 4.25},
+          .speed = {.tokens = 49.25, .teraflops = 0.125, .mfu = 0.3, .seconds_left = 4.25, .data_wait = 0.125},
           .skipped = true,
           .routing = 0xfedcba9876543210,
           .aux_loss = 1.25,
@@ -58,6 +58,7 @@ TEST(StepRecord, OfAnEarlierVersionIsRead) {
   EXPECT_FALSE(read->loss || read->memory || read->skipped);
   EXPECT_TRUE(std::isnan(read->grad_norm) && std::isnan(read->step_seconds));
   EXPECT_EQ(read->routing, 0U);
+  EXPECT_FALSE(ReadStepRecord(R"({"step": 2, "consumed_samples": 16, "pace": {"mfu": 0.5}})")->speed.data_wait);
 }
 
 TEST(StepRecord, NeedsAStepAndSamples) {

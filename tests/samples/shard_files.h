@@ -53,7 +53,7 @@ inline std::string TarMemberOf(const std::string& name, const std::string& conte
 inline const std::string kTarEnd(1024, '\0');
 
 inline std::string WriteFile(const std::string& name, const std::string& contents) {
-  const std::string path = testing::TempDir() + name;
+  const std::string path = ::testing::TempDir() + name;
   std::ofstream(path, std::ios::binary) << contents;
   return path;
 }

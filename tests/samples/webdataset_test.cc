@@ -6,6 +6,7 @@
 #include <set>
 
 #include "planner/pictures/patches.h"
+#include "planner/samples/sample_source.h"
 #include "planner/samples/window_packer.h"
 #include "tests/samples/plans.h"
 #include "tests/samples/shard_files.h"

@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace planwright {
@@ -50,6 +53,30 @@ TEST(ThreadsOfRank, SharesTheCoresOfTheMachine) {
   EXPECT_EQ(ThreadsOfRank(), all);
   ASSERT_EQ(unsetenv("PLANWRIGHT_OWN_CORES"), 0);
   ASSERT_EQ(unsetenv("LOCAL_WORLD_SIZE"), 0);
+}
+
+// A thread that is one of several at work does all its items alone.
+TEST(ThreadLimit, HoldsOnItsThreadWhileItLives) {
+  const auto threads_of = [](int threads) {
+    std::mutex mutex;
+    std::set<std::thread::id> seen;
+    std::atomic<int> inside = 0;
+    ForEachItem(threads, 2, [&](int64_t) {
+      ++inside;
+      while (threads > 1 && inside < 2) std::this_thread::yield();  // an item for each of two threads
+      const std::lock_guard lock(mutex);
+      seen.insert(std::this_thread::get_id());
+    });
+    return seen.size();
+  };
+  EXPECT_EQ(threads_of(2), 2u);
+  {
+    const ThreadLimit limit(1);
+    std::set<std::thread::id> seen;
+    ForEachItem(8, 100, [&](int64_t) { seen.insert(std::this_thread::get_id()); });
+    EXPECT_EQ(seen, std::set<std::thread::id>{std::this_thread::get_id()});
+  }
+  EXPECT_EQ(threads_of(2), 2u) << "again";
 }
 
 }  // namespace

@@ -65,6 +65,94 @@ models:
      "samples that all have the same number of images, both keys have that number.",
      "data: {min_images: 3, max_images: 2}", "data: {min_images: 2, max_images: 2}",
      "Use a smaller min_images or a larger max_images."},
+
+    {kSourceWeights,
+     "Of the first n samples, a source has n times its weight divided by the sum of all weights, less than one off, "
+     "for every n. That is computed in whole numbers, and the order of the sources repeats after as many samples as "
+     "the sum of the weights, once they are whole numbers without a common divisor. A weight has at most 6 digits "
+     "after the point, and the sum is at most 1,000,000.",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources:
+    - {kind: webdataset, shards: /data/captions.tar, weight: 0.3333333}
+    - {kind: webdataset, shards: /data/pages.tar, weight: 0.6666667}
+lints: {PW0613: off})",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources:
+    - {kind: webdataset, shards: /data/captions.tar, weight: 1}
+    - {kind: webdataset, shards: /data/pages.tar, weight: 2}
+lints: {PW0613: off})",
+     "Write the proportions in small numbers, such as 1 and 2. The message shows the nearest weights that fit."},
+
+    {kRepeatedTokenId,
+     "Each of image_token, pad_token and end_token has an id of its own. A position whose next token is padding or an "
+     "image has no loss. So if the end of a document had the same id, the model would never learn where one ends.",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources: [{kind: webdataset, shards: /data/captions.tar}]
+  tokenizer: ids
+  image_token: 256
+  pad_token: 2
+  end_token: 2
+lints: {PW0613: off})",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources: [{kind: webdataset, shards: /data/captions.tar}]
+  tokenizer: ids
+  image_token: 256
+  pad_token: 0
+  end_token: 2
+lints: {PW0613: off})",
+     "Use an id for padding that the tokenizer never gives. Many tokenizers have reserved ones."},
+
+    {kPreparedShards,
+     "Prepared shards have a file prepared.json beside them. It says of which tokenizer and template their ids are, "
+     "which ids stand for images, padding and the end of a document, and below which number all ids are. All shards of "
+     "a recipe must say the same, and the recipe must not say something else. The model's vocabulary must have all "
+     "ids.",
+     "", "",
+     "Prepare all sources with one tokenizer and one template. Remove keys of the recipe that the shards say too."},
+
+    {kDataFile,
+     "The folder of a source is on this machine, but a file in it is missing or is something else: no file matches a "
+     "pattern, a shard is no tar file, or the index of a .bin file is damaged.",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources: [{kind: webdataset, shards: recipe.yaml}])",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources: [{kind: webdataset, shards: "/data/captions-{000..099}.tar"}]
+lints: {PW0613: off})",
+     "Correct the path. It is absolute or relative to the file that names it."},
+
+    {kDataNotHere,
+     "The folder of a source's files does not exist on this machine. A recipe may be checked where its data is not "
+     "mounted, so this is no error. But whether the files exist, and what they say of tokens, is then not known before "
+     "the run.",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources: [{kind: webdataset, shards: /data/captions.tar}])",
+     R"(extends: [icons_8r_toy.yaml]
+data:
+  kind: sources
+  sources: [{kind: webdataset, shards: /data/captions.tar}]
+lints: {PW0613: off})",
+     "Check the recipe on a machine that has the data. If this one never has it, silence the lint."},
+
+    {kBalanceWithoutImages,
+     "With `balance: images` the samples of a step take an order in which all lanes have nearly equally many patches of "
+     "images. Samples without images are all equal, so that their order stays.",
+     R"(data: {max_images: 0, balance: images}
+lints: {PW0606: off})",
+     R"(data: {max_images: 3, balance: images})", "Remove `balance`, or set it to none."},
 };
 
 }  // namespace

@@ -30,12 +30,14 @@ Environment Local(int rank, int ranks, int port) {
           .timeout = testing::kPatience};
 }
 
-// The outcome of AgreeOnPlan as an exit status: 0 agreed; 14 refused, and the message contains all of `names`; 3
-// refused without them; 4 anything else.
-int Agree(Environment environment, const std::string& digest, const std::vector<std::string>& names) {
+// The outcome of AgreeOnPlan, and then of AgreeOnData, as an exit status: 0 agreed; 14 refused, and the message
+// contains all of `names`; 3 refused without them; 4 anything else.
+int Agree(Environment environment, const std::string& digest, const std::vector<std::string>& names,
+          const std::string& data = "") {
   auto store = OpenStore(environment);
   if (!store.ok()) return 4;
-  const absl::Status status = AgreeOnPlan(environment, digest, **store);
+  absl::Status status = AgreeOnPlan(environment, digest, **store);
+  if (status.ok()) status = AgreeOnData(environment, data, **store);
   if (status.ok()) {
     WaitForAll(environment, "end", testing::kPatience, **store);
     return 0;
@@ -70,6 +72,23 @@ TEST(Rendezvous, ARankOfAnotherRunIsNamedByAll) {
     return Agree(environment, "aaaabbbbcccc", {"rank 2 on host2", "run0"});
   });
   EXPECT_EQ(statuses, (std::vector<int>{14, 14, 14}));
+}
+
+// The first rank reads no samples, and has no digest that could differ.
+TEST(Rendezvous, ARankWithOtherDataIsNamedByAll) {
+  const std::string ours = "0123456789abcdef", other = "fedcba9876543210";
+  const auto statuses = [&](const std::vector<std::string>& data, const std::vector<std::string>& names) {
+    return RunWorld(4, [&](int rank, int port) {
+      return Agree(Local(rank, 4, port), "aaaabbbbcccc", names, data[static_cast<size_t>(rank)]);
+    });
+  };
+  EXPECT_EQ(statuses({"", ours, ours, ours}, {}), std::vector<int>(4, 0));
+  const std::vector<std::string> both = {"expected data 0123456789ab", "(data fedcba987654)", "plan data index"};
+  std::vector<std::string> names = both;
+  names.push_back("rank 1 on host1 (data");
+  EXPECT_EQ(statuses({"", other, ours, ours}, names), std::vector<int>(4, 14));
+  names.back() = "found rank 2 on host2 (data";
+  EXPECT_EQ(statuses({"", ours, other, ""}, names), std::vector<int>(4, 14)) << "on a tie the first is right";
 }
 
 TEST(Rendezvous, AMissingRankIsNamed) {

@@ -9,16 +9,11 @@
 #include <numeric>
 
 #include "planner/run_files/safetensors.h"
+#include "tests/executor/data/reads.h"
 #include "tests/samples/plans.h"
 
 namespace planwright::executor {
 namespace {
-
-std::unique_ptr<BatchReader> Reader(const Plan& plan) {
-  auto reader = BatchReader::Open(plan);
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  return reader.ok() ? *std::move(reader) : nullptr;
-}
 
 CallContext Call(const Plan& plan, int64_t step, int microbatch, int lanes, int lane) {
   return {
@@ -35,15 +30,15 @@ at::Tensor FromFile(const SafetensorsFile& file, const std::string& name) {
 TEST(BatchReader, LanesTogetherReadWhatOneLaneReads) {
   const Plan plan = MockPlan();
   for (int lanes : {2, 3, 4}) {
-    auto whole = Reader(plan);
+    Reads whole(plan);
     for (int microbatch : {0, 1}) {
       const CallContext all = Call(plan, 5, microbatch, 1, 0);
-      const Tensors tokens = whole->ReadTokens(all, at::kDouble), images = whole->ReadImages(all, at::kDouble);
+      const Tensors tokens = whole.Tokens(all, at::kDouble), images = whole.Images(all, at::kDouble);
       std::vector<Tensors> token_parts(5), image_parts(4);
       for (int lane = 0; lane < lanes; ++lane) {
-        auto reader = Reader(plan);
+        Reads reader(plan);
         const CallContext call = Call(plan, 5, microbatch, lanes, lane);
-        const Tensors t = reader->ReadTokens(call, at::kDouble), i = reader->ReadImages(call, at::kDouble);
+        const Tensors t = reader.Tokens(call, at::kDouble), i = reader.Images(call, at::kDouble);
         for (int k = 0; k < 5; ++k) token_parts[k].push_back(t[k]);
         for (int k = 0; k < 4; ++k) image_parts[k].push_back(i[k]);
       }
@@ -62,11 +57,11 @@ TEST(BatchReader, ContextParallelRanksTogetherReadTheImagesOfTheLane) {
   for (int cp : {2, 3, 4}) {
     for (int microbatch : {0, 1}) {
       CallContext call = Call(plan, 5, microbatch, 2, 1);
-      const Tensors whole = Reader(plan)->ReadImages(call, at::kDouble);
+      const Tensors whole = Reads(plan).Images(call, at::kDouble);
       call.cp = cp;
       std::vector<at::Tensor> patches;
       for (call.cp_rank = 0; call.cp_rank < cp; ++call.cp_rank) {
-        const Tensors part = Reader(plan)->ReadImages(call, at::kDouble);
+        const Tensors part = Reads(plan).Images(call, at::kDouble);
         patches.push_back(part[0]);
         for (int k : {1, 2, 3}) EXPECT_TRUE(at::equal(part[k], whole[k])) << k;
       }
@@ -78,10 +73,10 @@ TEST(BatchReader, ContextParallelRanksTogetherReadTheImagesOfTheLane) {
 
 TEST(BatchReader, BlocksFollowEachOther) {
   const Plan plan = MockPlan();
-  auto reader = Reader(plan), source = Reader(plan);
+  Reads reader(plan);
   // Step 1, microbatch 1 of 2, lane 1 of 2: samples 8 + 4 + 2 and the next.
   auto samples = OpenSampleSource(plan);
-  const Tensors read = reader->ReadTokens(Call(plan, 1, 1, 2, 1), at::kFloat);
+  const Tensors read = reader.Tokens(Call(plan, 1, 1, 2, 1), at::kFloat);
   ASSERT_EQ(read[0].size(0), 2);
   for (int i = 0; i < 2; ++i) {
     const Sample sample = *(*samples)->Get(14 + i, SampleParts::kAll);
@@ -97,11 +92,11 @@ TEST(BatchReader, EveryEncoderSeesEveryImage) {
   plan.modules.push_back(plan.modules[0]);
   plan.modules[1].name = "fine";
   plan.data.encoders.push_back({"fine", 254, 2, 1, 64});
-  auto reader = Reader(plan);
+  Reads reader(plan);
   CallContext call = Call(plan, 0, 0, 1, 0);
-  const Tensors tokens = reader->ReadTokens(call, at::kDouble), images = reader->ReadImages(call, at::kDouble);
+  const Tensors tokens = reader.Tokens(call, at::kDouble), images = reader.Images(call, at::kDouble);
   call.module = &plan.modules[1];
-  const Tensors fine = reader->ReadImages(call, at::kDouble), sizes = reader->ReadImageSizes(call);
+  const Tensors fine = reader.Images(call, at::kDouble), sizes = reader.Sizes(call);
   ASSERT_EQ(tokens.size(), 6u);
   EXPECT_TRUE(at::equal(images[1], fine[1])) << "the same grids, in patches";
   EXPECT_EQ(images[0].size(1), 48);
@@ -122,7 +117,7 @@ TEST(BatchReader, EveryEncoderSeesEveryImage) {
 TEST(BatchReader, NoImagesMakeEmptyTensors) {
   Plan plan = MockPlan();
   plan.data.max_images = 0;
-  const Tensors images = Reader(plan)->ReadImages(Call(plan, 0, 0, 2, 0), at::kFloat);
+  const Tensors images = Reads(plan).Images(Call(plan, 0, 0, 2, 0), at::kFloat);
   EXPECT_EQ(images[0].sizes(), (at::IntArrayRef{0, 48}));
   EXPECT_EQ(images[1].sizes(), (at::IntArrayRef{0, 2}));
   EXPECT_EQ(images[2].sizes(), (at::IntArrayRef{0, 2}));
@@ -136,11 +131,10 @@ TEST(BatchReader, RecordedBatchIsTheFileAgainAndAgain) {
   plan.budget.block_samples = 2;
   const auto file = SafetensorsFile::Open(plan.data.base + "/" + plan.data.path);
   ASSERT_TRUE(file.ok()) << file.status();
-  auto reader = Reader(plan);
-  ASSERT_NE(reader, nullptr);
+  Reads reader(plan);
   for (int step : {0, 7}) {
-    const Tensors tokens = reader->ReadTokens(Call(plan, step, 0, 1, 0), at::kDouble);
-    const Tensors images = reader->ReadImages(Call(plan, step, 0, 1, 0), at::kDouble);
+    const Tensors tokens = reader.Tokens(Call(plan, step, 0, 1, 0), at::kDouble);
+    const Tensors images = reader.Images(Call(plan, step, 0, 1, 0), at::kDouble);
     EXPECT_TRUE(at::equal(tokens[0], FromFile(*file, "token_ids")));
     EXPECT_TRUE(at::equal(tokens[1], FromFile(*file, "labels")));
     EXPECT_TRUE(at::equal(tokens[2], FromFile(*file, "loss_mask")));
@@ -186,10 +180,9 @@ void WritePacked(const std::string& path, const std::vector<int64_t>& per_sample
 TEST(BatchReader, RecordedDocumentsAreThoseOfTheFile) {
   WritePacked("packed.safetensors", {3, 1}, {2, 3, 6, 6});
   const Plan plan = PackedPlan("packed.safetensors");
-  auto reader = Reader(plan);
-  ASSERT_NE(reader, nullptr);
+  Reads reader(plan);
   for (int row : {0, 1}) {
-    const Tensors tokens = reader->ReadTokens(Call(plan, 0, row, 1, 0), at::kDouble);
+    const Tensors tokens = reader.Tokens(Call(plan, 0, row, 1, 0), at::kDouble);
     ASSERT_EQ(tokens.size(), 6u);
     EXPECT_TRUE(tokens[5].is_cpu());
     EXPECT_TRUE(at::equal(tokens[5], row == 0 ? at::tensor({2, 3, 6}, at::kLong) : at::tensor({6}, at::kLong)));
@@ -197,8 +190,7 @@ TEST(BatchReader, RecordedDocumentsAreThoseOfTheFile) {
   }
   WritePacked("whole.safetensors", {}, {});
   const Plan whole = PackedPlan("whole.safetensors");
-  EXPECT_TRUE(
-      at::equal(Reader(whole)->ReadTokens(Call(whole, 0, 0, 1, 0), at::kDouble)[5], at::tensor({6}, at::kLong)));
+  EXPECT_TRUE(at::equal(Reads(whole).Tokens(Call(whole, 0, 0, 1, 0), at::kDouble)[5], at::tensor({6}, at::kLong)));
 }
 
 TEST(BatchReader, RecordedDocumentsThatDoNotFitAreRefused) {
@@ -206,7 +198,7 @@ TEST(BatchReader, RecordedDocumentsThatDoNotFitAreRefused) {
       {{1, 1}, {6, 5}}, {{2, 1}, {3, 3, 6}}, {{2, 1}, {0, 6, 6}}, {{0, 1}, {6}}, {{1, 1}, {6, 6, 6}}, {{}, {6, 6}}};
   for (const auto& [per_sample, ends] : wrong) {
     WritePacked("wrong.safetensors", per_sample, ends);
-    EXPECT_FALSE(BatchReader::Open(PackedPlan("wrong.safetensors")).ok());
+    EXPECT_FALSE(OpenSampleSource(PackedPlan("wrong.safetensors")).ok());
   }
 }
 
@@ -232,31 +224,30 @@ TEST(BatchReader, ARecordingForTwoEncodersHasWhatEachSees) {
   plan.data.encoders = {{"coarse", 20, 4, 2, 64}, {"fine", 21, 2, 1, 64}};
   plan.modules.push_back(plan.modules[0]);
   plan.modules[0].name = "coarse", plan.modules[1].name = "fine";
-  auto reader = Reader(plan);
-  ASSERT_NE(reader, nullptr);
+  Reads reader(plan);
   CallContext call = Call(plan, 0, 0, 1, 0);
-  const Tensors tokens = reader->ReadTokens(call, at::kDouble), coarse = reader->ReadImages(call, at::kDouble);
+  const Tensors tokens = reader.Tokens(call, at::kDouble), coarse = reader.Images(call, at::kDouble);
   call.module = &plan.modules[1];
-  const Tensors fine = reader->ReadImages(call, at::kDouble);
+  const Tensors fine = reader.Images(call, at::kDouble);
   EXPECT_EQ(coarse[0].sizes(), (at::IntArrayRef{4, 48}));
   EXPECT_EQ(fine[0].sizes(), (at::IntArrayRef{4, 12}));
   EXPECT_EQ(fine[0][3][11].item<double>(), 47);
   EXPECT_EQ(tokens[4].sum().item<int64_t>(), 1);
   EXPECT_EQ(tokens[5].sum().item<int64_t>(), 4);
   plan.data.encoders[1].token = 22;  // no position has it
-  EXPECT_FALSE(BatchReader::Open(plan).ok());
+  EXPECT_FALSE(OpenSampleSource(plan).ok());
 }
 
 TEST(BatchReader, ABatchThatDoesNotFitThePlanIsRefused) {
   Plan plan = RecordedPlan();
   plan.budget.sequence_length = 64;
-  EXPECT_EQ(BatchReader::Open(plan).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenSampleSource(plan).status().code(), absl::StatusCode::kInvalidArgument);
   plan = RecordedPlan();
   plan.data.encoders[0].token = 6;
-  EXPECT_EQ(BatchReader::Open(plan).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenSampleSource(plan).status().code(), absl::StatusCode::kInvalidArgument);
   plan = RecordedPlan();
   plan.data.path = "none.safetensors";
-  EXPECT_EQ(BatchReader::Open(plan).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(OpenSampleSource(plan).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -24,9 +24,11 @@ Pixels<Filter> Noise(int64_t height, int64_t width) {
 
 template <typename Filter>
 Pixels<Filter> Resize(const Pixels<Filter>& pixels, int64_t height, int64_t width) {
-  Resizer<Filter> resizer(pixels.height, pixels.width, height, width);
+  Pixels<Filter> resized{height, width, {}};
+  Resizer<Filter> resizer(pixels.height, pixels.width, height, width,
+                          [&](const auto* row) { resized.values.insert(resized.values.end(), row, row + width * 3); });
   for (int64_t y = 0; y < pixels.height; ++y) resizer.Add(&pixels.values[y * pixels.width * 3]);
-  return resizer.Take();
+  return resized;
 }
 
 // The largest difference from what `torch` makes of the same pixels: [1, 3, height, width] of the filter's type.
@@ -122,9 +124,11 @@ TEST(Resize, BicubicLeavesAnImageOfItsOwnSizeAndKeepsWhatOvershoots) {
   EXPECT_GT(*std::max_element(values.begin(), values.end()), 265);
 }
 
-TEST(MakePatches, OrdersChannelRowColumnInsidePatchesRowByRow) {
+TEST(PatchCutter, OrdersChannelRowColumnInsidePatchesRowByRow) {
   const Pixels<Bilinear> pixels = Noise<Bilinear>(8, 12);
-  const Image image = MakePatches(pixels, {2, 3}, 4);  // its own size: nothing is resized
+  PatchCutter<Bilinear> cutter({2, 3}, 4);
+  for (int64_t y = 0; y < 8; ++y) cutter.Add(&pixels.values[y * 12 * 3]);
+  const Image image = cutter.Take();
   EXPECT_EQ(image.rows, 2);
   EXPECT_EQ(image.cols, 3);
   ASSERT_EQ(image.patches.size(), 6u * 48);

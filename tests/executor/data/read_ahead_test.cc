@@ -8,8 +8,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/eventually.h"
+
 namespace planwright::executor {
 namespace {
+
+using planwright::testing::Eventually;
 
 constexpr int kMicrobatches = 3;
 constexpr int64_t kFirstStep = 4, kLastStep = 6;
@@ -112,6 +116,42 @@ TEST(ReadAhead, AFailureIsThrownWhereItsReadIsTaken) {
       EXPECT_EQ(Take(ahead, *read.instruction, read.call), NumberOf(*read.instruction, read.call));
     }
   }
+}
+
+// A slow source: the second read begins to end only when it is waited for, and then 7 ns pass. So the order of events
+// says how long the wait is, not the speed of this machine.
+TEST(ReadAhead, SaysForHowLongAStepWaited) {
+  Step step;
+  std::binary_semaphore slow(0);
+  int64_t now = 0;
+  ReadAhead ahead(
+      [&](const Instruction& instruction, const CallContext& call) {
+        if (call.step == 1 && call.microbatch == 1 && instruction.kind == OpKind::kReadImages) slow.acquire();
+        return ReadNumber(instruction, call);
+      },
+      [&] {
+        const int64_t at = now;
+        if (now == 0) slow.release();
+        now += 7;
+        return std::chrono::nanoseconds(at);
+      });
+  ahead.Begin(step.reads, 1, 1);
+  for (int microbatch : {0, 1}) {
+    // Nobody waits for the others: what was read is there.
+    if (microbatch == 0) {
+      ASSERT_TRUE(Eventually([&] { return ahead.ready() == 2; }));
+    }
+    Take(ahead, step.images, {.step = 1, .microbatch = microbatch});
+    if (microbatch == 1) {
+      ASSERT_TRUE(Eventually([&] { return ahead.ready() >= 1; }));
+    }
+    Take(ahead, step.tokens, {.step = 1, .microbatch = microbatch});
+  }
+  EXPECT_EQ(ahead.WaitedIn(1).count(), 7);
+  EXPECT_EQ(ahead.WaitedIn(2).count(), 0);
+  EXPECT_EQ(ahead.waits().steps, 2);
+  EXPECT_EQ(ahead.waits().all.count(), 7);
+  EXPECT_EQ(ahead.waits().worst_step, 1);
 }
 
 TEST(ReadAhead, EndsInTheMiddle) {

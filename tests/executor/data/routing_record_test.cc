@@ -25,15 +25,16 @@ class RoutingRecordTest : public ::testing::Test {
     plan_.modules[0].constants = {{"moe.experts", int64_t{600}}};
     // The choices of the first microbatch: 64 positions of 4 samples, two of 512 experts each.
     ids_ = at::arange(512, at::kLong).view({256, 2});
-    RoutingRecord(folder_, RoutingRecord::Mode::kWrite).Write(Call(0, 0), ids_);
+    RoutingRecord(folder_, RoutingRecord::Mode::kWrite, Slots()).Write(Call(0, 0), ids_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   CallContext Call(int64_t step, int microbatch) const {
     return {.plan = &plan_, .module = &plan_.modules[0], .layer = 3, .step = step, .microbatch = microbatch};
   }
+  std::shared_ptr<SampleSlots> Slots() const { return std::make_shared<SampleSlots>(plan_, nullptr); }
   at::Tensor Read(const CallContext& call) const {
-    return RoutingRecord(folder_, RoutingRecord::Mode::kRead).Read(call, 4, 2);
+    return RoutingRecord(folder_, RoutingRecord::Mode::kRead, Slots()).Read(call, 4, 2);
   }
   std::string ErrorOf(const CallContext& call) const {
     try {

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,8 @@
 
 namespace planwright::executor {
 namespace {
+
+using ::testing::HasSubstr;
 
 std::string FreshFolder() {
   std::string folder = ::testing::TempDir() + "telemetryXXXXXX";
@@ -192,12 +195,17 @@ TEST(StepLog, WritesAllDigits) {
       "step 3/20  samples 24  loss 0.300000  grad norm 0.3333  rows 0.1429 -  lr 1.000e-03  0.250 s  49.2 tok/s/rank  "
       "left 4.25 s  SKIPPED, not finite: language");
   EXPECT_EQ(json["pace"].dump(),
-            R"({"mfu":null,"seconds_left":4.25,"teraflops_per_rank":0.125,"tokens_per_second_per_rank":49.25})");
+            R"({"data_wait_seconds":null,"mfu":null,"seconds_left":4.25,"teraflops_per_rank":0.125,)"
+            R"("tokens_per_second_per_rank":49.25})");
   record.memory = {.tensors_peak = 100, .reserved_peak = 120, .used = 150};
   const auto memory = nlohmann::json::parse(StepJson(record))["device_memory"];
   EXPECT_EQ(memory.dump(), R"({"reserved_peak":120,"tensors_peak":100,"used":150})");
   record.bridge_mean_squares.clear();
   record.skipped = false;
+  record.speed.data_wait = 0.00249;
+  EXPECT_THAT(StepLine(record, 20), HasSubstr("0.250 s  49.2 tok/s/GPU")) << "under 1 % nobody needs to know";
+  record.speed.data_wait = 0.0025;
+  EXPECT_THAT(StepLine(record, 20), HasSubstr("0.250 s (0.003 s for data)  49.2 tok/s/GPU"));
   record.speed = {.tokens = 9684.6, .teraflops = 408, .mfu = 0.4126, .seconds_left = 0};
   EXPECT_EQ(
       StepLine(record, 20),

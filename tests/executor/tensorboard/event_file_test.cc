@@ -84,18 +84,19 @@ TEST(EventFile, HasEveryScalarOfAStep) {
   const Plan plan = SmallPlan();
   EventFile file(plan, run, 1, "node7");
   ASSERT_TRUE(file.Begin(0).ok());
-  const StepRecord record = {.step = 3,
-                             .consumed_samples = 24,
-                             .loss = 0.5,
-                             .grad_norm = 2,
-                             .module_grad_norms = {{"language", 1.5}},
-                             .learning_rate = 0.25,
-                             .step_seconds = 4,
-                             .speed = {.tokens = 100, .teraflops = 7, .mfu = 0.375, .seconds_left = 1},
-                             .skipped = true,
-                             .aux_loss = 1.25,
-                             .bridge_mean_squares = {{"a->b", 0.75}, {"c->b", std::nullopt}},
-                             .memory = DeviceMemory{100, 200, 300}};
+  const StepRecord record = {
+      .step = 3,
+      .consumed_samples = 24,
+      .loss = 0.5,
+      .grad_norm = 2,
+      .module_grad_norms = {{"language", 1.5}},
+      .learning_rate = 0.25,
+      .step_seconds = 4,
+      .speed = {.tokens = 100, .teraflops = 7, .mfu = 0.375, .seconds_left = 1, .data_wait = 0.5},
+      .skipped = true,
+      .aux_loss = 1.25,
+      .bridge_mean_squares = {{"a->b", 0.75}, {"c->b", std::nullopt}},
+      .memory = DeviceMemory{100, 200, 300}};
   ASSERT_TRUE(file.Write(record).ok());
   // In the file, before it is closed.
   const std::vector<Event> events = EventsOf(ReadAll(run + "/tensorboard/events.out.tfevents.0000000001.node7"));
@@ -107,8 +108,8 @@ TEST(EventFile, HasEveryScalarOfAStep) {
   EXPECT_THAT(ScalarsOf(events[2]),
               ElementsAre("lm loss at 3 = 0.5", "learning-rate at 3 = 0.25", "batch-size at 3 = 8",
                           "grad-norm at 3 = 2", "grad-norm/language at 3 = 1.5", "iteration-time at 3 = 4",
-                          "throughput at 3 = 7", "tokens-per-second-per-gpu at 3 = 100", "mfu at 3 = 0.375",
-                          "skipped-iterations at 3 = 1", "seq_load_balancing_loss at 3 = 1.25",
+                          "data-wait at 3 = 0.5", "throughput at 3 = 7", "tokens-per-second-per-gpu at 3 = 100",
+                          "mfu at 3 = 0.375", "skipped-iterations at 3 = 1", "seq_load_balancing_loss at 3 = 1.25",
                           "bridge-mean-square/a->b at 3 = 0.75", "mem-max-allocated-bytes at 3 = 100",
                           "mem-max-reserved-bytes at 3 = 200", "mem-used-bytes at 3 = 300"));
   EXPECT_THAT(ScalarsOf(events[3]),

@@ -10,7 +10,8 @@ grids.safetensors: grids of patches of 20,000 sizes.
   settings [settings, 5]: patch, pixel shuffle, min_patches, max_patches, and how many of the sizes are theirs.
   grids [sizes]: height, width, rows and columns, of 16 bits each, height in the lowest. 0 rows and columns: the
   processor fails.
-NAME.png: small images of several kinds. patches.safetensors: what the processor makes of them.
+NAME.png, NAME.jpg, NAME.webp: small images of several kinds. patches.safetensors: what the processor makes of
+  the PNG files; photos.safetensors: of the others.
   NAME.settings [4]: patch, pixel shuffle, min_patches, max_patches. NAME.grid [2]: rows, columns.
   NAME.patches [patches, 3 patch^2] fp32; of a large image only those that NAME.numbers lists.
 """
@@ -107,32 +108,55 @@ def picture(height, width, channels, largest=255, seed=0):
     return np.round(np.stack(planes, -1) * largest)
 
 
+def saved(values, kind, mode=None):
+    file = io.BytesIO()
+    values = values.astype(np.uint8)
+    image = Image.fromarray(values[..., 0] if values.shape[2] == 1 else values)
+    if mode:
+        image = Image.frombytes(mode, image.size, image.tobytes())
+    image.save(file, kind, quality=80)
+    return file.getvalue()
+
+
 def write_images():
     palette = chunk(b"PLTE", picture(1, 16, 3, seed=3).astype(np.uint8).tobytes())
     packed = (np.arange(30)[:, None] * 7 + np.arange(22)[None] * 29) % 256
     clear = chunk(b"tRNS", struct.pack(">3H", 1, 1, 2))
     stripes = np.packbits((np.arange(2500)[None] // 3 + np.arange(2001)[:, None] // 2) % 2, axis=1)[:, :312]
     images = {  # the file, and patch, pixel shuffle, min_patches, max_patches
-        "shrink": (png(picture(111, 150, 3), RGB), (16, 2, 4, 24)),
-        "grow": (png(picture(23, 41, 3), RGB), (16, 2, 18, 64)),
-        "own_size": (png(picture(32, 64, 3), RGB), (16, 2, 4, 64)),
-        "one_side": (png(picture(32, 70, 3), RGB), (16, 2, 4, 64)),
-        "odd_multiples": (png(picture(48, 80, 3), RGB), (16, 2, 4, 16)),
-        "thin": (png(picture(5, 200, 3), RGB), (16, 2, 4, 32)),
-        "tall": (png(picture(200, 20, 3), RGB), (14, 2, 4, 32)),
-        "rgba": (png(picture(61, 47, 4, seed=1), RGBA), (16, 2, 4, 16)),
-        "grey": (png(picture(61, 47, 1), GREY), (16, 2, 4, 16)),
-        "grey_alpha": (png(picture(33, 47, 2), GREY_ALPHA), (16, 1, 4, 16)),
-        "palette": (png(packed, PALETTE, 4, palette + chunk(b"tRNS", bytes([0, 90, 180]))), (16, 4, 4, 16)),
-        "clear_color": (png(picture(30, 40, 3, 3), RGB, 8, clear), (16, 2, 4, 16)),
-        "rgb_16_bits": (png(picture(30, 40, 3, 65535), RGB, 16), (16, 2, 4, 16)),
-        "rgba_16_bits": (png(picture(30, 40, 4, 65535), RGBA, 16), (16, 2, 4, 16)),
-        "gamma": (png(picture(30, 40, 3), RGB, 8, chunk(b"gAMA", struct.pack(">I", 100000))), (16, 2, 4, 16)),
-        "large": (png(stripes, GREY, 1), (16, 2, 1024, 13312)),
+        "shrink.png": (png(picture(111, 150, 3), RGB), (16, 2, 4, 24)),
+        "grow.png": (png(picture(23, 41, 3), RGB), (16, 2, 18, 64)),
+        "own_size.png": (png(picture(32, 64, 3), RGB), (16, 2, 4, 64)),
+        "one_side.png": (png(picture(32, 70, 3), RGB), (16, 2, 4, 64)),
+        "odd_multiples.png": (png(picture(48, 80, 3), RGB), (16, 2, 4, 16)),
+        "thin.png": (png(picture(5, 200, 3), RGB), (16, 2, 4, 32)),
+        "tall.png": (png(picture(200, 20, 3), RGB), (14, 2, 4, 32)),
+        "rgba.png": (png(picture(61, 47, 4, seed=1), RGBA), (16, 2, 4, 16)),
+        "grey.png": (png(picture(61, 47, 1), GREY), (16, 2, 4, 16)),
+        "grey_alpha.png": (png(picture(33, 47, 2), GREY_ALPHA), (16, 1, 4, 16)),
+        "palette.png": (png(packed, PALETTE, 4, palette + chunk(b"tRNS", bytes([0, 90, 180]))), (16, 4, 4, 16)),
+        "clear_color.png": (png(picture(30, 40, 3, 3), RGB, 8, clear), (16, 2, 4, 16)),
+        "rgb_16_bits.png": (png(picture(30, 40, 3, 65535), RGB, 16), (16, 2, 4, 16)),
+        "rgba_16_bits.png": (png(picture(30, 40, 4, 65535), RGBA, 16), (16, 2, 4, 16)),
+        "gamma.png": (png(picture(30, 40, 3), RGB, 8, chunk(b"gAMA", struct.pack(">I", 100000))), (16, 2, 4, 16)),
+        "large.png": (png(stripes, GREY, 1), (16, 2, 1024, 13312)),
     }
+    photos = {
+        "photo.jpg": (saved(picture(111, 75, 3), "JPEG"), (16, 2, 4, 8)),
+        "photo_cmyk.jpg": (saved(picture(25, 27, 4), "JPEG", "CMYK"), (16, 2, 8, 64)),
+        "photo_grey.jpg": (saved(picture(61, 47, 1), "JPEG"), (14, 2, 4, 8)),
+        "drawing.webp": (saved(picture(61, 90, 3), "WEBP"), (16, 2, 4, 8)),
+        "drawing_alpha.webp": (saved(picture(47, 61, 4, seed=1), "WEBP"), (16, 2, 4, 8)),
+    }
+    write_patches(images, "patches.safetensors")
+    write_patches(photos, "photos.safetensors")
+
+
+def write_patches(images, stored):
     tensors = {}
     for name, (file, (patch, shuffle, least, most)) in images.items():
-        (HERE / f"{name}.png").write_bytes(file)
+        (HERE / name).write_bytes(file)
+        name = name.split(".")[0]
         image = Image.open(io.BytesIO(file))
         processor = Processor(patch_size=patch, downsample_ratio=1 / shuffle, min_num_patches=least,
                               max_num_patches=most)
@@ -146,7 +170,7 @@ def write_images():
             numbers = np.sort(fp64_differs(image, made.image_grid_hw[0], patch, patches)[-8:])
             tensors[f"{name}.numbers"], patches = numbers.astype(np.int64), patches[numbers]
         tensors[f"{name}.patches"] = patches
-    save_file(tensors, HERE / "patches.safetensors")
+    save_file(tensors, HERE / stored)
 
 
 def fp64_differs(image, grid, patch, patches):

@@ -406,6 +406,12 @@ std::vector<Defect> Defects() {
        [](Plan& p) { p.data.end_token = 10; },
        "V11",
        "end_token"},
+      {"pads_sources_of_bytes_with_a_byte",
+       "icons_8r_toy",
+       {"data={kind: sources, max_patches: 64, sources: [{kind: webdataset, shards: /gone/a.tar}]}"},
+       [](Plan& p) { p.data.pad_token = 65; },
+       "V11",
+       "pad_token"},
       // Memory was planned for images where rows of images are.
       {"rows_counted_as_images", kTiny, several,
        [](Plan& p) {

@@ -1,0 +1,138 @@
+#include "planner/cli/data_index.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+
+#include "planner/cli/command.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/show/quantities.h"
+#include "planner/show/show.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+using IndexClock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kBetweenLines(200);  // so that telling costs nothing
+
+// Says how far the reading of shards is: in one line that changes, on a terminal; else once, that it begins.
+class ProgressLine {
+ public:
+  void operator()(const IndexProgress& progress) {
+    if (progress.waiting) {
+      std::cerr << "index of the data: another process makes it; waiting\n" << std::flush;
+      return;
+    }
+    if (!begun_) {
+      std::cerr << "index of the data: reading " << Counted(progress.all_shards, "shard") << ", "
+                << BytesText(progress.all_bytes) << "\n"
+                << std::flush;
+    }
+    const IndexClock::time_point now = IndexClock::now();
+    if (isatty(STDERR_FILENO) != 0 && (!begun_ || now - told_ >= kBetweenLines)) {
+      std::cerr << "\r\x1b[K" << WithCommas(progress.shards) << " of " << Counted(progress.all_shards, "shard") << ", "
+                << Counted(progress.documents, "document") << ", " << BytesText(progress.bytes);
+      if (progress.bytes > 0) std::cerr << ", " << SecondsText(progress.seconds_left) << " left";
+      std::cerr << std::flush;
+      told_ = now;
+      open_ = true;
+    }
+    begun_ = true;
+  }
+  void End() const {
+    if (open_) std::cerr << "\r\x1b[K" << std::flush;
+  }
+
+ private:
+  bool begun_ = false, open_ = false;
+  IndexClock::time_point told_;
+};
+
+std::string LeftOutText(const IndexedSource& source) {
+  return WithCommas(source.left_out) + (source.kind == "tokens" && source.left_out > 0 ? " (no tokens)" : "");
+}
+
+// What a source was found to be, in one line.
+std::string SourceLine(const IndexedSource& source) {
+  std::string line = "index of the data: " + source.name + ": " + Counted(source.documents, "document") + ", " +
+                     Counted(source.tokens, "token") + ", " + Counted(source.images, "image");
+  if (source.left_out > 0) line += ", " + LeftOutText(source) + " left out";
+  if (!source.left_out_list.empty()) line += " (" + source.left_out_list + ")";
+  return Printable(line);
+}
+
+}  // namespace
+
+absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs) {
+  const IndexClock::time_point begin = IndexClock::now();
+  ProgressLine line;
+  absl::StatusOr<std::vector<IndexedSource>> sources =
+      UpdateIndex(data, {.jobs = jobs}, [&](const IndexProgress& progress) { line(progress); });
+  line.End();
+  if (!sources.ok()) return sources.status();
+  DataIndexResult result;
+  result.sources = *std::move(sources);
+  result.seconds = std::chrono::duration<double>(IndexClock::now() - begin).count();
+  return result;
+}
+
+std::string DataIndexText(const DataIndexResult& result, size_t width) {
+  Table table({"source", "kind", "shards", "read", "documents", "tokens", "images", "left out", "digest"});
+  for (const IndexedSource& source : result.sources) {
+    table.Add({Printable(source.name), source.kind, WithCommas(source.shards), WithCommas(source.shards_read),
+               WithCommas(source.documents), WithCommas(source.tokens), WithCommas(source.images),
+               WithCommas(source.left_out), source.digest.substr(0, 12)});
+  }
+  std::string text = table.Text("", width);
+  for (const IndexedSource& source : result.sources) {
+    if (!source.left_out_list.empty())
+      text += Printable(source.name) + ": what was left out is listed in " + Printable(source.left_out_list) + "\n";
+    if (source.kind == "tokens" && source.left_out > 0)
+      text += Printable(source.name) + ": " + Counted(source.left_out, "document") + " without a token left out\n";
+  }
+  return text + SecondsText(result.seconds) + "\n";
+}
+
+nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult& result) {
+  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
+  for (const IndexedSource& source : result.sources) {
+    nlohmann::ordered_json one = {{"name", source.name},
+                                  {"kind", source.kind},
+                                  {"file", source.path},
+                                  {"shards", source.shards},
+                                  {"shards_read", source.shards_read},
+                                  {"documents", source.documents},
+                                  {"tokens", source.tokens},
+                                  {"images", source.images},
+                                  {"left_out", source.left_out},
+                                  {"digest", source.digest}};
+    if (!source.left_out_list.empty()) one["left_out_list"] = source.left_out_list;
+    sources.push_back(std::move(one));
+  }
+  return {{"kind", data.kind}, {"sources", std::move(sources)}, {"seconds", result.seconds}};
+}
+
+int ReportNoIndex(const absl::Status& status) {
+  UsageError("the data cannot be indexed:\n" + std::string(status.message()));
+  if (absl::IsResourceExhausted(status)) return kExitStorage;
+  return absl::IsInvalidArgument(status) ? kExitInvalid : kExitUsage;
+}
+
+int MakeIndexBeforeLaunch(const std::vector<Plan>& plans) {
+  for (const Plan& plan : plans) {
+    if (plan.data.kind != "sources") continue;
+    const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, 0);
+    if (!made.ok()) return ReportNoIndex(made.status());
+    for (const IndexedSource& source : made->sources) {
+      if (source.made) std::cerr << SourceLine(source) << "\n";
+    }
+  }
+  return kExitSuccess;
+}
+
+}  // namespace planwright

@@ -1,0 +1,36 @@
+// The index of a plan's data, made with a user before the terminal: by `plan data index`, and by `plan launch` before
+// it starts ranks (docs/training/data.md#index).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "planner/plan/plan.h"
+#include "planner/samples/index_files.h"
+
+namespace planwright {
+
+struct DataIndexResult {
+  std::vector<IndexedSource> sources;
+  double seconds = 0;
+};
+
+// UpdateIndex. Says on stderr that shards are read, and on a terminal how far it is; nothing where nothing is to be
+// done.
+absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs);
+
+std::string DataIndexText(const DataIndexResult& result, size_t width);
+nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult& result);
+
+// Prints why there is no index, and returns the exit status: kExitInvalid for mistakes of the data, kExitStorage where
+// it cannot be written, else kExitUsage.
+int ReportNoIndex(const absl::Status& status);
+
+// Before ranks start: makes the index of each plan, if its data is of kind sources, and says on stderr of which sources
+// it made one. kExitSuccess, or as ReportNoIndex.
+int MakeIndexBeforeLaunch(const std::vector<Plan>& plans);
+
+}  // namespace planwright

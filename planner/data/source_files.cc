@@ -1,0 +1,234 @@
+#include "planner/data/source_files.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "planner/data/plan_data.h"
+#include "planner/recipe/model_facts.h"
+#include "planner/run_files/file_io.h"
+#include "planner/samples/prepared.h"
+#include "planner/samples/shard_list.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+using enum DiagnosticKind;
+
+constexpr size_t kMostLookedFor = 4096;  // files of a pattern; each costs a message to a file server
+constexpr size_t kMostOpened = 16;
+constexpr std::string_view kIndexMagic("MMIDIDX\0\0", 9);  // of Megatron-LM's .idx files
+constexpr int64_t kTarBlock = 512;
+
+bool Exists(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error) && !error;
+}
+
+std::string FolderOfFile(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+std::optional<std::string> FirstBytes(const std::string& path, int64_t count) {
+  absl::StatusOr<PlainFile> file = PlainFile::Open(path);
+  if (!file.ok() || file->bytes() < count) return std::nullopt;
+  std::string bytes(count, '\0');
+  if (!file->Read(0, std::as_writable_bytes(std::span(bytes))).ok()) return std::nullopt;
+  return bytes;
+}
+
+// By the checksum of the first header, or that it is the empty block of an archive without members.
+bool BeginsAsTar(const std::string& path) {
+  constexpr size_t kSumBegin = 148, kSumEnd = 156;
+  const std::optional<std::string> header = FirstBytes(path, kTarBlock);
+  if (!header) return false;
+  int64_t sum = 0, written = 0;
+  for (size_t i = 0; i < header->size(); ++i) {
+    const char byte = (*header)[i];
+    const bool of_sum = i >= kSumBegin && i < kSumEnd;
+    sum += of_sum ? ' ' : static_cast<unsigned char>(byte);
+    if (of_sum && byte >= '0' && byte <= '7') written = written * 8 + (byte - '0');
+  }
+  return sum == written || header->find_first_not_of('\0') == std::string::npos;
+}
+
+// Shards of which a prepared.json was found, and the line that names them.
+struct Found {
+  Prepared prepared;
+  Location where;
+};
+
+class SourceFiles {
+ public:
+  SourceFiles(const DataRecipe& data, Diagnostics& diagnostics)
+      : base_(FolderOf(data.sources.front().where)), bytes_(TextIsBytes(data)), diagnostics_(diagnostics) {}
+
+  void CheckShards(const Located<std::string>& pattern) {
+    const absl::StatusOr<std::vector<std::string>> files = ExpandShards(base_, *pattern);
+    if (!files.ok()) {
+      // Without a match: is the folder in which the pattern begins there at all?
+      const std::string fixed = ResolvePath(base_, pattern->substr(0, pattern->find_first_of("*?[{")));
+      if (absl::IsNotFound(files.status()) && !Exists(FolderOfFile(fixed)))
+        return NotHere(FolderOfFile(fixed), pattern);
+      return Wrong(pattern.where, std::string(files.status().message()));
+    }
+    size_t missing = 0, opened = 0;
+    std::string first_missing;
+    for (size_t i = 0; i < std::min(files->size(), kMostLookedFor); ++i) {
+      const std::string path = ResolvePath(base_, (*files)[i]);
+      if (!Exists(path)) {
+        if (!Exists(FolderOfFile(path))) return NotHere(FolderOfFile(path), pattern);
+        if (missing++ == 0) first_missing = (*files)[i];
+        continue;
+      }
+      FindPreparedOf(path, pattern.where);
+      if (opened == kMostOpened) continue;
+      ++opened;
+      if (BeginsAsTar(path)) continue;
+      return Wrong(pattern.where, absl::StrCat((*files)[i], " is no tar file: its first header is damaged"));
+    }
+    if (missing == 0) return;
+    Wrong(pattern.where, absl::StrCat("there is no file ", first_missing,
+                                      missing > 1 ? absl::StrCat(", and ", missing - 1, " more are missing") : ""));
+  }
+
+  void CheckTokens(const Located<std::string>& path) {
+    const std::string whole = ResolvePath(base_, *path);
+    if (!Exists(FolderOfFile(whole))) return NotHere(FolderOfFile(whole), path);
+    for (const char* extension : {".bin", ".idx"}) {
+      if (!Exists(whole + extension)) return Wrong(path.where, absl::StrCat("there is no file ", *path, extension));
+    }
+    const std::optional<std::string> magic = FirstBytes(whole + ".idx", static_cast<int64_t>(kIndexMagic.size()));
+    if (magic != kIndexMagic) {
+      return Wrong(path.where, absl::StrCat(*path, ".idx is no index of Megatron-LM: it must begin with MMIDIDX"));
+    }
+    FindPreparedOf(whole + ".bin", path.where);
+  }
+
+  const std::vector<Found>& found() const { return found_; }
+
+ private:
+  void Wrong(const Location& where, std::string message) {
+    diagnostics_.Error(kDataFile, where, std::move(message),
+                       absl::StrCat("paths are relative to ", base_.empty() ? "the working folder" : base_));
+  }
+
+  void NotHere(const std::string& folder, const Located<std::string>& named) {
+    diagnostics_.Warning(kDataNotHere, named.where,
+                         absl::StrCat("the folder ", folder, " is not on this machine, so ", *named, " is not checked"),
+                         "check the recipe where the data is, or silence this lint");
+  }
+
+  // Once for each folder.
+  void FindPreparedOf(const std::string& file, const Location& where) {
+    if (!folders_.insert(FolderOfFile(file)).second) return;
+    absl::StatusOr<std::optional<Prepared>> prepared = FindPrepared(file);
+    if (!prepared.ok()) {
+      diagnostics_.Error(kPreparedShards, where, std::string(prepared.status().message()),
+                         "prepare the shards again, or remove the file and give the ids in the recipe");
+    } else if (*prepared && bytes_) {
+      diagnostics_.Error(kPreparedShards, where,
+                         absl::StrCat("the shards beside ", (*prepared)->path, " are ids, but the tokenizer is bytes"),
+                         "use tokenizer: ids");
+    } else if (*prepared) {
+      found_.push_back({**std::move(prepared), where});
+    }
+  }
+
+  const std::string base_;
+  const bool bytes_;
+  Diagnostics& diagnostics_;
+  std::set<std::string> folders_;
+  std::vector<Found> found_;
+};
+
+std::string TextOf(const std::string& digest) { return digest.empty() ? "none" : digest; }
+std::string TextOf(int64_t id) { return id < 0 ? "none" : absl::StrCat(id); }
+
+// All files say the same.
+void CompareWithFirst(const std::vector<Found>& found, Diagnostics& diagnostics) {
+  for (size_t i = 1; i < found.size(); ++i) {
+    const Prepared &first = found[0].prepared, &other = found[i].prepared;
+    const auto compare = [&](const char* what, const auto& expected, const auto& value) {
+      if (expected == value) return;
+      diagnostics
+          .Error(kPreparedShards, found[i].where,
+                 absl::StrCat(other.path, " has ", what, " ", TextOf(value), ", but ", first.path, " has ",
+                              TextOf(expected)),
+                 "prepare all sources with one tokenizer and one template")
+          .notes.push_back({found[0].where, "the other shards are named here"});
+    };
+    compare("the tokenizer", first.tokenizer_digest, other.tokenizer_digest);
+    compare("the template", first.template_digest, other.template_digest);
+    compare("the image token", first.image, other.image);
+    compare("the pad token", first.pad, other.pad);
+    compare("the end token", first.end, other.end);
+  }
+}
+
+// What the recipe pins is what the shards say.
+template <typename T>
+void ComparePin(const Found& found, const char* key, const std::optional<Located<T>>& pin, const T& value,
+                Diagnostics& diagnostics) {
+  if (!pin || **pin == value) return;
+  diagnostics
+      .Error(kPreparedShards, pin->where,
+             absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.prepared.path, " has ", TextOf(value)),
+             absl::StrCat("remove ", key, ", or name other shards"))
+      .notes.push_back({found.where, "the shards are named here"});
+}
+
+void CompareWithRecipe(const Found& found, const Recipe& recipe, Diagnostics& diagnostics) {
+  const DataRecipe& data = recipe.data;
+  const Prepared& prepared = found.prepared;
+  ComparePin(found, "tokenizer_digest", data.tokenizer_digest, prepared.tokenizer_digest, diagnostics);
+  ComparePin(found, "template_digest", data.template_digest, prepared.template_digest, diagnostics);
+  if (prepared.image >= 0) ComparePin(found, "image_token", data.image_token, prepared.image, diagnostics);
+  ComparePin(found, "pad_token", data.pad_token, prepared.pad, diagnostics);
+  ComparePin(found, "end_token", data.end_token, prepared.end, diagnostics);
+  const ModuleRecipe* language = LanguageOf(recipe);
+  if (language == nullptr) return;
+  const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
+  if (prepared.vocabulary <= *vocabulary) return;
+  diagnostics
+      .Error(kPreparedShards, found.where,
+             absl::StrCat(prepared.path, " has ids of a vocabulary of ", prepared.vocabulary, ", but the model has ",
+                          *vocabulary),
+             absl::StrCat("give the model a vocabulary of ", prepared.vocabulary, " or more"))
+      .notes.push_back({vocabulary.where, "the vocabulary is given here"});
+}
+
+void TakeId(int64_t id, const Location& where, std::optional<Located<int64_t>>& into) {
+  if (!into && id >= 0) into = Located<int64_t>(id, where);
+}
+
+}  // namespace
+
+Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
+  Recipe whole = recipe;
+  if (*recipe.data.kind != "sources" || recipe.data.sources.empty()) return whole;
+  SourceFiles files(recipe.data, diagnostics);
+  for (const SourceRecipe& source : recipe.data.sources) {
+    for (const Located<std::string>& shard : source.shards) files.CheckShards(shard);
+    if (source.path) files.CheckTokens(*source.path);
+  }
+  CompareWithFirst(files.found(), diagnostics);
+  if (files.found().empty()) return whole;
+  const auto& [prepared, where] = files.found().front();
+  CompareWithRecipe(files.found().front(), recipe, diagnostics);
+  TakeId(prepared.image, where, whole.data.image_token);
+  TakeId(prepared.pad, where, whole.data.pad_token);
+  TakeId(prepared.end, where, whole.data.end_token);
+  return whole;
+}
+
+}  // namespace planwright

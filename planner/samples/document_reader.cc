@@ -1,0 +1,113 @@
+#include "planner/samples/document_reader.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <string>
+
+#include "planner/pictures/patches.h"
+
+namespace planwright {
+namespace {
+
+absl::Status InDocument(const Documents& documents, int64_t document, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(documents.Where(document), ": ", what));
+}
+
+}  // namespace
+
+absl::Status DocumentReader::Append(const Documents& documents, const PackItem& item, SampleParts parts, Sample& sample,
+                                    std::vector<uint8_t>& learnt) const {
+  const int64_t document = item.document;
+  ExpandedDocument expanded;
+  if (absl::Status status = ExpandDocument(data_, documents, document, expanded); !status.ok())
+    return InDocument(documents, document, status.message());
+  absl::StatusOr<Documents::Text> text = documents.ReadText(document);
+  if (!text.ok()) return text.status();
+  if (absl::Status status = CheckTokens(documents, document, *text); !status.ok()) return status;
+  const TokenRange range = item.piece.end == 0 ? TokenRange{0, expanded.tokens} : item.piece;
+  int64_t place = 0;  // in the expanded document
+  int64_t mark = 0;   // of the next image
+  for (size_t i = 0; i < text->tokens.size() && place < range.end; ++i) {
+    if (text->tokens[i] != kImageMark) {
+      if (place++ < range.first) continue;
+      sample.tokens.push_back(text->tokens[i]);
+      learnt.push_back(text->learnt.empty() || text->learnt[i] != 0);
+      continue;
+    }
+    if (data_.encoders.empty()) continue;
+    const ExpandedPicture& picture = expanded.pictures[mark];
+    // A piece begins and ends beside an image, never within it.
+    if (place >= range.first) {
+      if (absl::Status status = AppendImages(documents, document, mark, picture.grids, parts, sample); !status.ok())
+        return status;
+      learnt.resize(sample.tokens.size(), 0);
+    }
+    place = picture.end;
+    ++mark;
+  }
+  EndDocument(data_, sample);
+  return absl::OkStatus();
+}
+
+absl::Status DocumentReader::CheckTokens(const Documents& documents, int64_t document,
+                                         const Documents::Text& text) const {
+  std::vector<PictureRef> pictures;
+  documents.Pictures(document, pictures);
+  const auto changed = [&] {
+    return InDocument(documents, document, "its text is not what the index says; `plan data index` makes it anew");
+  };
+  if (static_cast<int64_t>(text.tokens.size()) != documents.tokens(document) ||
+      (!text.learnt.empty() && text.learnt.size() != text.tokens.size()))
+    return changed();
+  size_t marks = 0;
+  for (size_t i = 0; i < text.tokens.size(); ++i) {
+    const int64_t token = text.tokens[i];
+    if (token == kImageMark) {
+      if (marks == pictures.size() || pictures[marks++].mark != static_cast<int64_t>(i)) return changed();
+      continue;
+    }
+    // On a GPU an id outside the table would stop the device in the middle of a step.
+    if (token < 0 || token >= data_.vocabulary) {
+      return InDocument(
+          documents, document,
+          absl::StrCat("token ", i, " has the id ", token, "; the model's vocabulary ends at ", data_.vocabulary - 1));
+    }
+    for (const EncoderData& encoder : data_.encoders) {
+      if (token != encoder.token) continue;
+      return InDocument(documents, document,
+                        absl::StrCat("token ", i, " has the id ", token, ", which stands for images of ",
+                                     encoder.module, ", but there is no image"));
+    }
+  }
+  return marks == pictures.size() ? absl::OkStatus() : changed();
+}
+
+absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t document, int64_t index,
+                                          const std::vector<PatchGrid>& grids, SampleParts parts,
+                                          Sample& sample) const {
+  std::string file;
+  if (parts == SampleParts::kAll) {
+    absl::StatusOr<std::string> read = documents.ReadPicture(document, index);
+    if (!read.ok()) return read.status();
+    file = *std::move(read);
+  }
+  for (size_t e = 0; e < data_.encoders.size(); ++e) {
+    const EncoderData& encoder = data_.encoders[e];
+    Image image{grids[e].rows, grids[e].cols, {}};
+    if (parts == SampleParts::kAll) {
+      absl::StatusOr<Image> decoded = data_.resize == "bicubic"
+                                          ? PatchesOfPicture<Bicubic>(file, grids[e], encoder.patch)
+                                          : PatchesOfPicture<Bilinear>(file, grids[e], encoder.patch);
+      if (!decoded.ok()) {
+        return absl::Status(decoded.status().code(), absl::StrCat(documents.Where(document), ": image ", index + 1,
+                                                                  ": ", decoded.status().message()));
+      }
+      image = *std::move(decoded);
+    }
+    sample.tokens.insert(sample.tokens.end(), ImageTokens(encoder, image), encoder.token);
+    sample.images[e].push_back(std::move(image));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright

@@ -1,0 +1,36 @@
+// Reads documents of a source into a sample: tokens with images in place, what is learnt, and images
+// (docs/training/data.md#expansion).
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/samples/documents.h"
+#include "planner/samples/packs.h"
+#include "planner/samples/sample_source.h"
+
+namespace planwright {
+
+// Several threads may ask at once.
+class DocumentReader {
+ public:
+  explicit DocumentReader(const DataPlan& data) : data_(data) {}
+
+  // Appends a document, or a piece of one, to the sample, and to `learnt` a 1 for each of its tokens that is to be
+  // learnt. Errors name shard and document: those of Documents and of images; ids that the model does not have, or that
+  // stand for images; and a text that is not as its index says.
+  absl::Status Append(const Documents& documents, const PackItem& item, SampleParts parts, Sample& sample,
+                      std::vector<uint8_t>& learnt) const;
+
+ private:
+  absl::Status CheckTokens(const Documents& documents, int64_t document, const Documents::Text& text) const;
+  absl::Status AppendImages(const Documents& documents, int64_t document, int64_t index,
+                            const std::vector<PatchGrid>& grids, SampleParts parts, Sample& sample) const;
+
+  const DataPlan& data_;
+};
+
+}  // namespace planwright

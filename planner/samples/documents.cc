@@ -1,0 +1,56 @@
+#include "planner/samples/documents.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "planner/run_files/file_io.h"
+#include "planner/samples/index_file.h"
+#include "planner/samples/index_settings.h"
+#include "planner/samples/tar_documents.h"
+#include "planner/samples/token_documents.h"
+
+namespace planwright {
+namespace {
+
+constexpr size_t kMostOpenShards = 256;  // of all sources of a process
+
+absl::Status RunIndex(const SourcePlan& source, const std::string& what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("source ", source.name, ": ", what, ": run `plan data index` with the recipe"));
+}
+
+absl::StatusOr<std::unique_ptr<Documents>> OpenIndexed(const DataPlan& data, const SourcePlan& source) {
+  const std::string path = IndexPath(data, source);
+  absl::StatusOr<IndexFile> index = IndexFile::Open(path);
+  if (absl::IsNotFound(index.status())) return RunIndex(source, absl::StrCat("there is no index ", path));
+  if (absl::IsFailedPrecondition(index.status()) || absl::IsDataLoss(index.status()))
+    return RunIndex(source, std::string(index.status().message()));
+  if (!index.ok()) return index.status();
+  if (index->header().source != SourceDigest(data, source))
+    return RunIndex(source, absl::StrCat("the index ", path, " was made with other settings or shards"));
+  const size_t sources = std::max<size_t>(data.sources.size(), 1);
+  return MakeTarDocuments(*std::move(index), {.base = data.base,
+                                              .ids = data.tokenizer == "ids",
+                                              .image_token = data.image_token,
+                                              .end_token = data.end_token,
+                                              .vocabulary = data.vocabulary,
+                                              .open_files = std::max<size_t>(kMostOpenShards / sources, 4)});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Documents>> OpenDocuments(const DataPlan& data, const SourcePlan& source) {
+  if (source.kind == "webdataset") return OpenIndexed(data, source);
+  if (source.kind != "tokens") {
+    return absl::UnimplementedError(
+        absl::StrCat("source ", source.name, ": this version cannot read sources of kind ", source.kind));
+  }
+  std::set<int64_t> image_tokens;
+  for (const EncoderData& encoder : data.encoders) image_tokens.insert(encoder.token);
+  return OpenTokenDocuments(ResolvePath(data.base, source.path), data.vocabulary, std::move(image_tokens));
+}
+
+}  // namespace planwright

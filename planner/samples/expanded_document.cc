@@ -1,0 +1,71 @@
+#include "planner/samples/expanded_document.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+
+namespace planwright {
+
+absl::StatusOr<PatchGrid> GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height,
+                                        int64_t width) {
+  const absl::StatusOr<PatchGrid> grid =
+      DynamicResolution(height, width, encoder.patch, data.min_patches, data.max_patches, encoder.pixel_shuffle,
+                        data.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil);
+  if (!grid.ok()) return grid;
+  const int64_t side = encoder.side();
+  if (grid->rows > side || grid->cols > side) {
+    return absl::InvalidArgumentError(absl::StrCat("an image of ", width, " by ", height, " pixels becomes ",
+                                                   grid->rows, " by ", grid->cols,
+                                                   " patches; the encoder's max_image allows ", side, " on a side"));
+  }
+  return grid;
+}
+
+absl::Status ExpandDocument(const DataPlan& data, const Documents& documents, int64_t document,
+                            ExpandedDocument& into) {
+  documents.Pictures(document, into.refs);
+  into.tokens = documents.tokens(document);
+  if (data.encoders.empty()) {
+    into.tokens -= static_cast<int64_t>(into.refs.size());
+    into.pictures.clear();
+    return absl::OkStatus();
+  }
+  into.pictures.resize(into.refs.size());
+  int64_t more = 0;  // tokens than before expansion, of the images so far
+  for (size_t i = 0; i < into.refs.size(); ++i) {
+    ExpandedPicture& picture = into.pictures[i];
+    picture.first = picture.end = into.refs[i].mark + more;
+    picture.grids.clear();
+    for (const EncoderData& encoder : data.encoders) {
+      const absl::StatusOr<PatchGrid> grid = GridOfPicture(data, encoder, into.refs[i].height, into.refs[i].width);
+      if (!grid.ok())
+        return absl::Status(grid.status().code(), absl::StrCat("image ", i + 1, ": ", grid.status().message()));
+      picture.grids.push_back(*grid);
+      picture.end += encoder.TokensOf(grid->rows * grid->cols);
+    }
+    more += picture.end - picture.first - 1;
+  }
+  into.tokens += more;
+  return absl::OkStatus();
+}
+
+absl::Status CutDocument(const ExpandedDocument& document, int64_t most, std::vector<TokenRange>& pieces) {
+  pieces.clear();
+  auto picture = document.pictures.begin();  // the first that does not end before the piece's end
+  for (int64_t first = 0; first < document.tokens;) {
+    int64_t end = std::min(first + most, document.tokens);
+    while (picture != document.pictures.end() && picture->end <= end) ++picture;
+    // The piece would end within this image: it ends before it.
+    if (picture != document.pictures.end() && picture->first < end) end = picture->first;
+    if (end == first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("image ", picture - document.pictures.begin() + 1, ": its ", picture->end - picture->first,
+                       " tokens do not fit the sequence of ", most, ", and images are not cut"));
+    }
+    pieces.push_back({first, end});
+    first = end;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright

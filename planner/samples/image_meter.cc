@@ -1,0 +1,103 @@
+#include "planner/samples/image_meter.h"
+
+#include <absl/strings/str_cat.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <memory>
+
+#include "planner/pictures/decode_picture.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+constexpr size_t kOpenTars = 16;  // that documents of one shard refer to
+
+absl::Status OfImage(const std::string& what, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(what, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<NamedFile> StatFile(const std::string& base, const std::string& path, IndexedFileKind kind) {
+  struct stat about {};
+  const std::string at = ResolvePath(base, path);
+  if (stat(at.c_str(), &about) != 0) {
+    const int error = errno;
+    const std::string message = absl::StrCat("cannot read ", at, ": ", std::strerror(error));
+    return error == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
+  }
+  return NamedFile{path, about.st_size, int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec, kind};
+}
+
+ImageMeter::ImageMeter(std::string base, std::string shard, bool decode, TarMembersCache& tars)
+    : base_(std::move(base)), shard_(std::move(shard)), decode_(decode), tars_(tars), open_(kOpenTars) {}
+
+absl::StatusOr<ImageRecord> ImageMeter::Measure(const std::string& what, ReadBytes read, int64_t offset,
+                                                int64_t bytes) const {
+  if (bytes > int64_t{std::numeric_limits<uint32_t>::max()})
+    return absl::InvalidArgumentError(absl::StrCat(what, ": it has ", bytes, " bytes"));
+  const absl::StatusOr<PictureSize> size = ReadPictureSize(read);
+  if (!size.ok()) return OfImage(what, size.status());
+  if (decode_) {
+    const absl::StatusOr<std::string> whole = read(0, bytes);
+    if (!whole.ok()) return OfImage(what, whole.status());
+    if (absl::Status status = CheckPicture(*whole); !status.ok()) return OfImage(what, status);
+  }
+  ImageRecord image{};
+  image.offset_low = static_cast<uint32_t>(offset);
+  image.offset_high = static_cast<uint32_t>(static_cast<uint64_t>(offset) >> 32);
+  image.bytes = static_cast<uint32_t>(bytes);
+  image.height = static_cast<uint32_t>(size->height);
+  image.width = static_cast<uint32_t>(size->width);
+  return image;
+}
+
+absl::StatusOr<ImageRecord> ImageMeter::Refer(const ImageReference& reference, size_t number,
+                                              std::vector<NamedFile>& files) {
+  // Paths in .images are relative to the folder of the shard.
+  const std::string folder = std::filesystem::path(shard_).parent_path().string();
+  const std::string path = ResolvePath(folder, reference.path), at = ResolvePath(base_, path);
+  const bool in_tar = !reference.member.empty();
+  const std::string what = absl::StrCat("its image ", number, ", ", at, in_tar ? ", member " : "", reference.member);
+  TarMember member;
+  if (in_tar) {
+    const absl::StatusOr<std::shared_ptr<const TarMembers>> members = tars_.Get(at);
+    if (!members.ok()) return OfImage(what, members.status());
+    const absl::StatusOr<TarMember> found = (*members)->Find(reference.member);
+    if (!found.ok()) return OfImage(what, found.status());
+    member = *found;
+  }
+  const absl::StatusOr<std::shared_ptr<const PlainFile>> file = open_.Get(at);
+  if (!file.ok()) return OfImage(what, file.status());
+  if (!in_tar) member.bytes = (*file)->bytes();
+  const auto read = [&](int64_t offset, int64_t count) -> absl::StatusOr<std::string> {
+    offset = std::min(offset, member.bytes);
+    return ReadBytesAt(**file, member.offset + offset, std::min(count, member.bytes - offset));
+  };
+  absl::StatusOr<ImageRecord> image = Measure(what, read, member.offset, member.bytes);
+  if (!image.ok()) return image.status();
+  const auto known = numbers_.find(path);
+  if (in_tar && known != numbers_.end()) {
+    image->file = known->second;
+    return image;
+  }
+  const absl::StatusOr<NamedFile> about =
+      StatFile(base_, path, in_tar ? IndexedFileKind::kTar : IndexedFileKind::kPlain);
+  if (!about.ok()) return about.status();
+  image->file = static_cast<uint32_t>(files.size());
+  files.push_back(*about);
+  if (in_tar) numbers_[path] = image->file;
+  return image;
+}
+
+void ImageMeter::Forget(size_t files) {
+  std::erase_if(numbers_, [&](const auto& named) { return named.second >= files; });
+}
+
+}  // namespace planwright

@@ -1,0 +1,55 @@
+// The images of the documents of one shard: where each is, and how large, from its header; with `decode` whether all of
+// it is whole. Beside the text, or elsewhere (KEY.images).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/pictures/picture_size.h"
+#include "planner/samples/document_parts.h"
+#include "planner/samples/index_file.h"
+#include "planner/samples/open_files.h"
+#include "planner/samples/tar_members.h"
+
+namespace planwright {
+
+// A file that an index will name.
+struct NamedFile {
+  std::string path;  // absolute, or relative to the recipe's folder
+  int64_t bytes = 0, changed = 0;
+  IndexedFileKind kind = IndexedFileKind::kShard;
+};
+
+// A file's size and when it was last changed. NotFound, Unavailable, with the path.
+absl::StatusOr<NamedFile> StatFile(const std::string& base, const std::string& path, IndexedFileKind kind);
+
+// For one thread. What is wrong with an image is InvalidArgument or NotFound, a sentence for a message that names the
+// document; other errors are of the machine.
+class ImageMeter {
+ public:
+  // Of the shard at `shard`, relative to `base` or absolute.
+  ImageMeter(std::string base, std::string shard, bool decode, TarMembersCache& tars);
+
+  // The image of `bytes` bytes at `offset` in the shard, which `read` reads from its begin. Its mark is not yet known.
+  // `what`: how messages call it.
+  absl::StatusOr<ImageRecord> Measure(const std::string& what, ReadBytes read, int64_t offset, int64_t bytes) const;
+
+  // Image `number` of a document that says where it is. Its file is added to `files`, but for a tar that is there.
+  absl::StatusOr<ImageRecord> Refer(const ImageReference& reference, size_t number, std::vector<NamedFile>& files);
+
+  // `files` has been cut to so many.
+  void Forget(size_t files);
+
+ private:
+  const std::string base_, shard_;
+  const bool decode_;
+  TarMembersCache& tars_;
+  OpenFiles open_;
+  std::map<std::string, uint32_t> numbers_;  // of tars in `files`
+};
+
+}  // namespace planwright

@@ -1,0 +1,274 @@
+#include "planner/samples/index_files.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "planner/run_files/file_io.h"
+#include "planner/samples/documents.h"
+#include "planner/samples/index_settings.h"
+#include "planner/samples/index_update.h"
+#include "planner/threads/threads.h"
+
+namespace planwright {
+namespace {
+
+constexpr size_t kMostListed = 20;  // mistakes that are told at once
+
+using Seconds = std::chrono::duration<double>;
+
+// Keeps other processes from making an index in this folder. Where the file system knows no locks, two processes make
+// the same files, each under names of its own, and rename them: then both do the work.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder)
+      : fd_(open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {}
+  FolderLock(const FolderLock&) = delete;
+  ~FolderLock() {
+    if (fd_ >= 0) close(fd_);
+  }
+  bool TakenByAnother() const { return flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; }
+  void Wait() const {
+    while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  const int fd_;
+};
+
+class IndexUpdate {
+ public:
+  IndexUpdate(const DataPlan& data, const IndexOptions& options,
+              const std::function<void(const IndexProgress&)>& progress)
+      : data_(data), jobs_(options.jobs > 0 ? options.jobs : ThreadsOfRank()), progress_(progress) {}
+
+  absl::StatusOr<std::vector<IndexedSource>> Run() {
+    if (absl::Status status = FindSources(); !status.ok()) return status;
+    if (!AllFresh()) {
+      if (absl::Status status = MakeDirectories(IndexFolder(data_)); !status.ok()) return status;
+      const FolderLock lock(IndexFolder(data_));
+      if (lock.TakenByAnother()) {
+        progress_told_.waiting = true;
+        Tell();
+        progress_told_.waiting = false;
+        lock.Wait();
+      }
+      for (const auto& source : webdatasets_) source->Look();  // another process may have made something meanwhile
+      if (absl::Status status = ReadShards(); !status.ok()) return status;
+      if (absl::Status status = CheckLeftOut(); !status.ok()) return status;
+      for (const auto& source : webdatasets_) {
+        if (source->fresh()) continue;
+        if (absl::Status status = source->Merge(); !status.ok()) return status;
+      }
+    } else if (absl::Status status = CheckLeftOut(); !status.ok()) {
+      return status;
+    }
+    return Summaries();
+  }
+
+ private:
+  struct Item {
+    SourceUpdate* source = nullptr;
+    size_t shard = 0;
+    size_t damaged = 0;  // documents, once it is read; guarded by mutex_, as is the following
+    absl::Status status;
+  };
+
+  absl::Status FindSources() {
+    std::vector<std::string> problems;
+    std::vector<SourceShards> shards = FindSourceShards(data_, problems);
+    for (size_t i = 0; i < data_.sources.size(); ++i) {
+      const SourcePlan& source = data_.sources[i];
+      if (source.kind == "webdataset") {
+        webdatasets_.push_back(std::make_unique<SourceUpdate>(data_, source, std::move(shards[i])));
+        continue;
+      }
+      absl::StatusOr<std::unique_ptr<Documents>> documents = OpenDocuments(data_, source);
+      if (!documents.ok()) {
+        problems.push_back(absl::StrCat("source ", source.name, ": ", documents.status().message()));
+        continue;
+      }
+      tokens_.push_back({&source, *std::move(documents)});
+    }
+    if (problems.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  }
+
+  bool AllFresh() {
+    bool fresh = true;
+    for (const auto& source : webdatasets_) {
+      source->Look();
+      fresh = fresh && source->fresh();
+    }
+    return fresh;
+  }
+
+  bool Skips() const { return data_.damaged == "skip"; }
+
+  // Damaged documents beyond this number end the command.
+  size_t MostDamaged() const { return Skips() ? static_cast<size_t>(std::max<int64_t>(data_.most_damaged, 0)) : 0; }
+
+  absl::Status ReadShards() {
+    for (const auto& source : webdatasets_) {
+      bool any = false;
+      for (size_t i = 0; i < source->shards().size(); ++i) {
+        const SourceUpdate::Shard& shard = source->shards()[i];
+        if (shard.known) continue;
+        any = true;
+        items_.push_back({source.get(), i, 0, {}});
+        progress_told_.all_bytes += shard.file.bytes;
+      }
+      const absl::Status made = any ? MakeDirectories(IndexPartsFolder(data_, source->source())) : absl::OkStatus();
+      if (!made.ok()) return made;
+    }
+    progress_told_.all_shards = static_cast<int64_t>(items_.size());
+    begin_ = std::chrono::steady_clock::now();
+    ForEachItem(jobs_, static_cast<int64_t>(items_.size()), [&](int64_t item) { ReadItem(static_cast<size_t>(item)); });
+    return MistakesOf();
+  }
+
+  // With more than this in one shard the rest of it is not read.
+  size_t EnoughOfShard() const { return Skips() ? MostDamaged() + 1 : kMostListed; }
+
+  void ReadItem(size_t number) {
+    Item& item = items_[number];
+    {
+      const std::lock_guard lock(mutex_);
+      if (EnoughBefore(number)) return;
+    }
+    const absl::Status status =
+        item.source->Read(item.shard, EnoughOfShard(), tars_, [&](int64_t documents, int64_t bytes) {
+          const std::lock_guard lock(mutex_);
+          progress_told_.documents += documents;
+          progress_told_.bytes += bytes;
+          Tell();
+        });
+    const std::lock_guard lock(mutex_);
+    item.status = status;
+    item.damaged = item.source->shards()[item.shard].damaged.size();
+    wrong_ += item.damaged + (status.ok() ? 0 : 1);
+    ++progress_told_.shards;
+    Tell();
+  }
+
+  // Whether the shards before this one have as many mistakes as are told. The answer does not depend on which of them
+  // are finished, but for that a shard may be read in vain: so the same mistakes are told with any number of threads.
+  bool EnoughBefore(size_t number) const {
+    if (wrong_ < std::min(kMostListed, EnoughOfShard())) return false;
+    size_t damaged = 0, failed = 0;
+    for (size_t i = 0; i < number; ++i) {
+      damaged += items_[i].damaged;
+      failed += items_[i].status.ok() ? 0 : 1;
+    }
+    return failed + (Skips() ? 0 : damaged) >= kMostListed || damaged >= EnoughOfShard();
+  }
+
+  // The mistakes of the shards that were read: of all that ends the command, the first ones.
+  absl::Status MistakesOf() const {
+    std::vector<std::string> lines;
+    absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+    bool damaged = false;
+    for (const Item& item : items_) {
+      // What the machine cannot do is no mistake in the data.
+      if (!item.status.ok() && !absl::IsInvalidArgument(item.status) && !absl::IsNotFound(item.status))
+        return item.status;
+      if (!item.status.ok()) lines.emplace_back(item.status.message());
+      const SourceUpdate::Shard& shard = item.source->shards()[item.shard];
+      for (size_t i = 0; !Skips() && i < shard.damaged.size(); ++i) {
+        damaged = true;
+        lines.push_back(DamageLine(shard, i));
+      }
+    }
+    if (lines.empty()) return absl::OkStatus();
+    if (lines.size() > kMostListed) lines.resize(kMostListed);
+    if (lines.size() == kMostListed) lines.push_back("there may be more: these are the first");
+    if (damaged) lines.push_back("`data.damaged: skip` leaves damaged documents out");
+    return absl::Status(code, absl::StrJoin(lines, "\n"));
+  }
+
+  std::string DamageLine(const SourceUpdate::Shard& shard, size_t i) const {
+    return absl::StrCat(ResolvePath(data_.base, shard.file.path), ": document ", shard.damaged[i].first, ": ",
+                        shard.damaged[i].second);
+  }
+
+  absl::Status CheckLeftOut() const {
+    std::vector<std::string> lines;
+    size_t damaged = 0;
+    for (const auto& source : webdatasets_) {
+      for (const SourceUpdate::Shard& shard : source->shards()) {
+        damaged += shard.damaged.size();
+        for (size_t i = 0; i < shard.damaged.size() && lines.size() < kMostListed; ++i)
+          lines.push_back(DamageLine(shard, i));
+      }
+    }
+    if (damaged <= MostDamaged()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("more than ", MostDamaged(),
+                                                   " documents are damaged (data.most_damaged); the first are:\n",
+                                                   absl::StrJoin(lines, "\n")));
+  }
+
+  absl::StatusOr<std::vector<IndexedSource>> Summaries() const {
+    std::vector<IndexedSource> all;
+    size_t webdataset = 0, tokens = 0;
+    for (const SourcePlan& source : data_.sources) {
+      if (source.kind == "webdataset") {
+        absl::StatusOr<IndexedSource> summary = webdatasets_[webdataset++]->Summary();
+        if (!summary.ok()) return summary.status();
+        for (const Item& item : items_) summary->shards_read += &item.source->source() == &source ? 1 : 0;
+        all.push_back(*std::move(summary));
+        continue;
+      }
+      const Documents& documents = *tokens_[tokens++].second;
+      IndexedSource summary;
+      summary.name = source.name;
+      summary.kind = source.kind;
+      summary.path = ResolvePath(data_.base, source.path) + ".idx";
+      summary.shards = 1;
+      summary.documents = documents.size();
+      for (int64_t i = 0; i < documents.size(); ++i) summary.tokens += documents.tokens(i);
+      summary.left_out = documents.left_out();
+      summary.digest = documents.digest();
+      all.push_back(std::move(summary));
+    }
+    return all;
+  }
+
+  void Tell() {
+    if (!progress_) return;
+    progress_told_.seconds = Seconds(std::chrono::steady_clock::now() - begin_).count();
+    const auto done = static_cast<double>(progress_told_.bytes), all = static_cast<double>(progress_told_.all_bytes);
+    progress_told_.seconds_left = done > 0 ? progress_told_.seconds * (all - done) / done : 0;
+    progress_(progress_told_);
+  }
+
+  const DataPlan& data_;
+  const int jobs_;
+  const std::function<void(const IndexProgress&)>& progress_;
+  std::vector<std::unique_ptr<SourceUpdate>> webdatasets_;
+  std::vector<std::pair<const SourcePlan*, std::unique_ptr<Documents>>> tokens_;
+  TarMembersCache tars_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::vector<Item> items_;
+  size_t wrong_ = 0;             // mistakes so far; guarded by mutex_
+  IndexProgress progress_told_;  // guarded by mutex_
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
+                                                       const std::function<void(const IndexProgress&)>& progress) {
+  return IndexUpdate(data, options, progress).Run();
+}
+
+}  // namespace planwright

@@ -1,0 +1,47 @@
+// Makes the index files of a plan's sources, and keeps them up to date (docs/training/data.md#index).
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+struct IndexOptions {
+  int jobs = 0;  // shards that are read at a time; 0: as many as this process may use cores
+};
+
+// How far the reading of shards is. Shards that need not be read are not counted.
+struct IndexProgress {
+  bool waiting = false;  // for another process that makes the index in the same folder
+  int64_t shards = 0, all_shards = 0;
+  int64_t documents = 0;
+  int64_t bytes = 0, all_bytes = 0;
+  double seconds = 0, seconds_left = 0;
+};
+
+struct IndexedSource {
+  std::string name, kind;
+  std::string path;  // of the index file, or of the .idx
+  int64_t shards = 0, documents = 0, tokens = 0, images = 0;
+  int64_t left_out = 0;       // damaged documents; of tokens: documents without a token
+  std::string left_out_list;  // the file that lists them; empty: there is none
+  std::string digest;         // Documents::digest()
+  int64_t shards_read = 0;    // now; 0: the index was up to date, or has been made of parts and an earlier index
+  bool made = false;          // now
+};
+
+// Brings the index of each source up to date, and returns all of data.sources in their order. An index, or a part of
+// one, is used again if the shards have the same sizes and times and are read with the same settings. Sources of tokens
+// are only checked. `progress` (which may be empty) is called by one thread at a time.
+// InvalidArgument: what is wrong with the data, a line each, with shard and document; no index file is changed then.
+// Unavailable, ResourceExhausted: what cannot be read or written.
+absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
+                                                       const std::function<void(const IndexProgress&)>& progress);
+
+}  // namespace planwright

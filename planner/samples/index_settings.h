@@ -1,0 +1,25 @@
+// What an index depends on, of the plan: where it is, and the settings that its header names.
+#pragma once
+
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "planner/samples/index_format.h"
+#include "planner/samples/index_shard.h"
+
+namespace planwright {
+
+// The folder of a run's index files; the index of a source of kind webdataset, and where the parts of it are until it
+// is whole.
+std::string IndexFolder(const DataPlan& data);
+std::string IndexPath(const DataPlan& data, const SourcePlan& source);
+std::string IndexPartsFolder(const DataPlan& data, const SourcePlan& source);
+// The list of documents that were left out, for people.
+std::string LeftOutPath(const DataPlan& data, const SourcePlan& source);
+
+ReadingSettings ReadingOf(const DataPlan& data, const SourcePlan& source);
+
+// Of the settings above, of the shards as the recipe names them, and of the digests that it pins.
+DigestBytes SourceDigest(const DataPlan& data, const SourcePlan& source);
+
+}  // namespace planwright

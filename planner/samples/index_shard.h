@@ -1,0 +1,55 @@
+// Reads one shard from front to back and makes its part of an index: where the texts, masks and images of its documents
+// are, how long and how large. All that a run will read of a text is checked, and the headers of images; with
+// `decode_images` all of each image (docs/training/data.md#index).
+#pragma once
+
+#include <absl/functional/function_ref.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/samples/image_meter.h"
+#include "planner/samples/index_file.h"
+#include "planner/samples/tar_members.h"
+
+namespace planwright {
+
+// What the documents of a shard depend on, beside its bytes.
+struct ReadingSettings {
+  bool ids = false;                      // text is ids (.tok), else bytes (.txt)
+  int64_t vocabulary = 0;                // ids are below it
+  int64_t image_token = -1;              // ids: the mark of an image; -1: there are no images
+  std::set<int64_t> other_image_tokens;  // ids: of further encoders; they must not be in a text
+  std::set<std::string> ignore;          // extensions of members that are not read
+  bool decode_images = false;
+
+  // SHA-256 of all of this, and of the version of the index.
+  DigestBytes Digest() const;
+};
+
+// The part of an index of one shard, in memory.
+struct ShardTables {
+  std::vector<NamedFile> files;  // first the shard
+  std::vector<DocumentRecord> documents;
+  std::vector<ImageRecord> images;
+  std::string names;
+  std::vector<std::pair<std::string, std::string>> damaged;  // names of documents that are not in `documents`, and why
+  uint64_t tokens = 0;
+  DigestBytes content{};
+
+  ShardSlice Slice() const;  // as long as the tables stay
+};
+
+// Reads the shard at `path`, relative to `base` or absolute. A damaged document is noted and left out; after
+// `most_damaged` of them the rest of the shard is not read. InvalidArgument, with the path of the shard: its headers
+// are damaged, a name comes twice, or it is too large for an index. Unavailable: it cannot be read. `progress` is told
+// how many documents and bytes came since it was told last.
+absl::StatusOr<ShardTables> IndexShard(const std::string& base, const std::string& path,
+                                       const ReadingSettings& settings, size_t most_damaged, TarMembersCache& tars,
+                                       absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress);
+
+}  // namespace planwright

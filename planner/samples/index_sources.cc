@@ -1,0 +1,106 @@
+#include "planner/samples/index_sources.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "planner/run_files/file_io.h"
+#include "planner/samples/shard_list.h"
+
+namespace planwright {
+namespace {
+
+class SourceFinder {
+ public:
+  SourceFinder(const DataPlan& data, std::vector<std::string>& problems) : data_(data), problems_(problems) {}
+
+  SourceShards Find(const SourcePlan& source) {
+    SourceShards found;
+    const absl::StatusOr<std::vector<std::string>> paths = ExpandAllShards(data_.base, source.shards);
+    if (!paths.ok()) {
+      Add(source, std::string(paths.status().message()));
+      return found;
+    }
+    for (const std::string& path : *paths) {
+      const absl::StatusOr<NamedFile> file = StatFile(data_.base, path, IndexedFileKind::kShard);
+      if (!file.ok()) {
+        Add(source, std::string(file.status().message()));
+        continue;
+      }
+      found.files.push_back(*file);
+      found.prepared.push_back(data_.tokenizer == "ids" ? PreparedOf(source, *file) : std::nullopt);
+    }
+    return found;
+  }
+
+ private:
+  void Add(const SourcePlan& source, const std::string& what) {
+    problems_.push_back(absl::StrCat("source ", source.name, ": ", what));
+  }
+
+  // What the prepared.json beside a shard says of it.
+  std::optional<PreparedShard> PreparedOf(const SourcePlan& source, const NamedFile& file) {
+    const std::filesystem::path shard = ResolvePath(data_.base, file.path);
+    const std::optional<Prepared>& prepared = InFolder(source, shard);
+    if (!prepared) return std::nullopt;
+    const auto of_shard = prepared->shards.find(shard.filename().string());
+    if (of_shard == prepared->shards.end()) {
+      Add(source, absl::StrCat(prepared->path, " does not know the shard ", shard.filename().string()));
+      return std::nullopt;
+    }
+    if (of_shard->second.bytes != file.bytes) {
+      Add(source, absl::StrCat(shard.string(), " has ", file.bytes, " bytes, and ", prepared->path, " says ",
+                               of_shard->second.bytes));
+    }
+    return of_shard->second;
+  }
+
+  // The file of a folder is read, and compared, once.
+  const std::optional<Prepared>& InFolder(const SourcePlan& source, const std::filesystem::path& shard) {
+    const auto [entry, is_new] = folders_.try_emplace(shard.parent_path().string());
+    std::optional<Prepared>& prepared = entry->second;
+    if (!is_new) return prepared;
+    absl::StatusOr<std::optional<Prepared>> found = FindPrepared(shard.string());
+    if (!found.ok()) {
+      Add(source, std::string(found.status().message()));
+      return prepared;
+    }
+    prepared = *std::move(found);
+    if (!prepared) {
+      if (!data_.tokenizer_digest.empty() || !data_.template_digest.empty()) {
+        Add(source, absl::StrCat("there is no prepared.json beside ", shard.string(),
+                                 ", which must name the digests that the recipe pins"));
+      }
+      return prepared;
+    }
+    for (const std::string& problem : ComparePrepared(*prepared, data_))
+      Add(source, absl::StrCat(prepared->path, ": ", problem));
+    if (first_digest_.empty()) {
+      first_ = prepared->path;
+      first_digest_ = prepared->tokenizer_digest;
+    } else if (prepared->tokenizer_digest != first_digest_) {
+      Add(source, absl::StrCat(prepared->path, ": its tokenizer has the digest ", prepared->tokenizer_digest,
+                               ", and that of ", first_, " ", first_digest_, "; a run has one tokenizer"));
+    }
+    return prepared;
+  }
+
+  const DataPlan& data_;
+  std::vector<std::string>& problems_;
+  std::map<std::string, std::optional<Prepared>> folders_;
+  std::string first_, first_digest_;  // the first prepared.json, and its tokenizer's digest
+};
+
+}  // namespace
+
+std::vector<SourceShards> FindSourceShards(const DataPlan& data, std::vector<std::string>& problems) {
+  SourceFinder finder(data, problems);
+  std::vector<SourceShards> all;
+  for (const SourcePlan& source : data.sources)
+    all.push_back(source.kind == "webdataset" ? finder.Find(source) : SourceShards{});
+  return all;
+}
+
+}  // namespace planwright

@@ -1,0 +1,25 @@
+// The shards of the webdataset sources of a plan: which there are, and whether what their prepared.json says agrees
+// with the plan and with each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/samples/index_shard.h"
+#include "planner/samples/prepared.h"
+
+namespace planwright {
+
+struct SourceShards {
+  std::vector<NamedFile> files;                        // in their order
+  std::vector<std::optional<PreparedShard>> prepared;  // of each file; nullopt: nothing is said of it
+};
+
+// For each of data.sources, by number; empty where the kind is not webdataset. What is wrong is added to `problems`, a
+// sentence each.
+std::vector<SourceShards> FindSourceShards(const DataPlan& data, std::vector<std::string>& problems);
+
+}  // namespace planwright

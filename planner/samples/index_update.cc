@@ -1,0 +1,200 @@
+#include "planner/samples/index_update.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "planner/plan/sha256.h"
+#include "planner/run_files/file_io.h"
+#include "planner/samples/index_settings.h"
+
+namespace planwright {
+namespace {
+
+bool SameFile(const IndexedFile& before, const NamedFile& now) {
+  return before.path == now.path && before.bytes == now.bytes && before.changed == now.changed;
+}
+
+std::vector<std::pair<std::string, std::string>> DamagedOf(const ShardSlice& slice) {
+  std::vector<std::pair<std::string, std::string>> damaged;
+  for (const LeftOutDocument& one : slice.left_out) damaged.emplace_back(one.name, one.why);
+  return damaged;
+}
+
+}  // namespace
+
+SourceUpdate::SourceUpdate(const DataPlan& data, const SourcePlan& source, SourceShards shards)
+    : data_(data), source_(source), reading_(ReadingOf(data, source)), reading_digest_(reading_.Digest()),
+      source_digest_(SourceDigest(data, source)) {
+  const std::string folder = IndexPartsFolder(data, source);
+  for (size_t i = 0; i < shards.files.size(); ++i) {
+    Shard shard;
+    shard.file = std::move(shards.files[i]);
+    shard.prepared = shards.prepared[i];
+    shard.part = absl::StrCat(folder, "/", Sha256Hex(shard.file.path).substr(0, 24));
+    shards_.push_back(std::move(shard));
+  }
+}
+
+void SourceUpdate::Look() {
+  fresh_ = false;
+  old_.reset();
+  tars_.clear();
+  absl::StatusOr<IndexFile> old = IndexFile::Open(IndexPath(data_, source_));
+  // One that is damaged, of another version or read with other settings is made anew.
+  if (old.ok() && old->header().reading == reading_digest_) old_ = *std::move(old);
+  std::map<std::string_view, size_t> in_old;
+  for (size_t i = 0; old_ && i < old_->shards().size(); ++i) in_old[old_->file(static_cast<uint32_t>(i)).path] = i;
+  bool all_in_order = old_.has_value() && old_->header().source == source_digest_ && in_old.size() == shards_.size();
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    Shard& shard = shards_[i];
+    shard.known = false;
+    shard.in_old.reset();
+    const auto found = in_old.find(shard.file.path);
+    if (found != in_old.end()) {
+      const ShardSlice slice = old_->Slice(found->second);
+      if (Unchanged(slice, shard.file)) {
+        shard.known = true;
+        shard.in_old = found->second;
+        shard.counts = {};
+        shard.counts.Add(slice);
+        shard.damaged = DamagedOf(slice);
+      }
+    }
+    all_in_order = all_in_order && shard.in_old == i;
+    if (!shard.known) LookForPart(shard);
+  }
+  fresh_ = all_in_order;
+}
+
+void SourceUpdate::LookForPart(Shard& shard) {
+  const absl::StatusOr<IndexFile> part = IndexFile::Open(shard.part);
+  if (!part.ok() || part->shards().size() != 1 || part->header().reading != reading_digest_) return;
+  const ShardSlice slice = part->Slice(0);
+  if (!Unchanged(slice, shard.file)) return;
+  shard.known = true;
+  shard.counts = {};
+  shard.counts.Add(slice);
+  shard.damaged = DamagedOf(slice);
+}
+
+bool SourceUpdate::Unchanged(const ShardSlice& slice, const NamedFile& shard) {
+  if (!SameFile(slice.file(slice.own_file), shard)) return false;
+  uint32_t before = slice.own_file;
+  for (const ImageRecord& image : slice.images) {
+    if (image.file == before) continue;
+    before = image.file;
+    const IndexedFile file = slice.file(image.file);
+    // A million images in files of their own are not looked at: a file of another size is found when it is read.
+    if (file.kind != IndexedFileKind::kTar) continue;
+    auto now = tars_.find(file.path);
+    if (now == tars_.end()) {
+      const absl::StatusOr<NamedFile> about = StatFile(data_.base, std::string(file.path), file.kind);
+      now = tars_.emplace(file.path, about.ok() ? *about : NamedFile{}).first;
+    }
+    if (!SameFile(file, now->second)) return false;
+  }
+  return true;
+}
+
+absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, TarMembersCache& tars,
+                                absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress) {
+  Shard& shard = shards_[number];
+  absl::StatusOr<ShardTables> tables = IndexShard(data_.base, shard.file.path, reading_, most_damaged, tars, progress);
+  if (!tables.ok()) return tables.status();
+  shard.damaged = tables->damaged;
+  // The rest was not read, or is of no use: the command ends with these mistakes.
+  const bool ends = tables->damaged.size() >= most_damaged || (data_.damaged != "skip" && !tables->damaged.empty());
+  if (ends) return absl::OkStatus();
+  const auto documents = static_cast<int64_t>(tables->documents.size() + tables->damaged.size());
+  if (shard.prepared && shard.prepared->documents != documents) {
+    return absl::InvalidArgumentError(absl::StrCat(ResolvePath(data_.base, shard.file.path), ": it has ", documents,
+                                                   " documents, and its prepared.json says ",
+                                                   shard.prepared->documents));
+  }
+  const auto tokens = static_cast<int64_t>(tables->tokens);
+  if (shard.prepared && tables->damaged.empty() && shard.prepared->tokens != tokens) {
+    return absl::InvalidArgumentError(absl::StrCat(ResolvePath(data_.base, shard.file.path), ": it has ", tokens,
+                                                   " tokens, and its prepared.json says ", shard.prepared->tokens));
+  }
+  const ShardSlice slice = tables->Slice();
+  IndexCounts counts;
+  counts.Add(slice);
+  absl::StatusOr<IndexWriter> writer = IndexWriter::Begin(shard.part, counts);
+  if (!writer.ok()) return writer.status();
+  if (absl::Status status = writer->Add(slice); !status.ok()) return status;
+  // Ten thousand parts that are waited for would take minutes.
+  if (absl::Status status = writer->Finish(reading_digest_, source_digest_, false); !status.ok()) return status;
+  shard.file = tables->files.front();  // as it was when it was read
+  shard.counts = counts;
+  shard.in_old.reset();
+  shard.known = true;
+  return absl::OkStatus();
+}
+
+absl::Status SourceUpdate::Merge() {
+  IndexCounts counts;
+  for (const Shard& shard : shards_) {
+    counts.shards += shard.counts.shards;
+    counts.documents += shard.counts.documents;
+    counts.images += shard.counts.images;
+    counts.left_out += shard.counts.left_out;
+    counts.name_bytes += shard.counts.name_bytes;
+  }
+  if (counts.documents == 0)
+    return absl::InvalidArgumentError(absl::StrCat("source ", source_.name, ": its shards have no documents"));
+  absl::StatusOr<IndexWriter> writer = IndexWriter::Begin(IndexPath(data_, source_), counts);
+  if (!writer.ok()) return writer.status();
+  for (const Shard& shard : shards_) {
+    absl::Status added;
+    if (shard.in_old) {
+      added = writer->Add(old_->Slice(*shard.in_old));
+    } else {
+      const absl::StatusOr<IndexFile> part = IndexFile::Open(shard.part);
+      if (!part.ok()) return part.status();
+      added = writer->Add(part->Slice(0));
+    }
+    if (!added.ok()) return added;
+  }
+  if (absl::Status status = WriteLeftOut(); !status.ok()) return status;
+  if (absl::Status status = writer->Finish(reading_digest_, source_digest_, true); !status.ok()) return status;
+  std::error_code error;
+  std::filesystem::remove_all(IndexPartsFolder(data_, source_), error);  // what stays is of no harm
+  return absl::OkStatus();
+}
+
+absl::Status SourceUpdate::WriteLeftOut() const {
+  std::string text;
+  for (const Shard& shard : shards_) {
+    for (const auto& [name, why] : shard.damaged)
+      absl::StrAppend(&text, ResolvePath(data_.base, shard.file.path), ": document ", name, ": ", why, "\n");
+  }
+  const std::string path = LeftOutPath(data_, source_);
+  if (!text.empty()) return WriteFileAtomically(path, text);
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<IndexedSource> SourceUpdate::Summary() const {
+  const std::string path = IndexPath(data_, source_);
+  const absl::StatusOr<IndexFile> index = IndexFile::Open(path);
+  if (!index.ok()) return index.status();
+  const IndexHeader& header = index->header();
+  IndexedSource summary;
+  summary.name = source_.name;
+  summary.kind = source_.kind;
+  summary.path = path;
+  summary.shards = static_cast<int64_t>(header.shards);
+  summary.documents = static_cast<int64_t>(header.documents);
+  summary.tokens = static_cast<int64_t>(header.tokens);
+  summary.images = static_cast<int64_t>(header.images);
+  summary.left_out = static_cast<int64_t>(header.left_out);
+  if (summary.left_out > 0) summary.left_out_list = LeftOutPath(data_, source_);
+  summary.digest = HexOfDigest(header.digest);
+  summary.made = !fresh_;
+  return summary;
+}
+
+}  // namespace planwright

@@ -1,0 +1,74 @@
+// One webdataset source whose index is brought up to date: which of its shards an earlier index or a kept part already
+// has, which must be read, and the index that is made of all of them.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/samples/index_file.h"
+#include "planner/samples/index_files.h"
+#include "planner/samples/index_sources.h"
+#include "planner/samples/index_writer.h"
+
+namespace planwright {
+
+class SourceUpdate {
+ public:
+  struct Shard {
+    NamedFile file;
+    std::optional<PreparedShard> prepared;
+    bool known = false;            // its slice or its part is there
+    std::optional<size_t> in_old;  // the number that it has in the earlier index; nullopt: it is a part
+    std::string part;              // the file of its part
+    IndexCounts counts;            // of its slice, if known
+    std::vector<std::pair<std::string, std::string>> damaged;  // documents, and why
+  };
+
+  SourceUpdate(const DataPlan& data, const SourcePlan& source, SourceShards shards);
+
+  // Looks what is there: the index, if it is up to date, or its slices and kept parts.
+  void Look();
+  bool fresh() const { return fresh_; }
+
+  std::vector<Shard>& shards() { return shards_; }
+  const std::vector<Shard>& shards() const { return shards_; }
+  const SourcePlan& source() const { return source_; }
+  const ReadingSettings& reading() const { return reading_; }
+
+  // Reads a shard and keeps its part, unless the damage ends the command: any without `damaged: skip`, or
+  // `most_damaged` documents. Errors of IndexShard, and
+  // InvalidArgument if prepared.json says that the shard has something else. For one thread a shard.
+  absl::Status Read(size_t shard, size_t most_damaged, TarMembersCache& tars,
+                    absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress);
+
+  // Makes the index of all shards, which are known, and the list of what was left out, and removes the parts.
+  absl::Status Merge();
+
+  // Of the index, which is up to date.
+  absl::StatusOr<IndexedSource> Summary() const;
+
+ private:
+  void LookForPart(Shard& shard);
+  // Whether the files that a slice names are as they were.
+  bool Unchanged(const ShardSlice& slice, const NamedFile& shard);
+  absl::Status WriteLeftOut() const;
+
+  const DataPlan& data_;
+  const SourcePlan& source_;
+  const ReadingSettings reading_;
+  const DigestBytes reading_digest_, source_digest_;
+  std::vector<Shard> shards_;
+  std::optional<IndexFile> old_;
+  std::map<std::string, NamedFile, std::less<>> tars_;  // that slices refer to, as they are now
+  bool fresh_ = false;
+};
+
+}  // namespace planwright

@@ -1,0 +1,164 @@
+#include "planner/samples/tar_documents.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "planner/run_files/file_io.h"
+#include "planner/samples/document_parts.h"
+#include "planner/samples/index_writer.h"
+#include "planner/samples/open_files.h"
+
+namespace planwright {
+namespace {
+
+class TarDocuments : public Documents {
+ public:
+  TarDocuments(IndexFile index, TarDocumentsSettings settings)
+      : index_(std::move(index)), settings_(std::move(settings)), files_(settings_.open_files),
+        digest_(HexOfDigest(index_.header().digest)) {
+    for (const ShardRecord& shard : index_.shards()) shard_begins_.push_back(static_cast<int64_t>(shard.document));
+    shard_begins_.push_back(size());
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(index_.documents().size()); }
+  const std::vector<int64_t>& shard_begins() const override { return shard_begins_; }
+  int64_t tokens(int64_t document) const override { return index_.documents()[document].tokens; }
+  std::string digest() const override { return digest_; }
+  int64_t left_out() const override { return static_cast<int64_t>(index_.header().left_out); }
+
+  void Pictures(int64_t document, std::vector<PictureRef>& into) const override {
+    into.clear();
+    for (const ImageRecord& image : index_.ImagesOf(ShardOf(document), document))
+      into.push_back({image.height, image.width, image.mark});
+  }
+
+  absl::StatusOr<Text> ReadText(int64_t document) const override {
+    absl::StatusOr<Text> text = settings_.ids ? ReadIds(document) : ReadBytes(document);
+    if (!text.ok()) return InDocument(document, text.status());
+    if (absl::Status status = CheckText(document, *text); !status.ok()) return InDocument(document, status);
+    return text;
+  }
+
+  absl::StatusOr<std::string> ReadPicture(int64_t document, int64_t index) const override {
+    const ImageRecord& image = index_.ImagesOf(ShardOf(document), document)[index];
+    absl::StatusOr<std::string> bytes = ReadFrom(image.file, image.offset(), image.bytes);
+    if (!bytes.ok()) return InDocument(document, bytes.status());
+    return bytes;
+  }
+
+  std::string Where(int64_t document) const override {
+    const size_t shard = ShardOf(document);
+    return absl::StrCat(PathOf(static_cast<uint32_t>(shard)), ": document ",
+                        std::string(index_.NameOf(shard, document)));
+  }
+
+ private:
+  size_t ShardOf(int64_t document) const {
+    // Shards without documents begin where the next one does: the last that begins here has the document.
+    return std::upper_bound(shard_begins_.begin(), shard_begins_.end() - 1, document) - shard_begins_.begin() - 1;
+  }
+
+  std::string PathOf(uint32_t file) const { return ResolvePath(settings_.base, std::string(index_.file(file).path)); }
+
+  absl::Status InDocument(int64_t document, const absl::Status& status) const {
+    return absl::Status(status.code(), absl::StrCat(Where(document), ": ", status.message()));
+  }
+
+  absl::StatusOr<std::string> ReadFrom(uint32_t number, uint64_t offset, uint64_t bytes) const {
+    const IndexedFile about = index_.file(number);
+    const std::string path = PathOf(number);
+    // A plain file is one image: nobody comes back to it soon.
+    absl::StatusOr<std::shared_ptr<const PlainFile>> file;
+    if (about.kind == IndexedFileKind::kPlain) {
+      absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
+      if (!opened.ok()) return opened.status();
+      file = std::make_shared<const PlainFile>(*std::move(opened));
+    } else {
+      file = files_.Get(path);
+      if (!file.ok()) return file.status();
+    }
+    if ((*file)->bytes() != about.bytes) {
+      return absl::FailedPreconditionError(absl::StrCat(path, " has ", (*file)->bytes(), " bytes, and it had ",
+                                                        about.bytes,
+                                                        " when the index was made: run `plan data index`"));
+    }
+    return ReadBytesAt(**file, static_cast<int64_t>(offset), static_cast<int64_t>(bytes));
+  }
+
+  // Whether a text is the one that was indexed: a shard may have been changed, and have the size that it had. Ids and
+  // marks beyond those that were checked then would end a run without a word of the shard.
+  absl::Status CheckText(int64_t document, const Text& text) const {
+    const std::span<const ImageRecord> images = index_.ImagesOf(ShardOf(document), document);
+    bool same = text.tokens.size() == index_.documents()[document].tokens;
+    size_t image = 0;
+    for (size_t i = 0; same && i < text.tokens.size(); ++i) {
+      const int64_t token = text.tokens[i];
+      if (token == kImageMark) {
+        same = image < images.size() && images[image].mark == i;
+        ++image;
+      } else {
+        same = token < settings_.vocabulary;
+      }
+    }
+    if (same && image == images.size()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "its text is not the one that was there when the index was made: run `plan data index`");
+  }
+
+  absl::StatusOr<Text> ReadIds(int64_t document) const {
+    const DocumentRecord& about = index_.documents()[document];
+    const auto shard = static_cast<uint32_t>(ShardOf(document));
+    const absl::StatusOr<std::string> tok = ReadFrom(shard, about.text_offset, about.text_bytes);
+    if (!tok.ok()) return tok.status();
+    Text text;
+    text.tokens.resize(tok->size() / 4);  // CheckText compares
+    for (size_t i = 0; i < text.tokens.size(); ++i) {
+      uint32_t id = 0;
+      std::memcpy(&id, tok->data() + 4 * i, 4);
+      text.tokens[i] = id == settings_.image_token ? kImageMark : int64_t{id};
+    }
+    if (about.mask_offset == 0) return text;
+    const absl::StatusOr<std::string> mask = ReadFrom(shard, about.mask_offset, about.tokens);
+    if (!mask.ok()) return mask.status();
+    text.learnt.assign(mask->begin(), mask->end());
+    return text;
+  }
+
+  absl::StatusOr<Text> ReadBytes(int64_t document) const {
+    const DocumentRecord& about = index_.documents()[document];
+    const size_t shard = ShardOf(document);
+    const absl::StatusOr<std::string> bytes =
+        ReadFrom(static_cast<uint32_t>(shard), about.text_offset, about.text_bytes);
+    if (!bytes.ok()) return bytes.status();
+    Text text;
+    text.tokens.reserve(bytes->size() + 1);
+    const std::string_view left = *bytes;
+    if (left.find(kImageMarkText) == std::string_view::npos)
+      text.tokens.assign(index_.ImagesOf(shard, document).size(), kImageMark);
+    for (size_t i = 0; i < left.size();) {
+      const bool mark = left.substr(i, kImageMarkText.size()) == kImageMarkText;
+      text.tokens.push_back(mark ? kImageMark : static_cast<unsigned char>(left[i]));
+      i += mark ? kImageMarkText.size() : 1;
+    }
+    text.tokens.push_back(settings_.end_token);
+    return text;
+  }
+
+  const IndexFile index_;
+  const TarDocumentsSettings settings_;
+  mutable OpenFiles files_;
+  const std::string digest_;
+  std::vector<int64_t> shard_begins_;
+};
+
+}  // namespace
+
+std::unique_ptr<Documents> MakeTarDocuments(IndexFile index, TarDocumentsSettings settings) {
+  return std::make_unique<TarDocuments>(std::move(index), std::move(settings));
+}
+
+}  // namespace planwright

@@ -1,0 +1,221 @@
+// Data of kind sources: weights as exact whole numbers, and what is wrong with sources, all at once and in its place.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "planner/data/plan_data.h"
+#include "planner/data/source_files.h"
+#include "planner/data/source_weights.h"
+#include "tests/problems.h"
+#include "tests/recipe/temp_recipes.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<SourceRecipe> Weighted(const std::vector<std::string>& weights) {
+  std::vector<SourceRecipe> sources;
+  for (const std::string& weight : weights) {
+    SourceRecipe& source = sources.emplace_back();
+    source.weight = {Decimal{weight}, {std::make_shared<const std::string>("r.yaml"), 7, 1, 1}};
+  }
+  return sources;
+}
+
+TEST(SourceWeights, AreExactlyWhatIsWritten) {
+  const auto scaled = [](const std::vector<std::string>& weights) {
+    Diagnostics problems;
+    const std::vector<int64_t> found = ScaledWeights(Weighted(weights), problems);
+    EXPECT_TRUE(problems.empty());
+    return found;
+  };
+  EXPECT_THAT(scaled({"1"}), ElementsAre(1));
+  EXPECT_THAT(scaled({"123456789"}), ElementsAre(1));
+  EXPECT_THAT(scaled({"3", "0.5"}), ElementsAre(6, 1));
+  EXPECT_THAT(scaled({"0.1", "0.2", "0.7"}), ElementsAre(1, 2, 7));
+  EXPECT_THAT(scaled({"0.10", "2e-1", "7.0e-1"}), ElementsAre(1, 2, 7));
+  EXPECT_THAT(scaled({"1e3", "1E+3", "2000.000000000"}), ElementsAre(1, 1, 2));
+  EXPECT_THAT(scaled({"0.000001", "0.999999"}), ElementsAre(1, 999999));
+}
+
+TEST(SourceWeights, ThatDoNotFitAreRefusedWithTheNearest) {
+  const auto refused = [](const std::vector<std::string>& weights) {
+    Diagnostics problems;
+    EXPECT_THAT(ScaledWeights(Weighted(weights), problems), ElementsAre());
+    std::string text;
+    for (const Diagnostic& problem : problems.sorted()) {
+      EXPECT_EQ(problem.kind, DiagnosticKind::kSourceWeights);
+      EXPECT_EQ(problem.where.line, 7);
+      text += problem.message + " | " + problem.help + "\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(refused({"0.3333333", "0.6666667"}),
+            "the weight 0.3333333 has more than 6 digits after the point | the nearest weights that fit are 333333, "
+            "666667\n"
+            "the weight 0.6666667 has more than 6 digits after the point | the nearest weights that fit are 333333, "
+            "666667\n");
+  EXPECT_EQ(refused({"1", "1000000"}),
+            "as whole numbers without a common divisor the weights have the sum 1000001, but the limit is 1000000: so "
+            "many samples until the order of the sources repeats | the nearest weights that fit are 1, 999999\n");
+  EXPECT_EQ(refused({"1", "1e-7"}),
+            "the weight 1e-7 has more than 6 digits after the point | the nearest weights that fit are 999999, 1\n");
+  EXPECT_EQ(refused({"1", "1e30"}), "the weight 1e30 is too large | the nearest weights that fit are 1, 999999\n");
+}
+
+// Recipes of the icons demo with another data section, in a folder with files.
+class Sources : public testing::Test {
+ protected:
+  // Kinds, lines (the section begins at line 3) and messages; paths without the folder of the test.
+  std::string ProblemsOf(const std::string& data) {
+    const std::string path =
+        files_.Write("recipe.yaml", "extends: [" + InSource("recipes/icons_8r_toy.yaml") + "]\ndata:\n" + data);
+    Diagnostics problems;
+    const std::optional<Recipe> recipe = ReadRecipe(path, {}, problems);
+    if (recipe && recipe->damaged.empty()) plan_ = PlanData(WithPreparedIds(*recipe, problems), problems);
+    std::string text;
+    for (const Diagnostic& problem : problems.sorted()) {
+      text += std::string(KindName(problem.kind)) + ":" + std::to_string(problem.where.line) + ": " + problem.message;
+      text += "\n";
+    }
+    for (size_t at = 0; (at = text.find(files_.folder(), at)) != std::string::npos;)
+      text.erase(at, files_.folder().size() + 1);
+    return text;
+  }
+
+  // An empty archive, which begins with an empty block.
+  void WriteTar(const std::string& name) { files_.Write(name, std::string(1024, '\0')); }
+
+  void WritePrepared(const std::string& folder, int64_t pad, int64_t vocabulary, char digest = 'a') {
+    files_.Write(folder + "/prepared.json",
+                 R"({"format": "planwright_prepared", "version": 1, "tokenizer": {"name": "t.json", "sha256": ")" +
+                     std::string(64, digest) + R"("}, "template": null, "ids": {"image": 256, "pad": )" +
+                     std::to_string(pad) + R"(, "end": 258}, "vocabulary": )" + std::to_string(vocabulary) +
+                     R"(, "documents": 0, "tokens": 0, "learnt": 0, "images": 0, "shards": []})");
+  }
+
+  TempRecipes files_;
+  std::optional<DataPlan> plan_;
+};
+
+TEST_F(Sources, ArePlannedWithTheirNamesAndWeights) {
+  WriteTar("a/x-000.tar");
+  WriteTar("a/x-001.tar");
+  EXPECT_EQ(ProblemsOf("  kind: sources\n"
+                       "  sources:\n"
+                       "    - {name: captions, kind: webdataset, shards: ['a/x-{000..001}.tar'], weight: 0.3}\n"
+                       "    - {kind: webdataset, shards: 'a/*.tar', weight: 0.15, ignore: [json]}\n"),
+            "");
+  ASSERT_TRUE(plan_);
+  ASSERT_EQ(plan_->sources.size(), 2U);
+  EXPECT_EQ(plan_->sources[0].name, "captions");
+  EXPECT_EQ(plan_->sources[0].weight, 2);
+  EXPECT_EQ(plan_->sources[1].name, "source_1");
+  EXPECT_EQ(plan_->sources[1].weight, 1);
+  EXPECT_THAT(plan_->sources[1].ignore, ElementsAre("json"));
+  EXPECT_EQ(plan_->base, files_.folder());
+  EXPECT_EQ(plan_->window, 128);
+  EXPECT_EQ(plan_->end_token, 258);
+}
+
+TEST_F(Sources, HaveAllTheirProblemsToldAtOnce) {
+  EXPECT_EQ(ProblemsOf("  kind: sources\n"
+                       "  tokenizer_digest: abc\n"
+                       "  pad_token: 1\n"
+                       "  packing: none\n"
+                       "  window: 5\n"
+                       "  most_damaged: 3\n"
+                       "  sources:\n"
+                       "    - {name: a/b, kind: webdataset, shards: gone/x.tar}\n"
+                       "    - {name: source_2, kind: tokens, path: text}\n"
+                       "    - {kind: webdataset, shards: ['x-{01..02}.tar', 'y*.tar', 'z{', recipe.yaml]}\n"),
+            "ConflictingKeys:4: `data.tokenizer_digest` has no effect with tokenizer bytes\n"
+            "WrongType:4: `data.tokenizer_digest` must be 64 hex digits, found \"abc\"\n"
+            "ConflictingKeys:5: `data.pad_token` has no effect: tokenizer bytes has its own\n"
+            "ConflictingKeys:7: `data.window` has no effect with `packing: none`: no documents share a sample\n"
+            "ConflictingKeys:8: `data.most_damaged` has no effect with `damaged: error`: the first one is an error\n"
+            "BadName:10: \"a/b\" is not a valid name of a source\n"
+            "DataNotHere:10: the folder gone is not on this machine, so gone/x.tar is not checked\n"
+            "ConflictingKeys:11: the text of a source of kind tokens is ids, but `data.tokenizer` is bytes\n"
+            "DataFile:11: there is no file text.bin\n"
+            "ConflictingKeys:12: two sources have the name source_2\n"
+            "DataFile:12: there is no file x-01.tar, and 1 more are missing\n"
+            "DataFile:12: shards y*.tar: no file matches y*.tar\n"
+            "DataFile:12: shards z{: a { without its }\n"
+            "DataFile:12: recipe.yaml is no tar file: its first header is damaged\n");
+}
+
+TEST_F(Sources, OfIdsNeedAnIndexThatIsOne) {
+  files_.Write("text.bin", "");
+  const std::string data =
+      "  kind: sources\n  tokenizer: ids\n  image_token: 256\n  pad_token: 1\n  end_token: 2\n"
+      "  sources: [{kind: tokens, path: text}]\n";
+  // Nobody sees an image, which is a lint of its own.
+  const std::string lint =
+      "EncoderWithoutImages:2: no source has images: encoder radio_encoder never sees an image and learns nothing\n";
+  EXPECT_EQ(ProblemsOf(data), lint + "DataFile:8: there is no file text.idx\n");
+  files_.Write("text.idx", "MMIDIDX");
+  EXPECT_EQ(ProblemsOf(data), lint + "DataFile:8: text.idx is no index of Megatron-LM: it must begin with MMIDIDX\n");
+  files_.Write("text.idx", std::string("MMIDIDX\0\0", 9));
+  EXPECT_EQ(ProblemsOf(data), lint);
+  ASSERT_TRUE(plan_);
+  EXPECT_EQ(plan_->pad_token, 1);
+}
+
+TEST_F(Sources, TakeIdsFromTheirShards) {
+  const std::string data =
+      "  kind: sources\n  tokenizer: ids\n"
+      "  sources: [{kind: webdataset, shards: a/x.tar}, {kind: webdataset, shards: b/x.tar}]\n";
+  WriteTar("a/x.tar");
+  WriteTar("b/x.tar");
+  EXPECT_EQ(ProblemsOf(data),
+            "MissingKey:2: `data.image_token` is missing: no prepared.json beside the shards says it\n"
+            "MissingKey:2: `data.pad_token` is missing: no prepared.json beside the shards says it\n"
+            "MissingKey:2: `data.end_token` is missing: no prepared.json beside the shards says it\n");
+  WritePrepared("a", 5, 260);
+  EXPECT_EQ(ProblemsOf(data), "");
+  ASSERT_TRUE(plan_);
+  EXPECT_EQ(plan_->image_token, 256);
+  EXPECT_EQ(plan_->pad_token, 5);
+  EXPECT_EQ(plan_->end_token, 258);
+  WritePrepared("b", 6, 260, 'b');
+  EXPECT_EQ(ProblemsOf(data),
+            "PreparedShards:5: b/prepared.json has the tokenizer " + std::string(64, 'b') +
+                ", but a/prepared.json has " + std::string(64, 'a') +
+                "\nPreparedShards:5: b/prepared.json has the pad token 6, but a/prepared.json has 5\n");
+  WritePrepared("a", 258, 261);
+  WritePrepared("b", 258, 261);
+  EXPECT_EQ(ProblemsOf(data + "  template_digest: " + std::string(64, 'c') + "\n  end_token: 300\n"),
+            "PreparedShards:5: a/prepared.json has ids of a vocabulary of 261, but the model has 260\n"
+            "PreparedShards:6: `data.template_digest` is " +
+                std::string(64, 'c') +
+                ", but a/prepared.json has none\n"
+                "PreparedShards:7: `data.end_token` is 300, but a/prepared.json has 258\n"
+                "TokenOutsideVocabulary:7: `data.end_token` 300 is outside the vocabulary of 260\n");
+  EXPECT_EQ(ProblemsOf("  kind: sources\n  sources: [{kind: webdataset, shards: a/x.tar}]\n"),
+            "PreparedShards:4: the shards beside a/prepared.json are ids, but the tokenizer is bytes\n");
+  files_.Write("a/prepared.json", "{");
+  EXPECT_THAT(ProblemsOf(data), testing::StartsWith("PreparedShards:5: "));
+}
+
+TEST_F(Sources, HaveAnIdForEachOfImagePaddingAndEnd) {
+  EXPECT_EQ(ProblemsOf("  kind: sources\n  tokenizer: ids\n  image_token: 7\n  pad_token: 7\n  end_token: 7\n"
+                       "  sources: [{kind: webdataset, shards: gone/x.tar}]\n"),
+            "RepeatedTokenId:6: `data.pad_token` and `data.image_token` are both 7\n"
+            "RepeatedTokenId:7: `data.end_token` and `data.image_token` are both 7\n"
+            "RepeatedTokenId:7: `data.end_token` and `data.pad_token` are both 7\n"
+            "DataNotHere:8: the folder gone is not on this machine, so gone/x.tar is not checked\n");
+}
+
+TEST_F(Sources, MustNotBeEmpty) {
+  EXPECT_EQ(ProblemsOf("  kind: sources\n  sources: []\n"), "MissingKey:2: `data.sources` is empty\n");
+}
+
+}  // namespace
+}  // namespace planwright

@@ -1,0 +1,436 @@
+// Samples of kind `sources` on documents in memory, compared with the plain implementation of plain_samples.h.
+#include "planner/samples/mixed_source.h"
+
+#include <absl/strings/str_cat.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+
+#include "planner/pictures/patches.h"
+#include "planner/threads/threads.h"
+#include "tests/samples/memory_documents.h"
+#include "tests/samples/plain_samples.h"
+#include "tests/samples/plans.h"
+#include "tests/samples/shard_files.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kPad = 90, kEnd = 91, kVocabulary = 100;
+
+Plan MixedPlan(const std::vector<std::pair<std::string, int64_t>>& sources) {
+  Plan plan = MockPlan();
+  plan.budget.sequence_length = 16;
+  plan.data = DataPlan();
+  plan.data.kind = "sources";
+  plan.data.seed = 1234;
+  plan.data.tokenizer = "ids";
+  plan.data.pad_token = kPad;
+  plan.data.end_token = kEnd;
+  plan.data.vocabulary = kVocabulary;
+  plan.data.window = 128;
+  plan.data.min_patches = 4;
+  plan.data.max_patches = 16;
+  for (const auto& [name, weight] : sources)
+    plan.data.sources.push_back(
+        {.name = name, .kind = "webdataset", .shards = {}, .ignore = {}, .path = "", .weight = weight});
+  return plan;
+}
+
+EncoderData FirstEncoder() { return {"encoder", 95, 4, 2, 32}; }
+EncoderData SecondEncoder() { return {"other", 96, 2, 1, 24}; }
+
+MemoryDocument TextOf(std::vector<int64_t> tokens, std::vector<uint8_t> learnt = {}) {
+  return {{std::move(tokens), std::move(learnt)}, {}, {}};
+}
+
+std::string PictureFile(int64_t height, int64_t width, int seed) {
+  static std::map<std::array<int64_t, 3>, std::string> made;
+  std::string& file = made[{height, width, seed}];
+  if (!file.empty()) return file;
+  std::vector<uint8_t> rgba;
+  for (int64_t i = 0; i < height * width * 4; ++i) rgba.push_back(i % 4 == 3 ? 255 : (i * seed + 13 * seed) % 251);
+  return file = PngOf(static_cast<int>(width), static_cast<int>(height), rgba);
+}
+
+struct Mixed {
+  std::vector<const MemoryDocuments*> documents;
+  absl::StatusOr<std::unique_ptr<SampleSource>> source;
+};
+
+Mixed Open(const Plan& plan, const std::vector<PlainShards>& sources, int64_t left_out = 0) {
+  std::vector<std::unique_ptr<Documents>> documents;
+  Mixed mixed;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    auto opened = std::make_unique<MemoryDocuments>(plan.data.sources[i].name, sources[i], left_out);
+    mixed.documents.push_back(opened.get());
+    documents.push_back(std::move(opened));
+  }
+  mixed.source = MixSources(plan, std::move(documents));
+  return mixed;
+}
+
+// --- random configurations
+
+class RandomCase {
+ public:
+  explicit RandomCase(uint64_t seed) : random_(seed) {
+    const int64_t count = 1 + Below(4);
+    plan = MixedPlan({});
+    for (int64_t i = 0; i < count; ++i) {
+      plan.data.sources.push_back(MixedPlan({{absl::StrCat("s", i), 1 + Below(9)}}).data.sources.front());
+      PlainShards& shards = sources.emplace_back(1 + Below(4));
+      for (std::vector<MemoryDocument>& shard : shards) {
+        for (int64_t documents = Below(12); documents > 0; --documents) shard.push_back(RandomDocument());
+      }
+      shards.back().push_back(TextOf({7, kEnd}));  // one at least can be used
+    }
+    plan.budget.sequence_length = 8 + Below(40);
+    DataPlan& data = plan.data;
+    data.seed = Below(1000);
+    data.window = 1 + Below(12);
+    data.shuffle = std::vector<std::string>{"all", "none", absl::StrCat(1 + Below(9)), "1000000000000"}[Below(4)];
+    data.packing = Below(4) == 0 ? "none" : "first_fit";
+    data.long_documents = std::vector<std::string>{"cut", "cut", "skip", "error"}[Below(4)];
+    data.damaged = Below(4) == 0 ? "error" : "skip";
+    data.most_damaged = 1000;
+    data.packed_documents = Below(2) == 0;
+    data.grid = Below(2) == 0 ? "ceil" : "round_half_even";
+    data.resize = Below(2) == 0 ? "bilinear" : "bicubic";
+    const int64_t encoders = Below(3);
+    if (encoders > 0) data.encoders.push_back(FirstEncoder());
+    if (encoders > 1) data.encoders.push_back(SecondEncoder());
+  }
+
+  Plan plan;
+  std::vector<PlainShards> sources;
+
+ private:
+  int64_t Below(int64_t count) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(count)); }
+
+  MemoryDocument RandomDocument() {
+    MemoryDocument document;
+    const int64_t tokens = 1 + Below(Below(6) == 0 ? 80 : 14);
+    const bool images = Below(2) == 0, masked = Below(2) == 0;
+    for (int64_t i = 0; i < tokens; ++i) {
+      const bool image = images && Below(5) == 0;
+      document.text.tokens.push_back(image ? kImageMark : Below(90));
+      if (masked) document.text.learnt.push_back(!image && Below(3) > 0);
+      if (!image) continue;
+      const bool thin = Below(40) == 0;
+      const int64_t height = thin ? 1 : 4 * (1 + Below(9)), width = thin ? 200 : 1 + Below(40);
+      document.sizes.push_back({height, width, 0});
+      document.files.push_back(PictureFile(height, width, 1 + static_cast<int>(Below(3))));
+    }
+    if (Below(10) > 0) {
+      document.text.tokens.push_back(kEnd);
+      if (masked) document.text.learnt.push_back(1);
+    }
+    return document;
+  }
+
+  std::mt19937_64 random_;
+};
+
+void ExpectSame(const Sample& sample, const Sample& plain) {
+  EXPECT_EQ(sample.tokens, plain.tokens);
+  EXPECT_EQ(sample.labels, plain.labels);
+  EXPECT_EQ(sample.loss_mask, plain.loss_mask);
+  EXPECT_EQ(sample.document_ends, plain.document_ends);
+  ASSERT_EQ(sample.images.size(), plain.images.size());
+  for (size_t e = 0; e < plain.images.size(); ++e) {
+    ASSERT_EQ(sample.images[e].size(), plain.images[e].size());
+    for (size_t i = 0; i < plain.images[e].size(); ++i) {
+      EXPECT_EQ(sample.images[e][i].rows, plain.images[e][i].rows);
+      EXPECT_EQ(sample.images[e][i].cols, plain.images[e][i].cols);
+    }
+  }
+}
+
+void ExpectPixels(const RandomCase& random, const PlainSamples& plain, int64_t number, const Sample& sample) {
+  const std::vector<PlainSamples::Picture> pictures = plain.PicturesOf(number);
+  for (size_t e = 0; e < sample.images.size(); ++e) {
+    for (size_t i = 0; i < pictures.size(); ++i) {
+      std::vector<MemoryDocument> documents;
+      for (const auto& shard : random.sources[pictures[i].source])
+        documents.insert(documents.end(), shard.begin(), shard.end());
+      const std::string& file = documents[pictures[i].document].files[pictures[i].index];
+      const Image& image = sample.images[e][i];
+      const PatchGrid grid{image.rows, image.cols};
+      const int64_t patch = random.plan.data.encoders[e].patch;
+      EXPECT_EQ(image.patches, random.plan.data.resize == "bicubic"
+                                   ? PatchesOfPicture<Bicubic>(file, grid, patch)->patches
+                                   : PatchesOfPicture<Bilinear>(file, grid, patch)->patches);
+    }
+  }
+}
+
+TEST(MixedSource, AgreesWithAPlainImplementation) {
+  int64_t refused = 0, compared = 0, with_images = 0, cut = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomCase random(seed);
+    const PlainSamples plain(random.plan, random.sources);
+    const Mixed mixed = Open(random.plan, random.sources);
+    ASSERT_EQ(mixed.source.ok(), !plain.refused()) << mixed.source.status();
+    if (plain.refused()) {
+      ++refused;
+      continue;
+    }
+    const SampleSource& source = **mixed.source;
+    const std::vector<SourceCounts> counts = source.Counts();
+    for (size_t i = 0; i < counts.size(); ++i) {
+      EXPECT_EQ(counts[i].whole + counts[i].cut, plain.kept(i));
+      EXPECT_EQ(counts[i].samples, plain.samples(i));
+      EXPECT_EQ(counts[i].documents,
+                counts[i].whole + counts[i].cut + counts[i].skipped + counts[i].without_tokens + counts[i].misfit);
+      cut += counts[i].cut;
+    }
+    // From the first epoch, from its end, and far behind.
+    for (int64_t n : {0, 1, 2, 3, 4, 5, 17, 18, 19, 40, 41, 99, 1000, 1001, 123'456, 123'457}) {
+      SCOPED_TRACE(n);
+      const Sample expected = plain.At(n);
+      const absl::StatusOr<Sample> sample = source.Get(n, SampleParts::kText);
+      ASSERT_TRUE(sample.ok()) << sample.status();
+      ExpectSame(*sample, expected);
+      int64_t patches = 0;
+      if (!expected.images.empty()) {
+        for (const Image& image : expected.images.front()) patches += image.rows * image.cols;
+      }
+      EXPECT_EQ(*source.Patches(n), patches);
+      if (seed % 8 == 0 && n < 5) {
+        const absl::StatusOr<Sample> all = source.Get(n, SampleParts::kAll);
+        ASSERT_TRUE(all.ok()) << all.status();
+        ExpectSame(*all, expected);
+        ExpectPixels(random, plain, n, *all);
+        with_images += patches > 0;
+      }
+      ++compared;
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  // The cases are what they should be.
+  EXPECT_GT(refused, 30);
+  EXPECT_GT(compared, 3000);
+  EXPECT_GT(with_images, 20);
+  EXPECT_GT(cut, 200);
+}
+
+// --- epochs
+
+TEST(MixedSource, AnEpochHasEveryDocumentOnce) {
+  for (const std::string shuffle : {"all", "none", "7", "1000"}) {
+    Plan plan = MixedPlan({{"a", 1}});
+    plan.data.shuffle = shuffle;
+    PlainShards shards(5);
+    for (int64_t i = 0; i < 200; ++i) shards[i * i % 5].push_back(TextOf(std::vector<int64_t>(1 + i * 7 % 16, i % 90)));
+    const Mixed mixed = Open(plan, {shards});
+    ASSERT_TRUE(mixed.source.ok()) << mixed.source.status();
+    const int64_t samples = (*mixed.source)->Counts().front().samples;
+    std::vector<std::vector<int64_t>> packs;
+    for (int64_t epoch : {0, 1, 1000}) {
+      std::map<std::string, int64_t> seen;
+      packs.emplace_back();
+      for (int64_t i = 0; i < samples; ++i) {
+        const SampleOrigin origin = (*mixed.source)->Origin(epoch * samples + i);
+        EXPECT_EQ(origin.source, "a");
+        EXPECT_EQ(origin.epoch, epoch);
+        packs.back().push_back(origin.pack);
+        for (const DocumentPart& part : origin.documents) ++seen[part.where];
+      }
+      EXPECT_EQ(seen.size(), 200u);
+      for (const auto& [where, times] : seen) EXPECT_EQ(times, 1) << where;
+    }
+    EXPECT_EQ(packs[0] == packs[1], shuffle == "none");
+    EXPECT_EQ(packs[1] == packs[2], shuffle == "none");
+  }
+}
+
+// With `shuffle: N` an epoch goes from shard to shard: few of them are open at a time.
+TEST(MixedSource, RunsKeepShardsTogether) {
+  Plan plan = MixedPlan({{"a", 1}});
+  plan.data.shuffle = "10";
+  plan.data.window = 10;
+  PlainShards shards(20);
+  for (std::vector<MemoryDocument>& shard : shards) {
+    for (int64_t i = 0; i < 50; ++i) shard.push_back(TextOf(std::vector<int64_t>(8, i)));
+  }
+  const Mixed mixed = Open(plan, {shards});
+  ASSERT_TRUE(mixed.source.ok()) << mixed.source.status();
+  std::vector<int64_t> order;  // of shards, each where its last sample stands
+  for (int64_t n = 0; n < 500; ++n) {
+    for (const DocumentPart& part : (*mixed.source)->Origin(n).documents) {
+      const int64_t shard = std::stoll(part.where.substr(part.where.rfind(' '))) / 50;
+      std::erase(order, shard);
+      order.push_back(shard);
+    }
+    // So far whole shards and at most two in part: a run holds 5 samples, a shard 25.
+    EXPECT_LE(order.size(), static_cast<size_t>(n / 25 + 2));
+  }
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(MixedSource, ASampleOfAFarEpochIsFoundAsFast) {
+  for (const std::string shuffle : {"all", "none", "50"}) {
+    Plan plan = MixedPlan({{"a", 3}, {"b", 2}});
+    plan.data.shuffle = shuffle;
+    std::vector<PlainShards> sources(2, PlainShards(3));
+    for (int64_t i = 0; i < 3000; ++i)
+      for (PlainShards& shards : sources) shards[i / 1000].push_back(TextOf(std::vector<int64_t>(16, i % 90)));
+    const Mixed mixed = Open(plan, sources);
+    ASSERT_TRUE(mixed.source.ok()) << mixed.source.status();
+    const auto asked = [&](int64_t n) {
+      const int64_t before = mixed.documents[0]->asked() + mixed.documents[1]->asked();
+      EXPECT_TRUE((*mixed.source)->Get(n, SampleParts::kAll).ok());
+      return mixed.documents[0]->asked() + mixed.documents[1]->asked() - before;
+    };
+    // Every sample has one document; what it costs is one look at it, in whatever order samples are asked for.
+    const int64_t once = asked(0);
+    EXPECT_LE(once, 5);
+    for (int64_t n : {5'000'000, 7, 5'000'001, 4999, 123'456'789}) EXPECT_EQ(asked(n), once);
+  }
+}
+
+TEST(MixedSource, ThreadsGetTheSameSamples) {
+  Plan plan = MixedPlan({{"a", 3}, {"b", 2}});
+  plan.data.shuffle = "5";
+  std::vector<PlainShards> sources(2, PlainShards(4));
+  for (int64_t i = 0; i < 40; ++i)
+    for (PlainShards& shards : sources) shards[i / 10].push_back(TextOf(std::vector<int64_t>(1 + i % 13, i)));
+  const Mixed one = Open(plan, sources), many = Open(plan, sources);
+  ASSERT_TRUE(one.source.ok()) << one.source.status();
+  std::vector<Sample> samples(400);
+  ForEachItem(4, 400, [&](int64_t n) { samples[n] = *(*many.source)->Get(n * 37, SampleParts::kAll); });
+  for (int64_t n = 0; n < 400; ++n)
+    EXPECT_EQ(samples[n].tokens, (*one.source)->Get(n * 37, SampleParts::kAll)->tokens) << n;
+}
+
+// --- documents that do not fit
+
+TEST(MixedSource, PiecesOfACutDocumentAreNamed) {
+  Plan plan = MixedPlan({{"a", 1}});
+  plan.data.long_documents = "cut";
+  plan.data.shuffle = "none";
+  plan.data.encoders = {FirstEncoder()};
+  MemoryDocument document = TextOf({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, kImageMark, 15, kEnd});
+  document.sizes = {{16, 16, 0}};  // 4 x 4 patches, 4 tokens
+  document.files = {PictureFile(16, 16, 1)};
+  const Mixed mixed = Open(plan, {{{document, TextOf({20, kEnd})}}});
+  ASSERT_TRUE(mixed.source.ok()) << mixed.source.status();
+  const SampleOrigin first = (*mixed.source)->Origin(0), second = (*mixed.source)->Origin(1);
+  ASSERT_EQ(first.documents.size(), 2u);  // the image goes on in the next sample; another document fills the rest
+  EXPECT_EQ(first.documents[0].where, "a: document 0");
+  EXPECT_EQ(first.documents[0].end, 14);
+  EXPECT_EQ(first.documents[1].end, 2);
+  ASSERT_EQ(second.documents.size(), 1u);
+  EXPECT_EQ(second.documents[0].first, 14);
+  EXPECT_EQ(second.documents[0].end, 20);
+  EXPECT_EQ(*(*mixed.source)->Patches(0), 0);
+  EXPECT_EQ(*(*mixed.source)->Patches(1), 16);
+  const SourceCounts counts = (*mixed.source)->Counts().front();
+  EXPECT_EQ(counts.cut, 1);
+  EXPECT_EQ(counts.pieces, 2);
+  EXPECT_EQ(counts.whole, 1);
+  EXPECT_EQ(counts.tokens, 22);
+}
+
+TEST(MixedSource, WhatDoesNotFitIsNamed) {
+  const MemoryDocument fine = TextOf({1, kEnd}), longer = TextOf(std::vector<int64_t>(17, 1));
+  MemoryDocument thin = TextOf({1, kImageMark, kEnd}), large = thin;
+  thin.sizes = {{1, 400, 0}};
+  large.sizes = {{24, 8, 0}};
+  const auto refused = [](const Plan& plan, const std::vector<PlainShards>& sources, int64_t left_out = 0) {
+    const Mixed mixed = Open(plan, sources, left_out);
+    return std::string(mixed.source.status().message());
+  };
+  Plan plan = MixedPlan({{"a", 1}, {"b", 1}});
+  plan.data.encoders = {FirstEncoder()};
+  EXPECT_EQ(refused(plan, {{{fine, longer}}, {{fine}}}),
+            "a: document 1: its 17 tokens do not fit the sequence of 16\n"
+            "`long: cut` divides such documents, `long: skip` leaves them out");
+  // All sources in one message, and of many documents the first.
+  const std::string many = refused(plan, {{std::vector<MemoryDocument>(9, longer)}, {{thin}}});
+  EXPECT_THAT(many, HasSubstr("a: document 4: its 17"));
+  EXPECT_THAT(many, HasSubstr("\nand 4 more documents\n"));
+  EXPECT_THAT(many, HasSubstr("\nb: document 0: image 1: an image of 400 by 1 pixels is too thin"));
+  EXPECT_THAT(many, HasSubstr("`damaged: skip` leaves such documents out"));
+  plan.data.encoders[0].max_image = 16;
+  EXPECT_EQ(
+      refused(plan, {{{large}}, {{fine}}}),
+      "a: document 0: image 1: an image of 8 by 24 pixels becomes 6 by 2 patches; the encoder's max_image allows 4 "
+      "on a side\n`damaged: skip` leaves such documents out");
+  plan.data.encoders[0] = FirstEncoder();
+  plan.data.long_documents = "skip";
+  EXPECT_EQ(refused(plan, {{{longer}}, {{fine}}}), "source a: none of its 1 documents can be used");
+  EXPECT_EQ(refused(plan, {{}, {{fine}}}), "source a: none of its 0 documents can be used");
+  plan.data.damaged = "skip";
+  plan.data.most_damaged = 4;
+  EXPECT_EQ(refused(plan, {{{fine, longer, thin}}, {{fine}}}, 2),
+            "5 documents are damaged or have images that do not fit (a 3, b 2), but most_damaged is 4");
+  plan.data.most_damaged = 5;
+  const Mixed taken = Open(plan, {{{fine, longer, thin}}, {{fine}}}, 2);
+  ASSERT_TRUE(taken.source.ok()) << taken.source.status();
+  EXPECT_EQ((*taken.source)->Counts()[0].skipped, 1);
+  EXPECT_EQ((*taken.source)->Counts()[0].misfit, 1);
+  EXPECT_EQ((*taken.source)->Counts()[0].damaged, 2);
+  // An image is not cut.
+  plan = MixedPlan({{"a", 1}});
+  plan.data.encoders = {FirstEncoder(), SecondEncoder()};
+  plan.data.long_documents = "cut";
+  plan.budget.sequence_length = 4;
+  thin.sizes = {{16, 16, 0}};
+  EXPECT_THAT(refused(plan, {{{thin}}}),
+              HasSubstr("a: document 0: image 1: its 20 tokens do not fit the sequence of 4, and images are not cut"));
+}
+
+TEST(MixedSource, ATextThatCannotBeUsedIsNamed) {
+  const auto message = [](const Plan& plan, const MemoryDocument& document) {
+    const Mixed mixed = Open(plan, {{{document}}});
+    EXPECT_TRUE(mixed.source.ok()) << mixed.source.status();
+    return std::string((*mixed.source)->Get(0, SampleParts::kAll).status().message());
+  };
+  Plan plan = MixedPlan({{"a", 1}});
+  EXPECT_EQ(message(plan, TextOf({1, 100, kEnd})),
+            "a: document 0: token 1 has the id 100; the model's vocabulary ends at 99");
+  EXPECT_EQ(message(plan, TextOf({-2})), "a: document 0: token 0 has the id -2; the model's vocabulary ends at 99");
+  EXPECT_THAT(message(plan, TextOf({1, 2}, {1})), HasSubstr("a: document 0: its text is not what the index says"));
+  plan.data.encoders = {FirstEncoder(), SecondEncoder()};
+  EXPECT_EQ(message(plan, TextOf({1, 96})),
+            "a: document 0: token 1 has the id 96, which stands for images of other, but there is no image");
+  plan.budget.sequence_length = 32;
+  MemoryDocument damaged = TextOf({kImageMark, kEnd});
+  damaged.sizes = {{8, 8, 0}};
+  damaged.files = {PictureFile(8, 8, 1).substr(0, 60)};
+  EXPECT_THAT(message(plan, damaged), HasSubstr("a: document 0: image 1: "));
+}
+
+// One id for padding and for the end of a text, as some tokenizers have it.
+TEST(MixedSource, TheEndIsLearntWhereItHasTheIdOfPadding) {
+  Plan plan = MixedPlan({{"a", 1}});
+  plan.data.pad_token = kEnd;
+  const Mixed mixed = Open(plan, {{{TextOf({1, 2, kEnd})}}});
+  ASSERT_TRUE(mixed.source.ok()) << mixed.source.status();
+  const Sample sample = *(*mixed.source)->Get(0, SampleParts::kAll);
+  EXPECT_EQ(sample.loss_mask, (std::vector<double>{1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(MixedSource, TheDigestIsThatOfAllSources) {
+  const Plan plan = MixedPlan({{"a", 1}, {"b", 1}}), renamed = MixedPlan({{"a", 1}, {"c", 1}});
+  const std::vector<PlainShards> sources = {{{TextOf({1})}}, {{TextOf({1})}}};
+  std::vector<PlainShards> longer = sources;
+  longer[1][0].push_back(TextOf({1}));
+  const std::string digest = (*Open(plan, sources).source)->digest();
+  EXPECT_EQ(digest.size(), 64u);
+  EXPECT_EQ((*Open(plan, sources).source)->digest(), digest);
+  EXPECT_NE((*Open(renamed, sources).source)->digest(), digest);
+  EXPECT_NE((*Open(plan, longer).source)->digest(), digest);
+}
+
+}  // namespace
+}  // namespace planwright

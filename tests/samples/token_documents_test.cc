@@ -1,0 +1,208 @@
+// Megatron's .bin and .idx: what its builder writes, every type of whole numbers, and damage.
+#include "planner/samples/token_documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/samples/index_files.h"
+#include "tests/samples/data_folder.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <typename Number>
+void Put(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// Files of documents that are lists of sequences, as Megatron's builder writes them.
+struct TokenFiles {
+  std::string idx, bin;
+};
+template <typename Number>
+TokenFiles FilesOf(const std::vector<std::vector<std::vector<Number>>>& documents, int code) {
+  std::string lengths, pointers, entries;
+  TokenFiles files;
+  int64_t sequences = 0;
+  Put<int64_t>(entries, 0);
+  for (const auto& document : documents) {
+    for (const auto& sequence : document) {
+      Put(lengths, static_cast<int32_t>(sequence.size()));
+      Put(pointers, static_cast<int64_t>(files.bin.size()));
+      for (Number token : sequence) Put(files.bin, token);
+      ++sequences;
+    }
+    Put(entries, sequences);
+  }
+  files.idx = std::string("MMIDIDX\x00\x00", 9);
+  Put<uint64_t>(files.idx, 1);
+  files.idx += static_cast<char>(code);
+  Put(files.idx, static_cast<uint64_t>(sequences));
+  Put(files.idx, static_cast<uint64_t>(documents.size() + 1));
+  files.idx += lengths + pointers + entries;
+  return files;
+}
+
+class TokenDocumentsTest : public ::testing::Test {
+ protected:
+  TokenDocumentsTest() : folder_("token_documents") {}
+
+  absl::StatusOr<std::unique_ptr<Documents>> Open(const TokenFiles& files, int64_t vocabulary = 1000) {
+    folder_.Write("t.idx", files.idx);
+    folder_.Write("t.bin", files.bin);
+    return OpenTokenDocuments(folder_.path("t"), vocabulary, {77});
+  }
+
+  DataFolder folder_;
+};
+
+TEST_F(TokenDocumentsTest, ReadEveryTypeOfWholeNumbers) {
+  const auto check = [&](const TokenFiles& files) {
+    const auto documents = Open(files);
+    ASSERT_TRUE(documents.ok()) << documents.status();
+    EXPECT_EQ((*documents)->size(), 2);
+    EXPECT_THAT((*documents)->shard_begins(), ElementsAre(0, 2));
+    EXPECT_EQ((*documents)->tokens(0), 3);
+    EXPECT_THAT((*documents)->ReadText(0)->tokens, ElementsAre(1, 2, 3));
+    EXPECT_THAT((*documents)->ReadText(1)->tokens, ElementsAre(100));
+    EXPECT_TRUE((*documents)->ReadText(1)->learnt.empty());
+    EXPECT_EQ((*documents)->Where(1), folder_.path("t.bin") + ": document 1");
+  };
+  check(FilesOf<uint8_t>({{{1, 2}, {3}}, {{100}}}, 1));
+  check(FilesOf<int8_t>({{{1, 2}, {3}}, {{100}}}, 2));
+  check(FilesOf<int16_t>({{{1, 2}, {3}}, {{100}}}, 3));
+  check(FilesOf<int32_t>({{{1, 2}, {3}}, {{100}}}, 4));
+  check(FilesOf<int64_t>({{{1, 2}, {3}}, {{100}}}, 5));
+  check(FilesOf<uint16_t>({{{1, 2}, {3}}, {{100}}}, 8));
+}
+
+TEST_F(TokenDocumentsTest, LeaveOutDocumentsWithoutTokens) {
+  const auto documents = Open(FilesOf<int32_t>({{}, {{1}}, {{}}, {{}, {2, 3}}, {}, {{4}}, {}}, 4));
+  ASSERT_TRUE(documents.ok()) << documents.status();
+  EXPECT_EQ((*documents)->size(), 3);
+  EXPECT_EQ((*documents)->left_out(), 4);
+  EXPECT_THAT((*documents)->ReadText(0)->tokens, ElementsAre(1));
+  EXPECT_THAT((*documents)->ReadText(1)->tokens, ElementsAre(2, 3));
+  EXPECT_THAT((*documents)->ReadText(2)->tokens, ElementsAre(4));
+  EXPECT_EQ((*documents)->Where(1), folder_.path("t.bin") + ": document 3");
+  EXPECT_EQ((*documents)->Where(2), folder_.path("t.bin") + ": document 5");
+}
+
+TEST_F(TokenDocumentsTest, CompareIdsWhenTheyAreRead) {
+  const auto documents = Open(FilesOf<int64_t>({{{1}}, {{5, 1000}}, {{-1}}, {{77}}}, 5));
+  ASSERT_TRUE(documents.ok()) << documents.status();
+  const auto message = [&](int64_t document) {
+    return std::string((*documents)->ReadText(document).status().message());
+  };
+  const std::string where = folder_.path("t.bin") + ": document ";
+  EXPECT_EQ(message(1), where + "1: token 1 is 1000, and the vocabulary 1000");
+  EXPECT_EQ(message(2), where + "2: token 0 is -1, and the vocabulary 1000");
+  EXPECT_EQ(message(3), where + "3: token 0 is 77, the image token; it has no images");
+  EXPECT_EQ(std::string((*documents)->ReadPicture(1, 0).status().message()),
+            where + "1: a document of tokens has no images");
+  folder_.Write("t.bin", "");  // cut off while it is open
+  EXPECT_THAT(message(0), HasSubstr("it ends at byte 0, and byte 0 is wanted"));
+}
+
+TEST_F(TokenDocumentsTest, SayWhatIsWrongWithTheirFiles) {
+  const TokenFiles whole = FilesOf<int32_t>({{{1, 2}, {3}}, {{4}}}, 4);
+  const auto message = [&](const TokenFiles& files) {
+    std::string text(Open(files).status().message());
+    const size_t at = text.find(folder_.path());
+    return at == 0 ? text.substr(folder_.path().size() + 1) : text;
+  };
+  const auto with = [&](size_t at, const std::string& bytes) {
+    TokenFiles files = whole;
+    files.idx.replace(at, bytes.size(), bytes);
+    return files;
+  };
+  const auto number = [](int64_t value, size_t bytes) {
+    return std::string(reinterpret_cast<const char*>(&value), bytes);
+  };
+  constexpr size_t kLengths = 34, kPointers = kLengths + 3 * 4, kEntries = kPointers + 3 * 8;
+  EXPECT_EQ(message(with(0, "X")), "t.idx: it does not begin as Megatron's indexed data sets do (MMIDIDX)");
+  EXPECT_EQ(message({"", ""}), "t.idx: it does not begin as Megatron's indexed data sets do (MMIDIDX)");
+  EXPECT_EQ(message(with(9, number(2, 8))), "t.idx: it is of version 2; version 1 is read");
+  EXPECT_EQ(message(with(17, "\7")),
+            "t.idx: its tokens have type 7 (float32); whole numbers are read: uint8, int8, "
+            "int16, uint16, int32 and int64");
+  EXPECT_EQ(message(with(17, "\x63")),
+            "t.idx: its tokens have type 99; whole numbers are read: uint8, int8, int16, uint16, int32 and int64");
+  EXPECT_EQ(message({whole.idx.substr(0, whole.idx.size() - 1), whole.bin}),
+            "t.idx: it is cut short: it has 93 bytes, too few for its 3 sequences and 3 entries of documents");
+  EXPECT_EQ(message(with(18, number(-1, 8))),
+            "t.idx: it is cut short: it has 94 bytes, too few for its 18446744073709551615 sequences and 3 entries of "
+            "documents");
+  EXPECT_EQ(message(with(26, number(0, 8))), "t.idx: it has no entries of documents, not even the first");
+  EXPECT_EQ(message({whole.idx + "12", whole.bin}),
+            "t.idx: it has 2 bytes behind its entries of documents, where it should end");
+  EXPECT_EQ(message({whole.idx + std::string("\0\0\1", 3), whole.bin}),
+            "t.idx: it has modes of sequences, as multimodal data sets do; text alone is read");
+  EXPECT_TRUE(Open({whole.idx + std::string(3, '\0'), whole.bin}).ok());
+  EXPECT_EQ(message(with(kLengths + 4, number(-3, 4))), "t.idx: sequence 1 has -3 tokens");
+  EXPECT_EQ(message(with(kPointers + 8, number(-8, 8))),
+            "t.idx: sequence 1, 1 tokens of 4 bytes from byte -8 on, does not lie in " + folder_.path("t.bin") +
+                ", which has 16 bytes");
+  EXPECT_EQ(message({whole.idx, whole.bin.substr(0, 15)}),
+            "t.idx: sequence 2, 1 tokens of 4 bytes from byte 12 on, does not lie in " + folder_.path("t.bin") +
+                ", which has 15 bytes");
+  EXPECT_EQ(message(with(kEntries, number(1, 8))), "t.idx: its first document begins at sequence 1, not at 0");
+  EXPECT_EQ(message(with(kEntries + 8, number(9, 8))),
+            "t.idx: document 0 has the sequences 0 to 9 of 3: entries of documents must ascend");
+  EXPECT_EQ(message(with(kEntries + 16, number(1, 8))),
+            "t.idx: document 1 has the sequences 2 to 1 of 3: entries of documents must ascend");
+  EXPECT_EQ(message(with(kEntries + 16, number(2, 8))),
+            "t.idx: its documents end at sequence 2, and it has 3 sequences");
+  EXPECT_EQ(message(FilesOf<int32_t>({{}, {{}}}, 4)), "t.idx: it has no document with tokens");
+  std::filesystem::remove(folder_.path("t.bin"));
+  EXPECT_EQ(std::string(OpenTokenDocuments(folder_.path("t"), 10, {}).status().message()),
+            "cannot read " + folder_.path("t.bin") + ": No such file or directory");
+}
+
+TEST_F(TokenDocumentsTest, StandAnyBytes) {
+  const TokenFiles whole = FilesOf<int16_t>({{{1, 2}, {3}}, {}, {{4}, {5, 6, 7}}}, 3);
+  std::mt19937_64 random(1);
+  int opened = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    TokenFiles files = whole;
+    for (int change = 0; change <= trial % 3; ++change)
+      files.idx[random() % files.idx.size()] = static_cast<char>(random() % 2 == 0 ? random() % 8 : random());
+    if (trial % 5 == 0) files.idx.resize(random() % files.idx.size());
+    const auto documents = Open(files);
+    if (!documents.ok()) continue;
+    ++opened;
+    for (int64_t i = 0; i < (*documents)->size(); ++i) {
+      const auto text = (*documents)->ReadText(i);
+      if (text.ok()) {
+        EXPECT_EQ(static_cast<int64_t>(text->tokens.size()), (*documents)->tokens(i));
+      }
+    }
+  }
+  EXPECT_GT(opened, 5);
+}
+
+TEST_F(TokenDocumentsTest, AreCheckedByTheIndexAndNeedNoFileOfIt) {
+  DataFolder folder("token_documents_index");
+  const TokenFiles files = FilesOf<int32_t>({{{1, 2}}, {}, {{4}}}, 4);
+  folder.Write("t.idx", files.idx);
+  folder.Write("t.bin", files.bin);
+  folder.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+  const absl::StatusOr<std::vector<IndexedSource>> made = UpdateIndex(folder.data, {}, {});
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ((*made)[0].documents, 2);
+  EXPECT_EQ((*made)[0].tokens, 3);
+  EXPECT_EQ((*made)[0].left_out, 1);
+  EXPECT_EQ((*made)[0].path, folder.path("t.idx"));
+  EXPECT_FALSE((*made)[0].made);
+  EXPECT_FALSE(folder.Has("data_index"));
+  EXPECT_EQ((*OpenDocuments(folder.data, folder.data.sources[0]))->digest(), (*made)[0].digest);
+}
+
+}  // namespace
+}  // namespace planwright

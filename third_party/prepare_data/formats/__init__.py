@@ -1,0 +1,48 @@
+"""Inputs as people have them. Each format has a class with
+
+  __init__(inputs, options)   raises Problem
+  settings()                  what was taken, as (name, value), for people
+  size()                      all input, in bytes
+  tasks()                     (bytes of input, task): small, in order; the process that writes makes them
+  read(task)                  the records of a task in order, and a Problem for each that is none: a worker does it
+"""
+import glob
+import os
+
+from ..problems import Problem
+from . import energon, jsonl, llava, parquet, text, webdataset
+
+FORMATS = {"jsonl": jsonl.Jsonl, "llava": llava.Llava, "jsonl_media": jsonl.JsonlMedia, "parquet": parquet.Parquet,
+           "text": text.Text, "webdataset": webdataset.Webdataset, "energon": energon.Energon}
+ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "llava", ".parquet": "parquet", ".txt": "text",
+           ".tar": "webdataset"}
+
+
+def guess(path):
+    """The format of one input, and why; None if nothing says it."""
+    if os.path.isdir(path):
+        if os.path.isdir(os.path.join(path, ".nv-meta")):
+            return "energon", "it has a folder .nv-meta"
+        lines = glob.glob(os.path.join(glob.escape(path), "*.jsonl"))
+        if os.path.isdir(os.path.join(path, "media")) and len(lines) == 1:
+            return "jsonl_media", "it has a JSONL file and a folder media"
+        return None
+    ending = os.path.splitext(path)[1]
+    if ending == ".jsonl" and glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "media", "shard_*.tar")):
+        return "jsonl_media", "media/shard_*.tar lies beside it"
+    return (ENDINGS[ending], f"its name ends with {ending}") if ending in ENDINGS else None
+
+
+def choose(inputs, wanted):
+    """The class for the inputs, and how it was found."""
+    if wanted is not None:
+        return FORMATS[wanted], "--format"
+    found = {path: guess(path) for path in inputs}
+    for path, what in found.items():
+        if what is None:
+            raise Problem(path, "nothing in its name says what it is", f"give --format: {', '.join(FORMATS)}")
+    kinds = sorted({what[0] for what in found.values()})
+    if len(kinds) > 1:
+        raise Problem("inputs", f"they are of several formats: {', '.join(kinds)}",
+                      "prepare each format by itself, or give --format")
+    return FORMATS[kinds[0]], next(iter(found.values()))[1]

@@ -1,0 +1,45 @@
+"""Plain text in UTF-8: a document a file, or a line (--lines)."""
+import os
+
+from ..problems import Problem
+from ..records import Record
+
+CHUNK = 1 << 18  # bytes of lines that a worker takes at once
+
+
+class Text:
+    def __init__(self, inputs, options):
+        self._inputs, self._lines = inputs, options.lines
+
+    def settings(self):
+        return [("documents", "one a line" if self._lines else "one a file (--lines: one a line)")]
+
+    def size(self):
+        return sum(os.path.getsize(path) for path in self._inputs)
+
+    def tasks(self):
+        for path in self._inputs:
+            if not self._lines:
+                yield os.path.getsize(path), (path, 0, None)
+                continue
+            with open(path, "rb") as file:
+                line = 1
+                while lines := file.readlines(CHUNK):
+                    yield sum(map(len, lines)), (path, line, lines)
+                    line += len(lines)
+
+    def read(self, task):
+        path, first, lines = task
+        if lines is None:
+            with open(path, "rb") as file:
+                lines = [file.read()]
+        for number, data in enumerate(lines, first):
+            place = f"{path}:{number}" if self._lines else path
+            try:
+                text = data.decode("utf-8-sig" if number <= 1 else "utf-8")
+                text = text.rstrip("\r\n") if self._lines else text
+                if text or not self._lines:
+                    yield Record(place, text=text)
+            except UnicodeDecodeError as error:
+                yield Problem(place, f"expected UTF-8, found byte {data[error.start]:#04x} at byte {error.start + 1}",
+                              "convert the file: iconv -f LATIN1 -t UTF-8", kind="no text")

@@ -1,0 +1,99 @@
+"""Where pictures are: files of a folder, members of tar files; and what kind a file is, by its first bytes."""
+import os
+import tarfile
+
+from .problems import Problem
+from .records import Picture
+
+FIRST_BYTES = 12
+
+
+def kind_of(data):
+    """"jpg", "png" or "webp" by the first 12 bytes, or None. A run reads no other kinds."""
+    if data[:3] == b"\xff\xd8\xff":
+        return "jpg"
+    if data[:8] == b"\x89PNG\r\n\x1a\n":
+        return "png"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "webp"
+    return None
+
+
+def check_kind(data, name, place):
+    kind = kind_of(data)
+    if kind is None:
+        found = f"a file that begins with {data[:8].hex(' ')}" if data else "an empty file"
+        raise Problem(place, f"{name}: expected a JPEG, PNG or WebP picture, found {found}",
+                      "convert the pictures first", kind="images")
+    return kind
+
+
+def members(path):
+    """The plain members of a tar file, in order: TarInfo. Its damage is a Problem."""
+    try:
+        with tarfile.open(path, "r:") as tar:
+            for member in tar:
+                if member.isreg():
+                    yield member
+                elif not member.isdir():
+                    raise Problem(path, f"member {member.name}: expected a file, found a link or a device",
+                                  "write the files themselves: tar --dereference --hard-dereference")
+    except tarfile.TarError as error:
+        raise Problem(path, f"expected a tar file that is not compressed, found another or a damaged one: {error}",
+                      "unpack it, or make it anew") from error
+    except OSError as error:
+        raise Problem(path, f"it cannot be read: {error.strerror}", "look at its path and its permissions") from error
+
+
+def read_at(path, offset, size):
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read(size)
+
+
+class Folder:
+    """Pictures as files; a relative path counts from `root`."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def find(self, path, place):
+        whole = os.path.join(self.root, path)
+        try:
+            with open(whole, "rb") as file:
+                check_kind(file.read(FIRST_BYTES), whole, place)
+        except OSError as error:
+            raise Problem(place, f"there is no image {whole}" if isinstance(error, FileNotFoundError) else
+                          f"{whole} cannot be read: {error.strerror}",
+                          "images lie beside the file that names them, or in --images FOLDER", kind="images") from error
+        return Picture(whole)
+
+
+class Media:
+    """Pictures as members of tar files, by the name of the member, or by its last part where only one has it."""
+
+    def __init__(self, shards):
+        self._whole, self._last, self._twice = {}, {}, set()
+        for shard in shards:
+            for member in members(shard):
+                place = (shard, member.name, member.offset_data)
+                if member.name in self._whole:
+                    raise Problem(shard, f"member {member.name} is also in {self._whole[member.name][0]}",
+                                  "an image must have one name in all media files")
+                self._whole[member.name] = place
+                last = os.path.basename(member.name)
+                if last in self._last:
+                    self._twice.add(last)
+                self._last[last] = place
+
+    def find(self, path, place):
+        last = os.path.basename(path)
+        found = self._whole.get(path) or (None if last in self._twice else self._last.get(last))
+        if found is None:
+            why = (f"several media files have a {last}, and none is {path}" if last in self._twice else
+                   f"no media file has {path}")
+            raise Problem(place, why, "the tar files of media/ must have all images, under the names of the records",
+                          kind="images")
+        shard, member, offset = found
+        check_kind(read_at(shard, offset, FIRST_BYTES), f"{shard}: {member}", place)
+        return Picture(shard, member)

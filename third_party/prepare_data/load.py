@@ -1,0 +1,142 @@
+"""The tokenizer, its special ids and its template, from the files that the arguments name and those beside them."""
+import dataclasses
+import json
+import os
+
+from . import special_ids
+from .encode import Encoder
+from .problems import Problem, Problems, shown
+from .template import ChatTemplate
+from .tokenizer import Tokenizer
+
+
+@dataclasses.dataclass
+class Loaded:
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    ids: dict            # "image", "pad", "end" -> SpecialId
+    encoder: Encoder
+    vocabulary: int
+    settings: list       # what was taken, as (name, value), for people
+
+    def others(self):
+        """Ids that the tokenizer has not, and what to call them."""
+        return {found.id: f"<{role}>" for role, found in self.ids.items()
+                if found.id is not None and not self.tokenizer.text_of(found.id)}
+
+
+def read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Problem(path, f"it cannot be read: {error.strerror}", "look at its path") from error
+
+
+def read_config(path):
+    try:
+        value = json.loads(read(path))
+    except ValueError as error:
+        raise Problem(path, f"expected JSON, found something else: {error}", "fetch it anew") from error
+    if not isinstance(value, dict):
+        raise Problem(path, f"expected an object, found {shown(value)}", "fetch it anew")
+    return value
+
+
+def template_text(options, folder, config):
+    """The text of the template and its place; (None, "") if there is none."""
+    if options.template is not None and not options.template.endswith(".json"):
+        return read(options.template).decode(), options.template
+    beside = os.path.join(folder, "chat_template.jinja")
+    if options.template is None and options.template_name is None and os.path.isfile(beside):
+        return read(beside).decode(), beside
+    place = options.template or os.path.join(folder, "tokenizer_config.json")
+    found = (read_config(options.template) if options.template else config).get("chat_template")
+    if found is None and options.template is None:
+        if options.template_name is not None:
+            raise Problem(place, "it has no chat_template", "leave --template-name out")
+        return None, ""
+    if isinstance(found, list):
+        named = {str(item.get("name")): item.get("template") for item in found if isinstance(item, dict)}
+        wanted = options.template_name or "default"
+        if wanted not in named:
+            raise Problem(place, f"chat_template has no {wanted!r}: it has {', '.join(named) or 'none'}",
+                          "choose one by --template-name")
+        found = named[wanted]
+    elif options.template_name is not None:
+        raise Problem("--template-name", f"chat_template of {place} has no names", "leave it out")
+    if not isinstance(found, str):
+        raise Problem(place, f"chat_template: expected a text or a list of named ones, found {shown(found)}",
+                      "give --template FILE.jinja")
+    return found, place
+
+
+def variables(config, special):
+    """What Hugging Face gives a template beside the turns: texts of special tokens."""
+    found = {}
+    for key in ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"):
+        value = config.get(key)
+        value = value.get("content") if isinstance(value, dict) else value
+        if isinstance(value, str):
+            found[key] = value
+    if "eos_token" not in found and special["end"].text:
+        found["eos_token"] = special["end"].text
+    return found
+
+
+def begin_of(tokenizer, argument):
+    """Id before each text, and words for people."""
+    if argument == "none":
+        return None, "none"
+    if argument is not None:
+        found = special_ids.named(tokenizer, "--begin-token", argument)
+        return found.id, f"{found.text} {found.id}"
+    before = tokenizer.before_a_text()
+    if len(before) > 1:
+        raise Problem("--begin-token", f"the tokenizer puts {len(before)} ids before a text: {before}",
+                      "say one, or none")
+    return (before[0], f"{tokenizer.text_of(before[0])} {before[0]} (the tokenizer puts it there)") if before else \
+        (None, "none")
+
+
+def load(options):
+    path = options.tokenizer
+    path = os.path.join(path, "tokenizer.json") if os.path.isdir(path) else path
+    tokenizer = Tokenizer(path, read(path))
+    folder = os.path.dirname(path)
+    beside = os.path.join(folder, "tokenizer_config.json")
+    config = read_config(beside) if os.path.isfile(beside) else {}
+    given = {role: getattr(options, f"{role}_token") for role in ("image", "pad", "end")}
+    special, problems = special_ids.special_ids(tokenizer, config, given)
+    template = begin = None
+    settings = [("tokenizer", f"{path}, {tokenizer.vocabulary:,} ids")]
+    try:
+        begin, words = begin_of(tokenizer, options.begin_token)
+        settings.append(("begin", words))
+    except Problem as problem:
+        problems.append(problem)
+    as_special = set(options.as_special)
+    unknown = sorted(as_special - {"all", *tokenizer.specials})
+    if unknown:
+        problems.append(Problem("--as-special", f"expected special tokens of the tokenizer, found {' '.join(unknown)}",
+                                f"they are {' '.join(tokenizer.specials) or 'none'}"))
+    try:
+        text, place = template_text(options, folder, config)
+        if text is not None and not problems:
+            template = ChatTemplate(text, place, {**variables(config, special), **options.template_set}, options.date)
+        settings.append(("template", place or "none"))
+    except UnicodeDecodeError:
+        problems.append(Problem(options.template or beside, "expected a template in UTF-8, found other bytes"))
+    except Problem as problem:
+        problems.append(problem)
+    if problems:
+        raise Problems(problems)
+    for role in ("image", "pad", "end"):
+        found = special[role]
+        words = f"{found.text} {found.id}".strip() + f" ({found.source})"
+        settings.append((role, "none" if found.id is None else words))
+    tokenizer.finish(special["image"].id, set(tokenizer.specials) if "all" in as_special else as_special)
+    vocabulary = max(tokenizer.vocabulary, *(found.id + 1 for found in special.values() if found.id is not None))
+    encoder = Encoder(tokenizer, template, {role: found.id for role, found in special.items()}, begin,
+                      options.append_end, options.learn)
+    return Loaded(tokenizer, template, special, encoder, vocabulary, settings)

@@ -1,0 +1,75 @@
+"""Which ids mean image, padding and end: as the user says, or as the tokenizer's own files say; never by guessing.
+
+An id is taken without being asked for only if tokenizer_config.json names it, or if exactly one of the usual names is a
+special token of the tokenizer. What was taken, and from where, is printed.
+"""
+import dataclasses
+
+from .problems import Problem
+
+USUAL = {
+    "image": ("<image>", "<|image|>", "<|image_pad|>", "<IMG_CONTEXT>", "<image_soft_token>", "[IMG]"),
+    "pad": ("<pad>", "[PAD]", "<|pad|>", "<|finetune_right_pad_id|>", "<|endofpad|>"),
+    "end": ("</s>", "<|endoftext|>", "<|end_of_text|>", "<EOT>", "<eos>", "<|eos|>"),
+}
+IN_CONFIG = {"image": "image_token", "pad": "pad_token", "end": "eos_token"}
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecialId:
+    id: int | None
+    text: str = ""
+    source: str = ""     # where it comes from, for people
+
+
+def named(tokenizer, argument, value):
+    """An id from what a user wrote: a token's text, or a number."""
+    found = tokenizer.id_of(value)
+    if found is not None:
+        return SpecialId(found, value, argument)
+    if value.isascii() and value.isdigit() and int(value) < 2**31:
+        return SpecialId(int(value), tokenizer.text_of(int(value)), argument)
+    raise Problem(argument, f"expected a token of {tokenizer.path} or an id, found {value!r}",
+                  "its special tokens are " + (" ".join(tokenizer.specials) or "none: give an id"))
+
+
+def from_config(tokenizer, config, role):
+    value = config.get(IN_CONFIG[role])
+    value = value.get("content") if isinstance(value, dict) else value
+    found = tokenizer.id_of(value) if isinstance(value, str) else None
+    return None if found is None else SpecialId(found, value, f"{IN_CONFIG[role]} of tokenizer_config.json")
+
+
+def usual(tokenizer, role):
+    present = [text for text in USUAL[role] if text in tokenizer.specials]
+    if len(present) != 1:
+        return None
+    return SpecialId(tokenizer.id_of(present[0]), present[0], "a special token of the tokenizer")
+
+
+def special_ids(tokenizer, config, given):
+    """{"image", "pad", "end"} -> SpecialId. `given` has what the user wrote for each, or None. All problems at once."""
+    ids, problems = {}, []
+    for role in ("end", "pad", "image"):
+        argument = f"--{role}-token"
+        try:
+            if given[role] is not None:
+                found = named(tokenizer, argument, given[role])
+            else:
+                found = from_config(tokenizer, config, role)
+                if role == "pad" and found and ids.get("end") and found.id == ids["end"].id:
+                    found = None   # usual for inference; here an end would never be learnt
+                found = found or usual(tokenizer, role)
+            if found is None and role != "image":
+                raise Problem(argument, f"nothing says which token of {tokenizer.path} it is",
+                              "give one that no text has; its special tokens are " +
+                              (" ".join(tokenizer.specials) or "none"))
+            ids[role] = found or SpecialId(None)
+        except Problem as problem:
+            problems.append(problem)
+    for one, other, why in (("pad", "end", "ends would never be learnt"), ("pad", "image", "images would be padding"),
+                            ("image", "end", "ends would be images")):
+        if one in ids and other in ids and ids[one].id is not None and ids[one].id == ids[other].id:
+            problems.append(Problem(f"--{one}-token", f"it is the same id as --{other}-token, {ids[one].id}: {why}",
+                                    f"choose another token; its special tokens are {' '.join(tokenizer.specials)}"))
+    return ids, problems

@@ -1,0 +1,79 @@
+"""The chat template: a Jinja text that makes one text of the turns of a conversation, as Hugging Face renders it."""
+import datetime
+import hashlib
+import json
+
+import jinja2
+import jinja2.ext
+import jinja2.sandbox
+
+from .problems import Problem
+
+REASONING = ("reasoning_content", "thinking", "reasoning")  # names of one thing; templates read the first
+
+
+class Generation(jinja2.ext.Extension):
+    """{% generation %}...{% endgeneration %}: others take masks from it. Masks here come from turns, so it is only its
+    body."""
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return jinja2.nodes.Scope(body).set_lineno(line)
+
+
+class AsksForDate(Exception):
+    pass
+
+
+def raise_exception(message):
+    raise jinja2.exceptions.TemplateError(message)
+
+
+def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+class ChatTemplate:
+    """`variables` are what the template sees beside messages and tools: texts of special tokens, --template-set.
+    `date` is today's date for templates that write it; without, such a template is refused: the same input must give
+    the same bytes tomorrow."""
+
+    def __init__(self, text, place, variables=None, date=None):
+        self.place, self.variables, self.date = place, variables or {}, date
+        self.sha256 = hashlib.sha256(text.encode()).hexdigest()
+        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
+        environment.filters["tojson"] = to_json
+        environment.globals["raise_exception"] = raise_exception
+        environment.globals["strftime_now"] = self._strftime
+        try:
+            self._compiled = environment.from_string(text)
+        except jinja2.TemplateSyntaxError as error:
+            raise Problem(f"{place}:{error.lineno}", f"the template is no Jinja: {error.message}",
+                          "render it with Hugging Face transformers to see whether it is whole") from error
+
+    def _strftime(self, form):
+        if self.date is None:
+            raise AsksForDate
+        return datetime.datetime.combine(self.date, datetime.time()).strftime(form)
+
+    def render(self, messages, tools, add_generation_prompt, place):
+        """The text of the turns. With `add_generation_prompt` what comes before the assistant's next turn is in it."""
+        turns = []
+        for message in messages:
+            turn = {key: value for key, value in message.items() if value is not None}
+            reasoning = next((turn[key] for key in REASONING if key in turn), None)
+            turns.append(turn if reasoning is None else {"thinking": reasoning, **turn, REASONING[0]: reasoning})
+        try:
+            return self._compiled.render(messages=turns, tools=tools, documents=None,
+                                         add_generation_prompt=add_generation_prompt, **self.variables)
+        except AsksForDate as error:
+            raise Problem(self.place, "the template writes today's date, and the same input must always give the same "
+                          "bytes", "say which date: --date 2026-01-31", kind="template") from error
+        except Exception as error:  # a template is a program, and may fail in any way
+            what = getattr(error, "message", None) or str(error) or type(error).__name__
+            raise Problem(place, f"the template refuses the turns up to {len(messages)} "
+                          f"({', '.join(str(message['role']) for message in messages[-4:])}): {what}",
+                          "mend the turns, or give another template", kind="template") from error
