@@ -27,7 +27,7 @@ Figures FiguresOf(const Plan& plan) {
   return figures;
 }
 
-nlohmann::ordered_json Json(const Figures& figures) {
+nlohmann::ordered_json JsonOf(const Figures& figures) {
   using Value = nlohmann::ordered_json;
   const auto known = [&](double value) { return figures.seconds ? Value(value) : Value(); };
   return {{"seconds", known(figures.step)},  {"tokens_per_second_per_gpu", known(figures.speed.tokens_per_second)},
@@ -56,7 +56,7 @@ std::string FiguresText(const Plan& from, const Plan& to, size_t width) {
 }
 
 nlohmann::ordered_json FiguresJson(const Plan& from, const Plan& to) {
-  return {{"from", Json(FiguresOf(from))}, {"to", Json(FiguresOf(to))}};
+  return {{"from", JsonOf(FiguresOf(from))}, {"to", JsonOf(FiguresOf(to))}};
 }
 
 }  // namespace planwright
