@@ -7,6 +7,7 @@
 #include "planner/bridges/route_bridges.h"
 #include "planner/budget/budget_samples.h"
 #include "planner/budget/check_rates.h"
+#include "planner/compile/lint_time.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/data/plan_data.h"
 #include "planner/data/source_files.h"
@@ -169,6 +170,8 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
+  LintTime(plan, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;  // a lint may be an error
   return plan;
 }
 

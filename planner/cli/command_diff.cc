@@ -11,6 +11,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
+#include "planner/diff/plan_figures.h"
 #include "planner/diff/resume_diff.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
@@ -104,9 +105,13 @@ int Diff(const Arguments& arguments) {
   if (!loaded[0].plan || !loaded[1].plan) return kExitUsage;
   const PlanDiff diff = DiffPlans(*loaded[0].plan, *loaded[1].plan);
   if (as_json) {
-    std::cout << JsonText(DiffJson(diff), 2) << "\n";
+    nlohmann::ordered_json json = DiffJson(diff);
+    json["figures"] = FiguresJson(*loaded[0].plan, *loaded[1].plan);
+    std::cout << JsonText(json, 2) << "\n";
   } else {
-    std::cout << DiffText(diff, from.title(), to.title(), LineWidth(STDOUT_FILENO, kShowWidth));
+    const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
+    std::cout << DiffText(diff, from.title(), to.title(), width);
+    if (!diff.same()) std::cout << "\n" << FiguresText(*loaded[0].plan, *loaded[1].plan, width);
   }
   return diff.same() ? kExitSuccess : kExitInvalid;
 }

@@ -12,12 +12,6 @@
 namespace planwright {
 namespace {
 
-Location LocationOf(const Plan& plan, int origin) {
-  if (origin < 0 || plan.origins[origin].file.empty()) return {};
-  const Origin& line = plan.origins[origin];
-  return {std::make_shared<const std::string>(line.file), line.line, line.column, 1};
-}
-
 // Warns, once for each module, if the plan fits only while expert rows stay within moe.imbalance.
 void LintMemory(const Plan& plan, const std::vector<RoleEstimate>& estimates, Diagnostics& diagnostics) {
   std::set<const Module*> warned;
@@ -37,6 +31,12 @@ void LintMemory(const Plan& plan, const std::vector<RoleEstimate>& estimates, Di
 }
 
 }  // namespace
+
+Location LocationOf(const Plan& plan, int origin) {
+  if (origin < 0 || plan.origins[origin].file.empty()) return {};
+  const Origin& line = plan.origins[origin];
+  return {std::make_shared<const std::string>(line.file), line.line, line.column, 1};
+}
 
 void ProvePlan(const Plan& plan, Diagnostics& diagnostics) {
   std::vector<RoleEstimate> memory;

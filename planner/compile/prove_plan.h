@@ -6,6 +6,9 @@
 
 namespace planwright {
 
+// The line of an index of Plan::origins; nowhere for -1.
+Location LocationOf(const Plan& plan, int origin);
+
 // Runs `verify` over the plan. A plan that does not fit its device is the author's problem and comes with a help. Any
 // other broken rule is an error of ours, reported at the line that asked for it. Warning: a plan that fits only while
 // expert rows stay within moe.imbalance.

@@ -258,6 +258,8 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
     TakeSpread(program, times[c], static_cast<int>(c), use);
     role.busy = use.busy, role.communication = use.communication;
     role.waiting = use.waiting, role.launching = use.launching;
+    for (size_t other = 0; other < use.waited_for.size(); ++other)
+      role.waiting_for_others += other == c ? 0 : use.waited_for[other];
     const auto most = std::max_element(use.waited_for.begin(), use.waited_for.end());
     if (most != use.waited_for.end() && *most > 0) role.waits_for = static_cast<int>(most - use.waited_for.begin());
     ranks += static_cast<double>(role.count());

@@ -35,13 +35,14 @@ struct RoleTime {
   std::vector<RankRange> ranks;
   std::string
       what;  // what tells these ranks apart from others of the role: "no sample of radio_encoder"; empty: nothing
-  double flops = 0;          // of one rank in one step, at mean sizes
-  double busy = 0;           // some stream computes
-  double communication = 0;  // a communication goes on, and nothing computes
-  double waiting = 0;        // it waits for other ranks, and does nothing else; also at the end of the step
-  double launching = 0;      // the device has nothing to do, as the host is not so far
-  int waits_for = -1;        // index in StepTime::roles of the ranks for which it waits most; its own: the rank of its
-                             // role to which most rows of experts come; -1: it does not wait
+  double flops = 0;               // of one rank in one step, at mean sizes
+  double busy = 0;                // some stream computes
+  double communication = 0;       // a communication goes on, and nothing computes
+  double waiting = 0;             // it waits for other ranks, and does nothing else; also at the end of the step
+  double launching = 0;           // the device has nothing to do, as the host is not so far
+  double waiting_for_others = 0;  // of `waiting`: for ranks of other roles, or other classes of this one
+  int waits_for = -1;  // index in StepTime::roles of the ranks for which it waits most; its own: the rank of its
+                       // role to which most rows of experts come; -1: it does not wait
   std::vector<StageAction> actions;  // in program order; empty: the role computes nothing
   std::vector<PlannedTime> entries;  // of LinkedProgram::step(), in program order
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "planner/compile.h"
+#include "planner/estimate/step_time.h"
 #include "planner/link/linked_program.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
@@ -184,6 +185,9 @@ void Register(const Case& of, double megabytes) {
       for (const Role& role : plan.roles) benchmark::DoNotOptimize(LinkedProgram(blocks, role).entries().size());
     }
   });
+  add("time of a step", [plan](benchmark::State& state) {
+    for (auto _ : state) benchmark::DoNotOptimize(TimeStep(plan).length);
+  });
   for (const Rule& rule : Rules()) {
     add(rule.name, [plan, rule](benchmark::State& state) {
       for (auto _ : state) rule.check(plan);
@@ -230,7 +234,7 @@ class Medians : public benchmark::ConsoleReporter {
     std::printf("\n");
     std::vector<std::string> passes = {"read", "compile and verify"};
     for (const Rule& rule : Rules()) passes.push_back(rule.name);
-    for (const char* pass : {"write", "read plan", "link"}) passes.push_back(pass);
+    for (const char* pass : {"write", "read plan", "link", "time of a step"}) passes.push_back(pass);
     for (const std::string& pass : passes) {
       std::printf("%-20s", pass.c_str());
       for (const Row& row : rows) std::printf("%14.3f", Median(row, pass));

@@ -196,6 +196,35 @@ TEST(StepTime, IsInFlopsWhereTheDeviceIsUnknown) {
   EXPECT_EQ(time.bubble, 0);
 }
 
+// A rank that waits for one that waits itself waits for the last of them.
+TEST(StepTime, WaitingIsFollowedThrough) {
+  const Plan plan = CompiledFile(kTiny, {"modules.language.placement={first_rank: 1, ranks: 2}",
+                                         "modules.language.parallel={tp: 2}", "cluster.gpus_per_node=3"});
+  const StepTime time = TimeStep(plan, Rates(OnlyKinds({OpKind::kPackedAttention}, 1)));
+  ASSERT_EQ(time.roles.size(), 3u);  // encoder, leader, and its sibling, which gets rows from the leader
+  for (size_t r : {1, 2}) {
+    EXPECT_EQ(time.roles[r].waiting, time.length);
+    EXPECT_EQ(time.roles[r].waits_for, 0);
+    EXPECT_EQ(time.roles[r].waiting_for_others, time.length);
+  }
+}
+
+// Lanes are ranks of the same roles: what is simulated does not grow with them.
+TEST(StepTime, WorkDoesNotGrowWithLanes) {
+  const auto entries = [](int lanes) {
+    size_t entries = 0;
+    const StepTime time = TimeStep(CompiledFile(
+        kTiny, {Name("modules.radio_encoder.placement.ranks=", lanes),
+                Name("modules.language.placement={first_rank: ", lanes) + absl::StrCat(", ranks: ", lanes, "}"),
+                Name("cluster.gpus_per_node=", 2 * lanes), Name("batch.global_samples=", 2 * lanes),
+                Name("budget.train_samples=", 20 * lanes), "budget.learning_rate.warmup_samples=0",
+                Name("budget.learning_rate.decay_samples=", 20 * lanes)}));
+    for (const RoleTime& role : time.roles) entries += role.entries.size();
+    return entries;
+  };
+  EXPECT_EQ(entries(2), entries(64));
+}
+
 TEST(StepTime, SpeedFollowsFromTheStep) {
   const Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
   const StepTime time = TimeStep(plan);

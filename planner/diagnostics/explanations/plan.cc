@@ -47,6 +47,15 @@ checkpoint: {every_steps: 10})",
      "Give the ranks more memory, or place fewer of them on a node. `plan show RECIPE memory` shows what each role "
      "needs."},
 
+    {kRanksWait,
+     "Where modules have ranks of their own, those with less work wait for the others in every step. The time of a "
+     "step "
+     "is predicted from the GPU's data sheet (docs/step_time.md), and ranks of this role wait for more than a third of "
+     "it. On ranks that all modules share, nobody waits for another module.",
+     R"(data: {max_images: 1})", R"(data: {max_images: 3})",
+     "Give the modules as many ranks as they have work, or place them on the same ranks. `plan show RECIPE time` says "
+     "what each role does with a step. If the layout is meant to be so, silence the lint."},
+
     {kBrokenRule,
      "Every plan is verified before it is written, and again by every rank that loads it. This plan breaks a rule. A "
      "recipe cannot cause that: either this program has a bug, or the plan was changed.",

@@ -1,0 +1,74 @@
+#include "planner/compile/lint_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "planner/compile/prove_plan.h"
+#include "planner/estimate/step_time.h"
+
+namespace planwright {
+namespace {
+
+constexpr double kMost = 1.0 / 3;  // of a step
+
+// What the roles of the same modules do together.
+struct Work {
+  double ranks = 0, rank_seconds = 0;
+};
+
+// What would balance the ranks of the two: as many ranks as they have work, or the same ranks for both.
+std::string BalanceHelp(const StepTime& time, const RoleTime& waits, const RoleTime& works) {
+  if (waits.role->modules == works.role->modules) {
+    return waits.role->name == works.role->name
+               ? "give all lanes a sample: a smaller dp of the encoder, or more samples in a microbatch"
+               : "move layers between the stages, or use more microbatches";
+  }
+  std::map<std::vector<std::string>, Work> by_modules;
+  for (const RoleTime& role : time.roles) {
+    Work& work = by_modules[role.role->modules];
+    work.ranks += static_cast<double>(role.count());
+    work.rank_seconds += static_cast<double>(role.count()) * (role.busy + role.communication);
+  }
+  const Work &less = by_modules[waits.role->modules], &more = by_modules[works.role->modules];
+  const double ranks = less.ranks + more.ranks;
+  const double fair = ranks * more.rank_seconds / std::max(1e-300, less.rank_seconds + more.rank_seconds);
+  return absl::StrFormat(
+      "with as many ranks as they have work, %s would have about %d of these %d ranks, not %d; or give both the same "
+      "ranks. `plan show RECIPE time` says more",
+      absl::StrJoin(works.role->modules, "+"), std::lround(fair), std::lround(ranks), std::lround(more.ranks));
+}
+
+}  // namespace
+
+void LintTime(const Plan& plan, Diagnostics& diagnostics) {
+  const Rates rates = RatesOf(plan.cluster);
+  if (!rates.known()) return;
+  const StepTime time = TimeStep(plan, rates);
+  if (!(time.length > 0)) return;
+  std::vector<const RoleTime*> roles;
+  for (const RoleTime& role : time.roles) roles.push_back(&role);
+  std::stable_sort(roles.begin(), roles.end(),
+                   [](const RoleTime* a, const RoleTime* b) { return a->waiting > b->waiting; });
+  std::set<std::vector<std::string>> warned;
+  for (const RoleTime* role : roles) {
+    if (role->waiting_for_others <= kMost * time.length || role->waits_for < 0) continue;
+    if (!warned.insert(role->role->modules).second) continue;
+    const RoleTime& works = time.roles[static_cast<size_t>(role->waits_for)];
+    const std::string what = role->what.empty() ? "" : absl::StrCat(" with ", role->what);
+    diagnostics.Warning(
+        DiagnosticKind::kRanksWait, LocationOf(plan, role->role->origin),
+        absl::StrFormat("ranks of role %s%s wait for others for %.0f %% of a step of %.3g s, most for %s%s, which is "
+                        "busy for %.0f %%",
+                        role->role->name, what, 100 * role->waiting_for_others / time.length, time.length,
+                        works.role->name, works.what.empty() ? "" : absl::StrCat(" with ", works.what),
+                        100 * (works.busy + works.communication) / time.length),
+        BalanceHelp(time, *role, works));
+  }
+}
+
+}  // namespace planwright

@@ -1,0 +1,62 @@
+#include "planner/diff/plan_figures.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "planner/estimate/memory.h"
+#include "planner/estimate/step_speed.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+namespace {
+
+struct Figures {
+  bool seconds = false;
+  double step = 0, waiting = 0;  // waiting: a share
+  int64_t memory = 0;
+  StepSpeed speed;
+};
+
+Figures FiguresOf(const Plan& plan) {
+  const StepTime time = TimeStep(plan);
+  Figures figures{.seconds = time.seconds, .step = time.length, .waiting = time.bubble};
+  if (time.seconds) figures.speed = SpeedOf(plan, time);
+  for (const RoleEstimate& estimate : EstimateMemory(plan))
+    figures.memory = std::max(figures.memory, estimate.planned.total());
+  return figures;
+}
+
+nlohmann::ordered_json JsonOf(const Figures& figures) {
+  using Value = nlohmann::ordered_json;
+  const auto known = [&](double value) { return figures.seconds ? Value(value) : Value(); };
+  return {{"seconds", known(figures.step)},  {"tokens_per_second_per_gpu", known(figures.speed.tokens_per_second)},
+          {"mfu", known(figures.speed.mfu)}, {"waiting", figures.waiting},
+          {"memory", figures.memory},        {"gpu_hours", known(figures.speed.gpu_hours)}};
+}
+
+}  // namespace
+
+std::string FiguresText(const Plan& from, const Plan& to, size_t width) {
+  const Figures figures[] = {FiguresOf(from), FiguresOf(to)};
+  Table table({"predicted", "from", "to"});
+  const auto add = [&](const char* name, bool needs_seconds, auto text) {
+    std::vector<std::string> row = {name};
+    for (const Figures& one : figures) row.push_back(needs_seconds && !one.seconds ? "-" : text(one));
+    table.Add(std::move(row));
+  };
+  add("a step", true, [](const Figures& one) { return SecondsText(one.step); });
+  add("tokens a second on each GPU", true,
+      [](const Figures& one) { return absl::StrFormat("%.5g", one.speed.tokens_per_second); });
+  add("MFU", true, [](const Figures& one) { return absl::StrFormat("%.1f %%", 100 * one.speed.mfu); });
+  add("ranks wait", false, [](const Figures& one) { return absl::StrFormat("%.1f %%", 100 * one.waiting); });
+  add("memory of the fullest rank", false, [](const Figures& one) { return GigabytesText(one.memory); });
+  add("GPU-hours of the budget", true, [](const Figures& one) { return absl::StrFormat("%.4g", one.speed.gpu_hours); });
+  return table.Text("", width);
+}
+
+nlohmann::ordered_json FiguresJson(const Plan& from, const Plan& to) {
+  return {{"from", JsonOf(FiguresOf(from))}, {"to", JsonOf(FiguresOf(to))}};
+}
+
+}  // namespace planwright

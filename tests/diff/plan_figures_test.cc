@@ -1,0 +1,31 @@
+// What two plans cost, side by side.
+#include "planner/diff/plan_figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/estimate/step_time.h"
+#include "tests/diff/toy_recipes.h"
+#include "tests/support/compiled.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+using testing::CompiledFile;
+
+TEST(PlanFigures, StandSideBySide) {
+  const Plan apart = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml")),
+             tiny = CompiledFile(testing::kTiny);
+  const nlohmann::ordered_json json = FiguresJson(apart, tiny);
+  EXPECT_DOUBLE_EQ(json["from"]["seconds"].get<double>(), TimeStep(apart).length);
+  EXPECT_DOUBLE_EQ(json["from"]["waiting"].get<double>(), TimeStep(apart).bubble);
+  EXPECT_GT(json["from"]["memory"].get<int64_t>(), json["to"]["memory"].get<int64_t>());
+  EXPECT_TRUE(json["to"]["seconds"].is_null()) << "nothing is known of CPUs";
+  const std::string text = FiguresText(apart, tiny);
+  EXPECT_THAT(text, ::testing::ContainsRegex("a step +[0-9.]+ m?s +-\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("ranks wait +[0-9.]+ % +0.0 %\n"));
+}
+
+}  // namespace
+}  // namespace planwright
