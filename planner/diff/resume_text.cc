@@ -87,9 +87,9 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
   line("begins", BeginText(diff));
   if (diff.plan) {
     line("layout", LayoutText(diff));
-    line("samples", diff.other_samples ? absl::StrCat("other ones from sample ",
-                                                      WithCommas(diff.manifest.counters.consumed_samples), " on")
-                                       : "as before");
+    line("samples", diff.other_samples
+                        ? absl::StrCat("other ones from sample ", WithCommas(diff.first_other_sample), " on")
+                        : "as before");
     line("learning rate", RateText(diff.learning_rate));
     line("weight decay", RateText(diff.weight_decay));
   }

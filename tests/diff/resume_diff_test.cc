@@ -109,6 +109,33 @@ TEST_F(Resume, SamplesAreNamed) {
   EXPECT_THAT(Text(diff), HasSubstr("samples        other ones from sample 80 on\n"));
 }
 
+// The run has two sources in turns, and 80 samples are behind it.
+TEST_F(Resume, OtherSourcesAreNamedFromTheFirstSampleOn) {
+  const auto weights = [](const std::string& a, const std::string& b, const std::string& shard_of_b = "b") {
+    return PlanWith({"models.hybrid_moe_tiny.vocabulary=260", "batch.sequence_length=96",
+                     "data={kind: sources, max_patches: 64, sources: [{name: a, kind: webdataset, shards: "
+                     "/gone/a.tar, weight: " +
+                         a + "}, {name: b, kind: webdataset, shards: /gone/" + shard_of_b + ".tar, weight: " + b +
+                         "}]}"});
+  };
+  const Plan wrote = weights("1", "1");
+  auto opened = CheckpointReader::Open(testing::WriteCheckpointOf(wrote, folder_ + "/sources", 10, 1));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const auto with = [&](const Plan& plan) { return DiffResume(**opened, &wrote, plan); };
+  EXPECT_TRUE(with(weights("0.5", "0.5")).same());
+
+  // 51 to 50: in turns up to sample 100. 3 to 2: other ones from sample 5 on, of which those from 80 on are left.
+  const ResumeDiff late = with(weights("51", "50")), early = with(weights("3", "2"));
+  EXPECT_EQ(late.first_other_sample, 101);
+  EXPECT_THAT(Text(late), AllOf(HasSubstr("begins         after step 10 of 20, from sample 80 on\n"),
+                                HasSubstr("samples        other ones from sample 101 on\n"),
+                                HasSubstr("a launch asks for --accept-changes"), HasSubstr("data.sources.a.weight")));
+  EXPECT_EQ(ResumeDiffJson(late)["resume"]["first_other_sample"], 101);
+  EXPECT_THAT(Text(early), HasSubstr("samples        other ones from sample 80 on\n"));
+  // Sample 81 is the first of b that is left.
+  EXPECT_THAT(Text(with(weights("1", "1", "c"))), HasSubstr("samples        other ones from sample 81 on\n"));
+}
+
 TEST_F(Resume, StepsOfAnotherSizeAreCountedAnew) {
   const ResumeDiff half = With({"batch.global_samples=4"});
   EXPECT_EQ(half.steps_done, 20);

@@ -1,0 +1,99 @@
+// A run goes on with other sources (docs/training/data.md#changing-sources): only if that is accepted, from the sample
+// on that the messages name, and before it with the numbers of the run that did not change.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/run_files/exit_status.h"
+#include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class ChangedSources : public CheckpointRun {
+ protected:
+  // The words for a mixture of two sources of text and images, with these weights.
+  std::vector<std::string> Weights(const std::string& a, const std::string& b) const {
+    const std::string shards = InSource("tests/golden/data_fixtures/webdataset/shard-00000");
+    return {"models.hybrid_moe_tiny.vocabulary=260", "batch.sequence_length=96",
+            "data={kind: sources, max_patches: 64, index: " + Folder() +
+                "/index, sources: [{name: a, kind: webdataset, shards: " + shards + "0.tar, weight: " + a +
+                "}, {name: b, kind: webdataset, shards: " + shards + "1.tar, weight: " + b + "}]}"};
+  }
+  std::vector<std::string> Accepted(std::vector<std::string> words) const {
+    words.push_back("--accept-changes");
+    return words;
+  }
+};
+
+// Of 13 to 12 the samples are in turns, as of 1 to 1, up to sample 24. Sample 25 is of step 4.
+TEST_F(ChangedSources, AreAcceptedAndBeginAtTheSampleThatIsNamed) {
+  const std::vector<std::string> even = Weights("1", "1"), odd = Weights("13", "12");
+  const Ended begun = Run(2, even);
+  ASSERT_EQ(begun.status, 0) << begun.output;
+  fs::copy(RunDir(), Folder() + "/kept", fs::copy_options::recursive);
+  const Ended unchanged = Run(5, even);
+  ASSERT_EQ(unchanged.status, 0) << unchanged.output;
+  const std::vector<std::string> curve = Curve();
+  ASSERT_EQ(curve.size(), 5U);
+  fs::remove_all(RunDir());
+  fs::rename(Folder() + "/kept", RunDir());
+
+  const Ended refused = Run(5, odd);
+  EXPECT_EQ(refused.status, kExitUsage) << refused.output;
+  EXPECT_THAT(refused.output,
+              AllOf(HasSubstr("data.sources.a.weight"), HasSubstr("data.sources.b.weight"),
+                    HasSubstr("samples are other ones from sample 25 on\n"), HasSubstr("would change the loss curve"),
+                    HasSubstr("--accept-changes"), Not(HasSubstr("step 3/"))));
+  EXPECT_FALSE(fs::exists(RunDir() + "/lives/2")) << "a refused launch is no life";
+
+  const Ended accepted = Run(5, Accepted(odd));
+  EXPECT_EQ(accepted.status, 0) << accepted.output;
+  EXPECT_THAT(accepted.output,
+              AllOf(HasSubstr("samples are other ones from sample 25 on\n"), HasSubstr("resuming after step 2 ")));
+  const std::vector<std::string> changed = Curve();
+  ASSERT_EQ(changed.size(), 5U);
+  for (size_t step = 0; step < 3; ++step) EXPECT_EQ(changed[step], curve[step]) << step + 1;
+  EXPECT_NE(changed[3], curve[3]);
+  // The new sources are those of the run now.
+  const Ended again = Run(6, odd);
+  EXPECT_EQ(again.status, 0) << again.output;
+}
+
+TEST_F(ChangedSources, DiffWithTheRunSaysFromWhichSampleThatIsLeft) {
+  ASSERT_EQ(Run(2, Weights("1", "1")).status, 0);
+  const auto diff = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"diff",
+                                    RunDir(),
+                                    Recipe(),
+                                    "modules.language.placement.first_rank=1",
+                                    "batch.micro_samples=2",
+                                    "budget.train_samples=320",
+                                    "budget.learning_rate.decay_samples=320",
+                                    "checkpoint.every_steps=2"};
+    all.insert(all.end(), words.begin(), words.end());
+    return Plan(all);
+  };
+  const Ended same = diff(Weights("2", "2"));
+  EXPECT_EQ(same.status, 0) << same.output;
+  EXPECT_THAT(same.output, HasSubstr("samples        as before\n"));
+  const Ended later = diff(Weights("13", "12"));
+  EXPECT_EQ(later.status, 1);
+  EXPECT_THAT(later.output, AllOf(HasSubstr("begins         after step 2 of 40, from sample 16 on\n"),
+                                  HasSubstr("samples        other ones from sample 25 on\n"),
+                                  HasSubstr("a launch asks for --accept-changes\n")));
+  // Samples differ from sample 5 on; what is past does not count.
+  EXPECT_THAT(diff(Weights("3", "2")).output, HasSubstr("samples        other ones from sample 16 on\n"));
+}
+
+}  // namespace
+}  // namespace planwright::testing
