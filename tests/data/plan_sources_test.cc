@@ -126,6 +126,38 @@ TEST_F(Sources, ArePlannedWithTheirNamesAndWeights) {
   EXPECT_EQ(plan_->end_token, 258);
 }
 
+// The data section of docs/training/data.md that mixes four sources.
+TEST_F(Sources, OfThePageAreAccepted) {
+  std::ifstream page(InSource("docs/training/data.md"));
+  std::string line, data;
+  while (std::getline(page, line) && line != "### A mixture of four sources") {
+  }
+  while (std::getline(page, line) && line != "    data:") {
+  }
+  while (std::getline(page, line) && line.starts_with("      ")) data += line.substr(4) + "\n";
+  const std::string key = "tokenizer_digest: ";
+  ASSERT_NE(data.find(key), std::string::npos) << data;
+  data.replace(data.find(key) + key.size(), 64, std::string(64, 'a'));  // that of the prepared.json here
+  for (const char* folder : {"captions", "chats", "questions"}) {
+    WritePrepared(std::string("corpus/") + folder, 257, 260);
+    for (int shard = 0; shard < 4; ++shard)
+      WriteTar(std::string("corpus/") + folder + "/" + folder + "-00000" + std::to_string(shard) + ".tar");
+  }
+  files_.Write("corpus/web_text_document.bin", "");
+  files_.Write("corpus/web_text_document.idx", std::string("MMIDIDX\0\0", 9));
+  EXPECT_EQ(ProblemsOf(data), "");
+  ASSERT_TRUE(plan_);
+  std::vector<int64_t> weights;
+  for (const SourcePlan& source : plan_->sources) weights.push_back(source.weight);
+  EXPECT_THAT(weights, ElementsAre(6, 4, 1, 9));
+  EXPECT_EQ(plan_->pad_token, 257);
+  EXPECT_EQ(plan_->balance, "images");
+  EXPECT_EQ(plan_->long_documents, "cut");
+  // And a mistake in it is found.
+  std::filesystem::remove(files_.folder() + "/corpus/captions/captions-000003.tar");
+  EXPECT_EQ(ProblemsOf(data), "DataFile:6: there is no file corpus/captions/captions-000003.tar\n");
+}
+
 TEST_F(Sources, HaveAllTheirProblemsToldAtOnce) {
   EXPECT_EQ(ProblemsOf("  kind: sources\n"
                        "  tokenizer_digest: abc\n"
