@@ -132,7 +132,8 @@ absl::Status AddMatches(const std::string& base, const std::string& pattern, con
   for (size_t i = 0; failed == 0 && i < found.gl_pathc; ++i)
     into.push_back(std::string(found.gl_pathv[i]).substr(prefix.size()));
   globfree(&found);
-  if (failed == 0 || failed == GLOB_NOMATCH) return absl::OkStatus();
+  // A folder that is not there has no files.
+  if (failed == 0 || failed == GLOB_NOMATCH || (failed == GLOB_ABORTED && error == ENOENT)) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("shards ", pattern, ": its folders cannot be listed: ",
                                              failed == GLOB_NOSPACE ? "out of memory" : std::strerror(error)));
 }

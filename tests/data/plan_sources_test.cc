@@ -264,6 +264,13 @@ TEST_F(Sources, HaveAnIdOfItsOwnForImages) {
             "DataNotHere:8: the folder gone is not on this machine, so gone/x.tar is not checked\n");
 }
 
+TEST_F(Sources, WhosePatternsNameAFolderThatIsNotHereAreNotChecked) {
+  EXPECT_EQ(
+      ProblemsOf("  kind: sources\n  sources: [{kind: webdataset, shards: ['gone/*.tar', 'gone/{a,b}/x-?.tar']}]\n"),
+      "DataNotHere:4: the folder gone is not on this machine, so gone/*.tar is not checked\n"
+      "DataNotHere:4: the folder gone is not on this machine, so gone/{a,b}/x-?.tar is not checked\n");
+}
+
 TEST_F(Sources, MustNotBeEmpty) {
   EXPECT_EQ(ProblemsOf("  kind: sources\n  sources: []\n"), "MissingKey:2: `data.sources` is empty\n");
 }

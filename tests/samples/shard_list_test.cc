@@ -49,6 +49,12 @@ TEST(ExpandShards, GlobsMatchFilesOfTheRecipesFolder) {
               ElementsAre(testing::TempDir() + "absolute/x.tar"));
 }
 
+TEST(ExpandShards, AFolderThatIsNotThereHasNoFiles) {
+  const std::string folder = ShardFolder("here", {"a.tar"});
+  EXPECT_TRUE(absl::IsNotFound(ExpandShards(folder, "gone/*.tar").status()));
+  EXPECT_THAT(*ExpandShards(folder, "{gone/,}*.tar"), ElementsAre("a.tar"));
+}
+
 TEST(ExpandShards, SaysWhatIsWrong) {
   const std::string folder = ShardFolder("wrong", {"a.tar"});
   const std::vector<std::pair<std::string, std::string>> cases = {
