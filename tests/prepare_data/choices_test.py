@@ -60,7 +60,8 @@ class Choices(unittest.TestCase):
         # Padding is known by its place: it may have the id of the end.
         self.write("tokenizer_config.json", {"eos_token": "<|im_end|>", "pad_token": "<|im_end|>",
                                              "image_token": "[INST]"})
-        self.assertEqual(self.ids(), {"end": (5, "eos_token of tokenizer_config.json"), "pad": (5, "pad_token of tokenizer_config.json"),
+        self.assertEqual(self.ids(), {"end": (5, "eos_token of tokenizer_config.json"),
+                                      "pad": (5, "pad_token of tokenizer_config.json"),
                                       "image": (10, "image_token of tokenizer_config.json")})
         self.assertEqual(self.ids("--pad-token", "7", "--image-token", "<image>"), {
             "end": (5, "eos_token of tokenizer_config.json"), "pad": (7, "--pad-token"), "image": (3, "--image-token")})
