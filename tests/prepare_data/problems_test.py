@@ -86,7 +86,8 @@ class Problems(unittest.TestCase):
                          "no Jinja: Expected an expression, got 'end of statement block'; render it with Hugging Face "
                          "transformers to see whether it is whole")
         self.assertEqual(self.said("a.jsonl", "--image-token", "</s>"), "--image-token: it is the same id as "
-                         "--end-token, 2: ends would be images; choose another token; its special tokens are <pad> <s> </s> "
+                         "--end-token, 2: ends would be images; choose another token; its special tokens are <pad> <s> "
+                         "</s> "
                          "<image> "
                          "<|im_start|> <|im_end|> <|begin_of_text|> <|start_header_id|> <|end_header_id|> <|eot_id|> "
                          "[INST] [/INST] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] "
