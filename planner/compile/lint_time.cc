@@ -52,8 +52,12 @@ void LintTime(const Plan& plan, Diagnostics& diagnostics) {
   if (!(time.length > 0)) return;
   std::vector<const RoleTime*> roles;
   for (const RoleTime& role : time.roles) roles.push_back(&role);
+  // Of those that wait alike, to a hundredth of the step, the first: leaders come before their siblings.
+  const auto hundredths = [&](const RoleTime* role) {
+    return std::lround(100 * role->waiting_for_others / time.length);
+  };
   std::stable_sort(roles.begin(), roles.end(),
-                   [](const RoleTime* a, const RoleTime* b) { return a->waiting > b->waiting; });
+                   [&](const RoleTime* a, const RoleTime* b) { return hundredths(a) > hundredths(b); });
   std::set<std::vector<std::string>> warned;
   for (const RoleTime* role : roles) {
     if (role->waiting_for_others <= kMost * time.length || role->waits_for < 0) continue;

@@ -173,6 +173,23 @@ TEST(StepTime, ASlowNetworkTakesTheBytesThatPassIt) {
   ExpectWhole(time);
 }
 
+// What is launched later goes on slowly: overlap gains less than all that is overlapped.
+TEST(StepTime, WorkBesideACommunicationIsSlow) {
+  const auto length = [](const char* overlap, double beside) {
+    const Plan plan =
+        CompiledFile(kTiny, {"modules.radio_encoder.placement.ranks=2", "modules.language.placement.ranks=2",
+                             "cluster.nodes=2", "models.hybrid_moe_tiny.pattern=MMMM", "gradients.buckets=4",
+                             absl::StrCat("gradients.overlap_reduce=", overlap)});
+    RateTable table = OnlyKinds(kScans, 1e7);
+    table.device.network = 1e6, table.network = 1, table.beside = beside;
+    return TimeStep(plan, Rates(table)).length;
+  };
+  const double apart = length("false", 1), free = length("true", 1), slow = length("true", 0.25);
+  EXPECT_LT(free, slow);
+  EXPECT_LT(slow, apart);
+  EXPECT_EQ(length("false", 0.25), apart) << "on one stream nothing is beside anything";
+}
+
 // The host waits for the device where counts of rows come, and then launches again.
 TEST(StepTime, AHostThatWaitsLeavesTheDeviceIdle) {
   const Plan plan =

@@ -18,7 +18,8 @@ LOSSES = 2e-3
 AGREE = ("models.nemotron_hybrid_moe_20l.moe.experts=32", *with_samples(4, STEPS),
          "budget.learning_rate.warmup_samples=40")
 APART = ("modules.radio_encoder.placement.ranks=1", "modules.language.placement.first_rank=1",
-         "modules.language.placement.ranks=1", "modules.language.parallel.ep=1", *DISPATCH[False])
+         "modules.language.placement.ranks=1", "modules.language.parallel.ep=1", *DISPATCH[False],
+         "lints.PW0704=off")  # a rank each: the language model waits for the encoder
 LAYOUTS = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpus_per_node=2",
            "modules.language.placement.ranks=2", "batch.global_samples=4", "budget.learning_rate.warmup_samples=100")
 
