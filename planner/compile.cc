@@ -157,7 +157,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
                .blocks = std::move(programs->blocks),
                .roles = std::move(programs->roles),
                .origins = OriginsOf(recipe)};
-  KeepWhatIsAsked(plan);
+  KeepWhatIsAsked(recipe.cluster, plan, diagnostics);
   plan.checkpoint.copy_bytes = ShareOfCopies(plan);
   if (const std::optional<HostShortage> shortage = FindHostShortage(plan)) {
     diagnostics.Error(DiagnosticKind::kHostTooSmall, recipe.cluster.host_memory->where, shortage->problem,

@@ -14,6 +14,9 @@
 namespace planwright {
 namespace {
 
+// A few values each: beside the longest program they still fit into a plan (kMostPlanValues).
+constexpr size_t kMostPoints = 2000;
+
 double Or0(const std::optional<Located<double>>& figure) { return figure ? **figure : 0; }
 
 DeviceProfile ProfileOf(const Located<std::string>& name, const Located<std::string>& gpu, Diagnostics& diagnostics) {
@@ -78,7 +81,7 @@ Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
   return cluster;
 }
 
-void KeepWhatIsAsked(Plan& plan) {
+void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics) {
   DeviceProfile& profile = plan.cluster.profile;
   if (!profile.measured()) return;
   std::set<OpKind> kinds;
@@ -92,6 +95,13 @@ void KeepWhatIsAsked(Plan& plan) {
   });
   std::erase_if(profile.communication, [&](const MeasuredCommunication& point) { return !kinds.contains(point.kind); });
   std::erase_if(profile.launch, [&](const MeasuredLaunch& point) { return !kinds.contains(point.kind); });
+  for (MeasuredCompute& point : profile.compute) point.sizes.clear();
+  const size_t points = profile.compute.size() + profile.communication.size();
+  if (points <= kMostPoints) return;
+  diagnostics.Error(DiagnosticKind::kProfileUnusable, recipe.profile->where,
+                    Cat("the profile ", **recipe.profile, " has ", points,
+                        " points of instructions that this plan has, and a plan has room for ", kMostPoints),
+                    "measure fewer recipes into one file: the one that is planned, and those like it");
 }
 
 }  // namespace planwright

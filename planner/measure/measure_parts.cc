@@ -39,12 +39,22 @@ std::string PartPath(const MeasureOptions& options, const Plan& plan) {
   return absl::StrCat(PartsFolder(options.output), "/", plan.digest.substr(0, 16), ".json");
 }
 
+// The recipe's word for what its ranks run on.
+std::string GpuOf(const Plan& plan, const MeasureOptions& options) {
+  RunOptions run;
+  run.device = options.device;
+  return OnGpus(plan, run) ? plan.cluster.gpu : "none";
+}
+
 // The part's profile, if an earlier call has measured it on a machine like this one with this program.
 std::optional<DeviceProfile> DoneBefore(const MeasureOptions& options, const Plan& plan) {
   const absl::StatusOr<std::string> text = ReadWholeFile(PartPath(options, plan), kProfileJson.bytes);
   if (!text.ok()) return std::nullopt;
   absl::StatusOr<DeviceProfile> profile = ReadProfile(*text);
-  if (!profile.ok() || profile->tool != kToolVersion || profile->hosts != HostsText()) return std::nullopt;
+  if (!profile.ok()) return std::nullopt;
+  const bool same =
+      profile->gpu == GpuOf(plan, options) && profile->tool == kToolVersion && profile->hosts == HostsText();
+  if (!same) return std::nullopt;
   return *std::move(profile);
 }
 
@@ -103,15 +113,14 @@ absl::StatusOr<Outcome> Run(const Plan& plan, const RunOptions& options) {
   return outcome;
 }
 
-absl::StatusOr<DeviceProfile> ProfileOf(const Plan& plan, const RunOptions& run) {
+absl::StatusOr<DeviceProfile> ProfileOf(const Plan& plan, const RunOptions& run, const std::string& gpu) {
   Measurements measurements;
-  if (absl::Status status = MeasureTraces(plan, run.run_dir, !OnGpus(plan, run), measurements); !status.ok())
-    return status;
+  if (absl::Status status = MeasureTraces(plan, run.run_dir, gpu == "none", measurements); !status.ok()) return status;
   const absl::StatusOr<std::string> text = ReadWholeFile(TracePath(run.run_dir, 0), kTraceJson.bytes);
   if (!text.ok()) return text.status();
   const absl::StatusOr<Trace> trace = ReadTrace(*text);
   if (!trace.ok()) return trace.status();
-  DeviceProfile profile = {.gpu = OnGpus(plan, run) ? plan.cluster.gpu : "none",
+  DeviceProfile profile = {.gpu = gpu,
                            .device = trace->device,
                            .driver = trace->driver,
                            .libraries = trace->libraries,
@@ -178,7 +187,7 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
       measured.failed_part = part.what, measured.failed_run = run.run_dir;
       return measured;
     }
-    absl::StatusOr<DeviceProfile> profile = ProfileOf(part.plan, run);
+    absl::StatusOr<DeviceProfile> profile = ProfileOf(part.plan, run, GpuOf(part.plan, options));
     if (!profile.ok()) return profile.status();
     if (absl::Status status = WriteFileAtomically(PartPath(options, part.plan), WriteProfile(*profile)); !status.ok())
       return status;

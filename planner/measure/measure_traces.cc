@@ -63,7 +63,8 @@ std::string SizesOf(const LinkedProgram& program, const LinkedEntry& entry) {
 }  // namespace
 
 absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on_host, Measurements& into) {
-  const Plan by_rank = WithRoleOfEachRank(plan);
+  Plan by_rank = WithRoleOfEachRank(plan);
+  by_rank.cluster.gpus_per_node = plan.world_size;  // however many nodes the plan is for, all ranks ran on this one
   LinkedBlocks blocks(by_rank);
   const InstructionCosts costs(blocks);
   CommunicationUses communications(by_rank);

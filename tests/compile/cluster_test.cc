@@ -63,6 +63,14 @@ TEST_F(Profile, IsInThePlanAsFarAsThePlanAsksForIt) {
   EXPECT_EQ(RatesOf(read->cluster).Compute({OpKind::kLinear, 1e6, 1e4, DType::kFp32}).seconds, 1e-3);
 }
 
+TEST_F(Profile, OfTooManyPointsIsRefused) {
+  DeviceProfile large = measured_;
+  for (int i = 0; i < 2000; ++i) large.compute.push_back({OpKind::kLinear, DType::kFp32, 1e7 + i, 1e4, "", took_});
+  EXPECT_THAT(Refusals({Named(large)}),
+              ElementsAre("the profile " + path_ +
+                          " has 2001 points of instructions that this plan has, and a plan has room for 2000"));
+}
+
 TEST_F(Profile, OfAnotherDeviceIsRefused) {
   EXPECT_THAT(
       Refusals({Named(measured_), "cluster.gpu=h200_sxm"}),
