@@ -7,6 +7,7 @@
 #include "planner/bridges/route_bridges.h"
 #include "planner/budget/budget_samples.h"
 #include "planner/budget/check_rates.h"
+#include "planner/compile/cluster_of.h"
 #include "planner/compile/lint_time.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/data/plan_data.h"
@@ -37,6 +38,7 @@ void CheckUndamagedSections(const Recipe& recipe, Diagnostics& diagnostics) {
     return std::none_of(sections.begin(), sections.end(),
                         [&](const char* section) { return recipe.damaged.contains(section); });
   };
+  if (undamaged({"cluster"})) ClusterOf(recipe.cluster, diagnostics);
   if (undamaged({"models", "modules", "cluster"})) PlaceModules(recipe, diagnostics);
   if (undamaged({"models", "modules", "bridges"})) CheckBridges(recipe, diagnostics);
   if (undamaged({"budget"})) CheckRates(recipe.budget, diagnostics);
@@ -57,11 +59,6 @@ std::optional<InitializePlan> InitializeOf(const Recipe& recipe) {
   plan.schedule = *recipe.initialize->schedule;
   for (const auto& name : recipe.initialize->ignore) plan.ignore.push_back(*name);
   return plan;
-}
-
-Cluster ClusterOf(const ClusterRecipe& recipe) {
-  return {static_cast<int>(*recipe.nodes), static_cast<int>(*recipe.gpus_per_node), *recipe.gpu,
-          recipe.host_memory ? **recipe.host_memory : 0.0};
 }
 
 LaunchPlan LaunchOf(const LaunchRecipe& recipe) {
@@ -101,6 +98,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
     return std::nullopt;
   }
   const Recipe recipe = WithPreparedIds(written, diagnostics);
+  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
   const auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   if (!grids) {
@@ -117,7 +115,6 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   const DType dtype = DTypeOf(*recipe.precision);
   const int world_size = WorldSizeOf(*grids);
   std::vector<Module> modules = ExpandModules(recipe, *grids, *data, diagnostics);
-  const Cluster cluster = ClusterOf(recipe.cluster);
   for (size_t i = 0; i < modules.size(); ++i)
     modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, cluster, dtype);
   std::vector<ModuleBlocks> blocks = BlocksOf(recipe, {modules, *bridges, *budget, *data, dtype});
@@ -144,7 +141,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
                .seed = recipe.data.seed,
                .world_size = world_size,
                .log_every_steps = recipe.log.every_steps,
-               .cluster = cluster,
+               .cluster = std::move(cluster),
                .launch = LaunchOf(recipe.launch),
                .modules = std::move(modules),
                .groups = std::move(groups),
@@ -160,6 +157,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
                .blocks = std::move(programs->blocks),
                .roles = std::move(programs->roles),
                .origins = OriginsOf(recipe)};
+  KeepWhatIsAsked(recipe.cluster, plan, diagnostics);
   plan.checkpoint.copy_bytes = ShareOfCopies(plan);
   if (const std::optional<HostShortage> shortage = FindHostShortage(plan)) {
     diagnostics.Error(DiagnosticKind::kHostTooSmall, recipe.cluster.host_memory->where, shortage->problem,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "executor/program/device_words.h"
 #include "executor/program/instruction_text.h"
 #include "planner/link/program_parts.h"
 #include "planner/run_files/exit_status.h"
@@ -78,6 +79,9 @@ void StepProfile::Write(const Rank& rank, const LinkedProgram& program, const Bo
   Trace trace{.rank = rank.rank,
               .role = rank.role.name,
               .host = rank.host,
+              .device = DeviceName(rank.device),
+              .driver = DriverVersion(rank.device),
+              .libraries = LibraryVersions(rank.device),
               .wall_of_zero = NanosecondsOf(CLOCK_REALTIME) - NanosecondsOf(CLOCK_MONOTONIC),
               .steps = steps_};
   for (size_t i = 0; i < entries_; ++i) {

@@ -16,7 +16,7 @@ constexpr size_t kRecentSteps = 20;  // over which the time of a step is average
 StepPace::StepPace(const Plan& plan, bool on_gpus)
     : flops_(plan), ranks_(std::max(plan.world_size, 1)),
       tokens_(static_cast<double>(plan.budget.global_samples) * static_cast<double>(plan.budget.sequence_length)),
-      peak_(on_gpus ? DeviceOf(plan.cluster.gpu).peak(plan.precision) : 0), steps_(plan.budget.steps) {}
+      peak_(on_gpus ? DeviceOf(plan.cluster).peak(plan.precision) : 0), steps_(plan.budget.steps) {}
 
 StepSpeed StepPace::Of(int64_t step, double seconds, std::span<const int64_t> elements) {
   if (seen_ == 1 || recent_.size() == kRecentSteps) recent_.pop_front();

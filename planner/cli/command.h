@@ -25,6 +25,7 @@ CliCommand CompileCommand();
 CliCommand ShowCommand();
 CliCommand DiffCommand();
 CliCommand LaunchCommand();
+CliCommand MeasureCommand();
 CliCommand AgentCommand();
 CliCommand JobCommand();
 CliCommand StatusCommand();

@@ -10,6 +10,7 @@
 #include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/own_program.h"
 #include "planner/cli/terminal.h"
 #include "planner/connection/proof.h"
 #include "planner/diagnostics/utf8.h"
@@ -35,11 +36,6 @@
 namespace planwright {
 namespace {
 
-std::string OwnProgram() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error);
-}
-
 std::string Absolute(const std::string& path) {
   std::error_code error;
   return path.empty() ? path : std::filesystem::absolute(path, error).lexically_normal().string();
@@ -56,8 +52,7 @@ absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
   if (arguments.has("--dry-run") && !arguments.has("--slurm"))
     return absl::InvalidArgumentError("--dry-run shows what --slurm would submit; add --slurm");
   RunOptions launch;
-  launch.executor =
-      arguments.value("--executor").value_or(std::filesystem::path(OwnProgram()).parent_path() / "executor");
+  launch.executor = arguments.value("--executor").value_or(ExecutorBesidePlan());
   launch.run_dir = arguments.value("--run-dir").value_or("");
   launch.probe_dir = arguments.value("--probe").value_or("");
   launch.record_routing = arguments.value("--record-routing").value_or("");

@@ -8,9 +8,9 @@
 namespace planwright {
 
 std::vector<CliCommand> Commands() {
-  return {ValidateCommand(), CompileCommand(), ShowCommand(),    DiffCommand(),       LaunchCommand(),  StatusCommand(),
-          ReportCommand(),   AgentCommand(),   JobCommand(),     CheckpointCommand(), WeightsCommand(), DataCommand(),
-          ImportCommand(),   ExportCommand(),  ExplainCommand(), CompletionCommand()};
+  return {ValidateCommand(), CompileCommand(), ShowCommand(),   DiffCommand(),    LaunchCommand(),     StatusCommand(),
+          ReportCommand(),   MeasureCommand(), AgentCommand(),  JobCommand(),     CheckpointCommand(), WeightsCommand(),
+          DataCommand(),     ImportCommand(),  ExportCommand(), ExplainCommand(), CompletionCommand()};
 }
 
 std::string HelpText(const CliCommand& command) {

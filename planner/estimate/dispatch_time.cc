@@ -23,7 +23,7 @@ DispatchTime TimeDispatch(const Module& module, const Cluster& cluster, DType dt
   const bool gathers = dispatch == "all_gather";
   const double term = dtype == DType::kBf16 ? 2 : 1;
   DispatchTime time = {.rows = gathers ? (1 + term) * (ep - 1) : 2 * k * (ep - 1) / ep};
-  const Device& device = DeviceOf(cluster.gpu);
+  const Device device = DeviceOf(cluster);
   if (device.memory_speed == 0) return time;
   const double link = SpansNodes(module.grid, cluster.gpus_per_node) ? device.network : device.node_link;
   const double row = static_cast<double>(module.size("hidden") * DTypeBytes(dtype));

@@ -83,7 +83,7 @@ int64_t ShareOfNode(const std::vector<HostMemory>& host, const std::vector<int64
 
 std::vector<HostMemory> EstimateHostMemory(const Plan& plan) {
   std::vector<HostMemory> all;
-  const bool on_gpus = DeviceOf(plan.cluster.gpu).memory > 0;
+  const bool on_gpus = plan.cluster.gpu != "none";
   const std::vector<RoleEstimate> memory = on_gpus ? std::vector<RoleEstimate>() : EstimateMemory(plan);
   for (size_t i = 0; i < plan.roles.size(); ++i) {
     HostMemory& host = all.emplace_back();

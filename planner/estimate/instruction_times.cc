@@ -30,6 +30,18 @@ const InstructionTime& InstructionTimes::of(const LinkedEntry& entry) {
   return times_[number];
 }
 
+std::optional<ComputeUse> InstructionTimes::ComputeOf(const LinkedEntry& entry) const {
+  if (entry.instruction->op_class == OpClass::kState) return StateUseOf(*entry.instruction);
+  if (entry.instruction->op_class == OpClass::kCompute) return ComputeUseOf(entry, Rows::kMean);
+  return std::nullopt;
+}
+
+std::optional<CommunicationUse> InstructionTimes::CommunicationOf(const LinkedEntry& entry) const {
+  if (!Communicates(*entry.instruction)) return std::nullopt;
+  const bool exchange = entry.instruction->source->kind == OpKind::kExchange;
+  return exchange ? ExchangeUseOf(entry) : CommunicationUseOf(entry, Rows::kMean);
+}
+
 InstructionTime InstructionTimes::Find(const LinkedEntry& entry) const {
   const LinkedInstruction& instruction = *entry.instruction;
   InstructionTime time{.launch = rates_.HostLaunch(instruction.source->kind).seconds};

@@ -2,6 +2,7 @@
 // docs/step_time.md#instructions.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "planner/estimate/communication_uses.h"
@@ -25,6 +26,11 @@ class InstructionTimes {
   // `costs`: of the program's blocks. Keeps references.
   InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
                    CommunicationUses& uses, const RankClass& ranks);
+
+  // What an entry is a use of, with the mean number of rows; nullopt: it is of another class. A communication that no
+  // other rank takes part in has one member.
+  std::optional<ComputeUse> ComputeOf(const LinkedEntry& entry) const;
+  std::optional<CommunicationUse> CommunicationOf(const LinkedEntry& entry) const;
 
   // Of an entry of the program. A block's instruction takes as long in each layer and microbatch: it is looked at once.
   const InstructionTime& of(const LinkedEntry& entry);

@@ -58,7 +58,7 @@ int64_t CountCommunicators(const Plan& plan, const Role& role) {
 RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& blocks, InstructionCosts& costs) {
   RoleEstimate estimate;
   estimate.role = &role;
-  estimate.limit = DeviceOf(plan.cluster.gpu).memory;
+  estimate.limit = DeviceOf(plan.cluster).memory;
   if (role.ranks.empty()) return estimate;
   for (const std::string& name : role.modules) {
     const Module* module = plan.FindModule(name);

@@ -226,6 +226,7 @@ StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster
 
 StepTime TimeStep(const Plan& plan, const Rates& rates) {
   StepTime step{.seconds = rates.known()};
+  const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
   Programs programs(plan);
   std::vector<InstructionTimes> times;
   std::vector<RoleTimes> given;
@@ -237,12 +238,13 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
     entries.reserve(program.step().end - program.step().first);
     for (size_t i = program.step().first; i < program.step().end; ++i) {
       const InstructionTime& time = times.back().of(program.entries()[i]);
-      entries.push_back({.launch = time.launch, .run = time.seconds});
+      // A host that runs an instruction itself comes to it first.
+      const bool runs = host == HostModel::kRunsMainStream;
+      entries.push_back({.before = runs ? time.launch : 0, .launch = runs ? 0 : time.launch, .run = time.seconds});
     }
   }
   CommunicationPartners partners(plan, programs.roles);
   const CommunicationMatches matches(programs.by_class, partners);
-  const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
   const SimulatedStep simulated = SimulateStep(programs.by_class, matches, given, host, rates.Beside());
   step.length = simulated.length;
   std::vector<TimeUse> uses;

@@ -20,6 +20,7 @@ struct JsonLimits {
 };
 
 inline constexpr JsonLimits kPlanJson = {"plan", kLargestPlan, kMostPlanValues, kDeepestPlan, kMostPlanFields};
+inline constexpr JsonLimits kProfileJson = {"profile of a device", 1 << 25, 1 << 21, 8, 1 << 6};
 
 // ---- Of a run directory.
 inline constexpr JsonLimits kStartJson = {"start.json of a life", 1 << 14, 1 << 10, 8, 1 << 8};
@@ -52,11 +53,10 @@ inline constexpr JsonLimits kAgentLineJson = {"message of a head or an agent", 1
 inline constexpr JsonLimits kStoreValueJson = {"value in the store of a run", 1 << 16, 1 << 8, 4, 1 << 6};
 
 inline constexpr const JsonLimits* kAllJsonLimits[] = {
-    &kPlanJson,       &kStartJson,      &kOutcomeJson,     &kStepLineJson,    &kCheckpointLineJson,
-    &kRankMemoryJson, &kTraceJson,      &kRoutingJson,     &kJobJson,         &kStartsJson,
-    &kManifestJson,   &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson,
-    &kPreparedJson,   &kPiecesJson,     &kImagesJson,      &kHeadJson,        &kAgentLineJson,
-    &kStoreValueJson};
+    &kPlanJson,       &kProfileJson,     &kStartJson,       &kOutcomeJson,     &kStepLineJson, &kCheckpointLineJson,
+    &kRankMemoryJson, &kTraceJson,       &kRoutingJson,     &kJobJson,         &kStartsJson,   &kManifestJson,
+    &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson, &kPreparedJson, &kPiecesJson,
+    &kImagesJson,     &kHeadJson,        &kAgentLineJson,   &kStoreValueJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestLog = size_t{1} << 30;    // of lines that are read together

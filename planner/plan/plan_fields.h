@@ -68,12 +68,78 @@ void Describe(V& v, Visited<V, Origin>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, DeviceFigures>& x) {
+  auto& [memory, peak, bandwidth, link, network] = x;
+  v.Omittable("memory", kFree | kKeeps | kFromZero, memory, 0.0);
+  v.Omittable("peak", kFree | kKeeps | kFromZero, peak, 0.0);
+  v.Omittable("bandwidth", kFree | kKeeps | kFromZero, bandwidth, 0.0);
+  v.Omittable("link", kFree | kKeeps | kFromZero, link, 0.0);
+  v.Omittable("network", kFree | kKeeps | kFromZero, network, 0.0);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, MeasuredTime>& x) {
+  auto& [median, low, high, repetitions] = x;
+  v("median", kFree | kKeeps | kAboveZero, median);
+  v("low", kFree | kKeeps | kFromZero, low);
+  v("high", kFree | kKeeps | kAboveZero, high);
+  v("repetitions", kFree | kKeeps, repetitions);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, MeasuredCompute>& x) {
+  auto& [kind, dtype, flops, bytes, sizes, seconds] = x;
+  v("op", kFree | kKeeps, kind);
+  v("dtype", kFree | kKeeps, dtype);
+  v("flops", kFree | kKeeps | kFromZero, flops);
+  v("bytes", kFree | kKeeps | kFromZero, bytes);
+  v.Omittable("sizes", kFree | kKeeps, sizes, {});
+  v("seconds", kFree | kKeeps, seconds);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, MeasuredCommunication>& x) {
+  auto& [kind, bytes, members, per_node, nodes, seconds] = x;
+  v("op", kFree | kKeeps, kind);
+  v("bytes", kFree | kKeeps | kAboveZero, bytes);
+  v("members", kFree | kKeeps, members);
+  v("per_node", kFree | kKeeps, per_node);
+  v("nodes", kFree | kKeeps, nodes);
+  v("seconds", kFree | kKeeps, seconds);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, MeasuredLaunch>& x) {
+  auto& [kind, seconds] = x;
+  v("op", kFree | kKeeps, kind);
+  v("seconds", kFree | kKeeps, seconds);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, DeviceProfile>& x) {
+  auto& [format_version, gpu, device, driver, libraries, tool, hosts, date, compute, communication, launch] = x;
+  v("format_version", kFree | kKeeps, format_version);
+  v("gpu", kFree | kKeeps, gpu);
+  v("device", kFree | kKeeps, device);
+  v.Omittable("driver", kFree | kKeeps, driver, {});
+  v("libraries", kFree | kKeeps, libraries);
+  v("tool", kFree | kKeeps, tool);
+  v("hosts", kFree | kKeeps, hosts);
+  v("date", kFree | kKeeps, date);
+  v("compute", kFree | kKeeps, compute);
+  v("communication", kFree | kKeeps, communication);
+  v("launch", kFree | kKeeps, launch);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, Cluster>& x) {
-  auto& [nodes, gpus_per_node, gpu, host_memory] = x;
+  auto& [nodes, gpus_per_node, gpu, host_memory, device, profile] = x;
   v("nodes", kChosen, nodes);
   v("gpus_per_node", kChosen, gpus_per_node);
   v("gpu", kChosen, gpu);
   v.Omittable("host_memory", kChosen | kFromZero, host_memory, 0.0);
+  v.OutsideDigest("device", device, {});
+  v.OutsideDigest("profile", profile, {});
 }
 
 template <typename V>

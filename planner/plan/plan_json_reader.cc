@@ -29,7 +29,8 @@ constexpr size_t kMostItems = std::is_same_v<T, Module> || std::is_same_v<T, Bri
 // The first problem. When there is one, the rest is skipped.
 struct Problem {
   std::string path, message;
-  int64_t listed = 0;  // rows of all runs so far: a short run may claim any number of rows
+  const char* file = "a plan";  // what is read
+  int64_t listed = 0;           // rows of all runs so far: a short run may claim any number of rows
   bool found() const { return !message.empty(); }
 };
 
@@ -70,7 +71,7 @@ class Reader {
   // Call after all fields are visited.
   void RefuseUnknown() {
     for (const auto& [key, value] : object_.items()) {
-      if (!taken_.contains(key)) Fail(Inner(key), "a plan has no such field");
+      if (!taken_.contains(key)) Fail(Inner(key), absl::StrCat(problem_.file, " has no such field"));
     }
   }
 
@@ -84,7 +85,7 @@ class Reader {
   std::string Inner(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
   // Keeps the first problem: those after it are often its consequences.
   void Fail(const std::string& path, std::string message) {
-    if (!problem_.found()) problem_ = {path, std::move(message)};
+    if (!problem_.found()) problem_.path = path, problem_.message = std::move(message);
   }
   // Fails unless the value has the type `what`. Returns whether to go on reading it.
   bool Expect(bool holds, const Json& json, const std::string& path, const char* what) {
@@ -253,15 +254,15 @@ class Reader {
   std::set<std::string> taken_;
 };
 
-// Checked before the fields: a plan of another version has other fields, and their names would mislead.
-absl::Status CheckVersion(const Json& json) {
+// Checked before the fields: a file of another version has other fields, and their names would mislead.
+absl::Status CheckVersion(const Json& json, const char* what, int64_t version) {
   if (!json.is_object() || !json.contains("format_version") || !json["format_version"].is_number_integer()) {
-    return absl::InvalidArgumentError("not a plan: it has no format_version");
+    return absl::InvalidArgumentError(absl::StrCat("not a ", what, ": it has no format_version"));
   }
-  if (json["format_version"] != kPlanFormatVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("the plan has format_version ", JsonText(json["format_version"]),
-                                                      "; this version of Planwright (", kToolVersion, ") reads ",
-                                                      kPlanFormatVersion));
+  if (json["format_version"] != version) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the ", what, " has format_version ", JsonText(json["format_version"]),
+                     "; this version of Planwright (", kToolVersion, ") reads ", version));
   }
   return absl::OkStatus();
 }
@@ -271,13 +272,13 @@ absl::Status CheckVersion(const Json& json) {
 absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   absl::StatusOr<Json> json = ParseOrderedJson(text, kPlanJson);
   if (!json.ok()) return absl::InvalidArgumentError(absl::StrCat("not a plan: ", json.status().message()));
-  if (absl::Status status = CheckVersion(*json); !status.ok()) return status;
+  if (absl::Status status = CheckVersion(*json, "plan", kPlanFormatVersion); !status.ok()) return status;
   Plan plan;
   Problem problem;
   Reader reader(*json, "", problem);
   Describe(reader, plan);
   reader.RefuseUnknown();
-  if (!problem.found()) problem = {"the plan", RangeProblem(plan)};
+  if (!problem.found()) problem.path = "the plan", problem.message = RangeProblem(plan);
   if (problem.found()) return absl::InvalidArgumentError(problem.path + ": " + problem.message);
   // Last, because the problems before name a place, and a digest cannot.
   if (const std::string digest = PlanDigest(plan); digest != plan.digest) {
@@ -285,6 +286,20 @@ absl::StatusOr<Plan> ReadPlan(std::string_view text) {
                                       digest + ", it says " + (plan.digest.empty() ? "nothing" : plan.digest) + ")");
   }
   return plan;
+}
+
+absl::StatusOr<DeviceProfile> ReadProfile(std::string_view text) {
+  absl::StatusOr<Json> json = ParseOrderedJson(text, kProfileJson);
+  if (!json.ok()) return absl::InvalidArgumentError(absl::StrCat("not a profile: ", json.status().message()));
+  if (absl::Status status = CheckVersion(*json, "profile", kProfileFormatVersion); !status.ok()) return status;
+  DeviceProfile profile;
+  Problem problem{.file = "a profile"};
+  Reader reader(*json, "", problem);
+  Describe(reader, profile);
+  reader.RefuseUnknown();
+  if (!problem.found() && !profile.measured()) problem.path = "gpu", problem.message = "the word is empty";
+  if (problem.found()) return absl::InvalidArgumentError(problem.path + ": " + problem.message);
+  return profile;
 }
 
 }  // namespace planwright

@@ -20,14 +20,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Lists of a spread object that are written with one item on a line.
-constexpr std::string_view kOneItemPerLine[] = {
-    "symbols", "accumulators", "groups", "schedule", "origins", "layers",   "parameters", "storages", "buckets",
-    "body",    "setup",        "resume", "step",     "save",    "teardown", "forward",    "backward"};
+constexpr std::string_view kOneItemPerLine[] = {"symbols", "accumulators", "groups",   "schedule",      "origins",
+                                                "layers",  "parameters",   "storages", "buckets",       "body",
+                                                "setup",   "resume",       "step",     "save",          "teardown",
+                                                "forward", "backward",     "compute",  "communication", "launch"};
 
 // Spread objects: they are written with one field on a line. All others are on one line.
 template <typename T>
 constexpr bool kIsSpread = std::is_same_v<T, Plan> || std::is_same_v<T, Module> || std::is_same_v<T, Bridge> ||
-                           std::is_same_v<T, Block> || std::is_same_v<T, Role>;
+                           std::is_same_v<T, Block> || std::is_same_v<T, Role> || std::is_same_v<T, DeviceProfile>;
 
 // A visitor of plan_fields.h that appends JSON to a text. A JSON tree would be simpler and slower: plans have a hundred
 // thousand values, and `validate` writes each plan for its digest.
@@ -210,9 +211,10 @@ class Writer {
   bool spread_ = true, first_ = true;
 };
 
-std::string Canonical(const Plan& plan, bool digest) {
+template <typename T>
+std::string Canonical(const T& value, bool digest) {
   std::string text;
-  Writer(digest, text).Object(plan);
+  Writer(digest, text).Object(value);
   text += "\n";
   return text;
 }
@@ -223,6 +225,8 @@ std::string Canonical(const Plan& plan, bool digest) {
 Json PlanToJson(const Plan& plan) { return Json::parse(WritePlan(plan)); }
 
 std::string WritePlan(const Plan& plan) { return Canonical(plan, false); }
+
+std::string WriteProfile(const DeviceProfile& profile) { return Canonical(profile, false); }
 
 std::string PlanDigest(const Plan& plan) { return Sha256Hex(Canonical(plan, true)); }
 

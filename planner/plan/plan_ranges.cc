@@ -122,6 +122,27 @@ std::string RangeProblem(const Grid& grid) {
   return "";
 }
 
+std::string RangeProblem(const DeviceFigures& figures) { return NumberProblem("device", figures); }
+
+std::string RangeProblem(const MeasuredTime& time) {
+  if (std::string problem = NumberProblem("seconds", time); !problem.empty()) return problem;
+  if (time.low > time.median || time.median > time.high) return "a median that is not between its quartiles";
+  return time.repetitions < 1 ? "repetitions below 1" : "";
+}
+
+std::string RangeProblem(const MeasuredCompute& point) {
+  if (std::string problem = NumberProblem("compute", point); !problem.empty()) return problem;
+  return point.flops == 0 && point.bytes == 0 ? "neither flops nor bytes, so no rate" : "";
+}
+
+std::string RangeProblem(const MeasuredCommunication& point) {
+  if (std::string problem = NumberProblem("communication", point); !problem.empty()) return problem;
+  if (point.members < 2) return "fewer than 2 members";
+  const bool tiles = point.per_node >= 1 && point.nodes >= 1 && point.per_node <= point.members &&
+                     int64_t{point.per_node} * point.nodes >= point.members;
+  return tiles ? "" : "members that do not fit on their nodes";
+}
+
 std::string RangeProblem(const Cluster& cluster) {
   if (std::string problem = NumberProblem("cluster", cluster); !problem.empty()) return problem;
   return cluster.nodes < 1 || cluster.gpus_per_node < 1 ? "nodes and gpus_per_node must be at least 1" : "";

@@ -13,6 +13,10 @@ namespace planwright {
 
 std::string RangeProblem(const RankRange& range);
 std::string RangeProblem(const Grid& grid);
+std::string RangeProblem(const DeviceFigures& figures);
+std::string RangeProblem(const MeasuredTime& time);
+std::string RangeProblem(const MeasuredCompute& point);
+std::string RangeProblem(const MeasuredCommunication& point);
 std::string RangeProblem(const Cluster& cluster);
 std::string RangeProblem(const LayerSummary& layer);
 std::string RangeProblem(const Module& module);

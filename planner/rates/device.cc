@@ -1,5 +1,7 @@
 #include "planner/rates/device.h"
 
+#include <algorithm>
+
 namespace planwright {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr Device kDevices[] = {
     {"a100_sxm", 80998 * kMiB, 312e12, 19.5e12, 19.5e12, 2.039e12, 300e9, 25e9},
     {"h100_sxm", 80998 * kMiB, 989.4e12, 66.9e12, 66.9e12, 3.35e12, 450e9, 50e9},
     {"h200_sxm", 143155 * kMiB, 989.4e12, 66.9e12, 66.9e12, 4.8e12, 450e9, 50e9},
+    {"other", 0, 0, 0, 0, 0, 0, 0},  // cluster.device has its figures
 };
 
 }  // namespace
@@ -22,6 +25,18 @@ const Device& DeviceOf(std::string_view gpu) {
     if (device.gpu == gpu) return device;
   }
   return kDevices[0];
+}
+
+Device DeviceOf(const Cluster& cluster) {
+  Device device = DeviceOf(cluster.gpu);
+  const DeviceFigures& own = cluster.device;
+  // Far above every device, and sums of such numbers do not overflow.
+  if (own.memory > 0) device.memory = static_cast<int64_t>(std::min(own.memory, 1e6) * 1e9);
+  if (own.peak > 0) device.bf16 = device.fp32 = device.fp64 = own.peak * 1e12;
+  if (own.bandwidth > 0) device.memory_speed = own.bandwidth * 1e9;
+  if (own.link > 0) device.node_link = own.link * 1e9;
+  if (own.network > 0) device.network = own.network * 1e9;
+  return device;
 }
 
 }  // namespace planwright

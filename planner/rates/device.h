@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "planner/plan/plan.h"
+
 namespace planwright {
 
 struct Device {
@@ -23,5 +25,8 @@ struct Device {
 
 // The device of the recipe's word. "none" and unknown words give a device without limit and peak.
 const Device& DeviceOf(std::string_view gpu);
+
+// The same with the figures that the recipe gives. Its peak is that of the recipe's precision: it stands for all.
+Device DeviceOf(const Cluster& cluster);
 
 }  // namespace planwright

@@ -14,7 +14,42 @@ double RingShare(double members) { return members > 1 ? (members - 1) / members 
 
 }  // namespace
 
+Rates::Rates(RateTable table, const DeviceProfile& profile) : table_(table) {
+  if (!profile.measured()) return;
+  measured_ = std::make_shared<MeasuredRates>(profile);
+  Device& device = table_.device;
+  const auto fill = [](double& speed, double best, double share) {
+    if (speed == 0) speed = best / share;
+  };
+  const double products = KindRate().products;
+  for (double* peak : {&device.bf16, &device.fp32, &device.fp64}) fill(*peak, measured_->most_flops(), products);
+  fill(device.memory_speed, measured_->most_bytes(), table_.memory);
+  fill(device.node_link, measured_->most_shared(), table_.link);
+  fill(device.network, measured_->most_shared(), table_.network);
+}
+
 Seconds Rates::Compute(const ComputeUse& use) const {
+  if (measured_) {
+    if (const std::optional<Seconds> found = measured_->Compute(use)) return *found;
+  }
+  return EstimateCompute(use);
+}
+
+Seconds Rates::Communication(const CommunicationUse& use) const {
+  if (measured_ && use.members > 1) {
+    if (const std::optional<Seconds> found = measured_->Communication(use)) return *found;
+  }
+  return EstimateCommunication(use);
+}
+
+Seconds Rates::HostLaunch(OpKind kind) const {
+  if (measured_) {
+    if (const std::optional<Seconds> found = measured_->HostLaunch(kind)) return *found;
+  }
+  return {table_.launch[static_cast<size_t>(OpClassOf(kind))]};
+}
+
+Seconds Rates::EstimateCompute(const ComputeUse& use) const {
   if (!known()) return {use.flops};
   const KindRate& kind = table_.kinds[static_cast<size_t>(use.kind)];
   const double memory = table_.memory * table_.device.memory_speed;
@@ -23,7 +58,7 @@ Seconds Rates::Compute(const ComputeUse& use) const {
   return {seconds > 0 ? table_.start + seconds : 0};
 }
 
-Seconds Rates::Communication(const CommunicationUse& use) const {
+Seconds Rates::EstimateCommunication(const CommunicationUse& use) const {
   if (!known() || use.members <= 1) return {};
   const double link = table_.link * table_.device.node_link, network = table_.network * table_.device.network;
   const double members = use.members, per_node = std::max(1, use.per_node);
@@ -52,8 +87,8 @@ Seconds Rates::Communication(const CommunicationUse& use) const {
 
 Rates RatesOf(const Cluster& cluster) {
   RateTable table;
-  table.device = DeviceOf(cluster.gpu);
-  if (table.device.bf16 > 0) {
+  table.device = DeviceOf(cluster);
+  if (cluster.gpu != "none") {
     constexpr auto at = [](OpClass op_class) { return static_cast<size_t>(op_class); };
     table.beside = 0.15;
     table.launch[at(OpClass::kData)] = 20e-6;
@@ -61,7 +96,7 @@ Rates RatesOf(const Cluster& cluster) {
     table.launch[at(OpClass::kCommunication)] = 20e-6;
     table.launch[at(OpClass::kState)] = 10e-6;
   }
-  return Rates(table);
+  return Rates(table, cluster.profile);
 }
 
 }  // namespace planwright

@@ -1,48 +1,18 @@
-// How long one instruction takes on a device of a cluster, and how that is known (docs/step_time.md#rates). From the
-// data sheet and the shares of kind_rates.h.
+// How long one instruction takes on a device of a cluster, and how that is known (docs/step_time.md#rates). By what was
+// measured on such a device; without that from its data sheet and the shares of kind_rates.h.
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "planner/plan/instruction.h"
 #include "planner/plan/plan.h"
 #include "planner/rates/device.h"
 #include "planner/rates/kind_rates.h"
+#include "planner/rates/measured_rates.h"
+#include "planner/rates/uses.h"
 
 namespace planwright {
-
-// How a figure is known.
-enum class Known {
-  kMeasured,   // at this size
-  kBetween,    // between two sizes that were measured
-  kEstimated,  // from data sheets and shares
-};
-
-struct Seconds {
-  double seconds = 0;
-  Known known = Known::kEstimated;
-};
-
-// One use of an operation that computes or changes state, at mean sizes.
-struct ComputeUse {
-  OpKind kind{};
-  double flops = 0;
-  // Of operands on the device: inputs, outputs, parameters and what else it reads or writes. What is read and written
-  // counts twice (sums of gradients).
-  double bytes = 0;
-  DType dtype = DType::kBf16;  // of its products
-};
-
-// One communication as one member sees it.
-struct CommunicationUse {
-  OpKind kind{};
-  // Of the whole value. A gather: what it makes. A reduce-scatter: what it reads. All_reduce, broadcast: the value.
-  // All_to_all and reshard: what the member has before. Exchange: the larger of what it sends and receives.
-  double bytes = 0;
-  int members = 1;
-  int per_node = 1;  // members on the fullest node
-  int nodes = 1;
-};
 
 // What Rates are made of, without measured figures. Speeds of 0 are unlimited.
 struct RateTable {
@@ -58,10 +28,13 @@ struct RateTable {
 class Rates {
  public:
   explicit Rates(RateTable table) : table_(table) {}
+  // Figures of the device that the table lacks become the best that was measured.
+  Rates(RateTable table, const DeviceProfile& profile);
 
   Seconds Compute(const ComputeUse& use) const;
   Seconds Communication(const CommunicationUse& use) const;
-  Seconds HostLaunch(OpKind kind) const { return {table_.launch[static_cast<size_t>(OpClassOf(kind))]}; }
+  // What the host takes to come to an instruction of this kind and to launch it.
+  Seconds HostLaunch(OpKind kind) const;
 
   double Beside() const { return table_.beside; }
 
@@ -69,10 +42,14 @@ class Rates {
   bool known() const { return table_.device.bf16 > 0; }
 
  private:
+  Seconds EstimateCompute(const ComputeUse& use) const;
+  Seconds EstimateCommunication(const CommunicationUse& use) const;
+
   RateTable table_;
+  std::shared_ptr<const MeasuredRates> measured_;  // null: nothing was
 };
 
-// Of the device that `cluster` names.
+// Of the device that `cluster` names, with its profile.
 Rates RatesOf(const Cluster& cluster);
 
 }  // namespace planwright

@@ -17,11 +17,18 @@
 
 namespace planwright {
 
+// A data sheet. Fields that are not given are those of cluster.gpu.
+struct DeviceRecipe {
+  std::optional<Located<double>> memory, peak, bandwidth, link, network;
+};
+
 struct ClusterRecipe {
   Located<int64_t> nodes;
   Located<int64_t> gpus_per_node;
   Located<std::string> gpu;                    // "none": CPU ranks
   std::optional<Located<double>> host_memory;  // GB of a node
+  DeviceRecipe device;
+  std::optional<Located<std::string>> profile;  // a file of `plan measure`
 };
 
 // A RADIO vision transformer with pixel shuffle and projector (docs/model/vision_encoder.md#sizes).

@@ -159,9 +159,11 @@ std::string TraceEvents(const Trace& trace) {
 std::string TraceJson(const Trace& trace) {
   return absl::StrCat("{\"displayTimeUnit\": \"ms\",\n \"otherData\": {\"rank\": ", trace.rank,
                       ", \"role\": ", Quoted(trace.role), ", \"host\": ", Quoted(trace.host),
-                      ", \"wall_of_zero\": ", trace.wall_of_zero, ", \"first_step\": ", trace.steps.first,
-                      ", \"last_step\": ", trace.steps.last, ", \"streams\": ", JsonText(OrderedJson(trace.streams)),
-                      "},\n \"traceEvents\": [\n", TraceEvents(trace), "\n]}\n");
+                      ", \"device\": ", Quoted(trace.device), ", \"driver\": ", Quoted(trace.driver),
+                      ", \"libraries\": ", Quoted(trace.libraries), ", \"wall_of_zero\": ", trace.wall_of_zero,
+                      ", \"first_step\": ", trace.steps.first, ", \"last_step\": ", trace.steps.last,
+                      ", \"streams\": ", JsonText(OrderedJson(trace.streams)), "},\n \"traceEvents\": [\n",
+                      TraceEvents(trace), "\n]}\n");
 }
 
 absl::StatusOr<Trace> ReadTrace(std::string_view text) {
@@ -173,6 +175,8 @@ absl::StatusOr<Trace> ReadTrace(std::string_view text) {
     Trace trace;
     trace.rank = about.at("rank").get<int>(), trace.role = about.at("role").get<std::string>();
     trace.host = about.at("host").get<std::string>(), trace.wall_of_zero = about.at("wall_of_zero").get<int64_t>();
+    trace.device = about.value("device", ""), trace.driver = about.value("driver", "");
+    trace.libraries = about.value("libraries", "");
     trace.steps = {about.at("first_step").get<int64_t>(), about.at("last_step").get<int64_t>()};
     trace.streams = about.at("streams").get<std::vector<std::string>>();
     std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> launches;  // by step and number

@@ -60,6 +60,9 @@ struct Trace {
   int rank = 0;
   std::string role;
   std::string host;          // where the rank ran
+  std::string device;        // what its device calls itself: "NVIDIA H200", a processor's model
+  std::string driver;        // of a GPU: its version
+  std::string libraries;     // "LibTorch 2.11.0, CUDA 12.8, NCCL 2.27.5"
   int64_t wall_of_zero = 0;  // CLOCK_REALTIME of the host when CLOCK_MONOTONIC was 0, in nanoseconds
   StepRange steps;
   std::vector<std::string> streams;            // names of the device's streams; the main stream, "", comes first

@@ -12,7 +12,7 @@
 #include "planner/run_files/file_io.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
-#include "tests/simulate/replayed_step.h"
+#include "planner/simulate/replayed_step.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {

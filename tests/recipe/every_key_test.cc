@@ -14,7 +14,8 @@ namespace planwright {
 namespace {
 
 constexpr char kEveryKey[] = R"(name: every
-cluster: {nodes: 2, gpus_per_node: 4, gpu: h100_sxm, host_memory: 750.5}
+cluster: {nodes: 2, gpus_per_node: 4, gpu: h100_sxm, host_memory: 750.5, profile: h100.json,
+          device: {memory: 79.5, peak: 800.5, bandwidth: 3000.5, link: 400.5, network: 40.5}}
 models:
   vit:
     {kind: radio_vit, layers: 3, hidden: 36, heads: 6, ffn: 72, patch: 8, class_tokens: 5, max_image: 96,
@@ -202,8 +203,8 @@ TEST(EveryKey, ModulesArriveWhole) {
   EXPECT_EQ(*r.modules[0].train_projection, "trained");
   const ModuleRecipe& m = r.modules[1];
   EXPECT_EQ(*m.model.name, "lm");
-  EXPECT_EQ(m.model.name.where.line, 8);
-  EXPECT_EQ(m.model_reference.where.line, 22);
+  EXPECT_EQ(m.model.name.where.line, 9);
+  EXPECT_EQ(m.model_reference.where.line, 23);
   EXPECT_EQ(m.placement.column, 22);
   EXPECT_EQ(*m.first_rank, 2);
   EXPECT_EQ(*m.ranks, 6);
@@ -270,6 +271,12 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(**r.checkpoint.keep_every_steps, 440);
   EXPECT_EQ(*r.log.every_steps, 9);
   EXPECT_EQ(**r.cluster.host_memory, 750.5);
+  EXPECT_EQ(**r.cluster.profile, "h100.json");
+  EXPECT_EQ(**r.cluster.device.memory, 79.5);
+  EXPECT_EQ(**r.cluster.device.peak, 800.5);
+  EXPECT_EQ(**r.cluster.device.bandwidth, 3000.5);
+  EXPECT_EQ(**r.cluster.device.link, 400.5);
+  EXPECT_EQ(**r.cluster.device.network, 40.5);
   EXPECT_EQ(**r.launch.interface, "ib7");
   EXPECT_EQ(*r.launch.restarts, 4);
   EXPECT_EQ(*r.launch.deadline.floor, 61);

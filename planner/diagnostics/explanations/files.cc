@@ -67,6 +67,12 @@ constexpr Explanation kFilesExplanations[] = {
      "its digest does not match. A plan also accepts no overrides, because all of its content follows from the recipe.",
      "$ plan validate plan.json batch.global_samples=16", "$ plan validate plan.json",
      "Compile the recipe again, with the overrides. Never edit a plan."},
+
+    {kProfileUnusable,
+     "`cluster.profile` names a file of times that `plan measure` wrote, by which steps are predicted. It is not there, "
+     "is damaged, is of another version, or was measured on another device than `cluster.gpu`.",
+     "cluster: {profile: not_measured_yet.json}", "cluster: {gpu: h200_sxm}",
+     "Measure on a machine with this device, or remove `profile`. docs/measure.md has the command."},
 };
 
 }  // namespace

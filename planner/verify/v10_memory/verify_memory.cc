@@ -15,7 +15,7 @@ namespace planwright {
 
 std::vector<Violation> VerifyMemory(const Plan& plan, std::vector<RoleEstimate>* memory) {
   std::vector<Violation> violations;
-  if (DeviceOf(plan.cluster.gpu).memory == 0) return violations;
+  if (DeviceOf(plan.cluster).memory == 0) return violations;
   std::vector<RoleEstimate> estimates = EstimateMemory(plan);
   for (const RoleEstimate& estimate : estimates) {
     const Role& role = *estimate.role;

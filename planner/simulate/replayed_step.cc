@@ -1,11 +1,11 @@
-#include "tests/simulate/replayed_step.h"
+#include "planner/simulate/replayed_step.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "planner/link/program_accesses.h"
 
-namespace planwright::testing {
+namespace planwright {
 namespace {
 
 double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
@@ -89,4 +89,4 @@ ReplayedStep ReplayOf(const std::vector<const LinkedProgram*>& programs, const C
   return replayed;
 }
 
-}  // namespace planwright::testing
+}  // namespace planwright

@@ -9,7 +9,7 @@
 #include "planner/run_files/trace.h"
 #include "planner/simulate/simulate_step.h"
 
-namespace planwright::testing {
+namespace planwright {
 
 // The plan with one role for each rank, in the order of ranks.
 Plan WithRoleOfEachRank(Plan plan);
@@ -20,8 +20,8 @@ struct ReplayedStep {
   std::vector<double> waiting;   // by rank: from its own arrival at communications to that of the last member
 };
 
-// `programs`, `matches`: of WithRoleOfEachRank. `traces`: by rank.
+// `programs`, `matches`: of WithRoleOfEachRank. `traces`: by rank; each must have all entries of the step.
 ReplayedStep ReplayOf(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
                       const std::vector<Trace>& traces, int64_t step);
 
-}  // namespace planwright::testing
+}  // namespace planwright

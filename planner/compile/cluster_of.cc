@@ -1,0 +1,107 @@
+#include "planner/compile/cluster_of.h"
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "planner/data/plan_data.h"
+#include "planner/diagnostics/text.h"
+#include "planner/plan/json_limits.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+// A few values each: beside the longest program they still fit into a plan (kMostPlanValues).
+constexpr size_t kMostPoints = 2000;
+
+double Or0(const std::optional<Located<double>>& figure) { return figure ? **figure : 0; }
+
+DeviceProfile ProfileOf(const Located<std::string>& name, const Located<std::string>& gpu, Diagnostics& diagnostics) {
+  const std::string path = std::filesystem::path(FolderOf(name.where)) / *name;
+  const auto refuse = [&](const std::string& what, const char* help) -> Diagnostic& {
+    return diagnostics.Error(DiagnosticKind::kProfileUnusable, name.where, what, help);
+  };
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kProfileJson.bytes);
+  if (!text.ok()) {
+    // As the recipe names it, not where it lies on this machine.
+    refuse(Cat("the profile cannot be read: ", absl::StrReplaceAll(text.status().message(), {{path, *name}})),
+           "name a file that `plan measure` wrote, or remove `profile`");
+    return {};
+  }
+  absl::StatusOr<DeviceProfile> profile = ReadProfile(*text);
+  if (!profile.ok()) {
+    refuse(Cat("the profile ", *name, " is damaged or of another version: ", profile.status().message()),
+           "measure again: `plan measure` writes the file as a whole");
+    return {};
+  }
+  if (profile->gpu != *gpu) {
+    refuse(Cat("the profile ", *name, " was measured on ", profile->gpu == "none" ? "CPU ranks" : profile->gpu, " (",
+               profile->device, "), and cluster.gpu is ", *gpu),
+           "name a profile of this device, or remove `profile`")
+        .notes.push_back({gpu.where, Cat("gpu is ", *gpu, " here")});
+  }
+  return *std::move(profile);
+}
+
+void CheckOther(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
+  const DeviceRecipe& device = recipe.device;
+  std::vector<std::string> missing;
+  const auto need = [&](const std::optional<Located<double>>& figure, const char* name) {
+    if (!figure) missing.push_back(name);
+  };
+  need(device.memory, "memory"), need(device.peak, "peak"), need(device.bandwidth, "bandwidth");
+  if (*recipe.gpus_per_node > 1) need(device.link, "link");
+  if (*recipe.nodes > 1) need(device.network, "network");
+  if (missing.empty()) return;
+  std::string names = missing[0];
+  for (size_t i = 1; i < missing.size(); ++i) names += (i + 1 < missing.size() ? ", " : " and ") + missing[i];
+  diagnostics.Error(DiagnosticKind::kMissingKey, recipe.gpu.where,
+                    Cat("`gpu: other` says nothing about the device, and `cluster.device` lacks ", names),
+                    Cat("add ", names, " to cluster.device, from the device's data sheet"));
+}
+
+}  // namespace
+
+Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
+  const DeviceRecipe& device = recipe.device;
+  Cluster cluster = {.nodes = static_cast<int>(*recipe.nodes),
+                     .gpus_per_node = static_cast<int>(*recipe.gpus_per_node),
+                     .gpu = *recipe.gpu,
+                     .host_memory = Or0(recipe.host_memory),
+                     .device = {.memory = Or0(device.memory),
+                                .peak = Or0(device.peak),
+                                .bandwidth = Or0(device.bandwidth),
+                                .link = Or0(device.link),
+                                .network = Or0(device.network)}};
+  if (*recipe.gpu == "other") CheckOther(recipe, diagnostics);
+  if (recipe.profile) cluster.profile = ProfileOf(*recipe.profile, recipe.gpu, diagnostics);
+  return cluster;
+}
+
+void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics) {
+  DeviceProfile& profile = plan.cluster.profile;
+  if (!profile.measured()) return;
+  std::set<OpKind> kinds;
+  const auto add = [&](const std::vector<Instruction>& list) {
+    for (const Instruction& instruction : list) kinds.insert(instruction.kind);
+  };
+  for (const Block& block : plan.blocks) add(block.body);
+  for (const Role& role : plan.roles) add(role.step);
+  std::erase_if(profile.compute, [&](const MeasuredCompute& point) {
+    return !kinds.contains(point.kind) || point.dtype != plan.dtype();
+  });
+  std::erase_if(profile.communication, [&](const MeasuredCommunication& point) { return !kinds.contains(point.kind); });
+  std::erase_if(profile.launch, [&](const MeasuredLaunch& point) { return !kinds.contains(point.kind); });
+  for (MeasuredCompute& point : profile.compute) point.sizes.clear();
+  const size_t points = profile.compute.size() + profile.communication.size();
+  if (points <= kMostPoints) return;
+  diagnostics.Error(DiagnosticKind::kProfileUnusable, recipe.profile->where,
+                    Cat("the profile ", **recipe.profile, " has ", points,
+                        " points of instructions that this plan has, and a plan has room for ", kMostPoints),
+                    "measure fewer recipes into one file: the one that is planned, and those like it");
+}
+
+}  // namespace planwright

@@ -1,0 +1,18 @@
+// The machines of a recipe as the plan has them, with the profile that the recipe names.
+#pragma once
+
+#include "planner/diagnostics/diagnostic.h"
+#include "planner/plan/plan.h"
+#include "planner/recipe/recipe.h"
+
+namespace planwright {
+
+// Reads the file of `cluster.profile`. Problems: a profile that cannot be read, or is of another device (PW0021), and
+// `gpu: other` without the figures that nobody else knows (PW0102).
+Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics);
+
+// Drops from the plan's profile what no instruction of the plan asks for, and texts for people. A problem (PW0021):
+// more points are left than a plan has room for.
+void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics);
+
+}  // namespace planwright

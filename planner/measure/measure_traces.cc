@@ -1,0 +1,111 @@
+#include "planner/measure/measure_traces.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/estimate/instruction_times.h"
+#include "planner/plan/json_limits.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/trace.h"
+#include "planner/simulate/replayed_step.h"
+
+namespace planwright {
+namespace {
+
+absl::StatusOr<Trace> TraceOf(const std::string& run_dir, int rank) {
+  const std::string path = TracePath(run_dir, rank);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kTraceJson.bytes);
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Trace> trace = ReadTrace(*text);
+  if (!trace.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", trace.status().message()));
+  return trace;
+}
+
+// Whether the trace has, in each of its steps, the entries of this program in their order.
+bool IsOf(const LinkedProgram& program, const Trace& trace) {
+  const auto [first, end] = program.step();
+  const size_t entries = end - first;
+  if (trace.instructions.size() != entries * static_cast<size_t>(trace.steps.count())) return false;
+  for (size_t i = 0; i < trace.instructions.size(); ++i) {
+    const TraceInstruction& at = trace.instructions[i];
+    if (at.number != static_cast<int64_t>(i % entries) ||
+        at.step != trace.steps.first + static_cast<int64_t>(i / entries) ||
+        at.kind != OpName(program.entries()[first + i % entries].instruction->source->kind))
+      return false;
+  }
+  return true;
+}
+
+// "x[64,32], w[96,32] -> y[64,96]"
+std::string SizesOf(const LinkedProgram& program, const LinkedEntry& entry) {
+  const auto text = [](const ValueType& type) {
+    return absl::StrCat("[",
+                        absl::StrJoin(type.dims, ",",
+                                      [](std::string* out, const Dim& dim) {
+                                        std::visit([&](const auto& size) { absl::StrAppend(out, size); }, dim);
+                                      }),
+                        "]");
+  };
+  std::vector<std::string> inputs, outputs;
+  const auto& types = program.calls()[entry.call].block->types;
+  for (int input : entry.instruction->inputs) {
+    const ValueType* type = input < 0 ? nullptr : types[static_cast<size_t>(input)];
+    if (type) inputs.push_back(text(*type));
+  }
+  for (const Output& output : entry.instruction->source->outputs) outputs.push_back(text(output.type));
+  return absl::StrCat(absl::StrJoin(inputs, " "), " -> ", absl::StrJoin(outputs, " "));
+}
+
+}  // namespace
+
+absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on_host, Measurements& into) {
+  Plan by_rank = WithRoleOfEachRank(plan);
+  by_rank.cluster.gpus_per_node = plan.world_size;  // however many nodes the plan is for, all ranks ran on this one
+  LinkedBlocks blocks(by_rank);
+  const InstructionCosts costs(blocks);
+  CommunicationUses communications(by_rank);
+  const Rates rates = RatesOf(plan.cluster);
+  std::vector<std::unique_ptr<LinkedProgram>> linked;
+  std::vector<const LinkedProgram*> programs;
+  std::vector<Trace> traces;
+  for (const Role& role : by_rank.roles) {
+    linked.push_back(std::make_unique<LinkedProgram>(blocks, role));
+    programs.push_back(linked.back().get());
+    const int rank = static_cast<int>(traces.size());
+    absl::StatusOr<Trace> trace = TraceOf(run_dir, rank);
+    if (!trace.ok()) return trace.status();
+    if (!IsOf(*programs.back(), *trace))
+      return absl::InvalidArgumentError(absl::StrCat(TracePath(run_dir, rank), ": it is the trace of another plan"));
+    traces.push_back(*std::move(trace));
+  }
+  CommunicationPartners partners(by_rank);
+  const CommunicationMatches matches(programs, partners);
+  const std::vector<RankClass> classes = ClassesOf(by_rank);  // each rank is a role, and so one class
+  for (int64_t step = traces.front().steps.first; step <= traces.front().steps.last; ++step) {
+    const ReplayedStep replayed = ReplayOf(programs, matches, traces, step);
+    for (size_t r = 0; r < programs.size(); ++r) {
+      const LinkedProgram& program = *programs[r];
+      const InstructionTimes uses(program, costs, rates, communications, classes[r]);
+      for (size_t i = 0; i < replayed.times[r].entries.size(); ++i) {
+        const LinkedEntry& entry = program.entries()[program.step().first + i];
+        const LinkedInstruction& instruction = *entry.instruction;
+        const EntryTime& time = replayed.times[r].entries[i];
+        if (const std::optional<ComputeUse> use = uses.ComputeOf(entry)) {
+          into.Add(*use, SizesOf(program, entry), time.run);
+        } else if (const std::optional<CommunicationUse> use = uses.CommunicationOf(entry)) {
+          into.Add(*use, time.run);
+        }
+        // A data instruction is the host's own work, wherever the others run.
+        const bool host_runs_it = instruction.op_class == OpClass::kData && on_host && instruction.stream == 0;
+        into.AddLaunch(instruction.source->kind, time.before + (host_runs_it ? time.run : time.launch));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright

@@ -1,0 +1,87 @@
+// What a device does: the figures of its data sheet as a recipe gives them, and how long instructions were measured to
+// take on it (docs/measure.md). A profile is a file of its own, and a part of each plan whose recipe names it: so every
+// rank has it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/plan/instruction.h"
+#include "planner/plan/value_type.h"
+
+namespace planwright {
+
+// `cluster.device`. 0: not given.
+struct DeviceFigures {
+  double memory = 0;     // GB
+  double peak = 0;       // dense matrix products in the plan's precision, TFLOP/s
+  double bandwidth = 0;  // of its memory, GB/s
+  double link = 0;       // to other devices of its node, in one direction, GB/s
+  double network = 0;    // its share of the network between nodes, in one direction, GB/s
+  bool operator==(const DeviceFigures&) const = default;
+};
+
+// Seconds: the median, and the quartiles below and above it.
+struct MeasuredTime {
+  double median = 0, low = 0, high = 0;
+  int64_t repetitions = 0;
+  bool operator==(const MeasuredTime&) const = default;
+};
+
+// An instruction that computes or changes state: a ComputeUse (planner/rates/rates.h).
+struct MeasuredCompute {
+  OpKind kind{};
+  DType dtype = DType::kBf16;
+  double flops = 0, bytes = 0;
+  std::string sizes;  // "x[64, 32] -> y[64, 96]", for people
+  MeasuredTime seconds;
+  bool operator==(const MeasuredCompute&) const = default;
+};
+
+// A communication from the arrival of its last member on: a CommunicationUse.
+struct MeasuredCommunication {
+  OpKind kind{};
+  double bytes = 0;
+  int members = 2, per_node = 2, nodes = 1;
+  MeasuredTime seconds;
+  bool operator==(const MeasuredCommunication&) const = default;
+};
+
+// What the host takes to launch an instruction of this kind, and to come to it.
+struct MeasuredLaunch {
+  OpKind kind{};
+  MeasuredTime seconds;
+  bool operator==(const MeasuredLaunch&) const = default;
+};
+
+inline constexpr int64_t kProfileFormatVersion = 1;
+
+struct DeviceProfile {
+  int64_t format_version = kProfileFormatVersion;
+  std::string gpu;        // the recipe's word for the device: "h200_sxm", "none"; empty: nothing was measured
+  std::string device;     // what it calls itself: "NVIDIA H200"
+  std::string driver;     // its version; empty for CPUs
+  std::string libraries;  // "LibTorch 2.11.0, CUDA 12.8, NCCL 2.27.5"
+  std::string tool;       // version of Planwright
+  std::string hosts;      // "1 host, 2 cores, 8 GB"
+  std::string date;       // "2026-11-24"
+  // Sorted by kind, dtype or group, size.
+  std::vector<MeasuredCompute> compute;
+  std::vector<MeasuredCommunication> communication;
+  std::vector<MeasuredLaunch> launch;
+  bool operator==(const DeviceProfile&) const = default;
+
+  bool measured() const { return !gpu.empty(); }
+};
+
+// The text of a profile's file: canonical JSON. The same profile gives the same bytes.
+std::string WriteProfile(const DeviceProfile& profile);
+// Reads it. FailedPrecondition for another format_version. InvalidArgument, with the path
+// ("compute[3].seconds.low: ..."), for text that is no such file, fields that are unknown, missing or of another type,
+// and numbers out of range (plan_ranges.h).
+absl::StatusOr<DeviceProfile> ReadProfile(std::string_view text);
+
+}  // namespace planwright

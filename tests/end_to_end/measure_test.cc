@@ -1,0 +1,253 @@
+// `plan measure` with real ranks on CPUs: every use of a recipe's instructions is in the profile that it writes, plans
+// take their times from it, and a measurement that was interrupted goes on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "planner/estimate/instruction_times.h"
+#include "planner/estimate/step_time.h"
+#include "planner/measure/measurements.h"
+#include "planner/plan/plan_json.h"
+#include "planner/run_files/exit_status.h"
+#include "tests/end_to_end/processes.h"
+#include "tests/support/eventually.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
+
+struct Ended {
+  int status = -1;
+  std::string output;
+};
+
+class Measure : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(mkdtemp(folder_.data()), nullptr); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  Started Start(std::vector<std::string> words) const {
+    words.insert(words.begin(), InBuild("bin/plan"));
+    return StartProgram(words, {}, folder_ + "/output");
+  }
+  Ended Run(const std::vector<std::string>& words) const {
+    const Started started = Start(words);
+    const int status = WaitFor(started.pid, kPatience).value_or(-1);
+    return {status, ReadAll(started.output)};
+  }
+  // The tiny recipe as a plan: of it alone there are no other sizes.
+  std::string Compiled(std::vector<std::string> overrides) const {
+    const std::string path = folder_ + "/plan.json";
+    std::vector<std::string> words = {"compile", kTiny};
+    words.insert(words.end(), overrides.begin(), overrides.end());
+    words.insert(words.end(), {"-o", path});
+    const Ended compiled = Run(words);
+    EXPECT_EQ(compiled.status, 0) << compiled.output;
+    return path;
+  }
+  std::vector<std::string> PartsDone() const {
+    std::vector<std::string> done;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(profile_ + ".parts", error)) {
+      if (entry.path().extension() == ".json") done.push_back(entry.path());
+    }
+    return done;
+  }
+
+  std::string folder_ = (fs::temp_directory_path() / "planwright_measure_XXXXXX").string();
+  std::string profile_;
+};
+
+// Whether the rates know each use of the plan as measured. Returns the kinds of communications among them.
+std::set<OpKind> ExpectMeasured(const Plan& plan) {
+  const Rates rates = RatesOf(plan.cluster);
+  LinkedBlocks blocks(plan);
+  const InstructionCosts costs(blocks);
+  CommunicationUses communications(plan);
+  std::set<OpKind> kinds;
+  for (const RankClass& ranks : ClassesOf(plan)) {
+    const LinkedProgram program(blocks, plan.roles[static_cast<size_t>(ranks.role)]);
+    const InstructionTimes times(program, costs, rates, communications, ranks);
+    int uses = 0;
+    for (size_t i = program.step().first; i < program.step().end; ++i) {
+      const LinkedEntry& entry = program.entries()[i];
+      const OpKind kind = entry.instruction->source->kind;
+      // The first instruction of a step comes after nothing.
+      if (i > program.step().first) EXPECT_EQ(rates.HostLaunch(kind).known, Known::kMeasured) << OpName(kind);
+      Seconds seconds{0, Known::kMeasured};
+      if (const auto computes = times.ComputeOf(entry)) {
+        if (computes->flops > 0 || computes->bytes > 0) seconds = rates.Compute(*computes), ++uses;
+      } else if (const auto communicates = times.CommunicationOf(entry)) {
+        if (communicates->members < 2 || communicates->bytes == 0) continue;
+        seconds = rates.Communication(*communicates), ++uses;
+        kinds.insert(kind);
+      }
+      EXPECT_EQ(seconds.known, Known::kMeasured) << OpName(kind);
+    }
+    EXPECT_GT(uses, 100);
+  }
+  return kinds;
+}
+
+Plan WithProfile(const std::string& plan_path, const std::string& profile_path) {
+  absl::StatusOr<Plan> plan = ReadPlan(ReadAll(plan_path));
+  absl::StatusOr<DeviceProfile> profile = ReadProfile(ReadAll(profile_path));
+  EXPECT_TRUE(plan.ok() && profile.ok()) << plan.status() << profile.status();
+  if (!plan.ok() || !profile.ok()) return {};
+  plan->cluster.profile = *std::move(profile);
+  return *std::move(plan);
+}
+
+TEST_F(Measure, KnowsEveryUseOnOneRank) {
+  profile_ = folder_ + "/profile.json";
+  const std::string plan = Compiled({});
+  const Ended measured = Run({"measure", plan, "-o", profile_});
+  ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  EXPECT_THAT(measured.output, HasSubstr("part 1 of 1: " + plan + ", 1 rank\n"));
+  EXPECT_FALSE(fs::exists(profile_ + ".parts"));
+  const Plan known = WithProfile(plan, profile_);
+  EXPECT_TRUE(ExpectMeasured(known).empty());
+  const DeviceProfile& profile = known.cluster.profile;
+  EXPECT_EQ(profile.gpu, "none");
+  EXPECT_FALSE(profile.device.empty());
+  EXPECT_THAT(profile.libraries, ::testing::MatchesRegex("LibTorch .*, Gloo"));
+  EXPECT_THAT(profile.hosts, ::testing::StartsWith("1 host, "));
+  EXPECT_TRUE(profile.communication.empty());
+}
+
+TEST_F(Measure, KnowsEveryUseOnTwoRanks) {
+  profile_ = folder_ + "/profile.json";
+  const std::string plan = Compiled({"cluster.gpus_per_node=2", "modules.language.placement.ranks=2",
+                                     "modules.language.parallel.ep=2", "modules.radio_encoder.placement.ranks=2"});
+  const Ended measured = Run({"measure", plan, "--local", "-o", profile_});
+  ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  const std::set<OpKind> kinds = ExpectMeasured(WithProfile(plan, profile_));
+  for (OpKind kind : {OpKind::kAllToAllV, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kAllReduce})
+    EXPECT_TRUE(kinds.contains(kind)) << OpName(kind);
+}
+
+TEST_F(Measure, GoesOnAfterAnInterruptionAndARecipeTakesItsProfile) {
+  profile_ = folder_ + "/profile.json";
+  const std::vector<std::string> words = {"measure", kTiny, "-o", profile_};
+  const Started first = Start(words);
+  ASSERT_TRUE(Eventually([&] { return !PartsDone().empty(); })) << ReadAll(first.output);
+  kill(first.pid, SIGINT);
+  EXPECT_EQ(WaitFor(first.pid, kPatience).value_or(-1), 128 + SIGINT);
+  EXPECT_FALSE(fs::exists(profile_));
+  const size_t done = PartsDone().size();
+  const Ended second = Run(words);
+  ASSERT_EQ(second.status, kExitSuccess) << second.output;
+  size_t before = 0;
+  for (size_t at = 0; (at = second.output.find(": measured before", at)) != std::string::npos; ++at) ++before;
+  EXPECT_EQ(before, done) << second.output;
+  EXPECT_FALSE(fs::exists(profile_ + ".parts"));
+  // Sizes around those of the recipe are measured too.
+  const absl::StatusOr<DeviceProfile> profile = ReadProfile(ReadAll(profile_));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  std::set<double> products;
+  for (const MeasuredCompute& point : profile->compute) {
+    if (point.kind == OpKind::kCausalAttention) products.insert(point.flops);
+  }
+  EXPECT_GE(products.size(), 2u);
+  const Ended valid = Run({"validate", kTiny, "cluster.profile=" + profile_});
+  EXPECT_EQ(valid.status, kExitSuccess) << valid.output;
+}
+
+TEST_F(Measure, SaysWhatItCannotDo) {
+  const auto refusal = [&](const std::vector<std::string>& words) {
+    const Ended ended = Run(words);
+    EXPECT_EQ(ended.status, kExitUsage);
+    return ended.output;
+  };
+  EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--slurm"}), HasSubstr("--slurm` is not built yet"));
+  EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--agents"}), HasSubstr("--agents` is not built yet"));
+  EXPECT_THAT(refusal({"measure", kTiny}), HasSubstr("give -o PROFILE.json"));
+  EXPECT_THAT(refusal({"measure", "-o", "p.json"}), HasSubstr("needs a RECIPE"));
+  EXPECT_THAT(refusal({"measure", "batch.micro_samples=2", kTiny, "-o", "p.json"}),
+              HasSubstr("`batch.micro_samples=2` stands before every recipe"));
+}
+
+// Layouts of the tiny recipe, on one and on two ranks.
+const std::vector<std::vector<std::string>> kLayouts = [] {
+  std::vector<std::vector<std::string>> layouts = {{},
+                                                   {"batch.micro_samples=2"},
+                                                   {"batch.micro_samples=4"},
+                                                   {"batch.global_samples=4"},
+                                                   {"batch.sequence_length=96"},
+                                                   {"modules.language.recompute=full"}};
+  const std::string encoder = "modules.radio_encoder.", language = "modules.language.";
+  for (const std::vector<std::string>& two :
+       {std::vector<std::string>{language + "placement.first_rank=1"},
+        {encoder + "placement.ranks=2", language + "placement.ranks=2"},
+        {encoder + "placement.ranks=2", language + "placement.ranks=2", language + "parallel.ep=2"},
+        {encoder + "placement.ranks=2", language + "placement.ranks=2", encoder + "parallel.tp=2",
+         language + "parallel.tp=2"}}) {
+    layouts.push_back(two);
+    layouts.back().push_back("cluster.gpus_per_node=2");
+  }
+  return layouts;
+}();
+
+// Of pairs that are in the same order in both lists, and pairs that are not.
+double KendallTau(const std::vector<double>& a, const std::vector<double>& b) {
+  double agree = 0, pairs = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t j = 0; j < i; ++j, ++pairs) agree += (a[i] - a[j]) * (b[i] - b[j]) > 0 ? 1 : -1;
+  }
+  return agree / pairs;
+}
+
+// Judges by the clock, so it runs alone.
+TEST_F(Measure, SoakPredictsTheOrderOfTenLayouts) {
+  profile_ = folder_ + "/profile.json";
+  std::vector<std::string> plans, measure = {"measure"};
+  for (const std::vector<std::string>& overrides : kLayouts) {
+    plans.push_back(folder_ + "/plan" + std::to_string(plans.size()) + ".json");
+    fs::rename(Compiled(overrides), plans.back());
+    measure.push_back(plans.back());
+  }
+  measure.insert(measure.end(), {"-o", profile_});
+  const Ended measured = Run(measure);
+  ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  // Runs take turns, so that all of them meet the same machine.
+  constexpr int kRounds = 5, kSteps = 8, kFirst = 3;
+  std::vector<std::vector<double>> took(plans.size());
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < plans.size(); ++i) {
+      const std::string run_dir = folder_ + "/run";
+      const Ended run = Run({"launch", plans[i], "--local", "--steps", std::to_string(kSteps), "--run-dir", run_dir});
+      ASSERT_EQ(run.status, kExitSuccess) << run.output;
+      std::istringstream lines(ReadAll(run_dir + "/metrics.jsonl"));
+      int step = 0;
+      for (std::string line; std::getline(lines, line);) {
+        if (++step >= kFirst) took[i].push_back(nlohmann::json::parse(line)["step_seconds"]);
+      }
+      fs::remove_all(run_dir);
+    }
+  }
+  std::vector<double> predicted, real;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    predicted.push_back(TimeStep(WithProfile(plans[i], profile_)).length);
+    real.push_back(TimeOf(took[i]).median);
+    std::cout << "predicted " << predicted.back() << " s, measured " << real.back()
+              << " s: " << ::testing::PrintToString(kLayouts[i]) << "\n";
+  }
+  const double tau = KendallTau(predicted, real);
+  std::cout << "Kendall tau " << tau << "\n";
+  EXPECT_GE(tau, 0.8);
+}
+
+}  // namespace
+}  // namespace planwright::testing

@@ -1,0 +1,118 @@
+// Times by measured points: at a point, between two, beyond them, and where nothing was measured.
+#include "planner/rates/measured_rates.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "planner/rates/rates.h"
+
+namespace planwright {
+namespace {
+
+MeasuredTime Took(double seconds) { return {seconds, seconds, seconds, 1}; }
+
+MeasuredCompute Products(double flops, double bytes, double seconds) {
+  return {OpKind::kLinear, DType::kBf16, flops, bytes, "", Took(seconds)};
+}
+
+// 1 TFLOP/s at 1 GFLOP, 100 TFLOP/s at 10 TFLOP.
+DeviceProfile TwoPoints() {
+  return {
+      .gpu = "none",
+      .compute = {Products(1e9, 1e6, 1e-3),
+                  Products(1e13, 1e9, 0.1),
+                  {OpKind::kAdd, DType::kBf16, 0, 1e6, "", Took(1e-3)}},
+      .communication = {{OpKind::kAllReduce, 1e6, 4, 4, 1, Took(1e-3)}, {OpKind::kAllReduce, 1e8, 4, 4, 1, Took(1e-2)}},
+      .launch = {{OpKind::kLinear, Took(5e-6)}}};
+}
+
+void Expect(const std::optional<Seconds>& found, double seconds, Known known) {
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->seconds, seconds, 1e-9 * seconds);
+  EXPECT_EQ(found->known, known);
+}
+
+TEST(MeasuredRates, AtAPointItIsWhatWasMeasured) {
+  const MeasuredRates rates(TwoPoints());
+  Expect(rates.Compute({OpKind::kLinear, 1e9, 1e6}), 1e-3, Known::kMeasured);
+  Expect(rates.Compute({OpKind::kLinear, 1e13, 1e9}), 0.1, Known::kMeasured);
+  Expect(rates.Compute({OpKind::kAdd, 0, 1e6}), 1e-3, Known::kMeasured);
+  Expect(rates.Communication({OpKind::kAllReduce, 1e6, 4, 4, 1}), 1e-3, Known::kMeasured);
+  Expect(rates.HostLaunch(OpKind::kLinear), 5e-6, Known::kMeasured);
+}
+
+// Halfway between 1e9 and 1e13 on the scale is 1e11, and halfway between 1e12 and 1e14 FLOP/s is 1e13.
+TEST(MeasuredRates, BetweenPointsTheRateIsInterpolatedOnLogarithmicScales) {
+  const MeasuredRates rates(TwoPoints());
+  Expect(rates.Compute({OpKind::kLinear, 1e11, 1e7}), 1e-2, Known::kBetween);
+  // 1e9 bytes/s at 1e6, 1e10 at 1e8.
+  Expect(rates.Communication({OpKind::kAllReduce, 1e7, 4, 4, 1}), 1e7 / std::sqrt(1e19), Known::kBetween);
+}
+
+TEST(MeasuredRates, BeyondThePointsTheNearestRateStays) {
+  const MeasuredRates rates(TwoPoints());
+  Expect(rates.Compute({OpKind::kLinear, 1e8, 1e6}), 1e-4, Known::kEstimated);
+  Expect(rates.Compute({OpKind::kLinear, 1e14, 1e9}), 1, Known::kEstimated);
+  Expect(rates.Compute({OpKind::kAdd, 0, 3e6}), 3e-3, Known::kEstimated);
+}
+
+TEST(MeasuredRates, OfPointsOfOneSizeTheOneWithTheNearestBytesCounts) {
+  DeviceProfile profile = TwoPoints();
+  profile.compute = {Products(1e9, 1e6, 1e-3), Products(1e9, 8e6, 4e-3), Products(1e10, 1e6, 1e-2)};
+  const MeasuredRates rates(profile);
+  Expect(rates.Compute({OpKind::kLinear, 1e9, 8e6}), 4e-3, Known::kMeasured);
+  Expect(rates.Compute({OpKind::kLinear, 1e9, 2e6}), 1e-3, Known::kBetween);
+  Expect(rates.Compute({OpKind::kLinear, 1e9, 7e6}), 4e-3, Known::kBetween);
+}
+
+TEST(MeasuredRates, WhatWasNotMeasuredIsNotKnownHere) {
+  const MeasuredRates rates(TwoPoints());
+  EXPECT_FALSE(rates.Compute({OpKind::kGelu, 0, 1e6}));
+  EXPECT_FALSE(rates.Compute({OpKind::kLinear, 1e9, 1e6, DType::kFp32}));
+  EXPECT_FALSE(rates.Communication({OpKind::kAllReduce, 1e6, 8, 8, 1}));
+  EXPECT_FALSE(rates.Communication({OpKind::kAllReduce, 1e6, 4, 2, 2}));
+  EXPECT_FALSE(rates.HostLaunch(OpKind::kAdd));
+  Expect(rates.Compute({OpKind::kAdd, 0, 0}), 0, Known::kMeasured);
+}
+
+TEST(Rates, OfAProfileTakeItsTimesBeforeThoseOfTheDataSheet) {
+  Cluster cluster{.gpu = "h200_sxm"};
+  const double estimated = RatesOf(cluster).Compute({OpKind::kGelu, 0, 1e6}).seconds;
+  cluster.profile = TwoPoints();
+  const Rates rates = RatesOf(cluster);
+  EXPECT_EQ(rates.Compute({OpKind::kLinear, 1e9, 1e6}).seconds, 1e-3);
+  EXPECT_EQ(rates.Compute({OpKind::kGelu, 0, 1e6}).seconds, estimated);
+  EXPECT_EQ(rates.HostLaunch(OpKind::kLinear).seconds, 5e-6);
+  EXPECT_GT(rates.HostLaunch(OpKind::kAdd).seconds, 0);
+}
+
+// A device without data sheet: what was not measured runs at the best that was.
+TEST(Rates, OfAProfileAloneEstimateByTheBestThatWasMeasured) {
+  const Rates none = RatesOf(Cluster{});
+  EXPECT_FALSE(none.known());
+  Cluster cluster;
+  cluster.profile = TwoPoints();
+  const Rates rates = RatesOf(cluster);
+  EXPECT_TRUE(rates.known());
+  // 1e14 FLOP/s and 1e10 bytes/s.
+  const Seconds product = rates.Compute({OpKind::kLinearInputGrad, 1e14, 1e6, DType::kFp32});
+  EXPECT_NEAR(product.seconds, 1, 1e-3);
+  EXPECT_EQ(product.known, Known::kEstimated);
+  EXPECT_NEAR(rates.Compute({OpKind::kGelu, 0, 1e10}).seconds, 1, 1e-3);
+  EXPECT_NEAR(rates.Communication({OpKind::kAllGather, 1e10, 2, 2, 1}).seconds, 0.5, 1e-3);
+  EXPECT_EQ(rates.HostLaunch(OpKind::kAdd).seconds, 0);
+}
+
+TEST(Device, TakesFiguresOfItsOwn) {
+  const Device own = DeviceOf(Cluster{.gpu = "h200_sxm", .device = {.memory = 96, .peak = 100, .link = 50}});
+  EXPECT_EQ(own.memory, int64_t{96'000'000'000});
+  EXPECT_EQ(own.peak("bf16"), 100e12);
+  EXPECT_EQ(own.peak("fp32"), 100e12);
+  EXPECT_EQ(own.node_link, 50e9);
+  EXPECT_EQ(own.memory_speed, DeviceOf("h200_sxm").memory_speed);
+  EXPECT_EQ(own.network, DeviceOf("h200_sxm").network);
+}
+
+}  // namespace
+}  // namespace planwright
