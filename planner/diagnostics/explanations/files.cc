@@ -69,8 +69,8 @@ constexpr Explanation kFilesExplanations[] = {
      "Compile the recipe again, with the overrides. Never edit a plan."},
 
     {kProfileUnusable,
-     "`cluster.profile` names a file of times that `plan measure` wrote, by which steps are predicted. It is not there, "
-     "is damaged, is of another version, or was measured on another device than `cluster.gpu`.",
+     "`cluster.profile` names a file of times that `plan measure` wrote, by which steps are predicted. It is not "
+     "there, is damaged, is of another version, or was measured on another device than `cluster.gpu`.",
      "cluster: {profile: not_measured_yet.json}", "cluster: {gpu: h200_sxm}",
      "Measure on a machine with this device, or remove `profile`. docs/measure.md has the command."},
 };
