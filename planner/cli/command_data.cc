@@ -6,6 +6,8 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
+#include "planner/cli/data_stats.h"
+#include "planner/cli/data_trace.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
@@ -41,14 +43,42 @@ int IndexData(const Plan& plan, const Arguments& arguments) {
   return kExitSuccess;
 }
 
-int Data(const Arguments& arguments) {
-  if (arguments.words.empty()) return UsageError("say what to do: `plan data index`, and a recipe");
-  const std::string& action = arguments.words[0];
-  const std::vector<std::string> actions = {"index"};
-  if (action != "index") {
-    return UsageError("`plan data` cannot `" + Printable(action) + "`; " +
-                      NearNameHelp(action, actions, "it can `index`"));
+// What `plan data` does, each with the options that it takes beside --json.
+struct DataAction {
+  const char* name;
+  std::vector<std::string> options;
+  int (*run)(const Plan&, const Arguments&);
+};
+
+const DataAction kDataActions[] = {
+    {"index", {"--jobs"}, IndexData},
+    {"stats", {"--samples"}, StatsOfData},
+    {"trace", {"--sample", "--step", "--lane", "--images"}, TraceData},
+};
+
+// The action that is named, or a message for the user.
+absl::StatusOr<const DataAction*> FindAction(const Arguments& arguments) {
+  if (arguments.words.empty())
+    return absl::InvalidArgumentError("say what to do: `plan data index`, `stats` or `trace`, and a recipe");
+  const std::string& name = arguments.words[0];
+  std::vector<std::string> names;
+  for (const DataAction& action : kDataActions) {
+    names.emplace_back(action.name);
+    if (name != action.name) continue;
+    for (const auto& [option, value] : arguments.options) {
+      if (option == "--json" || std::find(action.options.begin(), action.options.end(), option) != action.options.end())
+        continue;
+      return absl::InvalidArgumentError("`plan data " + name + "` has no option `" + option + "`");
+    }
+    return &action;
   }
+  return absl::InvalidArgumentError("`plan data` cannot `" + Printable(name) + "`; " +
+                                    NearNameHelp(name, names, "it can `index`, `stats` and `trace`"));
+}
+
+int Data(const Arguments& arguments) {
+  const absl::StatusOr<const DataAction*> action = FindAction(arguments);
+  if (!action.ok()) return UsageError(std::string(action.status().message()));
   Arguments rest = arguments;
   rest.words.erase(rest.words.begin());
   const absl::StatusOr<RecipeWords> words = SplitWords(rest, {});
@@ -56,21 +86,29 @@ int Data(const Arguments& arguments) {
   const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
-  return IndexData(*loaded.plan, arguments);
+  return (*action)->run(*loaded.plan, arguments);
 }
 
 }  // namespace
 
 CliCommand DataCommand() {
   return {"data",
-          "makes the index of the data of a recipe",
-          "index RECIPE [OVERRIDE ...] [--jobs N] [--json]",
-          {{"--jobs", "", "N", "shards that are read at a time; default: one for each core"},
+          "makes the index of the data of a recipe, and shows what its samples contain",
+          "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]",
+          {{"--jobs", "", "N", "index: shards that are read at a time; default: one for each core"},
+           {"--samples", "", "N", "stats: read the texts of the first N samples; default 1,000"},
+           {"--sample", "", "N", "trace: the sample with this number, from 0"},
+           {"--step", "", "N", "trace: the samples of a step, from 1, on one lane of the language model"},
+           {"--lane", "", "L", "trace: with --step, the lane, from 0"},
+           {"--images", "", "DIR", "trace: write what encoders see of the images into this folder, as PNG files"},
            {"--json", "", "", "print the same as JSON"}},
           "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
-          "         that have changed. `plan launch` does the same before it starts ranks\n\n"
-          "Exit status: 1 if shards are damaged or do not fit the recipe; all mistakes are listed, with shard and\n"
-          "document.\n",
+          "         that have changed. `plan launch` does the same before it starts ranks\n"
+          "  stats  how full sequences are, how long documents and how large images, what of each source the run\n"
+          "         trains on, and how many epochs that is\n"
+          "  trace  what a sample contains: source, shard and document, text, ids, labels, what is learnt, images\n\n"
+          "stats and trace of kind sources need the index. Exit status: 1 if shards are damaged or do not fit the\n"
+          "recipe; all mistakes are listed, with shard and document.\n",
           Data,
           "ar+"};
 }

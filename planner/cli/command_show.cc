@@ -40,6 +40,9 @@ constexpr Subject kSubjects[] = {
     {"bridges", "which rank sends which samples to which rank",
      [](const Plan& plan, const ShowOptions& options) { return ShowBridges(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowBridgesJson(plan); }},
+    {"data", "where samples come from, which lane has which, and how full lanes are",
+     [](const Plan& plan, const ShowOptions& options) { return ShowData(plan, options.width); },
+     [](const Plan& plan, const ShowOptions&) { return ShowDataJson(plan); }},
     {"budget", "samples, steps and the learning rate (--at 0,768,1024000)",
      [](const Plan& plan, const ShowOptions& options) { return ShowBudget(plan, options.at, options.width); },
      [](const Plan& plan, const ShowOptions& options) { return ShowBudgetJson(plan, options.at); }},
@@ -116,7 +119,7 @@ int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::st
 int Show(const Arguments& arguments) {
   const std::optional<std::string> page = arguments.value("--html");
   std::vector<std::string> names;
-  if (!page) names.push_back("subject (ranks, groups, bridges, budget, schedule, model, time, memory, program)");
+  if (!page) names.push_back("subject (ranks, groups, bridges, data, budget, schedule, model, time, memory, program)");
   const absl::StatusOr<RecipeWords> words = SplitWords(arguments, names);
   if (!words.ok()) return UsageError(std::string(words.status().message()));
   if (page) return ShowPage(arguments, *words, *page);

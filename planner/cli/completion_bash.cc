@@ -85,7 +85,7 @@ _plan() {
       s) _plan_offer "$_plan_subjects" "$cur" ;;
       h) _plan_offer "bash zsh keys" "$cur" ;;
       c) _plan_offer "ls show verify" "$cur" ;;
-      a) _plan_offer "index" "$cur" ;;
+      a) _plan_offer "index stats trace" "$cur" ;;
       d) COMPREPLY=($(compgen -d -- "$cur")) ;;
       f) _plan_files "$cur" '' ;;
       k) ;;

@@ -59,7 +59,7 @@ _plan() {
     s) compadd -- ${=_plan_subjects} ;;
     h) compadd -- bash zsh keys ;;
     c) compadd -- ls show verify ;;
-    a) compadd -- index ;;
+    a) compadd -- index stats trace ;;
     d) _files -/ ;;
     f) _files ;;
   esac

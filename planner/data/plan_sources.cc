@@ -119,7 +119,8 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
           .notes.push_back({SizeOf(NumbersOf(language->model), "vocabulary").where, "the vocabulary is given here"});
     }
     for (size_t k = 0; k < i; ++k) {
-      if (ids[i].id != ids[k].id) continue;
+      // Padding is known by its place, so one id may pad and end, as with many tokenizers.
+      if (ids[i].id != ids[k].id || std::string_view(ids[k].key) == "pad_token") continue;
       diagnostics
           .Error(kRepeatedTokenId, ids[i].where,
                  absl::StrCat("`data.", ids[i].key, "` and `data.", ids[k].key, "` are both ", ids[i].id),

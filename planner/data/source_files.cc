@@ -154,32 +154,50 @@ class SourceFiles {
 std::string TextOf(const std::string& digest) { return digest.empty() ? "none" : digest; }
 std::string TextOf(int64_t id) { return id < 0 ? "none" : absl::StrCat(id); }
 
-// All files say the same.
-void CompareWithFirst(const std::vector<Found>& found, Diagnostics& diagnostics) {
-  for (size_t i = 1; i < found.size(); ++i) {
-    const Prepared &first = found[0].prepared, &other = found[i].prepared;
-    const auto compare = [&](const char* what, const auto& expected, const auto& value) {
-      if (expected == value) return;
-      diagnostics
-          .Error(kPreparedShards, found[i].where,
-                 absl::StrCat(other.path, " has ", what, " ", TextOf(value), ", but ", first.path, " has ",
-                              TextOf(expected)),
-                 "prepare all sources with one tokenizer and one template")
-          .notes.push_back({found[0].where, "the other shards are named here"});
-    };
-    compare("the tokenizer", first.tokenizer_digest, other.tokenizer_digest);
-    compare("the template", first.template_digest, other.template_digest);
-    compare("the image token", first.image, other.image);
-    compare("the pad token", first.pad, other.pad);
-    compare("the end token", first.end, other.end);
+bool Says(const std::string& digest) { return !digest.empty(); }
+bool Says(int64_t id) { return id >= 0; }
+
+// The first file that says something of a field, or the first of all. Shards of plain text have no template, and shards
+// without images need no image token: they contradict nobody.
+template <typename T>
+const Found& FirstThatSays(const std::vector<Found>& found, T Prepared::*field) {
+  for (const Found& one : found) {
+    if (Says(one.prepared.*field)) return one;
   }
+  return found.front();
+}
+
+// All files that say something of a field say the same.
+template <typename T>
+void CompareWithFirst(const std::vector<Found>& found, const char* what, T Prepared::*field, Diagnostics& diagnostics) {
+  const Found& first = FirstThatSays(found, field);
+  for (const Found& other : found) {
+    const T &expected = first.prepared.*field, &value = other.prepared.*field;
+    if (!Says(value) || value == expected) continue;
+    diagnostics
+        .Error(kPreparedShards, other.where,
+               absl::StrCat(other.prepared.path, " has ", what, " ", TextOf(value), ", but ", first.prepared.path,
+                            " has ", TextOf(expected)),
+               "prepare all sources with one tokenizer and one template")
+        .notes.push_back({first.where, "the other shards are named here"});
+  }
+}
+
+void CompareWithEachOther(const std::vector<Found>& found, Diagnostics& diagnostics) {
+  CompareWithFirst(found, "the tokenizer", &Prepared::tokenizer_digest, diagnostics);
+  CompareWithFirst(found, "the template", &Prepared::template_digest, diagnostics);
+  CompareWithFirst(found, "the image token", &Prepared::image, diagnostics);
+  CompareWithFirst(found, "the pad token", &Prepared::pad, diagnostics);
+  CompareWithFirst(found, "the end token", &Prepared::end, diagnostics);
 }
 
 // What the recipe pins is what the shards say.
 template <typename T>
-void ComparePin(const Found& found, const char* key, const std::optional<Located<T>>& pin, const T& value,
-                Diagnostics& diagnostics) {
-  if (!pin || **pin == value) return;
+void ComparePin(const std::vector<Found>& all, const char* key, const std::optional<Located<T>>& pin,
+                T Prepared::*field, Diagnostics& diagnostics) {
+  const Found& found = FirstThatSays(all, field);
+  const T& value = found.prepared.*field;
+  if (!pin || !Says(value) || **pin == value) return;
   diagnostics
       .Error(kPreparedShards, pin->where,
              absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.prepared.path, " has ", TextOf(value)),
@@ -187,16 +205,19 @@ void ComparePin(const Found& found, const char* key, const std::optional<Located
       .notes.push_back({found.where, "the shards are named here"});
 }
 
-void CompareWithRecipe(const Found& found, const Recipe& recipe, Diagnostics& diagnostics) {
+void CompareWithRecipe(const std::vector<Found>& all, const Recipe& recipe, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
-  const Prepared& prepared = found.prepared;
-  ComparePin(found, "tokenizer_digest", data.tokenizer_digest, prepared.tokenizer_digest, diagnostics);
-  ComparePin(found, "template_digest", data.template_digest, prepared.template_digest, diagnostics);
-  if (prepared.image >= 0) ComparePin(found, "image_token", data.image_token, prepared.image, diagnostics);
-  ComparePin(found, "pad_token", data.pad_token, prepared.pad, diagnostics);
-  ComparePin(found, "end_token", data.end_token, prepared.end, diagnostics);
+  ComparePin(all, "tokenizer_digest", data.tokenizer_digest, &Prepared::tokenizer_digest, diagnostics);
+  ComparePin(all, "template_digest", data.template_digest, &Prepared::template_digest, diagnostics);
+  ComparePin(all, "image_token", data.image_token, &Prepared::image, diagnostics);
+  ComparePin(all, "pad_token", data.pad_token, &Prepared::pad, diagnostics);
+  ComparePin(all, "end_token", data.end_token, &Prepared::end, diagnostics);
   const ModuleRecipe* language = LanguageOf(recipe);
   if (language == nullptr) return;
+  const Found& found = *std::max_element(all.begin(), all.end(), [](const Found& a, const Found& b) {
+    return a.prepared.vocabulary < b.prepared.vocabulary;
+  });
+  const Prepared& prepared = found.prepared;
   const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
   if (prepared.vocabulary <= *vocabulary) return;
   diagnostics
@@ -207,8 +228,9 @@ void CompareWithRecipe(const Found& found, const Recipe& recipe, Diagnostics& di
       .notes.push_back({vocabulary.where, "the vocabulary is given here"});
 }
 
-void TakeId(int64_t id, const Location& where, std::optional<Located<int64_t>>& into) {
-  if (!into && id >= 0) into = Located<int64_t>(id, where);
+void TakeId(const std::vector<Found>& all, int64_t Prepared::*field, std::optional<Located<int64_t>>& into) {
+  const Found& found = FirstThatSays(all, field);
+  if (!into && Says(found.prepared.*field)) into = Located<int64_t>(found.prepared.*field, found.where);
 }
 
 }  // namespace
@@ -221,13 +243,12 @@ Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
     for (const Located<std::string>& shard : source.shards) files.CheckShards(shard);
     if (source.path) files.CheckTokens(*source.path);
   }
-  CompareWithFirst(files.found(), diagnostics);
   if (files.found().empty()) return whole;
-  const auto& [prepared, where] = files.found().front();
-  CompareWithRecipe(files.found().front(), recipe, diagnostics);
-  TakeId(prepared.image, where, whole.data.image_token);
-  TakeId(prepared.pad, where, whole.data.pad_token);
-  TakeId(prepared.end, where, whole.data.end_token);
+  CompareWithEachOther(files.found(), diagnostics);
+  CompareWithRecipe(files.found(), recipe, diagnostics);
+  TakeId(files.found(), &Prepared::image, whole.data.image_token);
+  TakeId(files.found(), &Prepared::pad, whole.data.pad_token);
+  TakeId(files.found(), &Prepared::end, whole.data.end_token);
   return whole;
 }
 

@@ -19,10 +19,6 @@
 namespace planwright {
 namespace {
 
-// Mean and deviation of red, green and blue over the images that CLIP was trained on.
-constexpr double kMean[3] = {0.48145466, 0.4578275, 0.40821073};
-constexpr double kDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
-
 template <typename Number>
 struct QuadOf {
   typedef Number Type __attribute__((vector_size(4 * sizeof(Number))));  // NOLINT: `using` takes no such attribute here
@@ -104,14 +100,14 @@ void DownFused(const double* narrow, double weight, int64_t count, double* to) {
 PLANWRIGHT_EVERY_WIDTH void Normalise(const float* __restrict row, int64_t width, int64_t color,
                                       double* __restrict to) {
   for (int64_t c = 0; c < 3; ++c) {
-    const float mean = static_cast<float>(kMean[c]) * 255, deviation = static_cast<float>(kDeviation[c]) * 255;
+    const float mean = static_cast<float>(kClipMean[c]) * 255, deviation = static_cast<float>(kClipDeviation[c]) * 255;
     for (int64_t x = 0; x < width; ++x) to[c * color + x] = (row[3 * x + c] - mean) / deviation;
   }
 }
 PLANWRIGHT_EVERY_WIDTH void Normalise(const double* __restrict row, int64_t width, int64_t color,
                                       double* __restrict to) {
   for (int64_t c = 0; c < 3; ++c) {
-    for (int64_t x = 0; x < width; ++x) to[c * color + x] = (row[3 * x + c] / 255 - kMean[c]) / kDeviation[c];
+    for (int64_t x = 0; x < width; ++x) to[c * color + x] = (row[3 * x + c] / 255 - kClipMean[c]) / kClipDeviation[c];
   }
 }
 

@@ -7,6 +7,10 @@
 
 namespace planwright {
 
+// Mean and deviation of red, green and blue over the images that CLIP was trained on.
+inline constexpr double kClipMean[3] = {0.48145466, 0.4578275, 0.40821073};
+inline constexpr double kClipDeviation[3] = {0.26862954, 0.26130258, 0.27577711};
+
 // Pixels of three numbers to pixels of four, the last of which is 0. `pixels` is at least 1.
 void Widen(const uint8_t* row, int64_t pixels, float* wide);
 void Widen(const uint8_t* row, int64_t pixels, double* wide);

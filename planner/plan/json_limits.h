@@ -43,6 +43,7 @@ inline constexpr JsonLimits kModelConfigJson = {"config.json of published weight
 
 // ---- Of the shards of a source of data.
 inline constexpr JsonLimits kPreparedJson = {"prepared.json of shards", 1 << 26, 1 << 22, 6, 1 << 8};
+inline constexpr JsonLimits kPiecesJson = {"pieces.json of shards", 1 << 27, 1 << 22, 3, 1 << 4};
 inline constexpr JsonLimits kImagesJson = {"list of a document's images", 1 << 22, 1 << 17, 4, 1 << 4};
 
 // ---- Between processes.
@@ -54,7 +55,8 @@ inline constexpr const JsonLimits* kAllJsonLimits[] = {
     &kPlanJson,       &kStartJson,      &kOutcomeJson,     &kStepLineJson,    &kCheckpointLineJson,
     &kRankMemoryJson, &kTraceJson,      &kRoutingJson,     &kJobJson,         &kStartsJson,
     &kManifestJson,   &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson,
-    &kPreparedJson,   &kImagesJson,     &kHeadJson,        &kAgentLineJson,   &kStoreValueJson};
+    &kPreparedJson,   &kPiecesJson,     &kImagesJson,      &kHeadJson,        &kAgentLineJson,
+    &kStoreValueJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestLog = size_t{1} << 30;    // of lines that are read together

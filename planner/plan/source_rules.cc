@@ -86,11 +86,11 @@ std::string SourcesProblem(const DataPlan& data) {
   } else if (data.pad_token < 0 || data.end_token < 0) {
     return "ids without those of padding and of a document's end";
   }
-  if (data.pad_token == data.end_token || data.pad_token == data.image_token || data.end_token == data.image_token)
-    return "one id for two of image, padding and end";
+  if (data.pad_token == data.image_token || data.end_token == data.image_token)
+    return "one id for images and for padding or the end";
   for (const EncoderData& encoder : data.encoders) {
     if (encoder.token == data.pad_token || encoder.token == data.end_token)
-      return "one id for two of image, padding and end";
+      return "one id for images and for padding or the end";
   }
   if (ShuffledTogether(data.shuffle) < 0) return "an unknown shuffle";
   if (!IsOneOf(data.packing, {"first_fit", "none"})) return "an unknown packing";

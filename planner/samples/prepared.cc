@@ -132,10 +132,11 @@ std::vector<std::string> ComparePrepared(const Prepared& prepared, const DataPla
     problems.push_back(absl::StrCat("its tokenizer ", prepared.tokenizer, " has the digest ", prepared.tokenizer_digest,
                                     ", and tokenizer_digest is ", data.tokenizer_digest));
   }
-  if (!data.template_digest.empty() && prepared.template_digest != data.template_digest) {
-    problems.push_back(
-        absl::StrCat(prepared.template_digest.empty() ? "it has no template" : "its template has the digest ",
-                     prepared.template_digest, ", and template_digest is ", data.template_digest));
+  // Shards of plain text have no template.
+  if (!data.template_digest.empty() && !prepared.template_digest.empty() &&
+      prepared.template_digest != data.template_digest) {
+    problems.push_back(absl::StrCat("its template has the digest ", prepared.template_digest,
+                                    ", and template_digest is ", data.template_digest));
   }
   if (prepared.image >= 0 && data.image_token >= 0 && prepared.image != data.image_token)
     problems.push_back(OfSpecialId("image", prepared.image, data.image_token));

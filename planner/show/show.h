@@ -1,6 +1,6 @@
 // `plan show RECIPE SUBJECT`: parts of a plan as tables and drawings for the terminal, and as JSON for programs. One
-// file for each subject: show_ranks.cc, show_groups.cc, ... Each reads the plan and nothing else. Keys of the JSON are
-// an interface: they are added, and not renamed.
+// file for each subject: show_ranks.cc, show_groups.cc, ... Each reads the plan and nothing else, but ShowData, which
+// reads the sizes of images where the data is. Keys of the JSON are an interface: they are added, and not renamed.
 #pragma once
 
 #include <string>
@@ -27,6 +27,11 @@ nlohmann::ordered_json ShowGroupsJson(const Plan& plan);
 // Which rank sends which samples to which (docs/layouts/bridges.md#samples).
 std::string ShowBridges(const Plan& plan, size_t width = kShowWidth);
 nlohmann::ordered_json ShowBridgesJson(const Plan& plan);
+
+// Where samples come from, which lane has which of them, and how evenly images are dealt to the lanes of encoders
+// (docs/training/data.md#balance). If the files or the index of the data are not here, the last says so in a line.
+std::string ShowData(const Plan& plan, size_t width = kShowWidth);
+nlohmann::ordered_json ShowDataJson(const Plan& plan);
 
 // Steps, segments and curves. `at`: sample counts at which the learning rate and the weight decay are shown with all
 // their digits.

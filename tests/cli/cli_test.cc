@@ -122,7 +122,7 @@ TEST_F(Cli, OverridesNeedARecipe) {
 TEST_F(Cli, ShowsEverySubjectOfARecipeAndOfItsPlanAlike) {
   Plan("compile " + kRecipe + " -o " + folder_ + "/p.json");
   const std::pair<const char*, const char*> kSubjects[] = {
-      {"ranks", "ranks"},     {"groups", "groups"}, {"bridges", "bridges"}, {"budget", "segments"},
+      {"ranks", "ranks"},     {"groups", "groups"}, {"bridges", "bridges"}, {"data", "lanes"},   {"budget", "segments"},
       {"schedule", "stages"}, {"model", "modules"}, {"memory", "roles"},    {"program", "roles"}};
   for (const auto& [subject, field] : kSubjects) {
     const Result text = Plan("show " + kRecipe + " " + subject),

@@ -104,7 +104,7 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
   EXPECT_THAT(Bash("checkpoint ''"), ElementsAre("ls", "show", "verify"));
   EXPECT_THAT(Bash("checkpoint verify m"), ElementsAre("models"));
   EXPECT_THAT(Bash("checkpoint verify models --a"), ElementsAre("--all"));
-  EXPECT_THAT(Bash("data ''"), ElementsAre("index"));
+  EXPECT_THAT(Bash("data ''"), ElementsAre("index", "stats", "trace"));
   EXPECT_THAT(Bash("data index r"), ElementsAre("r.yaml"));
   EXPECT_THAT(Bash("import m"), ElementsAre("models"));
   EXPECT_THAT(Bash("export models --like m"), ElementsAre("models"));
@@ -132,7 +132,7 @@ TEST_F(Completion, ZshOffersTheSame) {
   EXPECT_THAT(Zsh("explain ''", ""), Contains("PW0203"));
   EXPECT_THAT(Zsh("checkpoint ''", ""), ElementsAre("ls", "show", "verify"));
   EXPECT_THAT(Zsh("checkpoint ls ''", ""), Contains("files"));
-  EXPECT_THAT(Zsh("data ''", ""), ElementsAre("index"));
+  EXPECT_THAT(Zsh("data ''", ""), ElementsAre("index", "stats", "trace"));
   EXPECT_THAT(Zsh("data index '" + kTiny + "' batch.", "batch."), Contains("batch.global_samples="));
   EXPECT_THAT(Zsh("validate ''", ""), Contains("files"));
   EXPECT_THAT(Zsh("validate '" + kTiny + "' batch.", "batch."), Contains("batch.global_samples="));

@@ -15,12 +15,23 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
+constexpr size_t kSecondMember = 2048;  // of the shard that is damaged
+const std::string kDamage = "/bad.tar: at byte 2048: not a ustar header\n";
+
 class DataCommand : public PlanProgram {
  protected:
   // The words for a recipe whose data are these shards.
   std::string Recipe(const std::string& shards, const std::string& more = "") {
     return InSource("recipes/icons_8r_toy.yaml") + " 'data={kind: sources, sources: [{name: waves, kind: webdataset, " +
            "shards: [" + shards + "]}], index: " + folder_ + "/index" + more + "}'";
+  }
+
+  // A shard that begins as it should, so that `plan validate` takes it, and has no header where its second member is.
+  void WriteDamaged(const std::string& name) {
+    std::ifstream file(InSource("tests/golden/data_fixtures/webdataset/shard-000000.tar"), std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(file), {});
+    bytes.replace(kSecondMember, 512, std::string(512, 'x'));
+    Write(name, bytes);
   }
 
   const std::string shards_ = InSource("tests/golden/data_fixtures/webdataset") + "/*.tar";
@@ -44,12 +55,28 @@ TEST_F(DataCommand, SaysWhatIsInTheSources) {
   EXPECT_EQ(json["sources"][0]["digest"].get<std::string>().size(), 64u);
 }
 
+TEST_F(DataCommand, ShowSaysHowFullLanesAreOnceThereIsAnIndex) {
+  std::string show = "show " + Recipe(shards_, ", balance: images");
+  show.insert(show.find(" 'data="), " data");
+  const ProgramResult before = Plan(show);
+  EXPECT_EQ(before.status, kExitSuccess) << before.err;
+  EXPECT_THAT(before.out, AllOf(HasSubstr("how full lanes are is not known: "), HasSubstr("`plan data index`")));
+  EXPECT_EQ(Plan("data index " + Recipe(shards_, ", balance: images")).status, kExitSuccess);
+  const ProgramResult after = Plan(show);
+  EXPECT_THAT(after.out,
+              AllOf(HasSubstr("waves   webdataset       1  100.00 %  "),
+                    HasSubstr("fullest encoder lane over the mean lane, in patches of the first 30 steps:\n"),
+                    HasSubstr("radio_encoder  images (this run)  ")));
+  const nlohmann::json work = nlohmann::json::parse(Plan(show + " --json").out)["lane_work"];
+  EXPECT_EQ(work["steps"], 30);
+  EXPECT_LE(work["fullest_over_mean"][0]["images"]["step"], work["fullest_over_mean"][0]["none"]["step"]);
+}
+
 TEST_F(DataCommand, NamesWhatIsDamaged) {
-  Write("bad.tar", std::string(600, 'x'));
+  WriteDamaged("bad.tar");
   const ProgramResult damaged = Plan("data index " + Recipe(folder_ + "/bad.tar"));
   EXPECT_EQ(damaged.status, kExitInvalid);
-  EXPECT_THAT(damaged.err, HasSubstr("error: the data cannot be indexed:\n" + folder_ +
-                                     "/bad.tar: at byte 0: not a ustar header\n"));
+  EXPECT_THAT(damaged.err, HasSubstr("error: the data cannot be indexed:\n" + folder_ + kDamage));
   EXPECT_THAT(damaged.out, IsEmpty());
   // A folder where the index is to be that is none.
   std::filesystem::remove_all(folder_ + "/index");
@@ -58,7 +85,7 @@ TEST_F(DataCommand, NamesWhatIsDamaged) {
 }
 
 TEST_F(DataCommand, SaysWhatItCannotDo) {
-  EXPECT_THAT(Plan("data").err, HasSubstr("say what to do: `plan data index`, and a recipe"));
+  EXPECT_THAT(Plan("data").err, HasSubstr("say what to do: `plan data index`, `stats` or `trace`, and a recipe"));
   EXPECT_THAT(Plan("data indx x.yaml").err, HasSubstr("`plan data` cannot `indx`; did you mean `index`?"));
   EXPECT_EQ(Plan("data index").status, kExitUsage);
   EXPECT_THAT(Plan("data index " + Recipe(shards_) + " --jobs 0").err, HasSubstr("--jobs"));
@@ -79,11 +106,11 @@ TEST_F(DataCommand, ALaunchMakesTheIndexBeforeRanksStart) {
   EXPECT_EQ(again.status, kExitSuccess) << again.err;
   EXPECT_THAT(again.err, Not(HasSubstr(made)));
 
-  Write("bad.tar", "");
+  WriteDamaged("bad.tar");
   std::filesystem::remove_all(folder_ + "/run");
   const ProgramResult damaged = Plan("launch " + Recipe(folder_ + "/bad.tar") + rest);
   EXPECT_EQ(damaged.status, kExitInvalid);
-  EXPECT_THAT(damaged.err, HasSubstr(folder_ + "/bad.tar: at byte 0: the archive ends without its end mark\n"));
+  EXPECT_THAT(damaged.err, HasSubstr(folder_ + kDamage));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
 
   std::filesystem::remove_all(folder_ + "/index");

@@ -92,11 +92,13 @@ class Sources : public testing::Test {
   // An empty archive, which begins with an empty block.
   void WriteTar(const std::string& name) { files_.Write(name, std::string(1024, '\0')); }
 
-  void WritePrepared(const std::string& folder, int64_t pad, int64_t vocabulary, char digest = 'a') {
+  void WritePrepared(const std::string& folder, int64_t pad, int64_t vocabulary, char digest = 'a',
+                     const std::string& text_template = "null", const std::string& image = "256") {
     files_.Write(folder + "/prepared.json",
                  R"({"format": "planwright_prepared", "version": 1, "tokenizer": {"name": "t.json", "sha256": ")" +
-                     std::string(64, digest) + R"("}, "template": null, "ids": {"image": 256, "pad": )" +
-                     std::to_string(pad) + R"(, "end": 258}, "vocabulary": )" + std::to_string(vocabulary) +
+                     std::string(64, digest) + R"("}, "template": )" + text_template + R"(, "ids": {"image": )" +
+                     image + R"(, "pad": )" + std::to_string(pad) + R"(, "end": 258}, "vocabulary": )" +
+                     std::to_string(vocabulary) +
                      R"(, "documents": 0, "tokens": 0, "learnt": 0, "images": 0, "shards": []})");
   }
 
@@ -193,23 +195,40 @@ TEST_F(Sources, TakeIdsFromTheirShards) {
   WritePrepared("b", 258, 261);
   EXPECT_EQ(ProblemsOf(data + "  template_digest: " + std::string(64, 'c') + "\n  end_token: 300\n"),
             "PreparedShards:5: a/prepared.json has ids of a vocabulary of 261, but the model has 260\n"
-            "PreparedShards:6: `data.template_digest` is " +
-                std::string(64, 'c') +
-                ", but a/prepared.json has none\n"
-                "PreparedShards:7: `data.end_token` is 300, but a/prepared.json has 258\n"
-                "TokenOutsideVocabulary:7: `data.end_token` 300 is outside the vocabulary of 260\n");
+            "PreparedShards:7: `data.end_token` is 300, but a/prepared.json has 258\n"
+            "TokenOutsideVocabulary:7: `data.end_token` 300 is outside the vocabulary of 260\n");
   EXPECT_EQ(ProblemsOf("  kind: sources\n  sources: [{kind: webdataset, shards: a/x.tar}]\n"),
             "PreparedShards:4: the shards beside a/prepared.json are ids, but the tokenizer is bytes\n");
   files_.Write("a/prepared.json", "{");
   EXPECT_THAT(ProblemsOf(data), testing::StartsWith("PreparedShards:5: "));
 }
 
-TEST_F(Sources, HaveAnIdForEachOfImagePaddingAndEnd) {
+TEST_F(Sources, MixPlainTextWithConversations) {
+  const auto with = [](char digit) { return R"({"sha256": ")" + std::string(64, digit) + R"("})"; };
+  const std::string data =
+      "  kind: sources\n  tokenizer: ids\n  sources: [{kind: webdataset, shards: a/x.tar}, "
+      "{kind: webdataset, shards: b/x.tar}, {kind: webdataset, shards: c/x.tar}]\n";
+  for (const char* folder : {"a", "b", "c"}) WriteTar(std::string(folder) + "/x.tar");
+  WritePrepared("a", 5, 260, 'a', "null", "null");
+  WritePrepared("b", 5, 260, 'a', with('b'));
+  WritePrepared("c", 5, 260, 'a', with('b'));
+  EXPECT_EQ(ProblemsOf(data), "");
+  ASSERT_TRUE(plan_);
+  EXPECT_EQ(plan_->image_token, 256);
+  WritePrepared("c", 5, 260, 'a', with('c'), "7");
+  EXPECT_EQ(ProblemsOf(data + "  template_digest: " + std::string(64, 'd') + "\n"),
+            "PreparedShards:5: c/prepared.json has the template " + std::string(64, 'c') +
+                ", but b/prepared.json has " + std::string(64, 'b') +
+                "\nPreparedShards:5: c/prepared.json has the image token 7, but b/prepared.json has 256\n"
+                "PreparedShards:6: `data.template_digest` is " +
+                std::string(64, 'd') + ", but b/prepared.json has " + std::string(64, 'b') + "\n");
+}
+
+TEST_F(Sources, HaveAnIdOfItsOwnForImages) {
   EXPECT_EQ(ProblemsOf("  kind: sources\n  tokenizer: ids\n  image_token: 7\n  pad_token: 7\n  end_token: 7\n"
                        "  sources: [{kind: webdataset, shards: gone/x.tar}]\n"),
             "RepeatedTokenId:6: `data.pad_token` and `data.image_token` are both 7\n"
             "RepeatedTokenId:7: `data.end_token` and `data.image_token` are both 7\n"
-            "RepeatedTokenId:7: `data.end_token` and `data.pad_token` are both 7\n"
             "DataNotHere:8: the folder gone is not on this machine, so gone/x.tar is not checked\n");
 }
 

@@ -1,87 +1,12 @@
-"""Each format of input becomes the shards that the contract says, read here by tarfile alone; and whole runs."""
-import array
+"""Each format of input becomes the shards that the page says (docs/training/prepare_data.md)."""
 import hashlib
-import io
 import json
-import os
-import pathlib
 import shutil
-import signal
-import subprocess
-import tarfile
-import tempfile
-import time
 import unittest
+import unittest.mock
 
-from packages import COMMAND, ENVIRONMENT, FIXTURES, TOY, prepare
-
-JPG, PNG = b"\xff\xd8\xff\xe0" + b"j" * 20, b"\x89PNG\r\n\x1a\n" + b"p" * 20
-WEBP = b"RIFF\x20\0\0\0WEBPVP8 " + b"w" * 20
-
-
-def read(folder):
-    """Documents of a prepared folder: {name of document: {ending: bytes}} in order, and prepared.json."""
-    about = json.loads((folder / "prepared.json").read_text())
-    documents = {}
-    for shard in about["shards"]:
-        with tarfile.open(folder / shard["file"], "r:") as tar:
-            for member in tar:
-                key, _, ending = member.name.partition(".")
-                documents.setdefault(key, {})[ending] = tar.extractfile(member).read()
-        assert (folder / shard["file"]).stat().st_size == shard["bytes"]
-    assert sum(shard["documents"] for shard in about["shards"]) == about["documents"] == len(documents)
-    assert sum(len(parts["tok"]) // 4 for parts in documents.values()) == about["tokens"]
-    return documents, about
-
-
-def text_of(folder, document):
-    names = [piece.encode("latin-1") for piece in json.loads((folder / "pieces.json").read_text())]
-    return b"".join(names[token] for token in array.array("I", document["tok"])).decode()
-
-
-def files_of(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self):
-        self._folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self._folder.cleanup)
-        self.at = pathlib.Path(self._folder.name)
-
-    def write(self, name, value):
-        path = self.at / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(value if isinstance(value, bytes) else
-                         (value if isinstance(value, str) else json.dumps(value)).encode())
-        return path
-
-    def lines(self, name, values):
-        return self.write(name, "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values))
-
-    def tar(self, name, members):
-        path = self.at / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
-            for member, data in members:
-                info = tarfile.TarInfo(member)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-        return path
-
-    def prepared(self, *words, out="out"):
-        """Runs in the folder of the test, so that paths are relative."""
-        result = prepare("--tokenizer", TOY, "--template", TOY / "chatml.jinja", "-o", out, "--jobs", "1", *words,
-                         cwd=self.at)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.said = result.stdout
-        return read(self.at / out)
-
-    def texts(self, documents, out="out"):
-        return [text_of(self.at / out, parts) for parts in documents.values()]
-
+from cases import JPG, PNG, WEBP, Case, files_of
+from packages import FIXTURES, TOY, prepare
 
 QUESTION = [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": "A wave."}]
 RENDERED = ("<|im_start|>user\n<image>\nWhat is it?<|im_end|>\n<|im_start|>assistant\nA wave.<|im_end|>\n")
@@ -126,6 +51,23 @@ class Formats(Case):
         self.assertEqual(self.texts(documents), [RENDERED])
         self.assertEqual(json.loads(documents["000000000"]["images"]), [{"file": "../pictures/00/a.jpg"}])
 
+    def test_parts_of_a_file(self):
+        """Each document once, in order, and with its place, however the file is divided for processes."""
+        texts = [f"wave {i}" for i in range(7)]
+        self.write("llava.json", [{"text": text} for text in texts])
+        with unittest.mock.patch("prepare_data.formats.llava.CHUNK", 3):
+            self.assertEqual(self.texts(self.prepared("llava.json")[0]), [f"{text}</s>" for text in texts])
+        self.lines("a.jsonl", [{"text": text} for text in texts] + [{"text": 1}])
+        with unittest.mock.patch("prepare_data.formats.jsonl.CHUNK", 30):
+            self.assertEqual(prepare("--tokenizer", TOY, "-o", "bad", "a.jsonl", cwd=self.at).stderr,
+                             "error: a.jsonl:8: text: expected a text, found a number 1; quote it\n")
+        self.write("a.txt", "\n".join([*texts, "", "x"]))
+        with unittest.mock.patch("prepare_data.formats.text.CHUNK", 20):
+            self.prepared("--lines", "a.txt", "--refused", "skip", out="lines")
+            self.write("b.txt", b"a\n" * 20 + b"\xff\n")
+            self.assertIn("b.txt:21: expected UTF-8", prepare("--tokenizer", TOY, "-o", "bad", "--lines", "b.txt",
+                                                              cwd=self.at).stderr)
+
     def test_jsonl_with_media(self):
         self.tar("set/media/shard_000.tar", [("a.jpg", JPG), ("b/c.png", PNG)])
         self.tar("set/media/shard_001.tar", [("d.jpg", JPG)])
@@ -160,6 +102,8 @@ class Formats(Case):
                          [["0.jpg", "1.png", "mask", "tok"], ["mask", "tok", "webp"], ["mask", "tok"]])
         self.assertEqual((documents["000000000"]["0.jpg"], documents["000000000"]["1.png"]), (JPG, PNG))
         self.assertEqual((documents["000000001"]["webp"], about["images"]), (WEBP, 3))
+        self.prepared("chats.parquet", "--jobs", "2", "--name", "out", out="two")   # a process for each group of rows
+        self.assertEqual(files_of(self.at / "two"), files_of(self.at / "out"))
 
     def test_interleaved_parquet(self):
         self.parquet("web.parquet", {"texts": [["first", None, "last"]], "metadata": ["m"],
@@ -212,123 +156,6 @@ class Formats(Case):
         self.assertEqual(self.texts(self.prepared("captions")[0]),
                          [f"<image>waves number {i}</s>" for i in (0, 2, 3, 4)])
         self.assertEqual(len(self.prepared("captions", "--split", "val", out="val")[0]), 2)
-
-
-class Runs(Case):
-    def many(self, count=3000):
-        return self.lines("many.jsonl", [
-            {"messages": [{"role": "user", "content": f"wave {i}?"}, {"role": "assistant", "content": "yes "
-                "" * (i % 7 + 1)}]}
-            if i % 3 else {"text": f"the weather of day {i}"} for i in range(count)])
-
-    def test_the_same_bytes_with_any_number_of_processes(self):
-        self.many()
-        self.prepared("many.jsonl", "--name", "a", "--jobs", "1", "--shard-documents", "700", out="one")
-        self.prepared("many.jsonl", "--name", "a", "--jobs", "3", "--shard-documents", "700", out="three")
-        self.assertEqual(files_of(self.at / "one"), files_of(self.at / "three"))
-        self.assertEqual([shard["documents"] for shard in read(self.at / "one")[1]["shards"]], [700] * 4 + [200])
-
-    def test_shards_by_bytes(self):
-        self.many(100)
-        _, about = self.prepared("many.jsonl", "--shard-bytes", "40K")
-        self.assertGreater(len(about["shards"]), 3)
-        self.assertLessEqual(max(shard["bytes"] for shard in about["shards"]), 40 << 10)
-
-    def test_what_is_skipped_is_counted_and_listed(self):
-        self.lines("some.jsonl", [{"text": "a"}, {"text": "<image>"}, {"messages": []}, {"text": "b"}])
-        documents, about = self.prepared("some.jsonl", "--refused", "skip")
-        self.assertEqual((list(documents), about["documents"]), (["000000000", "000000003"], 2))
-        refused = [json.loads(line) for line in (self.at / "out/refused.jsonl").read_text().splitlines()]
-        self.assertEqual([(entry["document"], entry["place"], entry["kind"]) for entry in refused],
-                         [(1, "some.jsonl:2", "images"), (2, "some.jsonl:3", "damaged")])
-        self.assertIn("refused, images: 1 document (refused.jsonl)", self.said)
-
-    def test_show(self):
-        self.many(10)
-        result = prepare("--tokenizer", TOY, "--template", TOY / "chatml.jinja", "--show", "4", "many.jsonl",
-                         cwd=self.at)
-        self.assertTrue(result.stdout.endswith(
-            "many.jsonl:5: 39 tokens, 22 learnt (in ⟦ ⟧), 0 images\n<|im_start|>user\nwave 4?<|im_end|>\n"
-            "<|im_start|>assistant\n⟦yes yes yes yes yes <|im_end|>\n⟧\n"), result.stdout)
-
-    def test_colours(self):
-        from prepare_data import show
-        from prepare_data.encode import Encoded
-        from prepare_data.records import Picture
-        encoded = Encoded([0, 1, 2], [0, 0, 1], [Picture("a.jpg")], {})
-        names = [b"ask", b"", b"answer\x1b"]
-        self.assertTrue(show.document("p", encoded, 1, names, colour=True).split("\n")[1].startswith(
-            "\x1b[2mask\x1b[0m\x1b[35m<image 0: a.jpg>\x1b[0m"))
-        self.assertTrue(show.document("p", Encoded([0, 2], [0, 1], [], {}), 1, names, colour=True).endswith(
-            "\x1b[32manswer\\x1b\x1b[0m"))
-
-        class Terminal:
-            def isatty(self):
-                return True
-        before = os.environ.pop("NO_COLOR", None)
-        try:
-            self.assertTrue(show.wants_colour(Terminal()))
-            os.environ["NO_COLOR"] = "1"
-            self.assertFalse(show.wants_colour(Terminal()))
-        finally:
-            os.environ.pop("NO_COLOR", None)
-            if before is not None:
-                os.environ["NO_COLOR"] = before
-
-    def test_progress_on_a_terminal(self):
-        from prepare_data.progress import Progress, duration
-
-        class Terminal(io.StringIO):
-            def isatty(self):
-                return True
-        terminal, elsewhere = Terminal(), io.StringIO()
-        for stream in (terminal, elsewhere):
-            progress = Progress(1000, stream, every=0)
-            progress.add(250, 1234)
-            progress.clear()
-        self.assertRegex(terminal.getvalue(), r"^\r1,234 documents  [\d,]+ documents/s  25%  left 0 s\x1b\[K\r\x1b\[K$")
-        self.assertEqual(elsewhere.getvalue(), "")
-        self.assertEqual([duration(seconds) for seconds in (0.4, 59.6, 61, 7260)], ["0 s", "1 min 00 s", "1 min 01 s",
-                                                                                "2 h 01 min"])
-
-    def test_characters_that_the_tokenizer_does_not_know_are_counted(self):
-        tokenizer = json.loads((TOY / "tokenizer.json").read_text())
-        tokenizer["model"] = {"type": "WordLevel", "unk_token": "<s>", "vocab": {"<s>": 1, "wave": 5}}
-        tokenizer["pre_tokenizer"] = {"type": "Whitespace"}
-        self.write("words.json", tokenizer)
-        self.lines("a.jsonl", [{"text": "wave what wave"}])
-        result = prepare("--tokenizer", "words.json", "--pad-token", "<pad>", "--end-token", "</s>", "-o", "out", "a.jsonl",
-                         cwd=self.at)
-        self.assertIn("characters that the tokenizer does not know became <s>: 1 "
-"token\n", result.stdout + result.stderr)
-
-    def test_a_folder_that_is_made_meanwhile_is_not_overwritten(self):
-        os.mkfifo(self.at / "slow.jsonl")
-        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "1"], cwd=self.at,
-                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        with open(self.at / "slow.jsonl", "wb") as pipe:
-            pipe.write(b'{"text": "a"}\n')
-            self.write("out/mine", "x")
-        self.assertEqual((run.communicate()[1], run.returncode), (
-            "error: out: it was made meanwhile, and is not overwritten; name another\n", 1))
-        self.assertEqual((sorted(os.listdir(self.at)), os.listdir(self.at / "out")), (["out", "slow.jsonl"], ["mine"]))
-
-    def test_nothing_stays_of_a_run_that_fails_or_is_interrupted(self):
-        self.lines("bad.jsonl", [{"text": "a"}] * 100 + [{"text": 3}])
-        self.assertEqual(prepare("--tokenizer", TOY, "-o", "out", "bad.jsonl", cwd=self.at).returncode, 1)
-        self.assertEqual(os.listdir(self.at), ["bad.jsonl"])
-        os.mkfifo(self.at / "slow.jsonl")   # a run that waits for its input
-        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"],
-                               cwd=self.at, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True)
-        with open(self.at / "slow.jsonl", "wb") as pipe:
-            pipe.write((json.dumps({"text": "a", "note": "n" * 2000}) + "\n").encode() * 400)
-            pipe.flush()
-            while not list(self.at.glob(".out.part-*/out-*.tar")):
-                time.sleep(0.01)
-            run.send_signal(signal.SIGTERM)
-            self.assertEqual((run.communicate()[1], run.returncode), ("interrupted: nothing was written\n", 130))
-        self.assertEqual(sorted(os.listdir(self.at)), ["bad.jsonl", "slow.jsonl"])
 
 
 if __name__ == "__main__":

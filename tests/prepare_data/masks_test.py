@@ -220,21 +220,5 @@ class SpecialTokens(unittest.TestCase):
         self.assertEqual(encoded.ids[0], tools.tokenizer.id_of("a"))
 
 
-class Template(unittest.TestCase):
-    def test_a_date_must_be_said(self):
-        from prepare_data.template import ChatTemplate
-        text = "{{ strftime_now('%d %B %Y') }}{% generation %}x{% endgeneration %}"
-        with self.assertRaisesRegex(Problem, "say which date: --date"):
-            ChatTemplate(text, "t.jinja").render([], None, False, "r:1")
-        import datetime
-        self.assertEqual(ChatTemplate(text, "t.jinja", date=datetime.date(2026, 1, 31)).render([], None, False, "r:1"),
-                         "31 January 2026x")
-
-    def test_it_cannot_reach_out(self):
-        from prepare_data.template import ChatTemplate
-        with self.assertRaisesRegex(Problem, "unsafe"):
-            ChatTemplate("{{ messages.__class__.__mro__ }}", "t.jinja").render([], None, False, "r:1")
-
-
 if __name__ == "__main__":
     unittest.main()

@@ -12,8 +12,9 @@ import sys
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 TOY = SOURCE / "tests/prepare_data/toy"
 FIXTURES = SOURCE / "tests/golden/data_fixtures"
-PACKAGES = BUILD / "prepare_data_python"
-CACHE = pathlib.Path(os.environ.get("PLANWRIGHT_CACHE") or pathlib.Path.home() / ".cache/planwright")  # as ./dev's
+# As `./dev prepare` has them, which may have fetched them already.
+CACHE = pathlib.Path(os.environ.get("PLANWRIGHT_CACHE") or pathlib.Path.home() / ".cache/planwright")
+PACKAGES = CACHE / f"prepare_data-{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def fetch(folder, name):

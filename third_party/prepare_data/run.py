@@ -10,8 +10,9 @@ import sys
 import tempfile
 
 from . import prepared, show
-from .formats import choose
 from .arguments import only_for
+from .encode import Encoded
+from .formats import FORMATS, choose
 from .images import kind_of
 from .load import load
 from .pieces import pieces
@@ -100,13 +101,12 @@ def encode_all(source, encoder):
 class Run:
     def __init__(self, options, out, err):
         self._options, self._stdout, self._stderr = options, out, err
-        kind, why = choose(options.inputs, options.format)
-        name = next(name for name in prepared_names(kind))
+        name, why = choose(options.inputs, options.format)
         wrong = only_for(options, name)
         if wrong:
             raise Problems(wrong)
         self._loaded = load(options)
-        self._source = kind(options.inputs, options)
+        self._source = FORMATS[name](options.inputs, options)
         self._say([("format", f"{name} ({why})"), *self._source.settings(), *self._loaded.settings])
 
     def _say(self, settings):
@@ -205,10 +205,8 @@ class Run:
     def _report(self, counts, progress):
         def say(text):
             print(text, file=self._stdout)
-        example = self._example
-        encoded = show_form(example)
-        say("\n" + show.document(example.place, encoded, self._loaded.ids["image"].id, self._pieces,
-                                 show.wants_colour(self._stdout), SHOWN) + "\n")
+        say("\n" + show.document(self._example.place, unpacked(self._example), self._loaded.ids["image"].id,
+                                 self._pieces, show.wants_colour(self._stdout), SHOWN) + "\n")
         if counts.literal:
             say("special tokens in texts, which became plain text (--as-special): " +
                 ", ".join(f"{text} {counted(count, 'time')}" for text, count in sorted(counts.literal.items())))
@@ -232,18 +230,12 @@ class Run:
               f"documents/s, {counts.tokens * rate:,.0f} tokens/s", file=self._stderr)
 
 
-def show_form(packed):
+def unpacked(packed):
     """A packed document as `show` takes it."""
-    from .encode import Encoded
     ids = array.array("I", packed.tok)
     if sys.byteorder == "big":
         ids.byteswap()
     return Encoded(list(ids), None if packed.mask is None else list(packed.mask), packed.pictures, {})
-
-
-def prepared_names(kind):
-    from .formats import FORMATS
-    return [name for name, value in FORMATS.items() if value is kind]
 
 
 def umask():

@@ -23,9 +23,9 @@ class SpecialId:
 
 
 def named(tokenizer, argument, value):
-    """An id from what a user wrote: a token's text, or a number."""
+    """An id from what a user wrote: a token's text, or a number. Digits are an id, though they are a token as well."""
     found = tokenizer.id_of(value)
-    if found is not None:
+    if found is not None and (value in tokenizer.specials or not value.isdigit()):
         return SpecialId(found, value, argument)
     if value.isascii() and value.isdigit() and int(value) < 2**31:
         return SpecialId(int(value), tokenizer.text_of(int(value)), argument)
@@ -57,8 +57,6 @@ def special_ids(tokenizer, config, given):
                 found = named(tokenizer, argument, given[role])
             else:
                 found = from_config(tokenizer, config, role)
-                if role == "pad" and found and ids.get("end") and found.id == ids["end"].id:
-                    found = None   # usual for inference; here an end would never be learnt
                 found = found or usual(tokenizer, role)
             if found is None and role != "image":
                 raise Problem(argument, f"nothing says which token of {tokenizer.path} it is",
@@ -67,8 +65,7 @@ def special_ids(tokenizer, config, given):
             ids[role] = found or SpecialId(None)
         except Problem as problem:
             problems.append(problem)
-    for one, other, why in (("pad", "end", "ends would never be learnt"), ("pad", "image", "images would be padding"),
-                            ("image", "end", "ends would be images")):
+    for one, other, why in (("pad", "image", "images would be padding"), ("image", "end", "ends would be images")):
         if one in ids and other in ids and ids[one].id is not None and ids[one].id == ids[other].id:
             problems.append(Problem(f"--{one}-token", f"it is the same id as --{other}-token, {ids[one].id}: {why}",
                                     f"choose another token; its special tokens are {' '.join(tokenizer.specials)}"))

@@ -73,7 +73,8 @@ class Tokenizer:
             self._whole.add_special_tokens([tokenizers.AddedToken(MARK, special=True, normalized=False)])
         self._mark = self._whole.token_to_id(MARK)
         self._newline = self._whole.encode("\n", add_special_tokens=False).ids
-        self._special_ids = {self.id_of(text) for text in self.specials} | {self._mark}
+        # The unknown token also stands where no special token is written.
+        self._special_ids = ({self.id_of(text) for text in self.specials} | {self._mark}) - {self.unknown}
 
     def protect(self, value, count):
         """Text (or a list or object of texts) with its literal special tokens between private characters. `count` is
@@ -142,8 +143,9 @@ class Tokenizer:
         """As `encode`, and (index, first character, character behind it) of each special token. Not for texts with
         protected tokens."""
         encoding = self._whole.encode(text, add_special_tokens=False)
-        ids, offsets = encoding.ids, encoding.offsets
-        specials = [(index, *offsets[index]) for index, token in enumerate(ids) if token in self._special_ids]
+        ids = encoding.ids
+        specials = [(index, *encoding.token_to_chars(index)) for index, token in enumerate(ids)
+                    if token in self._special_ids]
         return self._ids(ids), specials
 
     @staticmethod

@@ -88,15 +88,17 @@ lints: {PW0613: off})",
      "Write the proportions in small numbers, such as 1 and 2. The message shows the nearest weights that fit."},
 
     {kRepeatedTokenId,
-     "Each of image_token, pad_token and end_token has an id of its own. A position whose next token is padding or an "
-     "image has no loss. So if the end of a document had the same id, the model would never learn where one ends.",
+     "image_token has an id of its own. A position whose next token is an image has no loss. So if the end of a "
+     "document "
+     "had the same id, the model would never learn where one ends. Padding and end may have one id, as with many "
+     "tokenizers: padding is known by its place.",
      R"(extends: [icons_8r_toy.yaml]
 data:
   kind: sources
   sources: [{kind: webdataset, shards: /data/captions.tar}]
   tokenizer: ids
-  image_token: 256
-  pad_token: 2
+  image_token: 2
+  pad_token: 1
   end_token: 2
 lints: {PW0613: off})",
      R"(extends: [icons_8r_toy.yaml]
@@ -108,7 +110,7 @@ data:
   pad_token: 0
   end_token: 2
 lints: {PW0613: off})",
-     "Use an id for padding that the tokenizer never gives. Many tokenizers have reserved ones."},
+     "Use an id for images that the tokenizer never gives. Many tokenizers have reserved ones."},
 
     {kPreparedShards,
      "Prepared shards have a file prepared.json beside them. It says of which tokenizer and template their ids are, "
@@ -148,7 +150,8 @@ lints: {PW0613: off})",
      "Check the recipe on a machine that has the data. If this one never has it, silence the lint."},
 
     {kBalanceWithoutImages,
-     "With `balance: images` the samples of a step take an order in which all lanes have nearly equally many patches of "
+     "With `balance: images` the samples of a step take an order in which all lanes have nearly equally many patches "
+     "of "
      "images. Samples without images are all equal, so that their order stays.",
      R"(data: {max_images: 0, balance: images}
 lints: {PW0606: off})",

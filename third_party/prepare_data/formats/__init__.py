@@ -34,9 +34,9 @@ def guess(path):
 
 
 def choose(inputs, wanted):
-    """The class for the inputs, and how it was found."""
+    """The name of the inputs' format, and how it was found."""
     if wanted is not None:
-        return FORMATS[wanted], "--format"
+        return wanted, "--format"
     found = {path: guess(path) for path in inputs}
     for path, what in found.items():
         if what is None:
@@ -45,4 +45,4 @@ def choose(inputs, wanted):
     if len(kinds) > 1:
         raise Problem("inputs", f"they are of several formats: {', '.join(kinds)}",
                       "prepare each format by itself, or give --format")
-    return FORMATS[kinds[0]], next(iter(found.values()))[1]
+    return kinds[0], next(iter(found.values()))[1]

@@ -59,7 +59,7 @@ class Parquet:
         folder = Folder(self._options.images or os.path.dirname(path))
         reader = Reader(folder.find, self._options.lists, self._options.images_first)
         try:
-            for batch in parquet.ParquetFile(path).iter_batches(ROWS, [group], columns):
+            for batch in parquet.ParquetFile(path).iter_batches(ROWS, [group], columns, use_threads=False):
                 for row in batch.to_pylist():
                     place = f"{path}: row {number}"
                     number += 1

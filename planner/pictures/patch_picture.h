@@ -1,0 +1,17 @@
+// The picture that a vision encoder sees, as a file for people: patches put together again.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <string>
+
+#include "planner/pictures/patches.h"
+
+namespace planwright {
+
+// A PNG file of an image's patches: scaled back with CLIP's mean and deviation, rounded, and what is outside of 0 to
+// 255 cut off. `patch`: pixels of a patch's side.
+absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch);
+
+}  // namespace planwright

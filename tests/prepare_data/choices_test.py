@@ -1,0 +1,107 @@
+"""What is taken when nobody says it: templates and special tokens beside a tokenizer. And Jinja as in transformers."""
+import datetime
+import json
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import packages  # noqa: F401 (fetches)
+from packages import TOY
+
+from prepare_data import arguments
+from prepare_data.load import load
+from prepare_data.problems import Problem, Problems
+from prepare_data.template import ChatTemplate
+
+
+class Choices(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.at = pathlib.Path(folder.name)
+        shutil.copy(TOY / "tokenizer.json", self.at)
+
+    def write(self, name, value):
+        (self.at / name).write_text(value if isinstance(value, str) else json.dumps(value))
+
+    def load(self, *words):
+        return load(arguments.parse(["--show", "0", "--tokenizer", str(self.at), *words, str(self.at)]))
+
+    def rendered(self, *words):
+        return self.load(*words).template.render([{"role": "user", "content": "x"}], None, False, "r:1")
+
+    def test_templates(self):
+        self.write("tokenizer_config.json", {"chat_template": "config", "bos_token": {"content": "<s>"}})
+        self.assertEqual(self.rendered(), "config")
+        self.write("tokenizer_config.json", {"chat_template": [{"name": "default", "template": "first{{ bos_token }}"},
+                                                               {"name": "other", "template": "second{{ a }}"}],
+                                             "bos_token": "<s>"})
+        self.assertEqual(self.rendered(), "first<s>")
+        self.assertEqual(self.rendered("--template-name", "other", "--template-set", "a=[1]"), "second[1]")
+        with self.assertRaises(Problems) as caught:
+            self.load("--template-name", "third")
+        self.assertEqual(str(caught.exception.problems[0]), f"{self.at}/tokenizer_config.json: chat_template has no "
+                         "'third': it has default, other; choose one by --template-name")
+        self.write("chat_template.jinja", "file")
+        self.assertEqual(self.rendered(), "file")
+        self.write("mine.jinja", "mine\n")
+        self.assertEqual(self.rendered("--template", str(self.at / "mine.jinja")), "mine")
+        self.assertEqual(self.load("--template", str(self.at / "mine.jinja")).template.sha256,
+                         "fcbc800db3f1867000b852f1ce0044b8f1584f76ade1ed6e65189824f95c3cda")   # of "mine\n"
+        self.assertEqual(self.rendered("--template", str(self.at / "tokenizer_config.json")), "first<s>")
+
+    def ids(self, *words):
+        return {role: (found.id, found.source) for role, found in self.load(*words).ids.items()}
+
+    def test_special_tokens(self):
+        usual = "a special token of the tokenizer"
+        self.assertEqual(self.ids(), {"end": (2, usual), "pad": (0, usual), "image": (3, usual)})
+        # Padding is known by its place: it may have the id of the end.
+        self.write("tokenizer_config.json", {"eos_token": "<|im_end|>", "pad_token": "<|im_end|>",
+                                             "image_token": "[INST]"})
+        self.assertEqual(self.ids(), {"end": (5, "eos_token of tokenizer_config.json"), "pad": (5, "pad_token of tokenizer_config.json"),
+                                      "image": (10, "image_token of tokenizer_config.json")})
+        self.assertEqual(self.ids("--pad-token", "7", "--image-token", "<image>"), {
+            "end": (5, "eos_token of tokenizer_config.json"), "pad": (7, "--pad-token"), "image": (3, "--image-token")})
+
+    def test_what_the_tokenizer_puts_before_a_text(self):
+        self.assertIsNone(self.load().encoder.begin)
+        tokenizer = json.loads((self.at / "tokenizer.json").read_text())
+        tokenizer["post_processor"] = {
+            "type": "TemplateProcessing", "pair": [],
+            "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}
+        self.write("tokenizer.json", tokenizer)
+        self.assertEqual(self.load().encoder.begin, 1)
+        self.assertIsNone(self.load("--begin-token", "none").encoder.begin)
+        self.assertEqual(self.load("--begin-token", "</s>").encoder.begin, 2)
+
+
+class Jinja(unittest.TestCase):
+    def rendered(self, text, **rest):
+        return ChatTemplate(text, "t.jinja", {"value": {"a": "ř<b>"}}, **rest).render(
+            [{"role": "user", "content": None, "reasoning": "so"}], None, False, "r:1")
+
+    def test_as_transformers_renders(self):
+        self.assertEqual(self.rendered("{% for m in messages %}\n  {% if true %}\nx\n  {% endif %}\n{% endfor %}\ny"),
+                         "x\ny")
+        self.assertEqual(self.rendered("{{ value | tojson }}"), '{"a": "ř<b>"}')
+        self.assertEqual(self.rendered("{{ value | tojson(indent=1) }}"), '{\n "a": "ř<b>"\n}')
+        self.assertEqual(self.rendered("{{ messages[0].reasoning_content }}{{ 'content' in messages[0] }}"), "soFalse")
+        self.assertEqual(self.rendered("{% for i in [1, 2] %}{% break %}{% endfor %}{% generation %}z"
+                                       "{% endgeneration %}"), "z")
+
+    def test_a_date_must_be_said(self):
+        text = "{{ strftime_now('%d %B %Y') }}"
+        with self.assertRaisesRegex(Problem, "say which date: --date"):
+            self.rendered(text)
+        self.assertEqual(self.rendered(text, date=datetime.date(2026, 1, 31)), "31 January 2026")
+
+    def test_it_cannot_reach_out(self):
+        with self.assertRaisesRegex(Problem, "unsafe"):
+            self.rendered("{{ messages.__class__.__mro__ }}")
+
+
+if __name__ == "__main__":
+    unittest.main()

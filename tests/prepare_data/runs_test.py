@@ -1,0 +1,173 @@
+"""Whole runs: the same bytes, what is skipped, shown and counted, and what stays of a run that ends early: nothing."""
+import io
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+import unittest.mock
+
+from cases import Case, files_of, read
+from packages import COMMAND, ENVIRONMENT, TOY, prepare
+
+
+def children(process):
+    with open(f"/proc/{process}/task/{process}/children", encoding="utf-8") as file:
+        return [int(word) for word in file.read().split()]
+
+
+class Runs(Case):
+    def many(self, count=3000):
+        return self.lines("many.jsonl", [
+            {"messages": [{"role": "user", "content": f"wave {i}?"}, {"role": "assistant", "content": "yes "
+                "" * (i % 7 + 1)}]}
+            if i % 3 else {"text": f"the weather of day {i}"} for i in range(count)])
+
+    def test_the_same_bytes_with_any_number_of_processes(self):
+        self.many()
+        with unittest.mock.patch("prepare_data.formats.jsonl.CHUNK", 10_000):   # so that each process has many tasks
+            self.prepared("many.jsonl", "--name", "a", "--jobs", "1", "--shard-documents", "700", out="one")
+            self.prepared("many.jsonl", "--name", "a", "--jobs", "3", "--shard-documents", "700", out="three")
+        mask = os.umask(0)
+        os.umask(mask)
+        self.assertEqual((self.at / "one").stat().st_mode & 0o777, 0o777 & ~mask)
+        self.assertEqual(files_of(self.at / "one"), files_of(self.at / "three"))
+        self.assertEqual([shard["documents"] for shard in read(self.at / "one")[1]["shards"]], [700] * 4 + [200])
+
+    def test_shards_by_bytes(self):
+        self.many(100)
+        _, about = self.prepared("many.jsonl", "--shard-bytes", "40K")
+        self.assertGreater(len(about["shards"]), 3)
+        self.assertLessEqual(max(shard["bytes"] for shard in about["shards"]), 40 << 10)
+
+    def test_what_is_skipped_is_counted_and_listed(self):
+        self.lines("some.jsonl", [{"text": "a"}, {"text": "<image>"}, {"messages": []}, {"text": "b"}])
+        documents, about = self.prepared("some.jsonl", "--refused", "skip")
+        self.assertEqual((list(documents), about["documents"]), (["000000000", "000000003"], 2))
+        refused = [json.loads(line) for line in (self.at / "out/refused.jsonl").read_text().splitlines()]
+        self.assertEqual([(entry["document"], entry["place"], entry["kind"]) for entry in refused],
+                         [(1, "some.jsonl:2", "images"), (2, "some.jsonl:3", "damaged")])
+        self.assertIn("refused, images: 1 document (refused.jsonl)", self.said)
+
+    def test_show(self):
+        self.many(10)
+        result = prepare("--tokenizer", TOY, "--template", TOY / "chatml.jinja", "--show", "4", "many.jsonl",
+                         cwd=self.at)
+        self.assertTrue(result.stdout.endswith(
+            "many.jsonl:5: 39 tokens, 22 learnt (in ⟦ ⟧), 0 images\n<|im_start|>user\nwave 4?<|im_end|>\n"
+            "<|im_start|>assistant\n⟦yes yes yes yes yes <|im_end|>\n⟧\n"), result.stdout)
+
+    def test_colours(self):
+        from prepare_data import show
+        from prepare_data.encode import Encoded
+        from prepare_data.records import Picture
+        encoded = Encoded([0, 1, 2], [0, 0, 1], [Picture("a.jpg")], {})
+        names = [b"ask", b"", b"answer\x1b"]
+        self.assertTrue(show.document("p", encoded, 1, names, colour=True).split("\n")[1].startswith(
+            "\x1b[2mask\x1b[0m\x1b[35m<image 0: a.jpg>\x1b[0m"))
+        self.assertTrue(show.document("p", Encoded([0, 2], [0, 1], [], {}), 1, names, colour=True).endswith(
+            "\x1b[32manswer\\x1b\x1b[0m"))
+
+        class Terminal:
+            def isatty(self):
+                return True
+        before = os.environ.pop("NO_COLOR", None)
+        try:
+            self.assertTrue(show.wants_colour(Terminal()))
+            os.environ["NO_COLOR"] = "1"
+            self.assertFalse(show.wants_colour(Terminal()))
+        finally:
+            os.environ.pop("NO_COLOR", None)
+            if before is not None:
+                os.environ["NO_COLOR"] = before
+
+    def test_progress_on_a_terminal(self):
+        from prepare_data.progress import Progress, duration
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        terminal, elsewhere = Terminal(), io.StringIO()
+        for stream in (terminal, elsewhere):
+            progress = Progress(1000, stream, every=0)
+            progress.add(250, 1234)
+            progress.clear()
+        self.assertRegex(terminal.getvalue(), r"^\r1,234 documents  [\d,]+ documents/s  25%  left 0 s\x1b\[K\r\x1b\[K$")
+        self.assertEqual(elsewhere.getvalue(), "")
+        self.assertEqual([duration(seconds) for seconds in (0.4, 59.6, 61, 7260)], ["0 s", "1 min 00 s", "1 min 01 s",
+                                                                                "2 h 01 min"])
+
+    def test_characters_that_the_tokenizer_does_not_know_are_counted(self):
+        tokenizer = json.loads((TOY / "tokenizer.json").read_text())
+        tokenizer["model"] = {"type": "WordLevel", "unk_token": "<s>", "vocab": {"<s>": 1, "wave": 5}}
+        tokenizer["pre_tokenizer"] = {"type": "Whitespace"}
+        self.write("words.json", tokenizer)
+        self.lines("a.jsonl", [{"text": "wave what wave"}])
+        result = prepare("--tokenizer", "words.json", "--pad-token", "<pad>", "--end-token", "</s>", "-o", "out",
+                         "a.jsonl", cwd=self.at)
+        self.assertIn("characters that the tokenizer does not know became <s>: 1 "
+"token\n", result.stdout + result.stderr)
+
+    def test_a_folder_that_is_made_meanwhile_is_not_overwritten(self):
+        os.mkfifo(self.at / "slow.jsonl")
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "1"], cwd=self.at,
+                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        with open(self.at / "slow.jsonl", "wb") as pipe:
+            pipe.write(b'{"text": "a"}\n')
+            self.write("out/mine", "x")
+        self.assertEqual((run.communicate()[1], run.returncode), (
+            "error: out: it was made meanwhile, and is not overwritten; name another\n", 1))
+        self.assertEqual((sorted(os.listdir(self.at)), os.listdir(self.at / "out")), (["out", "slow.jsonl"], ["mine"]))
+
+    def test_a_process_that_is_killed_is_named(self):
+        os.mkfifo(self.at / "slow.jsonl")
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"], cwd=self.at,
+                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        with open(self.at / "slow.jsonl", "wb") as pipe:   # the run has opened it, so its processes are there
+            while len(workers := children(run.pid)) < 2:
+                time.sleep(0.01)
+            os.kill(workers[0], signal.SIGKILL)
+            pipe.write((json.dumps({"text": "a", "note": "n" * 2000}) + "\n").encode() * 20)
+        self.assertEqual((run.communicate()[1], run.returncode), (
+            "error: --jobs: one of 2 processes is gone, perhaps for want of memory; give fewer --jobs\n", 1))
+        self.assertEqual(os.listdir(self.at), ["slow.jsonl"])
+
+    def test_a_run_that_was_killed_leaves_nothing_that_looks_whole(self):
+        os.mkfifo(self.at / "slow.jsonl")
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"], cwd=self.at,
+                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(self.at / "slow.jsonl", "wb") as pipe:
+            while len(workers := children(run.pid)) < 2:
+                time.sleep(0.01)
+            run.kill()
+            run.wait()
+            while any(os.path.exists(f"/proc/{worker}/exe") for worker in workers):   # they end by themselves
+                time.sleep(0.01)
+            pipe.close()
+        left, = self.at.glob(".out.part-*")
+        self.assertEqual((os.listdir(left), (self.at / "out").exists()), ([], False))
+        self.lines("a.jsonl", [{"text": "a"}])
+        self.assertIn(f"note: {left.resolve()} is what a run left that was killed; nothing reads it\n",
+                      prepare("--tokenizer", TOY, "-o", "out", "a.jsonl", cwd=self.at).stderr)
+
+    def test_nothing_stays_of_a_run_that_fails_or_is_interrupted(self):
+        self.lines("bad.jsonl", [{"text": "a"}] * 100 + [{"text": 3}])
+        self.assertEqual(prepare("--tokenizer", TOY, "-o", "out", "bad.jsonl", cwd=self.at).returncode, 1)
+        self.assertEqual(os.listdir(self.at), ["bad.jsonl"])
+        os.mkfifo(self.at / "slow.jsonl")   # a run that waits for its input
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"],
+                               cwd=self.at, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True)
+        with open(self.at / "slow.jsonl", "wb") as pipe:
+            pipe.write((json.dumps({"text": "a", "note": "n" * 2000}) + "\n").encode() * 400)
+            pipe.flush()
+            while not list(self.at.glob(".out.part-*/out-*.tar")):
+                time.sleep(0.01)
+            run.send_signal(signal.SIGTERM)
+            self.assertEqual((run.communicate()[1], run.returncode), ("interrupted: nothing was written\n", 130))
+        self.assertEqual(sorted(os.listdir(self.at)), ["bad.jsonl", "slow.jsonl"])
+
+
+if __name__ == "__main__":
+    unittest.main()
