@@ -8,69 +8,12 @@
 #include "planner/show/quantities.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
+#include "planner/show/time_words.h"
 
 namespace planwright {
 namespace {
 
-constexpr size_t kMostCosts = 10;
 constexpr size_t kMostKinds = 4;  // of a role on the critical path
-
-constexpr const char* kKnownWords[] = {"measured", "between", "estimated"};
-
-std::string Percent(double part, double whole) {
-  return absl::StrFormat("%.1f %%", whole > 0 ? 100 * part / whole : 0);
-}
-
-// "language.s0", "language.s0, no sample of radio_encoder"
-std::string NameOf(const RoleTime& role) {
-  return role.what.empty() ? role.role->name : absl::StrCat(role.role->name, ", ", role.what);
-}
-
-// For which ranks a role waits most.
-std::string WaitsFor(const StepTime& time, size_t index) {
-  const RoleTime& role = time.roles[index];
-  if (role.waits_for < 0) return "";
-  if (role.waits_for == static_cast<int>(index)) return "the rank with most expert rows";
-  return NameOf(time.roles[static_cast<size_t>(role.waits_for)]);
-}
-
-std::array<double, 3> KnownShares(const StepTime& time) {
-  std::array<double, 3> seconds{};
-  double all = 0;
-  for (const StepCost& cost : time.costs) {
-    if (!cost.work()) continue;
-    for (size_t k = 0; k < seconds.size(); ++k) seconds[k] += cost.by_known[k], all += cost.by_known[k];
-  }
-  for (double& share : seconds) share = all > 0 ? share / all : 0;
-  return seconds;
-}
-
-// "measured", "measured 80 %, estimated 20 %"
-std::string KnownText(const std::array<double, 3>& shares) {
-  std::string text;
-  for (size_t k = 0; k < shares.size(); ++k) {
-    if (shares[k] > 0.9995) return kKnownWords[k];
-    if (shares[k] > 0.0005)
-      absl::StrAppend(&text, text.empty() ? "" : ", ", kKnownWords[k], " ", Percent(shares[k], 1));
-  }
-  return text;
-}
-
-std::array<double, 3> SharesOf(const StepCost& cost) {
-  std::array<double, 3> shares{};
-  for (size_t k = 0; k < shares.size(); ++k) shares[k] = cost.seconds > 0 ? cost.by_known[k] / cost.seconds : 0;
-  return shares;
-}
-
-std::string SpeedText(const Plan& plan, const StepTime& time) {
-  const StepSpeed speed = SpeedOf(plan, time);
-  return absl::StrCat("a step takes ", SecondsText(time.length), " on ", Counted(plan.world_size, "GPU"), " (",
-                      plan.cluster.gpu, "): ", absl::StrFormat("%.5g", speed.tokens_per_second),
-                      " tokens a second on each, MFU ", speed.images_known ? "" : "at most ", Percent(speed.mfu, 1),
-                      "; the budget of ", WithCommas(plan.budget.steps), " steps takes ",
-                      absl::StrFormat("%.4g h, %.4g GPU-hours", speed.hours, speed.gpu_hours),
-                      ". How times are known: ", KnownText(KnownShares(time)), ".");
-}
 
 // By role: what bounds the step there.
 std::string PathText(const StepTime& time, size_t width) {
@@ -82,13 +25,13 @@ std::string PathText(const StepTime& time, size_t width) {
   std::string text;
   for (const auto& [seconds, role] : roles) {
     if (seconds < 0.005 * time.length) continue;
-    std::string line =
-        absl::StrCat("  ", NameOf(time.roles[static_cast<size_t>(role)]), " ", Percent(seconds, time.length), ":");
+    std::string line = absl::StrCat("  ", NameOfRanks(time.roles[static_cast<size_t>(role)]), " ",
+                                    ShareText(seconds, time.length), ":");
     size_t kinds = 0;
     for (const PathPart& part : time.path) {
       if (part.role != role || kinds == kMostKinds) continue;
       absl::StrAppend(&line, kinds++ > 0 ? "," : "", " ", part.kind == "launching" ? "" : part.part + " ", part.kind,
-                      " ", Percent(part.seconds, time.length));
+                      " ", ShareText(part.seconds, time.length));
     }
     absl::StrAppend(&text, Wrapped(line, width, 4), "\n");
   }
@@ -99,9 +42,9 @@ std::string RolesText(const StepTime& time, size_t width) {
   Table table({"role", "ranks", "busy", "exposed communication", "waiting", "launching", "waits most for"});
   for (size_t r = 0; r < time.roles.size(); ++r) {
     const RoleTime& role = time.roles[r];
-    table.Add({NameOf(role), WithCommas(role.count()), Percent(role.busy, time.length),
-               Percent(role.communication, time.length), Percent(role.waiting, time.length),
-               Percent(role.launching, time.length), WaitsFor(time, r)});
+    table.Add({NameOfRanks(role), WithCommas(role.count()), ShareText(role.busy, time.length),
+               ShareText(role.communication, time.length), ShareText(role.waiting, time.length),
+               ShareText(role.launching, time.length), WaitsForText(time, r)});
   }
   return table.Text("", width);
 }
@@ -110,15 +53,15 @@ std::string CostsText(const StepTime& time, size_t width) {
   Table table({"part", "kind", "of a step", "seconds", "known"});
   for (size_t i = 0; i < std::min(kMostCosts, time.costs.size()); ++i) {
     const StepCost& cost = time.costs[i];
-    table.Add({cost.part, cost.kind, Percent(cost.seconds, time.length), SecondsText(cost.seconds),
-               cost.work() ? KnownText(SharesOf(cost)) : ""});
+    table.Add({cost.part, cost.kind, ShareText(cost.seconds, time.length), SecondsText(cost.seconds),
+               cost.work() ? KnownText(KnownShares(cost)) : ""});
   }
   return table.Text("", width);
 }
 
 nlohmann::ordered_json SharesJson(const std::array<double, 3>& shares) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (size_t k = 0; k < shares.size(); ++k) json[kKnownWords[k]] = shares[k];
+  for (size_t k = 0; k < shares.size(); ++k) json[KnownWord(k)] = shares[k];
   return json;
 }
 
@@ -167,11 +110,11 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan) {
                              {"exposed_communication", share(role.communication)},
                              {"waiting", share(role.waiting)},
                              {"launching", share(role.launching)},
-                             {"waits_for", WaitsFor(time, r)}});
+                             {"waits_for", WaitsForText(time, r)}});
   }
   json["path"] = Json::array();
   for (const PathPart& part : time.path) {
-    json["path"].push_back({{"role", NameOf(time.roles[static_cast<size_t>(part.role)])},
+    json["path"].push_back({{"role", NameOfRanks(time.roles[static_cast<size_t>(part.role)])},
                             {"part", part.part},
                             {"kind", part.kind},
                             {"share", share(part.seconds)}});
@@ -182,7 +125,7 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan) {
                  {"kind", cost.kind},
                  {"communication", cost.communication},
                  {"share", share(cost.seconds)}};
-    if (cost.work()) item["known"] = SharesJson(SharesOf(cost));
+    if (cost.work()) item["known"] = SharesJson(KnownShares(cost));
     json["costs"].push_back(std::move(item));
   }
   return json;

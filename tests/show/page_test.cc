@@ -95,7 +95,8 @@ TEST(PlanPage, HoldsEveryRankTransferAndOperation) {
       if (element.tag == "section") sections.insert(element.attributes.at("id"));
     }
     EXPECT_EQ(ranks.size(), static_cast<size_t>(plan.world_size));
-    EXPECT_THAT(sections, ::testing::IsSupersetOf({"ranks", "groups", "bridges", "schedule", "budget", "model"}));
+    EXPECT_THAT(sections,
+                ::testing::IsSupersetOf({"ranks", "groups", "bridges", "schedule", "time", "budget", "model"}));
   }
 }
 

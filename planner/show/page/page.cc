@@ -8,7 +8,7 @@ namespace planwright {
 namespace {
 
 // Ids of the sections, for the links at the top. The order is that of PlanPage.
-constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "budget", "model", "memory"};
+constexpr const char* kSections[] = {"ranks", "groups", "bridges", "schedule", "time", "budget", "model", "memory"};
 
 std::string Header(const Plan& plan) {
   std::string text =
@@ -33,7 +33,7 @@ std::string ModuleColor(const Plan& plan, std::string_view module) {
 std::string PlanPage(const Plan& plan) {
   return Page(plan.name + " - plan",
               Cat(Header(plan), RanksSection(plan), GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan),
-                  BudgetSection(plan), ModelSection(plan), MemorySection(plan)));
+                  TimeSection(plan), BudgetSection(plan), ModelSection(plan), MemorySection(plan)));
 }
 
 }  // namespace planwright

@@ -20,6 +20,7 @@ std::string RanksSection(const Plan& plan);
 std::string GroupsSection(const Plan& plan);
 std::string BridgesSection(const Plan& plan);
 std::string ScheduleSection(const Plan& plan);
+std::string TimeSection(const Plan& plan);
 std::string BudgetSection(const Plan& plan);
 std::string ModelSection(const Plan& plan);
 std::string MemorySection(const Plan& plan);

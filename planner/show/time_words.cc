@@ -1,0 +1,68 @@
+#include "planner/show/time_words.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/estimate/step_speed.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+
+namespace planwright {
+
+std::string ShareText(double part, double whole) {
+  return absl::StrFormat("%.1f %%", whole > 0 ? 100 * part / whole : 0);
+}
+
+std::string NameOfRanks(const RoleTime& role) {
+  return role.what.empty() ? role.role->name : absl::StrCat(role.role->name, ", ", role.what);
+}
+
+std::string WaitsForText(const StepTime& time, size_t index) {
+  const RoleTime& role = time.roles[index];
+  if (role.waits_for < 0) return "";
+  if (role.waits_for == static_cast<int>(index)) return "the rank with most expert rows";
+  return NameOfRanks(time.roles[static_cast<size_t>(role.waits_for)]);
+}
+
+std::string SpeedText(const Plan& plan, const StepTime& time) {
+  const StepSpeed speed = SpeedOf(plan, time);
+  return absl::StrCat("a step takes ", SecondsText(time.length), " on ", Counted(plan.world_size, "GPU"), " (",
+                      plan.cluster.gpu, "): ", absl::StrFormat("%.5g", speed.tokens_per_second),
+                      " tokens a second on each, MFU ", speed.images_known ? "" : "at most ", ShareText(speed.mfu, 1),
+                      "; the budget of ", WithCommas(plan.budget.steps), " steps takes ",
+                      absl::StrFormat("%.4g h, %.4g GPU-hours", speed.hours, speed.gpu_hours),
+                      ". How times are known: ", KnownText(KnownShares(time)), ".");
+}
+
+const char* KnownWord(size_t known) {
+  constexpr const char* kWords[] = {"measured", "between", "estimated"};
+  return kWords[known];
+}
+
+std::array<double, 3> KnownShares(const StepCost& cost) {
+  std::array<double, 3> shares{};
+  for (size_t k = 0; k < shares.size(); ++k) shares[k] = cost.seconds > 0 ? cost.by_known[k] / cost.seconds : 0;
+  return shares;
+}
+
+std::array<double, 3> KnownShares(const StepTime& time) {
+  std::array<double, 3> seconds{};
+  double all = 0;
+  for (const StepCost& cost : time.costs) {
+    if (!cost.work()) continue;
+    for (size_t k = 0; k < seconds.size(); ++k) seconds[k] += cost.by_known[k], all += cost.by_known[k];
+  }
+  for (double& share : seconds) share = all > 0 ? share / all : 0;
+  return seconds;
+}
+
+std::string KnownText(const std::array<double, 3>& shares) {
+  std::string text;
+  for (size_t k = 0; k < shares.size(); ++k) {
+    if (shares[k] > 0.9995) return KnownWord(k);
+    if (shares[k] > 0.0005)
+      absl::StrAppend(&text, text.empty() ? "" : ", ", KnownWord(k), " ", ShareText(shares[k], 1));
+  }
+  return text;
+}
+
+}  // namespace planwright
