@@ -228,6 +228,7 @@ CommunicationUse InstructionTimes::ExchangeUseOf(const LinkedEntry& entry) const
     if (bytes > 0) use.members = 2, use.nodes = std::max(use.nodes, leaves_node ? 2 : 1);
   }
   use.bytes = std::max(sent, received);
+  use.per_node = use.nodes > 1 ? 1 : use.members;
   return use;
 }
 

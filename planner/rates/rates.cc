@@ -21,8 +21,10 @@ Rates::Rates(RateTable table, const DeviceProfile& profile) : table_(table) {
   const auto fill = [](double& speed, double best, double share) {
     if (speed == 0) speed = best / share;
   };
-  const double products = KindRate().products;
-  for (double* peak : {&device.bf16, &device.fp32, &device.fp64}) fill(*peak, measured_->most_flops(), products);
+  if (device.bf16 == 0) {
+    device.bf16 = device.fp32 = device.fp64 = measured_->most_flops();
+    for (KindRate& kind : table_.kinds) kind.products = 1;
+  }
   fill(device.memory_speed, measured_->most_bytes(), table_.memory);
   fill(device.node_link, measured_->most_shared(), table_.link);
   fill(device.network, measured_->most_shared(), table_.network);

@@ -129,12 +129,17 @@ TEST_F(Measure, KnowsEveryUseOnOneRank) {
 
 TEST_F(Measure, KnowsEveryUseOnTwoRanks) {
   profile_ = folder_ + "/profile.json";
-  const std::string plan = Compiled({"cluster.gpus_per_node=2", "modules.language.placement.ranks=2",
-                                     "modules.language.parallel.ep=2", "modules.radio_encoder.placement.ranks=2"});
-  const Ended measured = Run({"measure", plan, "--local", "-o", profile_});
+  const std::string together = folder_ + "/together.json";
+  fs::rename(Compiled({"cluster.gpus_per_node=2", "modules.language.placement.ranks=2",
+                       "modules.language.parallel.ep=2", "modules.radio_encoder.placement.ranks=2"}),
+             together);
+  const std::string apart = Compiled({"cluster.gpus_per_node=2", "modules.language.placement.first_rank=1"});
+  const Ended measured = Run({"measure", together, apart, "--local", "-o", profile_});
   ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
-  const std::set<OpKind> kinds = ExpectMeasured(WithProfile(plan, profile_));
-  for (OpKind kind : {OpKind::kAllToAllV, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kAllReduce})
+  std::set<OpKind> kinds = ExpectMeasured(WithProfile(together, profile_));
+  kinds.merge(ExpectMeasured(WithProfile(apart, profile_)));
+  for (OpKind kind :
+       {OpKind::kAllToAllV, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kAllReduce, OpKind::kExchange})
     EXPECT_TRUE(kinds.contains(kind)) << OpName(kind);
 }
 

@@ -385,7 +385,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_TRUE(*mock.packed_documents);
   ASSERT_EQ(mock.image_grids.size(), 2u);
   EXPECT_EQ(*mock.image_grids[1], (std::vector<int64_t>{9, 3}));
-  EXPECT_EQ(mock.image_grids[1].where.line, 35);
+  EXPECT_EQ(mock.image_grids[1].where.line, 36);
   EXPECT_EQ(mock.image_grids[1].where.column, 30);
   EXPECT_EQ(*mock.balance, "images");
   EXPECT_EQ(*mock.min_images, 1);
