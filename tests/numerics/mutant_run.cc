@@ -34,7 +34,8 @@ void Walk(const Plan& plan, const std::string& folder) {
   Rank* all = nullptr;
   Handlers handlers = {.compute = ComputeHandlerOf,
                        .parameters = [&](OpKind, ModuleState& module) { (*initial)->Load(module, all->step); }};
-  ReadSamples(plan, at::kCPU, handlers);
+  const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*follows_routing=*/false);
+  ReadSamples(plan, samples, at::kCPU, handlers);
   Rank rank{.plan = plan,
             .role = plan.roles.at(0),
             .device = at::kCPU,

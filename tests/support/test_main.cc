@@ -1,11 +1,15 @@
-// The main() of every GoogleTest binary: names of parametrised tests are words, and a binary all of whose tests were
-// skipped ends with 77, which ctest calls skipped.
+// The main() of every GoogleTest binary: names of parametrised tests are words, testing::TempDir() is a folder of this
+// process alone, as ctest runs the tests of a binary side by side, and a binary all of whose tests were skipped ends
+// with 77, which ctest calls skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -41,12 +45,29 @@ int NamelessTests(const testing::UnitTest& tests) {
   return nameless;
 }
 
+// Removes itself with all that tests left in it. A test that ends the process leaves it there.
+class OwnFolder {
+ public:
+  OwnFolder() : path_(testing::TempDir() + "planwright_test_XXXXXX") {
+    if (mkdtemp(path_.data()) == nullptr) path_.clear();
+    if (!path_.empty()) setenv("TEST_TMPDIR", path_.c_str(), 1);
+  }
+  ~OwnFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
   const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
   if (NamelessTests(tests) > 0) return 2;
+  const OwnFolder folder;
   if (const int failed = RUN_ALL_TESTS(); failed != 0) return failed;
   const int skipped = tests.skipped_test_count();
   return skipped > 0 && skipped == tests.test_to_run_count() ? kSkipped : 0;
