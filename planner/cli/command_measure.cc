@@ -8,7 +8,9 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/measure/measure_parts.h"
 #include "planner/outcome/outcome_text.h"
+#include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/run_files/outcome.h"
 
 namespace planwright {
 namespace {
@@ -53,7 +55,7 @@ std::string NameOf(const MeasuredRecipe& recipe, const std::vector<std::string>&
 
 // The parts of all recipes. A recipe must compile; sizes around it that do not are left out, which is said. Returns
 // kExitSuccess, or the status of the recipe that does not.
-int PartsOf(const std::vector<MeasuredRecipe>& recipes, std::vector<MeasurePart>& parts) {
+int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vector<MeasurePart>& parts) {
   const auto add = [&](Plan plan, const std::string& what) {
     const bool known = std::any_of(parts.begin(), parts.end(),
                                    [&](const MeasurePart& part) { return part.plan.digest == plan.digest; });
@@ -61,7 +63,7 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, std::vector<MeasurePart>
   };
   for (const MeasuredRecipe& recipe : recipes) {
     LoadedPlan loaded = LoadPlan(recipe.path, recipe.overrides);
-    loaded.PrintProblems();
+    loaded.PrintProblems(as_json);
     if (!loaded.plan) return loaded.exit_status();
     const std::vector<std::vector<std::string>> around = SizesAround(*loaded.plan);
     add(*std::move(loaded.plan), NameOf(recipe, {}));
@@ -84,7 +86,23 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, std::vector<MeasurePart>
   return kExitSuccess;
 }
 
+// What was written and how much is in it.
+void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool as_json) {
+  if (as_json) {
+    std::cout << JsonText(nlohmann::ordered_json({{"path", path},
+                                                  {"device", profile.device},
+                                                  {"compute", profile.compute.size()},
+                                                  {"communication", profile.communication.size()}}),
+                          2)
+              << "\n";
+    return;
+  }
+  std::cout << "wrote " << Printable(path) << ": " << Printable(profile.device) << ", " << profile.compute.size()
+            << " uses of instructions, " << profile.communication.size() << " of communications\n";
+}
+
 int Measure(const Arguments& arguments) {
+  const bool as_json = arguments.has("--json");
   for (const char* other : {"--slurm", "--agents"}) {
     if (arguments.has(other))
       return UsageError(std::string("`plan measure ") + other +
@@ -101,19 +119,21 @@ int Measure(const Arguments& arguments) {
     return UsageError("--device must be cpu or cuda; found `" + options.device + "`");
   options.progress = [](const std::string& line) { std::cerr << Printable(line) << std::endl; };
   std::vector<MeasurePart> parts;
-  if (const int status = PartsOf(*recipes, parts); status != kExitSuccess) return status;
+  if (const int status = PartsOf(*recipes, as_json, parts); status != kExitSuccess) return status;
   const absl::StatusOr<Measured> measured = MeasureParts(parts, options);
   if (!measured.ok()) return ReportFailedLaunch(measured.status());
   if (measured->failed) {
+    if (as_json) {
+      nlohmann::ordered_json json = OutcomeJson(*measured->failed);
+      json["part"] = measured->failed_part, json["run_dir"] = measured->failed_run;
+      std::cout << JsonText(json, 2) << "\n";
+    }
     std::cerr << PrintableLines(OutcomeText(*measured->failed)) << Printable(measured->failed_part)
               << " was not measured; its run directory: " << Printable(measured->failed_run)
               << "\nthe same command goes on with it: parts that are done are kept\n";
     return measured->failed->exit_code;
   }
-  const DeviceProfile& profile = measured->profile;
-  std::cout << "wrote " << Printable(options.output) << ": " << Printable(profile.device) << ", "
-            << profile.compute.size() << " uses of instructions, " << profile.communication.size()
-            << " of communications\n";
+  PrintMeasured(options.output, measured->profile, as_json);
   return kExitSuccess;
 }
 
@@ -128,7 +148,8 @@ CliCommand MeasureCommand() {
            {"--slurm", "", "", "not built yet"},
            {"--agents", "", "", "not built yet"},
            {"--device", "", "cpu|cuda", "where ranks compute; default: cuda if the recipe's cluster has GPUs"},
-           {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"}},
+           {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
+           {"--json", "", "", "print path, device and size of the profile, or the outcome of a part that failed"}},
           "Each recipe runs for a few steps, and again with sequences of twice and half the length and with twice the\n"
           "samples of a microbatch. Times are those of the last steps, inside the training. Overrides follow their\n"
           "recipe. Parts that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n",

@@ -64,6 +64,8 @@ class EveryCommand : public testing::PlanProgram {
         {"data", "index " + recipe + " " + overrides},
         {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
         {"launch", recipe + " " + overrides + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run},
+        {"measure",
+         recipe + " " + overrides + " -o " + folder_ + "/profile.json --executor " + InBuild("bin/fake_rank")},
         {"status", folder_ + "/done_run"},
         {"report", folder_ + "/done_run"},
         {"checkpoint", "ls " + folder_ + "/old_run"},
@@ -81,10 +83,12 @@ class EveryCommand : public testing::PlanProgram {
                                                   "import", "job",        "report",     "status"};
     return !kOthers.contains(command);
   }
-  // Commands that do something by themselves. The others are parts of a run: tests/agents, tests/slurm.
+  // Commands that do something by themselves. Of the others, two are parts of a run (tests/agents, tests/slurm), and
+  // `measure` needs what only real ranks write (tests/end_to_end/measure_test.cc).
   std::vector<std::string> WholeCommands() {
+    static const std::set<std::string> kOthers = {"agent", "job", "measure"};
     std::vector<std::string> names = Commands();
-    std::erase_if(names, [](const std::string& name) { return name == "agent" || name == "job"; });
+    std::erase_if(names, [](const std::string& name) { return kOthers.contains(name); });
     return names;
   }
 
@@ -118,9 +122,19 @@ TEST_F(EveryCommand, PrintsOneJsonValue) {
   }
 }
 
+// Fake ranks write no traces, so that the first part of a measurement fails.
+TEST_F(EveryCommand, ThatMeasuresPrintsTheOutcomeOfAFailedPart) {
+  const ProgramResult result = Plan("measure " + Calls(kToy, "").at("measure") + " --json");
+  EXPECT_EQ(result.status, 15) << result.err;
+  const json printed = json::parse(result.out);
+  EXPECT_EQ(printed["exit_code"], 15);
+  EXPECT_EQ(printed["part"], kToy);
+  EXPECT_THAT(printed["run_dir"].get<std::string>(), StartsWith(folder_ + "/profile.json.parts/"));
+}
+
 TEST_F(EveryCommand, TakesOverrides) {
   const auto calls = Calls(kToy, "name=renamed batch.global_samples=4");
-  for (const std::string& command : Commands()) {
+  for (const std::string& command : WholeCommands()) {
     if (!TakesRecipe(command)) continue;
     EXPECT_EQ(Plan(command + " " + calls.at(command)).status, 0) << command;
   }

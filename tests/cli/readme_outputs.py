@@ -3,7 +3,8 @@
 Usage: readme_outputs.py PLAN SOURCE_FOLDER
 
 Of each block of README.md that begins with "$ plan show", "$ plan diff" or "$ plan validate" and names a recipe of this
-repository, every line must be printed, in this order. "..." stands for lines that are left out. Times are not compared.
+repository, every line must be printed, in this order. "..." stands for lines that are left out, and at the end of a
+line for the rest of it. Times are not compared.
 """
 import pathlib
 import re
@@ -29,6 +30,12 @@ def without_times(line):
     return re.sub(r'\d+\.\d+ s$', 'TIME', line)
 
 
+def shows(line, printed):
+    if line.endswith(' ...'):
+        return printed.startswith(line[:-len('...')])
+    return without_times(printed) == without_times(line)
+
+
 def difference(shown, printed):
     """Empty if the lines that are shown are those that were printed."""
     at, anywhere = 0, False
@@ -37,7 +44,7 @@ def difference(shown, printed):
             anywhere = True
             continue
         end = len(printed) if anywhere else at + 1
-        found = [i for i in range(at, min(end, len(printed))) if without_times(printed[i]) == without_times(line)]
+        found = [i for i in range(at, min(end, len(printed))) if shows(line, printed[i])]
         if not found:
             return f'shown:   {line}\nprinted: {printed[at] if at < len(printed) else "nothing more"}'
         at, anywhere = found[0] + 1, False

@@ -134,8 +134,17 @@ TEST_F(Measure, KnowsEveryUseOnTwoRanks) {
                        "modules.language.parallel.ep=2", "modules.radio_encoder.placement.ranks=2"}),
              together);
   const std::string apart = Compiled({"cluster.gpus_per_node=2", "modules.language.placement.first_rank=1"});
-  const Ended measured = Run({"measure", together, apart, "--local", "-o", profile_});
+  const Ended measured = Run({"measure", together, apart, "--local", "-o", profile_, "--json"});
   ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  // On stdout, after the progress on stderr.
+  ASSERT_THAT(measured.output, HasSubstr("\n{"));
+  const nlohmann::json printed = nlohmann::json::parse(measured.output.substr(measured.output.find("\n{")));
+  const absl::StatusOr<DeviceProfile> profile = ReadProfile(ReadAll(profile_));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(printed["path"], profile_);
+  EXPECT_EQ(printed["device"], profile->device);
+  EXPECT_EQ(printed["compute"], profile->compute.size());
+  EXPECT_EQ(printed["communication"], profile->communication.size());
   std::set<OpKind> kinds = ExpectMeasured(WithProfile(together, profile_));
   kinds.merge(ExpectMeasured(WithProfile(apart, profile_)));
   for (OpKind kind :

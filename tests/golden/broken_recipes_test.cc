@@ -1,7 +1,7 @@
 // Broken recipes as people write them, each in a folder of tests/golden/broken with the exact output of `plan
-// validate`, and recipes with lints but without errors in tests/golden/lints. A folder may have overrides in
-// overrides.txt, one on each line. UPDATE_GOLDENS=1 writes the output as it is now; read the difference before you
-// commit it.
+// validate`, and recipes with lints but without errors in tests/golden/lints. FOLDER stands for the absolute path of
+// the recipe's folder. A folder may have overrides in overrides.txt, one on each line. UPDATE_GOLDENS=1 writes the
+// output as it is now; read the difference before you commit it.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "planner/compile.h"
 #include "planner/diagnostics/render.h"
@@ -53,7 +54,9 @@ Outcome ProblemsHere(const std::vector<std::string>& overrides) {
   }
   SourceTexts texts;
   AddOverrides(overrides, texts);
-  outcome.text = RenderText(problems.sorted(), texts, /*color=*/false);
+  // Some messages name the recipe's folder, which is elsewhere in every checkout.
+  outcome.text = absl::StrReplaceAll(RenderText(problems.sorted(), texts, /*color=*/false),
+                                     {{fs::current_path().string(), "FOLDER"}});
   return outcome;
 }
 

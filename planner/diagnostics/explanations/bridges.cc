@@ -53,14 +53,16 @@ modules:
 bridges:
   - {from: radio_encoder, to: language}
   - {from: diagrams, to: language}
-data: {image_grids: [[64, 64]]})",
+data: {image_grids: [[64, 64]]}
+lints: {PW0704: off})",
      R"(cluster: {nodes: 2}
 modules:
   diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
 bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 512}
-data: {image_grids: [[64, 64]]})",
+data: {image_grids: [[64, 64]]}
+lints: {PW0704: off})",
      "Give every bridge a `token` that is an id of the vocabulary."},
 
     {kRepeatedBridgeToken, "Two bridges have the same token, so their rows would take the same places in the text.",
@@ -70,14 +72,16 @@ modules:
 bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 511}
-data: {image_grids: [[64, 64]]})",
+data: {image_grids: [[64, 64]]}
+lints: {PW0704: off})",
      R"(cluster: {nodes: 2}
 modules:
   diagrams: {model: radio_vit_h, placement: {first_rank: 8, ranks: 8}, parallel: {tp: 4}}
 bridges:
   - {from: radio_encoder, to: language, token: 511}
   - {from: diagrams, to: language, token: 512}
-data: {image_grids: [[64, 64]]})",
+data: {image_grids: [[64, 64]]}
+lints: {PW0704: off})",
      "Give each bridge a different token."},
 
     {kBridgeTokenNotInData,
@@ -98,10 +102,12 @@ data: {kind: webdataset, shards: [a.tar]})",
      "there are fewer samples than encoder lanes, the last lanes never receive an image: their ranks wait, use memory, "
      "and train nothing.",
      R"(modules:
-  radio_encoder: {parallel: {tp: 1}})",
+  radio_encoder: {parallel: {tp: 1}}
+lints: {PW0704: off})",
      R"(modules:
   radio_encoder: {parallel: {tp: 1}}
-batch: {micro_samples: 2})",
+batch: {micro_samples: 2}
+lints: {PW0704: off})",
      "Give the encoder fewer ranks or a larger tp, or increase micro_samples."},
 };
 

@@ -75,7 +75,10 @@ constexpr Explanation kBudgetExplanations[] = {
      "In a pipeline the stages work on different microbatches at the same time. If a step has fewer microbatches than "
      "the pipeline has stages, at least one stage is idle at any time. With m microbatches and s stages, the fraction "
      "(s - 1) / (m + s - 1) of a step is lost.",
-     "batch: {global_samples: 2}", "batch: {global_samples: 8}",
+     R"(batch: {global_samples: 2}
+lints: {PW0704: off})",
+     R"(batch: {global_samples: 8}
+lints: {PW0704: off})",
      "Use a larger global batch, fewer lanes, or fewer stages. An encoder on its own ranks counts as a stage."},
 
     {kWsdTailTooLong,

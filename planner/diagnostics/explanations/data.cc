@@ -17,7 +17,10 @@ constexpr Explanation kDataExplanations[] = {
      "An image is a grid of patches. Each side of the grid has at most max_image / patch patches, the size of the "
      "position table. It is also a multiple of pixel_shuffle, because each square of pixel_shuffle x pixel_shuffle "
      "patches becomes one token.",
-     "data: {image_grids: [[64, 63]]}", "data: {image_grids: [[64, 64]]}",
+     R"(data: {image_grids: [[64, 63]]}
+lints: {PW0704: off})",
+     R"(data: {image_grids: [[64, 64]]}
+lints: {PW0704: off})",
      "Use multiples of pixel_shuffle that are at most max_image / patch."},
 
     {kSampleTooLong,
@@ -50,20 +53,26 @@ models:
      "Each sample of mock data has between min_images and max_images images. With max_images 0 the encoder processes "
      "no rows in "
      "any step. Its gradients are zero, and only weight decay changes its weights.",
-     "data: {max_images: 0}", "data: {max_images: 3}",
+     R"(data: {max_images: 0}
+lints: {PW0704: off})",
+     R"(data: {max_images: 3}
+lints: {PW0704: off})",
      "Increase max_images, or remove the encoder. If the run tests batches without images, silence the lint."},
 
     {kNoLossTokens,
      "A position has a loss if the next token is text. Samples of a single text token and no image have no such "
      "position. Every step would have 0 tokens with a loss, and nothing would be learned.",
-     "data: {max_images: 0, text_tokens: 1}\nlints: {PW0606: off}",
-     "data: {max_images: 0, text_tokens: 2}\nlints: {PW0606: off}",
+     "data: {max_images: 0, text_tokens: 1}\nlints: {PW0606: off, PW0704: off}",
+     "data: {max_images: 0, text_tokens: 2}\nlints: {PW0606: off, PW0704: off}",
      "Use at least two text tokens, or images before the text."},
 
     {kMoreImagesThanMost,
      "A sample of mock data has between min_images and max_images images, so min_images is at most max_images. For "
      "samples that all have the same number of images, both keys have that number.",
-     "data: {min_images: 3, max_images: 2}", "data: {min_images: 2, max_images: 2}",
+     R"(data: {min_images: 3, max_images: 2}
+lints: {PW0704: off})",
+     R"(data: {min_images: 2, max_images: 2}
+lints: {PW0704: off})",
      "Use a smaller min_images or a larger max_images."},
 
     {kSourceWeights,
@@ -154,8 +163,10 @@ lints: {PW0613: off})",
      "of "
      "images. Samples without images are all equal, so that their order stays.",
      R"(data: {max_images: 0, balance: images}
-lints: {PW0606: off})",
-     R"(data: {max_images: 3, balance: images})", "Remove `balance`, or set it to none."},
+lints: {PW0606: off, PW0704: off})",
+     R"(data: {max_images: 3, balance: images}
+lints: {PW0704: off})",
+     "Remove `balance`, or set it to none."},
 };
 
 }  // namespace

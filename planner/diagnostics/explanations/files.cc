@@ -18,10 +18,12 @@ constexpr Explanation kFilesExplanations[] = {
      "needs quotes. Indentation consists of spaces. Every bracket and quote is closed.",
      R"(models:
   nemotron_hybrid_moe_20l:
-    pattern: *EME*)",
+    pattern: *EME*
+lints: {PW0704: off})",
      R"(models:
   nemotron_hybrid_moe_20l:
-    pattern: "*EME*")",
+    pattern: "*EME*"
+lints: {PW0704: off})",
      "The caret marks the place where the parser stopped. The mistake is at this place or just before it. Put values "
      "with special characters in quotes."},
 

@@ -10,27 +10,33 @@ constexpr Explanation kModelExplanations[] = {
     {kUnknownLayer,
      "A character of the layer pattern is not the letter of a layer kind. Lower-case letters are not used.",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "MEmE*E"})",
+  nemotron_hybrid_moe_20l: {pattern: "MEmE*E"}
+lints: {PW0704: off})",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
+  nemotron_hybrid_moe_20l: {pattern: "MEME*E"}
+lints: {PW0704: off})",
      "`plan explain models.<name>.pattern` lists the letters. `|` ends a pipeline stage."},
 
     {kPatternConflict,
      "Parts of the layer pattern contradict each other: it mixes attention with sparse or latent attention, its "
      "multi-token-prediction parts differ, or one of these parts contains a pipeline break.",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "EM*MD"})",
+  nemotron_hybrid_moe_20l: {pattern: "EM*MD"}
+lints: {PW0704: off})",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "EM*M*"})",
+  nemotron_hybrid_moe_20l: {pattern: "EM*M*"}
+lints: {PW0704: off})",
      "Use one kind of attention, and the same layers after every `/`."},
 
     {kPatternSplit,
      "The layers cannot be divided among the pipeline stages so that each layer is in exactly one stage. Other "
      "frameworks build only a part of the model in such a case, without an error.",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "MEM|E*E"})",
+  nemotron_hybrid_moe_20l: {pattern: "MEM|E*E"}
+lints: {PW0704: off})",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
+  nemotron_hybrid_moe_20l: {pattern: "MEME*E"}
+lints: {PW0704: off})",
      "With pp stages, use pp - 1 times `|` in the pattern, or stage_layers with pp numbers that sum to the layers, or "
      "a pp that divides the layers."},
 
@@ -44,7 +50,8 @@ constexpr Explanation kModelExplanations[] = {
     vocabulary: 131072
     attention: {heads: 32, head_dim: 128, kv_groups: 8}
 modules:
-  language: {model: small_lm, parallel: {ep: 1}})",
+  language: {model: small_lm, parallel: {ep: 1}}
+lints: {PW0704: off})",
      R"(models:
   small_lm:
     kind: hybrid_lm
@@ -54,7 +61,8 @@ modules:
     attention: {heads: 32, head_dim: 128, kv_groups: 8}
     mamba: {heads: 64, head_dim: 64, groups: 8, state: 128}
 modules:
-  language: {model: small_lm, parallel: {ep: 1}})",
+  language: {model: small_lm, parallel: {ep: 1}}
+lints: {PW0704: off})",
      "Add the section that the message names. `plan explain models` lists its keys."},
 
     {kModelShape,
@@ -73,11 +81,13 @@ modules:
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
-  language: {placement: {first_rank: 8, ranks: 8}, parallel: {pp: 2, stage_layers: [4, 16]}})",
+  language: {placement: {first_rank: 8, ranks: 8}, parallel: {pp: 2, stage_layers: [4, 16]}}
+lints: {PW0704: off})",
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
-  language: {placement: {first_rank: 8, ranks: 8}, parallel: {pp: 2, stage_layers: [13, 7]}})",
+  language: {placement: {first_rank: 8, ranks: 8}, parallel: {pp: 2, stage_layers: [13, 7]}}
+lints: {PW0704: off})",
      "Move layers to stages with less work, with stage_layers or `|` in the pattern. Remember the work of the output "
      "head."},
 
@@ -88,11 +98,13 @@ modules:
      R"(modules:
   radio_encoder: {train: {backbone: frozen}}
 models:
-  radio_vit_h: {positions: crop})",
+  radio_vit_h: {positions: crop}
+lints: {PW0704: off})",
      R"(modules:
   radio_encoder: {train: {backbone: frozen}}
 models:
-  radio_vit_h: {positions: interpolate})",
+  radio_vit_h: {positions: interpolate}
+lints: {PW0704: off})",
      "Use positions: interpolate for a frozen encoder."},
 
     {kNothingTrains,
@@ -113,9 +125,11 @@ models:
      "`recompute` repeats the forward of layers during the backward to save memory. It has no effect on a layer kind "
      "that the module does not contain, or on a frozen encoder, whose layers have no backward.",
      R"(modules:
-  radio_encoder: {recompute: attention})",
+  radio_encoder: {recompute: attention}
+lints: {PW0704: off})",
      R"(modules:
-  radio_encoder: {recompute: block})",
+  radio_encoder: {recompute: block}
+lints: {PW0704: off})",
      "Use full, or layer kinds of this module: `block` for an encoder, the kinds in its pattern for a language model."},
 };
 

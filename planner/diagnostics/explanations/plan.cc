@@ -28,11 +28,13 @@ batch: {micro_samples: 1})",
      R"(cluster: {gpu: h100_sxm}
 models: {nemotron_hybrid_moe_20l: {moe: {imbalance: 2.0}}}
 modules: {radio_encoder: {recompute: full}}
-batch: {micro_samples: 2})",
+batch: {micro_samples: 2}
+lints: {PW0704: off})",
      R"(cluster: {gpu: h100_sxm}
 models: {nemotron_hybrid_moe_20l: {moe: {imbalance: 2.0}}}
 modules: {radio_encoder: {recompute: full}, language: {recompute: [moe]}}
-batch: {micro_samples: 2})",
+batch: {micro_samples: 2}
+lints: {PW0704: off})",
      "Leave more memory free with a larger ep or tp, recompute, or smaller microbatches. If the load of the experts is "
      "known to be balanced, silence the lint."},
 
@@ -65,9 +67,11 @@ checkpoint: {every_steps: 10})",
      "The recipe asks for something that is planned but does not work yet, such as gated delta layers. It is an "
      "error, so that nothing is silently ignored.",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "MEGE*E"})",
+  nemotron_hybrid_moe_20l: {pattern: "MEGE*E"}
+lints: {PW0704: off})",
      R"(models:
-  nemotron_hybrid_moe_20l: {pattern: "MEME*E"})",
+  nemotron_hybrid_moe_20l: {pattern: "MEME*E"}
+lints: {PW0704: off})",
      "`plan explain models.<name>.pattern` lists the layer kinds that work."},
 };
 

@@ -97,10 +97,12 @@ modules:
      "this traffic uses NVLink. Between nodes it is many times slower, and no computation hides it.",
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
-  language: {placement: {first_rank: 4, ranks: 8}, parallel: {ep: 8}})",
+  language: {placement: {first_rank: 4, ranks: 8}, parallel: {ep: 8}}
+lints: {PW0704: off})",
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
-  language: {placement: {first_rank: 4, ranks: 8}, parallel: {ep: 4}})",
+  language: {placement: {first_rank: 4, ranks: 8}, parallel: {ep: 4}}
+lints: {PW0704: off})",
      "Use an ep that fits into a node, and start the module at the first rank of a node. If the experts need more "
      "memory than one node has, silence the lint."},
 
@@ -111,11 +113,13 @@ modules:
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 8}}
-  language: {placement: {first_rank: 8}})",
+  language: {placement: {first_rank: 8}}
+lints: {PW0704: off})",
      R"(cluster: {nodes: 3, gpus_per_node: 4}
 modules:
   radio_encoder: {placement: {ranks: 8}, parallel: {tp: 4}}
-  language: {placement: {first_rank: 8}})",
+  language: {placement: {first_rank: 8}}
+lints: {PW0704: off})",
      "Use a tp that divides the number of GPUs of a node, and start the module at a rank that is a multiple of tp."},
 
     {kIdleGpus,
@@ -128,11 +132,13 @@ modules:
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 12}, parallel: {tp: 4}}
-  language: {placement: {first_rank: 12}, parallel: {tp: 1}})",
+  language: {placement: {first_rank: 12}, parallel: {tp: 1}}
+lints: {PW0704: off})",
      R"(cluster: {nodes: 2}
 modules:
   radio_encoder: {placement: {ranks: 8}}
-  language: {placement: {first_rank: 8, ranks: 8}})",
+  language: {placement: {first_rank: 8, ranks: 8}}
+lints: {PW0704: off})",
      "Give whole nodes to each module that is larger than a node."},
 
     {kEncoderAlone,
