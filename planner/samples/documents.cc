@@ -3,7 +3,6 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "planner/run_files/file_io.h"
@@ -11,6 +10,8 @@
 #include "planner/samples/index_settings.h"
 #include "planner/samples/tar_documents.h"
 #include "planner/samples/token_documents.h"
+#include "planner/samples/token_record.h"
+#include "planner/samples/token_rule.h"
 
 namespace planwright {
 namespace {
@@ -40,6 +41,24 @@ absl::StatusOr<std::unique_ptr<Documents>> OpenIndexed(const DataPlan& data, con
                                               .open_files = std::max<size_t>(kMostOpenShards / sources, 4)});
 }
 
+absl::StatusOr<std::unique_ptr<Documents>> OpenTokens(const DataPlan& data, const SourcePlan& source) {
+  absl::StatusOr<TokenIdx> idx = TokenIdx::Open(ResolvePath(data.base, source.path));
+  if (!idx.ok()) return idx.status();
+  const std::string path = IndexPath(data, source);
+  const absl::StatusOr<TokenRecord> record = ReadTokenRecord(path);
+  if (absl::IsNotFound(record.status())) return RunIndex(source, absl::StrCat("there is no index ", path));
+  if (absl::IsDataLoss(record.status())) return RunIndex(source, std::string(record.status().message()));
+  if (!record.ok()) return record.status();
+  if (record->settings != TokenSettingsDigest(data, source, *idx))
+    return RunIndex(source, absl::StrCat("the index ", path, " was made with other settings, or of another .idx"));
+  if (record->bytes != idx->bin().bytes()) {
+    return RunIndex(source, absl::StrCat(idx->bin().path(), " has ", idx->bin().bytes(), " bytes, and it had ",
+                                         record->bytes, " when the index was made"));
+  }
+  std::string digest = TokenDigest(*idx, *record);
+  return MakeTokenDocuments(*std::move(idx), TokenRuleOf(data), std::move(digest));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Documents>> OpenDocuments(const DataPlan& data, const SourcePlan& source) {
@@ -48,9 +67,7 @@ absl::StatusOr<std::unique_ptr<Documents>> OpenDocuments(const DataPlan& data, c
     return absl::UnimplementedError(
         absl::StrCat("source ", source.name, ": this version cannot read sources of kind ", source.kind));
   }
-  std::set<int64_t> image_tokens;
-  for (const EncoderData& encoder : data.encoders) image_tokens.insert(encoder.token);
-  return OpenTokenDocuments(ResolvePath(data.base, source.path), data.vocabulary, std::move(image_tokens));
+  return OpenTokens(data, source);
 }
 
 }  // namespace planwright

@@ -55,9 +55,9 @@ class Documents {
   virtual int64_t left_out() const = 0;
 };
 
-// The documents of data.sources' `source`: those of a webdataset from its index file, those of tokens from PATH.idx.
-// FailedPrecondition, with the command to run, if the index file is missing or was made with other settings or files;
-// errors name the file.
+// The documents of data.sources' `source`: those of a webdataset from its index file, those of tokens from PATH.idx and
+// their record (token_record.h). FailedPrecondition, with the command to run, if the index file is missing or was made
+// with other settings or files; errors name the file.
 absl::StatusOr<std::unique_ptr<Documents>> OpenDocuments(const DataPlan& data, const SourcePlan& source);
 
 }  // namespace planwright

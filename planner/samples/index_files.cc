@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+#include <absl/strings/str_split.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -14,9 +15,9 @@
 #include <utility>
 
 #include "planner/run_files/file_io.h"
-#include "planner/samples/documents.h"
 #include "planner/samples/index_settings.h"
 #include "planner/samples/index_update.h"
+#include "planner/samples/token_update.h"
 #include "planner/threads/threads.h"
 
 namespace planwright {
@@ -63,9 +64,15 @@ class IndexUpdate {
         progress_told_.waiting = false;
         lock.Wait();
       }
-      for (const auto& source : webdatasets_) source->Look();  // another process may have made something meanwhile
+      AllFresh();  // another process may have made something meanwhile
       if (absl::Status status = ReadShards(); !status.ok()) return status;
+      const absl::Status tokens = ReadTokens();
+      if (absl::Status status = MistakesOf(tokens); !status.ok()) return status;
       if (absl::Status status = CheckLeftOut(); !status.ok()) return status;
+      for (const TokenUpdate& source : tokens_) {
+        if (source.fresh()) continue;
+        if (absl::Status status = source.Keep(); !status.ok()) return status;
+      }
       for (const auto& source : webdatasets_) {
         if (source->fresh()) continue;
         if (absl::Status status = source->Merge(); !status.ok()) return status;
@@ -93,12 +100,12 @@ class IndexUpdate {
         webdatasets_.push_back(std::make_unique<SourceUpdate>(data_, source, std::move(shards[i])));
         continue;
       }
-      absl::StatusOr<std::unique_ptr<Documents>> documents = OpenDocuments(data_, source);
-      if (!documents.ok()) {
-        problems.push_back(absl::StrCat("source ", source.name, ": ", documents.status().message()));
+      absl::StatusOr<TokenUpdate> tokens = TokenUpdate::Open(data_, source);
+      if (!tokens.ok()) {
+        problems.push_back(absl::StrCat("source ", source.name, ": ", tokens.status().message()));
         continue;
       }
-      tokens_.push_back({&source, *std::move(documents)});
+      tokens_.push_back(*std::move(tokens));
     }
     if (problems.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
@@ -109,6 +116,10 @@ class IndexUpdate {
     for (const auto& source : webdatasets_) {
       source->Look();
       fresh = fresh && source->fresh();
+    }
+    for (TokenUpdate& source : tokens_) {
+      source.Look();
+      fresh = fresh && source.fresh();
     }
     return fresh;
   }
@@ -132,9 +143,31 @@ class IndexUpdate {
       if (!made.ok()) return made;
     }
     progress_told_.all_shards = static_cast<int64_t>(items_.size());
+    for (const TokenUpdate& source : tokens_) {
+      if (source.fresh()) continue;
+      ++progress_told_.all_shards;
+      progress_told_.all_bytes += source.bytes();
+    }
     begin_ = std::chrono::steady_clock::now();
     ForEachItem(jobs_, static_cast<int64_t>(items_.size()), [&](int64_t item) { ReadItem(static_cast<size_t>(item)); });
-    return MistakesOf();
+    return absl::OkStatus();
+  }
+
+  // The first one that has wrong ids, or cannot be read, ends the reading: it has told enough.
+  absl::Status ReadTokens() {
+    for (TokenUpdate& source : tokens_) {
+      if (source.fresh()) continue;
+      const absl::Status status = source.Read(jobs_, [&](int64_t documents, int64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        progress_told_.documents += documents;
+        progress_told_.bytes += bytes;
+        Tell();
+      });
+      if (!status.ok()) return status;
+      ++progress_told_.shards;
+      Tell();
+    }
+    return absl::OkStatus();
   }
 
   // With more than this in one shard the rest of it is not read.
@@ -173,8 +206,8 @@ class IndexUpdate {
     return failed + (Skips() ? 0 : damaged) >= kMostListed || damaged >= EnoughOfShard();
   }
 
-  // The mistakes of the shards that were read: of all that ends the command, the first ones.
-  absl::Status MistakesOf() const {
+  // The mistakes of the shards that were read, and of the sources of tokens: of all that ends the command, the first.
+  absl::Status MistakesOf(const absl::Status& tokens) const {
     std::vector<std::string> lines;
     absl::StatusCode code = absl::StatusCode::kInvalidArgument;
     bool damaged = false;
@@ -189,6 +222,8 @@ class IndexUpdate {
         lines.push_back(DamageLine(shard, i));
       }
     }
+    if (!tokens.ok() && !absl::IsInvalidArgument(tokens)) return tokens;
+    for (absl::string_view line : absl::StrSplit(tokens.message(), '\n', absl::SkipEmpty())) lines.emplace_back(line);
     if (lines.empty()) return absl::OkStatus();
     if (lines.size() > kMostListed) lines.resize(kMostListed);
     if (lines.size() == kMostListed) lines.push_back("there may be more: these are the first");
@@ -228,17 +263,7 @@ class IndexUpdate {
         all.push_back(*std::move(summary));
         continue;
       }
-      const Documents& documents = *tokens_[tokens++].second;
-      IndexedSource summary;
-      summary.name = source.name;
-      summary.kind = source.kind;
-      summary.path = ResolvePath(data_.base, source.path) + ".idx";
-      summary.shards = 1;
-      summary.documents = documents.size();
-      for (int64_t i = 0; i < documents.size(); ++i) summary.tokens += documents.tokens(i);
-      summary.left_out = documents.left_out();
-      summary.digest = documents.digest();
-      all.push_back(std::move(summary));
+      all.push_back(tokens_[tokens++].Summary());
     }
     return all;
   }
@@ -255,7 +280,7 @@ class IndexUpdate {
   const int jobs_;
   const std::function<void(const IndexProgress&)>& progress_;
   std::vector<std::unique_ptr<SourceUpdate>> webdatasets_;
-  std::vector<std::pair<const SourcePlan*, std::unique_ptr<Documents>>> tokens_;
+  std::vector<TokenUpdate> tokens_;
   TarMembersCache tars_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex mutex_;

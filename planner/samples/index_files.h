@@ -27,7 +27,7 @@ struct IndexProgress {
 
 struct IndexedSource {
   std::string name, kind;
-  std::string path;  // of the index file, or of the .idx
+  std::string path;  // of the index file
   int64_t shards = 0, documents = 0, tokens = 0, images = 0;
   int64_t left_out = 0;       // damaged documents; of tokens: documents without a token
   std::string left_out_list;  // the file that lists them; empty: there is none
@@ -37,10 +37,9 @@ struct IndexedSource {
 };
 
 // Brings the index of each source up to date, and returns all of data.sources in their order. An index, or a part of
-// one, is used again if the shards have the same sizes and times and are read with the same settings. Sources of tokens
-// are only checked. `progress` (which may be empty) is called by one thread at a time.
-// InvalidArgument: what is wrong with the data, a line each, with shard and document; no index file is changed then.
-// Unavailable, ResourceExhausted: what cannot be read or written.
+// one, is used again if the shards have the same sizes and times and are read with the same settings. `progress` (which
+// may be empty) is called by one thread at a time. InvalidArgument: what is wrong with the data, a line each, with
+// shard and document; no index file is changed then. Unavailable, ResourceExhausted: what cannot be read or written.
 absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
                                                        const std::function<void(const IndexProgress&)>& progress);
 

@@ -2,21 +2,16 @@
 // alone; every token is learnt. A document is its sequences, one after the other; one without tokens is left out.
 #pragma once
 
-#include <absl/status/statusor.h>
-
-#include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "planner/samples/documents.h"
+#include "planner/samples/token_idx.h"
+#include "planner/samples/token_rule.h"
 
 namespace planwright {
 
-// `path`: PATH. All of PATH.idx is checked, and compared with the size of PATH.bin; the ids of a document are compared
-// with `vocabulary` and `image_tokens`, which no text has, when it is read. InvalidArgument names the file and what is
-// wrong with it.
-absl::StatusOr<std::unique_ptr<Documents>> OpenTokenDocuments(const std::string& path, int64_t vocabulary,
-                                                              std::set<int64_t> image_tokens);
+// `digest`: of the ids and of PATH.idx. The ids of a document are compared with `rule` when it is read.
+std::unique_ptr<Documents> MakeTokenDocuments(TokenIdx idx, TokenRule rule, std::string digest);
 
 }  // namespace planwright

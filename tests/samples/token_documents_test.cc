@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <random>
 
 #include "planner/samples/index_files.h"
@@ -53,10 +55,13 @@ class TokenDocumentsTest : public ::testing::Test {
  protected:
   TokenDocumentsTest() : folder_("token_documents") {}
 
-  absl::StatusOr<std::unique_ptr<Documents>> Open(const TokenFiles& files, int64_t vocabulary = 1000) {
+  // Without an index.
+  absl::StatusOr<std::unique_ptr<Documents>> Open(const TokenFiles& files) {
     folder_.Write("t.idx", files.idx);
     folder_.Write("t.bin", files.bin);
-    return OpenTokenDocuments(folder_.path("t"), vocabulary, {77});
+    absl::StatusOr<TokenIdx> idx = TokenIdx::Open(folder_.path("t"));
+    if (!idx.ok()) return idx.status();
+    return MakeTokenDocuments(*std::move(idx), {.vocabulary = 1000, .image_tokens = {77}}, "");
   }
 
   DataFolder folder_;
@@ -161,7 +166,7 @@ TEST_F(TokenDocumentsTest, SayWhatIsWrongWithTheirFiles) {
             "t.idx: its documents end at sequence 2, and it has 3 sequences");
   EXPECT_EQ(message(FilesOf<int32_t>({{}, {{}}}, 4)), "t.idx: it has no document with tokens");
   std::filesystem::remove(folder_.path("t.bin"));
-  EXPECT_EQ(std::string(OpenTokenDocuments(folder_.path("t"), 10, {}).status().message()),
+  EXPECT_EQ(std::string(TokenIdx::Open(folder_.path("t")).status().message()),
             "cannot read " + folder_.path("t.bin") + ": No such file or directory");
 }
 
@@ -187,21 +192,120 @@ TEST_F(TokenDocumentsTest, StandAnyBytes) {
   EXPECT_GT(opened, 5);
 }
 
-TEST_F(TokenDocumentsTest, AreCheckedByTheIndexAndNeedNoFileOfIt) {
-  DataFolder folder("token_documents_index");
-  const TokenFiles files = FilesOf<int32_t>({{{1, 2}}, {}, {{4}}}, 4);
-  folder.Write("t.idx", files.idx);
-  folder.Write("t.bin", files.bin);
-  folder.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
-  const absl::StatusOr<std::vector<IndexedSource>> made = UpdateIndex(folder.data, {}, {});
+// A source of tokens, and what the index makes of it.
+class TokenIndexTest : public ::testing::Test {
+ protected:
+  TokenIndexTest() : folder_("token_index") {
+    folder_.data.tokenizer = "ids";
+    folder_.data.vocabulary = 1000;
+    folder_.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+    EncoderData encoder;
+    encoder.token = 77;
+    folder_.data.encoders = {encoder};
+  }
+
+  void Write(const TokenFiles& files) const {
+    folder_.Write("t.idx", files.idx);
+    folder_.Write("t.bin", files.bin);
+  }
+  absl::StatusOr<IndexedSource> Index(int jobs = 1) const {
+    absl::StatusOr<std::vector<IndexedSource>> made = UpdateIndex(folder_.data, {.jobs = jobs}, {});
+    if (!made.ok()) return made.status();
+    return made->front();
+  }
+  std::string Refusal() const {
+    return std::string(OpenDocuments(folder_.data, folder_.data.sources[0]).status().message());
+  }
+
+  DataFolder folder_;
+};
+
+TEST_F(TokenIndexTest, KeepsWhatWasReadOnce) {
+  Write(FilesOf<int32_t>({{{1, 2}}, {}, {{4}}}, 4));
+  EXPECT_EQ(Refusal(), "source text: there is no index " + folder_.path("data_index/text.index") +
+                           ": run `plan data index` with the recipe");
+  const absl::StatusOr<IndexedSource> made = Index();
   ASSERT_TRUE(made.ok()) << made.status();
-  EXPECT_EQ((*made)[0].documents, 2);
-  EXPECT_EQ((*made)[0].tokens, 3);
-  EXPECT_EQ((*made)[0].left_out, 1);
-  EXPECT_EQ((*made)[0].path, folder.path("t.idx"));
-  EXPECT_FALSE((*made)[0].made);
-  EXPECT_FALSE(folder.Has("data_index"));
-  EXPECT_EQ((*OpenDocuments(folder.data, folder.data.sources[0]))->digest(), (*made)[0].digest);
+  EXPECT_EQ(made->documents, 2);
+  EXPECT_EQ(made->tokens, 3);
+  EXPECT_EQ(made->left_out, 1);
+  EXPECT_EQ(made->path, folder_.path("data_index/text.index"));
+  EXPECT_EQ(made->shards_read, 1);
+  EXPECT_TRUE(made->made);
+  EXPECT_EQ((*OpenDocuments(folder_.data, folder_.data.sources[0]))->digest(), made->digest);
+  const absl::StatusOr<IndexedSource> again = Index();
+  EXPECT_EQ(again->shards_read, 0);
+  EXPECT_FALSE(again->made);
+  EXPECT_EQ(again->digest, made->digest);
+}
+
+TEST_F(TokenIndexTest, DigestCoversTheIds) {
+  Write(FilesOf<int32_t>({{{1, 2}}, {{4}}}, 4));
+  const std::string before = Index()->digest;
+  Write(FilesOf<int32_t>({{{1, 2}}, {{5}}}, 4));  // the same .idx, and a .bin of the same size
+  std::filesystem::last_write_time(folder_.path("t.bin"),
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::seconds(9));
+  const absl::StatusOr<IndexedSource> after = Index();
+  EXPECT_EQ(after->shards_read, 1);
+  EXPECT_NE(after->digest, before);
+  DataFolder copy("token_index_copy");
+  copy.data.tokenizer = "ids";
+  copy.data.vocabulary = 2000;
+  copy.data.sources[0] = {.name = "other", .kind = "tokens", .path = "u"};
+  copy.Write("u.idx", folder_.Read("t.idx"));
+  copy.Write("u.bin", folder_.Read("t.bin"));
+  EXPECT_EQ((*UpdateIndex(copy.data, {}, {}))[0].digest, after->digest);
+}
+
+// Several parts (of 4 MiB): the wrong ids are in different ones.
+TEST_F(TokenIndexTest, AnyNumberOfJobsGivesTheSameDigestAndMistakes) {
+  std::vector<std::vector<std::vector<int64_t>>> documents(3);
+  for (auto& document : documents) {
+    for (int i = 0; i < 5; ++i) document.push_back(std::vector<int64_t>(100'000, i));
+  }
+  Write(FilesOf<int64_t>(documents, 5));
+  const std::string digest = Index(1)->digest;
+  std::filesystem::remove_all(folder_.path("data_index"));
+  EXPECT_EQ(Index(3)->digest, digest);
+  documents[0][4][7] = 1000;
+  documents[2][0][99'999] = 77;
+  documents[2][4][0] = -1;
+  Write(FilesOf<int64_t>(documents, 5));
+  std::filesystem::remove_all(folder_.path("data_index"));
+  const std::string where = folder_.path("t.bin") + ": document ";
+  for (int jobs : {1, 3}) {
+    EXPECT_EQ(std::string(Index(jobs).status().message()),
+              where + "0: token 400007 is 1000, and the vocabulary 1000\n" + where +
+                  "2: token 99999 is 77, the image token; it has no images");
+  }
+  EXPECT_FALSE(folder_.Has("data_index/text.index"));
+}
+
+TEST_F(TokenIndexTest, OfOtherFilesOrSettingsIsRefused) {
+  const TokenFiles files = FilesOf<uint16_t>({{{1, 2}}, {{4}}}, 8);
+  Write(files);
+  ASSERT_TRUE(Index().ok());
+  const std::string path = folder_.path("data_index/text.index");
+  const std::string other = "source text: the index " + path +
+                            " was made with other settings, or of another .idx: run `plan data index` with the recipe";
+  folder_.data.vocabulary = 999;
+  EXPECT_EQ(Refusal(), other);
+  folder_.data.vocabulary = 1000;
+  folder_.Write("t.idx", files.idx + std::string(2, '\0'));
+  EXPECT_EQ(Refusal(), other);
+  folder_.Write("t.idx", files.idx);
+  EXPECT_EQ(Refusal(), "");
+  folder_.Write("t.bin", files.bin + "xx");
+  EXPECT_EQ(Refusal(), "source text: " + folder_.path("t.bin") +
+                           " has 8 bytes, and it had 6 when the index was made: run `plan data index` with the recipe");
+  folder_.Write("t.bin", files.bin);
+  std::string record = folder_.Read("data_index/text.index");
+  record[20] ^= 1;
+  folder_.Write("data_index/text.index", record);
+  EXPECT_EQ(Refusal(),
+            "source text: " + path + " is damaged, or of another version: run `plan data index` with the recipe");
+  EXPECT_TRUE(Index()->made);
+  EXPECT_EQ(Refusal(), "");
 }
 
 }  // namespace
