@@ -191,7 +191,8 @@ void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCou
                        .world_size = plan_.world_size,
                        .run_id = run_id_,
                        .life = life_,
-                       .counters = counters};
+                       .counters = counters,
+                       .data = sources_};
   double copied = 0;
   int64_t bytes = 0, through = 0;
   for (int rank = 0; rank < plan_.world_size; ++rank) {

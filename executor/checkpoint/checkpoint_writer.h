@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,6 +45,8 @@ class CheckpointWriter {
                    int64_t verified, std::function<void(int, const std::string&)> leave, FailPointHook fail_point = {});
   ~CheckpointWriter();  // does not wait for the disk: what is not published is lost
 
+  // Manifest::data of all that will be published; on rank 0, before the first Publish.
+  void SetSources(std::map<std::string, std::string> digests) { sources_ = std::move(digests); }
   // Allocates the memory for copies from the device, before the first step.
   void Prepare(at::Device device) { copies_.Prepare(device); }
   // In this order, once for each checkpoint.
@@ -71,6 +74,7 @@ class CheckpointWriter {
   const int64_t verified_;
   const std::function<void(int, const std::string&)> leave_;
   const FailPointHook fail_point_;
+  std::map<std::string, std::string> sources_;
   HostCopies copies_;
   CheckpointCounters counters_;  // of the one being copied
   double waited_ = 0;            // seconds that training waited for the one before it

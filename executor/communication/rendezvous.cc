@@ -73,6 +73,7 @@ struct Occasion {
 };
 constexpr Occasion kHello{"hello", "whether all ranks have one plan"};
 constexpr Occasion kData{"data", "whether all ranks have the same data"};
+constexpr char kSources[] = "planwright/sources";
 
 // What a rank posts about itself. Ordered by run and plan, so that hellos can be counted like votes.
 struct Hello {
@@ -366,6 +367,32 @@ absl::Status AgreeOnData(const Environment& environment, const std::string& data
   try {
     store.set(kData.Key(environment.rank), StoreValue(absl::StrCat(data_digest, "\n", environment.host)));
     return Verdict(environment, kData, store, ParseData, CompareData);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(FirstLine(MessageOf(error)));
+  }
+}
+
+absl::Status PostSources(const std::map<std::string, std::string>& digests, c10d::Store& store) {
+  try {
+    // A digest has no space.
+    store.set(kSources, StoreValue(absl::StrJoin(digests, "\n", [](std::string* out, const auto& source) {
+                absl::StrAppend(out, source.second, " ", source.first);
+              })));
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(FirstLine(MessageOf(error)));
+  }
+}
+
+absl::StatusOr<std::map<std::string, std::string>> PostedSources(c10d::Store& store) {
+  try {
+    std::map<std::string, std::string> digests;
+    const std::string text = store.get_to_str(kSources);
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      const std::pair<std::string, std::string> source = absl::StrSplit(line, absl::MaxSplits(' ', 1));
+      digests[source.second] = source.first;
+    }
+    return digests;
   } catch (const std::exception& error) {
     return absl::UnavailableError(FirstLine(MessageOf(error)));
   }

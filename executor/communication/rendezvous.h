@@ -6,6 +6,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <map>
 #include <string>
 
 namespace c10d {
@@ -65,6 +66,11 @@ absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan
 // and both digests. Unavailable, with the missing ranks, if not all come within the timeout, as a rank that cannot open
 // its files never comes.
 absl::Status AgreeOnData(const Environment& environment, const std::string& data_digest, c10d::Store& store);
+
+// SampleSource::SourceDigests for rank 0, which may read no samples itself: it gets those of a rank that does, after
+// AgreeOnData. A rank that reads samples posts its own ones before it. Unavailable if the store cannot be reached.
+absl::Status PostSources(const std::map<std::string, std::string>& digests, c10d::Store& store);
+absl::StatusOr<std::map<std::string, std::string>> PostedSources(c10d::Store& store);
 
 // Call it before the process ends. Every rank says that it has come to the occasion `what`. If rank 0 serves the store,
 // it must not end before the others, so it waits here until all have come or `timeout` is over. The others return at

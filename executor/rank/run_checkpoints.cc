@@ -93,6 +93,7 @@ CheckpointWriter& RunCheckpoints::writer() {
   if (writer_ == nullptr) {
     writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, point_.run_id(), life_,
                                                  point_.checkpoint_step(), leave_, fail_point_);
+    writer_->SetSources(sources_);
   }
   return *writer_;
 }

@@ -5,8 +5,10 @@
 #include <absl/status/statusor.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "executor/checkpoint/checkpoint_loader.h"
 #include "executor/checkpoint/checkpoint_writer.h"
@@ -23,6 +25,8 @@ class RunCheckpoints {
 
   // Whether the run goes on from a checkpoint. All ranks get the same answer. Errors: those of ResumePoint::Next.
   absl::StatusOr<bool> Choose();
+  // On rank 0, before Prepare: the digests of the data, for the manifests (Manifest::data).
+  void SetSources(std::map<std::string, std::string> digests) { sources_ = std::move(digests); }
   // Allocates the memory of the copies, after setup. On a GPU it is pinned, which takes seconds.
   void Prepare(at::Device device);
   // Carries out a storage instruction. ExitError if the checkpoint does not fit the plan (kExitUsage).
@@ -51,6 +55,7 @@ class RunCheckpoints {
   std::string problem_;  // what is damaged in it
   std::unique_ptr<CheckpointLoader> loader_;
   double load_seconds_ = 0;
+  std::map<std::string, std::string> sources_;
   std::unique_ptr<CheckpointWriter> writer_;
 };
 

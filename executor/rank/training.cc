@@ -17,11 +17,14 @@ namespace planwright::executor {
 namespace {
 
 // Other kinds of data number their samples by the plan alone.
-void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c10d::Store& store) {
+void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c10d::Store& store,
+                    RunCheckpoints* checkpoints) {
   if (assignment.plan.data.kind != "sources") return;
   const std::string digest = samples.source == nullptr ? "" : samples.source->digest();
   if (!digest.empty()) LogInfo("data " + digest);
+  if (!digest.empty()) LeaveUnlessOk(PostSources(samples.source->SourceDigests(), store));
   LeaveUnlessOk(AgreeOnData(assignment.environment, digest, store));
+  if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrLeave(PostedSources(store)));
 }
 
 Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
@@ -33,7 +36,7 @@ Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
   const RankOptions& options = assignment.options;
   const RankSamples samples = OpenSamples(assignment.plan, assignment.role(),
                                           !options.record_routing.empty() || !options.replay_routing.empty());
-  AgreeOnSamples(assignment, samples, *parts.store);
+  AgreeOnSamples(assignment, samples, *parts.store, beginning.checkpoints());
   ReadSamples(assignment.plan, samples, parts.device, handlers);
   handlers.parameters = [&assignment, &beginning, &start_up, &rank](OpKind kind, ModuleState& module) {
     start_up.Enter("weights");

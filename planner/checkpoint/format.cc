@@ -46,6 +46,19 @@ class Fields {
     }
     return value->get<std::string>();
   }
+  // Texts by name.
+  std::map<std::string, std::string> Texts(const char* key) {
+    std::map<std::string, std::string> texts;
+    const Json* value = Find(key);
+    if (value == nullptr) return texts;
+    if (!value->is_object()) Wrong(absl::StrCat(key, " is not an object"));
+    for (const auto& [name, text] : value->items()) {
+      if (!text.is_string()) Wrong(absl::StrCat(key, ".", Quoted(name), " is not a text"));
+      if (!problem_.empty()) return {};
+      texts[name] = text.get<std::string>();
+    }
+    return texts;
+  }
   std::string RunId() {
     const std::string id = Text("run_id");
     if (!IsRunId(id)) Wrong(absl::StrCat("its run_id ", Quoted(id), " is not 32 hex digits"));
@@ -157,6 +170,16 @@ std::string IdentityText(const CheckpointIdentity& of) {
       of.run_id.empty() ? "" : absl::StrCat(",\n  \"run_id\": ", Quoted(of.run_id)), ",\n  \"life\": ", of.life,
       ",\n  \"step\": ", counters.step, ",\n  \"applied_steps\": ", counters.applied_steps,
       ",\n  \"skipped_steps\": ", counters.skipped_steps, ",\n  \"consumed_samples\": ", counters.consumed_samples);
+}
+
+std::string DataText(const std::map<std::string, std::string>& data) {
+  if (data.empty()) return "";
+  return absl::StrCat(",\n  \"data\": {",
+                      absl::StrJoin(data, ", ",
+                                    [](std::string* out, const auto& source) {
+                                      absl::StrAppend(out, "\n    ", Quoted(source.first), ": ", Quoted(source.second));
+                                    }),
+                      "\n  }");
 }
 
 int FormatOf(bool has_run) { return has_run ? kCheckpointFormatVersion : kCheckpointFormatWithoutRun; }
@@ -299,13 +322,13 @@ std::string WriteManifest(const Manifest& manifest) {
                     ", \"bytes\": ", shard.bytes, ", \"index_bytes\": ", shard.index_bytes,
                     ", \"index_sha256\": ", Quoted(shard.index_sha256), "}");
   }
-  const std::string before =
-      absl::StrCat("{\n  \"format\": ", FormatOf(!manifest.run_id.empty()), ",\n  \"name\": ", Quoted(manifest.name),
-                   ",\n  \"plan_digest\": ", Quoted(manifest.plan_digest),
-                   ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest),
-                   ",\n  \"precision\": ", Quoted(manifest.precision), ",\n  \"world_size\": ", manifest.world_size,
-                   IdentityText(manifest.identity()), ",\n  \"plan_bytes\": ", manifest.plan_bytes,
-                   ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256), ",\n  \"shards\": [", shards, "\n  ],\n");
+  const std::string before = absl::StrCat(
+      "{\n  \"format\": ", FormatOf(!manifest.run_id.empty()), ",\n  \"name\": ", Quoted(manifest.name),
+      ",\n  \"plan_digest\": ", Quoted(manifest.plan_digest),
+      ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest), ",\n  \"precision\": ", Quoted(manifest.precision),
+      ",\n  \"world_size\": ", manifest.world_size, IdentityText(manifest.identity()),
+      ",\n  \"plan_bytes\": ", manifest.plan_bytes, ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256),
+      DataText(manifest.data), ",\n  \"shards\": [", shards, "\n  ],\n");
   return before + DigestLine(before);
 }
 
@@ -334,6 +357,7 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   manifest.counters = fields.Counters();
   manifest.plan_bytes = fields.Number("plan_bytes", 0, kLargestNumber);
   manifest.plan_sha256 = fields.Text("plan_sha256");
+  if (json.is_object() && json.contains("data")) manifest.data = fields.Texts("data");
   fields.List("shards", [&](const Json& item) {
     Fields shard(item, absl::StrCat("shards[", manifest.shards.size(), "]"), problem);
     ManifestShard read;

@@ -112,7 +112,9 @@ struct Manifest {
   int life = 1;        // of that run
   CheckpointCounters counters;
   int64_t plan_bytes = 0;
-  std::string plan_sha256;            // of plan.json
+  std::string plan_sha256;  // of plan.json
+  // With data of kind `sources`: Documents::digest() of each source, by its name. Empty: nothing is said of the files.
+  std::map<std::string, std::string> data;
   std::vector<ManifestShard> shards;  // ascending by rank; ranks that write nothing have none
 
   CheckpointIdentity identity() const { return {run_id, life, counters}; }

@@ -1,5 +1,7 @@
 #include "planner/checkpoint/own_plan.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/shard_files.h"
 #include "planner/plan/plan_json.h"
@@ -25,6 +27,11 @@ absl::Status CheckOwnPlan(const Manifest& manifest, const Plan& plan) {
     return differs("recipe_digest", manifest.recipe_digest, plan.recipe_digest);
   if (manifest.precision != plan.precision) return differs("precision", manifest.precision, plan.precision);
   if (manifest.world_size != plan.world_size) return differs("world_size", manifest.world_size, plan.world_size);
+  for (const auto& [name, digest] : manifest.data) {
+    const auto& sources = plan.data.sources;
+    if (std::none_of(sources.begin(), sources.end(), [&](const SourcePlan& source) { return source.name == name; }))
+      return absl::DataLossError(absl::StrCat("its data has a source ", name, "; the plan beside it has none of it"));
+  }
   const CheckpointCounters& counters = manifest.counters;
   int64_t samples = 0;
   const bool overflow = __builtin_mul_overflow(counters.step, plan.budget.global_samples, &samples);

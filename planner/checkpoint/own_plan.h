@@ -16,8 +16,8 @@ namespace planwright {
 // plan has passed ReadPlan, and not the rules of verify.
 absl::StatusOr<std::optional<Plan>> ReadOwnPlan(const std::string& folder, const Manifest& manifest);
 
-// DataLoss if the manifest says something else than the plan beside it: name, digests, precision, ranks, or how many
-// samples the steps have taken; or if the steps of a first life are not those that it applied and skipped.
+// DataLoss if the manifest says something else than the plan beside it: name, digests, precision, ranks, sources,
+// or how many samples the steps have taken; or if the steps of a first life are not those that it applied and skipped.
 absl::Status CheckOwnPlan(const Manifest& manifest, const Plan& plan);
 
 // Both. Messages begin with the path of the file.

@@ -4,23 +4,19 @@
 #include <iostream>
 
 #include "planner/agents/fleet.h"
-#include "planner/checkpoint/own_plan.h"
-#include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/own_program.h"
+#include "planner/cli/run_so_far.h"
 #include "planner/cli/terminal.h"
 #include "planner/connection/proof.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
 #include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
-#include "planner/plan/earlier_parts.h"
-#include "planner/plan/json_limits.h"
 #include "planner/plan/json_text.h"
-#include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/rendezvous/interface_address.h"
 #include "planner/rendezvous/own_address.h"
@@ -74,53 +70,6 @@ absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
     launch.profile = *steps;
   }
   return launch;
-}
-
-// The plan from which the run in the directory goes on: that of its newest checkpoint, else that of its newest life.
-// None: it is of another version of the plan's format. InvalidArgument if it cannot be read, or if a checkpoint of
-// another run is in the way.
-absl::StatusOr<std::optional<Plan>> PlanSoFar(const std::string& run_dir) {
-  const std::string path = run_dir + "/plan.json";
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<Plan> plan = ReadPlan(*text);
-  if (!plan.ok() && !absl::IsFailedPrecondition(plan.status()))
-    return absl::InvalidArgumentError(path + ": " + std::string(plan.status().message()));
-  const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
-  if (list.ok()) {  // else the life that begins says what is wrong with its files
-    const FoundCheckpoint* newest = list->found.empty() ? nullptr : &list->found.front();
-    if (absl::Status status = CheckNoneOfAnotherRun(*list, newest); !status.ok()) return status;
-    for (const FoundCheckpoint& one : list->found) {
-      absl::StatusOr<std::optional<Plan>> own = ReadAndCheckOwnPlan(one.folder, one.manifest);
-      if (own.ok()) return own;  // a damaged one is passed over, as the life will
-    }
-  }
-  return plan.ok() ? std::optional<Plan>(*std::move(plan)) : std::nullopt;
-}
-
-// Where the run directory holds a run of another plan: what going on with this one changes. InvalidArgument if the loss
-// curve may change and the user has not accepted that.
-absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool accepted) {
-  std::error_code error;
-  if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(run_dir + "/plan.json", error))
-    return absl::OkStatus();
-  absl::StatusOr<std::optional<Plan>> before = PlanSoFar(run_dir);
-  if (!before.ok()) return before.status();
-  if (!*before) {
-    if (accepted) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        "the newest checkpoint of " + run_dir +
-        " has a plan of another version of Planwright, so nobody can say whether this plan would change the loss "
-        "curve; give --accept-changes to go on with it, or choose another --run-dir");
-  }
-  DropEarlierParts(**before);
-  const PlanDiff diff = DiffPlans(**before, plan);
-  if (diff.same()) return absl::OkStatus();
-  std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
-  if (!diff.may_change_loss() || accepted) return absl::OkStatus();
-  return absl::InvalidArgumentError("going on with " + run_dir +
-                                    " would change the loss curve as said above; give --accept-changes if that is "
-                                    "meant, or choose another --run-dir");
 }
 
 // The plans of the recipes to fall back to, in order. Their problems are printed; nullopt if one cannot be used.
@@ -251,7 +200,10 @@ int Launch(const Arguments& arguments) {
   plans.insert(plans.end(), fallbacks->begin(), fallbacks->end());
   std::cout.flush();
   if (!arguments.has("--dry-run")) {
-    if (const int status = MakeIndexBeforeLaunch(plans); status != kExitSuccess) return status;
+    std::map<std::string, std::string> digests;
+    if (const int status = MakeIndexBeforeLaunch(plans, digests); status != kExitSuccess) return status;
+    const absl::Status files = CheckFiles(plans[0], digests, launch->run_dir, arguments.has("--accept-changes"));
+    if (!files.ok()) return UsageError(std::string(files.message()));
   }
   if (arguments.has("--slurm")) return Submit(plans, *launch, arguments);
   const Terminal terminal = PrintingTerminal(as_json);

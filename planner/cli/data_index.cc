@@ -123,13 +123,14 @@ int ReportNoIndex(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kExitInvalid : kExitUsage;
 }
 
-int MakeIndexBeforeLaunch(const std::vector<Plan>& plans) {
+int MakeIndexBeforeLaunch(const std::vector<Plan>& plans, std::map<std::string, std::string>& digests) {
   for (const Plan& plan : plans) {
     if (plan.data.kind != "sources") continue;
     const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, 0);
     if (!made.ok()) return ReportNoIndex(made.status());
     for (const IndexedSource& source : made->sources) {
       if (source.made) std::cerr << SourceLine(source) << "\n";
+      if (&plan == &plans.front()) digests[source.name] = source.digest;
     }
   }
   return kExitSuccess;

@@ -4,6 +4,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 int ReportNoIndex(const absl::Status& status);
 
 // Before ranks start: makes the index of each plan, if its data is of kind sources, and says on stderr of which sources
-// it made one. kExitSuccess, or as ReportNoIndex.
-int MakeIndexBeforeLaunch(const std::vector<Plan>& plans);
+// it made one. `digests` becomes Manifest::data of the first plan. kExitSuccess, or as ReportNoIndex.
+int MakeIndexBeforeLaunch(const std::vector<Plan>& plans, std::map<std::string, std::string>& digests);
 
 }  // namespace planwright

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/plan_fit.h"
 #include "planner/plan/lr_schedule.h"
+#include "planner/samples/index_files.h"
 
 namespace planwright {
 namespace {
@@ -45,10 +46,36 @@ void AddRefusals(const CheckpointReader& checkpoint, const Plan& plan, ResumeDif
   }
 }
 
+void CompareFiles(const Plan& plan, ResumeDiff& diff) {
+  if (plan.data.kind != "sources") return;
+  if (diff.manifest.data.empty()) {
+    diff.files_not_compared = "the checkpoint does not say on which documents it was trained";
+    return;
+  }
+  const auto now = DigestsAtHand(plan.data);
+  if (now) {
+    diff.other_files = OtherFiles(diff.manifest.data, *now);
+  } else {
+    diff.files_not_compared = "there is no index, or it is older than the files; `plan data index` makes it";
+  }
+}
+
 }  // namespace
 
 bool ResumeDiff::same() const {
-  return refusals.empty() && (plan ? plan->same() : manifest.plan_digest == plan_digest);
+  return refusals.empty() && other_files.empty() && (plan ? plan->same() : manifest.plan_digest == plan_digest);
+}
+
+bool ResumeDiff::may_change_loss() const { return plan->may_change_loss() || !other_files.empty(); }
+
+std::vector<std::string> OtherFiles(const std::map<std::string, std::string>& before,
+                                    const std::map<std::string, std::string>& now) {
+  std::vector<std::string> names;
+  for (const auto& [name, digest] : before) {
+    const auto found = now.find(name);
+    if (found != now.end() && found->second != digest) names.push_back(name);
+  }
+  return names;
 }
 
 ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, const Plan& plan) {
@@ -62,6 +89,7 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   diff.steps = plan.budget.steps;
   diff.world_size = plan.world_size;
   AddRefusals(checkpoint, plan, diff);
+  CompareFiles(plan, diff);
   for (const Role& role : plan.roles) {
     const int64_t bytes = BytesToLoad(plan, role);
     diff.most_bytes = std::max(diff.most_bytes, bytes);
@@ -70,9 +98,11 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   if (wrote == nullptr) return diff;
   diff.plan = DiffPlans(*wrote, plan);
   diff.other_layout = HasArea(*diff.plan, {"ranks", "groups", "bridges"}, false);
-  diff.other_samples = HasArea(*diff.plan, {"data"}, true);
+  diff.other_samples = HasArea(*diff.plan, {"data"}, true) || !diff.other_files.empty();
   const int64_t consumed = diff.manifest.counters.consumed_samples;
-  diff.first_other_sample = FirstOtherSample(*diff.plan, *wrote, plan, consumed).value_or(consumed);
+  // Nobody knows which documents of other files are the same ones.
+  diff.first_other_sample =
+      diff.other_files.empty() ? FirstOtherSample(*diff.plan, *wrote, plan, consumed).value_or(consumed) : consumed;
   diff.learning_rate = FirstOther(*wrote, plan, diff.steps_done, [](const Plan& of, double sample) {
     return LearningRateAt(of.budget.learning_rate, sample);
   });

@@ -2,6 +2,7 @@
 // sample it goes on, and what is another one from there on (docs/checkpoints.md#before-a-resume).
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,14 +36,23 @@ struct ResumeDiff {
   std::optional<PlanDiff> plan;
   bool other_layout = false, other_samples = false;
   int64_t first_other_sample = 0;  // with other_samples, of those that are left
+  // The sources of data of kind `sources` whose files have other documents than those on which the run was trained.
+  std::vector<std::string> other_files;
+  std::string files_not_compared;  // why not; empty: they were, or the plan has no such sources
   // From the next step on; none: the same at all steps that are left.
   std::optional<RateChange> learning_rate, weight_decay;
 
   // The plan goes on as if the run had never ended.
   bool same() const;
+  bool may_change_loss() const;  // with `plan`
 };
 
-// `wrote`: the plan that wrote the checkpoint; null: it cannot be read.
+// The sources that both have, and whose digests differ (Manifest::data, DigestsAtHand).
+std::vector<std::string> OtherFiles(const std::map<std::string, std::string>& before,
+                                    const std::map<std::string, std::string>& now);
+
+// `wrote`: the plan that wrote the checkpoint; null: it cannot be read. Looks at the files of `plan` for
+// the digests of its sources.
 ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, const Plan& plan);
 
 // {"resume": {...}} beside the fields of DiffJson. Without the plan that wrote the checkpoint, "may_change_loss" and

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/resume_diff.h"
 #include "planner/show/quantities.h"
@@ -50,6 +51,7 @@ Json ResumeDiffJson(const ResumeDiff& diff) {
   Json json =
       diff.plan ? DiffJson(*diff.plan) : Json{{"same", false}, {"may_change_loss", nullptr}, {"changes", nullptr}};
   json["same"] = diff.same();
+  if (diff.plan) json["may_change_loss"] = diff.may_change_loss();
   const auto known = [&](Json value) { return diff.plan ? std::move(value) : Json(); };
   json["resume"] = {{"checkpoint", diff.folder},
                     {"step", diff.manifest.counters.step},
@@ -63,6 +65,8 @@ Json ResumeDiffJson(const ResumeDiff& diff) {
                     {"other_layout", known(diff.other_layout)},
                     {"other_samples", known(diff.other_samples)},
                     {"first_other_sample", diff.other_samples ? Json(diff.first_other_sample) : Json()},
+                    {"other_files", diff.other_files},
+                    {"files_not_compared", diff.files_not_compared},
                     {"learning_rate", known(RateJson(diff.learning_rate))},
                     {"weight_decay", known(RateJson(diff.weight_decay))},
                     {"bytes_of_a_rank", diff.most_bytes},
@@ -90,6 +94,10 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
     line("samples", diff.other_samples
                         ? absl::StrCat("other ones from sample ", WithCommas(diff.first_other_sample), " on")
                         : "as before");
+    if (!diff.other_files.empty())
+      line("files", absl::StrCat("other documents than the run was trained on, of ",
+                                 Printable(absl::StrJoin(diff.other_files, ", "))));
+    if (!diff.files_not_compared.empty()) line("files", "not compared: " + diff.files_not_compared);
     line("learning rate", RateText(diff.learning_rate));
     line("weight decay", RateText(diff.weight_decay));
   }
@@ -101,8 +109,7 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
     line("not compared", "layout, samples and rates, as the plan that wrote the checkpoint cannot be read");
     return text;
   }
-  line("loss curve",
-       diff.plan->may_change_loss() ? "may change: a launch asks for --accept-changes" : "does not change");
+  line("loss curve", diff.may_change_loss() ? "may change: a launch asks for --accept-changes" : "does not change");
   return text + "\n" + DiffText(*diff.plan, "the plan of the checkpoint", to, width);
 }
 

@@ -83,6 +83,15 @@ class IndexUpdate {
     return Summaries();
   }
 
+  std::optional<std::map<std::string, std::string>> DigestsAtHand() {
+    if (!FindSources().ok() || !AllFresh()) return std::nullopt;
+    const absl::StatusOr<std::vector<IndexedSource>> sources = Summaries();
+    if (!sources.ok()) return std::nullopt;
+    std::map<std::string, std::string> digests;
+    for (const IndexedSource& source : *sources) digests[source.name] = source.digest;
+    return digests;
+  }
+
  private:
   struct Item {
     SourceUpdate* source = nullptr;
@@ -294,6 +303,10 @@ class IndexUpdate {
 absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
                                                        const std::function<void(const IndexProgress&)>& progress) {
   return IndexUpdate(data, options, progress).Run();
+}
+
+std::optional<std::map<std::string, std::string>> DigestsAtHand(const DataPlan& data) {
+  return IndexUpdate(data, {}, {}).DigestsAtHand();
 }
 
 }  // namespace planwright

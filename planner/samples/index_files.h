@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,5 +44,9 @@ struct IndexedSource {
 // shard and document; no index file is changed then. Unavailable, ResourceExhausted: what cannot be read or written.
 absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
                                                        const std::function<void(const IndexProgress&)>& progress);
+
+// IndexedSource::digest of each source, by its name, without reading a shard. None: the index of a source is missing or
+// older than its shards, or the files of a source cannot be used.
+std::optional<std::map<std::string, std::string>> DigestsAtHand(const DataPlan& data);
 
 }  // namespace planwright

@@ -81,6 +81,12 @@ class MixedSource : public SampleSource {
 
   std::string digest() const override { return digest_; }
 
+  std::map<std::string, std::string> SourceDigests() const override {
+    std::map<std::string, std::string> digests;
+    for (const OpenSource& source : sources_) digests[source.name] = source.documents->digest();
+    return digests;
+  }
+
   std::vector<SourceCounts> Counts() const override {
     std::vector<SourceCounts> counts;
     for (const OpenSource& source : sources_) counts.push_back(source.packs.counts());

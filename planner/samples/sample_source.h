@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ class SampleSource {
   // SHA-256, 64 hex digits, of what the files say about the numbering of samples; ranks compare it before the first
   // step. Empty for kinds of data that do not depend on an index.
   virtual std::string digest() const { return ""; }
+  // Documents::digest() of each source of a mixture, by its name; nothing for other kinds of data.
+  virtual std::map<std::string, std::string> SourceDigests() const { return {}; }
   // What became of the documents of each source of a mixture; nothing for other kinds of data.
   virtual std::vector<SourceCounts> Counts() const { return {}; }
 };

@@ -30,6 +30,7 @@ Manifest SomeManifest() {
   manifest.counters = {100, 97, 3, 6400};
   manifest.plan_bytes = 12345;
   manifest.plan_sha256 = std::string(64, 'c');
+  manifest.data = {{"a \"quoted\" one", kDigest}, {"text", std::string(64, 'd')}};
   manifest.shards = {{0, 1000, 200, kDigest}, {1, 1001, 201, kDigest}, {4, 0, 3, kDigest}};
   return manifest;
 }
@@ -228,6 +229,7 @@ TEST(Manifests, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->counters, manifest.counters);
   EXPECT_EQ(read->plan_bytes, manifest.plan_bytes);
   EXPECT_EQ(read->plan_sha256, manifest.plan_sha256);
+  EXPECT_EQ(read->data, manifest.data);
   ASSERT_EQ(read->shards.size(), manifest.shards.size());
   for (size_t i = 0; i < manifest.shards.size(); ++i) {
     EXPECT_EQ(read->shards[i].rank, manifest.shards[i].rank);
@@ -267,6 +269,8 @@ TEST(Manifests, AreRefusedWithWhatIsWrong) {
       {"\"step\": 100", "\"step\": -100", "step is not a number from 0 to"},
       {"\"rank\": 4", "\"rank\": 1", "shards[2]: ranks do not ascend"},
       {"\"rank\": 4", "\"rank\": 5", "shards[2]: rank 5 is not in the world"},
+      {"\"data\": {", "\"data\": [], \"more\": {", "data is not an object"},
+      {"\"text\": \"d", "\"text\": 7, \"more\": \"d", "data.\"text\" is not a text"},
       {"\"shards\": [", "\"shards\": [7,", "shards[0]: it is not an object"},
       {"{\n", "\n", "it is not JSON"},
   };

@@ -94,6 +94,8 @@ TEST_F(OwnPlan, WhatThePlanSaysIsCompared) {
   EXPECT_THAT(refused([](auto& json) { json["step"] = int64_t{1} << 52; }), HasSubstr("after 4503599627370496 steps"));
   EXPECT_THAT(refused([](auto& json) { json["applied_steps"] = 1000; }),
               HasSubstr("its applied_steps and skipped_steps are 1000 and 0 after 4 steps"));
+  EXPECT_THAT(refused([](auto& json) { json["data"]["a"] = string(64, '0'); }),
+              HasSubstr("its data has a source a; the plan beside it has none of it"));
   EXPECT_THAT(refused([](auto& json) { json["plan_sha256"] = string(64, '0'); }),
               HasSubstr(folder_ + "/plan.json: its SHA-256 is "));
 }

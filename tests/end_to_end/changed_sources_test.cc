@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -28,6 +29,28 @@ class ChangedSources : public CheckpointRun {
             "data={kind: sources, max_patches: 64, index: " + Folder() +
                 "/index, sources: [{name: a, kind: webdataset, shards: " + shards + "0.tar, weight: " + a +
                 "}, {name: b, kind: webdataset, shards: " + shards + "1.tar, weight: " + b + "}]}"};
+  }
+  // The words for one source, whose shard can be replaced.
+  std::vector<std::string> OneShard() const {
+    return {"models.hybrid_moe_tiny.vocabulary=260", "batch.sequence_length=96",
+            "data={kind: sources, max_patches: 64, index: " + Folder() +
+                "/index, sources: [{name: a, kind: webdataset, shards: " + Folder() + "/a.tar}]}"};
+  }
+  void PutShard(const std::string& number) const {
+    fs::copy_file(InSource("tests/golden/data_fixtures/webdataset/shard-00000" + number + ".tar"), Folder() + "/a.tar",
+                  fs::copy_options::overwrite_existing);
+  }
+  Ended Diff(const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"diff",
+                                    RunDir(),
+                                    Recipe(),
+                                    "modules.language.placement.first_rank=1",
+                                    "batch.micro_samples=2",
+                                    "budget.train_samples=320",
+                                    "budget.learning_rate.decay_samples=320",
+                                    "checkpoint.every_steps=2"};
+    all.insert(all.end(), words.begin(), words.end());
+    return Plan(all);
   }
   std::vector<std::string> Accepted(std::vector<std::string> words) const {
     words.push_back("--accept-changes");
@@ -71,28 +94,49 @@ TEST_F(ChangedSources, AreAcceptedAndBeginAtTheSampleThatIsNamed) {
 
 TEST_F(ChangedSources, DiffWithTheRunSaysFromWhichSampleThatIsLeft) {
   ASSERT_EQ(Run(2, Weights("1", "1")).status, 0);
-  const auto diff = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> all = {"diff",
-                                    RunDir(),
-                                    Recipe(),
-                                    "modules.language.placement.first_rank=1",
-                                    "batch.micro_samples=2",
-                                    "budget.train_samples=320",
-                                    "budget.learning_rate.decay_samples=320",
-                                    "checkpoint.every_steps=2"};
-    all.insert(all.end(), words.begin(), words.end());
-    return Plan(all);
-  };
-  const Ended same = diff(Weights("2", "2"));
+  const Ended same = Diff(Weights("2", "2"));
   EXPECT_EQ(same.status, 0) << same.output;
   EXPECT_THAT(same.output, HasSubstr("samples        as before\n"));
-  const Ended later = diff(Weights("13", "12"));
+  const Ended later = Diff(Weights("13", "12"));
   EXPECT_EQ(later.status, 1);
   EXPECT_THAT(later.output, AllOf(HasSubstr("begins         after step 2 of 40, from sample 16 on\n"),
                                   HasSubstr("samples        other ones from sample 25 on\n"),
                                   HasSubstr("a launch asks for --accept-changes\n")));
   // Samples differ from sample 5 on; what is past does not count.
-  EXPECT_THAT(diff(Weights("3", "2")).output, HasSubstr("samples        other ones from sample 16 on\n"));
+  EXPECT_THAT(Diff(Weights("3", "2")).output, HasSubstr("samples        other ones from sample 16 on\n"));
+}
+
+// The plan is the same, and the documents are not.
+TEST_F(ChangedSources, OtherDocumentsInTheSameFilesAreAcceptedToo) {
+  PutShard("0");
+  ASSERT_EQ(Run(2, OneShard()).status, 0);
+  const Ended same = Diff(OneShard());
+  EXPECT_EQ(same.status, 0) << same.output;
+  EXPECT_THAT(same.output, Not(HasSubstr("files ")));
+  // Another time of change is no other document.
+  fs::last_write_time(Folder() + "/a.tar", fs::last_write_time(Folder() + "/a.tar") + std::chrono::hours(1));
+  EXPECT_THAT(Diff(OneShard()).output, HasSubstr("files          not compared: there is no index, or it is older"));
+  const Ended touched = Run(4, OneShard());
+  ASSERT_EQ(touched.status, 0) << touched.output;
+
+  PutShard("1");
+  const Ended refused = Run(6, OneShard());
+  EXPECT_EQ(refused.status, kExitUsage) << refused.output;
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("the files of source a have other documents than the run was trained on"),
+                                    HasSubstr("samples are other ones from sample 32 on\n"),
+                                    HasSubstr("--accept-changes"), Not(HasSubstr("step 5/"))));
+  EXPECT_FALSE(fs::exists(RunDir() + "/lives/3")) << "a refused launch is no life";
+  const Ended other = Diff(OneShard());
+  EXPECT_EQ(other.status, 1) << other.output;
+  EXPECT_THAT(other.output, AllOf(HasSubstr("samples        other ones from sample 32 on\n"),
+                                  HasSubstr("files          other documents than the run was trained on, of a\n"),
+                                  HasSubstr("may change: a launch asks for --accept-changes\n")));
+
+  const Ended accepted = Run(6, Accepted(OneShard()));
+  EXPECT_EQ(accepted.status, 0) << accepted.output;
+  // The new documents are those of the run now.
+  const Ended again = Run(7, OneShard());
+  EXPECT_EQ(again.status, 0) << again.output;
 }
 
 }  // namespace
