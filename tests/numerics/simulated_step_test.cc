@@ -10,9 +10,9 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
+#include "planner/simulate/replayed_step.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
-#include "planner/simulate/replayed_step.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {
