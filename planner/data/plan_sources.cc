@@ -13,6 +13,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/source_rules.h"
 #include "planner/recipe/model_facts.h"
+#include "planner/samples/document_parts.h"
 
 namespace planwright {
 namespace {
@@ -43,6 +44,24 @@ void CheckKinds(const DataRecipe& data, Diagnostics& diagnostics) {
         .Error(kConflictingKeys, source.kind.where,
                "the text of a source of kind tokens is ids, but `data.tokenizer` is bytes", "use tokenizer: ids")
         .notes.push_back({data.tokenizer.where.known() ? data.tokenizer.where : data.where, "the tokenizer is this"});
+  }
+}
+
+void CheckIgnored(const DataRecipe& data, Diagnostics& diagnostics) {
+  const bool ids = *data.tokenizer == "ids";
+  for (const SourceRecipe& source : data.sources) {
+    for (const Located<std::string>& written : source.ignore) {
+      if (written->starts_with('.') || written->find_first_of("*?[]/") != std::string::npos) {
+        diagnostics.Error(kWrongType, written.where,
+                          absl::StrCat("`ignore` lists extensions of members, found ", Quoted(*written)),
+                          "write what follows the first dot of their names, without this dot: ignore: [json]");
+      } else if (IsReadExtension(absl::AsciiStrToLower(*written), ids)) {
+        diagnostics.Error(
+            kConflictingKeys, written.where,
+            absl::StrCat("`ignore` has ", *written, ", which documents are made of with tokenizer ", *data.tokenizer),
+            "remove it from ignore, or name other shards");
+      }
+    }
   }
 }
 
@@ -89,7 +108,7 @@ std::string DigestOf(const std::optional<Located<std::string>>& written, const c
   return digest;
 }
 
-// A token id of the recipe, or of the shards (prepared_ids.h).
+// A token id of the recipe, or of the shards (source_files.h).
 struct TokenId {
   const char* key;
   int64_t id;
@@ -101,7 +120,7 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
   std::vector<TokenId> ids;
   const auto add = [&](const char* key, const std::optional<Located<int64_t>>& id, bool needed) {
     if (id) return ids.push_back({key, **id, id->where});
-    if (!needed) return;
+    if (!needed || recipe.damaged.contains("data")) return;  // a prepared.json that may say it cannot be read
     diagnostics.Error(kMissingKey, data.where,
                       absl::StrCat("`data.", key, "` is missing: no prepared.json beside the shards says it"),
                       absl::StrCat("add `", key, "`: the id that the tokenizer has for it"));
@@ -166,6 +185,7 @@ void PlanSources(const Recipe& recipe, DataPlan& plan, Diagnostics& diagnostics)
   }
   CheckNames(data.sources, diagnostics);
   CheckKinds(data, diagnostics);
+  CheckIgnored(data, diagnostics);
   CheckUnused(data, diagnostics);
   plan.base = FolderOf(data.sources.front().where);
   const std::vector<int64_t> weights = ScaledWeights(data.sources, diagnostics);

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "planner/data/plan_data.h"
 #include "planner/recipe/model_facts.h"
@@ -70,7 +71,8 @@ struct Found {
 class SourceFiles {
  public:
   SourceFiles(const DataRecipe& data, Diagnostics& diagnostics)
-      : base_(FolderOf(data.sources.front().where)), bytes_(TextIsBytes(data)), diagnostics_(diagnostics) {}
+      : base_(FolderOf(data.sources.front().where)), bytes_(TextIsBytes(data)),
+        pinned_(data.tokenizer_digest || data.template_digest), diagnostics_(diagnostics) {}
 
   void CheckShards(const Located<std::string>& pattern) {
     const absl::StatusOr<std::vector<std::string>> files = ExpandShards(base_, *pattern);
@@ -102,6 +104,8 @@ class SourceFiles {
   }
 
   void CheckTokens(const Located<std::string>& path) {
+    if (const std::string why = NotMounted(*path); !why.empty())
+      return Wrong(path.where, absl::StrCat("path ", *path, ": ", why));
     const std::string whole = ResolvePath(base_, *path);
     if (!Exists(FolderOfFile(whole))) return NotHere(FolderOfFile(whole), path);
     for (const char* extension : {".bin", ".idx"}) {
@@ -115,6 +119,7 @@ class SourceFiles {
   }
 
   const std::vector<Found>& found() const { return found_; }
+  bool unreadable() const { return unreadable_; }  // some prepared.json is
 
  private:
   void Wrong(const Location& where, std::string message) {
@@ -133,22 +138,29 @@ class SourceFiles {
     if (!folders_.insert(FolderOfFile(file)).second) return;
     absl::StatusOr<std::optional<Prepared>> prepared = FindPrepared(file);
     if (!prepared.ok()) {
+      unreadable_ = true;
       diagnostics_.Error(kPreparedShards, where, std::string(prepared.status().message()),
                          "prepare the shards again, or remove the file and give the ids in the recipe");
     } else if (*prepared && bytes_) {
       diagnostics_.Error(kPreparedShards, where,
                          absl::StrCat("the shards beside ", (*prepared)->path, " are ids, but the tokenizer is bytes"),
                          "use tokenizer: ids");
+    } else if (!*prepared && pinned_ && !bytes_ && !file.ends_with(".bin")) {
+      diagnostics_.Error(
+          kPreparedShards, where,
+          absl::StrCat("there is no prepared.json beside ", file, ", which must name the digests that the recipe pins"),
+          "prepare the shards, or remove tokenizer_digest and template_digest");
     } else if (*prepared) {
       found_.push_back({**std::move(prepared), where});
     }
   }
 
   const std::string base_;
-  const bool bytes_;
+  const bool bytes_, pinned_;
   Diagnostics& diagnostics_;
   std::set<std::string> folders_;
   std::vector<Found> found_;
+  bool unreadable_ = false;
 };
 
 std::string TextOf(const std::string& digest) { return digest.empty() ? "none" : digest; }
@@ -191,13 +203,17 @@ void CompareWithEachOther(const std::vector<Found>& found, Diagnostics& diagnost
   CompareWithFirst(found, "the end token", &Prepared::end, diagnostics);
 }
 
+// A recipe may have a digest in capital letters.
+bool SameValue(const std::string& pin, const std::string& digest) { return absl::AsciiStrToLower(pin) == digest; }
+bool SameValue(int64_t pin, int64_t id) { return pin == id; }
+
 // What the recipe pins is what the shards say.
 template <typename T>
 void ComparePin(const std::vector<Found>& all, const char* key, const std::optional<Located<T>>& pin,
                 T Prepared::*field, Diagnostics& diagnostics) {
   const Found& found = FirstThatSays(all, field);
   const T& value = found.prepared.*field;
-  if (!pin || !Says(value) || **pin == value) return;
+  if (!pin || !Says(value) || SameValue(**pin, value)) return;
   diagnostics
       .Error(kPreparedShards, pin->where,
              absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.prepared.path, " has ", TextOf(value)),
@@ -243,6 +259,7 @@ Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
     for (const Located<std::string>& shard : source.shards) files.CheckShards(shard);
     if (source.path) files.CheckTokens(*source.path);
   }
+  if (files.unreadable()) whole.damaged.insert("data");
   if (files.found().empty()) return whole;
   CompareWithEachOther(files.found(), diagnostics);
   CompareWithRecipe(files.found(), recipe, diagnostics);

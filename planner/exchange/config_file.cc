@@ -12,10 +12,9 @@ namespace planwright {
 
 namespace {
 
-// What the parser says, without its own name for the error; with the line of a number that is too large, which it
+// What the parser says, with the line of a number that is too large, which it
 // leaves away.
 std::string ParserSays(std::string message, const std::string& text) {
-  if (message.starts_with("[json.exception.")) message.erase(0, message.find("] ") + 2);
   const std::string begin = "number overflow parsing '";
   if (!message.starts_with(begin)) return message;
   const std::string number = message.substr(begin.size(), message.size() - begin.size() - 1);

@@ -45,7 +45,9 @@ class LimitedTreeBuilder {
   }
 
   bool parse_error(size_t, const std::string&, const typename Json::exception& error) {
-    return Refuse(Printable(error.what()));
+    // The library's own number of the error stands before it, in brackets.
+    const std::string_view what = error.what();
+    return Refuse(Printable(what.substr(what.find("] ") == std::string_view::npos ? 0 : what.find("] ") + 2)));
   }
 
  private:

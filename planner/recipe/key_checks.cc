@@ -116,7 +116,13 @@ class KeyChecker {
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
     const std::string near = gone ? "" : NearName(entry.key, known).value_or("");
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
-    if (!other_kinds.empty()) {
+    bool of_source = false;
+    if (context.table_path == "data" && kind == "sources") {
+      for (const KeySpec* spec : KeysOf("data.sources[]")) of_source = of_source || WordOf(*spec) == entry.key;
+    }
+    if (of_source) {
+      help = Cat("put it in `sources`, in the entry that it is for: sources: [{", entry.key, ": ...}]");
+    } else if (!other_kinds.empty()) {
       help = Cat("`", entry.key, "` exists only for ", other_kinds.size() > 1 ? "kinds " : "kind ",
                  absl::StrJoin(other_kinds, " and "), ", but the kind here is ", kind);
     }
@@ -173,7 +179,11 @@ class KeyChecker {
   // A text stands for a list of one text.
   void CheckStrings(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
     if (value.is_scalar()) return CheckString(spec, value, context);
-    if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, context, "a text or a list of texts");
+    if (!value.is_sequence()) return AddWrongType(value, context, "a text or a list of texts");
+    if (value.items.empty()) {
+      problems_.Error(DiagnosticKind::kWrongType, value.where, Cat("`", context.shown_path, "` is an empty list"),
+                      "add at least one text");
+    }
     for (const YamlNode& item : value.items)
       CheckString(spec, item, {context.table_path, context.shown_path, item.where});
   }

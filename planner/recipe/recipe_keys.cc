@@ -346,7 +346,7 @@ constexpr KeySpec kKeys[] = {
     {"data.sources[].shards", "webdataset", To<&SourceRecipe::shards>, kRequired, "", kAny, "",
      "tar files in order, absolute or relative to this file; {000..099} is a range, * any characters"},
     {"data.sources[].ignore", "webdataset", To<&SourceRecipe::ignore>, kOptional, "", kAny, "",
-     "extensions of members that are not read, such as json; without it they are errors"},
+     "extensions of members that are not read, such as json, without a dot; without it they are errors"},
     {"data.sources[].path", "tokens", To<&SourceRecipe::path>, kRequired, "", kAny, "",
      "PATH of PATH.bin and PATH.idx, absolute or relative to this file"},
     {"data.tokenizer", "sources", To<&DataRecipe::tokenizer>, kOptional, "bytes", kAny, "bytes|ids",

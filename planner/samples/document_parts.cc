@@ -40,6 +40,12 @@ bool ReadImageExtension(std::string_view extension, int64_t& number) {
          absl::SimpleAtoi(digits, &number);
 }
 
+bool IsReadExtension(std::string_view extension, bool ids) {
+  int64_t number = 0;
+  return ReadImageExtension(extension, number) || extension == "images" || extension == (ids ? "tok" : "txt") ||
+         (ids && extension == "mask");
+}
+
 absl::Status FindTextMarks(std::string_view text, int64_t images, std::vector<uint32_t>& marks) {
   marks.clear();
   for (size_t at = text.find(kImageMarkText); at != std::string_view::npos;

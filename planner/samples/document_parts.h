@@ -27,6 +27,9 @@ std::pair<std::string, std::string> SplitMemberName(std::string_view name);
 // An image in the extension of a member: "jpg" has number -1, "3.jpg" number 3. False: it is none.
 bool ReadImageExtension(std::string_view extension, int64_t& number);
 
+// Whether members with this extension, in small letters, are read: with the tokenizer `ids`, else with `bytes`.
+bool IsReadExtension(std::string_view extension, bool ids);
+
 // Replaces `marks` with the positions of images among the tokens of a text of bytes: each kImageMarkText is one token,
 // each other byte one. A text without any mark has its `images` before it.
 absl::Status FindTextMarks(std::string_view text, int64_t images, std::vector<uint32_t>& marks);

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <utility>
 
+#include "planner/diagnostics/utf8.h"
 #include "planner/run_files/file_io.h"
 #include "planner/samples/index_settings.h"
 #include "planner/samples/index_update.h"
@@ -117,6 +118,7 @@ class IndexUpdate {
       tokens_.push_back(*std::move(tokens));
     }
     if (problems.empty()) return absl::OkStatus();
+    for (std::string& problem : problems) problem = Printable(problem);
     return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   }
 
@@ -219,30 +221,27 @@ class IndexUpdate {
   absl::Status MistakesOf(const absl::Status& tokens) const {
     std::vector<std::string> lines;
     absl::StatusCode code = absl::StatusCode::kInvalidArgument;
-    bool damaged = false;
+    bool damaged = false, of_settings = false;
     for (const Item& item : items_) {
       // What the machine cannot do is no mistake in the data.
       if (!item.status.ok() && !absl::IsInvalidArgument(item.status) && !absl::IsNotFound(item.status))
         return item.status;
-      if (!item.status.ok()) lines.emplace_back(item.status.message());
+      if (!item.status.ok()) lines.push_back(Printable({item.status.message().data(), item.status.message().size()}));
       const SourceUpdate::Shard& shard = item.source->shards()[item.shard];
       for (size_t i = 0; !Skips() && i < shard.damaged.size(); ++i) {
         damaged = true;
-        lines.push_back(DamageLine(shard, i));
+        lines.push_back(item.source->DamageLine(shard, shard.damaged[i].first, shard.damaged[i].second));
       }
+      of_settings = of_settings || shard.of_settings;
     }
     if (!tokens.ok() && !absl::IsInvalidArgument(tokens)) return tokens;
     for (absl::string_view line : absl::StrSplit(tokens.message(), '\n', absl::SkipEmpty())) lines.emplace_back(line);
     if (lines.empty()) return absl::OkStatus();
     if (lines.size() > kMostListed) lines.resize(kMostListed);
     if (lines.size() == kMostListed) lines.push_back("there may be more: these are the first");
-    if (damaged) lines.push_back("`data.damaged: skip` leaves damaged documents out");
+    // With a key that the recipe lacks the documents are sound, and should not be left out.
+    if (damaged && !of_settings) lines.push_back("`data.damaged: skip` leaves damaged documents out");
     return absl::Status(code, absl::StrJoin(lines, "\n"));
-  }
-
-  std::string DamageLine(const SourceUpdate::Shard& shard, size_t i) const {
-    return absl::StrCat(ResolvePath(data_.base, shard.file.path), ": document ", shard.damaged[i].first, ": ",
-                        shard.damaged[i].second);
   }
 
   absl::Status CheckLeftOut() const {
@@ -252,7 +251,7 @@ class IndexUpdate {
       for (const SourceUpdate::Shard& shard : source->shards()) {
         damaged += shard.damaged.size();
         for (size_t i = 0; i < shard.damaged.size() && lines.size() < kMostListed; ++i)
-          lines.push_back(DamageLine(shard, i));
+          lines.push_back(source->DamageLine(shard, shard.damaged[i].first, shard.damaged[i].second));
       }
     }
     if (damaged <= MostDamaged()) return absl::OkStatus();

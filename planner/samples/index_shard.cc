@@ -102,10 +102,13 @@ class ShardReader {
     }
     const bool text = extension == (settings_.ids ? "tok" : "txt"), mask = settings_.ids && extension == "mask";
     if (!text && !mask) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("its member ", member.name, " is not read: with the tokenizer ", settings_.ids ? "ids" : "bytes",
-                       settings_.ids ? " a document has tok, mask, images" : " a document has txt, images",
-                       ", jpg, jpeg, png and webp; `ignore` lists extensions that are to be left out"));
+      tables_.of_settings = true;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "its member ", member.name, " is not read: with the tokenizer ", settings_.ids ? "ids" : "bytes",
+          settings_.ids ? " a document has tok, mask, images" : " a document has txt, images",
+          ", jpg, jpeg, png and webp",
+          extension.empty() ? ""
+                            : absl::StrCat("; `ignore: [", extension, "]` in its source leaves such members out")));
     }
     std::optional<TarMember>& part = text ? open_->text : open_->mask;
     if (part) return Twice(member);
@@ -228,7 +231,7 @@ class ShardReader {
   }
 
   // Whether text, mask and images belong together. Fills the marks, and the number of tokens.
-  absl::Status Match(OpenDocument& document, size_t images, uint64_t& tokens) const {
+  absl::Status Match(OpenDocument& document, size_t images, uint64_t& tokens) {
     if (!settings_.ids) {
       const std::string& text = document.text_bytes;
       if (absl::Status status = FindTextMarks(text, static_cast<int64_t>(images), document.marks); !status.ok())
@@ -243,11 +246,15 @@ class ShardReader {
       return absl::InvalidArgumentError(
           absl::StrCat("its .mask has ", document.mask->bytes, " bytes, and its .tok ", tokens, " tokens"));
     }
-    if (document.marks.size() != images) {
+    if (settings_.image_token < 0 && images > 0) {
+      tables_.of_settings = true;
       return absl::InvalidArgumentError(
-          absl::StrCat("its .tok has ", document.marks.size(), " image tokens (",
-                       settings_.image_token < 0 ? "there is none" : absl::StrCat("id ", settings_.image_token),
-                       "), and it has ", images, " images"));
+          absl::StrCat("it has ", images, " images, and nothing says which id marks them: `data.image_token` does, ",
+                       "or the prepared.json of the shards; without an encoder images and their marks are left out"));
+    }
+    if (document.marks.size() != images) {
+      return absl::InvalidArgumentError(absl::StrCat("its .tok has ", document.marks.size(), " image tokens (id ",
+                                                     settings_.image_token, "), and it has ", images, " images"));
     }
     return absl::OkStatus();
   }

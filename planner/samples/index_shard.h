@@ -38,6 +38,7 @@ struct ShardTables {
   std::vector<ImageRecord> images;
   std::string names;
   std::vector<std::pair<std::string, std::string>> damaged;  // names of documents that are not in `documents`, and why
+  bool of_settings = false;  // some are only damaged because the recipe lacks a key, which the reason names
   uint64_t tokens = 0;
   DigestBytes content{};
 

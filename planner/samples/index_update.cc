@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "planner/diagnostics/utf8.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/file_io.h"
 #include "planner/samples/index_settings.h"
@@ -104,6 +105,7 @@ absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, TarMembersCa
   absl::StatusOr<ShardTables> tables = IndexShard(data_.base, shard.file.path, reading_, most_damaged, tars, progress);
   if (!tables.ok()) return tables.status();
   shard.damaged = tables->damaged;
+  shard.of_settings = tables->of_settings;
   // The rest was not read, or is of no use: the command ends with these mistakes.
   const bool ends = tables->damaged.size() >= most_damaged || (data_.damaged != "skip" && !tables->damaged.empty());
   if (ends) return absl::OkStatus();
@@ -164,11 +166,14 @@ absl::Status SourceUpdate::Merge() {
   return absl::OkStatus();
 }
 
+std::string SourceUpdate::DamageLine(const Shard& shard, const std::string& name, const std::string& why) const {
+  return Printable(absl::StrCat(ResolvePath(data_.base, shard.file.path), ": document ", name, ": ", why));
+}
+
 absl::Status SourceUpdate::WriteLeftOut() const {
   std::string text;
   for (const Shard& shard : shards_) {
-    for (const auto& [name, why] : shard.damaged)
-      absl::StrAppend(&text, ResolvePath(data_.base, shard.file.path), ": document ", name, ": ", why, "\n");
+    for (const auto& [name, why] : shard.damaged) absl::StrAppend(&text, DamageLine(shard, name, why), "\n");
   }
   const std::string path = LeftOutPath(data_, source_);
   if (!text.empty()) return WriteFileAtomically(path, text);

@@ -30,6 +30,7 @@ class SourceUpdate {
     std::string part;              // the file of its part
     IndexCounts counts;            // of its slice, if known
     std::vector<std::pair<std::string, std::string>> damaged;  // documents, and why
+    bool of_settings = false;                                  // ShardTables::of_settings, if it was read now
   };
 
   SourceUpdate(const DataPlan& data, const SourcePlan& source, SourceShards shards);
@@ -51,6 +52,9 @@ class SourceUpdate {
 
   // Makes the index of all shards, which are known, and the list of what was left out, and removes the parts.
   absl::Status Merge();
+
+  // What is told of a damaged document of a shard, on one line.
+  std::string DamageLine(const Shard& shard, const std::string& name, const std::string& why) const;
 
   // Of the index, which is up to date.
   absl::StatusOr<IndexedSource> Summary() const;

@@ -140,8 +140,16 @@ absl::Status AddMatches(const std::string& base, const std::string& pattern, con
 
 }  // namespace
 
+std::string NotMounted(const std::string& path) {
+  if (path.starts_with('~')) return "~ is not read: write the path of the folder";
+  const size_t colon = path.find("://");
+  if (colon == std::string::npos || path.find('/') < colon) return "";
+  return "object stores and URLs are not read: mount the store, and write the path of the file";
+}
+
 absl::StatusOr<std::vector<std::string>> ExpandShards(const std::string& base, const std::string& pattern) {
   if (pattern.empty()) return absl::InvalidArgumentError("shards: an empty name");
+  if (const std::string why = NotMounted(pattern); !why.empty()) return Wrong(pattern, why);
   std::vector<std::string> texts, files;
   if (absl::Status status = ExpandBraces(pattern, pattern, 0, texts); !status.ok()) return status;
   for (const std::string& text : texts) {

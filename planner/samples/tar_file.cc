@@ -55,6 +55,7 @@ std::string NameProblem(const std::string& name) {
 struct Extended {
   std::optional<std::string> path;
   std::optional<int64_t> size;
+  bool sparse = false;  // what the archive has of the member is a map of its holes, and the rest
 };
 
 // Parses records "LENGTH KEY=VALUE\n", where LENGTH counts the whole record. False if they have another form.
@@ -70,6 +71,7 @@ bool ReadExtended(const std::string& records, Extended& extended) {
     if (equals == std::string::npos) return false;
     const std::string key = record.substr(0, equals), value = record.substr(equals + 1);
     if (key == "path") extended.path = value;
+    if (key.starts_with("GNU.sparse.")) extended.sparse = true;
     if (key == "size") {
       int64_t size = 0;
       if (!absl::SimpleAtoi(value, &size) || size < 0) return false;
@@ -78,6 +80,19 @@ bool ReadExtended(const std::string& records, Extended& extended) {
     at += length;
   }
   return true;
+}
+
+// Where something other than zeros stands from `at` on; the end of the file if nothing does.
+absl::StatusOr<int64_t> EndOfZeros(const PlainFile& file, FileWindow& window, int64_t at) {
+  constexpr int64_t kPart = 1 << 16;
+  while (at < file.bytes()) {
+    const absl::StatusOr<std::string_view> part = window.Read(at, std::min(kPart, file.bytes() - at));
+    if (!part.ok()) return part.status();
+    const size_t other = part->find_first_not_of('\0');
+    if (other != std::string_view::npos) return at + static_cast<int64_t>(other);
+    at += static_cast<int64_t>(part->size());
+  }
+  return at;
 }
 
 }  // namespace
@@ -95,7 +110,13 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
     const absl::StatusOr<std::string_view> read_header = window.Read(at, kBlock);
     if (!read_header.ok()) return read_header.status();
     const std::string_view header = *read_header;  // until the next read
-    if (std::all_of(header.begin(), header.end(), [](char c) { return c == 0; })) return absl::OkStatus();
+    if (std::all_of(header.begin(), header.end(), [](char c) { return c == 0; })) {
+      const absl::StatusOr<int64_t> zeros = EndOfZeros(file, window, at + kBlock);
+      if (!zeros.ok()) return zeros.status();
+      if (*zeros == bytes) return absl::OkStatus();
+      return wrong("the archive ends, but more than zeros follow, at byte ", *zeros,
+                   ": archives behind each other are not read; `tar --concatenate` makes one of them");
+    }
     if (header.substr(257, 5) != "ustar") return wrong("not a ustar header");
     if (!ChecksumFits(header)) return wrong("the header's checksum does not fit");
     const char type = header[156];
@@ -106,7 +127,9 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
     std::string name(Field(header, 0, 100));
     if (!prefix.empty()) name = std::string(prefix) + "/" + name;
     std::optional<int64_t> size = Octal(header, 124, 12);
+    bool sparse = false;
     if (member || type == '5') {
+      sparse = extended.sparse;
       if (extended.path) name = *extended.path;
       if (extended.size) size = extended.size;
       extended = {};
@@ -122,12 +145,13 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
       if (!ReadExtended(std::string(*records), read)) return wrong("an extended header that is not pax");
       if (type == 'x') {
         extended = read;
-      } else if (read.path || read.size) {  // would give all members one name or size
+      } else if (read.path || read.size || read.sparse) {  // would give all members one name or size
         return wrong("a global header that names members");
       }
     } else if (member || type == '5') {
       const std::string problem = NameProblem(name);
       if (!problem.empty()) return wrong("member ", name, ": ", problem);
+      if (sparse) return wrong("member ", name, ": a sparse file is not read: write it without the option --sparse");
       if (member) {
         if (absl::Status status = each({name, contents, *size}); !status.ok()) return status;
       }

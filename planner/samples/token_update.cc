@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "planner/diagnostics/utf8.h"
 #include "planner/plan/sha256.h"
 #include "planner/run_files/file_io.h"
 #include "planner/samples/file_window.h"
@@ -67,7 +68,7 @@ absl::Status TokenUpdate::Read(int jobs, absl::FunctionRef<void(int64_t document
     for (const auto& [document, why] : part.wrong) {
       if (document == told || lines.size() == kMostTold) continue;
       told = document;
-      lines.push_back(absl::StrCat(idx_.bin().path(), ": document ", document, ": ", why));
+      lines.push_back(Printable(absl::StrCat(idx_.bin().path(), ": document ", document, ": ", why)));
     }
   }
   const absl::StatusOr<NamedFile> after = StatFile("", idx_.bin().path(), IndexedFileKind::kPlain);

@@ -275,5 +275,65 @@ TEST_F(Sources, MustNotBeEmpty) {
   EXPECT_EQ(ProblemsOf("  kind: sources\n  sources: []\n"), "MissingKey:2: `data.sources` is empty\n");
 }
 
+TEST_F(Sources, PathsThatNoFileSystemHasAreNamed) {
+  const std::string store = ": object stores and URLs are not read: mount the store, and write the path of the file\n";
+  EXPECT_EQ(ProblemsOf("  kind: sources\n"
+                       "  tokenizer: ids\n"
+                       "  pad_token: 257\n"
+                       "  end_token: 258\n"
+                       "  image_token: 256\n"
+                       "  sources:\n"
+                       "    - {kind: webdataset, shards: ['s3://b/x-{0..9}.tar', 'http://h/x.tar']}\n"
+                       "    - {kind: webdataset, shards: ~/x.tar}\n"
+                       "    - {kind: tokens, path: gs://b/t}\n"),
+            "DataFile:9: shards s3://b/x-{0..9}.tar" + store + "DataFile:9: shards http://h/x.tar" + store +
+                "DataFile:10: shards ~/x.tar: ~ is not read: write the path of the folder\n"
+                "DataFile:11: path gs://b/t" +
+                store);
+}
+
+TEST_F(Sources, APreparedFileThatCannotBeReadIsTheOnlyMistake) {
+  WriteTar("a/x.tar");
+  files_.Write("a/prepared.json", "{");
+  const std::string problems =
+      ProblemsOf("  kind: sources\n  tokenizer: ids\n  sources: [{kind: webdataset, shards: a/x.tar}]\n");
+  EXPECT_THAT(problems, testing::StartsWith("PreparedShards:5: a/prepared.json: "));
+  EXPECT_EQ(std::count(problems.begin(), problems.end(), '\n'), 1) << problems;
+  EXPECT_THAT(problems, testing::Not(testing::HasSubstr("exception")));
+}
+
+TEST_F(Sources, PinnedDigestsMayHaveCapitalsAndNeedAPreparedFile) {
+  WriteTar("a/x.tar");
+  WritePrepared("a", 257, 259);
+  const std::string data = "  kind: sources\n  tokenizer: ids\n  tokenizer_digest: " + std::string(64, 'A') +
+                           "\n  sources: [{kind: webdataset, shards: a/x.tar}]\n";
+  EXPECT_EQ(ProblemsOf(data), "");
+  EXPECT_EQ(plan_->tokenizer_digest, std::string(64, 'a'));
+  std::filesystem::remove(files_.folder() + "/a/prepared.json");
+  EXPECT_EQ(
+      ProblemsOf(data + "  image_token: 256\n  pad_token: 257\n  end_token: 258\n"),
+      "PreparedShards:6: there is no prepared.json beside a/x.tar, which must name the digests that the recipe pins\n");
+}
+
+TEST_F(Sources, IgnoreListsExtensionsThatAreNotRead) {
+  WriteTar("a.tar");
+  EXPECT_EQ(
+      ProblemsOf(
+          "  kind: sources\n  sources:\n"
+          "    - {kind: webdataset, shards: a.tar, ignore: [.json, '*', tok, TXT, 0.jpg, images, cls.txt]}\n"),
+      "WrongType:5: `ignore` lists extensions of members, found \".json\"\n"
+      "WrongType:5: `ignore` lists extensions of members, found \"*\"\n"
+      "ConflictingKeys:5: `ignore` has TXT, which documents are made of with tokenizer bytes\n"
+      "ConflictingKeys:5: `ignore` has 0.jpg, which documents are made of with tokenizer bytes\n"
+      "ConflictingKeys:5: `ignore` has images, which documents are made of with tokenizer bytes\n");
+}
+
+TEST_F(Sources, ShardsBelongToAnEntryAndAreNotEmpty) {
+  WriteTar("a.tar");
+  EXPECT_EQ(ProblemsOf("  kind: sources\n  shards: a.tar\n  sources: [{kind: webdataset, shards: []}]\n"),
+            "UnknownKey:4: unknown key \"shards\" in `data`\n"
+            "WrongType:5: `data.sources[0].shards` is an empty list\n");
+}
+
 }  // namespace
 }  // namespace planwright

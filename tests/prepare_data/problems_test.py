@@ -42,6 +42,12 @@ class Problems(unittest.TestCase):
                 self.assertEqual(self.said(name), expected)
                 os.remove(name)
 
+    def test_an_image_that_is_a_pipe_is_not_waited_for(self):
+        os.mkfifo("pipe.jpg")
+        pathlib.Path("a.jsonl").write_bytes(line({"text": "<image>", "image": "pipe.jpg"}))
+        self.assertEqual(self.said("a.jsonl"), "a.jsonl:1: image: pipe.jpg: expected a file, found a folder, a pipe or "
+                         "a device; write pictures as plain files")
+
     def test_all_mistakes_of_an_input_in_one_list(self):
         pathlib.Path("a.jsonl").write_bytes(line({"text": 1}) + line({"text": "x"}) + line({"text": 2}))
         self.assertEqual(self.said("a.jsonl"), "a.jsonl:1: text: expected a text, found a number 1; quote it\n"

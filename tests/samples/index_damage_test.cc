@@ -39,13 +39,12 @@ TEST(IndexDamage, OfDocumentsOfBytesIsNamed) {
   const std::vector<DamagedMember> cases = {
       {{{"d.json", "{}"}},
        "its member d.json is not read: with the tokenizer bytes a document has txt, images, jpg, jpeg, png and webp; "
-       "`ignore` lists extensions that are to be left out"},
+       "`ignore: [json]` in its source leaves such members out"},
       {{{"d.tok", TokOf({1})}},
        "its member d.tok is not read: with the tokenizer bytes a document has txt, images, jpg, jpeg, png and webp; "
-       "`ignore` lists extensions that are to be left out"},
+       "`ignore: [tok]` in its source leaves such members out"},
       {{{"d", "x"}},
-       "its member d is not read: with the tokenizer bytes a document has txt, images, jpg, jpeg, png and webp; "
-       "`ignore` lists extensions that are to be left out"},
+       "its member d is not read: with the tokenizer bytes a document has txt, images, jpg, jpeg, png and webp"},
       {{{"d.txt", "x"}, {"d.txt", "y"}}, "it has two members d.txt"},
       {{{"d.txt", "a<image>"}}, "its text has 1 marks <image>, and it has 0 images"},
       {{{"d.png", png}, {"d.txt", "<image><image>"}}, "its text has 2 marks <image>, and it has 1 images"},
@@ -85,8 +84,9 @@ TEST(IndexDamage, OfDocumentsOfBytesIsNamed) {
     folder.Write("a.tar", TarOf(one.members));
     const std::string message = MessageOf(folder), begin = "FOLDER/a.tar: document d: " + one.message;
     const bool begins = one.message.ends_with(": ");  // what follows is of the room `pictures`, or of JSON
+    const bool of_settings = one.message.find(" is not read: ") != std::string::npos;
     EXPECT_EQ(begins ? message.substr(0, begin.size()) : message,
-              begins ? begin : begin + "\n`data.damaged: skip` leaves damaged documents out");
+              begins || of_settings ? begin : begin + "\n`data.damaged: skip` leaves damaged documents out");
   }
 }
 
@@ -105,15 +105,43 @@ TEST(IndexDamage, OfDocumentsOfIdsIsNamed) {
       {{{"d.txt", "x"}},
        "its member d.txt is not read: with the tokenizer ids a document has tok, mask, images, jpg, jpeg, png and "
        "webp; "
-       "`ignore` lists extensions that are to be left out"}};
+       "`ignore: [txt]` in its source leaves such members out"}};
   DataFolder folder("index_damage_ids");
   folder.UseIds();
   folder.data.encoders = {{"first", 5, 4, 2, 64}, {"second", 8, 4, 2, 64}};
   for (const DamagedMember& one : cases) {
     folder.Write("a.tar", TarOf(one.members));
-    EXPECT_EQ(MessageOf(folder),
-              "FOLDER/a.tar: document d: " + one.message + "\n`data.damaged: skip` leaves damaged documents out");
+    const bool of_settings = one.message.find(" is not read: ") != std::string::npos;
+    EXPECT_EQ(MessageOf(folder), "FOLDER/a.tar: document d: " + one.message +
+                                     (of_settings ? "" : "\n`data.damaged: skip` leaves damaged documents out"));
   }
+}
+
+TEST(IndexDamage, OfImagesWithoutAnImageTokenNamesTheKey) {
+  DataFolder folder("index_damage_no_image_token");
+  folder.UseIds();
+  folder.data.image_token = -1;
+  folder.Write("a.tar", TarOf({{"d.png", PngOfSize(4, 4)}, {"d.tok", TokOf({1, 5})}}));
+  EXPECT_EQ(MessageOf(folder),
+            "FOLDER/a.tar: document d: it has 1 images, and nothing says which id marks them: `data.image_token` does, "
+            "or the prepared.json of the shards; without an encoder images and their marks are left out");
+}
+
+TEST(IndexDamage, IsToldOnOneLineWhateverNamesAre) {
+  DataFolder folder("index_damage_names");
+  folder.Write("a.tar", TarOf({{"d\n\x1b.txt", "a<image>"}, {"e.txt", "sound"}}));
+  folder.Write("b\n.tar", TarOf({{"f.txt", ""}}) + "x");
+  EXPECT_EQ(MessageOf(folder),
+            "FOLDER/a.tar: document d\\x0a\\x1b: its text has 1 marks <image>, and it has 0 images\n"
+            "FOLDER/b\\x0a.tar: at byte 512: the archive ends, but more than zeros follow, at byte 1536: archives "
+            "behind each other are not read; `tar --concatenate` makes one of them\n"
+            "`data.damaged: skip` leaves damaged documents out");
+  folder.data.sources[0].shards = {"a.tar"};
+  folder.data.damaged = "skip";
+  folder.data.most_damaged = 1;
+  ASSERT_TRUE(UpdateIndex(folder.data, {}, {}).ok());
+  EXPECT_EQ(folder.Read("data_index/captions.left_out.txt"),
+            folder.path("a.tar") + ": document d\\x0a\\x1b: its text has 1 marks <image>, and it has 0 images\n");
 }
 
 TEST(IndexDamage, OfShardsIsNamed) {

@@ -29,6 +29,7 @@ TEST(TarFile, ReadsMembersInOrder) {
   EXPECT_EQ(*tar->Read(tar->members()[0], 3), "xxx");
   EXPECT_EQ(*tar->Read(tar->members()[1]), "");
   EXPECT_EQ(*tar->Read(tar->members()[2]), "cc");
+  EXPECT_TRUE(TarFile::Open(WriteFile("plain.tar", TarMemberOf("a", "") + kTarEnd + std::string(9000, '\0'))).ok());
 }
 
 TEST(TarFile, PaxHeadersNameTheNextMember) {
@@ -59,6 +60,12 @@ TEST(TarFile, RefusesWhatIsUnsafeOrBroken) {
       {TarMemberOf("x", "25 size=9000000000000000\n", 'x') + TarMemberOf("a", "") + kTarEnd, "beyond the archive"},
       {TarMemberOf("x", "99 path=a\n", 'x') + TarMemberOf("a", "") + kTarEnd, "not pax"},
       {TarMemberOf("x", "10 path=a\n", 'g') + TarMemberOf("a", "") + kTarEnd, "global"},
+      {TarMemberOf("x", "22 GNU.sparse.major=1\n", 'x') + TarMemberOf("a", "1\n0\n1\n") + kTarEnd,
+       "at byte 1024: member a: a sparse file is not read"},
+      {TarMemberOf("x", "22 GNU.sparse.major=1\n", 'g') + TarMemberOf("a", "") + kTarEnd, "global"},
+      {TarMemberOf("a", "1") + kTarEnd + std::string(70'000, '\0') + TarMemberOf("b", "2") + kTarEnd,
+       "at byte 1024: the archive ends, but more than zeros follow, at byte 72048: archives behind each other"},
+      {TarMemberOf("a", "1") + kTarEnd + "x", "more than zeros follow, at byte 2048"},
       {TarMemberOf("a", ""), "end mark"},
       {bad_sum + kTarEnd, "checksum"},
       {std::string(600, 'z'), "ustar"}};

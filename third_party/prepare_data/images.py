@@ -1,5 +1,6 @@
 """Where pictures are: files of a folder, members of tar files; and what kind a file is, by its first bytes."""
 import os
+import stat
 import tarfile
 
 from .problems import Problem
@@ -60,6 +61,10 @@ class Folder:
     def find(self, path, place):
         whole = os.path.join(self.root, path)
         try:
+            # Opening a pipe would wait for somebody who writes into it.
+            if not stat.S_ISREG(os.stat(whole).st_mode):
+                raise Problem(place, f"{whole}: expected a file, found a folder, a pipe or a device",
+                              "write pictures as plain files", kind="images")
             with open(whole, "rb") as file:
                 check_kind(file.read(FIRST_BYTES), whole, place)
         except OSError as error:
