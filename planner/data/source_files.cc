@@ -75,6 +75,7 @@ class SourceFiles {
         pinned_(data.tokenizer_digest || data.template_digest), diagnostics_(diagnostics) {}
 
   void CheckShards(const Located<std::string>& pattern) {
+    if (IsNotMounted("shards", pattern)) return;
     const absl::StatusOr<std::vector<std::string>> files = ExpandShards(base_, *pattern);
     if (!files.ok()) {
       // Without a match: is the folder in which the pattern begins there at all?
@@ -104,8 +105,7 @@ class SourceFiles {
   }
 
   void CheckTokens(const Located<std::string>& path) {
-    if (const std::string why = NotMounted(*path); !why.empty())
-      return Wrong(path.where, absl::StrCat("path ", *path, ": ", why));
+    if (IsNotMounted("path", path)) return;
     const std::string whole = ResolvePath(base_, *path);
     if (!Exists(FolderOfFile(whole))) return NotHere(FolderOfFile(whole), path);
     for (const char* extension : {".bin", ".idx"}) {
@@ -122,6 +122,13 @@ class SourceFiles {
   bool unreadable() const { return unreadable_; }  // some prepared.json is
 
  private:
+  // Then the help that a path is relative to a folder would mislead.
+  bool IsNotMounted(const char* key, const Located<std::string>& path) {
+    const std::string why = NotMounted(*path);
+    if (!why.empty()) diagnostics_.Error(kDataFile, path.where, absl::StrCat(key, " ", *path, ": ", why));
+    return !why.empty();
+  }
+
   void Wrong(const Location& where, std::string message) {
     diagnostics_.Error(kDataFile, where, std::move(message),
                        absl::StrCat("paths are relative to ", base_.empty() ? "the working folder" : base_));
