@@ -40,7 +40,8 @@ int IndexData(const Plan& plan, const Arguments& arguments) {
   } else {
     std::cout << "data of kind " << plan.data.kind << " has no index\n";
   }
-  return kExitSuccess;
+  std::cout.flush();
+  return has_index ? CheckDocuments(plan) : kExitSuccess;
 }
 
 // What `plan data` does, each with the options that it takes beside --json.

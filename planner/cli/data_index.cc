@@ -9,6 +9,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/samples/sample_source.h"
 #include "planner/show/quantities.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
@@ -117,10 +118,21 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
   return {{"kind", data.kind}, {"sources", std::move(sources)}, {"seconds", result.seconds}};
 }
 
-int ReportNoIndex(const absl::Status& status) {
-  UsageError("the data cannot be indexed:\n" + std::string(status.message()));
+namespace {
+
+int ReportBadData(const char* what, const absl::Status& status) {
+  UsageError(what + (":\n" + std::string(status.message())));
   if (absl::IsResourceExhausted(status)) return kExitStorage;
   return absl::IsInvalidArgument(status) ? kExitInvalid : kExitUsage;
+}
+
+}  // namespace
+
+int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data cannot be indexed", status); }
+
+int CheckDocuments(const Plan& plan) {
+  const absl::Status opened = OpenSources(plan).status();
+  return opened.ok() ? kExitSuccess : ReportBadData("the data cannot be used", opened);
 }
 
 int MakeIndexBeforeLaunch(const std::vector<Plan>& plans, std::map<std::string, std::string>& digests) {
@@ -132,6 +144,7 @@ int MakeIndexBeforeLaunch(const std::vector<Plan>& plans, std::map<std::string, 
       if (source.made) std::cerr << SourceLine(source) << "\n";
       if (&plan == &plans.front()) digests[source.name] = source.digest;
     }
+    if (const int status = CheckDocuments(plan); status != kExitSuccess) return status;
   }
   return kExitSuccess;
 }

@@ -30,8 +30,13 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 // it cannot be written, else kExitUsage.
 int ReportNoIndex(const absl::Status& status);
 
-// Before ranks start: makes the index of each plan, if its data is of kind sources, and says on stderr of which sources
-// it made one. `digests` becomes Manifest::data of the first plan. kExitSuccess, or as ReportNoIndex.
+// Whether samples can be made of the indexed documents: opens them as ranks do. Prints what is wrong with documents
+// that do not fit the plan. kExitSuccess, or as ReportNoIndex.
+int CheckDocuments(const Plan& plan);
+
+// Before ranks start: makes the index of each plan, if its data is of kind sources, says on stderr of which sources it
+// made one, and checks the documents. `digests` becomes Manifest::data of the first plan. kExitSuccess, or as
+// ReportNoIndex.
 int MakeIndexBeforeLaunch(const std::vector<Plan>& plans, std::map<std::string, std::string>& digests);
 
 }  // namespace planwright

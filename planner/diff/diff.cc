@@ -138,6 +138,25 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<PlanChange>& c
   }
 }
 
+// Fields of sources are compared by name. Of two sources whose turn it is, the earlier one in the list comes first, so
+// their order may decide which sample is of which.
+void CompareSourceOrder(const Plan& from, const Plan& to, std::vector<PlanChange>& changes) {
+  const auto names = [](const DataPlan& data, const DataPlan& other) {
+    Json list = Json::array();
+    for (const SourcePlan& source : data.sources) {
+      const auto same = [&](const SourcePlan& one) { return one.name == source.name; };
+      if (std::any_of(other.sources.begin(), other.sources.end(), same)) list.push_back(source.name);
+    }
+    return list;
+  };
+  Json before = names(from.data, to.data), after = names(to.data, from.data);
+  if (before == after) return;
+  const bool other = FirstOtherSample(from.data, to.data, 0).has_value();
+  changes.push_back({"data.sources", std::move(before), std::move(after), "data",
+                     other ? "sources take turns in another order" : "another order, in which samples are the same",
+                     other});
+}
+
 // Items of lists are matched by name, so a list in another order, or two items with exchanged names, shows in no field.
 // Two digests are two plans all the same. Nothing is known about such a difference, so it may change the loss.
 void CompareDigests(const Plan& from, const Plan& to, std::vector<PlanChange>& changes) {
@@ -171,7 +190,13 @@ PlanDiff DiffPlans(const Plan& from, const Plan& to) {
     diff.changes = CompareFields(FieldTree(from), FieldTree(to), RatesChange(from.budget, to.budget));
     CompareGroupSizes(from, to, diff.changes);
     CompareArithmetic(from, to, diff.changes);
-    if (diff.changes.empty()) CompareDigests(from, to, diff.changes);
+    if (diff.changes.empty()) {
+      // All fields are equal, so this gives the sources the order of `to`, which is told by itself.
+      Plan reordered = from;
+      reordered.data.sources = to.data.sources;
+      CompareDigests(reordered, to, diff.changes);
+    }
+    CompareSourceOrder(from, to, diff.changes);
   }
   CompareFolders(from, to, diff.changes);
   diff.first_other_sample = FirstOtherSample(diff, from, to, 0);

@@ -84,6 +84,23 @@ TEST_F(DataCommand, NamesWhatIsDamaged) {
   EXPECT_EQ(Plan("data index " + Recipe(shards_)).status, kExitUsage);
 }
 
+// What only shows when documents are packed for this plan.
+TEST_F(DataCommand, AndALaunchNameDocumentsThatDoNotFitBeforeRanksStart) {
+  const std::string words = Recipe(shards_, ", max_patches: 16, long: error") + " batch.sequence_length=16",
+                    what = "error: the data cannot be used:\n" + InSource("tests/golden/data_fixtures/webdataset/");
+  const ProgramResult index = Plan("data index " + words);
+  EXPECT_EQ(index.status, kExitInvalid) << index.err;
+  EXPECT_THAT(index.err, HasSubstr(what));
+  EXPECT_THAT(index.out, HasSubstr("waves   webdataset "));
+  for (const std::string way : {"--local", "--slurm", "--agents"}) {
+    const ProgramResult launch = Plan("launch " + words + " " + way + " --executor " + InBuild("bin/fake_rank") +
+                                      " --run-dir " + folder_ + "/run");
+    EXPECT_EQ(launch.status, kExitInvalid) << launch.err;
+    EXPECT_THAT(launch.err, HasSubstr(what));
+    EXPECT_FALSE(std::filesystem::exists(folder_ + "/run")) << way;
+  }
+}
+
 TEST_F(DataCommand, SaysWhatItCannotDo) {
   EXPECT_THAT(Plan("data").err, HasSubstr("say what to do: `plan data index`, `stats` or `trace`, and a recipe"));
   EXPECT_THAT(Plan("data indx x.yaml").err, HasSubstr("`plan data` cannot `indx`; did you mean `index`?"));

@@ -168,6 +168,21 @@ TEST(DiffPlans, SourcesSayFromWhichSampleOn) {
   EXPECT_FALSE(balance.same() || balance.may_change_loss() || balance.first_other_sample);
 }
 
+TEST(DiffPlans, TheOrderOfSourcesCountsWhereItDecides) {
+  const std::string a = "{name: a, kind: webdataset, shards: /gone/a.tar, weight: ",
+                    b = "{name: b, kind: webdataset, shards: /gone/b.tar, weight: ";
+  // 1 to 1: both may come first.
+  const PlanDiff turned = DiffPlans(WithSources(a + "1}, " + b + "1}"), WithSources(b + "1}, " + a + "1}"));
+  EXPECT_THAT(MarkedPaths(turned), ::testing::ElementsAre("data.sources"));
+  EXPECT_EQ(turned.first_other_sample, 0);
+  EXPECT_TRUE(turned.may_change_loss());
+  // 3 to 2: it is never the turn of both.
+  const PlanDiff idle = DiffPlans(WithSources(a + "3}, " + b + "2}"), WithSources(b + "2}, " + a + "3}"));
+  EXPECT_TRUE(TellsOf(idle, "data.sources"));
+  EXPECT_EQ(idle.changes.size(), 1U);
+  EXPECT_FALSE(idle.same() || idle.may_change_loss() || idle.first_other_sample);
+}
+
 TEST(DiffPlans, ARateThatIsTheSameAtEveryStepIsIdle) {
   const std::vector<std::string> constant = {"budget.learning_rate.style=constant", "budget.learning_rate.min=1.0e-5"};
   std::vector<std::string> other = constant;

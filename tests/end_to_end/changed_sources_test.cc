@@ -102,6 +102,14 @@ TEST_F(ChangedSources, DiffWithTheRunSaysFromWhichSampleThatIsLeft) {
   EXPECT_THAT(later.output, AllOf(HasSubstr("begins         after step 2 of 40, from sample 16 on\n"),
                                   HasSubstr("samples        other ones from sample 25 on\n"),
                                   HasSubstr("a launch asks for --accept-changes\n")));
+  // Another order of equal weights: other ones from the first one that is left.
+  std::vector<std::string> turned = Weights("1", "1");
+  const std::string first = "{name: a", second = "{name: b";
+  const size_t at = turned.back().find(first), next = turned.back().find(second), end = turned.back().find("]}");
+  turned.back() = turned.back().substr(0, at) + turned.back().substr(next, end - next) + ", " +
+                  turned.back().substr(at, next - at - 2) + "]}";
+  EXPECT_THAT(Diff(turned).output, AllOf(HasSubstr("samples        other ones from sample 16 on\n"),
+                                         HasSubstr("a launch asks for --accept-changes\n")));
   // Samples differ from sample 5 on; what is past does not count.
   EXPECT_THAT(Diff(Weights("3", "2")).output, HasSubstr("samples        other ones from sample 16 on\n"));
 }
