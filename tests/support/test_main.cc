@@ -48,7 +48,7 @@ int NamelessTests(const testing::UnitTest& tests) {
 // Removes itself with all that tests left in it. A test that ends the process leaves it there.
 class OwnFolder {
  public:
-  OwnFolder() : path_(testing::TempDir() + "planwright_test_XXXXXX") {
+  OwnFolder() : path_(testing::TempDir() + "test_XXXXXX") {
     if (mkdtemp(path_.data()) == nullptr) path_.clear();
     if (!path_.empty()) setenv("TEST_TMPDIR", path_.c_str(), 1);
   }
