@@ -318,9 +318,8 @@ TEST_F(Sources, PinnedDigestsMayHaveCapitalsAndNeedAPreparedFile) {
 TEST_F(Sources, IgnoreListsExtensionsThatAreNotRead) {
   WriteTar("a.tar");
   EXPECT_EQ(
-      ProblemsOf(
-          "  kind: sources\n  sources:\n"
-          "    - {kind: webdataset, shards: a.tar, ignore: [.json, '*', tok, TXT, 0.jpg, images, cls.txt]}\n"),
+      ProblemsOf("  kind: sources\n  sources:\n"
+                 "    - {kind: webdataset, shards: a.tar, ignore: [.json, '*', tok, TXT, 0.jpg, images, cls.txt]}\n"),
       "WrongType:5: `ignore` lists extensions of members, found \".json\"\n"
       "WrongType:5: `ignore` lists extensions of members, found \"*\"\n"
       "ConflictingKeys:5: `ignore` has TXT, which documents are made of with tokenizer bytes\n"
