@@ -301,9 +301,10 @@ std::string RangeProblem(const Plan& plan) {
   if (plan.log_every_steps < 1) return "log_every_steps below 1";
   if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world_size out of range";
   if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
-  for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay),
-                              RangeProblem(plan.optimizer), RangeProblem(plan.data), RangeProblem(plan.checkpoint),
-                              RangeProblem(plan.cluster), RangeProblem(plan.launch)}) {
+  for (std::string problem :
+       {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay), RangeProblem(plan.optimizer),
+        RangeProblem(plan.data), RangeProblem(plan.checkpoint), RangeProblem(plan.cluster),
+        RangeProblem(plan.cluster.device), RangeProblem(plan.launch)}) {
     if (!problem.empty()) return problem;
   }
   for (const Bridge& bridge : plan.bridges) {
