@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -70,8 +71,12 @@ TEST_F(Storage, ThatIsFullForAllFiles) {
   WaitForSteps(3);
   const std::string filler = RunDir() + "/filler";
   {
+    // The run stands still meanwhile: on a busy machine it could be done before the files are full.
+    const std::vector<pid_t> run = ProcessesWith(RunDir());
+    for (pid_t process : run) kill(process, SIGSTOP);
     std::ofstream file(filler, std::ios::binary);
     for (const std::string chunk(1 << 16, 'x'); file;) file << chunk << std::flush;
+    for (pid_t process : run) kill(process, SIGCONT);
   }
   const Ended ended = End(started);
   EXPECT_EQ(ended.status, kExitStorage) << ended.output;
