@@ -78,6 +78,12 @@ class Problems(unittest.TestCase):
         os.mkdir("empty")
         self.assertEqual(self.said("a.jsonl", "--lines"), "--lines: it is for text, and the inputs are jsonl; leave "
             "it out")
+        self.assertEqual(self.said("a.jsonl", "--split", "train"), "--split: it is for energon, and the inputs are "
+                         "jsonl; leave it out")
+        turns = "jsonl, jsonl_media, llava, parquet, webdataset, energon"
+        for option in (["--learn", "assistant"], ["--lists"], ["--template-set", "a=1"], ["--date", "2026-01-31"]):
+            self.assertEqual(self.said("a.txt", *option), f"{option[0]}: it is for {turns}, and the inputs are text; "
+                             "leave it out")
         self.assertEqual(self.said("a.jsonl", "a.txt"), "inputs: they are of several formats: jsonl, text; prepare "
                          "each format by itself, or give --format")
         self.assertEqual(self.said("a.jsonl", "-o", "empty"), "empty: it is there already, and is not overwritten; "

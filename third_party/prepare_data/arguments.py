@@ -42,7 +42,7 @@ def parser():
     what.add_argument("--field", action="append", metavar="NAME=MEMBER", default=[],
                       help="of webdataset: image=jpg, text=txt, messages=json[conversations],\n"
                       "context=json[0][value] with answers=json[1][value]; as in Energon's field_map")
-    what.add_argument("--split", default="train", help="of energon: the part of split.yaml (default: train)")
+    what.add_argument("--split", help="of energon: the part of split.yaml (default: train)")
     what.add_argument("--lines", action="store_true", help="of text: each line is a document")
 
     how = p.add_argument_group("tokens")
@@ -66,7 +66,7 @@ def parser():
     chat.add_argument("--date", metavar="YYYY-MM-DD", help="today, for templates that write it")
     chat.add_argument("--lists", action="store_true", help="give the template content as lists of text and image, as\n"
                       "templates of vision models read it")
-    chat.add_argument("--learn", choices=("assistant", "last", "all"), default="assistant",
+    chat.add_argument("--learn", choices=("assistant", "last", "all"),
                       help="whose turns are learnt: all of the assistant (default), its last one, everything")
     chat.add_argument("--refused", choices=("error", "skip"), default="error",
                       help="documents that cannot be prepared: an error (default), or leave them out, count\n"
@@ -124,9 +124,12 @@ def date(text):
 def only_for(options, kind):
     """An option of another format would do nothing, so it is a mistake."""
     objects = ("jsonl", "jsonl_media", "llava", "parquet")
+    turns = (*objects, "webdataset", "energon")
     given = (("--field", options.field, ("webdataset", "energon")), ("--lines", options.lines, ("text",)),
-             ("--split", options.split != "train", ("energon",)), ("--images", options.images, objects),
-             ("--images-first", options.images_first, objects))
+             ("--split", options.split, ("energon",)), ("--images", options.images, objects),
+             ("--images-first", options.images_first, objects), ("--learn", options.learn, turns),
+             ("--lists", options.lists, turns), ("--template-set", options.template_set, turns),
+             ("--date", options.date, turns))
     return [Problem(argument, f"it is for {', '.join(kinds)}, and the inputs are {kind}", "leave it out")
             for argument, value, kinds in given if value and kind not in kinds]
 

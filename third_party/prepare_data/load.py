@@ -138,5 +138,5 @@ def load(options):
     tokenizer.finish(special["image"].id, set(tokenizer.specials) if "all" in as_special else as_special)
     vocabulary = max(tokenizer.vocabulary, *(found.id + 1 for found in special.values() if found.id is not None))
     encoder = Encoder(tokenizer, template, {role: found.id for role, found in special.items()}, begin,
-                      options.append_end, options.learn)
+                      options.append_end, options.learn or "assistant")
     return Loaded(tokenizer, template, special, encoder, vocabulary, settings)

@@ -83,6 +83,7 @@ class Energon(Webdataset):
         if options.fields:
             raise Problem("--field", "an Energon folder says its fields itself", "use --format webdataset for others")
         self._options, self._map, self._shards = options, None, []
+        self._split = options.split or "train"
         mapped = None
         for folder in inputs:
             if not os.path.isdir(os.path.join(folder, ".nv-meta")):
@@ -94,7 +95,7 @@ class Energon(Webdataset):
                               "prepare the folders one by one")
             mapped = fields
             self._map = FieldMap(fields, path)
-            self._shards += shards_of(folder, options.split)
+            self._shards += shards_of(folder, self._split)
 
     def settings(self):
-        return [("split", self._options.split), *super().settings()]
+        return [("split", self._split), *super().settings()]
