@@ -15,7 +15,7 @@ class Problem(Exception):
 
 
 class Problems(Exception):
-    """Several at once; `looked_at` says how far the input was read when the list was closed."""
+    """Several at once; `note` says how far the input was read when the list was closed."""
 
     def __init__(self, problems, note=""):
         super().__init__(problems, note)
