@@ -84,6 +84,8 @@ class Problems(unittest.TestCase):
         for option in (["--learn", "assistant"], ["--lists"], ["--template-set", "a=1"], ["--date", "2026-01-31"]):
             self.assertEqual(self.said("a.txt", *option), f"{option[0]}: it is for {turns}, and the inputs are text; "
                              "leave it out")
+        self.assertEqual(self.said("a.jsonl", "--template-name", "x"), f"--template-name: {TOY / 'chatml.jinja'} is "
+                         "one template, without a name; leave it out")
         self.assertEqual(self.said("a.jsonl", "a.txt"), "inputs: they are of several formats: jsonl, text; prepare "
                          "each format by itself, or give --format")
         self.assertEqual(self.said("a.jsonl", "-o", "empty"), "empty: it is there already, and is not overwritten; "

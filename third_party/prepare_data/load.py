@@ -46,6 +46,8 @@ def read_config(path):
 def template_text(options, folder, config):
     """The text of the template and its place; (None, "") if there is none."""
     if options.template is not None and not options.template.endswith(".json"):
+        if options.template_name is not None:
+            raise Problem("--template-name", f"{options.template} is one template, without a name", "leave it out")
         return read(options.template).decode(), options.template
     beside = os.path.join(folder, "chat_template.jinja")
     if options.template is None and options.template_name is None and os.path.isfile(beside):
