@@ -95,6 +95,13 @@ void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagn
   });
   std::erase_if(profile.communication, [&](const MeasuredCommunication& point) { return !kinds.contains(point.kind); });
   std::erase_if(profile.launch, [&](const MeasuredLaunch& point) { return !kinds.contains(point.kind); });
+  if (profile.compute.empty()) {
+    diagnostics.Error(
+        DiagnosticKind::kProfileUnusable, recipe.profile->where,
+        Cat("the profile ", **recipe.profile, " has no time of an instruction of this plan in ", plan.precision),
+        "measure this recipe into it with `plan measure`, or remove `profile`");
+    return;
+  }
   for (MeasuredCompute& point : profile.compute) point.sizes.clear();
   const size_t points = profile.compute.size() + profile.communication.size();
   if (points <= kMostPoints) return;

@@ -11,8 +11,8 @@ namespace planwright {
 // `gpu: other` without the figures that nobody else knows (PW0102).
 Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics);
 
-// Drops from the plan's profile what no instruction of the plan asks for, and texts for people. A problem (PW0021):
-// more points are left than a plan has room for.
+// Drops from the plan's profile what no instruction of the plan asks for, and texts for people. Problems (PW0021): no
+// time of an instruction that computes is left, or more points than a plan has room for.
 void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -71,6 +71,11 @@ TEST_F(Profile, OfTooManyPointsIsRefused) {
                           " has 2001 points of instructions that this plan has, and a plan has room for 2000"));
 }
 
+TEST_F(Profile, OfAnotherPrecisionIsRefused) {
+  EXPECT_THAT(Refusals({Named(measured_), "precision.params=fp64"}),
+              ElementsAre("the profile " + path_ + " has no time of an instruction of this plan in fp64"));
+}
+
 TEST_F(Profile, OfAnotherDeviceIsRefused) {
   EXPECT_THAT(
       Refusals({Named(measured_), "cluster.gpu=h200_sxm"}),
