@@ -158,6 +158,14 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   std::vector<DeviceProfile> profiles;
   double spent = 0;
   int64_t ran = 0;
+  for (const MeasurePart& part : parts) {
+    if (options.device == "cuda" && part.plan.cluster.gpu == "none") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(part.what,
+                       ": cluster.gpu is none, so nothing says which GPU is measured with --device cuda: add "
+                       "cluster.gpu=NAME after the recipe"));
+    }
+  }
   const std::string folder = PartsFolder(options.output);
   if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
   for (size_t i = 0; i < parts.size(); ++i) {
