@@ -116,5 +116,12 @@ TEST(OwnDevice, OfAnUnknownKindNeedsAllFigures) {
   EXPECT_TRUE(RatesOf(plan.cluster).known());
 }
 
+TEST(OwnDevice, OfCpuRanksHasAllSpeedsOrNone) {
+  EXPECT_THAT(Refusals({"cluster.gpus_per_node=2", "cluster.device={bandwidth: 20}"}),
+              ElementsAre("`gpu: none` says nothing about the device, and `cluster.device` lacks peak and link"));
+  EXPECT_FALSE(RatesOf(CompiledFile(kTiny, {"cluster.device={memory: 24}"}).cluster).known());
+  EXPECT_TRUE(RatesOf(CompiledFile(kTiny, {"cluster.device={peak: 1, bandwidth: 20}"}).cluster).known());
+}
+
 }  // namespace
 }  // namespace planwright
