@@ -46,20 +46,27 @@ DeviceProfile ProfileOf(const Located<std::string>& name, const Located<std::str
   return *std::move(profile);
 }
 
-void CheckOther(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
+// Of a device without a data sheet here: the figures that a prediction needs. What CPU ranks lack comes from a profile,
+// and without any figure of speed their steps have no seconds.
+void CheckFigures(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
   const DeviceRecipe& device = recipe.device;
+  const bool other = *recipe.gpu == "other";
+  const bool cpus_with_speeds =
+      *recipe.gpu == "none" && !recipe.profile && (device.peak || device.bandwidth || device.link || device.network);
+  if (!other && !cpus_with_speeds) return;
   std::vector<std::string> missing;
   const auto need = [&](const std::optional<Located<double>>& figure, const char* name) {
     if (!figure) missing.push_back(name);
   };
-  need(device.memory, "memory"), need(device.peak, "peak"), need(device.bandwidth, "bandwidth");
+  if (other) need(device.memory, "memory");
+  need(device.peak, "peak"), need(device.bandwidth, "bandwidth");
   if (*recipe.gpus_per_node > 1) need(device.link, "link");
   if (*recipe.nodes > 1) need(device.network, "network");
   if (missing.empty()) return;
   std::string names = missing[0];
   for (size_t i = 1; i < missing.size(); ++i) names += (i + 1 < missing.size() ? ", " : " and ") + missing[i];
   diagnostics.Error(DiagnosticKind::kMissingKey, recipe.gpu.where,
-                    Cat("`gpu: other` says nothing about the device, and `cluster.device` lacks ", names),
+                    Cat("`gpu: ", *recipe.gpu, "` says nothing about the device, and `cluster.device` lacks ", names),
                     Cat("add ", names, " to cluster.device, from the device's data sheet"));
 }
 
@@ -76,7 +83,7 @@ Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
                                 .bandwidth = Or0(device.bandwidth),
                                 .link = Or0(device.link),
                                 .network = Or0(device.network)}};
-  if (*recipe.gpu == "other") CheckOther(recipe, diagnostics);
+  CheckFigures(recipe, diagnostics);
   if (recipe.profile) cluster.profile = ProfileOf(*recipe.profile, recipe.gpu, diagnostics);
   return cluster;
 }
@@ -95,6 +102,13 @@ void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagn
   });
   std::erase_if(profile.communication, [&](const MeasuredCommunication& point) { return !kinds.contains(point.kind); });
   std::erase_if(profile.launch, [&](const MeasuredLaunch& point) { return !kinds.contains(point.kind); });
+  if (profile.compute.empty()) {
+    diagnostics.Error(
+        DiagnosticKind::kProfileUnusable, recipe.profile->where,
+        Cat("the profile ", **recipe.profile, " has no time of an instruction of this plan in ", plan.precision),
+        "measure this recipe into it with `plan measure`, or remove `profile`");
+    return;
+  }
   for (MeasuredCompute& point : profile.compute) point.sizes.clear();
   const size_t points = profile.compute.size() + profile.communication.size();
   if (points <= kMostPoints) return;

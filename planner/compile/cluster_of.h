@@ -8,11 +8,11 @@
 namespace planwright {
 
 // Reads the file of `cluster.profile`. Problems: a profile that cannot be read, or is of another device (PW0021), and
-// `gpu: other` without the figures that nobody else knows (PW0102).
+// a device without the figures that nobody else knows (PW0102): `gpu: other`, and CPU ranks that have some.
 Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics);
 
-// Drops from the plan's profile what no instruction of the plan asks for, and texts for people. A problem (PW0021):
-// more points are left than a plan has room for.
+// Drops from the plan's profile what no instruction of the plan asks for, and texts for people. Problems (PW0021): no
+// time of an instruction that computes is left, or more points than a plan has room for.
 void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics);
 
 }  // namespace planwright

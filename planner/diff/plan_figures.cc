@@ -30,9 +30,12 @@ Figures FiguresOf(const Plan& plan) {
 nlohmann::ordered_json JsonOf(const Figures& figures) {
   using Value = nlohmann::ordered_json;
   const auto known = [&](double value) { return figures.seconds ? Value(value) : Value(); };
-  return {{"seconds", known(figures.step)},  {"tokens_per_second_per_gpu", known(figures.speed.tokens_per_second)},
-          {"mfu", known(figures.speed.mfu)}, {"waiting", figures.waiting},
-          {"memory", figures.memory},        {"gpu_hours", known(figures.speed.gpu_hours)}};
+  return {{"seconds", known(figures.step)},
+          {"tokens_per_second_per_rank", known(figures.speed.tokens_per_second)},
+          {"mfu", figures.speed.mfu > 0 ? Value(figures.speed.mfu) : Value()},
+          {"waiting", figures.waiting},
+          {"memory", figures.memory},
+          {"rank_hours", known(figures.speed.rank_hours)}};
 }
 
 }  // namespace
@@ -46,12 +49,14 @@ std::string FiguresText(const Plan& from, const Plan& to, size_t width) {
     table.Add(std::move(row));
   };
   add("a step", true, [](const Figures& one) { return SecondsText(one.step); });
-  add("tokens a second on each GPU", true,
+  add("tokens a second on each rank", true,
       [](const Figures& one) { return absl::StrFormat("%.5g", one.speed.tokens_per_second); });
-  add("MFU", true, [](const Figures& one) { return absl::StrFormat("%.1f %%", 100 * one.speed.mfu); });
+  add("MFU", true,
+      [](const Figures& one) { return one.speed.mfu > 0 ? absl::StrFormat("%.1f %%", 100 * one.speed.mfu) : "-"; });
   add("ranks wait", false, [](const Figures& one) { return absl::StrFormat("%.1f %%", 100 * one.waiting); });
   add("memory of the fullest rank", false, [](const Figures& one) { return GigabytesText(one.memory); });
-  add("GPU-hours of the budget", true, [](const Figures& one) { return absl::StrFormat("%.4g", one.speed.gpu_hours); });
+  add("rank-hours of the budget", true,
+      [](const Figures& one) { return absl::StrFormat("%.4g", one.speed.rank_hours); });
   return table.Text("", width);
 }
 

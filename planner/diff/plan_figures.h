@@ -11,8 +11,8 @@ namespace planwright {
 // A table for people. Where the speed of a device is unknown, a plan has no seconds: "-".
 std::string FiguresText(const Plan& from, const Plan& to, size_t width = 0);
 
-// {"from": {"seconds", "tokens_per_second_per_gpu", "mfu", "waiting", "memory", "gpu_hours"}, "to": ...}: seconds of a
-// step, waiting as a share of it, bytes of the fullest rank. Null: not known.
+// {"from": {"seconds", "tokens_per_second_per_rank", "mfu", "waiting", "memory", "rank_hours"}, "to": ...}: seconds of
+// a step, waiting as a share of it, bytes of the fullest rank. Null: not known.
 nlohmann::ordered_json FiguresJson(const Plan& from, const Plan& to);
 
 }  // namespace planwright

@@ -24,8 +24,8 @@ DispatchTime TimeDispatch(const Module& module, const Cluster& cluster, DType dt
   const double term = dtype == DType::kBf16 ? 2 : 1;
   DispatchTime time = {.rows = gathers ? (1 + term) * (ep - 1) : 2 * k * (ep - 1) / ep};
   const Device device = DeviceOf(cluster);
-  if (device.memory_speed == 0) return time;
   const double link = SpansNodes(module.grid, cluster.gpus_per_node) ? device.network : device.node_link;
+  if (device.memory_speed == 0 || link == 0) return time;
   const double row = static_cast<double>(module.size("hidden") * DTypeBytes(dtype));
   // Rows that kernels read or write beside the messages: on both ways the k rows of the experts, and the tokens that
   // they are made of or added up to. These are one, or those of all ranks.

@@ -18,10 +18,10 @@ StepSpeed SpeedOf(const Plan& plan, const StepTime& time) {
   const auto tokens =
       static_cast<double>(plan.budget.global_samples) * static_cast<double>(plan.budget.sequence_length);
   speed.tokens_per_second = tokens / seconds / ranks;
-  const double peak = DeviceOf(plan.cluster.gpu).peak(plan.precision);
+  const double peak = DeviceOf(plan.cluster).peak(plan.precision);
   if (peak > 0) speed.mfu = flops / (seconds * ranks * peak);
   speed.hours = static_cast<double>(plan.budget.steps) * seconds / 3600;
-  speed.gpu_hours = speed.hours * ranks;
+  speed.rank_hours = speed.hours * ranks;
   return speed;
 }
 

@@ -75,6 +75,9 @@ struct StepTime {
   std::vector<StepCost> costs;  // largest first; with seconds they add up to the step
   std::vector<PathPart> path;   // largest first; they add up to the step
 };
+
+// Of a plan that compiles or was verified: of another one, communications may have no partner, and the step is too
+// short. The plan must outlive the result, which points to its roles. Without `rates`: those of the plan's cluster.
 StepTime TimeStep(const Plan& plan);
 StepTime TimeStep(const Plan& plan, const Rates& rates);
 

@@ -136,9 +136,8 @@ std::string Difference(const DeviceProfile& a, const DeviceProfile& b) {
   const auto differs = [](const char* what, const std::string& x, const std::string& y) {
     return x == y ? "" : absl::StrCat("their ", what, " is ", x, " and ", y);
   };
-  for (const std::string& text :
-       {differs("cluster.gpu", a.gpu, b.gpu), differs("device", a.device, b.device),
-        differs("driver", a.driver, b.driver), differs("library", a.libraries, b.libraries)}) {
+  for (const std::string& text : {differs("device", a.device, b.device), differs("driver", a.driver, b.driver),
+                                  differs("library", a.libraries, b.libraries)}) {
     if (!text.empty()) return text;
   }
   return "";
@@ -158,6 +157,21 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   std::vector<DeviceProfile> profiles;
   double spent = 0;
   int64_t ran = 0;
+  for (const MeasurePart& part : parts) {
+    if (options.device == "cuda" && part.plan.cluster.gpu == "none") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(part.what,
+                       ": cluster.gpu is none, so nothing says which GPU is measured with --device cuda: add "
+                       "cluster.gpu=NAME after the recipe"));
+    }
+    // Before minutes go into the first of them.
+    const std::string one = GpuOf(parts.front().plan, options), other = GpuOf(part.plan, options);
+    if (one != other) {
+      return absl::InvalidArgumentError(absl::StrCat("the recipes are of different devices: cluster.gpu is ", one,
+                                                     " in ", parts.front().what, ", and ", other, " in ", part.what,
+                                                     "; measure each device into a file of its own"));
+    }
+  }
   const std::string folder = PartsFolder(options.output);
   if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -40,7 +40,8 @@ inline constexpr int kLongestPartSeconds = 8 * 60;
 std::string PartsFolder(const std::string& output);
 
 // Measures the parts that are not done, and writes the profile to the output. InvalidArgument: parts that are for
-// different devices, or were measured on different ones; other errors are of files and processes of this machine.
+// different devices, were measured on different ones, or run on a GPU that their plan does not name; other errors are
+// of files and processes of this machine.
 absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, const MeasureOptions& options);
 
 }  // namespace planwright

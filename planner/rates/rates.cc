@@ -16,8 +16,11 @@ double RingShare(double members) { return members > 1 ? (members - 1) / members 
 
 Rates::Rates(RateTable table, const DeviceProfile& profile) : table_(table) {
   if (!profile.measured()) return;
-  measured_ = std::make_shared<MeasuredRates>(profile);
+  const auto measured = std::make_shared<const MeasuredRates>(profile);
   Device& device = table_.device;
+  // Products would stay FLOPs, beside seconds of all else.
+  if (device.bf16 == 0 && measured->most_flops() == 0) return;
+  measured_ = measured;
   const auto fill = [](double& speed, double best, double share) {
     if (speed == 0) speed = best / share;
   };

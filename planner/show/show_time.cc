@@ -90,12 +90,12 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan) {
   json["waiting"] = time.bubble;
   if (time.seconds) {
     const StepSpeed speed = SpeedOf(plan, time);
-    json["tokens_per_second_per_gpu"] = speed.tokens_per_second;
-    json["mfu"] = speed.mfu;
+    json["tokens_per_second_per_rank"] = speed.tokens_per_second;
+    json["mfu"] = speed.mfu > 0 ? Json(speed.mfu) : Json();
     json["images_known"] = speed.images_known;
     json["steps"] = plan.budget.steps;
     json["hours"] = speed.hours;
-    json["gpu_hours"] = speed.gpu_hours;
+    json["rank_hours"] = speed.rank_hours;
     json["known"] = SharesJson(KnownShares(time));
   }
   // Shares of the step, so that they mean something without a known GPU.

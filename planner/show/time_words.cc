@@ -25,11 +25,15 @@ std::string WaitsForText(const StepTime& time, size_t index) {
 
 std::string SpeedText(const Plan& plan, const StepTime& time) {
   const StepSpeed speed = SpeedOf(plan, time);
-  return absl::StrCat("a step takes ", SecondsText(time.length), " on ", Counted(plan.world_size, "GPU"), " (",
-                      plan.cluster.gpu, "): ", absl::StrFormat("%.5g", speed.tokens_per_second),
-                      " tokens a second on each, MFU ", speed.images_known ? "" : "at most ", ShareText(speed.mfu, 1),
+  const bool cpus = plan.cluster.gpu == "none";
+  const std::string mfu =
+      speed.mfu > 0 ? absl::StrCat(", MFU ", speed.images_known ? "" : "at most ", ShareText(speed.mfu, 1)) : "";
+  return absl::StrCat("a step takes ", SecondsText(time.length), " on ",
+                      cpus ? Counted(plan.world_size, "CPU rank")
+                           : absl::StrCat(Counted(plan.world_size, "GPU"), " (", plan.cluster.gpu, ")"),
+                      ": ", absl::StrFormat("%.5g", speed.tokens_per_second), " tokens a second on each", mfu,
                       "; the budget of ", WithCommas(plan.budget.steps), " steps takes ",
-                      absl::StrFormat("%.4g h, %.4g GPU-hours", speed.hours, speed.gpu_hours),
+                      absl::StrFormat("%.4g h, %.4g %s-hours", speed.hours, speed.rank_hours, cpus ? "rank" : "GPU"),
                       ". How times are known: ", KnownText(KnownShares(time)), ".");
 }
 

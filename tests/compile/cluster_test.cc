@@ -71,6 +71,11 @@ TEST_F(Profile, OfTooManyPointsIsRefused) {
                           " has 2001 points of instructions that this plan has, and a plan has room for 2000"));
 }
 
+TEST_F(Profile, OfAnotherPrecisionIsRefused) {
+  EXPECT_THAT(Refusals({Named(measured_), "precision.params=fp64"}),
+              ElementsAre("the profile " + path_ + " has no time of an instruction of this plan in fp64"));
+}
+
 TEST_F(Profile, OfAnotherDeviceIsRefused) {
   EXPECT_THAT(
       Refusals({Named(measured_), "cluster.gpu=h200_sxm"}),
@@ -109,6 +114,13 @@ TEST(OwnDevice, OfAnUnknownKindNeedsAllFigures) {
                                          "cluster.device={memory: 24, peak: 165, bandwidth: 1008}"});
   EXPECT_TRUE(VerifyPlan(plan).empty());
   EXPECT_TRUE(RatesOf(plan.cluster).known());
+}
+
+TEST(OwnDevice, OfCpuRanksHasAllSpeedsOrNone) {
+  EXPECT_THAT(Refusals({"cluster.gpus_per_node=2", "cluster.device={bandwidth: 20}"}),
+              ElementsAre("`gpu: none` says nothing about the device, and `cluster.device` lacks peak and link"));
+  EXPECT_FALSE(RatesOf(CompiledFile(kTiny, {"cluster.device={memory: 24}"}).cluster).known());
+  EXPECT_TRUE(RatesOf(CompiledFile(kTiny, {"cluster.device={peak: 1, bandwidth: 20}"}).cluster).known());
 }
 
 }  // namespace

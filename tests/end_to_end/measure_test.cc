@@ -188,6 +188,10 @@ TEST_F(Measure, SaysWhatItCannotDo) {
   EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--slurm"}), HasSubstr("--slurm` is not built yet"));
   EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--agents"}), HasSubstr("--agents` is not built yet"));
   EXPECT_THAT(refusal({"measure", kTiny}), HasSubstr("give -o PROFILE.json"));
+  EXPECT_THAT(refusal({"measure", kTiny, "-o", folder_ + "/p.json", "--device", "cuda"}),
+              HasSubstr("cluster.gpu is none, so nothing says which GPU is measured"));
+  EXPECT_THAT(refusal({"measure", kTiny, kTiny, "cluster.gpu=h200_sxm", "-o", folder_ + "/p.json"}),
+              HasSubstr("the recipes are of different devices: cluster.gpu is none in "));
   EXPECT_THAT(refusal({"measure", "-o", "p.json"}), HasSubstr("needs a RECIPE"));
   EXPECT_THAT(refusal({"measure", "batch.micro_samples=2", kTiny, "-o", "p.json"}),
               HasSubstr("`batch.micro_samples=2` stands before every recipe"));

@@ -40,6 +40,9 @@ TEST(DispatchTime, DevicesAndLinksCount) {
   Cluster apart = kNode;
   apart.gpus_per_node = 1;
   EXPECT_EQ(Seconds(2, 6, kNoGpu, "all_to_all"), 0);  // of unknown speed
+  Cluster no_link = kNoGpu;
+  no_link.device.bandwidth = 20;
+  EXPECT_EQ(Seconds(2, 6, no_link, "all_to_all"), 0);
   EXPECT_LT(Seconds(2, 6, kNode, "all_gather"), Seconds(2, 6, kNode, "all_to_all"));
   EXPECT_GT(Seconds(4, 6, kNode, "all_gather"), Seconds(4, 6, kNode, "all_to_all"));
   EXPECT_GT(Seconds(8, 6, kNode, "all_gather"), Seconds(8, 6, kNode, "all_to_all"));

@@ -254,9 +254,19 @@ TEST(StepTime, SpeedFollowsFromTheStep) {
                    static_cast<double>(plan.budget.global_samples * plan.budget.sequence_length) / time.length / 8);
   EXPECT_GT(speed.mfu, 0.1);
   EXPECT_LT(speed.mfu, 0.66);
-  EXPECT_DOUBLE_EQ(speed.gpu_hours, 8 * static_cast<double>(plan.budget.steps) * time.length / 3600);
+  EXPECT_DOUBLE_EQ(speed.rank_hours, 8 * static_cast<double>(plan.budget.steps) * time.length / 3600);
   for (const StepCost& cost : time.costs)
     EXPECT_DOUBLE_EQ(cost.by_known[static_cast<size_t>(Known::kEstimated)], cost.seconds);
+}
+
+TEST(StepTime, UtilizationIsOfThePeakThatTheRecipeGives) {
+  Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
+  const StepTime time = TimeStep(plan);
+  const double named = SpeedOf(plan, time).mfu;
+  plan.cluster.device.peak = 2 * DeviceOf(plan.cluster.gpu).bf16 / 1e12;
+  EXPECT_DOUBLE_EQ(SpeedOf(plan, time).mfu, named / 2);
+  plan.cluster = {};  // no peak is known
+  EXPECT_EQ(SpeedOf(plan, time).mfu, 0);
 }
 
 }  // namespace

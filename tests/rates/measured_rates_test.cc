@@ -104,6 +104,20 @@ TEST(Rates, OfAProfileAloneEstimateByTheBestThatWasMeasured) {
   EXPECT_EQ(rates.HostLaunch(OpKind::kAdd).seconds, 0);
 }
 
+// Seconds beside FLOPs would be no sum.
+TEST(Rates, OfAProfileWithoutProductsOnADeviceWithoutDataSheetAreFlopsThroughout) {
+  Cluster cluster;
+  cluster.profile = TwoPoints();
+  std::erase_if(cluster.profile.compute, [](const MeasuredCompute& point) { return point.flops > 0; });
+  ASSERT_FALSE(cluster.profile.compute.empty());
+  const Rates rates = RatesOf(cluster);
+  EXPECT_FALSE(rates.known());
+  EXPECT_EQ(rates.Compute({OpKind::kLinear, 1e9, 1e6}).seconds, 1e9);
+  EXPECT_EQ(rates.Compute({OpKind::kAdd, 0, 1e6}).seconds, 0);
+  EXPECT_EQ(rates.HostLaunch(OpKind::kLinear).seconds, 0);
+  EXPECT_EQ(rates.Communication({OpKind::kAllReduce, 1e6, 4, 4, 1}).seconds, 0);
+}
+
 TEST(Device, TakesFiguresOfItsOwn) {
   const Device own = DeviceOf(Cluster{.gpu = "h200_sxm", .device = {.memory = 96, .peak = 100, .link = 50}});
   EXPECT_EQ(own.memory, int64_t{96'000'000'000});

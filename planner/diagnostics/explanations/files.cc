@@ -72,7 +72,8 @@ lints: {PW0704: off})",
 
     {kProfileUnusable,
      "`cluster.profile` names a file of times that `plan measure` wrote, by which steps are predicted. It is not "
-     "there, is damaged, is of another version, or was measured on another device than `cluster.gpu`.",
+     "there, is damaged, is of another version, was measured on another device than `cluster.gpu`, or has no times of "
+     "this plan's instructions in its precision.",
      "cluster: {profile: not_measured_yet.json}", "cluster: {gpu: h200_sxm}",
      "Measure on a machine with this device, or remove `profile`. docs/measure.md has the command."},
 };

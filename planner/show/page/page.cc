@@ -31,9 +31,10 @@ std::string ModuleColor(const Plan& plan, std::string_view module) {
 }
 
 std::string PlanPage(const Plan& plan) {
-  return Page(plan.name + " - plan",
-              Cat(Header(plan), RanksSection(plan), GroupsSection(plan), BridgesSection(plan), ScheduleSection(plan),
-                  TimeSection(plan), BudgetSection(plan), ModelSection(plan), MemorySection(plan)));
+  const StepTime time = TimeStep(plan);
+  return Page(plan.name + " - plan", Cat(Header(plan), RanksSection(plan), GroupsSection(plan), BridgesSection(plan),
+                                         ScheduleSection(plan, time), TimeSection(plan, time), BudgetSection(plan),
+                                         ModelSection(plan), MemorySection(plan)));
 }
 
 }  // namespace planwright

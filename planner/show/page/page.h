@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -19,8 +20,8 @@ extern const char kPageStyle[];
 std::string RanksSection(const Plan& plan);
 std::string GroupsSection(const Plan& plan);
 std::string BridgesSection(const Plan& plan);
-std::string ScheduleSection(const Plan& plan);
-std::string TimeSection(const Plan& plan);
+std::string ScheduleSection(const Plan& plan, const StepTime& time);  // `time`: TimeStep of the plan
+std::string TimeSection(const Plan& plan, const StepTime& time);
 std::string BudgetSection(const Plan& plan);
 std::string ModelSection(const Plan& plan);
 std::string MemorySection(const Plan& plan);

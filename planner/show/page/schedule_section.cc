@@ -184,9 +184,8 @@ std::string StageTable(const Timeline& timeline, const StepTime& time) {
 
 }  // namespace
 
-std::string ScheduleSection(const Plan& plan) {
+std::string ScheduleSection(const Plan& plan, const StepTime& time) {
   const Timeline timeline = TimelineOf(plan);
-  const StepTime time = TimeStep(plan);
   return Section("schedule", "Schedule",
                  OrderChart(plan, timeline) + TimeChart(plan, timeline, time) + StageTable(timeline, time));
 }
