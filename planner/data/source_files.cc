@@ -264,6 +264,9 @@ Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
   SourceFiles files(recipe.data, diagnostics);
   for (const SourceRecipe& source : recipe.data.sources) {
     for (const Located<std::string>& shard : source.shards) files.CheckShards(shard);
+  }
+  // After the shards, which may need a prepared.json in the same folder.
+  for (const SourceRecipe& source : recipe.data.sources) {
     if (source.path) files.CheckTokens(*source.path);
   }
   if (files.unreadable()) whole.damaged.insert("data");
