@@ -14,6 +14,9 @@
 
 namespace planwright {
 
+// What PATH.idx begins with.
+inline constexpr std::string_view kIdxMagic("MMIDIDX\0\0", 9);
+
 // Several threads may ask at once. `document` is in [0, documents()], `sequence` in [0, sequences()).
 class TokenIdx {
  public:
