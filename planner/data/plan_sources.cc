@@ -20,6 +20,11 @@ namespace {
 
 using enum DiagnosticKind;
 
+// `source_2` for the third source of a list, unless it has a name of its own.
+std::string SourceName(const SourceRecipe& source, size_t position) {
+  return source.name ? **source.name : absl::StrCat("source_", position);
+}
+
 void CheckNames(const std::vector<SourceRecipe>& sources, Diagnostics& diagnostics) {
   std::map<std::string, Location> seen;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -171,10 +176,6 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
 }
 
 }  // namespace
-
-std::string SourceName(const SourceRecipe& source, size_t position) {
-  return source.name ? **source.name : absl::StrCat("source_", position);
-}
 
 void PlanSources(const Recipe& recipe, DataPlan& plan, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;

@@ -12,7 +12,4 @@ namespace planwright {
 // missing (PW0102), outside the vocabulary (PW0601) or the same (PW0610).
 void PlanSources(const Recipe& recipe, DataPlan& data, Diagnostics& diagnostics);
 
-// `source_2` for the third source of a list, unless it has a name of its own.
-std::string SourceName(const SourceRecipe& source, size_t position);
-
 }  // namespace planwright

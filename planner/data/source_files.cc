@@ -20,6 +20,8 @@
 #include "planner/run_files/file_io.h"
 #include "planner/samples/prepared.h"
 #include "planner/samples/shard_list.h"
+#include "planner/samples/tar_file.h"
+#include "planner/samples/token_idx.h"
 
 namespace planwright {
 namespace {
@@ -29,8 +31,6 @@ using enum DiagnosticKind;
 
 constexpr size_t kMostLookedFor = 4096;  // files of a pattern; each costs a message to a file server
 constexpr size_t kMostOpened = 16;
-constexpr std::string_view kIndexMagic("MMIDIDX\0\0", 9);  // of Megatron-LM's .idx files
-constexpr int64_t kTarBlock = 512;
 
 bool Exists(const std::string& path) {
   std::error_code error;
@@ -49,17 +49,8 @@ std::optional<std::string> FirstBytes(const std::string& path, int64_t count) {
 
 // By the checksum of the first header, or that it is the empty block of an archive without members.
 bool BeginsAsTar(const std::string& path) {
-  constexpr size_t kSumBegin = 148, kSumEnd = 156;
   const std::optional<std::string> header = FirstBytes(path, kTarBlock);
-  if (!header) return false;
-  int64_t sum = 0, written = 0;
-  for (size_t i = 0; i < header->size(); ++i) {
-    const char byte = (*header)[i];
-    const bool of_sum = i >= kSumBegin && i < kSumEnd;
-    sum += of_sum ? ' ' : static_cast<unsigned char>(byte);
-    if (of_sum && byte >= '0' && byte <= '7') written = written * 8 + (byte - '0');
-  }
-  return sum == written || header->find_first_not_of('\0') == std::string::npos;
+  return header && (TarChecksumFits(*header) || header->find_first_not_of('\0') == std::string::npos);
 }
 
 // Shards of which a prepared.json was found, and the line that names them.
@@ -111,8 +102,8 @@ class SourceFiles {
     for (const char* extension : {".bin", ".idx"}) {
       if (!Exists(whole + extension)) return Wrong(path.where, absl::StrCat("there is no file ", *path, extension));
     }
-    const std::optional<std::string> magic = FirstBytes(whole + ".idx", static_cast<int64_t>(kIndexMagic.size()));
-    if (magic != kIndexMagic) {
+    const std::optional<std::string> magic = FirstBytes(whole + ".idx", static_cast<int64_t>(kIdxMagic.size()));
+    if (magic != kIdxMagic) {
       return Wrong(path.where, absl::StrCat(*path, ".idx is no index of Megatron-LM: it must begin with MMIDIDX"));
     }
     FindPreparedOf(whole + ".bin", path.where);
@@ -264,6 +255,9 @@ Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
   SourceFiles files(recipe.data, diagnostics);
   for (const SourceRecipe& source : recipe.data.sources) {
     for (const Located<std::string>& shard : source.shards) files.CheckShards(shard);
+  }
+  // After the shards, which may need a prepared.json in the same folder.
+  for (const SourceRecipe& source : recipe.data.sources) {
     if (source.path) files.CheckTokens(*source.path);
   }
   if (files.unreadable()) whole.damaged.insert("data");

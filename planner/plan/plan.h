@@ -261,7 +261,7 @@ struct Budget {
 };
 
 // AdamW's constants and the gradient clip, as the recipe has them. The keys of `optimizer` fill these fields directly;
-// their defaults are in recipe_keys.cc. Formulas: docs/training/step.md#adamw.
+// their defaults are in the table of keys (recipe_keys.h). Formulas: docs/training/step.md#adamw.
 struct OptimizerPlan {
   double beta1 = 0, beta2 = 0, eps = 0;
   double clip_grad_norm = 0;  // gradients are scaled down to this global norm

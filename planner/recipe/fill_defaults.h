@@ -11,7 +11,7 @@
 
 namespace planwright {
 
-// The address of kStructTag<S> stands for the type S. So the table of keys (recipe_keys.cc) can name the struct of a
+// The address of kStructTag<S> stands for the type S. So the table of keys (recipe_keys.h) can name the struct of a
 // field without a list of all structs.
 template <typename Struct>
 inline constexpr char kStructTag = 0;

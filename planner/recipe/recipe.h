@@ -1,6 +1,6 @@
-// A recipe as plain data: what the author wrote, each field with its location. Nothing is derived. The table in
-// recipe_keys.cc says which key fills which field, and with which default. ReadRecipe (recipe_reader.h) makes a Recipe;
-// all later rooms of the planner read it.
+// A recipe as plain data: what the author wrote, each field with its location. Nothing is derived. The table of
+// keys (recipe_keys.h) says which key fills which field, and with which default. ReadRecipe (recipe_reader.h) makes a
+// Recipe; all later rooms of the planner read it.
 #pragma once
 
 #include <cstdint>

@@ -53,6 +53,8 @@ class Documents {
   virtual std::string digest() const = 0;
   // Damaged documents that the index left out (`damaged: skip`); they are not in size().
   virtual int64_t left_out() const = 0;
+  // Documents without a token, which are not in size() either: those of empty texts in a .bin.
+  virtual int64_t without_tokens() const { return 0; }
 };
 
 // The documents of data.sources' `source`: those of a webdataset from its index file, those of tokens from PATH.idx and

@@ -49,7 +49,6 @@ class IndexFile {
   const IndexHeader& header() const { return *header_; }
   std::span<const DocumentRecord> documents() const { return documents_; }
   std::span<const ShardRecord> shards() const { return shards_; }
-  int64_t files() const { return static_cast<int64_t>(files_.size()); }
   IndexedFile file(uint32_t number) const;
   ShardSlice Slice(size_t shard) const;
 

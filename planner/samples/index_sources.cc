@@ -35,6 +35,9 @@ class SourceFinder {
     return found;
   }
 
+  // Of a source of tokens: all of a prepared.json that is not about tar shards.
+  void Compare(const SourcePlan& source) { InFolder(source, ResolvePath(data_.base, source.path)); }
+
  private:
   void Add(const SourcePlan& source, const std::string& what) {
     problems_.push_back(absl::StrCat("source ", source.name, ": ", what));
@@ -69,6 +72,8 @@ class SourceFinder {
     }
     prepared = *std::move(found);
     if (!prepared) {
+      // Megatron-LM writes none.
+      if (source.kind == "tokens") return prepared;
       if (!data_.tokenizer_digest.empty() || !data_.template_digest.empty()) {
         Add(source, absl::StrCat("there is no prepared.json beside ", shard.string(),
                                  ", which must name the digests that the recipe pins"));
@@ -77,20 +82,30 @@ class SourceFinder {
     }
     for (const std::string& problem : ComparePrepared(*prepared, data_))
       Add(source, absl::StrCat(prepared->path, ": ", problem));
-    if (first_digest_.empty()) {
-      first_ = prepared->path;
-      first_digest_ = prepared->tokenizer_digest;
-    } else if (prepared->tokenizer_digest != first_digest_) {
-      Add(source, absl::StrCat(prepared->path, ": its tokenizer has the digest ", prepared->tokenizer_digest,
-                               ", and that of ", first_, " ", first_digest_, "; a run has one tokenizer"));
-    }
+    CompareWithFirst(source, *prepared, &Prepared::tokenizer_digest, "tokenizer", tokenizer_);
+    CompareWithFirst(source, *prepared, &Prepared::template_digest, "template", template_);
     return prepared;
+  }
+
+  // The first prepared.json that has a digest, and this digest.
+  struct First {
+    std::string path, digest;
+  };
+
+  // Shards of plain text have no template, and contradict none.
+  void CompareWithFirst(const SourcePlan& source, const Prepared& prepared, std::string Prepared::*field,
+                        const char* what, First& first) {
+    const std::string& digest = prepared.*field;
+    if (first.digest.empty()) first = {prepared.path, digest};
+    if (digest.empty() || digest == first.digest) return;
+    Add(source, absl::StrCat(prepared.path, ": its ", what, " has the digest ", digest, ", and that of ", first.path,
+                             " ", first.digest, "; a run has one ", what));
   }
 
   const DataPlan& data_;
   std::vector<std::string>& problems_;
   std::map<std::string, std::optional<Prepared>> folders_;
-  std::string first_, first_digest_;  // the first prepared.json, and its tokenizer's digest
+  First tokenizer_, template_;
 };
 
 }  // namespace
@@ -100,6 +115,10 @@ std::vector<SourceShards> FindSourceShards(const DataPlan& data, std::vector<std
   std::vector<SourceShards> all;
   for (const SourcePlan& source : data.sources)
     all.push_back(source.kind == "webdataset" ? finder.Find(source) : SourceShards{});
+  // After the shards, which may need a prepared.json in the same folder.
+  for (const SourcePlan& source : data.sources) {
+    if (source.kind == "tokens") finder.Compare(source);
+  }
   return all;
 }
 

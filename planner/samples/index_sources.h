@@ -1,5 +1,5 @@
-// The shards of the webdataset sources of a plan: which there are, and whether what their prepared.json says agrees
-// with the plan and with each other.
+// The shards of the webdataset sources of a plan: which there are; and whether what the prepared.json of all sources
+// say agrees with the plan and with each other.
 #pragma once
 
 #include <cstdint>

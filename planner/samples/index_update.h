@@ -42,11 +42,10 @@ class SourceUpdate {
   std::vector<Shard>& shards() { return shards_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const SourcePlan& source() const { return source_; }
-  const ReadingSettings& reading() const { return reading_; }
 
   // Reads a shard and keeps its part, unless the damage ends the command: any without `damaged: skip`, or
-  // `most_damaged` documents. Errors of IndexShard, and
-  // InvalidArgument if prepared.json says that the shard has something else. For one thread a shard.
+  // `most_damaged` documents. Errors of IndexShard, and InvalidArgument if prepared.json says that the shard has
+  // something else. For one thread a shard.
   absl::Status Read(size_t shard, size_t most_damaged, TarMembersCache& tars,
                     absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress);
 

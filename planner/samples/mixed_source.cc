@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/diagnostics/bug.h"
 #include "planner/plan/sha256.h"
 #include "planner/samples/document_reader.h"
 #include "planner/samples/mixture.h"
@@ -72,8 +73,12 @@ class MixedSource : public SampleSource {
     ExpandedDocument expanded;
     for (const PackItem& item : place.items) {
       TokenRange range = item.piece;
-      if (range.end == 0 && ExpandDocument(data_, *place.source->documents, item.document, expanded).ok())
+      if (range.end == 0) {
+        // Packs has seen that it does not fail.
+        const absl::Status status = ExpandDocument(data_, *place.source->documents, item.document, expanded);
+        Require(status.ok(), "a document that was packed and does not expand");
         range.end = expanded.tokens;
+      }
       origin.documents.push_back({place.source->documents->Where(item.document), range.first, range.end});
     }
     return origin;

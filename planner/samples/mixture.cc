@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "planner/diagnostics/bug.h"
+#include "planner/plan/source_rules.h"
 
 namespace planwright {
 namespace {
@@ -25,7 +26,7 @@ Mixture::Mixture(const std::vector<int64_t>& weights)
     : weights_(weights), period_(std::accumulate(weights.begin(), weights.end(), int64_t{0})),
       block_(std::max<int64_t>(kBlock, static_cast<int64_t>(weights.size()))) {
   Require(!weights.empty() && weights.size() < 65536 && *std::min_element(weights.begin(), weights.end()) >= 1 &&
-              period_ <= kLongestMixture,
+              period_ <= kLongestPeriod,
           "a mixture of weights that the planner must have refused");
   if (weights_.size() > 1) Assign();
 }

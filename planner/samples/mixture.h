@@ -13,13 +13,10 @@
 
 namespace planwright {
 
-// The largest sum of weights: the length of the table.
-inline constexpr int64_t kLongestMixture = 1'000'000;
-
 // Several threads may ask at once. At most 6 MB.
 class Mixture {
  public:
-  // 1 to 65,535 weights, each at least 1; their sum is at most kLongestMixture.
+  // 1 to 65,535 weights, each at least 1; their sum is at most kLongestPeriod (source_rules.h).
   explicit Mixture(const std::vector<int64_t>& weights);
 
   struct Turn {

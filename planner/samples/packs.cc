@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/diagnostics/bug.h"
 #include "planner/samples/first_fit.h"
 #include "planner/samples/shuffle.h"
 
@@ -42,7 +43,8 @@ class Packer {
         order_(ShuffleRuleOf(data.shuffle), data.seed, source, documents.shard_begins()), first_fit_(sequence_length) {
     packs_.counts_.source = source;
     packs_.counts_.damaged = documents.left_out();
-    packs_.counts_.documents = documents.size();
+    packs_.counts_.without_tokens = documents.without_tokens();
+    packs_.counts_.documents = documents.size() + documents.without_tokens();
   }
 
   absl::StatusOr<Packs> Pack() {
@@ -142,8 +144,9 @@ class Packer {
 
   void AddPieces(int64_t document) {
     // Measure has seen that neither fails.
-    (void)ExpandDocument(data_, documents_, document, expanded_);
-    (void)CutDocument(expanded_, length_, ranges_);
+    const bool cut =
+        ExpandDocument(data_, documents_, document, expanded_).ok() && CutDocument(expanded_, length_, ranges_).ok();
+    Require(cut, "a document that was measured and cannot be cut");
     for (const TokenRange& range : ranges_) {
       items_.push_back({kPieceBit | static_cast<uint32_t>(packs_.pieces_.size()), range.end - range.first, 0});
       packs_.pieces_.push_back({static_cast<uint32_t>(document), range});

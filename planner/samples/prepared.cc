@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/plan/json_text.h"
+#include "planner/plan/source_rules.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -46,9 +47,8 @@ absl::Status ReadCount(const PreparedJson& json, const std::string& name, const 
 
 absl::Status ReadDigest(const PreparedJson& json, const std::string& where, std::string& into) {
   const PreparedJson& field = FieldOf(json, "sha256");
-  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   if (field.is_string()) into = field.get<std::string>();
-  if (!field.is_string() || into.size() != 64 || !std::all_of(into.begin(), into.end(), is_hex))
+  if (!field.is_string() || !IsDigest(into))
     return PreparedError(absl::StrCat(where, ".sha256 is ", Shown(field), "; it must be 64 lower-case hex digits"));
   return absl::OkStatus();
 }

@@ -53,9 +53,6 @@ class EpochOrder {
   // The pack that is at `place` of an epoch.
   int64_t Pack(int64_t epoch, int64_t place) const;
 
-  // With runs: samples that are shuffled together.
-  int64_t run() const { return run_; }
-
  private:
   // The shards of one epoch in their order, and the first place of each.
   struct Shards {
@@ -68,7 +65,7 @@ class EpochOrder {
   const int64_t seed_;
   const std::string source_;
   const std::vector<int64_t> stretch_packs_;
-  int64_t run_ = 0;
+  int64_t run_ = 0;  // with runs: samples that are shuffled together
   // Of the latest two epochs: near the end of one, samples of both are read.
   mutable std::atomic<std::shared_ptr<const Shards>> latest_[2];
 };

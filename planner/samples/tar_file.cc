@@ -12,7 +12,6 @@
 namespace planwright {
 namespace {
 
-constexpr int64_t kBlock = 512;
 constexpr int64_t kMaxExtendedHeader = 1 << 20;
 
 // The text of a header field, up to its first NUL.
@@ -33,13 +32,6 @@ std::optional<int64_t> Octal(std::string_view header, size_t offset, size_t size
     value = value * 8 + (digit - '0');
   }
   return value;
-}
-
-// The checksum is the sum of all header bytes, with its own eight bytes counted as spaces.
-bool ChecksumFits(std::string_view header) {
-  int64_t sum = 0;
-  for (int64_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
-  return Octal(header, 148, 8) == sum;
 }
 
 std::string NameProblem(const std::string& name) {
@@ -97,6 +89,12 @@ absl::StatusOr<int64_t> EndOfZeros(const PlainFile& file, FileWindow& window, in
 
 }  // namespace
 
+bool TarChecksumFits(std::string_view header) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < kTarBlock; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
+  return Octal(header, 148, 8) == sum;
+}
+
 absl::Status WalkTar(const PlainFile& file, FileWindow& window,
                      absl::FunctionRef<absl::Status(const TarMember& member)> each) {
   Extended extended;
@@ -106,19 +104,19 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
     };
     const int64_t bytes = file.bytes();  // of the archive when it was opened: it must not change during a run
     // A block of zeros ends an archive. Without one the file was cut off, and members may be missing.
-    if (bytes - at < kBlock) return wrong("the archive ends without its end mark");
-    const absl::StatusOr<std::string_view> read_header = window.Read(at, kBlock);
+    if (bytes - at < kTarBlock) return wrong("the archive ends without its end mark");
+    const absl::StatusOr<std::string_view> read_header = window.Read(at, kTarBlock);
     if (!read_header.ok()) return read_header.status();
     const std::string_view header = *read_header;  // until the next read
     if (std::all_of(header.begin(), header.end(), [](char c) { return c == 0; })) {
-      const absl::StatusOr<int64_t> zeros = EndOfZeros(file, window, at + kBlock);
+      const absl::StatusOr<int64_t> zeros = EndOfZeros(file, window, at + kTarBlock);
       if (!zeros.ok()) return zeros.status();
       if (*zeros == bytes) return absl::OkStatus();
       return wrong("the archive ends, but more than zeros follow, at byte ", *zeros,
                    ": archives behind each other are not read; `tar --concatenate` makes one of them");
     }
     if (header.substr(257, 5) != "ustar") return wrong("not a ustar header");
-    if (!ChecksumFits(header)) return wrong("the header's checksum does not fit");
+    if (!TarChecksumFits(header)) return wrong("the header's checksum does not fit");
     const char type = header[156];
     // '0' and NUL: a regular file. '5': a folder, which is skipped. 'x', 'g': extended headers of the next and of all
     // members.
@@ -135,7 +133,7 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
       extended = {};
     }
     if (!size) return wrong("member ", name, ": its size is not octal");
-    const int64_t contents = at + kBlock;
+    const int64_t contents = at + kTarBlock;
     if (*size > bytes - contents) return wrong("member ", name, ": its ", *size, " bytes go beyond the archive");
     if (type == 'x' || type == 'g') {
       if (*size > kMaxExtendedHeader) return wrong("an extended header of ", *size, " bytes");
@@ -159,7 +157,7 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
       return wrong("member ", name, ": type '", std::string(1, type),
                    "' is not read: write plain files, in format ustar or pax");
     }
-    at = contents + (*size + kBlock - 1) / kBlock * kBlock;
+    at = contents + (*size + kTarBlock - 1) / kTarBlock * kTarBlock;
   }
 }
 

@@ -8,12 +8,19 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/run_files/file_io.h"
 #include "planner/samples/file_window.h"
 
 namespace planwright {
+
+inline constexpr int64_t kTarBlock = 512;  // bytes of a header
+
+// Whether the checksum of a header of kTarBlock bytes fits: the sum of all its bytes, with its own eight counted as
+// spaces.
+bool TarChecksumFits(std::string_view header);
 
 struct TarMember {
   std::string name;

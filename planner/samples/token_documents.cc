@@ -14,12 +14,13 @@ class TokenDocuments : public Documents {
   TokenDocuments(TokenIdx idx, TokenRule rule, std::string digest)
       : idx_(std::move(idx)), rule_(std::move(rule)), digest_(std::move(digest)), shard_begins_({0, size()}) {}
 
-  int64_t size() const override { return idx_.documents() - left_out(); }
+  int64_t size() const override { return idx_.documents() - without_tokens(); }
   const std::vector<int64_t>& shard_begins() const override { return shard_begins_; }
   int64_t tokens(int64_t document) const override { return idx_.TokensOf(NumberInFile(document)); }
   void Pictures(int64_t, std::vector<PictureRef>& into) const override { into.clear(); }
   std::string digest() const override { return digest_; }
-  int64_t left_out() const override { return static_cast<int64_t>(idx_.empty().size()); }
+  int64_t left_out() const override { return 0; }  // a wrong id is an error of the index
+  int64_t without_tokens() const override { return static_cast<int64_t>(idx_.empty().size()); }
   std::string Where(int64_t document) const override {
     return absl::StrCat(idx_.path(), ".bin: document ", NumberInFile(document));
   }

@@ -10,7 +10,6 @@
 namespace planwright {
 namespace {
 
-constexpr std::string_view kIdxMagic("MMIDIDX\x00\x00", 9);
 constexpr size_t kIdxHeader = 34;
 constexpr int64_t kMostDocumentTokens = int64_t{1} << 30;
 

@@ -14,6 +14,9 @@
 
 namespace planwright {
 
+// What PATH.idx begins with.
+inline constexpr std::string_view kIdxMagic("MMIDIDX\0\0", 9);
+
 // Several threads may ask at once. `document` is in [0, documents()], `sequence` in [0, sequences()).
 class TokenIdx {
  public:
@@ -36,7 +39,6 @@ class TokenIdx {
   int64_t Offset(int64_t sequence) const;
   int64_t Bytes(int64_t sequence) const { return Length(sequence) * token_bytes_; }
   int64_t Length(int64_t sequence) const;  // in tokens
-  int64_t token_bytes() const { return token_bytes_; }
 
   // Appends the tokens of bytes of PATH.bin, a whole number of them.
   void AppendTokens(std::string_view bytes, std::vector<int64_t>& into) const;

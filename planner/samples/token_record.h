@@ -16,7 +16,7 @@ namespace planwright {
 
 struct TokenRecord {
   DigestBytes settings{};  // TokenSettingsDigest
-  DigestBytes ids{};       // of the ids of all sequences (token_check.h)
+  DigestBytes ids{};       // of the ids of all sequences (token_update.h)
   int64_t bytes = 0;       // of PATH.bin
   int64_t changed = 0;     // when PATH.bin was last changed, in nanoseconds since 1970
 

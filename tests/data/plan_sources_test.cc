@@ -313,6 +313,14 @@ TEST_F(Sources, PinnedDigestsMayHaveCapitalsAndNeedAPreparedFile) {
   EXPECT_EQ(
       ProblemsOf(data + "  image_token: 256\n  pad_token: 257\n  end_token: 258\n"),
       "PreparedShards:6: there is no prepared.json beside a/x.tar, which must name the digests that the recipe pins\n");
+  // Ids of Megatron-LM need none, also if their folder is looked at first.
+  files_.Write("a/t.bin", "");
+  files_.Write("a/t.idx", std::string("MMIDIDX\0\0", 9));
+  EXPECT_EQ(
+      ProblemsOf("  kind: sources\n  tokenizer: ids\n  tokenizer_digest: " + std::string(64, 'a') +
+                 "\n  sources: [{kind: tokens, path: a/t}, {kind: webdataset, shards: a/x.tar}]\n"
+                 "  image_token: 256\n  pad_token: 257\n  end_token: 258\n"),
+      "PreparedShards:6: there is no prepared.json beside a/x.tar, which must name the digests that the recipe pins\n");
 }
 
 TEST_F(Sources, IgnoreListsExtensionsThatAreNotRead) {

@@ -192,6 +192,53 @@ std::string PreparedOf(const std::string& digest, int documents, int tokens, siz
          std::to_string(tokens) + R"(, "bytes": )" + std::to_string(bytes) + "}]}";
 }
 
+// Its .bin can lie beside tar shards, and need not have a prepared.json. One that is there is compared.
+TEST(IndexDamage, OfWhatIsPreparedForTokensIsNamed) {
+  DataFolder folder("index_damage_prepared_tokens");
+  folder.UseIds();
+  folder.data.sources[0] = {.name = "text", .kind = "tokens", .path = "x/t"};
+  folder.data.tokenizer_digest = std::string(64, 'a');
+  const std::string missing = "source text: cannot read FOLDER/x/t.idx: No such file or directory";
+  EXPECT_EQ(MessageOf(folder), missing);
+  folder.Write("x/prepared.json", PreparedOf(std::string(64, 'b'), 1, 2, 3));
+  EXPECT_EQ(MessageOf(folder), "source text: FOLDER/x/prepared.json: its tokenizer t has the digest " +
+                                   std::string(64, 'b') + ", and tokenizer_digest is " + std::string(64, 'a') + "\n" +
+                                   missing);
+  std::filesystem::remove(folder.path("x/prepared.json"));
+  folder.Write("x/a.tar", TarOf({{"d.tok", TokOf({1, 7})}}));
+  SourcePlan shards;
+  shards.name = "shards";
+  shards.kind = "webdataset";
+  shards.shards = {"x/a.tar"};
+  folder.data.sources.push_back(shards);
+  EXPECT_EQ(MessageOf(folder),
+            "source shards: there is no prepared.json beside FOLDER/x/a.tar, which must name the digests that the "
+            "recipe pins\n" +
+                missing);
+}
+
+TEST(IndexDamage, OfTwoTemplatesIsNamed) {
+  DataFolder folder("index_damage_templates");
+  folder.UseIds();
+  folder.data.sources[0].shards = {"x/a.tar", "y/a.tar", "z/a.tar"};
+  const std::string shard = TarOf({{"d.tok", TokOf({1, 7})}}),
+                    plain = PreparedOf(std::string(64, 'a'), 1, 2, shard.size());
+  const auto with = [&](char digit) {
+    std::string text = plain;
+    const std::string none = R"("template": null)";
+    return text.replace(text.find(none), none.size(), R"("template": {"sha256": ")" + std::string(64, digit) + R"("})");
+  };
+  for (const char* name : {"x/a.tar", "y/a.tar", "z/a.tar"}) folder.Write(name, shard);
+  folder.Write("x/prepared.json", plain);
+  folder.Write("y/prepared.json", with('c'));
+  folder.Write("z/prepared.json", with('d'));
+  EXPECT_EQ(MessageOf(folder), "source captions: FOLDER/z/prepared.json: its template has the digest " +
+                                   std::string(64, 'd') + ", and that of FOLDER/y/prepared.json " +
+                                   std::string(64, 'c') + "; a run has one template");
+  folder.Write("z/prepared.json", with('c'));
+  EXPECT_TRUE(UpdateIndex(folder.data, {.jobs = 1}, {}).ok());
+}
+
 TEST(IndexDamage, OfWhatIsPreparedIsNamed) {
   DataFolder folder("index_damage_prepared");
   folder.UseIds();

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "planner/samples/index_files.h"
+#include "planner/samples/mixed_source.h"
 #include "tests/samples/data_folder.h"
 #include "tests/support/folders.h"
 
@@ -91,12 +92,34 @@ TEST_F(TokenDocumentsTest, LeaveOutDocumentsWithoutTokens) {
   const auto documents = Open(FilesOf<int32_t>({{}, {{1}}, {{}}, {{}, {2, 3}}, {}, {{4}}, {}}, 4));
   ASSERT_TRUE(documents.ok()) << documents.status();
   EXPECT_EQ((*documents)->size(), 3);
-  EXPECT_EQ((*documents)->left_out(), 4);
+  EXPECT_EQ((*documents)->without_tokens(), 4);
+  EXPECT_EQ((*documents)->left_out(), 0);
   EXPECT_THAT((*documents)->ReadText(0)->tokens, ElementsAre(1));
   EXPECT_THAT((*documents)->ReadText(1)->tokens, ElementsAre(2, 3));
   EXPECT_THAT((*documents)->ReadText(2)->tokens, ElementsAre(4));
   EXPECT_EQ((*documents)->Where(1), folder_.path("t.bin") + ": document 3");
   EXPECT_EQ((*documents)->Where(2), folder_.path("t.bin") + ": document 5");
+}
+
+// They would use up most_damaged, and an empty text is not damaged.
+TEST_F(TokenDocumentsTest, WithoutTokensAreNotDamaged) {
+  std::vector<std::unique_ptr<Documents>> documents;
+  documents.push_back(*Open(FilesOf<int32_t>({{}, {{1, 2}}, {{}}, {{3}}}, 4)));
+  Plan plan;
+  plan.data = folder_.data;
+  plan.data.vocabulary = 1000;
+  plan.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+  plan.data.damaged = "skip";
+  plan.data.most_damaged = 0;
+  plan.data.window = 4;
+  plan.budget.sequence_length = 8;
+  const auto mixed = MixSources(plan, std::move(documents));
+  ASSERT_TRUE(mixed.ok()) << mixed.status();
+  const SourceCounts counts = (*mixed)->Counts()[0];
+  EXPECT_EQ(counts.damaged, 0);
+  EXPECT_EQ(counts.without_tokens, 2);
+  EXPECT_EQ(counts.whole, 2);
+  EXPECT_EQ(counts.documents, 4);
 }
 
 TEST_F(TokenDocumentsTest, CompareIdsWhenTheyAreRead) {

@@ -1,0 +1,31 @@
+// The parts of the table of keys (recipe_keys.h), a file for each group of sections, and the ranges that they share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "planner/plan/limits.h"
+#include "planner/recipe/recipe_keys.h"
+
+namespace planwright {
+
+// The ranges that keys of several files have. Those that keys of one file have are there.
+inline constexpr KeyRange kAny{};
+inline constexpr KeyRange kPositive{KeyRange::Bound::kExclusive, KeyRange::Bound::kNone, 0, 0};
+inline constexpr KeyRange kFromZero{KeyRange::Bound::kInclusive, KeyRange::Bound::kNone, 0, 0};
+inline constexpr KeyRange kCountFromZero{KeyRange::Bound::kInclusive, KeyRange::Bound::kInclusive, 0,
+                                         static_cast<double>(kLargestNumber)};
+inline constexpr KeyRange kCountFromOne{KeyRange::Bound::kInclusive, KeyRange::Bound::kInclusive, 1,
+                                        static_cast<double>(kLargestNumber)};
+inline constexpr KeyRange kFromOne{KeyRange::Bound::kInclusive, KeyRange::Bound::kNone, 1, 0};
+// A larger size is a typing mistake, and the product of a few such sizes would exceed 64 bits.
+inline constexpr KeyRange kSize{KeyRange::Bound::kInclusive, KeyRange::Bound::kInclusive, 1, 16777216};
+
+// path, kind, field, need, default, range, choices, help. Sections are in the order of the reference page, and so are
+// the parts. The help of a key is a noun phrase: it follows "add `key`: " in messages.
+std::span<const KeySpec> KeysOfModels();    // name, extends, cluster, models, modules, bridges
+std::span<const KeySpec> KeysOfTraining();  // batch, budget, optimizer, gradients, precision
+std::span<const KeySpec> KeysOfData();      // data, initialize
+std::span<const KeySpec> KeysOfRun();       // checkpoint, log, lints, launch
+
+}  // namespace planwright
