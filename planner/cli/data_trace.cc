@@ -260,13 +260,17 @@ int CannotRead(const absl::Status& status) {
 
 int TraceData(const Plan& plan, const Arguments& arguments) {
   const std::string folder = arguments.value("--images").value_or("");
-  if (!folder.empty()) {
-    if (absl::Status status = MakeDirectories(folder); !status.ok()) return CannotRead(status);
+  if (arguments.has("--images")) {
+    if (folder.empty()) return UsageError("option `--images` needs the name of a folder; found an empty one");
+    if (plan.data.encoders.empty()) return UsageError("option `--images`: no module of this plan sees images");
   }
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSampleSource(plan);
   if (!source.ok()) return CannotRead(source.status());
   const absl::StatusOr<std::vector<int64_t>> wanted = WantedSamples(plan, **source, arguments);
   if (!wanted.ok()) return UsageError(std::string(wanted.status().message()));
+  if (!folder.empty()) {
+    if (absl::Status status = MakeDirectories(folder); !status.ok()) return CannotRead(status);
+  }
   Texts texts(plan.data);
   nlohmann::ordered_json samples = nlohmann::ordered_json::array();
   for (int64_t number : *wanted) {
