@@ -123,6 +123,9 @@ int Measure(const Arguments& arguments) {
                         "` is not built yet: measure with --local on a machine of each kind");
   }
   if (!arguments.has("--output")) return UsageError("nothing says where to write the profile: give -o PROFILE.json");
+  // Else it would only show after the last part.
+  if (arguments.value("--output")->empty())
+    return UsageError("option `-o` needs the name of a file; found an empty one");
   const absl::StatusOr<std::vector<MeasuredRecipe>> recipes = RecipesOf(arguments);
   if (!recipes.ok()) return UsageError(std::string(recipes.status().message()));
   MeasureOptions options;

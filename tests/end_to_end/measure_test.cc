@@ -188,6 +188,7 @@ TEST_F(Measure, SaysWhatItCannotDo) {
   EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--slurm"}), HasSubstr("--slurm` is not built yet"));
   EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--agents"}), HasSubstr("--agents` is not built yet"));
   EXPECT_THAT(refusal({"measure", kTiny}), HasSubstr("give -o PROFILE.json"));
+  EXPECT_THAT(refusal({"measure", kTiny, "-o", ""}), HasSubstr("`-o` needs the name of a file"));
   EXPECT_THAT(refusal({"measure", "-o", "p.json"}), HasSubstr("needs a RECIPE"));
   EXPECT_THAT(refusal({"measure", "batch.micro_samples=2", kTiny, "-o", "p.json"}),
               HasSubstr("`batch.micro_samples=2` stands before every recipe"));
