@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <new>
 
 #include "executor/communication/backends.h"
@@ -48,6 +49,11 @@ std::string MessageOf(const std::exception& error) {
   if (of_torch != nullptr) return of_torch->what_without_backtrace();
   const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
   return memory ? std::string("out of host memory: ") + error.what() : error.what();
+}
+
+std::string FirstLineOf(const std::exception& error) {
+  const std::string text = MessageOf(error);
+  return text.substr(0, std::min<size_t>(text.find('\n'), 300));
 }
 
 }  // namespace planwright::executor

@@ -37,5 +37,7 @@ int ExitStatusOf(FailureKind kind);
 
 // what(), without the C++ backtrace that LibTorch appends.
 std::string MessageOf(const std::exception& error);
+// Of that the first line, and of it at most 300 bytes: c10d's own errors go on for a screen.
+std::string FirstLineOf(const std::exception& error);
 
 }  // namespace planwright::executor

@@ -1,12 +1,11 @@
-// How the ranks of a run find each other, and make sure that all belong to one run and have one plan, before anything
-// else.
+// How the ranks of a run find each other, before anything else (docs/rendezvous.md). What they then agree on:
+// executor/communication/agreement.h.
 #pragma once
 
 #include <absl/status/statusor.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
-#include <map>
 #include <string>
 
 namespace c10d {
@@ -55,22 +54,6 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(Environment& environme
 // Another connection to the same store, for another thread: one that waits in the store would hold up the others of its
 // connection. The store must have been opened with `environment` before.
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment& environment);
-
-// Every rank posts its nonce, plan digest and host before any collective. Rank 0 reads them and says what is wrong: if
-// a rank differs from the majority, every rank gets FailedPrecondition, which names that rank with its host and both
-// digests. Unavailable, with the missing ranks, if not all come within the timeout.
-absl::Status AgreeOnPlan(const Environment& environment, const std::string& plan_digest, c10d::Store& store);
-
-// The same for what the files of samples say of their numbering (SampleSource::digest), once they are open; empty: this
-// rank reads none. FailedPrecondition if a rank has other data than most that read samples; it is named with its host
-// and both digests. Unavailable, with the missing ranks, if not all come within the timeout, as a rank that cannot open
-// its files never comes.
-absl::Status AgreeOnData(const Environment& environment, const std::string& data_digest, c10d::Store& store);
-
-// SampleSource::SourceDigests for rank 0, which may read no samples itself: it gets those of a rank that does, after
-// AgreeOnData. A rank that reads samples posts its own ones before it. Unavailable if the store cannot be reached.
-absl::Status PostSources(const std::map<std::string, std::string>& digests, c10d::Store& store);
-absl::StatusOr<std::map<std::string, std::string>> PostedSources(c10d::Store& store);
 
 // Call it before the process ends. Every rank says that it has come to the occasion `what`. If rank 0 serves the store,
 // it must not end before the others, so it waits here until all have come or `timeout` is over. The others return at

@@ -1,7 +1,5 @@
 #include "executor/data/sample_slots.h"
 
-#include <absl/strings/str_cat.h>
-
 #include <utility>
 
 #include "executor/data/file_error.h"
@@ -32,17 +30,10 @@ int64_t SampleSlots::NumberOf(int64_t slot) {
 }
 
 std::vector<int64_t> SampleSlots::OrderOf(int64_t step) const {
-  std::vector<int64_t> patches;
-  for (int64_t i = 0; i < global_samples_; ++i) {
-    const int64_t number = step * global_samples_ + i;
-    const absl::StatusOr<int64_t> of_sample = source_->Patches(number);
-    if (!of_sample.ok()) {
-      throw FileError(
-          absl::Status(of_sample.status().code(), absl::StrCat("sample ", number, ": ", of_sample.status().message())));
-    }
-    patches.push_back(*of_sample);
-  }
-  return BalancedSlots(patches);
+  const absl::StatusOr<std::vector<int64_t>> patches =
+      PatchesOfSamples(*source_, step * global_samples_, global_samples_);
+  if (!patches.ok()) throw FileError(patches.status());
+  return BalancedSlots(*patches);
 }
 
 }  // namespace planwright::executor

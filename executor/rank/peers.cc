@@ -4,6 +4,7 @@
 #include <chrono>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/communication/agreement.h"
 #include "executor/log/log.h"
 
 namespace planwright::executor {

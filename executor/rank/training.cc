@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
+#include "executor/communication/agreement.h"
 #include "executor/log/log.h"
 #include "executor/rank/handlers.h"
 #include "executor/rank/leave.h"

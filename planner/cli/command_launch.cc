@@ -200,8 +200,11 @@ int Launch(const Arguments& arguments) {
   plans.insert(plans.end(), fallbacks->begin(), fallbacks->end());
   std::cout.flush();
   if (!arguments.has("--dry-run")) {
-    std::map<std::string, std::string> digests;
-    if (const int status = MakeIndexBeforeLaunch(plans, digests); status != kExitSuccess) return status;
+    std::map<std::string, std::string> digests, of_fallback;
+    for (const Plan& plan : plans) {
+      const int status = MakeIndexBeforeRanks(plan, &plan == &plans.front() ? digests : of_fallback);
+      if (status != kExitSuccess) return status;
+    }
     const absl::Status files = CheckFiles(plans[0], digests, launch->run_dir, arguments.has("--accept-changes"));
     if (!files.ok()) return UsageError(std::string(files.message()));
   }

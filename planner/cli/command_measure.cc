@@ -1,7 +1,10 @@
+// `plan measure`: what a device takes for the instructions of recipes (docs/measure.md).
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "planner/cli/command.h"
+#include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/own_program.h"
@@ -11,6 +14,7 @@
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/outcome.h"
+#include "planner/samples/sample_source.h"
 
 namespace planwright {
 namespace {
@@ -53,8 +57,19 @@ std::string NameOf(const MeasuredRecipe& recipe, const std::vector<std::string>&
   return name;
 }
 
-// The parts of all recipes. A recipe must compile; sizes around it that do not are left out, which is said. Returns
-// kExitSuccess, or the status of the recipe that does not.
+// Why a size around a recipe's cannot be measured; empty: it can.
+std::string ProblemOf(const LoadedPlan& loaded) {
+  // Rows of recorded batches have one length, and documents that are longer than a sample may be mistakes.
+  if (loaded.plan) return std::string(OpenSampleSource(*loaded.plan).status().message());
+  for (const Diagnostic& problem : loaded.problems.sorted()) {
+    if (problem.severity == Severity::kError) return problem.message;
+  }
+  return "it does not compile";
+}
+
+// The parts of all recipes. A recipe must compile, and its data be of use, of which this makes the index. Sizes around
+// it of which that is not so are left out, which is said. Returns kExitSuccess, or the status of the recipe that is
+// wrong.
 int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vector<MeasurePart>& parts) {
   const auto add = [&](Plan plan, const std::string& what) {
     const bool known = std::any_of(parts.begin(), parts.end(),
@@ -65,6 +80,8 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
     LoadedPlan loaded = LoadPlan(recipe.path, recipe.overrides);
     loaded.PrintProblems(as_json);
     if (!loaded.plan) return loaded.exit_status();
+    std::map<std::string, std::string> digests;
+    if (const int status = MakeIndexBeforeRanks(*loaded.plan, digests); status != kExitSuccess) return status;
     const std::vector<std::vector<std::string>> around = SizesAround(*loaded.plan);
     add(*std::move(loaded.plan), NameOf(recipe, {}));
     if (recipe.path.ends_with(".json")) continue;  // of a compiled plan there are no other sizes
@@ -73,13 +90,10 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
       overrides.insert(overrides.end(), more.begin(), more.end());
       LoadedPlan other = LoadPlan(recipe.path, overrides);
       const std::string name = NameOf(recipe, more);
-      if (other.plan) {
-        add(*std::move(other.plan), name);
+      if (const std::string problem = ProblemOf(other); !problem.empty()) {
+        std::cerr << PrintableLines("left out: " + name + ": " + problem) << "\n";
       } else {
-        const std::vector<Diagnostic> problems = other.problems.sorted();
-        const auto error = std::find_if(problems.begin(), problems.end(),
-                                        [](const Diagnostic& problem) { return problem.severity == Severity::kError; });
-        std::cerr << Printable("left out: " + name + (error == problems.end() ? "" : ": " + error->message)) << "\n";
+        add(*std::move(other.plan), name);
       }
     }
   }
@@ -109,6 +123,9 @@ int Measure(const Arguments& arguments) {
                         "` is not built yet: measure with --local on a machine of each kind");
   }
   if (!arguments.has("--output")) return UsageError("nothing says where to write the profile: give -o PROFILE.json");
+  // Else it would only show after the last part.
+  if (arguments.value("--output")->empty())
+    return UsageError("option `-o` needs the name of a file; found an empty one");
   const absl::StatusOr<std::vector<MeasuredRecipe>> recipes = RecipesOf(arguments);
   if (!recipes.ok()) return UsageError(std::string(recipes.status().message()));
   MeasureOptions options;

@@ -67,6 +67,12 @@ std::string SourceLine(const IndexedSource& source) {
   return Printable(line);
 }
 
+int ReportBadData(const char* what, const absl::Status& status) {
+  UsageError(what + (":\n" + std::string(status.message())));
+  if (absl::IsResourceExhausted(status)) return kExitStorage;
+  return absl::IsInvalidArgument(status) ? kExitInvalid : kExitUsage;
+}
+
 }  // namespace
 
 absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs) {
@@ -118,16 +124,6 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
   return {{"kind", data.kind}, {"sources", std::move(sources)}, {"seconds", result.seconds}};
 }
 
-namespace {
-
-int ReportBadData(const char* what, const absl::Status& status) {
-  UsageError(what + (":\n" + std::string(status.message())));
-  if (absl::IsResourceExhausted(status)) return kExitStorage;
-  return absl::IsInvalidArgument(status) ? kExitInvalid : kExitUsage;
-}
-
-}  // namespace
-
 int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data cannot be indexed", status); }
 
 int CheckDocuments(const Plan& plan) {
@@ -135,18 +131,15 @@ int CheckDocuments(const Plan& plan) {
   return opened.ok() ? kExitSuccess : ReportBadData("the data cannot be used", opened);
 }
 
-int MakeIndexBeforeLaunch(const std::vector<Plan>& plans, std::map<std::string, std::string>& digests) {
-  for (const Plan& plan : plans) {
-    if (plan.data.kind != "sources") continue;
-    const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, 0);
-    if (!made.ok()) return ReportNoIndex(made.status());
-    for (const IndexedSource& source : made->sources) {
-      if (source.made) std::cerr << SourceLine(source) << "\n";
-      if (&plan == &plans.front()) digests[source.name] = source.digest;
-    }
-    if (const int status = CheckDocuments(plan); status != kExitSuccess) return status;
+int MakeIndexBeforeRanks(const Plan& plan, std::map<std::string, std::string>& digests) {
+  if (plan.data.kind != "sources") return kExitSuccess;
+  const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, 0);
+  if (!made.ok()) return ReportNoIndex(made.status());
+  for (const IndexedSource& source : made->sources) {
+    if (source.made) std::cerr << SourceLine(source) << "\n";
+    digests[source.name] = source.digest;
   }
-  return kExitSuccess;
+  return CheckDocuments(plan);
 }
 
 }  // namespace planwright

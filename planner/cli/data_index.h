@@ -1,5 +1,5 @@
-// The index of a plan's data, made with a user before the terminal: by `plan data index`, and by `plan launch` before
-// it starts ranks (docs/training/data.md#index).
+// The index of a plan's data, made with a user before the terminal: by `plan data index`, and by `plan launch` and
+// `plan measure` before they start ranks (docs/training/data.md#index).
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -34,9 +34,8 @@ int ReportNoIndex(const absl::Status& status);
 // that do not fit the plan. kExitSuccess, or as ReportNoIndex.
 int CheckDocuments(const Plan& plan);
 
-// Before ranks start: makes the index of each plan, if its data is of kind sources, says on stderr of which sources it
-// made one, and checks the documents. `digests` becomes Manifest::data of the first plan. kExitSuccess, or as
-// ReportNoIndex.
-int MakeIndexBeforeLaunch(const std::vector<Plan>& plans, std::map<std::string, std::string>& digests);
+// Before ranks start: makes the index, if the plan's data is of kind sources, says on stderr of which sources it made
+// one, and checks the documents. `digests`: gets Manifest::data of such a plan. kExitSuccess, or as ReportNoIndex.
+int MakeIndexBeforeRanks(const Plan& plan, std::map<std::string, std::string>& digests);
 
 }  // namespace planwright

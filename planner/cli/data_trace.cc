@@ -54,13 +54,12 @@ absl::StatusOr<std::vector<int64_t>> SamplesOfStep(const Plan& plan, const Sampl
     return absl::InvalidArgumentError(absl::StrCat("the language model has the lanes 0 to ", lanes - 1));
   const LaneSamples part = SamplesOfLane(budget.block_samples, lanes, static_cast<int>(lane));
   const int64_t begin = (step - 1) * budget.global_samples;
-  std::vector<int64_t> order, patches;
-  for (int64_t i = 0; plan.data.balance == "images" && i < budget.global_samples; ++i) {
-    const absl::StatusOr<int64_t> of_sample = source.Patches(begin + i);
-    if (!of_sample.ok()) return of_sample.status();
-    patches.push_back(*of_sample);
+  std::vector<int64_t> order;
+  if (plan.data.balance == "images") {
+    const absl::StatusOr<std::vector<int64_t>> patches = PatchesOfSamples(source, begin, budget.global_samples);
+    if (!patches.ok()) return patches.status();
+    order = BalancedSlots(*patches);
   }
-  if (!patches.empty()) order = BalancedSlots(patches);
   std::vector<int64_t> samples;
   for (int64_t m = 0; m < budget.microbatches; ++m) {
     for (int64_t i = part.first; i < part.end; ++i) {
@@ -261,13 +260,17 @@ int CannotRead(const absl::Status& status) {
 
 int TraceData(const Plan& plan, const Arguments& arguments) {
   const std::string folder = arguments.value("--images").value_or("");
-  if (!folder.empty()) {
-    if (absl::Status status = MakeDirectories(folder); !status.ok()) return CannotRead(status);
+  if (arguments.has("--images")) {
+    if (folder.empty()) return UsageError("option `--images` needs the name of a folder; found an empty one");
+    if (plan.data.encoders.empty()) return UsageError("option `--images`: no module of this plan sees images");
   }
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSampleSource(plan);
   if (!source.ok()) return CannotRead(source.status());
   const absl::StatusOr<std::vector<int64_t>> wanted = WantedSamples(plan, **source, arguments);
   if (!wanted.ok()) return UsageError(std::string(wanted.status().message()));
+  if (!folder.empty()) {
+    if (absl::Status status = MakeDirectories(folder); !status.ok()) return CannotRead(status);
+  }
   Texts texts(plan.data);
   nlohmann::ordered_json samples = nlohmann::ordered_json::array();
   for (int64_t number : *wanted) {

@@ -66,19 +66,16 @@ absl::StatusOr<LaneWork> MeasureLaneWork(const Plan& plan) {
     in_order.emplace_back(module->grid.dp);
     balanced.emplace_back(module->grid.dp);
   }
-  std::vector<int64_t> patches(samples), numbers(samples);
+  std::vector<int64_t> numbers(samples);
   std::iota(numbers.begin(), numbers.end(), 0);
   for (int64_t step = 0; step < work.steps; ++step) {
-    for (int64_t i = 0; i < samples; ++i) {
-      const absl::StatusOr<int64_t> of_sample = (*source)->Patches(step * samples + i);
-      if (!of_sample.ok()) return of_sample.status();
-      patches[i] = *of_sample;
-      work.patches += *of_sample;
-    }
-    const std::vector<int64_t> slots = BalancedSlots(patches);
+    const absl::StatusOr<std::vector<int64_t>> patches = PatchesOfSamples(**source, step * samples, samples);
+    if (!patches.ok()) return patches.status();
+    work.patches = std::accumulate(patches->begin(), patches->end(), work.patches);
+    const std::vector<int64_t> slots = BalancedSlots(*patches);
     for (size_t i = 0; i < work.modules.size(); ++i) {
-      in_order[i].AddStep(patches, numbers, plan.budget.block_samples);
-      balanced[i].AddStep(patches, slots, plan.budget.block_samples);
+      in_order[i].AddStep(*patches, numbers, plan.budget.block_samples);
+      balanced[i].AddStep(*patches, slots, plan.budget.block_samples);
     }
   }
   if (work.patches == 0) return work;

@@ -15,7 +15,7 @@
 #include "planner/samples/documents.h"
 #include "planner/samples/index_files.h"
 #include "planner/threads/threads.h"
-#include "tests/samples/shard_files.h"
+#include "tests/samples/data_folder.h"
 
 namespace planwright {
 namespace {
@@ -58,23 +58,6 @@ std::string ShardOf(int64_t first, int64_t end) {
   return tar + kTarEnd;
 }
 
-DataPlan PlanOf(const std::string& folder) {
-  DataPlan data;
-  data.kind = "sources";
-  data.base = folder;
-  data.index = "data_index";
-  data.vocabulary = 259;
-  data.image_token = 256;
-  data.pad_token = 257;
-  data.end_token = 258;
-  SourcePlan source;
-  source.name = "pictures";
-  source.kind = "webdataset";
-  source.shards = {"*.tar"};
-  data.sources = {source};
-  return data;
-}
-
 int Run(const std::string& folder, int64_t documents) {
   int64_t bytes = 0;
   const double written = SecondsOf([&] {
@@ -89,7 +72,7 @@ int Run(const std::string& folder, int64_t documents) {
   Row("documents", "%12.0f", static_cast<double>(documents));
   Row("bytes of the shards", "%12.0f", static_cast<double>(bytes));
   Row("seconds to write them", "%12.2f", written);
-  DataPlan data = PlanOf(folder);
+  const DataPlan data = OneSource(folder, "pictures");
   bool good = true;
   std::vector<IndexedSource> made;
   const auto update = [&](int jobs) {

@@ -21,7 +21,7 @@
 #include "executor/data/read_ahead.h"
 #include "planner/samples/index_files.h"
 #include "planner/threads/threads.h"
-#include "tests/samples/shard_files.h"
+#include "tests/samples/data_folder.h"
 
 namespace planwright::executor {
 namespace {
@@ -104,13 +104,9 @@ Plan MakePlan(const std::string& folder, int64_t global_samples, int64_t block) 
   encoder.name = "encoder", language.name = "language";
   plan.modules = {encoder, language};
   DataPlan& data = plan.data;
-  data.kind = "sources", data.seed = 3, data.base = folder, data.index = "data_index";
-  data.image_token = 256, data.pad_token = 257, data.end_token = 258, data.vocabulary = 259;
-  data.window = 8, data.min_patches = 64, data.max_patches = 4096, data.resize = "bicubic";
+  data = OneSource(folder, "photos");
+  data.seed = 3, data.window = 8, data.min_patches = 64, data.max_patches = 4096, data.resize = "bicubic";
   data.encoders = {{"encoder", 256, kPatch, 2, 2048}};
-  SourcePlan source;
-  source.name = "photos", source.kind = "webdataset", source.shards = {"photos-*.tar"}, source.weight = 1;
-  data.sources = {source};
   return plan;
 }
 

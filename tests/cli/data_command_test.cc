@@ -111,6 +111,15 @@ TEST_F(DataCommand, SaysWhatItCannotDo) {
   EXPECT_EQ(mock.out, "data of kind mock has no index\n");
 }
 
+// Fake ranks write no traces, so that the first part of the measurement fails; all sizes were looked at before it.
+TEST_F(DataCommand, AMeasurementMakesTheIndexAndLeavesOutSizesThatDocumentsDoNotFit) {
+  const ProgramResult measured = Plan("measure " + Recipe(shards_, ", long: error") + " batch.sequence_length=96 -o " +
+                                      folder_ + "/profile.json --executor " + InBuild("bin/fake_rank"));
+  EXPECT_THAT(measured.err, AllOf(HasSubstr("index of the data: waves: 5 documents, "), HasSubstr("part 1 of 3: "),
+                                  HasSubstr(" batch.sequence_length=48: ")));
+  EXPECT_THAT(measured.err, HasSubstr("left out: "));
+}
+
 TEST_F(DataCommand, ALaunchMakesTheIndexBeforeRanksStart) {
   const std::string rest = " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_ + "/run",
                     made = "index of the data: ";

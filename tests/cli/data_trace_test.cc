@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "nlohmann/json.hpp"
@@ -166,6 +167,12 @@ TEST_F(DataTrace, SaysWhatItCannotDo) {
   EXPECT_THAT(Plan("data trace " + mock + " --step 1 --lane 99").err,
               HasSubstr("the language model has the lanes 0 to "));
   EXPECT_THAT(Plan("data trace " + mock + " --step 9999999 --lane 0").err, HasSubstr("the run has "));
+  const std::string folder = folder_ + "/seen", text = InSource("recipes/nemotron_moe_lm_20l_1g.yaml");
+  EXPECT_THAT(Plan("data trace " + mock + " --sample 1 --images ''").err, HasSubstr("found an empty one"));
+  EXPECT_THAT(Plan("data trace " + text + " --sample 1 --images " + folder).err,
+              HasSubstr("no module of this plan sees images"));
+  EXPECT_EQ(Plan("data trace " + mock + " --images " + folder).status, kExitUsage);
+  EXPECT_FALSE(std::filesystem::exists(folder));
   EXPECT_THAT(Plan("data stats " + mock + " --sample 1").err, HasSubstr("`plan data stats` has no option `--sample`"));
   const ProgramResult unindexed = Plan("data stats " + Recipe(shards_));
   EXPECT_EQ(unindexed.status, kExitUsage);

@@ -192,6 +192,7 @@ TEST_F(Measure, SaysWhatItCannotDo) {
               HasSubstr("cluster.gpu is none, so nothing says which GPU is measured"));
   EXPECT_THAT(refusal({"measure", kTiny, kTiny, "cluster.gpu=h200_sxm", "-o", folder_ + "/p.json"}),
               HasSubstr("the recipes are of different devices: cluster.gpu is none in "));
+  EXPECT_THAT(refusal({"measure", kTiny, "-o", ""}), HasSubstr("`-o` needs the name of a file"));
   EXPECT_THAT(refusal({"measure", "-o", "p.json"}), HasSubstr("needs a RECIPE"));
   EXPECT_THAT(refusal({"measure", "batch.micro_samples=2", kTiny, "-o", "p.json"}),
               HasSubstr("`batch.micro_samples=2` stands before every recipe"));

@@ -32,24 +32,31 @@ inline std::string PngOfSize(int width, int height) {
   return PngOf(width, height, std::vector<uint8_t>(static_cast<size_t>(4 * width * height), 200));
 }
 
+// What a recipe's data is where text is bytes, with one source, of all tar files in the folder.
+inline DataPlan OneSource(const std::string& folder, const std::string& name) {
+  DataPlan data;
+  data.kind = "sources";
+  data.base = folder;
+  data.index = "data_index";
+  data.image_token = 256;
+  data.pad_token = 257;
+  data.end_token = 258;
+  data.vocabulary = 259;
+  SourcePlan source;
+  source.name = name;
+  source.kind = "webdataset";
+  source.shards = {"*.tar"};
+  data.sources = {source};
+  return data;
+}
+
 // A folder of its own, empty, and a plan whose paths are relative to it. The name of the only source is "captions".
 class DataFolder {
  public:
   explicit DataFolder(const std::string& name) : path_(testing::TempDir() + name) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
-    data.kind = "sources";
-    data.base = path_;
-    data.index = "data_index";
-    data.pad_token = 257;
-    data.end_token = 258;
-    data.image_token = 256;
-    data.vocabulary = 259;
-    SourcePlan source;
-    source.name = "captions";
-    source.kind = "webdataset";
-    source.shards = {"*.tar"};
-    data.sources = {source};
+    data = OneSource(path_, "captions");
   }
 
   // Ids 5, 6 and 7 are image, pad and end.

@@ -7,8 +7,8 @@
 #include "planner/pictures/patches.h"
 #include "planner/samples/index_files.h"
 #include "planner/samples/sample_source.h"
+#include "tests/samples/data_folder.h"
 #include "tests/samples/plans.h"
-#include "tests/samples/shard_files.h"
 
 namespace planwright {
 namespace {
@@ -27,15 +27,8 @@ Plan BytesPlan(const std::string& folder) {
   std::filesystem::create_directories(testing::TempDir() + folder);
   Plan plan = MockPlan();
   plan.budget.sequence_length = 16;
-  DataPlan data;
-  data.kind = "sources";
+  DataPlan data = OneSource(testing::TempDir() + folder, "");
   data.seed = 5;
-  data.base = testing::TempDir() + folder;
-  data.index = "index";
-  data.image_token = 256;
-  data.pad_token = 257;
-  data.end_token = 258;
-  data.vocabulary = 259;
   data.window = 4;
   data.min_patches = 4;
   data.max_patches = 16;

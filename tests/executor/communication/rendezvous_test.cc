@@ -8,6 +8,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "executor/communication/agreement.h"
 #include "planner/rendezvous/store_server.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"
