@@ -55,8 +55,7 @@ std::string FiguresText(const Plan& from, const Plan& to, size_t width) {
       [](const Figures& one) { return one.speed.mfu > 0 ? absl::StrFormat("%.1f %%", 100 * one.speed.mfu) : "-"; });
   add("ranks wait", false, [](const Figures& one) { return absl::StrFormat("%.1f %%", 100 * one.waiting); });
   add("memory of the fullest rank", false, [](const Figures& one) { return GigabytesText(one.memory); });
-  add("rank-hours of the budget", true,
-      [](const Figures& one) { return absl::StrFormat("%.4g", one.speed.rank_hours); });
+  add("rank-hours of the budget", true, [](const Figures& one) { return HoursText(one.speed.rank_hours); });
   return table.Text("", width);
 }
 

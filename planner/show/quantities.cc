@@ -1,9 +1,11 @@
 #include "planner/show/quantities.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "absl/strings/str_format.h"
+#include "planner/show/table.h"
 
 namespace planwright {
 
@@ -18,6 +20,10 @@ std::string FlopText(double flops) {
 std::string SecondsText(double seconds) {
   if (seconds >= 1 || seconds == 0) return absl::StrFormat("%.3g s", seconds);
   return seconds >= 1e-3 ? absl::StrFormat("%.3g ms", seconds * 1e3) : absl::StrFormat("%.3g µs", seconds * 1e6);
+}
+
+std::string HoursText(double hours) {
+  return hours < 1000 ? absl::StrFormat("%.4g", hours) : WithCommas(std::llround(hours));
 }
 
 std::string BytesText(int64_t bytes) {

@@ -17,6 +17,9 @@ std::string FlopText(double flops);
 // Three digits in seconds, milliseconds or microseconds: "7.31 s", "12.4 ms".
 std::string SecondsText(double seconds);
 
+// Hours, or hours of ranks: four digits, and all that are before the point: "0.8333", "304.7", "80,431".
+std::string HoursText(double hours);
+
 // Three digits and a decimal unit: "12.3 MB".
 std::string BytesText(int64_t bytes);
 

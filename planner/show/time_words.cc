@@ -32,8 +32,8 @@ std::string SpeedText(const Plan& plan, const StepTime& time) {
                       cpus ? Counted(plan.world_size, "CPU rank")
                            : absl::StrCat(Counted(plan.world_size, "GPU"), " (", plan.cluster.gpu, ")"),
                       ": ", absl::StrFormat("%.5g", speed.tokens_per_second), " tokens a second on each", mfu,
-                      "; the budget of ", WithCommas(plan.budget.steps), " steps takes ",
-                      absl::StrFormat("%.4g h, %.4g %s-hours", speed.hours, speed.rank_hours, cpus ? "rank" : "GPU"),
+                      "; the budget of ", WithCommas(plan.budget.steps), " steps takes ", HoursText(speed.hours),
+                      " h, ", HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours",
                       ". How times are known: ", KnownText(KnownShares(time)), ".");
 }
 

@@ -1,7 +1,9 @@
-// Tables, wrapped lines and lists of ranks, character by character.
+// Tables, wrapped lines, lists of ranks and quantities, character by character.
 #include "planner/show/table.h"
 
 #include <gtest/gtest.h>
+
+#include "planner/show/quantities.h"
 
 namespace planwright {
 namespace {
@@ -46,6 +48,12 @@ TEST(WithCommas, GroupsByThree) {
   EXPECT_EQ(WithCommas(999), "999");
   EXPECT_EQ(WithCommas(11515677504), "11,515,677,504");
   EXPECT_EQ(WithCommas(-123456), "-123,456");
+}
+
+TEST(Quantities, HoursKeepAllDigitsBeforeThePoint) {
+  EXPECT_EQ(HoursText(0.83333), "0.8333");
+  EXPECT_EQ(HoursText(304.67), "304.7");
+  EXPECT_EQ(HoursText(80431.2), "80,431");
 }
 
 }  // namespace
