@@ -35,8 +35,8 @@ absl::Status DecodePictureRows(std::string_view file, int64_t height, int64_t wi
 template <typename Filter>
 absl::StatusOr<Pixels<Filter>> DecodePicture(std::string_view file, int64_t height, int64_t width);
 
-// Decodes a file, and gives only what is wrong with it: the errors of DecodePicture. Beside the file it takes a row, or what
-// picture_size.h says.
+// Decodes a file, and gives only what is wrong with it: the errors of DecodePicture. Beside the file it takes a row, or
+// what picture_size.h says.
 absl::Status CheckPicture(std::string_view file);
 
 }  // namespace planwright

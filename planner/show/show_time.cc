@@ -71,7 +71,7 @@ std::string ShowTime(const Plan& plan, size_t width) {
   const StepTime time = TimeStep(plan);
   std::string text =
       time.seconds
-          ? Wrapped(SpeedText(plan, time), width)
+          ? Wrapped(SpeedText(plan, time), width) + "\n" + Wrapped(KnownSentence(time), width)
           : Wrapped("the speed of the device is unknown (cluster.gpu is " + plan.cluster.gpu +
                         "), so a step has no seconds: shares are of its FLOPs, and communication takes no time",
                     width);

@@ -33,8 +33,11 @@ std::string SpeedText(const Plan& plan, const StepTime& time) {
                            : absl::StrCat(Counted(plan.world_size, "GPU"), " (", plan.cluster.gpu, ")"),
                       ": ", absl::StrFormat("%.5g", speed.tokens_per_second), " tokens a second on each", mfu,
                       "; the budget of ", WithCommas(plan.budget.steps), " steps takes ", HoursText(speed.hours),
-                      " h, ", HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours",
-                      ". How times are known: ", KnownText(KnownShares(time)), ".");
+                      " h, ", HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours", ".");
+}
+
+std::string KnownSentence(const StepTime& time) {
+  return absl::StrCat("How times are known: ", KnownText(KnownShares(time)), ".");
 }
 
 const char* KnownWord(size_t known) {

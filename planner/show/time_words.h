@@ -18,8 +18,9 @@ std::string NameOfRanks(const RoleTime& role);
 // For which ranks a role (index in StepTime::roles) waits most; empty: it does not wait.
 std::string WaitsForText(const StepTime& time, size_t role);
 
-// What the step costs and how fast it trains, in a sentence or two. `time`: in seconds.
+// What the step costs and how fast it trains, in a sentence; and how its times are known. `time`: in seconds.
 std::string SpeedText(const Plan& plan, const StepTime& time);
+std::string KnownSentence(const StepTime& time);
 
 // Shares by Known: of one cost, and of all work in the step.
 std::array<double, 3> KnownShares(const StepCost& cost);

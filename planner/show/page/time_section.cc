@@ -35,8 +35,8 @@ std::string CostsTable(const StepTime& time) {
 
 std::string TimeSection(const Plan& plan, const StepTime& time) {
   if (!(time.length > 0)) return Section("time", "Time", "<p>Nothing takes time.</p>\n");
-  const std::string speed =
-      time.seconds ? SpeedText(plan, time) : "The speed of the device is unknown: shares are of the FLOPs of a step.";
+  const std::string speed = time.seconds ? SpeedText(plan, time) + " " + KnownSentence(time)
+                                         : "The speed of the device is unknown: shares are of the FLOPs of a step.";
   return Section("time", "Time",
                  Cat("<p>As predicted: ", Escaped(speed), "</p>\n", RolesTable(time),
                      "<p class=\"soft\">The largest costs, on average over all ranks:</p>\n", CostsTable(time)));
