@@ -91,7 +91,7 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
 
 }  // namespace
 
-std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics) {
+std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics, StepTime* time) {
   // All checks run before any of them gives up, so that one run shows every problem.
   if (!written.damaged.empty()) {
     CheckUndamagedSections(written, diagnostics);
@@ -115,8 +115,11 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   const DType dtype = DTypeOf(*recipe.precision);
   const int world_size = WorldSizeOf(*grids);
   std::vector<Module> modules = ExpandModules(recipe, *grids, *data, diagnostics);
-  for (size_t i = 0; i < modules.size(); ++i)
-    modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, cluster, dtype);
+  const Rates dispatch_rates = DispatchRates(cluster);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    const DispatchSizes sizes = DispatchSizesOf(modules[i], *budget, cluster, dtype);
+    modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, sizes, dispatch_rates);
+  }
   std::vector<ModuleBlocks> blocks = BlocksOf(recipe, {modules, *bridges, *budget, *data, dtype});
   for (size_t i = 0; i < modules.size(); ++i) {
     AssignBuckets(recipe.gradients.buckets, dtype, MasterOf(dtype), GradientsOverTp(modules[i], blocks[i]), modules[i]);
@@ -168,8 +171,15 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  LintTime(plan, diagnostics);
-  if (diagnostics.has_errors()) return std::nullopt;  // a lint may be an error
+  const Rates rates = RatesOf(plan.cluster);
+  if (time == nullptr && !rates.known()) return plan;
+  StepTime predicted = TimeStep(plan, rates);
+  if (predicted.seconds) {
+    plan.launch.predicted_step = predicted.length;
+    LintTime(plan, predicted, diagnostics);
+    if (diagnostics.has_errors()) return std::nullopt;  // a lint may be an error
+  }
+  if (time != nullptr) *time = std::move(predicted);
   return plan;
 }
 

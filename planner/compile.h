@@ -4,13 +4,15 @@
 #include <optional>
 
 #include "planner/diagnostics/diagnostic.h"
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {
 
 // Compiles a recipe and proves the plan. Nothing, and every problem that was found, when the recipe is not valid.
-// Warnings may come with a plan.
-std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics);
+// Warnings may come with a plan. `time`: where to put the predicted step, whose roles are those of the plan: it stays
+// good while the plan is moved, and not if it is copied. Null: a step is predicted only where the device is known.
+std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics, StepTime* time = nullptr);
 
 }  // namespace planwright

@@ -32,9 +32,8 @@ struct ComparedPlan {
     for (const std::string& override : overrides) text += " " + override;
     return Printable(text);
   }
-  LoadedPlan Load() const {
-    return LoadPlan(checkpoint.empty() ? path : checkpoint + "/" + kCheckpointPlanFile, overrides);
-  }
+  std::string file() const { return checkpoint.empty() ? path : checkpoint + "/" + kCheckpointPlanFile; }
+  LoadedPlan Load() const { return LoadPlan(file(), overrides); }
 };
 
 absl::StatusOr<std::vector<ComparedPlan>> PlansOf(const Arguments& arguments) {
@@ -98,20 +97,22 @@ int Diff(const Arguments& arguments) {
     return loaded.plan ? DiffFromCheckpoint(from, to, *loaded.plan, as_json) : kExitUsage;
   }
   std::vector<LoadedPlan> loaded;
+  loaded.reserve(sides->size());
   for (const ComparedPlan& side : *sides) {
-    loaded.push_back(side.Load());
+    loaded.push_back(LoadTimedPlan(side.file(), side.overrides));
     loaded.back().PrintProblems(as_json);
   }
   if (!loaded[0].plan || !loaded[1].plan) return kExitUsage;
+  const TimedPlan timed[] = {{*loaded[0].plan, *loaded[0].time}, {*loaded[1].plan, *loaded[1].time}};
   const PlanDiff diff = DiffPlans(*loaded[0].plan, *loaded[1].plan);
   if (as_json) {
     nlohmann::ordered_json json = DiffJson(diff);
-    json["figures"] = FiguresJson(*loaded[0].plan, *loaded[1].plan);
+    json["figures"] = FiguresJson(timed[0], timed[1]);
     std::cout << JsonText(json, 2) << "\n";
   } else {
     const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
     std::cout << DiffText(diff, from.title(), to.title(), width);
-    if (!diff.same()) std::cout << "\n" << FiguresText(*loaded[0].plan, *loaded[1].plan, width);
+    if (!diff.same()) std::cout << "\n" << FiguresText(timed[0], timed[1], width);
   }
   return diff.same() ? kExitSuccess : kExitInvalid;
 }

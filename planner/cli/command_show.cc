@@ -21,6 +21,9 @@ struct ShowOptions {
   std::vector<int64_t> at;
   std::string role;
   size_t width = kShowWidth;
+  std::string routing;               // folder of recorded choices; empty: none
+  const StepTime* time = nullptr;    // of the plan, for subjects that show it
+  const ExpertRows* rows = nullptr;  // of `routing`
 };
 
 struct Subject {
@@ -28,6 +31,7 @@ struct Subject {
   const char* help;
   std::string (*text)(const Plan&, const ShowOptions&);
   nlohmann::ordered_json (*json)(const Plan&, const ShowOptions&);
+  bool timed = false;  // it shows the predicted step
 };
 
 constexpr Subject kSubjects[] = {
@@ -47,14 +51,19 @@ constexpr Subject kSubjects[] = {
      [](const Plan& plan, const ShowOptions& options) { return ShowBudget(plan, options.at, options.width); },
      [](const Plan& plan, const ShowOptions& options) { return ShowBudgetJson(plan, options.at); }},
     {"schedule", "the pipeline, stage by stage",
-     [](const Plan& plan, const ShowOptions& options) { return ShowSchedule(plan, options.width); },
-     [](const Plan& plan, const ShowOptions&) { return ShowScheduleJson(plan); }},
+     [](const Plan& plan, const ShowOptions& options) { return ShowSchedule(plan, *options.time, options.width); },
+     [](const Plan& plan, const ShowOptions& options) { return ShowScheduleJson(plan, *options.time); },
+     /*timed=*/true},
     {"model", "modules, layers and parameters",
-     [](const Plan& plan, const ShowOptions& options) { return ShowModel(plan, options.width); },
-     [](const Plan& plan, const ShowOptions&) { return ShowModelJson(plan); }},
-    {"time", "the predicted time of a step, and where it goes",
-     [](const Plan& plan, const ShowOptions& options) { return ShowTime(plan, options.width); },
-     [](const Plan& plan, const ShowOptions&) { return ShowTimeJson(plan); }},
+     [](const Plan& plan, const ShowOptions& options) { return ShowModel(plan, *options.time, options.width); },
+     [](const Plan& plan, const ShowOptions& options) { return ShowModelJson(plan, *options.time); },
+     /*timed=*/true},
+    {"time", "the predicted time of a step, and where it goes (--routing DIR)",
+     [](const Plan& plan, const ShowOptions& options) {
+       return ShowTime(plan, *options.time, options.rows, options.width);
+     },
+     [](const Plan& plan, const ShowOptions& options) { return ShowTimeJson(plan, *options.time, options.rows); },
+     /*timed=*/true},
     {"memory", "bytes of a rank by category, and what its device has",
      [](const Plan& plan, const ShowOptions& options) { return ShowMemory(plan, options.width); },
      [](const Plan& plan, const ShowOptions&) { return ShowMemoryJson(plan); }},
@@ -79,7 +88,10 @@ absl::StatusOr<ShowOptions> OptionsOf(const Arguments& arguments, const std::str
   if (arguments.has("--at") && subject != "budget") return absl::InvalidArgumentError("option `--at` is for `budget`");
   if (arguments.has("--role") && subject != "program")
     return absl::InvalidArgumentError("option `--role` is for `program`");
+  if (arguments.has("--routing") && subject != "time")
+    return absl::InvalidArgumentError("option `--routing` is for `time`");
   options.role = arguments.value("--role").value_or("");
+  options.routing = arguments.value("--routing").value_or("");
   std::string list = arguments.value("--at").value_or("");
   while (!list.empty()) {
     const size_t comma = list.find(',');
@@ -103,10 +115,10 @@ absl::Status CheckRole(const Plan& plan, const std::string& role) {
 
 // Writes the page of a plan into a file.
 int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::string& file) {
-  const LoadedPlan loaded = LoadPlan(words.path, words.overrides);
+  const LoadedPlan loaded = LoadTimedPlan(words.path, words.overrides);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
-  const std::string page = PlanPage(*loaded.plan);
+  const std::string page = PlanPage(*loaded.plan, *loaded.time);
   if (file == "-") {
     std::cout << page;
     return kExitSuccess;
@@ -125,11 +137,21 @@ int Show(const Arguments& arguments) {
   if (page) return ShowPage(arguments, *words, *page);
   const absl::StatusOr<const Subject*> subject = FindSubject(words->names[0]);
   if (!subject.ok()) return UsageError(std::string(subject.status().message()));
-  const absl::StatusOr<ShowOptions> options = OptionsOf(arguments, words->names[0]);
+  absl::StatusOr<ShowOptions> options = OptionsOf(arguments, words->names[0]);
   if (!options.ok()) return UsageError(std::string(options.status().message()));
-  const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
+  const bool routed = arguments.has("--routing");
+  LoadedPlan loaded = (*subject)->timed && !routed ? LoadTimedPlan(words->path, words->overrides)
+                                                   : LoadPlan(words->path, words->overrides);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
+  absl::StatusOr<ExpertRows> rows = ExpertRows();
+  if (routed) {
+    rows = ReadExpertRows(*loaded.plan, options->routing);
+    if (!rows.ok()) return UsageError(std::string(rows.status().message()));
+    options->rows = &*rows;
+    loaded.time = TimeStep(*loaded.plan, RatesOf(loaded.plan->cluster), &*rows);
+  }
+  if (loaded.time) options->time = &*loaded.time;
   if (absl::Status status = CheckRole(*loaded.plan, options->role); !status.ok())
     return UsageError(std::string(status.message()));
   if (arguments.has("--json")) {
@@ -164,7 +186,8 @@ CliCommand ShowCommand() {
           {{"--json", "", "", "print the data for scripts"},
            {"--html", "", "FILE", "write the whole plan as one page for a browser; `-` is stdout"},
            {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
-           {"--role", "", "NAME", "program: only this role"}},
+           {"--role", "", "NAME", "program: only this role"},
+           {"--routing", "", "DIR", "time: rows of experts as `plan launch --record-routing DIR` recorded them"}},
           SubjectsText(),
           Show,
           "rs+"};

@@ -44,19 +44,28 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   if (!loaded.problems.has_errors()) loaded.plan = *std::move(plan);
 }
 
-}  // namespace
-
-LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& overrides) {
+LoadedPlan Load(const std::string& path, const std::vector<std::string>& overrides, bool timed) {
   LoadedPlan loaded;
   loaded.overrides = overrides;
   if (path.ends_with(".json")) {
     LoadCompiled(path, loaded);
+    if (timed && loaded.plan) loaded.time = TimeStep(*loaded.plan);
     return loaded;
   }
   const std::optional<Recipe> recipe = ReadRecipe(path, overrides, loaded.problems);
-  if (recipe) loaded.plan = CompileRecipe(*recipe, loaded.problems);
-  if (loaded.plan) MakeOriginsRelative(path, *loaded.plan);
+  if (recipe) loaded.plan = CompileRecipe(*recipe, loaded.problems, timed ? &loaded.time.emplace() : nullptr);
+  loaded.plan ? MakeOriginsRelative(path, *loaded.plan) : loaded.time.reset();
   return loaded;
+}
+
+}  // namespace
+
+LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& overrides) {
+  return Load(path, overrides, /*timed=*/false);
+}
+
+LoadedPlan LoadTimedPlan(const std::string& path, const std::vector<std::string>& overrides) {
+  return Load(path, overrides, /*timed=*/true);
 }
 
 int LoadedPlan::exit_status() const {

@@ -8,6 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/cli/arguments.h"
 #include "planner/diagnostics/diagnostic.h"
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -16,6 +17,8 @@ struct LoadedPlan {
   std::optional<Plan> plan;  // nullopt: `problems` has errors
   Diagnostics problems;
   std::vector<std::string> overrides;
+  // Of the plan, whose roles it names: empty without a plan, or if it was not asked for.
+  std::optional<StepTime> time;
 
   // The exit status if there is no plan: kExitUsage if the file itself could not be read, else kExitInvalid.
   int exit_status() const;
@@ -25,6 +28,8 @@ struct LoadedPlan {
 };
 
 LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& overrides);
+// With the predicted step: compiling a recipe predicts it, so it is done once.
+LoadedPlan LoadTimedPlan(const std::string& path, const std::vector<std::string>& overrides);
 
 // {"valid", "problems"}: what `plan validate --json` prints.
 nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded);

@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/compile/prove_plan.h"
-#include "planner/estimate/step_time.h"
 
 namespace planwright {
 namespace {
@@ -45,10 +44,7 @@ std::string BalanceHelp(const StepTime& time, const RoleTime& waits, const RoleT
 
 }  // namespace
 
-void LintTime(const Plan& plan, Diagnostics& diagnostics) {
-  const Rates rates = RatesOf(plan.cluster);
-  if (!rates.known()) return;
-  const StepTime time = TimeStep(plan, rates);
+void LintTime(const Plan& plan, const StepTime& time, Diagnostics& diagnostics) {
   if (!(time.length > 0)) return;
   std::vector<const RoleTime*> roles;
   for (const RoleTime& role : time.roles) roles.push_back(&role);

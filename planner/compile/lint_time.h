@@ -2,12 +2,13 @@
 #pragma once
 
 #include "planner/diagnostics/diagnostic.h"
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
 
-// Warns, once for each module, if its ranks wait for other roles for more than a third of a step (PW0704). Nothing
-// where the speed of the device is unknown.
-void LintTime(const Plan& plan, Diagnostics& diagnostics);
+// Warns, once for each module, if its ranks wait for other roles for more than a third of a step (PW0704). `time`: of
+// the plan, in seconds.
+void LintTime(const Plan& plan, const StepTime& time, Diagnostics& diagnostics);
 
 }  // namespace planwright

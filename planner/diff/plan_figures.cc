@@ -18,8 +18,8 @@ struct Figures {
   StepSpeed speed;
 };
 
-Figures FiguresOf(const Plan& plan) {
-  const StepTime time = TimeStep(plan);
+Figures FiguresOf(const TimedPlan& timed) {
+  const auto& [plan, time] = timed;
   Figures figures{.seconds = time.seconds, .step = time.length, .waiting = time.bubble};
   if (time.seconds) figures.speed = SpeedOf(plan, time);
   for (const RoleEstimate& estimate : EstimateMemory(plan))
@@ -40,7 +40,7 @@ nlohmann::ordered_json JsonOf(const Figures& figures) {
 
 }  // namespace
 
-std::string FiguresText(const Plan& from, const Plan& to, size_t width) {
+std::string FiguresText(const TimedPlan& from, const TimedPlan& to, size_t width) {
   const Figures figures[] = {FiguresOf(from), FiguresOf(to)};
   Table table({"predicted", "from", "to"});
   const auto add = [&](const char* name, bool needs_seconds, auto text) {
@@ -59,7 +59,7 @@ std::string FiguresText(const Plan& from, const Plan& to, size_t width) {
   return table.Text("", width);
 }
 
-nlohmann::ordered_json FiguresJson(const Plan& from, const Plan& to) {
+nlohmann::ordered_json FiguresJson(const TimedPlan& from, const TimedPlan& to) {
   return {{"from", JsonOf(FiguresOf(from))}, {"to", JsonOf(FiguresOf(to))}};
 }
 

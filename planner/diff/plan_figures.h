@@ -4,15 +4,22 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
 
+// A plan with its predicted step.
+struct TimedPlan {
+  const Plan& plan;
+  const StepTime& time;
+};
+
 // A table for people. Where the speed of a device is unknown, a plan has no seconds: "-".
-std::string FiguresText(const Plan& from, const Plan& to, size_t width = 0);
+std::string FiguresText(const TimedPlan& from, const TimedPlan& to, size_t width = 0);
 
 // {"from": {"seconds", "tokens_per_second_per_rank", "mfu", "waiting", "memory", "rank_hours"}, "to": ...}: seconds of
 // a step, waiting as a share of it, bytes of the fullest rank. Null: not known.
-nlohmann::ordered_json FiguresJson(const Plan& from, const Plan& to);
+nlohmann::ordered_json FiguresJson(const TimedPlan& from, const TimedPlan& to);
 
 }  // namespace planwright

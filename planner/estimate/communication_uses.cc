@@ -4,6 +4,16 @@
 
 namespace planwright {
 
+Members MembersAmong(const std::vector<int>& ranks, int gpus_per_node) {
+  Members members{static_cast<int>(ranks.size()), 0, 0};
+  int node = -1, here = 0;
+  for (int member : ranks) {
+    if (member / gpus_per_node != node) node = member / gpus_per_node, here = 0, ++members.nodes;
+    members.on_fullest_node = std::max(members.on_fullest_node, ++here);
+  }
+  return members;
+}
+
 bool CommunicationUses::SameNode(int a, int b) const {
   const int gpus = std::max(1, plan_.cluster.gpus_per_node);
   return a / gpus == b / gpus;
@@ -15,14 +25,7 @@ Members CommunicationUses::FindMembers(const Group& group, int rank) const {
   if (!module && group.ranks.empty()) {  // the world, from rank 0 on
     return {plan_.world_size, std::min(gpus, plan_.world_size), (plan_.world_size + gpus - 1) / gpus};
   }
-  const std::vector<int> ranks = module ? GroupOf(module->grid, group.view, group.axes, rank) : group.ranks;
-  Members members{static_cast<int>(ranks.size()), 0, 0};
-  int node = -1, here = 0;  // ranks ascend
-  for (int member : ranks) {
-    if (member / gpus != node) node = member / gpus, here = 0, ++members.nodes;
-    members.on_fullest_node = std::max(members.on_fullest_node, ++here);
-  }
-  return members;
+  return MembersAmong(module ? GroupOf(module->grid, group.view, group.axes, rank) : group.ranks, gpus);
 }
 
 const Members& CommunicationUses::MembersOf(int group, int rank) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "planner/plan/plan.h"
 #include "planner/rates/rates.h"
@@ -13,6 +14,9 @@ namespace planwright {
 struct Members {
   int all = 1, on_fullest_node = 1, nodes = 1;
 };
+
+// Of ranks that ascend, on nodes of so many GPUs.
+Members MembersAmong(const std::vector<int>& ranks, int gpus_per_node);
 
 // The samples of a microbatch that a rank sends to and receives from other ranks.
 struct Crossing {

@@ -14,8 +14,10 @@ Deadline DeadlineRule::Of(double estimate) const {
 
 DeadlineRule DeadlineRuleOf(const Plan& plan) {
   const LaunchPlan& launch = plan.launch;
-  const StepTime time = TimeStep(plan);
-  return {launch.deadline_floor, launch.deadline_first_step, launch.deadline_factor, time.seconds ? time.length : 0};
+  double step = launch.predicted_step;
+  // A plan of an earlier version does not say it.
+  if (const Rates rates = RatesOf(plan.cluster); step == 0 && rates.known()) step = TimeStep(plan, rates).length;
+  return {launch.deadline_floor, launch.deadline_first_step, launch.deadline_factor, step};
 }
 
 Deadlines::Deadlines(const LinkedProgram& program, const DeadlineRule& rule)

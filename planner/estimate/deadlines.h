@@ -27,7 +27,8 @@ struct DeadlineRule {
   Deadline OfWaiting() const { return Of(step); }
 };
 
-// As the plan says. Goes through all programs for the estimate of a step, which is 0 where the device is unknown.
+// As the plan says (LaunchPlan::predicted_step): the estimate of a step is 0 where the device is unknown. Of a plan of
+// an earlier version, which does not say it, goes through all programs.
 DeadlineRule DeadlineRuleOf(const Plan& plan);
 
 class Deadlines {

@@ -1,44 +1,95 @@
 #include "planner/estimate/dispatch_time.h"
 
-#include "planner/rates/device.h"
+#include <algorithm>
+
+#include "planner/estimate/communication_uses.h"
 
 namespace planwright {
 namespace {
 
-// Whether some ep group has ranks of two nodes. Its first and last rank are furthest apart.
-bool SpansNodes(const Grid& grid, int gpus_per_node) {
-  const int last = (grid.ep - 1) * grid.expert_tp;
+// The ep group that is spread over most nodes: a layer waits for it.
+Members WidestGroup(const Grid& grid, int gpus_per_node) {
+  Members widest;
   for (int rank = grid.first_rank; rank < grid.first_rank + grid.ranks(); ++rank) {
-    if (CoordinateOf(grid, rank, Axis::kEp) == 0 && rank / gpus_per_node != (rank + last) / gpus_per_node) return true;
+    if (CoordinateOf(grid, rank, Axis::kEp) != 0) continue;
+    const Members members = MembersAmong(GroupOf(grid, View::kExpert, {Axis::kEp}, rank), std::max(1, gpus_per_node));
+    if (members.nodes > widest.nodes || widest.all == 1) widest = members;
   }
-  return false;
+  return widest;
 }
+
+// Adds up the seconds of instructions, by their bytes.
+class Sum {
+ public:
+  Sum(const Rates& rates, const Members& members, DType dtype) : rates_(rates), members_(members), dtype_(dtype) {}
+
+  Sum& Send(OpKind kind, double bytes) {
+    seconds_ += rates_.Communication({kind, bytes, members_.all, members_.on_fullest_node, members_.nodes}).seconds;
+    return *this;
+  }
+  Sum& Compute(OpKind kind, double bytes) {
+    seconds_ += rates_.Compute({.kind = kind, .bytes = bytes, .dtype = dtype_}).seconds;
+    return *this;
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  const Rates& rates_;
+  const Members& members_;
+  const DType dtype_;
+  double seconds_ = 0;
+};
 
 }  // namespace
 
-DispatchTime TimeDispatch(const Module& module, const Cluster& cluster, DType dtype, const std::string& dispatch) {
+DispatchSizes DispatchSizesOf(const Module& module, const Budget& budget, const Cluster& cluster, DType dtype) {
+  const int64_t cut = std::max(1, module.grid.tp * module.grid.cp);
+  return {std::max<int64_t>(1, budget.micro_samples * budget.sequence_length / cut), dtype, cluster.gpus_per_node};
+}
+
+DispatchTime TimeDispatch(const Module& module, const DispatchSizes& sizes, const Rates& rates,
+                          const std::string& dispatch) {
   const double ep = module.grid.ep, k = static_cast<double>(module.top_k());
   // A row of each choice goes to another rank with probability (ep - 1) / ep, and its result comes back. A token that
   // is gathered goes to ep - 1 ranks. As many terms of its sum come back, and they are wide: `term` rows each.
   const bool gathers = dispatch == "all_gather";
-  const double term = dtype == DType::kBf16 ? 2 : 1;
+  const double term = sizes.dtype == DType::kBf16 ? 2 : 1;
   DispatchTime time = {.rows = gathers ? (1 + term) * (ep - 1) : 2 * k * (ep - 1) / ep};
-  const Device device = DeviceOf(cluster);
-  const double link = SpansNodes(module.grid, cluster.gpus_per_node) ? device.network : device.node_link;
-  if (device.memory_speed == 0 || link == 0) return time;
-  const double row = static_cast<double>(module.size("hidden") * DTypeBytes(dtype));
-  // Rows that kernels read or write beside the messages: on both ways the k rows of the experts, and the tokens that
-  // they are made of or added up to. These are one, or those of all ranks.
-  const double in_memory = 2 * k + (gathers ? (1 + term) * ep : 2);
-  time.seconds = row * (time.rows / link + in_memory / device.memory_speed);
+  if (!rates.known()) return time;
+  const auto tokens = static_cast<double>(sizes.tokens), width = static_cast<double>(DTypeBytes(sizes.dtype));
+  const double row = static_cast<double>(module.size("hidden")) * width, rows = tokens * k * row,
+               all = tokens * ep * row;
+  const double weights = tokens * k * width * term, ids = tokens * k * 8;  // int64
+  const Members members = WidestGroup(module.grid, sizes.gpus_per_node);
+  Sum sum(rates, members, sizes.dtype);
+  // As a layer has them, without the counts, which both send.
+  if (gathers) {
+    sum.Send(OpKind::kGatherTokens, all)
+        .Send(OpKind::kGatherTokens, ep * weights)
+        .Send(OpKind::kGatherTokens, ep * ids);
+    sum.Compute(OpKind::kSelectRows, all + rows).Compute(OpKind::kCombineRows, rows + term * all);
+    sum.Send(OpKind::kScatterTokens, term * all);
+  } else {
+    sum.Compute(OpKind::kPermuteRows, tokens * row + rows).Send(OpKind::kAllToAllV, rows);
+    sum.Send(OpKind::kAllToAllV, weights).Send(OpKind::kAllToAllV, rows);
+    sum.Compute(OpKind::kUnpermuteRows, rows + tokens * row);
+  }
+  time.seconds = sum.seconds() / tokens;
   return time;
 }
 
-std::string DispatchOf(const Module& module, const std::string& wanted, const Cluster& cluster, DType dtype) {
+Rates DispatchRates(const Cluster& cluster) {
+  Cluster sheet = cluster;
+  sheet.profile = {};
+  return RatesOf(sheet);
+}
+
+std::string DispatchOf(const Module& module, const std::string& wanted, const DispatchSizes& sizes,
+                       const Rates& rates) {
   if (module.expert_layers() == 0 || module.grid.ep == 1) return "all_to_all";
   if (wanted != "auto") return wanted;
-  const double gathered = TimeDispatch(module, cluster, dtype, "all_gather").seconds;
-  return gathered < TimeDispatch(module, cluster, dtype, "all_to_all").seconds ? "all_gather" : "all_to_all";
+  const double gathered = TimeDispatch(module, sizes, rates, "all_gather").seconds;
+  return gathered < TimeDispatch(module, sizes, rates, "all_to_all").seconds ? "all_gather" : "all_to_all";
 }
 
 }  // namespace planwright

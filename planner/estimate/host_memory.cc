@@ -22,20 +22,35 @@ constexpr int64_t kLeastCopies = int64_t{1} << 20;
 
 // What a rank at coordinate 0 of all axes writes: it writes what others have, too. `fixed`: what of it is not copied in
 // pieces.
-void AddCheckpointBytes(const Plan& plan, const Module& module, int stage, HostMemory& host, int64_t& fixed) {
+struct WrittenBytes {
+  int64_t all = 0, fixed = 0;
+};
+void AddCheckpointBytes(const Plan& plan, const Module& module, int stage, WrittenBytes& bytes) {
   for (const Bucket& bucket : module.buckets) {
     if (bucket.stage != stage) continue;
     const auto states = static_cast<int64_t>(HeldStates(plan.optimizer, bucket.dtype, bucket.master).size());
-    host.checkpoint += bucket.elements / std::max(bucket.shards, 1) * states * DTypeBytes(bucket.master);
-    if (bucket.dtype == bucket.master) host.checkpoint += bucket.elements * DTypeBytes(bucket.dtype);
+    bytes.all += bucket.elements / std::max(bucket.shards, 1) * states * DTypeBytes(bucket.master);
+    if (bucket.dtype == bucket.master) bytes.all += bucket.elements * DTypeBytes(bucket.dtype);
   }
   for (const Storage& storage : module.storages) {
     if (storage.bucket >= 0 || storage.stage != stage || storage.parameters.empty()) continue;
     const bool buffer = module.parameters.at(static_cast<size_t>(storage.parameters.front())).buffer;
-    const int64_t bytes = ElementsOf(storage.shape) * DTypeBytes(buffer ? plan.master() : plan.dtype());
-    host.checkpoint += bytes;
-    fixed += buffer ? bytes : 0;
+    const int64_t of_storage = ElementsOf(storage.shape) * DTypeBytes(buffer ? plan.master() : plan.dtype());
+    bytes.all += of_storage;
+    bytes.fixed += buffer ? of_storage : 0;
   }
+}
+
+WrittenBytes WrittenBytesOf(const Plan& plan, const Role& role) {
+  WrittenBytes bytes;
+  if (plan.checkpoint.every_steps == 0 || role.ranks.empty()) return bytes;
+  const int rank = role.ranks.front().first;
+  for (const std::string& name : role.modules) {
+    const Module* module = plan.FindModule(name);
+    if (module != nullptr && module->grid.contains(rank))
+      AddCheckpointBytes(plan, *module, CoordinateOf(module->grid, rank, Axis::kPp), bytes);
+  }
+  return bytes;
 }
 
 // Sums over ranks are made in double: whatever a damaged plan claims, they do not overflow, and sums of real nodes are
@@ -81,6 +96,8 @@ int64_t ShareOfNode(const std::vector<HostMemory>& host, const std::vector<int64
 
 }  // namespace
 
+int64_t CheckpointBytes(const Plan& plan, const Role& role) { return WrittenBytesOf(plan, role).all; }
+
 std::vector<HostMemory> EstimateHostMemory(const Plan& plan) {
   std::vector<HostMemory> all;
   const bool on_gpus = plan.cluster.gpu != "none";
@@ -89,15 +106,9 @@ std::vector<HostMemory> EstimateHostMemory(const Plan& plan) {
     HostMemory& host = all.emplace_back();
     host.role = &plan.roles[i];
     host.besides = on_gpus ? kGpuRankBytes : kCpuRankBytes + memory[i].planned.total();
-    if (plan.checkpoint.every_steps == 0 || host.role->ranks.empty()) continue;
-    int64_t fixed = 0;
-    const int rank = host.role->ranks.front().first;
-    for (const std::string& name : host.role->modules) {
-      const Module* module = plan.FindModule(name);
-      if (module != nullptr && module->grid.contains(rank))
-        AddCheckpointBytes(plan, *module, CoordinateOf(module->grid, rank, Axis::kPp), host, fixed);
-    }
-    host.least = std::min(host.checkpoint, fixed + kLeastCopies);
+    const WrittenBytes bytes = WrittenBytesOf(plan, *host.role);
+    host.checkpoint = bytes.all;
+    if (bytes.all > 0) host.least = std::min(bytes.all, bytes.fixed + kLeastCopies);
   }
   return all;
 }

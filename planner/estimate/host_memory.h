@@ -23,6 +23,9 @@ struct HostMemory {
   }
 };
 
+// What a rank at coordinate 0 of all axes writes to a checkpoint: other ranks of the role write as much or less.
+int64_t CheckpointBytes(const Plan& plan, const Role& role);
+
 // In the order of Plan::roles. Pointers are into the plan.
 std::vector<HostMemory> EstimateHostMemory(const Plan& plan);
 

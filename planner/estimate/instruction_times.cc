@@ -10,7 +10,7 @@ bool Communicates(const LinkedInstruction& instruction) { return instruction.op_
 }  // namespace
 
 InstructionTimes::InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
-                                   CommunicationUses& uses, const RankClass& ranks)
+                                   CommunicationUses& uses, const RankClass& ranks, const ExpertRows* rows)
     : program_(program), plan_(program.blocks().plan()), costs_(costs), rates_(rates), uses_(uses), ranks_(ranks),
       times_(static_cast<size_t>(program.instructions())), found_(times_.size(), false) {
   for (const Symbol& symbol : plan_.symbols) {
@@ -20,11 +20,28 @@ InstructionTimes::InstructionTimes(const LinkedProgram& program, const Instructi
     for (size_t m = 0; m < plan_.modules.size(); ++m) {
       if (plan_.modules[m].name == module) mean *= ranks.of_planned[m];
     }
-    sizes_[symbol.name] = {mean, std::max(mean, static_cast<double>(symbol.expected))};
+    sizes_[symbol.name] = {mean, rows != nullptr ? mean : std::max(mean, static_cast<double>(symbol.expected)),
+                           symbol.name.substr(module.size()).starts_with(".expert_rows")};
   }
+  if (rows == nullptr) return;
+  for (int frame = 0; frame < program.blocks().frames(); ++frame)
+    by_frame_.push_back(rows->Find(program.blocks().frame(frame)));
+}
+
+const LayerRows* InstructionTimes::RowsOf(const LinkedEntry& entry) const {
+  if (by_frame_.empty()) return nullptr;
+  const int frame = program_.calls()[entry.call].frame;
+  return frame < 0 ? nullptr : by_frame_[static_cast<size_t>(frame)];
 }
 
 const InstructionTime& InstructionTimes::of(const LinkedEntry& entry) {
+  if (const LayerRows* layer = RowsOf(entry)) {
+    const auto [at, is_new] = by_layer_.try_emplace({entry.instruction->number, layer});
+    fullest_ = layer->fullest;
+    if (is_new) at->second = Find(entry);
+    return at->second;
+  }
+  fullest_ = 1;
   const auto number = static_cast<size_t>(entry.instruction->number);
   if (!found_[number]) times_[number] = Find(entry), found_[number] = true;
   return times_[number];
@@ -66,6 +83,10 @@ InstructionTime InstructionTimes::Find(const LinkedEntry& entry) const {
   return time;
 }
 
+double InstructionTimes::MostOf(const Size& size) const {
+  return size.expert_rows ? std::max(size.most, size.mean * fullest_) : size.most;
+}
+
 double InstructionTimes::Elements(const ValueType& type, Rows rows) const {
   double elements = 1;
   for (const Dim& dim : type.dims) {
@@ -74,7 +95,7 @@ double InstructionTimes::Elements(const ValueType& type, Rows rows) const {
     } else {
       const auto size = sizes_.find(std::get<std::string>(dim));
       if (size == sizes_.end()) return 0;
-      elements *= rows == Rows::kMean ? size->second.first : size->second.second;
+      elements *= rows == Rows::kMean ? size->second.mean : MostOf(size->second);
     }
   }
   return elements;
@@ -93,7 +114,7 @@ bool InstructionTimes::HasSpread(const LinkedEntry& entry) const {
     return type && std::any_of(type->dims.begin(), type->dims.end(), [&](const Dim& dim) {
              const auto* name = std::get_if<std::string>(&dim);
              const auto size = name ? sizes_.find(*name) : sizes_.end();
-             return size != sizes_.end() && size->second.second > size->second.first;
+             return size != sizes_.end() && MostOf(size->second) > size->second.mean;
            });
   };
   for (int input : entry.instruction->inputs) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/estimate/communication_uses.h"
+#include "planner/estimate/expert_rows.h"
 #include "planner/estimate/instruction_costs.h"
 #include "planner/estimate/rank_classes.h"
 #include "planner/link/linked_program.h"
@@ -23,16 +24,18 @@ struct InstructionTime {
 
 class InstructionTimes {
  public:
-  // `costs`: of the program's blocks. Keeps references.
+  // `costs`: of the program's blocks. `rows`: of experts, by layer; null: as the plan expects them (moe.imbalance).
+  // Keeps references.
   InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
-                   CommunicationUses& uses, const RankClass& ranks);
+                   CommunicationUses& uses, const RankClass& ranks, const ExpertRows* rows = nullptr);
 
   // What an entry is a use of, with the mean number of rows; nullopt: it is of another class. A communication that no
   // other rank takes part in has one member.
   std::optional<ComputeUse> ComputeOf(const LinkedEntry& entry) const;
   std::optional<CommunicationUse> CommunicationOf(const LinkedEntry& entry) const;
 
-  // Of an entry of the program. A block's instruction takes as long in each layer and microbatch: it is looked at once.
+  // Of an entry of the program. A block's instruction takes as long in each layer and microbatch: it is looked at once;
+  // where layers have other rows of experts, once for each layer. Call it for one entry after the other.
   const InstructionTime& of(const LinkedEntry& entry);
 
  private:
@@ -40,6 +43,7 @@ class InstructionTimes {
   enum class Rows { kMean, kMost };
 
   InstructionTime Find(const LinkedEntry& entry) const;
+  const LayerRows* RowsOf(const LinkedEntry& entry) const;  // null: its layer has no rows of its own
   double Elements(const ValueType& type, Rows rows) const;
   double Bytes(const ValueType* type, Rows rows) const;  // 0 for none, and for one in host memory
   const ValueType* TypeOf(const LinkedEntry& entry, int operand) const;
@@ -56,9 +60,19 @@ class InstructionTimes {
   const Rates& rates_;
   CommunicationUses& uses_;
   const RankClass& ranks_;
-  std::map<std::string, std::pair<double, double>, std::less<>> sizes_;  // of symbols: mean, and with the most rows
-  std::vector<InstructionTime> times_;                                   // by LinkedInstruction::number
+  // Of a symbol.
+  struct Size {
+    double mean = 0, most = 0;
+    bool expert_rows = false;
+  };
+  double MostOf(const Size& size) const;
+
+  std::map<std::string, Size, std::less<>> sizes_;
+  std::vector<const LayerRows*> by_frame_;  // empty: no layer has rows of its own
+  double fullest_ = 1;                      // of the layer that is looked at
+  std::vector<InstructionTime> times_;      // by LinkedInstruction::number
   std::vector<char> found_;
+  std::map<std::pair<int, const LayerRows*>, InstructionTime> by_layer_;  // by number
 };
 
 }  // namespace planwright

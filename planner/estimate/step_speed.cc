@@ -20,7 +20,10 @@ StepSpeed SpeedOf(const Plan& plan, const StepTime& time) {
   speed.tokens_per_second = tokens / seconds / ranks;
   const double peak = DeviceOf(plan.cluster).peak(plan.precision);
   if (peak > 0) speed.mfu = flops / (seconds * ranks * peak);
-  speed.hours = static_cast<double>(plan.budget.steps) * seconds / 3600;
+  const SaveTime& save = time.save;
+  // The last checkpoint has no step beside it.
+  const double saves = save.every > 0 ? static_cast<double>((plan.budget.steps - 1) / save.every) : 0;
+  speed.hours = (static_cast<double>(plan.budget.steps) * seconds + saves * save.longer + save.copy) / 3600;
   speed.rank_hours = speed.hours * ranks;
   return speed;
 }

@@ -10,7 +10,7 @@ struct StepSpeed {
   double tokens_per_second = 0;      // of a rank: the language model's tokens, padding too
   double mfu = 0;                    // docs/flops.md#utilization; 0: the peak of the device is unknown
   bool images_known = true;          // false: samples are counted as full of images, and mfu is at most this
-  double hours = 0, rank_hours = 0;  // of the whole budget
+  double hours = 0, rank_hours = 0;  // of the whole budget, with what checkpoints take of it
 };
 
 // `time`: of the plan, in seconds.

@@ -6,7 +6,9 @@
 #include <tuple>
 
 #include "absl/strings/match.h"
+#include "planner/estimate/checkpoint_copies.h"
 #include "planner/estimate/instruction_times.h"
+#include "planner/estimate/operation_times.h"
 #include "planner/estimate/time_use.h"
 #include "planner/link/communication_partners.h"
 #include "planner/link/program_parts.h"
@@ -85,7 +87,11 @@ void PlaceEntries(const LinkedProgram& program, const SimulatedRole& simulated, 
     role.flops += time.flops;
     const auto action = action_at.find(outer[entry.call]);
     PlannedTime& planned = role.entries.emplace_back();
-    planned = {at.start, at.end - at.start, action == action_at.end() ? -1 : action->second, time.known};
+    planned = {.start = at.start,
+               .length = at.end - at.start,
+               .waited = at.start - at.arrived,
+               .action = action == action_at.end() ? -1 : action->second,
+               .known = time.known};
     if (entry.instruction->stream != 0) continue;
     reached = at.end;
     if (planned.action < 0) continue;
@@ -224,7 +230,7 @@ int64_t RoleTime::count() const {
 
 StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster)); }
 
-StepTime TimeStep(const Plan& plan, const Rates& rates) {
+StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows) {
   StepTime step{.seconds = rates.known()};
   const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
   Programs programs(plan);
@@ -233,7 +239,7 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
   times.reserve(programs.classes.size());
   for (size_t c = 0; c < programs.classes.size(); ++c) {
     const LinkedProgram& program = *programs.by_class[c];
-    times.emplace_back(program, programs.costs, rates, programs.uses, programs.classes[c]);
+    times.emplace_back(program, programs.costs, rates, programs.uses, programs.classes[c], rows);
     std::vector<EntryTime>& entries = given.emplace_back().entries;
     entries.reserve(program.step().end - program.step().first);
     for (size_t i = program.step().first; i < program.step().end; ++i) {
@@ -256,6 +262,7 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
     role.role = &plan.roles[static_cast<size_t>(of.role)];
     role.ranks = of.ranks, role.what = of.what;
     PlaceEntries(program, simulated.roles[c], times[c], role);
+    role.operations = OperationTimesOf(program, role.entries, times[c]);
     TimeUse use = TimeUseOf(program, simulated, c);
     TakeSpread(program, times[c], static_cast<int>(c), use);
     role.busy = use.busy, role.communication = use.communication;
@@ -273,6 +280,12 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
   for (size_t c = 0; c < uses.size(); ++c) costs.Add(c, uses[c], times[c]);
   step.costs = costs.Sorted();
   step.path = PathOf(programs, simulated, step.length);
+  if (step.seconds && plan.checkpoint.every_steps > 0) {
+    const CheckpointCopies copies = CopiesOf(plan, programs.classes, rates);
+    step.save = copies.save;
+    if (copies.MakeWait(programs.by_class, simulated, given))
+      step.save.longer = SimulateStep(programs.by_class, matches, given, host, rates.Beside()).length - step.length;
+  }
   return step;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/estimate/expert_rows.h"
 #include "planner/plan/plan.h"
 #include "planner/rates/rates.h"
 
@@ -24,8 +25,19 @@ struct StageAction {
 struct PlannedTime {
   double start = 0;   // of a communication: when all members are there
   double length = 0;  // on its stream
+  double waited = 0;  // before the start: of a communication, from when its stream came to it
   int action = -1;    // index in RoleTime::actions of the forward or backward that it is in; -1: none
   Known known = Known::kEstimated;
+};
+
+// All instructions of one operation in one part of the model or the step, as a trace counts them (docs/profiling.md):
+// of an average rank, from when a stream comes to an instruction until it is done, with what it waits for other ranks.
+struct OperationTime {
+  std::string part;  // PartOf (program_parts.h)
+  std::string kind;  // an operation's name
+  bool communication = false;
+  double times = 0;    // how often it runs in a step
+  double seconds = 0;  // in the unit of StepTime
 };
 
 // Ranks that take the same time: a role, or a part of it (rank_classes.h). The four times add up to the step. Times are
@@ -45,6 +57,7 @@ struct RoleTime {
                        // role to which most rows of experts come; -1: it does not wait
   std::vector<StageAction> actions;  // in program order; empty: the role computes nothing
   std::vector<PlannedTime> entries;  // of LinkedProgram::step(), in program order
+  std::vector<OperationTime> operations;
 
   int64_t count() const;  // ranks
 };
@@ -67,6 +80,18 @@ struct PathPart {
   double seconds = 0;
 };
 
+// What checkpoints take of the training: a rank copies what it writes beside the step that follows, and AdamW waits for
+// the copies (docs/step_time.md#checkpoints). Writing to disk is not in it.
+struct SaveTime {
+  int64_t every = 0;   // steps; 0: no checkpoints are written
+  int64_t bytes = 0;   // that a rank copies, at most
+  double copy = 0;     // seconds of these copies
+  double longer = 0;   // seconds by which the step after a checkpoint is longer than others
+  bool known = false;  // false: nobody knows how fast a rank copies, or copies wait for the disk (copy_bytes)
+
+  double per_step() const { return every > 0 ? longer / static_cast<double>(every) : 0; }  // of an average step
+};
+
 struct StepTime {
   bool seconds = false;  // times are seconds; false: the device is unknown, and times are FLOPs
   double length = 0;     // time until the last rank is done
@@ -74,11 +99,13 @@ struct StepTime {
   std::vector<RoleTime> roles;
   std::vector<StepCost> costs;  // largest first; with seconds they add up to the step
   std::vector<PathPart> path;   // largest first; they add up to the step
+  SaveTime save;
 };
 
 // Of a plan that compiles or was verified: of another one, communications may have no partner, and the step is too
 // short. The plan must outlive the result, which points to its roles. Without `rates`: those of the plan's cluster.
+// `rows`: which ranks get how many rows of experts; null: as `moe.imbalance` says.
 StepTime TimeStep(const Plan& plan);
-StepTime TimeStep(const Plan& plan, const Rates& rates);
+StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows = nullptr);
 
 }  // namespace planwright

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/estimate/step_time.h"
 #include "planner/outcome/assemble_probe.h"
 #include "planner/outcome/cause.h"
 #include "planner/outcome/join_traces.h"
@@ -31,10 +32,13 @@ void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
   }
   if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, options.run_dir, OnGpus(plan, options));
   if (!options.profile) return;
-  absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, options.run_dir);
+  // A run on another kind of device has no prediction.
+  const bool as_planned = OnGpus(plan, options) == (plan.cluster.gpu != "none");
+  const StepTime time = as_planned ? TimeStep(plan) : StepTime();
+  absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, time, options.run_dir);
   if (profile.ok()) {
     outcome.profile = *std::move(profile);
-    const absl::Status joined = JoinTraces(plan, options.run_dir);
+    const absl::Status joined = JoinTraces(plan, time, options.run_dir);
     if (!joined.ok() && outcome.exit_code == kExitSuccess) incomplete("trace is incomplete", joined);
   } else if (outcome.exit_code == kExitSuccess) {  // a run that failed may not have come to these steps
     incomplete("trace is incomplete", profile.status());

@@ -95,7 +95,7 @@ std::string ActionName(const Plan& plan, const StageAction& action) {
 // The predicted step of each rank; none where the speed of the device is unknown.
 class Prediction {
  public:
-  explicit Prediction(const Plan& plan) : plan_(plan), time_(TimeStep(plan)) {}
+  Prediction(const Plan& plan, const StepTime& time) : plan_(plan), time_(time) {}
 
   // Adds what was predicted to a trace. `begins`: of its steps, on the clock of the trace. InvalidArgument: the trace
   // is of another plan.
@@ -140,16 +140,16 @@ class Prediction {
 
  private:
   const Plan& plan_;
-  const StepTime time_;
+  const StepTime& time_;
 };
 
 }  // namespace
 
 std::string RunTracePath(const std::string& run_dir) { return run_dir + "/trace.json.gz"; }
 
-absl::Status JoinTraces(const Plan& plan, const std::string& run_dir) {
+absl::Status JoinTraces(const Plan& plan, const StepTime& time, const std::string& run_dir) {
   // Parts are large, so one is held at a time, and each is read twice.
-  const Prediction prediction(plan);
+  const Prediction prediction(plan, time);
   std::map<int64_t, int64_t> begins;  // of each step: when the first rank began it
   OneClock clock;
   for (int rank = 0; rank < plan.world_size; ++rank) {

@@ -8,7 +8,8 @@
 
 namespace planwright {
 
-// For each role: every part with its kinds of instructions, what the device did not do, and the whole step.
+// For each role: every part with its kinds of instructions, what the device did not do, and the whole step, beside the
+// prediction if there is one. Then the rows that are furthest from theirs.
 std::string RunProfileText(const RunProfile& profile, size_t width);
 
 }  // namespace planwright

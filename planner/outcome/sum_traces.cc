@@ -93,9 +93,45 @@ RoleProfile ProfileOf(const std::string& role, const std::map<int, RankSums>& ra
   return profile;
 }
 
+// The predicted rows of a role in milliseconds: the mean over its ranks, which may be of several classes. Adds up those
+// that communicate.
+RowsByPart PredictedRows(const StepTime& time, const std::string& role, double& communication) {
+  RowsByPart rows;
+  double ranks = 0;
+  for (const RoleTime& one : time.roles) ranks += one.role->name == role ? static_cast<double>(one.count()) : 0;
+  for (const RoleTime& one : time.roles) {
+    if (one.role->name != role) continue;
+    const double weight = static_cast<double>(one.count()) / ranks;
+    for (const OperationTime& operation : one.operations) {
+      std::optional<double>& predicted = rows[operation.part][operation.kind].predicted;
+      const double milliseconds = weight * 1e3 * operation.seconds;
+      predicted = predicted.value_or(0) + milliseconds;
+      if (operation.communication) communication += milliseconds;
+    }
+  }
+  return rows;
+}
+
+// Every instruction of a step is in a trace, also one that is predicted to take no time, so both have the same rows.
+void AddPrediction(const StepTime& time, RoleProfile& role) {
+  if (!time.seconds) return;
+  const RowsByPart rows = PredictedRows(time, role.role, role.predicted_communication.emplace(0));
+  role.predicted_step = 1e3 * time.length;
+  for (ProfilePart& part : role.parts) {
+    const auto predicted = rows.find(part.whole.name);
+    if (predicted == rows.end()) continue;
+    for (ProfileRow& row : part.kinds) {
+      const auto found = predicted->second.find(row.name);
+      if (found == predicted->second.end()) continue;
+      row.predicted = found->second.predicted;
+      part.whole.predicted = part.whole.predicted.value_or(0) + *row.predicted;
+    }
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const std::string& run_dir) {
+absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const StepTime& time, const std::string& run_dir) {
   RunProfile profile;
   std::map<std::string, std::map<int, RankSums>> roles;
   for (int rank = 0; rank < plan.world_size; ++rank) {
@@ -107,7 +143,10 @@ absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const std::string& r
     profile.steps = trace->steps;
     roles[trace->role][rank] = SumsOf(*trace);
   }
-  for (const auto& [role, ranks] : roles) profile.roles.push_back(ProfileOf(role, ranks));
+  for (const auto& [role, ranks] : roles) {
+    profile.roles.push_back(ProfileOf(role, ranks));
+    AddPrediction(time, profile.roles.back());
+  }
   std::sort(profile.roles.begin(), profile.roles.end(),
             [](const RoleProfile& a, const RoleProfile& b) { return a.ranks.front() < b.ranks.front(); });
   return profile;

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/run_profile.h"
 
 namespace planwright {
 
-// Sums up the parts of all ranks. Error, with the file: a trace that is not there or cannot be read.
-absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const std::string& run_dir);
+// Sums up the parts of all ranks. `time`: the predicted step of the plan, for the same rows. Error, with the file: a
+// trace that is not there or cannot be read.
+absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const StepTime& time, const std::string& run_dir);
 
 }  // namespace planwright

@@ -48,6 +48,8 @@ struct LaunchPlan {
   // in the place of the floor.
   double deadline_floor = 0, deadline_first_step = 0;
   double deadline_factor = 0;  // times the estimate: of the instruction, or of a step where it waits for other ranks
+  double predicted_step =
+      0;  // seconds (docs/step_time.md); 0: the device is unknown, or an earlier version compiled it
   std::vector<std::string> fallbacks;  // recipes for fewer nodes, in the order in which they are tried
   std::string base;                    // folder of the file that names them
   // Options of sbatch; empty: not given.

@@ -144,13 +144,14 @@ void Describe(V& v, Visited<V, Cluster>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, LaunchPlan>& x) {
-  auto& [interface, restarts, deadline_floor, deadline_first_step, deadline_factor, fallbacks, base, partition, account,
-         qos, constraint, time, container, mounts] = x;
+  auto& [interface, restarts, deadline_floor, deadline_first_step, deadline_factor, predicted_step, fallbacks, base,
+         partition, account, qos, constraint, time, container, mounts] = x;
   v.Omittable("interface", kFree | kKeeps, interface, {});
   v.Omittable("restarts", kFree | kKeeps, restarts, int64_t{0});
   v("deadline_floor", kFree | kKeeps | kFromZero, deadline_floor);
   v("deadline_first_step", kFree | kKeeps | kFromZero, deadline_first_step);
   v("deadline_factor", kFree | kKeeps | kFromZero, deadline_factor);
+  v.Omittable("predicted_step", kFree | kKeeps | kFromZero, predicted_step, 0.0);
   v.Omittable("fallbacks", kFree | kKeeps, fallbacks, {});
   v.Omittable("base", kFree | kKeeps, base, {});
   v.Omittable("partition", kFree | kKeeps, partition, {});

@@ -17,6 +17,7 @@ struct Device {
   // Bytes/s: of its memory; of its links to GPUs of its node, and of its share of the node's network, in one direction.
   // 0: unknown.
   double memory_speed = 0, node_link = 0, network = 0;
+  double host_link = 0;  // bytes/s from it to the memory of its host; 0: unknown
 
   double peak(std::string_view precision) const {
     return precision == "bf16" ? bf16 : precision == "fp64" ? fp64 : fp32;

@@ -54,6 +54,15 @@ Seconds Rates::HostLaunch(OpKind kind) const {
   return {table_.launch[static_cast<size_t>(OpClassOf(kind))]};
 }
 
+std::optional<double> Rates::CopyToHost(double bytes) const {
+  // CPU ranks copy within the memory of the host: they read and write.
+  const bool cpus = table_.device.gpu == "none";
+  const double speed =
+      cpus ? table_.memory * table_.device.memory_speed / 2 : table_.host_link * table_.device.host_link;
+  if (!known() || speed == 0) return std::nullopt;
+  return bytes / speed;
+}
+
 Seconds Rates::EstimateCompute(const ComputeUse& use) const {
   if (!known()) return {use.flops};
   const KindRate& kind = table_.kinds[static_cast<size_t>(use.kind)];

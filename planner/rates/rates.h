@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "planner/plan/instruction.h"
 #include "planner/plan/plan.h"
@@ -18,7 +19,7 @@ namespace planwright {
 struct RateTable {
   Device device;
   std::array<KindRate, kOpKinds> kinds = ShippedKindRates();
-  double memory = 0.8, link = 0.68, network = 0.8;  // shares of the data sheet
+  double memory = 0.8, link = 0.68, network = 0.8, host_link = 0.84;  // shares of the data sheet
   double beside = 1;                             // the speed at which work goes on beside a communication of its device
   double start = 3e-6;                           // seconds until a kernel does its work
   double latency = 30e-6, node_latency = 10e-6;  // of a communication; more for each doubling of nodes
@@ -35,6 +36,9 @@ class Rates {
   Seconds Communication(const CommunicationUse& use) const;
   // What the host takes to come to an instruction of this kind and to launch it.
   Seconds HostLaunch(OpKind kind) const;
+
+  // Of copying so many bytes of a device's memory to that of its host; nullopt: nobody knows how fast that is.
+  std::optional<double> CopyToHost(double bytes) const;
 
   double Beside() const { return table_.beside; }
 

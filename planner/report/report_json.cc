@@ -48,7 +48,8 @@ Json LifeJson(const RunLife& life) {
                {"from_step", life.started ? Json(life.from_step) : Json()},
                {"first_step", life.last_step > 0 ? Json(life.first_step) : Json()},
                {"last_step", life.last_step > 0 ? Json(life.last_step) : Json()},
-               {"outcome", nullptr}};
+               {"outcome", nullptr},
+               {"profile", nullptr}};
   if (life.outcome) {
     const Failure failure = life.outcome->failure.value_or(Failure{});
     json["outcome"] = {{"exit_code", life.outcome->exit_code},
@@ -61,6 +62,7 @@ Json LifeJson(const RunLife& life) {
                        {"others", failure.others},
                        {"slow_ranks", Json::array()}};
     for (const SlowRank& slow : life.outcome->slow) json["outcome"]["slow_ranks"].push_back(SlowRankText(slow));
+    if (life.outcome->profile) json["profile"] = RunProfileJson(*life.outcome->profile);
   }
   return json;
 }
@@ -95,7 +97,8 @@ Json CommonJson(const RunReport& report) {
                     {"ranks", plan->ranks},
                     {"steps", plan->steps},
                     {"global_samples", plan->global_samples},
-                    {"sequence_length", plan->sequence_length}};
+                    {"sequence_length", plan->sequence_length},
+                    {"predicted_step_seconds", plan->predicted_step > 0 ? Json(plan->predicted_step) : Json()}};
   }
   json["pace"] = nullptr;
   if (const std::optional<Pace> pace = PaceOf(report)) {

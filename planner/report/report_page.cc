@@ -45,6 +45,8 @@ std::string Tiles(const RunReport& report) {
   if (last.loss) text += Tile(absl::StrFormat("%.5g", *last.loss), "loss");
   if (const std::optional<Pace> pace = PaceOf(report)) {
     text += Tile(DurationText(pace->seconds), Cat("a step, median of ", pace->steps));
+    if (report.plan && report.plan->predicted_step > 0)
+      text += Tile(DurationText(report.plan->predicted_step), "a step, as predicted");
     if (pace->tokens_per_second) text += Tile(LargeText(*pace->tokens_per_second), "tokens a second");
   }
   if (const std::optional<TimeUse> use = TimeUseOf(report))

@@ -6,6 +6,7 @@
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/outcome/outcome_text.h"
+#include "planner/outcome/profile_text.h"
 #include "planner/report/rank_activities.h"
 #include "planner/report/run_figures.h"
 #include "planner/run_files/exit_status.h"
@@ -52,6 +53,11 @@ std::string PaceText(const RunReport& report, const Pace& pace) {
   std::string text = Cat(DurationText(pace.seconds), " a step (median of ", pace.steps, "), ",
                          LargeText(pace.samples_per_second), " samples/s");
   if (pace.tokens_per_second) Append(text, ", ", LargeText(*pace.tokens_per_second), " tokens/s");
+  if (report.plan && report.plan->predicted_step > 0 && pace.seconds > 0) {
+    const double predicted = report.plan->predicted_step;
+    Append(text, "; predicted ", DurationText(predicted), " a step (",
+           absl::StrFormat("%+.0f %%", 100 * (predicted / pace.seconds - 1)), ")");
+  }
   if (pace.data_wait.value_or(0) >= kWaitToTell)
     Append(text, ", ", absl::StrFormat("%.1f %%", 100 * *pace.data_wait), " of it waiting for data");
   return text + "\n";
@@ -327,10 +333,21 @@ std::string StatusText(const RunReport& report, size_t width) {
   return text + NotesText(report);
 }
 
+// The table of --trace of the newest life that has one.
+std::string ProfileText(const RunReport& report, size_t width) {
+  for (size_t i = report.lives.size(); i-- > 0;) {
+    const RunLife& life = report.lives[i];
+    if (!life.outcome || !life.outcome->profile) continue;
+    return Cat(report.lives.size() > 1 ? Cat("\nof life ", life.number, ":") : "",
+               PrintableLines(RunProfileText(*life.outcome->profile, width)));
+  }
+  return "";
+}
+
 std::string ReportText(const RunReport& report, size_t width) {
   std::string text = Title(report) + Wrapped(StateLine(report), width, 2) + "\n" + EndText(report);
-  return Cat(text, StepsText(report), TimesText(report), Curves(report, width), LivesText(report, width),
-             CheckpointsText(report, width), NotesText(report));
+  return Cat(text, StepsText(report), TimesText(report), ProfileText(report, width), Curves(report, width),
+             LivesText(report, width), CheckpointsText(report, width), NotesText(report));
 }
 
 }  // namespace planwright

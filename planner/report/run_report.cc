@@ -257,7 +257,8 @@ void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
                  plan->world_size,
                  plan->budget.steps,
                  plan->budget.global_samples,
-                 plan->budget.sequence_length};
+                 plan->budget.sequence_length,
+                 plan->launch.predicted_step};
 }
 
 void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunReport& report) {

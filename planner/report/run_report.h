@@ -48,6 +48,7 @@ struct PlanFacts {
   std::string name, digest;
   int ranks = 0;
   int64_t steps = 0, global_samples = 0, sequence_length = 0;
+  double predicted_step = 0;  // seconds; 0: it does not say
 };
 
 enum class RunState {

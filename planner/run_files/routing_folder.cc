@@ -131,17 +131,17 @@ absl::Status CheckRecordRouting(const Plan& plan, const std::string& folder) {
       absl::StrCat("--record-routing needs a folder; ", folder, " cannot be used as one: ", error.message()));
 }
 
-absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::string& folder) {
-  if (!HasExperts(plan)) return NoExperts("--replay-routing");
+absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::string& folder, const char* option) {
+  if (!HasExperts(plan)) return NoExperts(option);
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
     return absl::NotFoundError(
-        absl::StrCat("there is no folder ", folder, ": give --replay-routing one that --record-routing has written"));
+        absl::StrCat("there is no folder ", folder, ": give ", option, " one that --record-routing has written"));
   }
   if (!fs::exists(RoutingSummaryPath(folder), error)) {
     return absl::NotFoundError(absl::StrCat("the folder ", folder,
                                             " holds no record of choices (there is no routing.json in it): give ",
-                                            "--replay-routing one that --record-routing has written"));
+                                            option, " one that --record-routing has written"));
   }
   const absl::StatusOr<OrderedJson> found = ReadSummary(folder);
   if (!found.ok()) return found.status();
@@ -151,9 +151,9 @@ absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::stri
     differences.push_back(absl::StrCat("  steps: expected at least ", steps, ", found ", recorded, "\n"));
   if (differences.empty()) return CheckSizes(plan, recorded, folder);
   return absl::InvalidArgumentError(
-      absl::StrCat("the choices in ", folder, " do not fit this run:\n", absl::StrJoin(differences, ""),
-                   "replay them with the recipe that recorded them, in any layout and with --steps ", recorded,
-                   " at most; or record the choices of this recipe into another folder"));
+      absl::StrCat("the choices in ", folder, " do not fit this plan:\n", absl::StrJoin(differences, ""),
+                   "use them with the recipe that recorded them, in any layout and for ", recorded,
+                   " steps at most; or record the choices of this recipe into another folder"));
 }
 
 absl::Status ClaimRoutingFolder(const std::string& folder) {

@@ -21,7 +21,9 @@ absl::Status CheckRecordRouting(const Plan& plan, const std::string& folder);
 // experts, or if the choices are those of other tokens, layers or experts, or of fewer steps: one message names every
 // difference. NotFound if the folder does not exist or holds no choices. FailedPrecondition if the run that recorded
 // them did not come to its end, or a file is not as that run left it. Unavailable if routing.json cannot be read.
-absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::string& folder);
+// `option`: that which names the folder.
+absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::string& folder,
+                                const char* option = "--replay-routing");
 
 // Makes the folder and an empty routing.json in it. If several runs try at once, one succeeds. AlreadyExists: another
 // one has claimed it. Unavailable if a file cannot be made.

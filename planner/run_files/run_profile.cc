@@ -1,5 +1,7 @@
 #include "planner/run_files/run_profile.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "planner/run_files/json_fields.h"
@@ -7,13 +9,17 @@
 namespace planwright {
 namespace {
 
+constexpr size_t kMostMisses = 10;  // in the file
+
 nlohmann::ordered_json RowJson(const ProfileRow& row) {
-  return {{"name", row.name},
-          {"times", row.times},
-          {"device_ms", row.device},
-          {"slowest_rank_ms", row.slowest_rank},
-          {"idle_before_ms", row.idle_before},
-          {"host_ms", row.host}};
+  nlohmann::ordered_json json = {{"name", row.name},
+                                 {"times", row.times},
+                                 {"device_ms", row.device},
+                                 {"slowest_rank_ms", row.slowest_rank},
+                                 {"idle_before_ms", row.idle_before},
+                                 {"host_ms", row.host}};
+  if (row.predicted) json["predicted_ms"] = *row.predicted;
+  return json;
 }
 
 double Number(const nlohmann::json& json, const char* key) { return NumberOf(json, key).value_or(0); }
@@ -24,7 +30,8 @@ ProfileRow RowFrom(const nlohmann::json& json) {
           .device = Number(json, "device_ms"),
           .slowest_rank = Number(json, "slowest_rank_ms"),
           .idle_before = Number(json, "idle_before_ms"),
-          .host = Number(json, "host_ms")};
+          .host = Number(json, "host_ms"),
+          .predicted = NumberOf(json, "predicted_ms")};
 }
 
 RoleProfile RoleFrom(const nlohmann::json& json) {
@@ -43,7 +50,8 @@ RoleProfile RoleFrom(const nlohmann::json& json) {
   role.instructions = Number(json, "instructions_ms");
   role.slowest_instructions = Number(json, "slowest_rank_instructions_ms");
   role.communication = Number(json, "communication_ms"), role.overlap = Number(json, "overlap_ms");
-  role.idle = Number(json, "idle_ms");
+  role.idle = Number(json, "idle_ms"), role.predicted_step = NumberOf(json, "predicted_step_ms");
+  role.predicted_communication = NumberOf(json, "predicted_communication_ms");
   return role;
 }
 
@@ -68,10 +76,37 @@ nlohmann::ordered_json RunProfileJson(const RunProfile& profile) {
                      {"slowest_rank_instructions_ms", role.slowest_instructions},
                      {"communication_ms", role.communication},
                      {"overlap_ms", role.overlap},
-                     {"idle_ms", role.idle},
-                     {"parts", std::move(parts)}});
+                     {"idle_ms", role.idle}});
+    if (role.predicted_step) roles.back()["predicted_step_ms"] = *role.predicted_step;
+    if (role.predicted_communication) roles.back()["predicted_communication_ms"] = *role.predicted_communication;
+    roles.back()["parts"] = std::move(parts);
   }
-  return {{"first_step", profile.steps.first}, {"last_step", profile.steps.last}, {"roles", std::move(roles)}};
+  Json json = {{"first_step", profile.steps.first}, {"last_step", profile.steps.last}, {"roles", std::move(roles)}};
+  // Follows from the rows, for those who read them.
+  for (const ProfileMiss& miss : WorstMisses(profile, kMostMisses)) {
+    json["furthest_off"].push_back({{"role", miss.role},
+                                    {"part", miss.part},
+                                    {"instruction", miss.kind},
+                                    {"device_ms", miss.measured},
+                                    {"predicted_ms", miss.predicted}});
+  }
+  return json;
+}
+
+std::vector<ProfileMiss> WorstMisses(const RunProfile& profile, size_t most) {
+  std::vector<ProfileMiss> misses;
+  for (const RoleProfile& role : profile.roles) {
+    for (const ProfilePart& part : role.parts) {
+      for (const ProfileRow& row : part.kinds) {
+        if (row.predicted) misses.push_back({role.role, part.whole.name, row.name, row.device, *row.predicted});
+      }
+    }
+  }
+  std::stable_sort(misses.begin(), misses.end(), [](const ProfileMiss& a, const ProfileMiss& b) {
+    return std::abs(a.measured - a.predicted) > std::abs(b.measured - b.predicted);
+  });
+  if (misses.size() > most) misses.resize(most);
+  return misses;
 }
 
 std::optional<RunProfile> RunProfileFrom(const nlohmann::json& json) {

@@ -12,12 +12,13 @@ namespace planwright {
 
 // Times of one step in milliseconds: the mean over the profiled steps and over the ranks of a role.
 struct ProfileRow {
-  std::string name;         // a part of the model or of the step, or a kind of instruction
-  double times = 0;         // how often its instructions run
-  double device = 0;        // from their begin to their end, added up
-  double slowest_rank = 0;  // `device` of the rank that took longest
-  double idle_before = 0;   // during which the device did nothing, until one of these began
-  double host = 0;          // that the host took to launch them
+  std::string name;                 // a part of the model or of the step, or a kind of instruction
+  double times = 0;                 // how often its instructions run
+  double device = 0;                // from their begin to their end, added up
+  double slowest_rank = 0;          // `device` of the rank that took longest
+  double idle_before = 0;           // during which the device did nothing, until one of these began
+  double host = 0;                  // that the host took to launch them
+  std::optional<double> predicted;  // `device`, as it was predicted (docs/step_time.md); of nothing that was not
   bool operator==(const ProfileRow&) const = default;
 };
 
@@ -37,6 +38,8 @@ struct RoleProfile {
   double communication = 0;                           // of `instructions`: those that pass values between ranks
   double overlap = 0;  // what `instructions` counts more than once, as several streams ran at the same time
   double idle = 0;
+  // As predicted: the step of all ranks, from its begin until the last one is done, and `communication`.
+  std::optional<double> predicted_step, predicted_communication;
   bool operator==(const RoleProfile&) const = default;
 };
 
@@ -45,6 +48,14 @@ struct RunProfile {
   std::vector<RoleProfile> roles;  // by their first rank
   bool operator==(const RunProfile&) const = default;
 };
+
+// One row that differs from its prediction, in milliseconds of a step of its role.
+struct ProfileMiss {
+  std::string role, part, kind;
+  double measured = 0, predicted = 0;
+};
+// Those that are furthest off, most first; at most `most`.
+std::vector<ProfileMiss> WorstMisses(const RunProfile& profile, size_t most);
 
 nlohmann::ordered_json RunProfileJson(const RunProfile& profile);
 // What RunProfileJson wrote. Numbers that are missing are 0; nullopt if it has no steps or no list of roles.

@@ -1,6 +1,7 @@
 // `plan show RECIPE SUBJECT`: parts of a plan as tables and drawings for the terminal, and as JSON for programs. One
 // file for each subject: show_ranks.cc, show_groups.cc, ... Each reads the plan and nothing else, but ShowData, which
-// reads the sizes of images where the data is. Keys of the JSON are an interface: they are added, and not renamed.
+// reads the sizes of images where the data is. `time`: the predicted step of the plan. Keys of the JSON are an
+// interface: they are added, and not renamed.
 #pragma once
 
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -38,18 +40,19 @@ nlohmann::ordered_json ShowDataJson(const Plan& plan);
 std::string ShowBudget(const Plan& plan, const std::vector<int64_t>& at, size_t width = kShowWidth);
 nlohmann::ordered_json ShowBudgetJson(const Plan& plan, const std::vector<int64_t>& at);
 
-// The pipeline as a chart of equal slots (timeline.h). Nothing is said of time here; ShowTime does.
-std::string ShowSchedule(const Plan& plan, size_t width = kShowWidth);
-nlohmann::ordered_json ShowScheduleJson(const Plan& plan);
+// The pipeline: its forwards and backwards in predicted time, and their order in equal slots (timeline.h).
+std::string ShowSchedule(const Plan& plan, const StepTime& time, size_t width = kShowWidth);
+nlohmann::ordered_json ShowScheduleJson(const Plan& plan, const StepTime& time);
 
 // Layers, parameters, FLOPs and the predicted time of a step (docs/flops.md).
-std::string ShowModel(const Plan& plan, size_t width = kShowWidth);
-nlohmann::ordered_json ShowModelJson(const Plan& plan);
+std::string ShowModel(const Plan& plan, const StepTime& time, size_t width = kShowWidth);
+nlohmann::ordered_json ShowModelJson(const Plan& plan, const StepTime& time);
 
 // The predicted time of a step: speed, what each role does with the time, what bounds the step, and the largest costs
 // (docs/step_time.md).
-std::string ShowTime(const Plan& plan, size_t width = kShowWidth);
-nlohmann::ordered_json ShowTimeJson(const Plan& plan);
+// `rows`: that `time` was predicted with, of a recording; null: none.
+std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* rows, size_t width = kShowWidth);
+nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, const ExpertRows* rows);
 
 // Bytes of a rank of each role by category, against its device (docs/memory.md).
 std::string ShowMemory(const Plan& plan, size_t width = kShowWidth);

@@ -48,24 +48,28 @@ bool Dispatches(const Module& module) { return module.expert_layers() > 0 && mod
 // Which kind of dispatch the plan has, what both are estimated to take, and what decides
 // (docs/model/mixture_of_experts.md#choice-of-dispatch).
 std::string DispatchText(const Plan& plan, const Module& module, size_t width) {
+  const Rates rates = DispatchRates(plan.cluster);
+  const DispatchSizes sizes = DispatchSizesOf(module, plan.budget, plan.cluster, plan.dtype());
   const auto told = [&](const std::string& kind) {
-    const DispatchTime time = TimeDispatch(module, plan.cluster, plan.dtype(), kind);
+    const DispatchTime time = TimeDispatch(module, sizes, rates, kind);
     std::string text = absl::StrFormat("%s %.4g rows", kind, time.rows);
     if (time.seconds > 0) absl::StrAppendFormat(&text, ", %.3g ns", 1e9 * time.seconds);
     return text;
   };
   const std::string other = module.dispatch == "all_gather" ? "all_to_all" : "all_gather";
   return Wrapped("  token dispatch over ep " + std::to_string(module.grid.ep) + ": " + module.dispatch +
-                     ". Estimated for a token of a layer in one direction: " + told(module.dispatch) + "; " +
+                     ". Predicted for a token of a layer in the forward: " + told(module.dispatch) + "; " +
                      told(other) + ". `dispatch: auto` takes the faster one, and all_to_all where times are unknown.",
                  width, 2) +
          "\n";
 }
 
 nlohmann::ordered_json DispatchJson(const Plan& plan, const Module& module) {
+  const Rates rates = DispatchRates(plan.cluster);
+  const DispatchSizes sizes = DispatchSizesOf(module, plan.budget, plan.cluster, plan.dtype());
   nlohmann::ordered_json json = {{"kind", module.dispatch}};
   for (const char* kind : {"all_to_all", "all_gather"}) {
-    const DispatchTime time = TimeDispatch(module, plan.cluster, plan.dtype(), kind);
+    const DispatchTime time = TimeDispatch(module, sizes, rates, kind);
     json[kind] = {{"rows", time.rows}};
     json[kind]["seconds"] = time.seconds > 0 ? nlohmann::ordered_json(time.seconds) : nlohmann::ordered_json();
   }
@@ -74,16 +78,14 @@ nlohmann::ordered_json DispatchJson(const Plan& plan, const Module& module) {
 
 // How long a step is predicted to take (docs/step_time.md). Without a GPU in the recipe only the share of waiting is
 // known.
-std::string TimeText(const Plan& plan) {
-  const StepTime time = TimeStep(plan);
+std::string TimeText(const StepTime& time) {
   std::string text = absl::StrFormat("ranks wait %.1f %% of a step", 100 * time.bubble);
   if (time.seconds)
     absl::StrAppend(&text, ", which is predicted to take ", SecondsText(time.length), " (`plan show RECIPE time`)");
   return text;
 }
 
-nlohmann::ordered_json TimeJson(const Plan& plan) {
-  const StepTime time = TimeStep(plan);
+nlohmann::ordered_json TimeJson(const StepTime& time) {
   nlohmann::ordered_json roles = nlohmann::ordered_json::array();
   for (const RoleTime& role : time.roles) {
     roles.push_back(
@@ -102,7 +104,7 @@ nlohmann::ordered_json FlopsJson(const Flops& flops) {
 
 }  // namespace
 
-std::string ShowModel(const Plan& plan, size_t width) {
+std::string ShowModel(const Plan& plan, const StepTime& time, size_t width) {
   std::string text;
   double step = 0;
   for (const Module& module : plan.modules) {
@@ -116,10 +118,10 @@ std::string ShowModel(const Plan& plan, size_t width) {
     if (Dispatches(module)) text += DispatchText(plan, module, width);
     text += "\n";
   }
-  return text + Wrapped("a step of all modules: " + FlopText(step) + "; " + TimeText(plan), width) + "\n";
+  return text + Wrapped("a step of all modules: " + FlopText(step) + "; " + TimeText(time), width) + "\n";
 }
 
-nlohmann::ordered_json ShowModelJson(const Plan& plan) {
+nlohmann::ordered_json ShowModelJson(const Plan& plan, const StepTime& time) {
   using Json = nlohmann::ordered_json;
   Json modules = Json::object();
   for (const Module& module : plan.modules) {
@@ -161,7 +163,7 @@ nlohmann::ordered_json ShowModelJson(const Plan& plan) {
                             {"tensors", std::move(parameters)}};
     if (Dispatches(module)) modules[module.name]["dispatch"] = DispatchJson(plan, module);
   }
-  return {{"modules", std::move(modules)}, {"step_time", TimeJson(plan)}};
+  return {{"modules", std::move(modules)}, {"step_time", TimeJson(time)}};
 }
 
 }  // namespace planwright

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
 #include "planner/estimate/deadlines.h"
+#include "planner/show/quantities.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 #include "planner/show/timeline.h"
@@ -18,6 +20,48 @@ std::string IdleText(const TimelineRow& row, int slots) {
   char text[32];
   std::snprintf(text, sizeof text, "%.0f %%", slots > 0 ? 100.0 * (slots - row.busy) / slots : 0.0);
   return text;
+}
+
+// In seconds if the device is known, otherwise as a share of the step.
+std::string MomentText(const StepTime& time, double at) {
+  return time.seconds ? SecondsText(at) : absl::StrFormat("%.0f %%", time.length > 0 ? 100 * at / time.length : 0.0);
+}
+
+// One bar, `columns` wide: from where an action begins until it ends, with its name where there is room for it.
+std::string BarText(const StepTime& time, const TimelineRow& row, size_t columns) {
+  std::vector<std::string> cells(columns, " ");
+  const double scale = static_cast<double>(columns) / time.length;
+  for (const StageAction& action : ActionsOf(time, row)) {
+    const auto first = static_cast<size_t>(std::lround(action.start * scale)),
+               end = std::min(columns, static_cast<size_t>(std::lround(action.end * scale)));
+    const std::string name = TimelineOpText({action.backward, action.microbatch});
+    for (size_t at = first; at < end; ++at) {
+      const bool named = name.size() < end - first && at - first < name.size();
+      cells[at] = named ? name.substr(at - first, 1) : action.backward ? "█" : "░";
+    }
+  }
+  std::string text;
+  for (const std::string& cell : cells) text += cell;
+  return text;
+}
+
+// All stages over the time of a step (docs/step_time.md).
+std::string TimeChartText(const Timeline& timeline, const StepTime& time, size_t width) {
+  size_t names = 0;
+  for (const TimelineRow& row : timeline.rows) names = std::max(names, Width(StageName(row)));
+  const size_t columns = names + 30 < width ? width - names - 4 : 26;
+  std::string text;
+  for (const TimelineRow& row : timeline.rows)
+    text += PadRight(StageName(row), names) + "  |" + BarText(time, row, columns) + "|\n";
+  // Moments below, each under its place.
+  constexpr size_t kParts = 4;
+  std::string moments = "0";
+  for (size_t i = 1; i <= kParts; ++i) {
+    const std::string moment = MomentText(time, time.length * static_cast<double>(i) / kParts);
+    const size_t place = columns * i / kParts;
+    moments = PadRight(moments, place > moment.size() ? place - moment.size() : 0) + moment;
+  }
+  return text + std::string(names + 3, ' ') + moments + "\n";
 }
 
 // Columns [first, end) of a stage, each `cell` characters wide: "F0|F1|. |B0|".
@@ -75,38 +119,56 @@ nlohmann::ordered_json DeadlinesJson(const Plan& plan) {
 
 }  // namespace
 
-std::string ShowSchedule(const Plan& plan, size_t width) {
+std::string ShowSchedule(const Plan& plan, const StepTime& time, size_t width) {
   const Timeline timeline = TimelineOf(plan);
-  std::string text =
-      Wrapped(
-          "one column is one forward (F) or backward (B) of a microbatch, drawn as if all took the same time; "
-          "a dot is a bubble",
-          width) +
-      "\n\n" + ChartText(timeline, width);
-  Table stages({"stage", "ranks", "warmup", "microbatches", "bubbles"});
+  std::string text;
+  if (time.length > 0) {
+    const std::string unit = time.seconds ? "a step of " + SecondsText(time.length)
+                                          : "a step, by FLOPs (the speed of the device is unknown)";
+    text += Wrapped(unit +
+                        ", as predicted: forwards (░) and backwards (█) of each microbatch; what is left empty is "
+                        "for other stages, or nothing",
+                    width) +
+            "\n\n" + TimeChartText(timeline, time, width) + "\n";
+  }
+  text += Wrapped(
+              "their order: one column is one forward (F) or backward (B), drawn as if all took the same time; "
+              "a dot is a bubble",
+              width) +
+          "\n\n" + ChartText(timeline, width);
+  Table stages({"stage", "ranks", "warmup", "microbatches", "bubbles", "empty time"});
   for (const TimelineRow& row : timeline.rows) {
+    const double empty = EmptyTimeOf(time, row);
     stages.Add({StageName(row), RanksText(row.ranks.first, row.ranks.count), std::to_string(row.warmup),
-                std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots)});
+                std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots),
+                empty < 0 || time.length <= 0 ? "" : absl::StrFormat("%.0f %%", 100 * empty / time.length)});
   }
   return text + "\n" + stages.Text("", width) + "\n" + Wrapped(DeadlinesText(plan), width) + "\n";
 }
 
-nlohmann::ordered_json ShowScheduleJson(const Plan& plan) {
+nlohmann::ordered_json ShowScheduleJson(const Plan& plan, const StepTime& time) {
   const Timeline timeline = TimelineOf(plan);
+  const auto share = [&](double at) { return time.length > 0 ? at / time.length : 0; };
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   for (size_t i = 0; i < plan.schedule.size(); ++i) {
     const StageSchedule& stage = plan.schedule[i];
-    nlohmann::ordered_json starts = nlohmann::ordered_json::array();
+    nlohmann::ordered_json starts = nlohmann::ordered_json::array(), times = starts;
     for (const TimelineOp& op : timeline.rows[i].ops) starts.push_back(op.start);
-    // "slots" are the start slots of "order", one for each.
+    for (const StageAction& action : ActionsOf(time, timeline.rows[i]))
+      times.push_back({share(action.start), share(action.end)});
+    // "slots" are the start slots of "order", "times" begin and end as shares of the predicted step: one for each.
     stages.push_back({{"module", stage.module},
                       {"stage", stage.stage},
                       {"ranks", Expand({timeline.rows[i].ranks})},
                       {"warmup", stage.warmup},
                       {"order", stage.order},
-                      {"slots", std::move(starts)}});
+                      {"slots", std::move(starts)},
+                      {"times", std::move(times)}});
   }
-  return {{"stages", std::move(stages)}, {"slots", timeline.slots}, {"deadlines", DeadlinesJson(plan)}};
+  return {{"stages", std::move(stages)},
+          {"slots", timeline.slots},
+          {"seconds", time.seconds ? nlohmann::ordered_json(time.length) : nlohmann::ordered_json()},
+          {"deadlines", DeadlinesJson(plan)}};
 }
 
 }  // namespace planwright

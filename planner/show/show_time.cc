@@ -14,6 +14,7 @@ namespace planwright {
 namespace {
 
 constexpr size_t kMostKinds = 4;  // of a role on the critical path
+constexpr size_t kMostEp = 16;    // coordinates in a line; --json has all
 
 // By role: what bounds the step there.
 std::string PathText(const StepTime& time, size_t width) {
@@ -65,26 +66,58 @@ nlohmann::ordered_json SharesJson(const std::array<double, 3>& shares) {
   return json;
 }
 
+// How unevenly the rows of experts were spread in a recording.
+std::string RowsText(const ExpertRows& rows, size_t width) {
+  Table table({"layer", "fullest rank of a microbatch", "over all of them", "rows by ep coordinate"});
+  for (const LayerRows& layer : rows.layers) {
+    std::string ranks;
+    for (size_t e = 0; e < std::min(kMostEp, layer.ranks.size()); ++e)
+      absl::StrAppendFormat(&ranks, "%s%.2f", e > 0 ? " " : "", layer.ranks[e]);
+    if (layer.ranks.size() > kMostEp) absl::StrAppend(&ranks, " ...");
+    table.Add({layer.frame, absl::StrFormat("%.3f", layer.fullest),
+               absl::StrFormat("%.3f", *std::max_element(layer.ranks.begin(), layer.ranks.end())), ranks});
+  }
+  const std::string steps = rows.first_step == rows.last_step
+                                ? absl::StrCat("step ", rows.last_step)
+                                : absl::StrCat("steps ", rows.first_step, "-", rows.last_step);
+  return Wrapped(absl::StrCat("Rows of experts as recorded in ", steps,
+                              ", as multiples of the mean. All others of an ep group wait for the fullest rank:"),
+                 width) +
+         "\n" + table.Text("", width);
+}
+
+// Null: no checkpoints are written. Null in it: not predicted.
+nlohmann::ordered_json CheckpointJson(const SaveTime& save) {
+  using Json = nlohmann::ordered_json;
+  if (save.every == 0) return Json();
+  const auto known = [&](double seconds) { return save.known ? Json(seconds) : Json(); };
+  return {{"every_steps", save.every},
+          {"bytes", save.bytes},
+          {"copy_seconds", known(save.copy)},
+          {"longer_seconds", known(save.longer)},
+          {"seconds_per_step", known(save.per_step())}};
+}
+
 }  // namespace
 
-std::string ShowTime(const Plan& plan, size_t width) {
-  const StepTime time = TimeStep(plan);
+std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* rows, size_t width) {
   std::string text =
       time.seconds
           ? Wrapped(SpeedText(plan, time), width) + "\n" + Wrapped(KnownSentence(time), width)
           : Wrapped("the speed of the device is unknown (cluster.gpu is " + plan.cluster.gpu +
                         "), so a step has no seconds: shares are of its FLOPs, and communication takes no time",
                     width);
+  if (const std::string saves = SaveText(time); !saves.empty()) absl::StrAppend(&text, "\n", Wrapped(saves, width));
   absl::StrAppend(&text, "\n\n", RolesText(time, width), "\n");
   absl::StrAppend(&text, "What bounds the step: the chain of work that no rank could do sooner.\n",
                   PathText(time, width), "\n");
   absl::StrAppend(&text, "The largest costs, on average over all ranks:\n", CostsText(time, width));
+  if (rows != nullptr) absl::StrAppend(&text, "\n", RowsText(*rows, width));
   return text;
 }
 
-nlohmann::ordered_json ShowTimeJson(const Plan& plan) {
+nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, const ExpertRows* rows) {
   using Json = nlohmann::ordered_json;
-  const StepTime time = TimeStep(plan);
   Json json = Json::object();
   json["seconds"] = time.seconds ? Json(time.length) : Json();
   json["waiting"] = time.bubble;
@@ -97,6 +130,7 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan) {
     json["hours"] = speed.hours;
     json["rank_hours"] = speed.rank_hours;
     json["known"] = SharesJson(KnownShares(time));
+    json["checkpoint"] = CheckpointJson(time.save);
   }
   // Shares of the step, so that they mean something without a known GPU.
   const auto share = [&](double seconds) { return time.length > 0 ? seconds / time.length : 0; };
@@ -127,6 +161,13 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan) {
                  {"share", share(cost.seconds)}};
     if (cost.work()) item["known"] = SharesJson(KnownShares(cost));
     json["costs"].push_back(std::move(item));
+  }
+  if (rows != nullptr) {
+    json["expert_rows"] = {{"first_step", rows->first_step}, {"last_step", rows->last_step}, {"layers", Json::array()}};
+    for (const LayerRows& layer : rows->layers) {
+      json["expert_rows"]["layers"].push_back(
+          {{"layer", layer.frame}, {"fullest", layer.fullest}, {"ranks", layer.ranks}});
+    }
   }
   return json;
 }

@@ -40,6 +40,25 @@ std::string KnownSentence(const StepTime& time) {
   return absl::StrCat("How times are known: ", KnownText(KnownShares(time)), ".");
 }
 
+std::string SaveText(const StepTime& time) {
+  const SaveTime& save = time.save;
+  if (save.every == 0) return "";
+  std::string text = absl::StrCat("A checkpoint every ", save.every == 1 ? "step" : Counted(save.every, "step"),
+                                  ": a rank copies up to ", BytesText(save.bytes), " beside the next step");
+  if (save.known) {
+    absl::StrAppend(&text, " in ", SecondsText(save.copy), ", ");
+    // What is shorter than a hundred thousandth of a step is rounding.
+    save.longer > 1e-5 * time.length
+        ? absl::StrAppend(&text, "which makes that step ", SecondsText(save.longer), " longer, ",
+                          SecondsText(save.per_step()), " of each step on average")
+        : absl::StrAppend(&text, "which makes no step longer");
+    return text + ". Writing to disk is not predicted: a disk that is slower than the steps between makes them wait.";
+  }
+  return text +
+         ". How long that takes is not predicted: nobody knows how fast the rank copies, or copies go through "
+         "less memory than they need (checkpoint.copy_bytes), at the speed of the disk.";
+}
+
 const char* KnownWord(size_t known) {
   constexpr const char* kWords[] = {"measured", "between", "estimated"};
   return kWords[known];

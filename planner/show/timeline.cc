@@ -129,4 +129,27 @@ std::string TimelineOpText(const TimelineOp& op) { return (op.backward ? "B" : "
 
 Timeline TimelineOf(const Plan& plan) { return SlotPlacer(plan).Run(); }
 
+std::vector<StageAction> ActionsOf(const StepTime& time, const TimelineRow& row) {
+  std::vector<StageAction> actions;
+  for (const RoleTime& role : time.roles) {
+    for (const StageAction& action : role.actions) {
+      if (action.module == row.module && action.stage == row.stage) actions.push_back(action);
+    }
+    if (!actions.empty()) break;
+  }
+  return actions;
+}
+
+double EmptyTimeOf(const StepTime& time, const TimelineRow& row) {
+  double most = -1;
+  for (const RoleTime& role : time.roles) {
+    for (const RankRange& range : role.ranks) {
+      const int last = range.first + (range.count - 1) * range.stride;
+      if (last >= row.ranks.first && range.first < row.ranks.first + row.ranks.count)
+        most = std::max(most, role.waiting + role.launching);
+    }
+  }
+  return most;
+}
+
 }  // namespace planwright

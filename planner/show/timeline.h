@@ -1,12 +1,13 @@
 // When the forwards and backwards of a pipeline run, if each takes one slot and starts as soon as its inputs are there.
-// Stages on the same ranks (colocated modules) take turns. It shows the order of docs/layouts/pipeline.md#1f1b; for
-// times see planner/estimate/step_time.h.
+// Stages on the same ranks (colocated modules) take turns. It shows the order of docs/layouts/pipeline.md#1f1b. Beside
+// it, the same stages in predicted time (planner/estimate/step_time.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -31,6 +32,14 @@ struct Timeline {
 };
 
 Timeline TimelineOf(const Plan& plan);
+
+// The forwards and backwards of a stage, in the order of TimelineRow::ops, as they are predicted: of the first ranks of
+// the stage. Its siblings do the same. Empty: the plan has no program for it.
+std::vector<StageAction> ActionsOf(const StepTime& time, const TimelineRow& row);
+
+// How long a stage's ranks wait, or their device has nothing to do, in the unit of `time`: those that do so most. -1:
+// nobody runs the stage.
+double EmptyTimeOf(const StepTime& time, const TimelineRow& row);
 
 // "F3", "B3"
 std::string TimelineOpText(const TimelineOp& op);

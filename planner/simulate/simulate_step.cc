@@ -135,6 +135,7 @@ class Simulator {
       no_earlier(runner.last_communication, runner.last_communication_after);
       runner.last_communication_after = entry.after;
     }
+    no_earlier(runner.times->begin + time.no_earlier, -1);
     entry.arrived += time.delay;
     if (instruction.op_class == OpClass::kCommunication) runner.last_communication = entry.arrived;
     runner.host += time.launch;

@@ -19,6 +19,8 @@ struct EntryTime {
   double delay = 0;   // between the begin of its launch, or when all that it waits for is done, and its begin
   // Of its stream, from its start to its end. A communication starts when all members are there.
   double run = 0;
+  // After the begin of the step, until when it has to wait for something that no instruction of the step does.
+  double no_earlier = 0;
   // Of a communication: false if it hands its message over and goes on, before others come for it.
   bool waits = true;
 };

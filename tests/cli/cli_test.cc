@@ -165,6 +165,8 @@ TEST_F(Cli, NamesWhatWasProbablyMeant) {
       {"show " + kRecipe + " rank", "did you mean `ranks`"},
       {"validate " + kRecipe + " --jsn", "did you mean `--json`"},
       {"show " + kRecipe + " program --role language.s", "did you mean `language.s0`"},
+      {"show " + kRecipe + " ranks --routing choices", "option `--routing` is for `time`"},
+      {"show " + kRecipe + " time --routing nowhere", "there is no folder nowhere: give --routing one that "},
       {"explain PW0230", "did you mean"}};
   for (const auto& [arguments, hint] : kMistakes) {
     const Result result = Plan(arguments);

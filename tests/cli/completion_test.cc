@@ -79,7 +79,8 @@ TEST_F(Completion, BashOffersCommandsAndOptions) {
   EXPECT_THAT(Bash("''"), IsSupersetOf({"validate", "compile", "show", "diff", "launch", "status", "report",
                                         "checkpoint", "weights", "explain", "completion", "--help"}));
   EXPECT_THAT(Bash("launch r.yaml --ste"), ElementsAre("--steps"));
-  EXPECT_THAT(Bash("show r.yaml ranks --"), IsSupersetOf({"--json", "--html", "--at", "--role", "--help"}));
+  EXPECT_THAT(Bash("show r.yaml ranks --"),
+              IsSupersetOf({"--json", "--html", "--at", "--role", "--routing", "--help"}));
   EXPECT_THAT(Bash("nonsense ''"), IsEmpty());
 }
 

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "planner/plan/plan_json.h"
+#include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
+#include "tests/support/folders.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -32,6 +34,25 @@ TEST_P(CompileLayouts, ProvesAndSurvivesTheFile) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(WritePlan(*again), text);
   for (const Violation& violation : VerifyPlan(*again)) ADD_FAILURE() << violation.rule << ": " << violation.message;
+}
+
+// The predicted step goes with the plan: it is that of the lint and of the plan's deadlines, and names the plan's
+// roles.
+TEST(Compile, GivesTheStepThatItPredicts) {
+  Diagnostics problems;
+  StepTime time;
+  const std::optional<Recipe> recipe = ReadRecipe(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"), {}, problems);
+  ASSERT_TRUE(recipe.has_value());
+  std::optional<Plan> compiled = CompileRecipe(*recipe, problems, &time);
+  ASSERT_TRUE(compiled.has_value());
+  const Plan plan = *std::move(compiled);
+  EXPECT_EQ(time.length, plan.launch.predicted_step);
+  EXPECT_EQ(time.length, TimeStep(plan).length);
+  ASSERT_FALSE(time.roles.empty());
+  for (const RoleTime& role : time.roles) {
+    EXPECT_GE(role.role, plan.roles.data());
+    EXPECT_LT(role.role, plan.roles.data() + plan.roles.size());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -17,12 +17,14 @@ using testing::CompiledFile;
 TEST(PlanFigures, StandSideBySide) {
   const Plan apart = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml")),
              tiny = CompiledFile(testing::kTiny);
-  const nlohmann::ordered_json json = FiguresJson(apart, tiny);
-  EXPECT_DOUBLE_EQ(json["from"]["seconds"].get<double>(), TimeStep(apart).length);
-  EXPECT_DOUBLE_EQ(json["from"]["waiting"].get<double>(), TimeStep(apart).bubble);
+  const StepTime apart_time = TimeStep(apart), tiny_time = TimeStep(tiny);
+  const TimedPlan from{apart, apart_time}, to{tiny, tiny_time};
+  const nlohmann::ordered_json json = FiguresJson(from, to);
+  EXPECT_DOUBLE_EQ(json["from"]["seconds"].get<double>(), apart_time.length);
+  EXPECT_DOUBLE_EQ(json["from"]["waiting"].get<double>(), apart_time.bubble);
   EXPECT_GT(json["from"]["memory"].get<int64_t>(), json["to"]["memory"].get<int64_t>());
   EXPECT_TRUE(json["to"]["seconds"].is_null()) << "nothing is known of CPUs";
-  const std::string text = FiguresText(apart, tiny);
+  const std::string text = FiguresText(from, to);
   EXPECT_THAT(text, ::testing::ContainsRegex("a step +[0-9.]+ m?s +-\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex("ranks wait +[0-9.]+ % +0.0 %\n"));
 }

@@ -18,10 +18,10 @@ from perfetto_engine import Trace  # noqa: E402
 
 with tempfile.TemporaryDirectory(prefix="planwright_trace_") as folder:
     run = pathlib.Path(folder) / "run"
-    # The recipe names a GPU, so that there is an estimate; the ranks are on CPUs.
+    # The recipe makes up how fast CPUs are, so that there is a prediction.
     subprocess.run([BUILD / "bin/plan", "launch", SOURCE / "recipes/nemotron_moe_vlm_tiny.yaml",
-                    "modules.language.placement.first_rank=1", "cluster.gpu=h200_sxm", "cluster.gpus_per_node=2",
-                    "--device", "cpu", "--local", "--steps", "3", "--trace", "2-3", "--run-dir", run], check=True,
+                    "modules.language.placement.first_rank=1", "cluster.gpus_per_node=2",
+                    "cluster.device={peak: 0.02, bandwidth: 10, link: 5}", "--local", "--steps", "3", "--trace", "2-3", "--run-dir", run], check=True,
                    stdout=subprocess.DEVNULL)
     parts = [json.loads((run / f"trace/rank000{rank}.json").read_text()) for rank in (0, 1)]
     trace = Trace((run / "trace.json.gz").read_bytes())
@@ -44,3 +44,8 @@ with tempfile.TemporaryDirectory(prefix="planwright_trace_") as folder:
     beside = trace.ask(f"""select count(*) as n {tracks} where thread.name = 'main stream'
                            and extract_arg(slice.arg_set_id, 'args.planned_us') is not null""")[0][0]
     assert 0 < inside <= beside, (inside, beside)
+    # It lies over the measured step: both begin together.
+    step = trace.ask(f"""select min(slice.ts), max(slice.ts + slice.dur) {tracks} where thread.name = 'main stream'
+                         and extract_arg(slice.arg_set_id, 'args.step') = 2""")[0]
+    planned = trace.ask(f"select min(slice.ts) {tracks} where thread.name = 'planned'")[0][0]
+    assert step[0] - 1000 <= planned < step[1], (step, planned)

@@ -5,12 +5,14 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "planner/estimate/step_time.h"
 #include "planner/link/linked_program.h"
 #include "planner/outcome/join_traces.h"
 #include "planner/plan/plan_json.h"
@@ -229,7 +231,7 @@ void ExpectProfile(const Profiled& run, int ranks, StepRange steps) {
     ExpectEveryInstruction(run.plan, trace, steps);
   }
   ExpectTableAddsUp(run, steps);
-  ExpectJoined(run, run.plan.cluster.gpu != "none");
+  ExpectJoined(run, run.plan.launch.predicted_step > 0);
   EXPECT_THAT(run.output, HasSubstr("\nprofile of " + StepRangeText(steps) + "\n"));
 }
 
@@ -251,11 +253,58 @@ TEST(Profile, TwoRanksOfTwoRoles) {
   EXPECT_THAT(run.output, HasSubstr("\ntransfers ")) << "rows that cross the bridge";
 }
 
-// The recipe names a GPU, and its ranks run on CPUs: there is an estimate, however far from the measured times.
-TEST(Profile, HasTheEstimateBesideIt) {
-  const Profiled run = Launch(With(kOneAndOne, {"cluster.gpu=h200_sxm", "cluster.gpus_per_node=2", "--device", "cpu",
-                                                "--steps", "3", "--trace", "2-3"}));
+// A prediction of CPUs by figures that the recipe makes up, however far from the measured times.
+const std::vector<std::string> kMadeUp = {
+    "cluster.device={peak: 0.02, bandwidth: 10, link: 5}", "cluster.gpus_per_node=2", "--steps", "3", "--trace", "2-3"};
+
+// Every row that was measured has its prediction, and the other way round.
+TEST(Profile, HasThePredictionBesideIt) {
+  const Profiled run = Launch(With(kOneAndOne, kMadeUp));
   ExpectProfile(run, 2, {2, 3});
+  const StepTime time = TimeStep(run.plan);
+  ASSERT_TRUE(time.seconds);
+  double worst = 0;
+  for (const nlohmann::json& role : run.outcome.at("profile").at("roles")) {
+    const auto predicted = std::find_if(time.roles.begin(), time.roles.end(), [&](const RoleTime& one) {
+      return one.role->name == role.at("role").get<std::string>();
+    });
+    ASSERT_NE(predicted, time.roles.end());
+    EXPECT_NEAR(role.at("predicted_step_ms").get<double>(), 1e3 * time.length, 1e-6);
+    size_t rows = 0;
+    double communication = 0;
+    for (const nlohmann::json& part : role.at("parts")) {
+      EXPECT_NEAR(part.at("predicted_ms").get<double>(), Sum(part.at("instructions"), "predicted_ms"), 1e-6);
+      for (const nlohmann::json& row : part.at("instructions")) {
+        const auto found = std::find_if(predicted->operations.begin(), predicted->operations.end(),
+                                        [&](const OperationTime& operation) {
+                                          return operation.part == part.at("name").get<std::string>() &&
+                                                 operation.kind == row.at("name").get<std::string>();
+                                        });
+        ASSERT_NE(found, predicted->operations.end()) << part.at("name") << " " << row.at("name");
+        EXPECT_EQ(row.at("times").get<double>(), found->times);
+        EXPECT_NEAR(row.at("predicted_ms").get<double>(), 1e3 * found->seconds, 1e-6);
+        communication += found->communication ? 1e3 * found->seconds : 0;
+        worst = std::max(worst, std::abs(row.at("predicted_ms").get<double>() - row.at("device_ms").get<double>()));
+        ++rows;
+      }
+    }
+    EXPECT_EQ(rows, predicted->operations.size());
+    EXPECT_NEAR(role.at("predicted_communication_ms").get<double>(), communication, 1e-6);
+  }
+  const nlohmann::json& first = run.outcome.at("profile").at("furthest_off").at(0);
+  EXPECT_NEAR(std::abs(first.at("predicted_ms").get<double>() - first.at("device_ms").get<double>()), worst, 1e-6);
+  EXPECT_THAT(run.output, HasSubstr("furthest from the prediction, in ms of a step\n"));
+}
+
+// What is predicted for a GPU says nothing of CPUs.
+TEST(Profile, ARunOnAnotherKindOfDeviceHasNoPrediction) {
+  const Profiled run = Launch(With(kOneAndOne, {"cluster.gpu=h200_sxm", "cluster.gpus_per_node=2", "--device", "cpu",
+                                                "--steps", "2", "--trace", "2"}));
+  ASSERT_EQ(run.status, kExitSuccess) << run.output;
+  ExpectJoined(run, false);
+  for (const nlohmann::json& role : run.outcome.at("profile").at("roles"))
+    EXPECT_FALSE(role.contains("predicted_step_ms"));
+  EXPECT_THAT(run.output, Not(HasSubstr("furthest from the prediction")));
 }
 
 TEST(Profile, TwoRanksOfOneRoleOnTwoStreams) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/estimate/step_time.h"
+#include "planner/plan/plan_json.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 
@@ -35,6 +36,23 @@ TEST(DeadlineRule, OfAPlanIsThatOfItsRecipe) {
   EXPECT_EQ(rule.first_step, 90);
   EXPECT_EQ(rule.factor, 3);
   EXPECT_EQ(rule.step, 0) << "nothing is known of CPUs";
+}
+
+// The planner predicts the step once, with the recipe's device and profile. Ranks and launches take its figure.
+TEST(DeadlineRule, TakesTheStepThatThePlanSays) {
+  Plan plan = TinyPlan({"cluster.gpu=h200_sxm"});
+  EXPECT_EQ(plan.launch.predicted_step, TimeStep(plan).length);
+  EXPECT_GT(plan.launch.predicted_step, 0);
+  const std::string digest = PlanDigest(plan);
+  const double predicted = plan.launch.predicted_step;
+  plan.launch.predicted_step = 77;
+  EXPECT_EQ(DeadlineRuleOf(plan).step, 77);
+  EXPECT_EQ(PlanDigest(plan), digest) << "it changes no run's numbers";
+  EXPECT_EQ(ReadPlan(WritePlan(plan))->launch.predicted_step, 77);
+  plan.launch.predicted_step = 0;  // of an earlier version
+  EXPECT_EQ(WritePlan(plan).find("predicted_step"), std::string::npos);
+  EXPECT_EQ(DeadlineRuleOf(plan).step, predicted);
+  EXPECT_EQ(TinyPlan({}).launch.predicted_step, 0) << "nothing is known of CPUs";
 }
 
 // With almost no floor estimates count: what waits may take as long as a step, what works by itself its share of one.

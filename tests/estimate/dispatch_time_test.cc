@@ -16,11 +16,15 @@ Module WithExperts(int ep, int64_t top_k) {
   return module;
 }
 
-double Rows(int ep, int64_t top_k, DType dtype, const char* dispatch) {
-  return TimeDispatch(WithExperts(ep, top_k), kNoGpu, dtype, dispatch).rows;
+DispatchSizes Tokens(int64_t tokens, const Cluster& cluster, DType dtype = DType::kBf16) {
+  return {tokens, dtype, cluster.gpus_per_node};
 }
-double Seconds(int ep, int64_t top_k, const Cluster& cluster, const char* dispatch) {
-  return TimeDispatch(WithExperts(ep, top_k), cluster, DType::kBf16, dispatch).seconds;
+
+double Rows(int ep, int64_t top_k, DType dtype, const char* dispatch) {
+  return TimeDispatch(WithExperts(ep, top_k), Tokens(8192, kNoGpu, dtype), DispatchRates(kNoGpu), dispatch).rows;
+}
+double Seconds(int ep, int64_t top_k, const Cluster& cluster, const char* dispatch, int64_t tokens = 8192) {
+  return TimeDispatch(WithExperts(ep, top_k), Tokens(tokens, cluster), DispatchRates(cluster), dispatch).seconds;
 }
 
 // A part of (ep - 1) / ep of top_k rows goes there and back. A gathered token goes to ep - 1 ranks, and as many terms
@@ -50,7 +54,7 @@ TEST(DispatchTime, DevicesAndLinksCount) {
 }
 
 std::string Dispatch(const Module& module, const std::string& wanted, const Cluster& cluster = kNode) {
-  return DispatchOf(module, wanted, cluster, DType::kBf16);
+  return DispatchOf(module, wanted, Tokens(8192, cluster), DispatchRates(cluster));
 }
 
 TEST(DispatchTime, TheRecipeDecides) {

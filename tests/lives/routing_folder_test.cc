@@ -128,7 +128,7 @@ TEST_F(RoutingFolderTest, EveryDifferenceIsNamed) {
   all.budget.steps = 9;
   const std::string message(Replay(all).message());
   for (const auto& [change, text] : kChanges) EXPECT_THAT(message, HasSubstr("  " + text));
-  EXPECT_THAT(message, HasSubstr("  steps: expected at least 9, found 4\nreplay them with the recipe that recorded"));
+  EXPECT_THAT(message, HasSubstr("  steps: expected at least 9, found 4\nuse them with the recipe that recorded"));
 }
 
 TEST_F(RoutingFolderTest, AFieldThatThePlanLacksIsADifference) {

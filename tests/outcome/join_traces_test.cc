@@ -64,7 +64,7 @@ TEST_F(RunTraceTest, IsOnOneClock) {
   Write(0, "one", 1'000'000, 70'000);
   Write(1, "one", 1'000'033, 71'000);
   Write(2, "two", 1'050'000, 22'000);
-  ASSERT_TRUE(JoinTraces(plan_, folder_).ok());
+  ASSERT_TRUE(JoinTraces(plan_, {}, folder_).ok());
   std::map<int, int64_t> begins;
   const nlohmann::json joined = Joined();
   for (const nlohmann::json& event : joined.at("traceEvents")) {
@@ -77,16 +77,16 @@ TEST_F(RunTraceTest, IsOnOneClock) {
 TEST_F(RunTraceTest, NamesThePartThatIsMissingOrDamaged) {
   Write(0, "one", 0, 1);
   plan_.world_size = 2;
-  EXPECT_THAT(std::string(JoinTraces(plan_, folder_).message()), HasSubstr("trace/rank0001.json"));
+  EXPECT_THAT(std::string(JoinTraces(plan_, {}, folder_).message()), HasSubstr("trace/rank0001.json"));
   std::ofstream(TracePath(folder_, 1)) << "{";
-  EXPECT_THAT(std::string(JoinTraces(plan_, folder_).message()), HasSubstr("trace/rank0001.json: no trace: "));
+  EXPECT_THAT(std::string(JoinTraces(plan_, {}, folder_).message()), HasSubstr("trace/rank0001.json: no trace: "));
   EXPECT_FALSE(fs::exists(RunTracePath(folder_)));
 }
 
 TEST_F(RunTraceTest, SaysWhenItCannotBeWritten) {
   Write(0, "one", 0, 1);
   fs::create_symlink("/dev/full", RunTracePath(folder_) + ".writing");
-  const absl::Status full = JoinTraces(plan_, folder_);
+  const absl::Status full = JoinTraces(plan_, {}, folder_);
   EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
   EXPECT_THAT(std::string(full.message()), HasSubstr("cannot write " + RunTracePath(folder_)));
   EXPECT_FALSE(fs::exists(RunTracePath(folder_)));

@@ -69,7 +69,7 @@ TEST_F(RunProfileTest, OneStreamIsWorkAndGaps) {
          {"m.mamba", "norm", 0, 14, 15},
          {"m.mamba", "linear", 0, 18, 20},
          {"data", "read", 0, 21, 22, 5}});
-  const absl::StatusOr<RunProfile> profile = ReadRunProfile(plan_, folder_);
+  const absl::StatusOr<RunProfile> profile = ReadRunProfile(plan_, {}, folder_);
   ASSERT_TRUE(profile.ok()) << profile.status();
   ASSERT_EQ(profile->roles.size(), 1u);
   const RoleProfile& role = profile->roles[0];
@@ -91,7 +91,7 @@ TEST_F(RunProfileTest, WhatRunsAtTheSameTimeIsCountedOnce) {
   // On the second stream one runs beside others, one within another, and one alone.
   Write(0, "m.s0", {3, 3},
         {{"a", "x", 0, 0, 4}, {"a", "y", 1, 2, 9}, {"a", "x", 0, 4, 6}, {"a", "x", 0, 6, 8}, {"a", "y", 1, 12, 14}});
-  const absl::StatusOr<RunProfile> profile = ReadRunProfile(plan_, folder_);
+  const absl::StatusOr<RunProfile> profile = ReadRunProfile(plan_, {}, folder_);
   ASSERT_TRUE(profile.ok()) << profile.status();
   const RoleProfile& role = profile->roles[0];
   ExpectSum(role);
@@ -105,7 +105,7 @@ TEST_F(RunProfileTest, IsTheMeanOfStepsAndOfTheRanksOfARole) {
   Write(0, "m.s1", {3, 4}, {{"a", "x", 0, 0, 4}, {"a", "x", 0, 4, 8}});
   Write(1, "m.s0", {3, 4}, {{"a", "x", 0, 0, 2}, {"b", "z", 0, 6, 10}});
   Write(2, "m.s1", {3, 4}, {{"a", "x", 0, 0, 6}, {"a", "x", 0, 6, 16}});
-  const absl::StatusOr<RunProfile> profile = ReadRunProfile(plan_, folder_);
+  const absl::StatusOr<RunProfile> profile = ReadRunProfile(plan_, {}, folder_);
   ASSERT_TRUE(profile.ok()) << profile.status();
   ASSERT_EQ(profile->roles.size(), 2u);
   const RoleProfile &two = profile->roles[0], &one = profile->roles[1];
@@ -129,9 +129,9 @@ TEST_F(RunProfileTest, IsTheMeanOfStepsAndOfTheRanksOfARole) {
 TEST_F(RunProfileTest, ATraceThatIsMissingOrDamagedIsNamed) {
   Write(0, "m.s0", {3, 3}, {{"a", "x", 0, 0, 4}});
   plan_.world_size = 2;
-  EXPECT_THAT(ReadRunProfile(plan_, folder_).status().message(), HasSubstr("trace/rank0001.json"));
+  EXPECT_THAT(ReadRunProfile(plan_, {}, folder_).status().message(), HasSubstr("trace/rank0001.json"));
   ASSERT_TRUE(WriteFileAtomically(TracePath(folder_, 1), "{").ok());
-  EXPECT_THAT(ReadRunProfile(plan_, folder_).status().message(), HasSubstr("trace/rank0001.json: no trace: "));
+  EXPECT_THAT(ReadRunProfile(plan_, {}, folder_).status().message(), HasSubstr("trace/rank0001.json: no trace: "));
 }
 
 }  // namespace

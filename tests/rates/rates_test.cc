@@ -9,7 +9,7 @@ namespace {
 // Round numbers: 100 TFLOP/s, 1 TB/s of memory, 100 GB/s of links, 10 GB/s of network, all reached, and no starts.
 RateTable RoundTable() {
   RateTable table;
-  table.device = {"round", 0, 100e12, 10e12, 5e12, 1e12, 100e9, 10e9};
+  table.device = {"round", 0, 100e12, 10e12, 5e12, 1e12, 100e9, 10e9, 50e9};
   for (KindRate& kind : table.kinds) kind = {.products = 1};
   table.memory = table.link = table.network = 1;
   table.start = table.latency = table.node_latency = 0;
@@ -35,6 +35,20 @@ TEST(Rates, AKernelHasAStartAndNothingTakesNoTime) {
   table.start = 1e-3;
   EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kAdd, 0, 1e9}), 2e-3);
   EXPECT_EQ(Compute(table, {OpKind::kAdd, 0, 0}), 0);
+}
+
+// Two H200 copied 76.9 GB in 0.72 s (docs/gpu.md#what-does-a-checkpoint-cost).
+TEST(Rates, CopiesGoOverTheLinkToTheHost) {
+  RateTable table = RoundTable();
+  table.host_link = 0.5;
+  EXPECT_DOUBLE_EQ(Rates(table).CopyToHost(1e9).value(), 0.04);
+  table.device.host_link = 0;
+  EXPECT_FALSE(Rates(table).CopyToHost(1e9).has_value());
+  EXPECT_NEAR(RatesOf({.gpu = "h200_sxm"}).CopyToHost(76.9e9 / 2).value(), 0.72, 0.02);
+  EXPECT_FALSE(RatesOf({.gpu = "none"}).CopyToHost(1e9).has_value());
+  // CPU ranks copy within the memory of their host: each byte is read and written.
+  const Cluster cpus = {.gpu = "none", .device = {.peak = 0.1, .bandwidth = 20}};
+  EXPECT_DOUBLE_EQ(RatesOf(cpus).CopyToHost(8e9).value(), 1);
 }
 
 double Communicate(OpKind kind, double bytes, int members, int per_node, int nodes) {

@@ -40,6 +40,32 @@ TEST(StatusText, OfARunThatGoesOn) {
   EXPECT_EQ(ExitStatusOf(RunningRun()), 0);
 }
 
+TEST(StatusText, SaysWhatWasPredicted) {
+  RunReport report = RunningRun();
+  report.plan->predicted_step = 0.9;
+  EXPECT_THAT(StatusText(report, 150), HasSubstr("800 tokens/s; predicted 0.90 s a step (-10 %)\n"));
+}
+
+// The table of --trace of the newest life that has one.
+TEST(ReportText, HasTheProfileBesideItsPrediction) {
+  RunReport report = KilledRun();
+  ProfileRow row = {.name = "linear", .times = 2, .device = 4, .slowest_rank = 4};
+  row.predicted = 3;
+  ProfileRow part = row;
+  part.name = "language.mamba";
+  RoleProfile role = {.role = "language.s0", .ranks = {0}, .parts = {{part, {row}}}};
+  role.step = role.instructions = 4, role.predicted_step = 3, role.predicted_communication = 0;
+  report.lives[0].outcome->profile = RunProfile{.steps = {3, 4}, .roles = {role}};
+  const std::string text = ReportText(report, 150);
+  EXPECT_THAT(text, HasSubstr("\nof life 1:\nprofile of steps 3-4\n"));
+  EXPECT_THAT(text, HasSubstr("\n  linear              2  4.000      3.000  -25%  100.0%"));
+  EXPECT_THAT(text, HasSubstr("\nfurthest from the prediction, in ms of a step\n"));
+  const nlohmann::ordered_json json = testing::JsonOf(report, {testing::Giving({}), testing::Giving({})});
+  EXPECT_EQ(json["lives"][0]["profile"]["roles"][0]["parts"][0]["instructions"][0]["predicted_ms"], 3);
+  EXPECT_TRUE(json["lives"][1]["profile"].is_null());
+  EXPECT_TRUE(json["plan"]["predicted_step_seconds"].is_null());
+}
+
 TEST(StatusText, OfARunThatFailed) {
   RunReport report = KilledRun();
   report.lives.pop_back();

@@ -80,9 +80,11 @@ size_t Count(const std::vector<Element>& elements, const std::string& tag, const
   return count;
 }
 
+std::string PageOf(const Plan& plan) { return PlanPage(plan, TimeStep(plan)); }
+
 TEST(PlanPage, HoldsEveryRankTransferAndOperation) {
   for (const Plan& plan : {PlanOf(4, 2, 1, 4), PlanOf(8, 128, 1, 8), PlanOf(32, 96, 4, 16)}) {
-    const std::vector<Element> elements = MarkupReader(PlanPage(plan)).Read();
+    const std::vector<Element> elements = MarkupReader(PageOf(plan)).Read();
     EXPECT_EQ(Count(elements, "g", "rank"), static_cast<size_t>(plan.world_size));
     EXPECT_EQ(Count(elements, "path", "wire"), plan.bridges[0].forward.size());
     size_t operations = 0;
@@ -102,7 +104,7 @@ TEST(PlanPage, HoldsEveryRankTransferAndOperation) {
 
 TEST(PlanPage, DrawsMemoryOfEachRoleAgainstTheDevice) {
   const Plan plan = PlanOf(4, 2, 2, 4);
-  const std::string page = PlanPage(plan);
+  const std::string page = PageOf(plan);
   const std::vector<Element> elements = MarkupReader(page).Read();
   EXPECT_EQ(Count(elements, "g", "memory"), 3u);
   EXPECT_EQ(Count(elements, "line", "limit"), 3u);
@@ -110,18 +112,18 @@ TEST(PlanPage, DrawsMemoryOfEachRoleAgainstTheDevice) {
     EXPECT_THAT(page, HasSubstr(text));
   Plan full = plan;
   full.modules[0].buckets[0].elements *= 3;
-  EXPECT_THAT(PlanPage(full), HasSubstr(": does not fit"));
+  EXPECT_THAT(PageOf(full), HasSubstr(": does not fit"));
   Plan toy = plan;
   toy.cluster.gpu = "none";
   for (Module& module : toy.modules) {
     for (Bucket& bucket : module.buckets) bucket.elements = 1'000'000;
   }
-  EXPECT_THAT(PlanPage(toy), HasSubstr("optimizer 8.00 MB"));
-  EXPECT_EQ(Count(MarkupReader(PlanPage(toy)).Read(), "line", "limit"), 0u);
+  EXPECT_THAT(PageOf(toy), HasSubstr("optimizer 8.00 MB"));
+  EXPECT_EQ(Count(MarkupReader(PageOf(toy)).Read(), "line", "limit"), 0u);
 }
 
 TEST(PlanPage, NeedsNothingButItself) {
-  const std::string page = PlanPage(PlanOf(8, 128, 1, 8));
+  const std::string page = PageOf(PlanOf(8, 128, 1, 8));
   for (const char* outside : {"http", "//", "<script", "url(", "src=", "@import", "<iframe"})
     EXPECT_THAT(page, Not(HasSubstr(outside)));
   EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
@@ -134,7 +136,7 @@ TEST(PlanPage, EscapesWhatRecipesSay) {
       plan.schedule[0].module = evil;
   plan.modules[0].layers[0].frame = plan.budget.segments[0].kind = plan.groups[0].short_name = plan.bridges[0].kind =
       evil;
-  const std::string page = PlanPage(plan);
+  const std::string page = PageOf(plan);
   EXPECT_NO_THROW(MarkupReader(page).Read());
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, HasSubstr("&lt;/title&gt;&lt;script&gt;alert(&#39;1&#39;)"));
@@ -142,7 +144,7 @@ TEST(PlanPage, EscapesWhatRecipesSay) {
 
 TEST(PlanPage, DrawsNothingOutsideItsDrawings) {
   for (const Plan& plan : {PlanOf(4, 2, 1, 4), PlanOf(8, 128, 1, 8), PlanOf(32, 96, 4, 16)}) {
-    for (const Element& element : MarkupReader(PlanPage(plan)).Read()) {
+    for (const Element& element : MarkupReader(PageOf(plan)).Read()) {
       if (element.tag != "rect") continue;
       std::istringstream box(element.svg);
       double left = 0, top = 0, width = 0, height = 0;
@@ -157,10 +159,10 @@ TEST(PlanPage, DrawsNothingOutsideItsDrawings) {
 }
 
 TEST(PlanPage, StaysSmallWhenTheWorldGrows) {
-  EXPECT_LT(PlanPage(PlanOf(32, 96, 4, 16)).size(), 1'500'000u);
+  EXPECT_LT(PageOf(PlanOf(32, 96, 4, 16)).size(), 1'500'000u);
   const Plan huge = PlanOf(1024, 65024, 1, 8);
   ASSERT_EQ(huge.world_size, 131072);
-  const std::string page = PlanPage(huge);
+  const std::string page = PageOf(huge);
   EXPECT_LT(page.size(), 1'500'000u);
   EXPECT_EQ(Count(MarkupReader(page).Read(), "g", "rank"), 16u) << "two kinds of nodes";
   EXPECT_THAT(page, HasSubstr("nodes 128-16383"));
@@ -172,7 +174,7 @@ TEST(PlanPage, DrawsColocatedModulesAsStripesOfOneRank) {
   plan.modules[1].grid.first_rank = 0;
   plan.world_size = 4;
   plan.bridges[0].kind = "colocated";
-  const std::vector<Element> elements = MarkupReader(PlanPage(plan)).Read();
+  const std::vector<Element> elements = MarkupReader(PageOf(plan)).Read();
   EXPECT_EQ(Count(elements, "g", "rank"), 4u);
   EXPECT_GE(Count(elements, "rect", "m0"), 4u);
   EXPECT_GE(Count(elements, "rect", "m1"), 4u);
@@ -185,7 +187,7 @@ TEST(PlanPage, APlanOfOneModuleIsAPageToo) {
   plan.modules.resize(1);
   plan.modules[0].name = "language";
   plan.budget.learning_rate.style = plan.budget.weight_decay.style = "constant";
-  EXPECT_NO_THROW(MarkupReader(PlanPage(plan)).Read());
+  EXPECT_NO_THROW(MarkupReader(PageOf(plan)).Read());
 }
 
 }  // namespace

@@ -109,28 +109,54 @@ TEST(ShowModel, SaysHowTokensReachExperts) {
   Module& language = plan.modules[1];
   language.constants = {{"hidden", int64_t{2688}}, {"moe.experts", int64_t{128}}, {"moe.top_k", int64_t{6}}};
   language.layers[1].expert_row = 0;
-  EXPECT_THAT(ShowModel(plan, 400), HasSubstr("token dispatch over ep 4: all_to_all. Estimated for a token of a layer "
-                                              "in one direction: all_to_all 9 rows; all_gather 9 rows. `dispatch: "
-                                              "auto` takes the faster one, and all_to_all where times are unknown."));
+  EXPECT_THAT(ShowModel(plan, TimeStep(plan), 400),
+              HasSubstr("token dispatch over ep 4: all_to_all. Predicted for a token of a layer "
+                        "in the forward: all_to_all 9 rows; all_gather 9 rows. `dispatch: "
+                        "auto` takes the faster one, and all_to_all where times are unknown."));
   language.dispatch = "all_gather";
   plan.cluster.gpu = "h200_sxm";
-  const ordered_json json = ShowModelJson(plan)["modules"]["language"]["dispatch"];
+  const ordered_json json = ShowModelJson(plan, TimeStep(plan))["modules"]["language"]["dispatch"];
   EXPECT_EQ(json["kind"], "all_gather");
   EXPECT_EQ(json["all_to_all"]["rows"], 9);
   EXPECT_GT(json["all_gather"]["seconds"], json["all_to_all"]["seconds"]);  // more is read and written in memory
-  EXPECT_THAT(ShowModel(plan, 400), HasSubstr("token dispatch over ep 4: all_gather. "));
+  EXPECT_THAT(ShowModel(plan, TimeStep(plan), 400), HasSubstr("token dispatch over ep 4: all_gather. "));
   language.grid.ep = 1;
-  EXPECT_THAT(ShowModel(plan), ::testing::Not(HasSubstr("token dispatch")));
-  EXPECT_FALSE(ShowModelJson(plan)["modules"]["language"].contains("dispatch"));
+  EXPECT_THAT(ShowModel(plan, TimeStep(plan)), ::testing::Not(HasSubstr("token dispatch")));
+  EXPECT_FALSE(ShowModelJson(plan, TimeStep(plan))["modules"]["language"].contains("dispatch"));
 }
 
 TEST(ShowSchedule, DrawsWhenEachMicrobatchCanRun) {
-  const std::string text = ShowSchedule(SixRanks());
+  const Plan plan = SixRanks();
+  const std::string text = ShowSchedule(plan, TimeStep(plan));
   EXPECT_THAT(text, HasSubstr("encoder.s0   |F0|F1|. |B0|. |B1|"));
   EXPECT_THAT(text, HasSubstr("language.s0  |. |F0|B0|F1|B1|"));
-  EXPECT_EQ(ShowScheduleJson(SixRanks())["stages"][1],
+  EXPECT_EQ(ShowScheduleJson(plan, TimeStep(plan))["stages"][1],
             ordered_json::parse(R"({"module": "language", "stage": 0, "ranks": [2, 3, 4, 5], "warmup": 0,
-                                    "order": ["F0", "B0", "F1", "B1"], "slots": [1, 2, 3, 4]})"));
+                                    "order": ["F0", "B0", "F1", "B1"], "slots": [1, 2, 3, 4], "times": []})"));
+}
+
+// Bars from where each forward and backward begins until it ends: the encoder for a quarter of the step, then the
+// language model.
+TEST(ShowSchedule, DrawsPredictedTime) {
+  const Plan plan = SixRanks();
+  StepTime time{.seconds = true, .length = 2};
+  RoleTime encoder{.role = &plan.roles[0], .ranks = plan.roles[0].ranks},
+      language{.role = &plan.roles[1], .ranks = plan.roles[1].ranks};
+  encoder.waiting = 1.5, language.waiting = 0.5;
+  encoder.actions = {{.module = "encoder", .microbatch = 0, .start = 0, .end = 0.25},
+                     {.module = "encoder", .microbatch = 1, .start = 0.25, .end = 0.5}};
+  language.actions = {{.module = "language", .microbatch = 0, .start = 0.5, .end = 1},
+                      {.module = "language", .microbatch = 0, .backward = true, .start = 1, .end = 2}};
+  time.roles = {encoder, language};
+  const std::string text = ShowSchedule(plan, time, 55);
+  EXPECT_THAT(text, HasSubstr("encoder.s0   |F0░░░F1░░░                              |\n"
+                              "language.s0  |          F0░░░░░░░░B0██████████████████|\n"
+                              "              0   500 ms       1 s     1.5 s       2 s\n"));
+  EXPECT_THAT(text, HasSubstr("empty time"));
+  EXPECT_THAT(text, HasSubstr("a step of 2 s, as predicted"));
+  const ordered_json json = ShowScheduleJson(plan, time);
+  EXPECT_EQ(json["seconds"], 2);
+  EXPECT_EQ(json["stages"][1]["times"], ordered_json::parse("[[0.25, 0.5], [0.5, 1]]"));
 }
 
 TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
@@ -140,7 +166,7 @@ TEST(ShowSchedule, GoesOnBelowWhereALineIsFull) {
     plan.schedule[1].order.insert(plan.schedule[1].order.end(), {"F" + std::to_string(i), "B" + std::to_string(i)});
   plan.schedule[0].order = plan.schedule[1].order;
   plan.bridges.clear();
-  const std::string text = ShowSchedule(plan, 80);
+  const std::string text = ShowSchedule(plan, TimeStep(plan), 80);
   EXPECT_THAT(text, HasSubstr("from column 16"));
   EXPECT_THAT(text, HasSubstr("|B19|"));
   EXPECT_THAT(text, Not(HasSubstr("(the first")));
@@ -153,7 +179,8 @@ TEST(Show, KeepsToTheWidth) {
   for (const size_t width : {60, 80, 150}) {
     for (const std::string& text :
          {ShowRanks(plan, width), ShowGroups(plan, width), ShowBridges(plan, width), ShowBudget(plan, {10}, width),
-          ShowSchedule(plan, width), ShowModel(plan, width), ShowMemory(plan, width), ShowProgram(plan, "", width)}) {
+          ShowSchedule(plan, TimeStep(plan), width), ShowModel(plan, TimeStep(plan), width), ShowMemory(plan, width),
+          ShowProgram(plan, "", width)}) {
       std::istringstream lines(text);
       for (std::string line; std::getline(lines, line);) EXPECT_LE(Width(line), width) << line;
     }
@@ -174,9 +201,11 @@ TEST(ShowBudget, GivesRatesAtSampleCounts) {
 }
 
 TEST(ShowModel, CountsParametersLayerByLayer) {
-  EXPECT_EQ(ShowModelJson(SixRanks())["modules"]["language"]["parameters"], 123456);
-  EXPECT_EQ(ShowModelJson(SixRanks())["modules"]["language"]["layers"].size(), 2u);
-  EXPECT_THAT(ShowModel(SixRanks()), HasSubstr("language.layers.1  E  moe           200"));
+  const Plan plan = SixRanks();
+  const ordered_json json = ShowModelJson(plan, TimeStep(plan))["modules"]["language"];
+  EXPECT_EQ(json["parameters"], 123456);
+  EXPECT_EQ(json["layers"].size(), 2u);
+  EXPECT_THAT(ShowModel(plan, TimeStep(plan)), HasSubstr("language.layers.1  E  moe           200"));
 }
 
 TEST(ShowProgram, GivesARoleOnlyTheBlocksThatItCalls) {

@@ -30,8 +30,7 @@ std::string ModuleColor(const Plan& plan, std::string_view module) {
   return "band";
 }
 
-std::string PlanPage(const Plan& plan) {
-  const StepTime time = TimeStep(plan);
+std::string PlanPage(const Plan& plan, const StepTime& time) {
   return Page(plan.name + " - plan", Cat(Header(plan), RanksSection(plan), GroupsSection(plan), BridgesSection(plan),
                                          ScheduleSection(plan, time), TimeSection(plan, time), BudgetSection(plan),
                                          ModelSection(plan), MemorySection(plan)));

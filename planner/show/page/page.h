@@ -10,8 +10,8 @@
 namespace planwright {
 
 // The page. It is well-formed, so an XML reader can read it too. All text from the recipe is escaped. Its size is
-// bounded whatever the number of ranks: sections summarize what is too much to draw.
-std::string PlanPage(const Plan& plan);
+// bounded whatever the number of ranks: sections summarize what is too much to draw. `time`: the predicted step.
+std::string PlanPage(const Plan& plan, const StepTime& time);
 
 // The style sheet (style.cc).
 extern const char kPageStyle[];

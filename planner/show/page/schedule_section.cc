@@ -98,19 +98,6 @@ std::string OrderChart(const Plan& plan, const Timeline& timeline) {
   return text;
 }
 
-// Forwards and backwards of a stage with their estimated times. The siblings of a stage do the same, so the first of
-// its roles is enough.
-std::vector<StageAction> ActionsOf(const StepTime& time, const TimelineRow& row) {
-  std::vector<StageAction> actions;
-  for (const RoleTime& role : time.roles) {
-    for (const StageAction& action : role.actions) {
-      if (action.module == row.module && action.stage == row.stage) actions.push_back(action);
-    }
-    if (!actions.empty()) break;
-  }
-  return actions;
-}
-
 // In seconds if the GPU is known, otherwise as a share of the step.
 std::string TimeText(const StepTime& time, double at) {
   return time.seconds ? SecondsText(at) : Percent(at, time.length);
@@ -159,17 +146,9 @@ std::string TimeChart(const Plan& plan, const Timeline& timeline, const StepTime
              ScrollingChart(names, drawing));
 }
 
-// The share of the step in which a stage's ranks wait, or their device has nothing to do: of those that wait most.
 std::string WaitText(const StepTime& time, const TimelineRow& row) {
-  double most = -1;
-  for (const RoleTime& role : time.roles) {
-    for (const RankRange& range : role.ranks) {
-      const int last = range.first + (range.count - 1) * range.stride;
-      if (last >= row.ranks.first && range.first < row.ranks.first + row.ranks.count)
-        most = std::max(most, role.waiting + role.launching);
-    }
-  }
-  return most < 0 ? "" : Percent(most, time.length);
+  const double empty = EmptyTimeOf(time, row);
+  return empty < 0 ? "" : Percent(empty, time.length);
 }
 
 std::string StageTable(const Timeline& timeline, const StepTime& time) {
