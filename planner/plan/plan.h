@@ -330,6 +330,39 @@ struct DataPlan {
   const EncoderData* FindEncoder(std::string_view module) const;  // null: there is none
 };
 
+// Samples that an evaluation reads (docs/training/evaluation.md). Filled by data/; `rounds` by budget/.
+struct EvaluationSet {
+  std::string name;     // "held_out"
+  int64_t samples = 0;  // its first so many samples
+  // Runs of the list `evaluate`, of Budget::block_samples each: what is past `samples` in the last one has no weight.
+  int64_t rounds = 0;
+  DataPlan data;  // complete, as Plan::data; never balanced
+
+  // What its losses are added up by, and their names in logs: its sources; itself, where the data has no sources.
+  int64_t parts() const { return data.sources.empty() ? 1 : static_cast<int64_t>(data.sources.size()); }
+};
+
+// Evaluation beside training (`evaluation`): before the first step, whenever `every_samples` divides the samples that
+// were consumed, and after the last step. Without sets there is none, and roles have no lists for it.
+struct EvaluationPlan {
+  int64_t every_samples = 0;
+  std::vector<EvaluationSet> sets;
+
+  bool empty() const { return sets.empty(); }
+  // Elements of the sums of an evaluation: the parts of the sets, one set after the other.
+  int64_t parts() const;
+  int64_t rounds() const;  // of all sets, one set after the other
+};
+
+// When a run stops because its loss grows (`divergence`): a step's loss is more than `factor` times the least of the
+// `window` steps before it. window 0: never.
+struct DivergencePlan {
+  int64_t window = 0;
+  double factor = 0;
+
+  bool operator==(const DivergencePlan&) const = default;
+};
+
 // Where the weights of one module, or of a part of it, come from (docs/weights.md). Filled by compile.cc.
 struct WeightSourcePlan {
   std::string part;  // "language"; of an encoder also "radio_encoder.backbone" and "radio_encoder.projection"
@@ -397,6 +430,7 @@ struct CheckpointPlan {
   int64_t every_steps = 0;  // also after the last step; 0: no checkpoints are written
   // The newest `keep_last` stay, and those of a step that keep_every_steps divides. 0: all stay; no step is kept so.
   int64_t keep_last = 0, keep_every_steps = 0;
+  std::string keep_best;   // an evaluation set: the checkpoint with its least loss stays too; empty: none does
   int64_t copy_bytes = 0;  // most host memory of a rank for the copies of one checkpoint; 0: as much as they need
   std::vector<CheckpointRule> rules;
   // Keys of what is the same on all ranks; rank 0 writes it. There is no generator state: draws are keyed and counted.
@@ -408,10 +442,13 @@ struct Role {
   std::string name;                  // "language.s0"; ranks that are no bridge leader: "language.s0.sibling"
   std::vector<std::string> modules;  // that its ranks belong to: several where modules are colocated
   std::vector<RankRange> ranks;
-  // What its ranks run, list after list (kRoleLists). resume and save are empty where no checkpoints are written.
+  // What its ranks run, list after list (kRoleLists). resume and save are empty where no checkpoints are written,
+  // evaluate and score where nothing is evaluated.
   std::vector<Instruction> setup;     // of a run that begins
   std::vector<Instruction> resume;    // in its place: of a run that goes on from a checkpoint
   std::vector<Instruction> step;      // once for each step
+  std::vector<Instruction> evaluate;  // once for each round of each evaluation set: forwards of one block of samples
+  std::vector<Instruction> score;     // behind the last round of the last set: losses are summed up and recorded
   std::vector<Instruction> save;      // after a step that CheckpointPlan::every_steps divides, and after the last one
   std::vector<Instruction> teardown;  // at the end
   int origin = -1;                    // index in Plan::origins; -1: none
@@ -422,11 +459,9 @@ struct RoleList {
   const char* name;
   std::vector<Instruction> Role::*list;
 };
-inline constexpr RoleList kRoleLists[] = {{"setup", &Role::setup},
-                                          {"resume", &Role::resume},
-                                          {"step", &Role::step},
-                                          {"save", &Role::save},
-                                          {"teardown", &Role::teardown}};
+inline constexpr RoleList kRoleLists[] = {
+    {"setup", &Role::setup}, {"resume", &Role::resume}, {"step", &Role::step},        {"evaluate", &Role::evaluate},
+    {"score", &Role::score}, {"save", &Role::save},     {"teardown", &Role::teardown}};
 
 // The order in which one stage runs forwards and backwards of microbatches (docs/layouts/pipeline.md#1f1b). Filled by
 // schedule/.
@@ -456,6 +491,8 @@ struct Plan {
   Budget budget;
   OptimizerPlan optimizer;
   DataPlan data;
+  EvaluationPlan evaluation;
+  DivergencePlan divergence;
   std::optional<InitializePlan> initialize;  // none: weights are drawn
   CheckpointPlan checkpoint;
   std::vector<Accumulator> accumulators;
@@ -474,6 +511,9 @@ struct Plan {
   const Role* RoleOf(int rank) const;  // null: no role has the rank
   DType dtype() const;                 // `precision` as a type; fp32 if it is an unknown word
   DType master() const;                // type of master weights and gradients: fp64 in fp64 plans, else fp32
+  // Whether steps add up their losses by source, beside their sum: where there are sources, and evaluations to compare
+  // them with.
+  bool sums_by_source() const { return !evaluation.empty() && !data.sources.empty(); }
 };
 
 bool Contains(const RankRange& range, int rank);
