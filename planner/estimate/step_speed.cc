@@ -1,5 +1,6 @@
 #include "planner/estimate/step_speed.h"
 
+#include "planner/estimate/evaluation_time.h"
 #include "planner/estimate/model_flops.h"
 #include "planner/rates/device.h"
 
@@ -20,7 +21,11 @@ StepSpeed SpeedOf(const Plan& plan, const StepTime& time) {
   speed.tokens_per_second = tokens / seconds / ranks;
   const double peak = DeviceOf(plan.cluster).peak(plan.precision);
   if (peak > 0) speed.mfu = flops / (seconds * ranks * peak);
-  speed.hours = static_cast<double>(plan.budget.steps) * seconds / 3600;
+  speed.evaluation = TimeEvaluation(plan);
+  speed.evaluations = CountEvaluations(plan);
+  speed.hours =
+      (static_cast<double>(plan.budget.steps) * seconds + static_cast<double>(speed.evaluations) * speed.evaluation) /
+      3600;
   speed.rank_hours = speed.hours * ranks;
   return speed;
 }

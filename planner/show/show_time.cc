@@ -96,6 +96,10 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan) {
     json["steps"] = plan.budget.steps;
     json["hours"] = speed.hours;
     json["rank_hours"] = speed.rank_hours;
+    if (speed.evaluations > 0) {
+      json["evaluations"] = speed.evaluations;
+      json["evaluation_seconds"] = speed.evaluation;
+    }
     json["known"] = SharesJson(KnownShares(time));
   }
   // Shares of the step, so that they mean something without a known GPU.
