@@ -11,6 +11,7 @@
 #include "planner/compile/lint_time.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/data/plan_data.h"
+#include "planner/data/plan_evaluation.h"
 #include "planner/data/source_files.h"
 #include "planner/estimate/dispatch_time.h"
 #include "planner/estimate/host_memory.h"
@@ -42,8 +43,16 @@ void CheckUndamagedSections(const Recipe& recipe, Diagnostics& diagnostics) {
   if (undamaged({"models", "modules", "cluster"})) PlaceModules(recipe, diagnostics);
   if (undamaged({"models", "modules", "bridges"})) CheckBridges(recipe, diagnostics);
   if (undamaged({"budget"})) CheckRates(recipe.budget, diagnostics);
-  if (undamaged({"models", "modules", "bridges", "batch", "data"}))
-    PlanData(WithPreparedIds(recipe, diagnostics), diagnostics);
+  if (undamaged({"models", "modules", "bridges", "batch", "data"})) {
+    const Recipe whole = WithPreparedIds(recipe, diagnostics);
+    PlanData(whole, diagnostics);
+    if (undamaged({"evaluation"})) PlanEvaluation(whole, diagnostics);
+  }
+}
+
+DivergencePlan DivergenceOf(const Recipe& recipe) {
+  if (!recipe.divergence) return {};
+  return {*recipe.divergence->window, *recipe.divergence->factor};
 }
 
 std::optional<InitializePlan> InitializeOf(const Recipe& recipe) {
@@ -101,6 +110,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
   const auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
+  EvaluationPlan evaluation = PlanEvaluation(recipe, diagnostics);
   if (!grids) {
     // Without grids, bridges and budget are checked as far as they do not need them.
     CheckBridges(recipe, diagnostics);
@@ -110,6 +120,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   auto bridges = RouteBridges(recipe, *grids, diagnostics);
   const auto budget = BudgetSamples(recipe, *grids, diagnostics);
   if (!data || !bridges || !budget || diagnostics.has_errors()) return std::nullopt;
+  CountRounds(*budget, evaluation);
 
   // The recipe is valid. What follows makes the parts of the plan, each from finished ones.
   const DType dtype = DTypeOf(*recipe.precision);
@@ -120,7 +131,8 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
     const DispatchSizes sizes = DispatchSizesOf(modules[i], *budget, cluster, dtype);
     modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, sizes, dispatch_rates);
   }
-  std::vector<ModuleBlocks> blocks = BlocksOf(recipe, {modules, *bridges, *budget, *data, dtype});
+  const BlockInputs parts = {modules, *bridges, *budget, *data, dtype, !evaluation.empty()};
+  std::vector<ModuleBlocks> blocks = BlocksOf(recipe, parts);
   for (size_t i = 0; i < modules.size(); ++i) {
     AssignBuckets(recipe.gradients.buckets, dtype, MasterOf(dtype), GradientsOverTp(modules[i], blocks[i]), modules[i]);
   }
@@ -128,9 +140,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   const auto schedule = ScheduleModules(recipe, modules, *bridges, budget->microbatches, diagnostics);
   if (!schedule) return std::nullopt;
   auto programs = LowerPrograms(recipe,
-                                {{modules, *bridges, *budget, *data, dtype},
-                                 *schedule,
-                                 world_size,
+                                {parts, *schedule, evaluation, world_size,
                                  /*loads_weights=*/recipe.initialize.has_value(),
                                  /*checkpoints=*/checkpoint.every_steps > 0},
                                 std::move(blocks), diagnostics);
@@ -152,6 +162,8 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
                .budget = *budget,
                .optimizer = recipe.optimizer,
                .data = *std::move(data),
+               .evaluation = std::move(evaluation),
+               .divergence = DivergenceOf(recipe),
                .initialize = InitializeOf(recipe),
                .checkpoint = std::move(checkpoint),
                .accumulators = std::move(programs->accumulators),

@@ -104,4 +104,9 @@ std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid
   return budget;
 }
 
+void CountRounds(const Budget& budget, EvaluationPlan& evaluation) {
+  for (EvaluationSet& set : evaluation.sets)
+    set.rounds = (set.samples + budget.block_samples - 1) / budget.block_samples;
+}
+
 }  // namespace planwright

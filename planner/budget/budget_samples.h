@@ -16,4 +16,7 @@ namespace planwright {
 // when the plan would be too large. Warnings for settings that are seldom meant (lint_budget.h).
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics);
 
+// EvaluationSet::rounds: each reads a block, as a microbatch does (docs/training/evaluation.md#rounds).
+void CountRounds(const Budget& budget, EvaluationPlan& evaluation);
+
 }  // namespace planwright

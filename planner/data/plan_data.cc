@@ -229,6 +229,12 @@ std::string FolderOf(const Location& where) {
 }
 
 std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics) {
+  std::optional<DataPlan> plan = CheckedData(recipe, diagnostics);
+  if (plan) LintSamples(recipe, diagnostics);  // about data that is valid
+  return plan;
+}
+
+std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
   const std::vector<ImageSizes> encoders = EncodersOf(recipe);
   // Problems of this room only: whether the plan can be returned must not depend on earlier problems.
@@ -282,11 +288,9 @@ std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics)
   }
   // CheckBridgeTokens compares the bridges' tokens with what the data writes.
   if (!plan.encoders.empty()) plan.image_token = plan.encoders.front().token;
-  // The lints below are about data that is valid.
   const bool fine = !found.has_errors();
   for (const Diagnostic& diagnostic : found.sorted()) diagnostics.Add(diagnostic);
   if (!fine) return std::nullopt;
-  LintSamples(recipe, diagnostics);
   return plan;
 }
 

@@ -18,6 +18,9 @@ inline constexpr int64_t kBytesPadToken = 257, kBytesEndToken = 258, kBytesVocab
 // Nothing, with problems PW06xx, if a token id is outside the vocabulary, or images or samples do not fit.
 std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics);
 
+// The same without lints: for samples that are not those of the recipe's steps.
+std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnostics);
+
 // The absolute folder of the file that contains `where`: paths in a recipe are relative to it. Empty without a
 // location.
 std::string FolderOf(const Location& where);

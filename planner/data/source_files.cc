@@ -62,9 +62,25 @@ struct Found {
 class SourceFiles {
  public:
   SourceFiles(const DataRecipe& data, Diagnostics& diagnostics)
-      : base_(FolderOf(data.sources.front().where)), bytes_(TextIsBytes(data)),
-        pinned_(data.tokenizer_digest || data.template_digest), diagnostics_(diagnostics) {}
+      : bytes_(TextIsBytes(data)), pinned_(data.tokenizer_digest || data.template_digest), diagnostics_(diagnostics) {}
 
+  // Those of the training, or of an evaluation set. All of a list are relative to the folder of the file with the list.
+  void Check(const std::vector<SourceRecipe>& sources) {
+    if (sources.empty()) return;
+    base_ = FolderOf(sources.front().where);
+    for (const SourceRecipe& source : sources) {
+      for (const Located<std::string>& shard : source.shards) CheckShards(shard);
+    }
+    // After the shards, which may need a prepared.json in the same folder.
+    for (const SourceRecipe& source : sources) {
+      if (source.path) CheckTokens(*source.path);
+    }
+  }
+
+  const std::vector<Found>& found() const { return found_; }
+  bool unreadable() const { return unreadable_; }  // some prepared.json is
+
+ private:
   void CheckShards(const Located<std::string>& pattern) {
     if (IsNotMounted("shards", pattern)) return;
     const absl::StatusOr<std::vector<std::string>> files = ExpandShards(base_, *pattern);
@@ -109,10 +125,6 @@ class SourceFiles {
     FindPreparedOf(whole + ".bin", path.where);
   }
 
-  const std::vector<Found>& found() const { return found_; }
-  bool unreadable() const { return unreadable_; }  // some prepared.json is
-
- private:
   // Then the help that a path is relative to a folder would mislead.
   bool IsNotMounted(const char* key, const Located<std::string>& path) {
     const std::string why = NotMounted(*path);
@@ -153,7 +165,7 @@ class SourceFiles {
     }
   }
 
-  const std::string base_;
+  std::string base_;
   const bool bytes_, pinned_;
   Diagnostics& diagnostics_;
   std::set<std::string> folders_;
@@ -253,12 +265,9 @@ Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
   Recipe whole = recipe;
   if (*recipe.data.kind != "sources" || recipe.data.sources.empty()) return whole;
   SourceFiles files(recipe.data, diagnostics);
-  for (const SourceRecipe& source : recipe.data.sources) {
-    for (const Located<std::string>& shard : source.shards) files.CheckShards(shard);
-  }
-  // After the shards, which may need a prepared.json in the same folder.
-  for (const SourceRecipe& source : recipe.data.sources) {
-    if (source.path) files.CheckTokens(*source.path);
+  files.Check(recipe.data.sources);
+  if (recipe.evaluation) {
+    for (const EvaluationSetRecipe& set : recipe.evaluation->sets) files.Check(set.sources);
   }
   if (files.unreadable()) whole.damaged.insert("data");
   if (files.found().empty()) return whole;

@@ -80,6 +80,15 @@ constexpr FieldRow kRows[] = {
     {"data.packed_documents", kValue, "data", "attention and Mamba state end at other places"},
     {"data.encoders", kValue, "data", "images are cut into other patches, or make another number of tokens"},
 
+    {"evaluation", kValue, "evaluation", "what is evaluated beside training; no step is another one"},
+    {"evaluation.every_samples", kValue, "evaluation", "evaluations after other steps"},
+    {"evaluation.sets", kItems, "evaluation", "a set that the other plan does not evaluate"},
+    {"evaluation.sets[].samples", kValue, "evaluation", "the loss is of more or fewer samples"},
+    {"evaluation.sets[].rounds", kValue, "evaluation", kConsequence},
+    {"evaluation.sets[].data", kValue, "evaluation", "the loss is of other samples"},
+    {"evaluation.sets[].data.sources", kItems, "evaluation", "a source that the other plan does not evaluate"},
+    {"divergence", kValue, "run", "when a growing loss stops the run"},
+
     {"initialize", kValue, "weights", kInit},
     {"initialize.optimizer", kValue, "weights", "the optimizer starts from another state"},
     {"initialize.schedule", kValue, "budget", "samples and rates begin elsewhere"},
@@ -90,6 +99,7 @@ constexpr FieldRow kRows[] = {
     {"checkpoint.every_steps", kValue, "checkpoint", "checkpoints are written at other steps"},
     {"checkpoint.keep_last", kValue, "checkpoint", "other checkpoints stay"},
     {"checkpoint.keep_every_steps", kValue, "checkpoint", "other checkpoints stay"},
+    {"checkpoint.keep_best", kValue, "checkpoint", "another checkpoint stays as the best"},
     {"checkpoint.copy_bytes", kValue, "memory", "checkpoints are copied through another amount of host memory"},
     {"checkpoint.common", kWhole, "checkpoint", "checkpoints keep other common state"},
     {"checkpoint.rules", kWhole, "checkpoint", "other ranks write, or other pieces; the whole tensors are the same"},
@@ -175,6 +185,8 @@ constexpr FieldRow kRows[] = {
     {"roles[].setup", kWhole, "programs", kProgram},
     {"roles[].resume", kWhole, "programs", kProgram},
     {"roles[].step", kWhole, "programs", kProgram},
+    {"roles[].evaluate", kWhole, "programs", kProgram},
+    {"roles[].score", kWhole, "programs", kProgram},
     {"roles[].save", kWhole, "programs", kProgram},
     {"roles[].teardown", kWhole, "programs", kProgram},
 
@@ -281,8 +293,9 @@ std::optional<FieldRule> RuleOf(std::string_view pattern) {
   if (field == traits.end()) return std::nullopt;
   const FieldRow& row = RowOf(pattern);
   const CompareAs compare = row.pattern == pattern ? row.compare : InsideAWhole(pattern) ? kPart : kValue;
-  return FieldRule{std::string(pattern), compare, compare == kHarmless ? Curve::kKeeps : field->second.curve, row.area,
-                   row.effect};
+  // The data of an evaluation set has the fields of the training's, and no step reads it.
+  const bool keeps = compare == kHarmless || Within(pattern, "evaluation");
+  return FieldRule{std::string(pattern), compare, keeps ? Curve::kKeeps : field->second.curve, row.area, row.effect};
 }
 
 std::string InstructionPattern(const std::string& pattern) {

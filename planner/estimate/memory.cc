@@ -69,6 +69,7 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& bloc
   }
   const LinkedProgram program(blocks, role);
   costs.Add(program.step_list());
+  costs.Add(program.evaluate_list());
   if (estimate.limit > 0) estimate.libraries = kContextBytes + CountCommunicators(plan, role) * kCommunicatorBytes;
   estimate.planned.workspace = estimate.libraries;
   estimate.worst = estimate.planned;
@@ -77,9 +78,15 @@ RoleEstimate EstimateRole(const Plan& plan, const Role& role, LinkedBlocks& bloc
     bytes.communication += peak.communication;
     bytes.workspace += peak.workspace;
   };
-  const StepPeak peak = FindStepPeak(program, costs, SizeCase::kPlanned);
+  // Nothing of a step is left when an evaluation begins, and nothing of it when the next step does.
+  const auto fullest = [&](SizeCase sizes) {
+    const StepPeak of_step = FindPeak(program, program.step(), costs, sizes);
+    const StepPeak of_round = FindPeak(program, program.evaluate(), costs, sizes);
+    return of_round.total() > of_step.total() ? of_round : of_step;
+  };
+  const StepPeak peak = fullest(SizeCase::kPlanned);
   add(peak, estimate.planned);
-  add(FindStepPeak(program, costs, SizeCase::kWorst), estimate.worst);
+  add(fullest(SizeCase::kWorst), estimate.worst);
   if (peak.instruction) {
     estimate.fullest =
         absl::StrCat(std::string(OpName(peak.instruction->kind)), " in ", peak.frame.empty() ? role.name : peak.frame);

@@ -8,7 +8,8 @@
 
 namespace planwright {
 
-// Bytes on the device of one rank at the fullest moment of a step. The categories are those of docs/memory.md.
+// Bytes on the device of one rank at the fullest moment of a step or an evaluation. The categories are those of
+// docs/memory.md.
 struct MemoryBytes {
   int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0, communication = 0, workspace = 0;
   int64_t total() const { return parameters + gradients + optimizer + activations + communication + workspace; }

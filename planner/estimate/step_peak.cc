@@ -5,7 +5,8 @@
 
 namespace planwright {
 
-StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& costs, SizeCase sizes) {
+StepPeak FindPeak(const LinkedProgram& program, LinkedProgram::Range range, const InstructionCosts& costs,
+                  SizeCase sizes) {
   struct HeldValue {
     int64_t bytes = 0;
     bool communication = false;  // its bytes count as communication, not as activations
@@ -17,7 +18,7 @@ StepPeak FindStepPeak(const LinkedProgram& program, const InstructionCosts& cost
   const auto category = [&](const HeldValue& value) -> int64_t& {
     return value.communication ? communication : activations;
   };
-  for (size_t i = program.step().first; i < program.step().end; ++i) {
+  for (size_t i = range.first; i < range.end; ++i) {
     const LinkedEntry& entry = program.entries()[i];
     const LinkedInstruction& instruction = *entry.instruction;
     const std::span<const BytesBySizeCase> bytes = costs.outputs(instruction);

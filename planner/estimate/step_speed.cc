@@ -1,5 +1,6 @@
 #include "planner/estimate/step_speed.h"
 
+#include "planner/estimate/evaluation_time.h"
 #include "planner/estimate/model_flops.h"
 #include "planner/rates/device.h"
 
@@ -23,7 +24,11 @@ StepSpeed SpeedOf(const Plan& plan, const StepTime& time) {
   const SaveTime& save = time.save;
   // The last checkpoint has no step beside it.
   const double saves = save.every > 0 ? static_cast<double>((plan.budget.steps - 1) / save.every) : 0;
-  speed.hours = (static_cast<double>(plan.budget.steps) * seconds + saves * save.longer + save.copy) / 3600;
+  speed.evaluation = TimeEvaluation(plan);
+  speed.evaluations = CountEvaluations(plan);
+  speed.hours = (static_cast<double>(plan.budget.steps) * seconds + saves * save.longer + save.copy +
+                 static_cast<double>(speed.evaluations) * speed.evaluation) /
+                3600;
   speed.rank_hours = speed.hours * ranks;
   return speed;
 }

@@ -53,9 +53,13 @@ class LinkedProgram {
   Range setup() const { return ranges_[0]; }
   Range resume() const { return ranges_[1]; }
   Range step() const { return ranges_[kStep]; }
-  Range save() const { return ranges_[3]; }
-  Range teardown() const { return ranges_[4]; }
-  const LinkedBlock& step_list() const { return *lists_[kStep]; }  // the role's own list, calls not opened
+  Range evaluate() const { return ranges_[kEvaluate]; }
+  Range score() const { return ranges_[4]; }
+  Range save() const { return ranges_[5]; }
+  Range teardown() const { return ranges_[6]; }
+  // The role's own lists, calls not opened.
+  const LinkedBlock& step_list() const { return *lists_[kStep]; }
+  const LinkedBlock& evaluate_list() const { return *lists_[kEvaluate]; }
   // In all blocks and in the role's lists: one more than the last LinkedInstruction::number.
   int instructions() const { return instructions_; }
   int values() const { return values_; }  // numbers of values: the most that are alive at once
@@ -89,7 +93,7 @@ class LinkedProgram {
 
   const LinkedBlocks& blocks_;
   const Role& role_;
-  static constexpr size_t kStep = 2;
+  static constexpr size_t kStep = 2, kEvaluate = 3;
   // In the order of kRoleLists.
   std::unique_ptr<LinkedBlock> lists_[std::size(kRoleLists)];
   Range ranges_[std::size(kRoleLists)];

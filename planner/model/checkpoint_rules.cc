@@ -47,6 +47,7 @@ CheckpointPlan CheckpointOf(const std::vector<Module>& modules, const OptimizerP
   checkpoint.every_steps = recipe.every_steps.value_or(0);
   checkpoint.keep_last = recipe.keep_last.value_or(0);
   checkpoint.keep_every_steps = recipe.keep_every_steps.value_or(0);
+  if (recipe.keep_best) checkpoint.keep_best = **recipe.keep_best;
   // applied_steps is AdamW's own counter, which skipped steps do not advance. Samples are numbered through windows and
   // epochs, so consumed_samples is the position in the data.
   checkpoint.common = {"common.step", "common.applied_steps", "common.skipped_steps", "common.consumed_samples"};

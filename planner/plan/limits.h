@@ -33,6 +33,10 @@ inline constexpr int kDeepestCalls = 8;  // levels of blocks that call each othe
 // These count all programs and blocks, with calls opened.
 inline constexpr int64_t kMostInstructions = 5 << 19, kMostCalls = 1 << 19;
 
+// ---- Evaluation.
+inline constexpr size_t kMostEvaluationSets = 1 << 6;
+inline constexpr int64_t kMostDivergenceWindow = 1 << 20;  // steps whose losses a run keeps
+
 // ---- Sizes.
 inline constexpr int64_t kMostElements = int64_t{1} << 50;  // of all tensors of a module; FLOPs of a token in a layer
 inline constexpr int64_t kLargestDim = int64_t{1} << 36;    // of a value

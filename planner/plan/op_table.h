@@ -34,7 +34,8 @@ struct AttributeSpec {
   AttributeType type = AttributeType::kInteger;
   AttributeSource source = AttributeSource::kFree;
   // kFormula: the allowed values. Formulas may use Module::constants by name, the sizes of axes ("tp"), `sequence`
-  // (tokens of a sample), `samples` (of a microbatch on a lane), `image_token` and `trains_backbone`.
+  // (tokens of a sample), `samples` (of a microbatch on a lane), `image_token`, `trains_backbone` and `in_step` (0 in
+  // the blocks of an evaluation, 1 in all others).
   std::vector<Expression> values;
   std::optional<Expression> when;  // kFormula: the attribute is present exactly where this is not 0; none: always
   bool optional = false;           // kLayout, kFree: it may be absent

@@ -51,6 +51,18 @@ const Bridge* Plan::FindBridge(std::string_view name) const { return FindByName(
 const Block* Plan::FindBlock(std::string_view name) const { return FindByName(blocks, name); }
 
 const Accumulator* Plan::FindAccumulator(std::string_view name) const { return FindByName(accumulators, name); }
+int64_t EvaluationPlan::parts() const {
+  int64_t parts = 0;
+  for (const EvaluationSet& set : sets) parts += set.parts();
+  return parts;
+}
+
+int64_t EvaluationPlan::rounds() const {
+  int64_t rounds = 0;
+  for (const EvaluationSet& set : sets) rounds += set.rounds;
+  return rounds;
+}
+
 DType Plan::dtype() const { return DTypeOf(precision); }
 DType Plan::master() const { return MasterOf(dtype()); }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "planner/plan/axis.h"
+#include "planner/plan/data_plan.h"
 #include "planner/plan/device_profile.h"
 #include "planner/plan/instruction.h"
 
@@ -269,69 +270,6 @@ struct OptimizerPlan {
   double clip_grad_norm = 0;  // gradients are scaled down to this global norm
 };
 
-// What an encoder makes of an image.
-struct EncoderData {
-  std::string module;
-  int64_t token = -1;         // the id whose positions in the text its rows take: the bridge's
-  int64_t patch = 0;          // pixels along a patch
-  int64_t pixel_shuffle = 0;  // patches along an image token
-  int64_t max_image = 0;      // pixels along the largest image
-
-  // Patches along the largest image; patches of an image token; tokens of an image of so many patches.
-  int64_t side() const { return max_image / patch; }
-  int64_t merged() const { return pixel_shuffle * pixel_shuffle; }
-  int64_t TokensOf(int64_t patches) const { return patches / merged(); }
-};
-
-// One source of a mixture (docs/training/data.md#sources).
-struct SourcePlan {
-  std::string name;
-  std::string kind;                 // webdataset | tokens
-  std::vector<std::string> shards;  // webdataset: tar files, brace ranges and globs, as written in the recipe
-  std::vector<std::string> ignore;  // webdataset: extensions of members that are not read
-  std::string path;                 // tokens: PATH.bin and PATH.idx, as written in the recipe
-  // Of the first n samples weight / (sum of weights) n are of this source, less than one off. The weights have no
-  // common divisor.
-  int64_t weight = 1;
-};
-
-// Where samples come from (docs/training/data.md). Filled by data/.
-struct DataPlan {
-  std::string kind;  // mock | webdataset | recorded | sources
-  int64_t seed = 0;  // of the draws of samples
-  // Token ids; -1: none. image_token: that of the first encoder, or what the recipe says where there is none.
-  int64_t image_token = -1, pad_token = -1, end_token = -1;
-  int64_t vocabulary = 0;  // of the language model: token ids are below it
-  // mock: sizes of images, [rows, columns] of patches, drawn evenly; a sample has min_images to max_images
-  // images.
-  std::vector<std::vector<int64_t>> image_grids;
-  int64_t min_images = 0, max_images = 0;
-  int64_t classes = 0, text_tokens = 0;      // mock: kinds of image; tokens of the text of a kind
-  std::vector<std::string> shards;           // webdataset: tar files, as written in the recipe
-  int64_t window = 0;                        // webdataset, sources: documents that are packed together
-  int64_t min_patches = 0, max_patches = 0;  // webdataset, sources: limits of the patches that an image is resized to
-  std::string resize = "bilinear";           // webdataset, sources: bilinear | bicubic
-  std::string grid = "ceil";                 // webdataset, sources: how patches are counted: ceil | round_half_even
-  // The following are of `sources`.
-  std::vector<SourcePlan> sources;
-  std::string tokenizer = "bytes";                // bytes | ids: text is ids, made before the run
-  std::string tokenizer_digest, template_digest;  // SHA-256, 64 hex digits, that prepared shards must name; or nothing
-  std::string shuffle = "all";                    // all | none | N: documents that are shuffled together
-  std::string packing = "first_fit";              // first_fit | none: one document a sample
-  std::string long_documents = "error";           // error | cut | skip: documents that are longer than a sample
-  std::string damaged = "error";                  // error | skip
-  int64_t most_damaged = 0;                       // skip: with more damaged documents than this the run does not begin
-  std::string index;                              // folder of the index files; not covered by the digest
-  std::string balance = "none";                   // every kind; none | images: the order of samples within a step
-  std::string path;                               // recorded: a safetensors batch, as written in the recipe
-  std::string base;                               // folder of the file that names the paths; not covered by the digest
-  bool packed_documents = false;                  // attention and Mamba state end where a document ends
-  // Every encoder sees every image. In the order of the bridges; empty: text alone.
-  std::vector<EncoderData> encoders;
-
-  const EncoderData* FindEncoder(std::string_view module) const;  // null: there is none
-};
-
 // Where the weights of one module, or of a part of it, come from (docs/weights.md). Filled by compile.cc.
 struct WeightSourcePlan {
   std::string part;  // "language"; of an encoder also "radio_encoder.backbone" and "radio_encoder.projection"
@@ -399,6 +337,7 @@ struct CheckpointPlan {
   int64_t every_steps = 0;  // also after the last step; 0: no checkpoints are written
   // The newest `keep_last` stay, and those of a step that keep_every_steps divides. 0: all stay; no step is kept so.
   int64_t keep_last = 0, keep_every_steps = 0;
+  std::string keep_best;   // an evaluation set: the checkpoint with its least loss stays too; empty: none does
   int64_t copy_bytes = 0;  // most host memory of a rank for the copies of one checkpoint; 0: as much as they need
   std::vector<CheckpointRule> rules;
   // Keys of what is the same on all ranks; rank 0 writes it. There is no generator state: draws are keyed and counted.
@@ -410,10 +349,13 @@ struct Role {
   std::string name;                  // "language.s0"; ranks that are no bridge leader: "language.s0.sibling"
   std::vector<std::string> modules;  // that its ranks belong to: several where modules are colocated
   std::vector<RankRange> ranks;
-  // What its ranks run, list after list (kRoleLists). resume and save are empty where no checkpoints are written.
+  // What its ranks run, list after list (kRoleLists). resume and save are empty where no checkpoints are written,
+  // evaluate and score where nothing is evaluated.
   std::vector<Instruction> setup;     // of a run that begins
   std::vector<Instruction> resume;    // in its place: of a run that goes on from a checkpoint
   std::vector<Instruction> step;      // once for each step
+  std::vector<Instruction> evaluate;  // once for each round of each evaluation set: forwards of one block of samples
+  std::vector<Instruction> score;     // behind the last round of the last set: losses are summed up and recorded
   std::vector<Instruction> save;      // after a step that CheckpointPlan::every_steps divides, and after the last one
   std::vector<Instruction> teardown;  // at the end
   int origin = -1;                    // index in Plan::origins; -1: none
@@ -424,11 +366,9 @@ struct RoleList {
   const char* name;
   std::vector<Instruction> Role::*list;
 };
-inline constexpr RoleList kRoleLists[] = {{"setup", &Role::setup},
-                                          {"resume", &Role::resume},
-                                          {"step", &Role::step},
-                                          {"save", &Role::save},
-                                          {"teardown", &Role::teardown}};
+inline constexpr RoleList kRoleLists[] = {
+    {"setup", &Role::setup}, {"resume", &Role::resume}, {"step", &Role::step},        {"evaluate", &Role::evaluate},
+    {"score", &Role::score}, {"save", &Role::save},     {"teardown", &Role::teardown}};
 
 // The order in which one stage runs forwards and backwards of microbatches (docs/layouts/pipeline.md#1f1b). Filled by
 // schedule/.
@@ -458,6 +398,8 @@ struct Plan {
   Budget budget;
   OptimizerPlan optimizer;
   DataPlan data;
+  EvaluationPlan evaluation;
+  DivergencePlan divergence;
   std::optional<InitializePlan> initialize;  // none: weights are drawn
   CheckpointPlan checkpoint;
   std::vector<Accumulator> accumulators;
@@ -476,6 +418,9 @@ struct Plan {
   const Role* RoleOf(int rank) const;  // null: no role has the rank
   DType dtype() const;                 // `precision` as a type; fp32 if it is an unknown word
   DType master() const;                // type of master weights and gradients: fp64 in fp64 plans, else fp32
+  // Whether steps add up their losses by source, beside their sum: where there are sources, and evaluations to compare
+  // them with.
+  bool sums_by_source() const { return !evaluation.empty() && !data.sources.empty(); }
 };
 
 bool Contains(const RankRange& range, int rank);

@@ -412,6 +412,30 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("encoders", kFollows | kChanges, encoders, {});
 }
 
+// What is evaluated changes no weight; what samples of a set are, its data says.
+template <typename V>
+void Describe(V& v, Visited<V, EvaluationSet>& x) {
+  auto& [name, samples, rounds, data] = x;
+  v("name", kFree | kKeeps, name);
+  v("samples", kFree | kKeeps, samples);
+  v("rounds", kFollows, rounds);
+  v("data", kFree | kKeeps, data);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, EvaluationPlan>& x) {
+  auto& [every_samples, sets] = x;
+  v("every_samples", kFree | kKeeps, every_samples);
+  v("sets", kFree | kKeeps, sets);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, DivergencePlan>& x) {
+  auto& [window, factor] = x;
+  v("window", kFree | kKeeps, window);
+  v("factor", kFree | kKeeps | kAboveZero, factor);
+}
+
 template <typename V>
 void Describe(V& v, Visited<V, WeightSourcePlan>& x) {
   auto& [part, from, base] = x;
@@ -482,10 +506,11 @@ void Describe(V& v, Visited<V, CheckpointRule>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, CheckpointPlan>& x) {
-  auto& [every_steps, keep_last, keep_every_steps, copy_bytes, rules, common] = x;
+  auto& [every_steps, keep_last, keep_every_steps, keep_best, copy_bytes, rules, common] = x;
   v.Omittable("every_steps", kChosen, every_steps, int64_t{0});
   v.Omittable("keep_last", kChosen, keep_last, int64_t{0});
   v.Omittable("keep_every_steps", kChosen, keep_every_steps, int64_t{0});
+  v.Omittable("keep_best", kChosen, keep_best, {});
   v.Omittable("copy_bytes", kChosen, copy_bytes, int64_t{0});
   v("common", kFollows, common);
   v("rules", kFollows, rules);
@@ -546,7 +571,7 @@ void Describe(V& v, Visited<V, Block>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Role>& x) {
-  auto& [name, modules, ranks, setup, resume, step, save, teardown, origin] = x;
+  auto& [name, modules, ranks, setup, resume, step, evaluate, score, save, teardown, origin] = x;
   v("name", kFree | kKeeps, name);
   v("modules", kFollows, modules);
   v("ranks", kFollows, ranks);
@@ -554,6 +579,8 @@ void Describe(V& v, Visited<V, Role>& x) {
   v("setup", kFollows, setup);
   v.Omittable("resume", kFollows, resume, {});
   v("step", kFollows, step);
+  v.Omittable("evaluate", kFollows, evaluate, {});
+  v.Omittable("score", kFollows, score, {});
   v.Omittable("save", kFollows, save, {});
   v("teardown", kFollows, teardown);
 }
@@ -561,8 +588,8 @@ void Describe(V& v, Visited<V, Role>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, Plan>& x) {
   auto& [format_version, tool_version, name, recipe_digest, digest, precision, deterministic, seed, world_size,
-         log_every_steps, cluster, launch, modules, groups, bridges, budget, optimizer, data, initialize, checkpoint,
-         accumulators, symbols, schedule, blocks, roles, origins] = x;
+         log_every_steps, cluster, launch, modules, groups, bridges, budget, optimizer, data, evaluation, divergence,
+         initialize, checkpoint, accumulators, symbols, schedule, blocks, roles, origins] = x;
   v("format_version", kFollows, format_version);
   v.OutsideDigest("tool_version", tool_version, {});
   v("name", kFree | kKeeps, name);
@@ -578,6 +605,8 @@ void Describe(V& v, Visited<V, Plan>& x) {
   v("budget", kFollows, budget);
   v("optimizer", kFree | kChanges, optimizer);
   v("data", kFree | kChanges, data);
+  v.Omittable("evaluation", kFree | kKeeps, evaluation, {});
+  v.Omittable("divergence", kFree | kKeeps, divergence, {});
   v("initialize", kFree | kChanges, initialize);
   v("checkpoint", kFollows, checkpoint);
   v("accumulators", kFollows, accumulators);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 #include <type_traits>
 
 #include "planner/plan/limits.h"
@@ -244,6 +245,33 @@ std::string RangeProblem(const DataPlan& data) {
   return "";
 }
 
+std::string RangeProblem(const EvaluationSet& set) {
+  if (!IsSourceName(set.name)) return "an evaluation set whose name is no name";
+  if (set.samples < 1 || set.samples > kMostSamples || Outside(set.rounds, kMostSamples))
+    return "a number of samples or rounds out of range, of evaluation set " + set.name;
+  if (std::string problem = RangeProblem(set.data); !problem.empty()) return problem;
+  return set.data.balance == "none" ? "" : "an evaluation set that is balanced: " + set.name;
+}
+
+std::string RangeProblem(const EvaluationPlan& evaluation) {
+  if (evaluation.empty()) return evaluation.every_samples == 0 ? "" : "evaluations without sets";
+  if (evaluation.every_samples < 1 || evaluation.every_samples > kMostSamples) return "every_samples out of range";
+  if (evaluation.sets.size() > kMostEvaluationSets) return "more evaluation sets than a plan may have";
+  std::set<std::string> names;
+  for (const EvaluationSet& set : evaluation.sets) {
+    if (std::string problem = RangeProblem(set); !problem.empty()) return problem;
+    if (!names.insert(set.name).second) return "two evaluation sets with the name " + set.name;
+  }
+  return "";
+}
+
+std::string RangeProblem(const DivergencePlan& divergence) {
+  if (divergence == DivergencePlan()) return "";
+  if (std::string problem = NumberProblem("divergence", divergence); !problem.empty()) return problem;
+  if (divergence.window < 1 || divergence.window > kMostDivergenceWindow) return "a window out of range";
+  return divergence.factor > 1 ? "" : "a factor that is not above 1";
+}
+
 std::string RangeProblem(const LearningRate& rate) {
   if (std::string problem = NumberProblem("learning_rate", rate); !problem.empty()) return problem;
   const bool outside = !FromZero(rate.warmup_samples) || rate.warmup_samples > static_cast<double>(kMostSamples) ||
@@ -272,6 +300,7 @@ std::string RangeProblem(const CheckpointPlan& checkpoint) {
   if (checkpoint.every_steps < 0) return "every_steps below zero";
   if (checkpoint.keep_last < 0) return "keep_last below zero";
   if (checkpoint.copy_bytes < 0) return "copy_bytes below zero";
+  if (!checkpoint.keep_best.empty() && checkpoint.every_steps == 0) return "keep_best without checkpoints";
   return checkpoint.keep_every_steps < 0 ? "keep_every_steps below zero" : "";
 }
 
@@ -301,10 +330,10 @@ std::string RangeProblem(const Plan& plan) {
   if (plan.log_every_steps < 1) return "log_every_steps below 1";
   if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world_size out of range";
   if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
-  for (std::string problem :
-       {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay), RangeProblem(plan.optimizer),
-        RangeProblem(plan.data), RangeProblem(plan.checkpoint), RangeProblem(plan.cluster),
-        RangeProblem(plan.cluster.device), RangeProblem(plan.launch)}) {
+  for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay),
+                              RangeProblem(plan.optimizer), RangeProblem(plan.data), RangeProblem(plan.evaluation),
+                              RangeProblem(plan.divergence), RangeProblem(plan.checkpoint), RangeProblem(plan.cluster),
+                              RangeProblem(plan.cluster.device), RangeProblem(plan.launch)}) {
     if (!problem.empty()) return problem;
   }
   for (const Bridge& bridge : plan.bridges) {

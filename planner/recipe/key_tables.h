@@ -23,9 +23,10 @@ inline constexpr KeyRange kSize{KeyRange::Bound::kInclusive, KeyRange::Bound::kI
 
 // path, kind, field, need, default, range, choices, help. Sections are in the order of the reference page, and so are
 // the parts. The help of a key is a noun phrase: it follows "add `key`: " in messages.
-std::span<const KeySpec> KeysOfModels();    // name, extends, cluster, models, modules, bridges
-std::span<const KeySpec> KeysOfTraining();  // batch, budget, optimizer, gradients, precision
-std::span<const KeySpec> KeysOfData();      // data, initialize
-std::span<const KeySpec> KeysOfRun();       // checkpoint, log, lints, launch
+std::span<const KeySpec> KeysOfModels();      // name, extends, cluster, models, modules, bridges
+std::span<const KeySpec> KeysOfTraining();    // batch, budget, optimizer, gradients, precision
+std::span<const KeySpec> KeysOfData();        // data, initialize
+std::span<const KeySpec> KeysOfEvaluation();  // evaluation, divergence
+std::span<const KeySpec> KeysOfRun();         // checkpoint, log, lints, launch
 
 }  // namespace planwright

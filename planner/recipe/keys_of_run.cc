@@ -15,6 +15,8 @@ constexpr KeySpec kRunKeys[] = {
      "how many of the newest checkpoints stay; without it all stay"},
     {"checkpoint.keep_every_steps", "", To<&CheckpointRecipe::keep_every_steps>, kOptional, "", kCountFromOne, "",
      "checkpoints of steps that this divides stay, too"},
+    {"checkpoint.keep_best", "", To<&CheckpointRecipe::keep_best>, kOptional, "", kAny, "",
+     "an evaluation set: the checkpoint whose evaluation had its least loss stays, too"},
 
     {"log", "", Section<&Recipe::log>, kOptional, "", kAny, "", "what is written while training"},
     {"log.every_steps", "", To<&LogRecipe::every_steps>, kOptional, "1", kCountFromOne, "",

@@ -194,6 +194,28 @@ inline bool TextIsBytes(const DataRecipe& data) {
   return *data.kind == "webdataset" || (*data.kind == "sources" && *data.tokenizer == "bytes");
 }
 
+// Samples that an evaluation reads: what the data of the recipe is made of, in other files or drawn with another seed.
+struct EvaluationSetRecipe {
+  Located<std::string> name;
+  Located<int64_t> samples;
+  std::vector<SourceRecipe> sources;         // data of kind sources
+  std::vector<Located<std::string>> shards;  // webdataset
+  std::optional<Located<std::string>> path;  // recorded
+  std::optional<Located<int64_t>> seed;      // mock
+  Location where;
+};
+
+struct EvaluationRecipe {
+  Located<int64_t> every_samples;
+  std::vector<EvaluationSetRecipe> sets;
+  Location where;
+};
+
+struct DivergenceRecipe {
+  Located<int64_t> window;  // steps
+  Located<double> factor;
+};
+
 struct WeightSourceRecipe {
   Located<std::string> part;  // a module, or MODULE.backbone and MODULE.projection of an encoder
   Located<std::string> from;  // a path, or drawn
@@ -211,6 +233,7 @@ struct InitializeRecipe {
 
 struct CheckpointRecipe {
   std::optional<Located<int64_t>> every_steps, keep_last, keep_every_steps;
+  std::optional<Located<std::string>> keep_best;  // an evaluation set
 };
 
 struct DeadlineRecipe {
@@ -249,6 +272,8 @@ struct Recipe {
   Located<std::string> precision;  // bf16 | fp32 | fp64
   Located<bool> deterministic;
   DataRecipe data;
+  std::optional<EvaluationRecipe> evaluation;
+  std::optional<DivergenceRecipe> divergence;
   std::optional<InitializeRecipe> initialize;
   CheckpointRecipe checkpoint;
   LogRecipe log;

@@ -140,7 +140,7 @@ void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& pr
   const auto conflict = [&](const Located<int64_t>& key, const std::string& what, const char* help) {
     problems.Error(DiagnosticKind::kConflictingKeys, key.where, what, help);
   };
-  const auto& [every, last, keep] = checkpoint;
+  const auto& [every, last, keep, best] = checkpoint;  // best: CheckEvaluationSettings
   if (!every && (last || keep)) {
     conflict(last ? *last : *keep, "`checkpoint` says what stays, but not when one is written",
              "add every_steps: steps between checkpoints");

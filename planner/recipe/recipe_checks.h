@@ -16,6 +16,11 @@ void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnos
 // Keys of `checkpoint` that contradict each other or have no effect (PW0109).
 void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems);
 
+// `evaluation`: names of sets (PW0107, PW0109), a set that has not what its kind of data is made of, or more (PW0102,
+// PW0109), and evaluations between steps (PW0110). `checkpoint.keep_best`: a set that there is (PW0108), and a
+// checkpoint at each evaluation (PW0109).
+void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems);
+
 // `initialize`: neither or both of from and sources (PW0102, PW0109), sources of what is no part (PW0108), of a part
 // twice (PW0109) or of no part (PW0102), and keys that a file of weights cannot fill (PW0109). Whether other paths name
 // a checkpoint is known at the launch.

@@ -53,7 +53,7 @@ std::string KeyRange::BrokenBound(double value) const {
 std::span<const KeySpec> RecipeKeys() {
   static const auto* keys = [] {
     auto* all = new std::vector<KeySpec>;
-    for (const auto part : {KeysOfModels(), KeysOfTraining(), KeysOfData(), KeysOfRun()})
+    for (const auto part : {KeysOfModels(), KeysOfTraining(), KeysOfData(), KeysOfEvaluation(), KeysOfRun()})
       all->insert(all->end(), part.begin(), part.end());
     return all;
   }();

@@ -122,14 +122,29 @@ void ReadWeightSources(const RecipeFields& fields, InitializeRecipe& initialize)
   }
 }
 
-void ReadSources(const RecipeFields& fields, DataRecipe& data) {
-  if (*data.kind != "sources") return;
+// `fields`: a map with a list `sources`.
+std::vector<SourceRecipe> SourcesIn(const RecipeFields& fields) {
+  std::vector<SourceRecipe> sources;
   const YamlNode* list = fields.Value("sources");
-  if (list == nullptr) return;
+  if (list == nullptr) return sources;
   for (const YamlNode& item : list->items) {
-    SourceRecipe& source = data.sources.emplace_back(Defaults<SourceRecipe>());
+    SourceRecipe& source = sources.emplace_back(Defaults<SourceRecipe>());
     fields.Inner("sources", item, item.where).Fill(source);
     source.where = item.where;
+  }
+  return sources;
+}
+
+void ReadEvaluationSets(const RecipeFields& fields, EvaluationRecipe& evaluation) {
+  evaluation.where = fields.where();
+  const YamlNode* list = fields.Value("sets");
+  if (list == nullptr) return;
+  for (const YamlNode& item : list->items) {
+    const RecipeFields inner = fields.Inner("sets", item, item.where);
+    EvaluationSetRecipe& set = evaluation.sets.emplace_back(Defaults<EvaluationSetRecipe>());
+    inner.Fill(set);
+    set.sources = SourcesIn(inner);
+    set.where = item.where;
   }
 }
 
@@ -163,11 +178,12 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string> damaged, Diagnosti
   read("modules", [&] { ReadModules(fields, recipe, problems); });
   ReadBridges(fields, recipe);
   if (recipe.initialize) ReadWeightSources(fields.Section("initialize"), *recipe.initialize);
+  if (recipe.evaluation) ReadEvaluationSets(fields.Section("evaluation"), *recipe.evaluation);
   recipe.budget.where = fields.Section("budget").where();
   const RecipeFields data = fields.Section("data");
   // With a wrong `kind` it is unknown which keys the section must have: without a location it is not checked.
   if (!data.Has("kind") || recipe.data.kind.where.known()) recipe.data.where = data.where();
-  ReadSources(data, recipe.data);
+  if (*recipe.data.kind == "sources") recipe.data.sources = SourcesIn(data);
   read("data", [&] { CheckDataSettings(recipe, data, problems); });
   return recipe;
 }
@@ -180,6 +196,7 @@ std::optional<Recipe> RecipeOfTree(std::optional<YamlNode> tree, Diagnostics& pr
   // Only values that are known can be compared with each other, so these checks come last.
   CheckModuleSettings(recipe, problems);
   CheckCheckpointSettings(recipe.checkpoint, problems);
+  CheckEvaluationSettings(recipe, problems);
   if (recipe.initialize) CheckInitializeSettings(recipe, *recipe.initialize, problems);
   CheckLaunchSettings(recipe.launch, problems);
   if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");

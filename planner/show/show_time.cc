@@ -129,6 +129,10 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
     json["steps"] = plan.budget.steps;
     json["hours"] = speed.hours;
     json["rank_hours"] = speed.rank_hours;
+    if (speed.evaluations > 0) {
+      json["evaluations"] = speed.evaluations;
+      json["evaluation_seconds"] = speed.evaluation;
+    }
     json["known"] = SharesJson(KnownShares(time));
     json["checkpoint"] = CheckpointJson(time.save);
   }

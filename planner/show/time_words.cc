@@ -33,7 +33,11 @@ std::string SpeedText(const Plan& plan, const StepTime& time) {
                            : absl::StrCat(Counted(plan.world_size, "GPU"), " (", plan.cluster.gpu, ")"),
                       ": ", absl::StrFormat("%.5g", speed.tokens_per_second), " tokens a second on each", mfu,
                       "; the budget of ", WithCommas(plan.budget.steps), " steps takes ", HoursText(speed.hours),
-                      " h, ", HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours", ".");
+                      " h, ", HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours",
+                      speed.evaluations > 0 ? absl::StrCat(", with ", Counted(speed.evaluations, "evaluation"), " of ",
+                                                           SecondsText(speed.evaluation))
+                                            : "",
+                      ".");
 }
 
 std::string KnownSentence(const StepTime& time) {

@@ -93,6 +93,8 @@ std::vector<Violation> VerifyRecompute(const PlanIndex& index, const std::vector
 // V11 of single fields: buckets, sums of the step, groups and streams, bridges, image sizes of the data, run-time
 // sizes, axes of the checkpoint.
 std::vector<Violation> VerifyDerivedFields(const PlanIndex& index);
+// V11 of evaluation sets: their data is that of the training, but for where samples come from.
+std::vector<Violation> VerifyEvaluationData(const Plan& plan);
 // V11 of programs: the one order of what has several orders, that roles run microbatches in the order of the schedule,
 // and that an instruction has the fields of its kind and no others.
 std::vector<Violation> VerifyPrograms(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);

@@ -50,6 +50,7 @@ std::vector<Violation> AllRules(const Plan& plan, std::vector<RoleEstimate>* mem
   add(VerifyForwardGraphs(index, microbatches));
   add(VerifyRecompute(index, microbatches));
   add(VerifyDerivedFields(index));
+  add(VerifyEvaluationData(plan));
   add(VerifyPrograms(index, microbatches));
   add(VerifySiblings(index));
   add(VerifyFrees(index));

@@ -61,7 +61,7 @@ StepPeak PeakAt(const Plan& plan, const Role& role, SizeCase sizes) {
   InstructionCosts costs(blocks);
   const LinkedProgram program(blocks, role);
   costs.Add(program.step_list());
-  return FindStepPeak(program, costs, sizes);
+  return FindPeak(program, program.step(), costs, sizes);
 }
 
 // StepPeak points into the plan, so plans and roles live until the test program ends.

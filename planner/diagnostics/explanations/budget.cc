@@ -93,6 +93,13 @@ lints: {PW0704: off})",
      "but there is no warmup. Or `min` is the rate at which a decay ends, but style constant never decays.",
      "budget: {learning_rate: {init: 1.0e-5}}", "budget: {learning_rate: {init: 1.0e-5, warmup_samples: 16}}",
      "Add a warmup or a decay, or remove the rate."},
+
+    {kEvaluationBetweenSteps,
+     "An evaluation reads the weights that a step has left. So `evaluation.every_samples` counts whole steps: it is a "
+     "multiple of `batch.global_samples`.",
+     R"(evaluation: {every_samples: 10, sets: [{name: held_out, samples: 16, seed: 4321}]})",
+     R"(evaluation: {every_samples: 16, sets: [{name: held_out, samples: 16, seed: 4321}]})",
+     "Use a multiple of the samples of a step."},
 };
 
 }  // namespace

@@ -167,6 +167,15 @@ lints: {PW0606: off, PW0704: off})",
      R"(data: {max_images: 3, balance: images}
 lints: {PW0704: off})",
      "Remove `balance`, or set it to none."},
+
+    {kEvaluatesTrainingData,
+     "An evaluation says how well the model does on samples that it has not seen. A set with the files or the seed of "
+     "the training says how well it remembers. Files are compared by their names.",
+     R"(evaluation: {every_samples: 80, sets: [{name: held_out, samples: 16, seed: 1234}]}
+lints: {PW0704: off})",
+     R"(evaluation: {every_samples: 80, sets: [{name: held_out, samples: 16, seed: 4321}]}
+lints: {PW0704: off})",
+     "Give the set other files, or another seed, or leave its files out of the training."},
 };
 
 }  // namespace

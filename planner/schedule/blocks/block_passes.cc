@@ -114,6 +114,25 @@ std::optional<Block> MakeRecompute(Block& forward) {
   return again;
 }
 
+Block MakeEvaluation(const Block& forward) {
+  Require(forward.takes.empty() && absl::EndsWith(forward.name, ".forward"),
+          absl::StrCat(forward.name, " is no forward to evaluate"));
+  Block evaluation = forward;
+  evaluation.name = absl::StrCat(forward.name.substr(0, forward.name.size() - string(".forward").size()), ".evaluate");
+  evaluation.probes.clear();
+  evaluation.saved.clear();
+  std::erase_if(evaluation.body,
+                [](const Instruction& instruction) { return OpClassOf(instruction.kind) == OpClass::kState; });
+  for (Output& input : evaluation.inputs) input.type.gradient.reset();
+  for (Instruction& instruction : evaluation.body) {
+    for (Output& output : instruction.outputs) output.type.gradient.reset();
+    if (instruction.kind == OpKind::kTokenLoss) evaluation.outputs = {instruction.outputs.front().name};
+    if (instruction.kind == OpKind::kPositionAndClass) instruction.attributes["crop"] = int64_t{0};
+  }
+  DropDeadInstructions(evaluation);
+  return evaluation;
+}
+
 void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute) {
   if (!learns) {
     blocks.backward = blocks.recompute = std::nullopt;

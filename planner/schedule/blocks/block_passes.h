@@ -26,6 +26,11 @@ void PruneSaved(Block& forward, Block& backward);
 // that the result takes. Returns nothing, and changes nothing, where the backward takes only inputs of the forward.
 std::optional<Block> MakeRecompute(Block& forward);
 
+// The forward as an evaluation runs it, NAME.evaluate. It keeps nothing for a backward, adds to no sum of the step, and
+// draws nothing: an encoder resizes its position table in place of cropping it. Its values take no gradient. A head
+// with a loss returns the loss of each token.
+Block MakeEvaluation(const Block& forward);
+
 // All passes over one layer, embedding or head. Without `learns` there is no backward, and nothing is saved for it.
 void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute);
 

@@ -21,6 +21,7 @@ struct LayerBlocks {
   std::optional<Block> backward;  // none: nothing in it or before it learns
   // Called before the backward: runs the forward again and saves what the backward takes.
   std::optional<Block> recompute;
+  std::optional<Block> evaluate;  // the forward of an evaluation; none: nothing is evaluated
   SlotGradients gradients;
 };
 

@@ -57,32 +57,43 @@ std::vector<std::set<size_t>> FinishedBuckets(const Module& module, const std::v
   return finished;
 }
 
-// Forward or backward of a stage without layers: it hands its input on.
-Block PassOn(const Module& module, const ModuleBlocks& blocks, int stage, bool backward) {
-  BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, backward ? ".backward" : ".forward"),
-                 module.origin);
-  const Block& embedding = blocks.embedding.forward;
+// What runs the layers of a stage: its training, or an evaluation.
+enum class Pass { kForward, kBackward, kEvaluate };
+
+const char* SuffixOf(Pass pass) {
+  return pass == Pass::kForward ? ".forward" : pass == Pass::kBackward ? ".backward" : ".evaluate";
+}
+
+const Block& ForwardOf(const LayerBlocks& blocks, Pass pass) {
+  return pass == Pass::kEvaluate ? *blocks.evaluate : blocks.forward;
+}
+
+// A stage without layers: it hands its input on.
+Block PassOn(const Module& module, const ModuleBlocks& blocks, int stage, Pass pass) {
+  BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, SuffixOf(pass)), module.origin);
+  const bool backward = pass == Pass::kBackward;
+  const Block& embedding = ForwardOf(blocks.embedding, pass);
   const string name = backward ? "dx_out" : "x_in";
   const ValueType& stream = TypeIn(embedding, embedding.outputs.front());
   backward ? b.InputGradient(name, stream) : b.Input(name, stream);
   return b.Finish({name}, {});
 }
 
-Block Forward(const Module& module, const std::vector<StagePart>& parts, int stage) {
-  BlockBuilder f(module.name, absl::StrCat(module.name, ".s", stage, ".forward"), module.origin);
+Block Forward(const Module& module, const std::vector<StagePart>& parts, int stage, Pass pass) {
+  BlockBuilder f(module.name, absl::StrCat(module.name, ".s", stage, SuffixOf(pass)), module.origin);
   string x = "x_in";
-  if (!parts.front().makes_stream) f.Input(x, parts.front().blocks->forward.inputs.front().type);
+  if (!parts.front().makes_stream) f.Input(x, ForwardOf(*parts.front().blocks, pass).inputs.front().type);
   // Inputs other than the stream have the same name in all parts. The stage takes each once.
   std::set<string> common;
   for (const StagePart& part : parts) {
-    const std::vector<Output>& inputs = part.blocks->forward.inputs;
+    const std::vector<Output>& inputs = ForwardOf(*part.blocks, pass).inputs;
     for (size_t i = part.makes_stream ? 0 : 1; i < inputs.size(); ++i) {
       if (common.insert(inputs[i].name).second) f.Input(inputs[i].name, inputs[i].type);
     }
   }
   std::vector<string> outputs;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const Block& block = parts[i].blocks->forward;
+    const Block& block = ForwardOf(*parts[i].blocks, pass);
     std::vector<string> arguments;
     for (const Output& input : block.inputs) arguments.push_back(input.name);
     if (!parts[i].makes_stream) arguments.front() = x;
@@ -189,11 +200,13 @@ bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) 
 StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int stage, bool reduces_early) {
   const std::vector<StagePart> parts = PartsOf(module, blocks, stage);
   if (parts.empty()) {
-    StageBlocks result = {.forward = PassOn(module, blocks, stage, false)};
-    if (HasBackward(module, blocks, stage)) result.backward = PassOn(module, blocks, stage, true);
+    StageBlocks result = {.forward = PassOn(module, blocks, stage, Pass::kForward)};
+    if (HasBackward(module, blocks, stage)) result.backward = PassOn(module, blocks, stage, Pass::kBackward);
+    if (blocks.embedding.evaluate) result.evaluate = PassOn(module, blocks, stage, Pass::kEvaluate);
     return result;
   }
-  StageBlocks result = {.forward = Forward(module, parts, stage)};
+  StageBlocks result = {.forward = Forward(module, parts, stage, Pass::kForward)};
+  if (blocks.embedding.evaluate) result.evaluate = Forward(module, parts, stage, Pass::kEvaluate);
   const bool has_backward = parts.back().blocks->backward.has_value();
   if (has_backward) result.backward = Backward(module, parts, stage, false);
   // Without a bucket that several ranks share, nothing is reduced, and the last microbatch needs no block of its own.

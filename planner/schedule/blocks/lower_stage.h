@@ -22,6 +22,7 @@ struct Overlap {
 struct StageBlocks {
   Block forward;                  // NAME.s0.forward
   std::optional<Block> backward;  // NAME.s0.backward
+  std::optional<Block> evaluate;  // NAME.s0.evaluate; none: nothing is evaluated
   // With Overlap::reduce: the backward of the last microbatch, which also reduces gradients. NAME.s0.backward.last
   std::optional<Block> last_backward;
 };

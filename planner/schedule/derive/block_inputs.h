@@ -14,6 +14,9 @@ struct BlockInputs {
   const Budget& budget;
   const DataPlan& data;
   DType dtype = DType::kFp32;  // of activations
+  bool evaluates = false;      // the run has evaluation sets
+
+  bool sums_by_source() const { return evaluates && !data.sources.empty(); }  // as Plan::sums_by_source
 
   const Module* FindModule(std::string_view name) const {
     for (const Module& module : modules) {

@@ -115,6 +115,18 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
   return blocks;
 }
 
+void AddEvaluation(ModuleBlocks& blocks) {
+  for (LayerBlocks* piece : {&blocks.embedding, &blocks.head}) piece->evaluate = MakeEvaluation(piece->forward);
+  for (auto& [kind, layer] : blocks.layers) layer.evaluate = MakeEvaluation(layer.forward);
+}
+
+// For sums of losses by source, which are outside of blocks: inside, nothing knows which sample is of which source.
+void ReturnTokenLoss(Block& head) {
+  for (const Instruction& instruction : head.body) {
+    if (instruction.kind == OpKind::kTokenLoss) head.outputs = {instruction.outputs.front().name};
+  }
+}
+
 }  // namespace
 
 ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const ModelStatement& statement,
@@ -128,6 +140,8 @@ ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const
     const string word = kind->of == LayerKind::Of::kEncoder ? "layer" : string(kind->word);
     blocks.layers.emplace(layer.kind, DerivePiece(context, statement.layers.at(layer.kind), word));
   }
+  if (inputs.evaluates) AddEvaluation(blocks);
+  if (inputs.sums_by_source() && module.carries_loss) ReturnTokenLoss(blocks.head.forward);
   const bool learns = LearnsBefore(context);
   FinishBlocks(blocks.embedding, learns, false);
   FinishBlocks(blocks.head, learns || module.trained(), false);

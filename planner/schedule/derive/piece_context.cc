@@ -85,6 +85,7 @@ ValueType PieceContext::TypeOf(const StatedType& stated, size_t encoder) const {
 
 double PieceContext::NumberOf(const string& name) const {
   if (name == "image_token") return static_cast<double>(inputs_.data.image_token);
+  if (name == "in_step") return 1;  // what an evaluation has in its place: blocks/block_passes.h
   return numbers_(name);
 }
 

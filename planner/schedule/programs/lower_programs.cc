@@ -39,6 +39,7 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
     blocks.push_back(layer.forward);
     add(layer.recompute);
     add(layer.backward);
+    add(layer.evaluate);
   };
   add_layer(lowered.blocks.embedding);
   for (const auto& [kind, layer] : lowered.blocks.layers) add_layer(layer);
@@ -47,12 +48,13 @@ void AddBlocks(const LoweredModule& lowered, std::vector<Block>& blocks) {
     blocks.push_back(stage.forward);
     add(stage.backward);
     add(stage.last_backward);
+    add(stage.evaluate);
   }
 }
 
 // What a step adds up: counts as integers, losses and square norms in fp64, and how often each expert was chosen.
 // For each encoder whose rows cross a bridge there are their square sum and number of elements. With checkpoints there
-// is how many ranks were asked to stop.
+// is how many ranks were asked to stop. Beside the sums of a step stand those of an evaluation.
 std::vector<Accumulator> AccumulatorsOf(const ProgramInputs& inputs) {
   std::vector<Accumulator> sums = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                                    {"$reals", DType::kFp64, 2, {"loss", "aux"}}};
@@ -69,6 +71,15 @@ std::vector<Accumulator> AccumulatorsOf(const ProgramInputs& inputs) {
     add(1, "norm." + module.name);
     if (module.experts() > 0)
       sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
+  }
+  if (inputs.sums_by_source()) {
+    const auto sources = static_cast<int64_t>(inputs.data.sources.size());
+    sums.push_back({"$source_losses", DType::kFp64, sources, {}});
+    sums.push_back({"$source_tokens", DType::kInt64, sources, {}});
+  }
+  if (const int64_t parts = inputs.evaluation.parts(); parts > 0) {
+    sums.push_back({"$evaluated_losses", DType::kFp64, parts, {}});
+    sums.push_back({"$evaluated_tokens", DType::kInt64, parts, {}});
   }
   return sums;
 }
@@ -113,6 +124,8 @@ void AddRolesOfStage(const LoweredModule& lowered, const StageSchedule& schedule
     role.resume = builder.Resume({&lowered});
     role.save = builder.Save({&lowered});
     role.step = builder.DisjointStep(lowered, schedule, leads);
+    role.evaluate = builder.DisjointRound(lowered, schedule.stage, leads);
+    role.score = builder.Score();
     role.origin = module.origin;
     roles.push_back(std::move(role));
   };
@@ -139,6 +152,8 @@ Role ColocatedRole(const ProgramInputs& inputs, const std::vector<LoweredModule>
   role.resume = builder.Resume(all);
   role.save = builder.Save(all);
   role.step = builder.ColocatedStep();
+  role.evaluate = builder.ColocatedRound();
+  role.score = builder.Score();
   role.origin = inputs.FindModule(inputs.bridges.front().to)->origin;
   return role;
 }

@@ -49,9 +49,14 @@ void ProgramBuilder::Append(std::vector<Instruction> instructions) {
   std::move(instructions.begin(), instructions.end(), std::back_inserter(instructions_));
 }
 
-void ProgramBuilder::Begin() {
+const Block& ProgramBuilder::ForwardOf(const LoweredModule& lowered, int stage) const {
+  return evaluates_ ? *lowered.stages[stage].evaluate : lowered.stages[stage].forward;
+}
+
+void ProgramBuilder::Begin(bool evaluates) {
   instructions_.clear();
-  Emit(OpKind::kBeginStep);
+  evaluates_ = evaluates;
+  if (!evaluates) Emit(OpKind::kBeginStep);
 }
 
 void ProgramBuilder::ReadSamples(const LoweredModule& lowered, int stage, int m) {
@@ -73,7 +78,7 @@ void ProgramBuilder::ReadImages(const LoweredModule& lowered, int stage, int m) 
     return;
   }
   // The type that the stage declares: with cp it is this rank's part of the lane's patches.
-  const Output patches = {ValueOf(module, m, "patches"), InputNamed(lowered.stages.front().forward, "patches").type};
+  const Output patches = {ValueOf(module, m, "patches"), InputNamed(ForwardOf(lowered, 0), "patches").type};
   read.outputs = {patches, grid, SampleData(module, m, "image_ids", DType::kInt64, per_image, true), sample_rows};
 }
 
@@ -97,7 +102,12 @@ void ProgramBuilder::ReadTokens(const LoweredModule& lowered, int stage, int m) 
     read.outputs.push_back(data(BridgeValue(inputs_.bridges, *bridge, "sample_rows"), DType::kInt64, {samples}, true));
   }
   if (documents) read.outputs.push_back(data("document_ends", DType::kInt64, {module.name + ".documents"}, true));
-  if (!last) return;
+  if (last && (evaluates_ || inputs_.sums_by_source())) {
+    Instruction& sources = Emit(OpKind::kReadSources, &module);
+    sources.microbatch = m;
+    sources.outputs = {data("parts", DType::kInt64, {samples}, false), data("counts", DType::kInt64, {samples}, false)};
+  }
+  if (!last || evaluates_) return;
   // The number of loss tokens divides gradients and loss at the end of the step. All tp and cp ranks of a lane read the
   // same samples, so one of them counts.
   Instruction& count = Emit(OpKind::kAccumulate, &module);
@@ -111,7 +121,7 @@ void ProgramBuilder::ReadTokens(const LoweredModule& lowered, int stage, int m) 
 
 void ProgramBuilder::Forward(const LoweredModule& lowered, int stage, int m) {
   const Module& module = *lowered.module;
-  const Block& block = lowered.stages[stage].forward;
+  const Block& block = ForwardOf(lowered, stage);
   Instruction call{.kind = OpKind::kCall};
   for (const Output& input : block.inputs) call.inputs.push_back(ValueOf(module, m, input.name));
   // What leaves the stage: activations for the next one, or an encoder's rows for the bridge.
@@ -145,7 +155,7 @@ void ProgramBuilder::Backward(const LoweredModule& lowered, int stage, int m) {
 std::vector<Instruction> ProgramBuilder::DisjointStep(const LoweredModule& lowered, const StageSchedule& schedule,
                                                       bool leads) {
   const int stage = schedule.stage;
-  Begin();
+  Begin(/*evaluates=*/false);
   const int origin = lowered.bridges.empty() ? lowered.module->origin : lowered.bridges.front()->origin;
   string before;  // the action just done
   for (const string& action : schedule.order) {
@@ -159,6 +169,8 @@ std::vector<Instruction> ProgramBuilder::DisjointStep(const LoweredModule& lower
     Exchange(transfers, origin);
     BroadcastReceived(lowered, stage, action, leads);
     forward ? Forward(lowered, stage, m) : Backward(lowered, stage, m);
+    if (forward && lowered.language() && stage == lowered.last_stage() && inputs_.sums_by_source())
+      AddBySource(lowered, m, "$source");
     before = action;
   }
   Transfers last;
@@ -168,57 +180,68 @@ std::vector<Instruction> ProgramBuilder::DisjointStep(const LoweredModule& lower
   return Finish();
 }
 
-std::vector<Instruction> ProgramBuilder::ColocatedStep() {
-  std::vector<const LoweredModule*> all, encoders;
-  const LoweredModule* language = nullptr;
+const LoweredModule& ProgramBuilder::ColocatedLanguage() const {
   for (const LoweredModule& lowered : modules_) {
-    all.push_back(&lowered);
-    lowered.language() ? void(language = &lowered) : encoders.push_back(&lowered);
+    if (lowered.language()) return lowered;
   }
-  Require(language != nullptr, "colocated modules without a language model");
-  Begin();
-  // Sends value `given` of one module to value `taken` of the other, in another layout of the same ranks.
-  const auto pass = [&](const LoweredModule& from, const LoweredModule& to, const Bridge& bridge, bool backward,
-                        const string& given, const string& taken, int m) {
-    const Module &source = *from.module, &target = *to.module;
-    const string mine = BridgeValue(inputs_.bridges, bridge, "sample_rows");
-    const auto rows_of = [&](const LoweredModule& module) {
-      return ValueOf(*module.module, m, module.language() ? mine : "sample_rows");
-    };
-    const Block& block = backward ? *to.stages[0].backward : to.stages[0].forward;
-    Exchange({{OverBridge(bridge, backward, true, ValueOf(source, m, given), rows_of(from)),
-               OverBridge(bridge, backward, false, ValueOf(target, m, taken), rows_of(to))},
-              {{ValueOf(target, m, taken), InputNamed(block, taken).type}}},
-             bridge.origin);
+  Bug("colocated modules without a language model");
+}
+
+void ProgramBuilder::Pass(const LoweredModule& from, const LoweredModule& to, const Bridge& bridge, bool backward,
+                          const string& given, const string& taken, int m) {
+  const Module &source = *from.module, &target = *to.module;
+  const string mine = BridgeValue(inputs_.bridges, bridge, "sample_rows");
+  const auto rows_of = [&](const LoweredModule& module) {
+    return ValueOf(*module.module, m, module.language() ? mine : "sample_rows");
   };
-  // Where every sample stays on its rank nothing is sent: the next call reads the value under the name it has.
-  const auto rename = [&](const string& from, const string& to) {
-    std::replace(instructions_.back().inputs.begin(), instructions_.back().inputs.end(), from, to);
-  };
+  const Block& block = backward ? *to.stages[0].backward : ForwardOf(to, 0);
+  Exchange({{OverBridge(bridge, backward, true, ValueOf(source, m, given), rows_of(from)),
+             OverBridge(bridge, backward, false, ValueOf(target, m, taken), rows_of(to))},
+            {{ValueOf(target, m, taken), InputNamed(block, taken).type}}},
+           bridge.origin);
+}
+
+void ProgramBuilder::Rename(const string& from, const string& to) {
+  std::replace(instructions_.back().inputs.begin(), instructions_.back().inputs.end(), from, to);
+}
+
+void ProgramBuilder::ColocatedForwards(const LoweredModule& language, int m) {
+  for (const LoweredModule& lowered : modules_) ReadSamples(lowered, 0, m);
+  for (const LoweredModule& lowered : modules_) {
+    if (!lowered.language()) Forward(lowered, 0, m);
+  }
+  for (const Bridge* bridge : language.bridges) {
+    if (!StaysOnRank(*bridge)) {
+      Pass(LoweredNamed(bridge->from), language, *bridge, false, "rows", BridgeValue(inputs_.bridges, *bridge, "rows"),
+           m);
+    }
+  }
+  Forward(language, 0, m);
+  for (const Bridge* bridge : language.bridges) {
+    if (!StaysOnRank(*bridge)) continue;
+    Rename(ValueOf(*language.module, m, BridgeValue(inputs_.bridges, *bridge, "rows")),
+           ValueOf(*LoweredNamed(bridge->from).module, m, "rows"));
+  }
+}
+
+std::vector<Instruction> ProgramBuilder::ColocatedStep() {
+  const LoweredModule& language = ColocatedLanguage();
+  Begin(/*evaluates=*/false);
   for (int m = 0; m < inputs_.budget.microbatches; ++m) {
-    for (const LoweredModule* lowered : all) ReadSamples(*lowered, 0, m);
-    for (const LoweredModule* encoder : encoders) Forward(*encoder, 0, m);
-    for (const Bridge* bridge : language->bridges) {
-      if (!StaysOnRank(*bridge))
-        pass(LoweredNamed(bridge->from), *language, *bridge, false, "rows",
-             BridgeValue(inputs_.bridges, *bridge, "rows"), m);
-    }
-    Forward(*language, 0, m);
-    for (const Bridge* bridge : language->bridges) {
-      if (!StaysOnRank(*bridge)) continue;
-      rename(ValueOf(*language->module, m, BridgeValue(inputs_.bridges, *bridge, "rows")),
-             ValueOf(*LoweredNamed(bridge->from).module, m, "rows"));
-    }
-    Backward(*language, 0, m);
-    for (const Bridge* bridge : language->bridges) {
+    ColocatedForwards(language, m);
+    if (inputs_.sums_by_source()) AddBySource(language, m, "$source");
+    Backward(language, 0, m);
+    for (const Bridge* bridge : language.bridges) {
       const LoweredModule& encoder = LoweredNamed(bridge->from);
       if (!encoder.learns(0)) continue;  // frozen: no gradient goes back
       const string drows = BridgeValue(inputs_.bridges, *bridge, "drows");
-      if (!StaysOnRank(*bridge)) pass(*language, encoder, *bridge, true, drows, "drows", m);
+      if (!StaysOnRank(*bridge)) Pass(language, encoder, *bridge, true, drows, "drows", m);
       Backward(encoder, 0, m);
-      if (StaysOnRank(*bridge)) rename(ValueOf(*encoder.module, m, "drows"), ValueOf(*language->module, m, drows));
+      if (StaysOnRank(*bridge)) Rename(ValueOf(*encoder.module, m, "drows"), ValueOf(*language.module, m, drows));
     }
   }
+  std::vector<const LoweredModule*> all;
+  for (const LoweredModule& lowered : modules_) all.push_back(&lowered);
   Tail(all, 0);
   return Finish();
 }

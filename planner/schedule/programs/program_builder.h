@@ -2,8 +2,8 @@
 // transfers between them, and the tail of the step that reduces gradients, clips and steps. A role is a class of ranks
 // of one pipeline stage: of one module, or of all modules where they are colocated.
 //
-// In three files: program_builder.cc the step as a whole, program_transfers.cc what is sent and received around each
-// call, program_tail.cc the tail.
+// In four files: program_builder.cc the step as a whole, program_transfers.cc what is sent and received around each
+// call, program_tail.cc the tail, program_round.cc the lists of an evaluation.
 #pragma once
 
 #include <string>
@@ -41,6 +41,12 @@ class ProgramBuilder {
   // layout, language model forward and backward, gradients back, encoders backward.
   std::vector<Instruction> ColocatedStep();
 
+  // Role::evaluate, of the same two kinds of roles: the forwards of one block of samples, as those of microbatch 0 of a
+  // step, and their losses added up. And Role::score. Empty where nothing is evaluated.
+  std::vector<Instruction> DisjointRound(const LoweredModule& lowered, int stage, bool leads);
+  std::vector<Instruction> ColocatedRound();
+  std::vector<Instruction> Score();
+
   std::vector<Instruction> Setup(const std::vector<const LoweredModule*>& modules);
   // Role::resume and Role::save; empty where the run writes no checkpoints.
   std::vector<Instruction> Resume(const std::vector<const LoweredModule*>& modules);
@@ -53,7 +59,19 @@ class ProgramBuilder {
     std::vector<Output> received;
   };
 
-  void Begin();
+  void Begin(bool evaluates);
+  // The block that a stage runs forward: in an evaluation its own.
+  const Block& ForwardOf(const LoweredModule& lowered, int stage) const;
+  // Sends value `given` of one colocated module to value `taken` of the other, in another layout of the same ranks.
+  void Pass(const LoweredModule& from, const LoweredModule& to, const Bridge& bridge, bool backward,
+            const std::string& given, const std::string& taken, int microbatch);
+  // Where every sample stays on its rank nothing is sent: the last call reads the value under the name it has.
+  void Rename(const std::string& from, const std::string& to);
+  // All forwards of a microbatch of colocated modules.
+  void ColocatedForwards(const LoweredModule& language, int microbatch);
+  const LoweredModule& ColocatedLanguage() const;
+  // Adds the losses of the forward just called, of a last stage, to the sums by source. `sums`: "$evaluated".
+  void AddBySource(const LoweredModule& language, int microbatch, const std::string& sums);
   void ReadSamples(const LoweredModule& lowered, int stage, int microbatch);
   void ReadImages(const LoweredModule& lowered, int stage, int microbatch);
   void ReadTokens(const LoweredModule& lowered, int stage, int microbatch);
@@ -86,6 +104,7 @@ class ProgramBuilder {
   const std::vector<LoweredModule>& modules_;
   const std::vector<Accumulator>& accumulators_;
   const Overlap overlap_;
+  bool evaluates_ = false;  // a list of an evaluation is being written
   std::vector<Instruction> instructions_;
 };
 

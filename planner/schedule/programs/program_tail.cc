@@ -65,6 +65,10 @@ void ProgramBuilder::Tail(const std::vector<const LoweredModule*>& modules, int 
     }
   }
   if (!alone) SumOver("world", "$reals");
+  if (!alone && inputs_.sums_by_source()) {
+    SumOver("world", "$source_losses");
+    SumOver("world", "$source_tokens");
+  }
   for (const LoweredModule* lowered : modules) {
     const Module& module = *lowered->module;
     if (has_experts(module) && module.grid.tp * module.grid.cp * module.grid.dp > 1) {

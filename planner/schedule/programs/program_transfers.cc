@@ -30,7 +30,7 @@ bool ProgramBuilder::CarriesGradient(const Bridge& bridge) const {
 // a gradient and receives rows. An encoder that is shallower than another one has made more rows by then
 // (docs/layouts/pipeline.md#stages-of-several-modules) and keeps them until their turn.
 int ProgramBuilder::RowsBeforeGradients(const LoweredModule& encoder) const {
-  if (!encoder.learns(encoder.last_stage())) return static_cast<int>(inputs_.budget.microbatches);
+  if (evaluates_ || !encoder.learns(encoder.last_stage())) return static_cast<int>(inputs_.budget.microbatches);
   const string& language = encoder.bridges.front()->to;
   for (const StageSchedule& schedule : inputs_.schedule) {
     if (schedule.module == language && schedule.stage == 0) return ForwardsBeforeBackward(schedule.order);
@@ -81,7 +81,7 @@ void ProgramBuilder::AddReceives(const LoweredModule& lowered, int stage, const 
     transfers.parts.push_back(std::move(part));
   };
   // The call reads these values, so they have the types of its block's inputs.
-  const Block& block = forward ? lowered.stages[stage].forward : *lowered.stages[stage].backward;
+  const Block& block = forward ? ForwardOf(lowered, stage) : *lowered.stages[stage].backward;
   const auto receive_from_stage = [&](int shift, const char* name) {
     const ValueType& type = InputNamed(block, name).type;
     ExchangePart part = WithStage(module, shift, !forward, false, ValueOf(module, m, name));
@@ -120,7 +120,7 @@ void ProgramBuilder::BroadcastReceived(const LoweredModule& lowered, int stage, 
   const bool rows = action[0] == 'F' && lowered.language() && stage == 0;
   const bool gradient = action[0] == 'B' && !lowered.language() && stage == lowered.last_stage();
   if (!rows && !gradient) return;
-  const Block& block = rows ? lowered.stages[stage].forward : *lowered.stages[stage].backward;
+  const Block& block = rows ? ForwardOf(lowered, stage) : *lowered.stages[stage].backward;
   for (const Bridge* bridge : lowered.bridges) {
     const string name = rows ? BridgeValue(inputs_.bridges, *bridge, "rows") : "drows";
     const string sample_rows = rows ? BridgeValue(inputs_.bridges, *bridge, "sample_rows") : "sample_rows";

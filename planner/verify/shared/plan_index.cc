@@ -16,6 +16,14 @@ PlanIndex::PlanIndex(const Plan& plan) : plan_(plan) {
   for (const Block& block : plan.blocks) CollectFrames(block.body, "", visited);
   for (const Role& role : plan.roles) {
     for (const RoleList& part : kRoleLists) CollectFrames(role.*part.list, "", visited);
+    CollectEvaluated(role.evaluate);
+  }
+}
+
+void PlanIndex::CollectEvaluated(const std::vector<Instruction>& body) {
+  for (const Instruction& call : body) {
+    const Block* called = call.kind == OpKind::kCall ? block(call.block) : nullptr;
+    if (called && evaluated_.insert(called).second) CollectEvaluated(called->body);
   }
 }
 

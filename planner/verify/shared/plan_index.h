@@ -36,6 +36,8 @@ class PlanIndex {
   // Frames that a block is called with, in order of first call. A block is written once for all layers of a kind, so
   // what a rule reads of a slot must hold in each of them.
   const std::vector<std::string_view>& FramesOf(const Block& block) const;
+  // Whether a round of an evaluation calls the block, directly or inside others.
+  bool Evaluates(const Block& block) const { return evaluated_.contains(&block); }
   const std::vector<const Storage*>& StoragesOf(std::string_view frame) const;
   // `module`: of the frame.
   Slot SlotOf(const Module& module, std::string_view frame, std::string_view slot) const;
@@ -55,6 +57,7 @@ class PlanIndex {
     return it == names.end() ? nullptr : it->second;
   }
   using BlockInFrame = std::pair<const Block*, std::string_view>;
+  void CollectEvaluated(const std::vector<Instruction>& body);
   void CollectFrames(const std::vector<Instruction>& body, std::string_view frame, std::set<BlockInFrame>& visited);
 
   const Plan& plan_;
@@ -62,6 +65,7 @@ class PlanIndex {
   ByName<Group> groups_;
   ByName<Module> modules_;
   std::unordered_map<const Block*, std::vector<std::string_view>> frames_;
+  std::set<const Block*> evaluated_;
   // By frame alone: the name of a frame starts with that of its module.
   std::unordered_map<std::string_view, std::vector<const Storage*>> storages_;
 };

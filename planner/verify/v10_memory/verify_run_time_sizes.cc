@@ -43,8 +43,9 @@ class RunTimeSizeCheck {
 
   void Check() {
     for (const Role& role : plan_.roles) {
-      for (const Instruction& op : role.step)
-        CheckRead(op);  // notes what a lane can bring, which blocks are checked by
+      for (const SampleList& list : SampleListsOf(plan_))
+        for (const Instruction& op : list.Of(role))
+          CheckRead(op);  // notes what a lane can bring, which blocks are checked by
     }
     for (const Block& block : plan_.blocks) {
       const Module* module = index_.module(block.module);

@@ -1,6 +1,8 @@
 #include "planner/verify/v11_what_follows/piece_graph.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,7 +12,8 @@ namespace planwright {
 
 using std::string;
 
-PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece)
+PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece,
+                       bool evaluates)
     : plan_(plan), module_(module) {
   for (const Bridge& bridge : plan.bridges) {
     if (bridge.to == module.name) bridges_.push_back(&bridge);
@@ -20,11 +23,31 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
     for (const string& one : Expanded(name)) inputs_.push_back(Define(one));
   }
   for (const StatedCompute& stated : piece.computes) {
-    if (!numbers.Hold(stated.when)) continue;
+    if (!numbers.Hold(stated.when) || (evaluates && OpClassOf(stated.kind) == OpClass::kState)) continue;
     for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(stated, i);
   }
   for (const string& name : piece.outputs) outputs_.push_back(names_[name]);
+  if (evaluates || plan.sums_by_source()) {
+    for (const Compute& compute : computes_) {
+      if (compute.kind == OpKind::kTokenLoss) outputs_.push_back(compute.outputs.front());
+    }
+  }
   if (!piece.counts.empty() && names_.contains(piece.counts)) counts_ = names_[piece.counts];
+  if (evaluates) LeaveOutUnread();
+}
+
+// What computes only for a sum that is not there, such as the squares of what crosses a bridge.
+void PieceGraph::LeaveOutUnread() {
+  std::set<int> read(outputs_.begin(), outputs_.end());
+  read.insert(counts_);
+  std::vector<Compute> kept;
+  for (auto compute = computes_.rbegin(); compute != computes_.rend(); ++compute) {
+    const std::vector<int>& made = compute->outputs;
+    if (std::none_of(made.begin(), made.end(), [&](int value) { return read.contains(value); })) continue;
+    read.insert(compute->inputs.begin(), compute->inputs.end());
+    kept.push_back(std::move(*compute));
+  }
+  computes_.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
 }
 
 // The names that a stated name stands for: "rows*" one for each encoder; "document_ends?" one or none.

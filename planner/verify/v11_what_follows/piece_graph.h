@@ -23,7 +23,10 @@ class PieceGraph {
     std::string reads;  // the names of the inputs, for messages
   };
 
-  PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece);
+  // `evaluates`: as an evaluation runs it. It adds to no sum of the step and computes nothing that only such sums read.
+  // Its head returns the loss of each token; that of a step does where steps add up losses by source, too.
+  PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece,
+             bool evaluates = false);
 
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& outputs() const { return outputs_; }
@@ -35,6 +38,7 @@ class PieceGraph {
   std::vector<std::string> Expanded(const std::string& name) const;
   Attribute Setting(const std::string& text, size_t encoder) const;
   void Add(const StatedCompute& stated, size_t encoder);
+  void LeaveOutUnread();
 
   const Plan& plan_;
   const Module& module_;

@@ -126,6 +126,15 @@ class DerivedFieldCheck {
       if (module.experts() > 0)
         wanted.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
     }
+    if (plan_.sums_by_source()) {
+      const auto sources = static_cast<int64_t>(plan_.data.sources.size());
+      wanted.push_back({"$source_losses", DType::kFp64, sources, {}});
+      wanted.push_back({"$source_tokens", DType::kInt64, sources, {}});
+    }
+    if (!plan_.evaluation.empty()) {
+      wanted.push_back({"$evaluated_losses", DType::kFp64, plan_.evaluation.parts(), {}});
+      wanted.push_back({"$evaluated_tokens", DType::kInt64, plan_.evaluation.parts(), {}});
+    }
     Equal("the plan", "sums of a step:", static_cast<int64_t>(plan_.accumulators.size()),
           static_cast<int64_t>(wanted.size()), -1);
     for (size_t i = 0; i < std::min(wanted.size(), plan_.accumulators.size()); ++i) {

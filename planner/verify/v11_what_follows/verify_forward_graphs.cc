@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,7 +39,7 @@ bool IsErased(const Instruction& op) {
          op.kind == OpKind::kSliceRows || op.kind == OpKind::kSplit || op.kind == OpKind::kConcat;
 }
 
-// Compares one forward block with the graph of its piece.
+// Compares one forward block, of a step or of an evaluation, with the graph of its piece.
 class BlockComparison {
  public:
   BlockComparison(const PieceGraph& graph, const Block& block)
@@ -166,14 +168,18 @@ class ModuleGraphs {
   ModuleGraphs(const PlanIndex& index, const Module& module, const ModelStatement& statement,
                std::vector<Violation>& violations)
       : index_(index), module_(module), violations_(violations), numbers_(index.plan().budget, module, statement) {
-    const auto graph = [&](const StatedPiece& piece) { return PieceGraph(index.plan(), module, numbers_, piece); };
-    graphs_.emplace('<', graph(statement.embed));
-    graphs_.emplace('>', graph(statement.head));
+    const auto add = [&](char kind, const StatedPiece& piece) {
+      if (graphs_.contains({kind, false})) return;
+      for (bool evaluates : {false, true})
+        graphs_.emplace(std::pair(kind, evaluates), PieceGraph(index.plan(), module, numbers_, piece, evaluates));
+    };
+    add('<', statement.embed);
+    add('>', statement.head);
     kinds_ = {{module.name + ".embed", '<'}, {module.name + ".head", '>'}};
     for (const LayerSummary& layer : module.layers) {
       const auto stated = statement.layers.find(layer.kind);
       if (stated == statement.layers.end()) continue;  // VerifyModules
-      if (!graphs_.contains(layer.kind)) graphs_.emplace(layer.kind, graph(stated->second));
+      add(layer.kind, stated->second);
       kinds_[layer.frame] = layer.kind;
     }
   }
@@ -182,8 +188,10 @@ class ModuleGraphs {
   void CheckForward(const FramePair& pair) {
     const auto kind = kinds_.find(pair.frame);
     if (kind == kinds_.end()) return CheckStage(pair);
-    if (!pair.forward || !seen_.emplace(pair.forward, kind->second).second) return;
-    const PieceGraph& graph = graphs_.at(kind->second);
+    if (!pair.forward || !seen_.emplace(pair.forward, kind->second, pair.evaluates).second) return;
+    if (evaluated_.try_emplace(pair.forward, pair.evaluates).first->second != pair.evaluates)
+      return Fail(*pair.forward, "runs both in a step and in an evaluation");
+    const PieceGraph& graph = graphs_.at({kind->second, pair.evaluates});
     int origin = -1;
     const string problem = BlockComparison(graph, *pair.forward).Problem(origin);
     if (!problem.empty()) Fail(*pair.forward, problem, origin);
@@ -199,7 +207,7 @@ class ModuleGraphs {
 
   // The forward of a stage only calls its pieces in order, and each gets the output of the piece before it.
   void CheckStage(const FramePair& pair) {
-    if (!pair.forward || !seen_.emplace(pair.forward, 0).second) return;
+    if (!pair.forward || !seen_.emplace(pair.forward, 0, pair.evaluates).second) return;
     const Block& block = *pair.forward;
     std::vector<string> stream;
     if (!block.inputs.empty()) stream = {block.inputs.front().name};
@@ -235,9 +243,10 @@ class ModuleGraphs {
   const Module& module_;
   std::vector<Violation>& violations_;
   const ModelNumbers numbers_;
-  std::map<char, PieceGraph> graphs_;          // by layer kind; '<': embedding, '>': head
-  std::map<string, char, std::less<>> kinds_;  // by frame
-  std::set<std::pair<const Block*, char>> seen_;
+  std::map<std::pair<char, bool>, PieceGraph> graphs_;  // by layer kind ('<': embedding, '>': head), and evaluates
+  std::map<string, char, std::less<>> kinds_;           // by frame
+  std::set<std::tuple<const Block*, char, bool>> seen_;
+  std::map<const Block*, bool> evaluated_;  // by block: whether it is of an evaluation
 };
 
 }  // namespace
@@ -264,12 +273,14 @@ std::vector<Violation> VerifyForwardGraphs(const PlanIndex& index, const std::ve
   }
   // Pieces run only inside their stages: a role calls stages.
   for (const Role& role : index.plan().roles) {
-    for (const Instruction& op : role.step) {
-      const Block* block = op.kind == OpKind::kCall ? index.block(op.block) : nullptr;
-      const auto module = block ? modules.find(block->module) : modules.end();
-      if (module == modules.end() || !module->second.IsPiece(op.frame)) continue;
-      violations.push_back({"V11", absl::StrCat("role ", role.name, " calls ", op.frame, " outside its stage"),
-                            index.OriginOf(op.origin, role.origin, index.module(block->module))});
+    for (const SampleList& list : SampleListsOf(index.plan())) {
+      for (const Instruction& op : list.Of(role)) {
+        const Block* block = op.kind == OpKind::kCall ? index.block(op.block) : nullptr;
+        const auto module = block ? modules.find(block->module) : modules.end();
+        if (module == modules.end() || !module->second.IsPiece(op.frame)) continue;
+        violations.push_back({"V11", absl::StrCat("role ", role.name, " calls ", op.frame, " outside its stage"),
+                              index.OriginOf(op.origin, role.origin, index.module(block->module))});
+      }
     }
   }
   return violations;

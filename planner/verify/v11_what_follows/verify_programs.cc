@@ -38,8 +38,10 @@ class ProgramCheck {
       }
       CheckRanges(who, role.ranks, role.origin);
       CheckBucketOrder(role);
-      CheckReceived(role);
-      CheckReceivedRows(role);
+      for (const SampleList& list : SampleListsOf(plan_)) {
+        CheckReceived(role, list);
+        CheckReceivedRows(role, list);
+      }
     }
     for (const CheckpointRule& rule : plan_.checkpoint.rules) {
       const Module* module = index_.module(rule.module);
@@ -146,8 +148,8 @@ class ProgramCheck {
   }
 
   // What is received over a bridge has as many rows as its own module makes room for.
-  void CheckReceivedRows(const Role& role) {
-    for (const Instruction& op : role.step) {
+  void CheckReceivedRows(const Role& role, const SampleList& list) {
+    for (const Instruction& op : list.Of(role)) {
       for (const ExchangePart& part : op.parts) {
         const Bridge* bridge = plan_.FindBridge(part.bridge);
         if (part.send || !bridge) continue;
@@ -182,9 +184,9 @@ class ProgramCheck {
   }
 
   // A received value must be read: by a call, or by the broadcast that gives it to the siblings.
-  void CheckReceived(const Role& role) {
+  void CheckReceived(const Role& role, const SampleList& list) {
     std::unordered_map<string_view, const Instruction*> open;
-    for (const Instruction& op : role.step) {
+    for (const Instruction& op : list.Of(role)) {
       for (const string& input : op.inputs) open.erase(input);
       for (const ExchangePart& part : op.parts) {
         if (!part.send) open.emplace(part.value, &op);
@@ -216,9 +218,10 @@ class ProgramCheck {
     }
   }
 
-  // What a list does besides the step is V7's (verify_states.cc). Modules do it one after the other, in their order.
+  // What a list does besides those that run samples is V7's (verify_states.cc). Modules do it one after the other, in
+  // their order.
   void CheckModuleOrder(const Role& role, const RoleList& part) {
-    if (part.list == &Role::step) return;
+    if (part.list == &Role::step || part.list == &Role::evaluate) return;
     size_t reached = 0;  // in Role::modules
     for (const Instruction& op : role.*part.list) {
       const string* name = op.FindText("module");

@@ -76,16 +76,18 @@ string ListProblem(const Instruction& instruction, std::string_view list) {
   const OpInfo& info = InfoOf(instruction.kind);
   const bool in_block = list.empty();
   const bool moves_state = !instruction.inputs.empty() && IsStateName(instruction.inputs.front());
-  // Samples, and values that are made of them, are there in a step alone.
+  // Samples, and values that are made of them, are there in a step and in a round of an evaluation.
   const bool of_values = info.op_class == OpClass::kControl || info.op_class == OpClass::kData ||
                          (info.op_class == OpClass::kCommunication && !moves_state);
-  if (of_values && !in_block && list != "step") return absl::StrCat("is in the list ", string(list), ", not in a step");
+  if (of_values && !in_block && list != "step" && list != "evaluate")
+    return absl::StrCat("is in the list ", string(list), ", not in a step");
   switch (info.op_class) {
     case OpClass::kControl: return "";
     case OpClass::kData: return in_block ? "reads samples inside a block" : "";
     case OpClass::kCompute: return in_block ? "" : "computes outside a block";
     case OpClass::kState:
       // Accumulations, which read a value, may be anywhere. State instructions without inputs are of the whole step.
+      if (in_block && instruction.kind == OpKind::kAccumulateRows) return "adds by source inside a block";
       return in_block && info.values.inputs == std::vector<size_t>{0} ? "changes state inside a block" : "";
     case OpClass::kStorage: return in_block ? "reads or writes files inside a block" : "";
     case OpClass::kCommunication: break;
@@ -132,7 +134,8 @@ string ValueCountProblem(const Instruction& instruction) {
   return absl::StrCat("makes ", instruction.outputs.size(), " values, not ", info.values.outputs);
 }
 
-double AttributeCheck::ValueOf(const string& name, const Module& module) const {
+double AttributeCheck::ValueOf(const string& name, const Module& module, bool evaluates) const {
+  if (name == "in_step") return evaluates ? 0 : 1;
   if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
   if (name == "samples") return static_cast<double>(plan_.budget.micro_samples);
   if (name == "image_token") return static_cast<double>(plan_.data.image_token);
@@ -144,10 +147,11 @@ double AttributeCheck::ValueOf(const string& name, const Module& module) const {
   return statement ? statement->NumberWithout(name) : std::numeric_limits<double>::quiet_NaN();
 }
 
-const std::vector<AttributeCheck::Expected>& AttributeCheck::ExpectedOf(OpKind kind, const Module& module) {
-  const auto [known, fresh] = expected_.try_emplace({&module, kind});
+const std::vector<AttributeCheck::Expected>& AttributeCheck::ExpectedOf(OpKind kind, const Module& module,
+                                                                        bool evaluates) {
+  const auto [known, fresh] = expected_.try_emplace({&module, kind, evaluates});
   if (!fresh) return known->second;
-  const auto value_of = [&](const string& name) { return ValueOf(name, module); };
+  const auto value_of = [&](const string& name) { return ValueOf(name, module, evaluates); };
   for (const AttributeSpec& spec : InfoOf(kind).attributes) {
     Expected& expected = known->second.emplace_back();
     if (spec.when) expected.wanted = spec.when->Evaluate(value_of) != 0;
@@ -156,9 +160,9 @@ const std::vector<AttributeCheck::Expected>& AttributeCheck::ExpectedOf(OpKind k
   return known->second;
 }
 
-string AttributeCheck::Problem(const Instruction& instruction, const Module* module) {
+string AttributeCheck::Problem(const Instruction& instruction, const Module* module, bool evaluates) {
   const OpInfo& info = InfoOf(instruction.kind);
-  const std::vector<Expected>* expected = module ? &ExpectedOf(instruction.kind, *module) : nullptr;
+  const std::vector<Expected>* expected = module ? &ExpectedOf(instruction.kind, *module, evaluates) : nullptr;
   size_t found_attributes = 0;
   for (size_t i = 0; i < info.attributes.size(); ++i) {
     const AttributeSpec& spec = info.attributes[i];

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -21,8 +21,8 @@ namespace planwright {
 std::string FieldProblem(const Instruction& instruction, bool in_block);
 
 // Where the kind may not be: what reads samples or steps state, in a block; what computes, in a role's own
-// list; what reads, calls or passes values, in a list other than the step. `list`: of kRoleLists; "": in a block. Which
-// instructions on state a list may have is V7's (verify_states.cc).
+// list; what reads, calls or passes values, in a list other than step and evaluate. `list`: of kRoleLists; "": in a
+// block. Which instructions on state a list may have is V7's (verify_states.cc).
 std::string ListProblem(const Instruction& instruction, std::string_view list);
 
 // For kinds without index notation: how many values it reads and makes, and which of them are state.
@@ -38,18 +38,19 @@ class AttributeCheck {
 
   // `module`: of the block that the instruction is in. Null in a role's own list, where formulas have no module to
   // read.
-  std::string Problem(const Instruction& instruction, const Module* module);
+  // `evaluates`: of a block of an evaluation.
+  std::string Problem(const Instruction& instruction, const Module* module, bool evaluates);
 
  private:
   struct Expected {
     bool wanted = true;          // false: the attribute must be absent
     std::vector<double> values;  // what it may be; NaN: the formula reads a constant that the module lacks
   };
-  const std::vector<Expected>& ExpectedOf(OpKind kind, const Module& module);
-  double ValueOf(const std::string& name, const Module& module) const;
+  const std::vector<Expected>& ExpectedOf(OpKind kind, const Module& module, bool evaluates);
+  double ValueOf(const std::string& name, const Module& module, bool evaluates) const;
 
   const Plan& plan_;
-  std::map<std::pair<const Module*, OpKind>, std::vector<Expected>> expected_;
+  std::map<std::tuple<const Module*, OpKind, bool>, std::vector<Expected>> expected_;
 };
 
 }  // namespace planwright

@@ -34,11 +34,12 @@ using std::string;
 class ListWalk {
  public:
   // `where`: how messages call the list. `module`: of a block; null in a role's list.
-  // `list`: of kRoleLists; "" for a block.
+  // `list`: of kRoleLists; "" for a block. `evaluates`: it is a block of an evaluation.
   ListWalk(const PlanIndex& index, AttributeCheck& attributes, string where, std::string_view list,
-           const Module* module, std::vector<std::string_view> frames, int origin, std::vector<Violation>& violations)
-      : index_(index), attributes_(attributes), where_(std::move(where)), list_(list), module_(module),
-        frames_(std::move(frames)), origin_(origin), here_(origin), violations_(violations) {
+           const Module* module, std::vector<std::string_view> frames, bool evaluates, int origin,
+           std::vector<Violation>& violations)
+      : index_(index), attributes_(attributes), where_(std::move(where)), list_(list), evaluates_(evaluates),
+        module_(module), frames_(std::move(frames)), origin_(origin), here_(origin), violations_(violations) {
     if (module_) feature_parts_.emplace(*module_);
   }
 
@@ -69,8 +70,9 @@ class ListWalk {
     here_ = instruction.origin >= 0 ? instruction.origin : origin_;
     walked_.push_back(&instruction);
     const bool in_block = module_ != nullptr;
-    for (const string& problem : {attributes_.Problem(instruction, module_), FieldProblem(instruction, in_block),
-                                  ListProblem(instruction, list_), ValueCountProblem(instruction)}) {
+    for (const string& problem :
+         {attributes_.Problem(instruction, module_, evaluates_), FieldProblem(instruction, in_block),
+          ListProblem(instruction, list_), ValueCountProblem(instruction)}) {
       if (!problem.empty()) Fail(absl::StrCat(string(OpName(instruction.kind)), " ", problem));
     }
     for (const string& input : instruction.inputs) Read(instruction, input);
@@ -350,6 +352,7 @@ class ListWalk {
   AttributeCheck& attributes_;
   const string where_;
   const std::string_view list_;
+  const bool evaluates_;
   const Module* module_;
   const std::vector<std::string_view> frames_;  // that run the block
   const int origin_;
@@ -374,8 +377,8 @@ void CheckBlock(const PlanIndex& index, AttributeCheck& attributes, const Block&
          index.OriginOf(block.origin, -1, nullptr)});
     return;
   }
-  ListWalk walk(index, attributes, absl::StrCat("block ", block.name), "", module, index.FramesOf(block), block.origin,
-                violations);
+  ListWalk walk(index, attributes, absl::StrCat("block ", block.name), "", module, index.FramesOf(block),
+                index.Evaluates(block), block.origin, violations);
   for (const Output& input : block.inputs) walk.Define(input, false);
   for (const Output& take : block.takes) walk.Define(take, true);  // the saved value is this block's from here on
   for (const Instruction& instruction : block.body) walk.Walk(instruction);
@@ -394,7 +397,7 @@ std::vector<Violation> VerifyValues(const PlanIndex& index) {
   for (const Block& block : index.plan().blocks) CheckBlock(index, attributes, block, violations);
   for (const Role& role : index.plan().roles) {
     for (const RoleList& part : kRoleLists) {
-      ListWalk walk(index, attributes, absl::StrCat("role ", role.name), part.name, nullptr, {}, role.origin,
+      ListWalk walk(index, attributes, absl::StrCat("role ", role.name), part.name, nullptr, {}, false, role.origin,
                     violations);
       for (const Instruction& instruction : role.*part.list) walk.Walk(instruction);
       walk.End({});

@@ -25,10 +25,30 @@ string LayoutOfNoneProblem(const Output& value) {
   return absl::StrCat(value.name, " declares another layout for its gradient, which nothing makes, than its own");
 }
 
+namespace {
+
+// Values of an evaluation have one form: none declares a gradient.
+void CheckNoGradients(const PlanIndex& index, const Block& block, std::vector<Violation>& violations) {
+  const auto check = [&](const Output& value, int origin) {
+    if (!value.type.gradient) return;
+    violations.push_back({"V5",
+                          absl::StrCat("block ", block.name, " is of an evaluation, and its ", value.name,
+                                       " declares a gradient that never comes"),
+                          index.OriginOf(origin, block.origin, index.module(block.module))});
+  };
+  for (const Output& input : block.inputs) check(input, -1);
+  for (const Instruction& op : block.body) {
+    for (const Output& output : op.outputs) check(output, op.origin);
+  }
+}
+
+}  // namespace
+
 void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vector<Violation>& violations) {
   const Block& block = *pair.forward;
   const bool embed = pair.frame.ends_with(".embed"), head = pair.frame.ends_with(".head");
   if (!embed && !head && pair.frame.find(".layers.") == std::string_view::npos) return;
+  if (pair.evaluates) return CheckNoGradients(index, block, violations);
   ForwardBlock forward(index, block, true);
   const auto check = [&](const Output& value, bool takes, int origin) {
     string problem = DeclarationProblem(value, takes);

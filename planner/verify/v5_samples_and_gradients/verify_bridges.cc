@@ -115,21 +115,21 @@ class TransferTable {
 // received it.
 class BridgeUse {
  public:
-  BridgeUse(const PlanIndex& index, const Bridge& bridge, std::vector<Violation>& violations)
-      : index_(index), bridge_(bridge), violations_(violations) {}
+  BridgeUse(const PlanIndex& index, const Bridge& bridge, const SampleList& list, std::vector<Violation>& violations)
+      : index_(index), bridge_(bridge), list_(list), violations_(violations) {}
 
   void Check() {
     const Module *from = index_.module(bridge_.from), *to = index_.module(bridge_.to);
     bool exchanged[2] = {false, false};  // forward, backward
     for (const Role& role : index_.plan().roles) {
-      for (const Instruction& op : role.step) {
+      for (const Instruction& op : list_.Of(role)) {
         for (const ExchangePart& part : op.parts) {
           if (part.shift == 0 && part.bridge == bridge_.name) exchanged[part.backward ? 1 : 0] = true;
         }
       }
     }
     for (bool backward : {false, true}) {
-      const bool wanted = backward ? from->trained() : true;
+      const bool wanted = backward ? from->trained() && !list_.evaluates : true;
       if (exchanged[backward ? 1 : 0] || !wanted) continue;
       for (const Transfer& transfer : backward ? bridge_.backward : bridge_.forward) {
         if (transfer.from_rank == transfer.to_rank) continue;  // colocated: the value is there already
@@ -162,7 +162,8 @@ class BridgeUse {
       return part.bridge == bridge_.name && part.backward == backward && part.send == send;
     };
     const auto has_end = [&](const Instruction& op) { return std::any_of(op.parts.begin(), op.parts.end(), is_end); };
-    const bool uses = std::any_of(role.step.begin(), role.step.end(), has_end);
+    const std::vector<Instruction>& list = list_.Of(role);
+    const bool uses = std::any_of(list.begin(), list.end(), has_end);
     if (!uses || (send && bridge_.kind == "colocated")) return;
     const Module& module = send == backward ? to : from;
     std::vector<bool> in_table(static_cast<size_t>(index_.plan().world_size));
@@ -190,7 +191,7 @@ class BridgeUse {
     for (const Role& role : index_.plan().roles) {
       if (!Runs(role, module)) continue;
       std::vector<string> received;
-      for (const Instruction& op : role.step) {
+      for (const Instruction& op : list_.Of(role)) {
         for (const ExchangePart& part : op.parts) {
           if (!part.send && part.bridge == bridge_.name && part.backward == backward && part.shift == 0)
             received.push_back(part.value);
@@ -227,6 +228,7 @@ class BridgeUse {
 
   const PlanIndex& index_;
   const Bridge& bridge_;
+  const SampleList& list_;
   std::vector<Violation>& violations_;
 };
 
@@ -241,7 +243,7 @@ std::vector<Violation> VerifyBridges(const PlanIndex& index) {
     if (!from || !to) continue;  // V2
     TransferTable(index, bridge, *from, *to, false, violations).Check(bridge.forward);
     TransferTable(index, bridge, *to, *from, true, violations).Check(bridge.backward);
-    BridgeUse(index, bridge, violations).Check();
+    for (const SampleList& list : SampleListsOf(index.plan())) BridgeUse(index, bridge, list, violations).Check();
   }
   return violations;
 }

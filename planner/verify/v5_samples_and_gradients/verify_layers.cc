@@ -72,6 +72,18 @@ class LayerRuns {
     return uses;
   }
 
+  // An evaluation adds nothing to what a step reads, and runs each piece once: nothing is computed again.
+  void CheckEvaluation(const std::map<string_view, FrameUse>& uses) {
+    for (const auto& [frame, use] : uses) {
+      if (use.blocks.size() != 1) {
+        Fail("V5", absl::StrCat(string(frame), " runs ", use.blocks.size(), " times in an evaluation, not once"),
+             use.blocks.back());
+      }
+      for (const auto& [into, times] : use.statistics)
+        Fail("V5", absl::StrCat(string(frame), " adds to ", into, " in an evaluation"), use.blocks.front());
+    }
+  }
+
   void CheckModule(const Module& module) {
     const int stage = StageOf(*microbatch_.role, module);
     const auto uses = UsesOf(module);
@@ -98,7 +110,7 @@ class LayerRuns {
       }
     }
     CheckOrder(module, stage, uses);
-    CheckStatistics(module, stage, uses);
+    microbatch_.evaluates ? CheckEvaluation(uses) : CheckStatistics(module, stage, uses);
   }
 
   // Any block of the module that runs, so that a violation has a line; null: none runs.
@@ -124,12 +136,15 @@ class LayerRuns {
   void CheckGradients(const Module& module, int stage, string_view frame, const FrameUse& use) {
     for (const Storage* storage : index_.StoragesOf(frame)) {
       if (storage->stage != stage || storage->parameters.empty()) continue;
-      const bool trained = module.parameters[storage->parameters.front()].trained;
+      const bool trained = module.parameters[storage->parameters.front()].trained && !microbatch_.evaluates;
       const int times = TimesOf(use.gradients, storage->slot);
       if (times == (trained ? 1 : 0)) continue;
       const string slot = absl::StrCat(string(frame), ".", storage->slot);
       if (!trained) {
-        Fail("V7", absl::StrCat("a gradient is added to ", slot, ", which is never stepped"), use.blocks.back());
+        Fail("V7",
+             absl::StrCat("a gradient is added to ", slot,
+                          microbatch_.evaluates ? " in an evaluation" : ", which is never stepped"),
+             use.blocks.back());
       } else {
         Fail("V5", absl::StrCat("the gradient of ", slot, " is added to ", times, " times a microbatch, not once"),
              use.blocks.back());

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/verify/shared/microbatch_calls.h"
 #include "planner/verify/shared/plan_index.h"
 #include "planner/verify/v5_samples_and_gradients/meanings.h"
 
@@ -18,18 +19,21 @@ namespace {
 
 using std::string;
 
-// The step of one role, followed from reads and exchanges to calls.
+// The step of one role, or its round of an evaluation, followed from reads and exchanges to calls.
 class RoleMeanings {
  public:
-  RoleMeanings(const PlanIndex& index, const Role& role, Meanings& meanings, std::vector<Violation>& violations)
-      : index_(index), role_(role), meanings_(meanings), violations_(violations) {}
+  RoleMeanings(const PlanIndex& index, const Role& role, const SampleList& list, Meanings& meanings,
+               std::vector<Violation>& violations)
+      : index_(index), role_(role), list_(list), meanings_(meanings), violations_(violations) {}
 
   void Check() {
-    for (const Instruction& op : role_.step) {
+    for (const Instruction& op : list_.Of(role_)) {
       switch (op.kind) {
         case OpKind::kReadTokens:
         case OpKind::kReadImages:
-        case OpKind::kReadImageSizes: ReadSamples(op); break;
+        case OpKind::kReadImageSizes:
+        case OpKind::kReadSources: ReadSamples(op); break;
+        case OpKind::kAccumulateRows: AddBySource(op); break;
         case OpKind::kCall: CallBlock(op); break;
         case OpKind::kExchange: Exchange(op); break;
         case OpKind::kBroadcast: Broadcast(op); break;
@@ -70,6 +74,8 @@ class RoleMeanings {
       const std::vector<Meaning>& counts = meanings_.RowCountsAt(*name);
       made.insert(made.end(), counts.begin(), counts.end());
       made.push_back(meanings_.Of("the ends of documents"));
+    } else if (op.kind == OpKind::kReadSources) {
+      made = {meanings_.Of("parts of sums"), meanings_.Of("counts of loss tokens")};
     } else {
       const bool pixels = op.kind == OpKind::kReadImages;
       if (pixels) made.push_back(meanings_.Of("patches"));
@@ -78,6 +84,16 @@ class RoleMeanings {
       made.push_back(meanings_.RowCounts(*name));
     }
     for (size_t i = 0; i < std::min(made.size(), op.outputs.size()); ++i) values_[op.outputs[i].name] = made[i];
+  }
+
+  // The losses of tokens are what the last stage of the language model makes. Which sum is which is said by its name.
+  void AddBySource(const Instruction& op) {
+    const string* into = op.FindText("into");
+    const string* module = op.FindText("module");
+    if (op.inputs.size() != 2 || !into || !module) return;  // V4
+    Require(op, op.inputs[0],
+            into->ends_with("_losses") ? meanings_.MadeBy(*module) : meanings_.Of("counts of loss tokens"));
+    Require(op, op.inputs[1], meanings_.Of("parts of sums"));
   }
 
   // The first call of a frame in a microbatch is its forward, the next its backward. The forward makes what its module
@@ -143,6 +159,7 @@ class RoleMeanings {
 
   const PlanIndex& index_;
   const Role& role_;
+  const SampleList& list_;
   Meanings& meanings_;
   std::vector<Violation>& violations_;
   std::map<string, Meaning> values_;
@@ -158,19 +175,21 @@ class RoleMeanings {
 std::vector<Violation> VerifyMeanings(const PlanIndex& index) {
   std::vector<Violation> violations;
   Meanings meanings(index, violations);
-  std::map<std::pair<string, int>, std::pair<const Role*, std::vector<Meaning>>> lanes;  // by module and stage
-  for (const Role& role : index.plan().roles) {
-    RoleMeanings checked(index, role, meanings, violations);
-    checked.Check();
-    const Module* module = role.modules.empty() ? nullptr : index.module(role.modules.front());
-    if (!module) continue;
-    const auto [lane, first] = lanes.try_emplace({module->name, StageOf(role, *module)}, &role, checked.broadcasts());
-    if (first || lane->second.second == checked.broadcasts()) continue;
-    violations.push_back(
-        {"V5",
-         absl::StrCat("role ", role.name, " broadcasts the rows of its lane in another order than role ",
-                      lane->second.first->name, " of the same stage"),
-         index.OriginOf(-1, role.origin, module)});
+  for (const SampleList& list : SampleListsOf(index.plan())) {
+    std::map<std::pair<string, int>, std::pair<const Role*, std::vector<Meaning>>> lanes;  // by module and stage
+    for (const Role& role : index.plan().roles) {
+      RoleMeanings checked(index, role, list, meanings, violations);
+      checked.Check();
+      const Module* module = role.modules.empty() ? nullptr : index.module(role.modules.front());
+      if (!module) continue;
+      const auto [lane, first] = lanes.try_emplace({module->name, StageOf(role, *module)}, &role, checked.broadcasts());
+      if (first || lane->second.second == checked.broadcasts()) continue;
+      violations.push_back(
+          {"V5",
+           absl::StrCat("role ", role.name, " broadcasts the rows of its lane in another order than role ",
+                        lane->second.first->name, " of the same stage"),
+           index.OriginOf(-1, role.origin, module)});
+    }
   }
   return violations;
 }

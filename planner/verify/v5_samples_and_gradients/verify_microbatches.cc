@@ -1,6 +1,7 @@
-// V5 of a step: every microbatch is read once by each stage that needs it, runs as often as every other one, and keeps
-// its own samples. Values of a role's program carry the number of their microbatch: reads and calls give it, transfers
-// keep it, and both ends of a transfer must mean the same one. Types of what is read and passed are reported as V4.
+// V5 of a step, and of a round of an evaluation: every microbatch is read once by each stage that needs it, runs as
+// often as every other one, and keeps its own samples. Values of a role's program carry the number of their microbatch:
+// reads and calls give it, transfers keep it, and both ends of a transfer must mean the same one. Types of what is read
+// and passed are reported as V4.
 //
 // Not here: how often a layer runs inside one microbatch (verify_layers.cc), the order of forwards and backwards (V11,
 // verify_programs.cc), which samples a bridge carries (verify_bridges.cc), and over which ranks loss tokens count (V6,
@@ -38,20 +39,20 @@ using Sequences = std::map<ChannelEnd, std::map<const Role*, Sequence>>;
 // Between stages all microbatches, at both ends, have values of one type: the first that was seen.
 using PassedTypes = std::map<Channel, const ValueType*>;
 
-// The step of one role. Values carry the number of their microbatch; kUnknown: received between stages, and not used
+// A list of one role. Values carry the number of their microbatch; kUnknown: received between stages, and not used
 // yet.
 class RoleMicrobatches {
  public:
-  RoleMicrobatches(const PlanIndex& index, const Role& role, Sequences& sequences, PassedTypes& passed_types,
-                   std::vector<Violation>& violations)
-      : index_(index), role_(role), sequences_(sequences), passed_types_(passed_types), violations_(violations) {}
+  RoleMicrobatches(const PlanIndex& index, const Role& role, const SampleList& list, Sequences& sequences,
+                   PassedTypes& passed_types, std::vector<Violation>& violations)
+      : index_(index), role_(role), list_(list), sequences_(sequences), passed_types_(passed_types),
+        violations_(violations) {}
 
   void Check() {
-    for (const Instruction& op : role_.step) Walk(op);
-    // Totals, over the whole step.
-    const int64_t microbatches = index_.plan().budget.microbatches;
+    for (const Instruction& op : list_.Of(role_)) Walk(op);
+    // Totals, over the whole list.
     for (const string& name : role_.modules) {
-      if (const Module* module = index_.module(name)) CheckModule(*module, static_cast<int>(microbatches));
+      if (const Module* module = index_.module(name)) CheckModule(*module, static_cast<int>(list_.microbatches));
     }
     for (const auto& [value, transfer] : open_) Fail(nullptr, absl::StrCat("receives ", value, " and never uses it"));
   }
@@ -86,23 +87,45 @@ class RoleMicrobatches {
       case OpKind::kReadTokens:
       case OpKind::kReadImages:
       case OpKind::kReadImageSizes: return ReadSamples(op);
+      case OpKind::kReadSources: return ReadSources(op);
       case OpKind::kCall: return CallBlock(op);
       case OpKind::kExchange: return Exchange(op);
       case OpKind::kAccumulate: return AddToSum(op);
+      case OpKind::kAccumulateRows: return AddBySource(op);
       default: return PassOn(op);
     }
   }
 
-  void ReadSamples(const Instruction& op) {
+  // The module whose samples are read; null: it may not be, which is reported.
+  const string* ReadModule(const Instruction& op) {
     const string* module = op.FindText("module");
-    if (!module || !index_.module(*module)) return Fail(&op, "reads samples for no module");
-    if (std::find(role_.modules.begin(), role_.modules.end(), *module) == role_.modules.end()) {
-      return Fail(&op, absl::StrCat("reads samples of ", *module, ", which it does not run"));
+    if (!module || !index_.module(*module)) {
+      Fail(&op, "reads samples for no module");
+    } else if (std::find(role_.modules.begin(), role_.modules.end(), *module) == role_.modules.end()) {
+      Fail(&op, absl::StrCat("reads samples of ", *module, ", which it does not run"));
+    } else if (op.microbatch < 0 || op.microbatch >= list_.microbatches) {
+      Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, ", but ", What(), " has ", list_.microbatches));
+    } else {
+      return module;
     }
-    if (op.microbatch < 0 || op.microbatch >= index_.plan().budget.microbatches) {
-      return Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, ", but a step has ",
-                                    index_.plan().budget.microbatches));
+    return nullptr;
+  }
+  const char* What() const { return list_.evaluates ? "a round of an evaluation" : "a step"; }
+
+  void ReadSources(const Instruction& op) {
+    const string* module = ReadModule(op);
+    if (!module) return;
+    for (const Output& output : op.outputs) {
+      microbatch_of_[output.name] = op.microbatch;
+      sources_[output.name] = *module;
     }
+    if (string problem = ReadProblem(index_.plan(), *index_.module(*module), op); !problem.empty())
+      Fail(&op, std::move(problem), "V4");
+  }
+
+  void ReadSamples(const Instruction& op) {
+    const string* module = ReadModule(op);
+    if (!module) return;
     if (++reads_[{*module, op.kind == OpKind::kReadTokens, op.microbatch}] > 1) {
       Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", *module, " twice"));
     }
@@ -212,7 +235,39 @@ class RoleMicrobatches {
     ++loss_token_counts_[count->second.first];
   }
 
+  // Losses and loss tokens by source, of the microbatch that both inputs are of (docs/training/evaluation.md#sums).
+  void AddBySource(const Instruction& op) {
+    const string* into = op.FindText("into");
+    const string* name = op.FindText("module");
+    if (op.inputs.size() != 2) return;  // V4
+    const int microbatch = MicrobatchOf(op.inputs[1], kUnknown), of_x = MicrobatchOf(op.inputs[0], microbatch);
+    const string sums = list_.evaluates ? "$evaluated" : "$source";
+    if (!into || !name || !index_.module(*name) || !(*into == sums + "_losses" || *into == sums + "_tokens"))
+      return Fail(&op, absl::StrCat("adds ", op.inputs[0], " to ", into ? *into : "nothing", ", no sum of ", What()));
+    const auto parts = sources_.find(op.inputs[1]);
+    if (microbatch == kUnknown || of_x != microbatch || parts == sources_.end() || parts->second != *name)
+      return Fail(&op, absl::StrCat("adds ", op.inputs[0], " by ", op.inputs[1], ", which are not of one microbatch"));
+    ++source_sums_[{*into, microbatch}];
+  }
+
+  // Of the last stage of the language model each microbatch is added once, of others none.
+  void CheckSourceSums(const Module& module, int microbatches) {
+    const bool sums = list_.evaluates || index_.plan().sums_by_source();
+    const bool adds = sums && module.carries_loss && StageOf(role_, module) == module.grid.pp - 1;
+    const string prefix = list_.evaluates ? "$evaluated" : "$source";
+    for (const char* what : {"_losses", "_tokens"}) {
+      for (int m = 0; m < microbatches; ++m) {
+        const auto found = source_sums_.find({prefix + what, m});
+        const int times = found == source_sums_.end() ? 0 : found->second;
+        if (!module.carries_loss || times == (adds ? 1 : 0)) continue;
+        Fail(nullptr, absl::StrCat("adds microbatch ", m, " to ", prefix, what, " ", times, " times, not ",
+                                   adds ? "once" : "never"));
+      }
+    }
+  }
+
   void CheckModule(const Module& module, int microbatches) {
+    CheckSourceSums(module, microbatches);
     const int stage = StageOf(role_, module);
     const bool language = module.carries_loss;
     // The first stage reads what the model is given, the last stage of the language model its labels. Later stages of
@@ -235,14 +290,15 @@ class RoleMicrobatches {
     }
     for (const auto& [call, times] : calls_) {
       if (call.second < 0 || call.second >= microbatches) {
-        Fail(nullptr,
-             absl::StrCat("runs microbatch ", call.second, " of ", call.first, ", but a step has ", microbatches));
+        Fail(nullptr, absl::StrCat("runs microbatch ", call.second, " of ", call.first, ", but ", What(), " has ",
+                                   microbatches));
       }
     }
   }
 
   const PlanIndex& index_;
   const Role& role_;
+  const SampleList& list_;
   Sequences& sequences_;
   PassedTypes& passed_types_;
   std::vector<Violation>& violations_;
@@ -259,6 +315,8 @@ class RoleMicrobatches {
   std::map<string, std::set<string>> frames_;             // by module: those that are called
   std::map<string, std::pair<int, string>> loss_tokens_;  // by value: microbatch, and module that read it
   std::map<int, int> loss_token_counts_;
+  std::map<string, string> sources_;                   // by value of read_sources: the module
+  std::map<std::pair<string, int>, int> source_sums_;  // by sum and microbatch: how often it is added to
 };
 
 // Loss tokens are counted on one stage of the language model, in each microbatch once, by all roles of that stage.
@@ -293,7 +351,8 @@ void CheckLossTokens(const PlanIndex& index, const Module& module,
 }
 
 // Both ends of a channel see the same microbatches in the same order, each once.
-void CheckChannels(const PlanIndex& index, const Sequences& sequences, std::vector<Violation>& violations) {
+void CheckChannels(const PlanIndex& index, const Sequences& sequences, int64_t microbatches,
+                   std::vector<Violation>& violations) {
   for (const auto& [end, roles] : sequences) {
     const auto& [channel, sends] = end;
     const auto other = sequences.find({channel, !sends});
@@ -316,7 +375,7 @@ void CheckChannels(const PlanIndex& index, const Sequences& sequences, std::vect
     for (const auto& [role, sequence] : roles) {
       Sequence sorted = sequence;
       std::sort(sorted.begin(), sorted.end());
-      bool once = static_cast<int64_t>(sorted.size()) == index.plan().budget.microbatches;
+      bool once = static_cast<int64_t>(sorted.size()) == microbatches;
       for (size_t i = 0; once && i < sorted.size(); ++i) once = sorted[i] == static_cast<int>(i);
       if (!once) {
         violations.push_back({"V5",
@@ -332,18 +391,20 @@ void CheckChannels(const PlanIndex& index, const Sequences& sequences, std::vect
 
 std::vector<Violation> VerifyMicrobatches(const PlanIndex& index) {
   std::vector<Violation> violations;
-  Sequences sequences;
-  PassedTypes passed_types;
-  std::map<const Role*, std::map<int, int>> loss_tokens;
-  for (const Role& role : index.plan().roles) {
-    RoleMicrobatches microbatches(index, role, sequences, passed_types, violations);
-    microbatches.Check();
-    loss_tokens[&role] = microbatches.loss_token_counts();
+  for (const SampleList& list : SampleListsOf(index.plan())) {
+    Sequences sequences;
+    PassedTypes passed_types;
+    std::map<const Role*, std::map<int, int>> loss_tokens;
+    for (const Role& role : index.plan().roles) {
+      RoleMicrobatches microbatches(index, role, list, sequences, passed_types, violations);
+      microbatches.Check();
+      loss_tokens[&role] = microbatches.loss_token_counts();
+    }
+    for (const Module& module : index.plan().modules) {
+      if (module.carries_loss && !list.evaluates) CheckLossTokens(index, module, loss_tokens, violations);
+    }
+    CheckChannels(index, sequences, list.microbatches, violations);
   }
-  for (const Module& module : index.plan().modules) {
-    if (module.carries_loss) CheckLossTokens(index, module, loss_tokens, violations);
-  }
-  CheckChannels(index, sequences, violations);
   return violations;
 }
 

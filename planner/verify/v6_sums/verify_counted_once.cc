@@ -1,6 +1,7 @@
 // V6 of statistics: what is added to a sum of the step is added once over each axis along which it is the same, and on
 // every rank along an axis over which ranks hold parts of it. The step's sums are reduced over the whole world at its
-// end. Blocks add losses, routing fingerprints and counts of expert choices; a role's own list adds loss tokens.
+// end. Blocks add losses, routing fingerprints and counts of expert choices; a role's own list adds loss tokens, and
+// losses by source.
 //
 // Not here: how often a microbatch adds to a sum (V5, verify_layers.cc and verify_microbatches.cc), and the reduction
 // at the end of the step (verify_updates.cc).
@@ -44,7 +45,7 @@ std::vector<string> OnceOverProblems(const Instruction& op, const Module& module
   for (const string& axis : once)
     problems.push_back(absl::StrCat("adds ", value, " once over ", axis, ", along which ranks have other values"));
   // There is one way to write the axes. accumulate_counts has no attribute: its counts are of each rank's own tokens.
-  if (op.kind == OpKind::kAccumulate && (text ? wanted.empty() || *text != wanted : !wanted.empty())) {
+  if (op.kind != OpKind::kAccumulateCounts && (text ? wanted.empty() || *text != wanted : !wanted.empty())) {
     problems.push_back(absl::StrCat("adds ", value, " once over [", text ? *text : "", "], not over [", wanted, "]"));
   }
   return problems;
@@ -92,12 +93,36 @@ void CheckLossTokens(const PlanIndex& index, const Role& role, std::vector<Viola
   }
 }
 
+// Losses of tokens are in parts over cp, as the layout of the stage's output says. Counts of loss tokens, as the ranks
+// of a lane read them, are the same on all of them (docs/training/evaluation.md#sums).
+void CheckBySource(const PlanIndex& index, const Role& role, const SampleList& list,
+                   std::vector<Violation>& violations) {
+  std::map<string, const ValueType*> types;
+  for (const Instruction& op : list.Of(role)) {
+    for (const Output& output : op.outputs) types[output.name] = &output.type;
+    const string* name = op.FindText("module");
+    const Module* module = name ? index.module(*name) : nullptr;
+    if (op.kind != OpKind::kAccumulateRows || op.inputs.empty() || !module) continue;  // VerifyMicrobatches
+    const auto type = types.find(op.inputs.front());
+    if (type == types.end()) continue;  // V4
+    std::set<Axis> in_parts;
+    for (const auto& [axis, held] : type->second->layout) in_parts.insert(axis);
+    for (const string& problem : OnceOverProblems(op, *module, in_parts)) {
+      violations.push_back(
+          {"V6", absl::StrCat("role ", role.name, " ", problem), index.OriginOf(op.origin, role.origin, nullptr)});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Violation> VerifyCountedOnce(const PlanIndex& index) {
   std::vector<Violation> violations;
   for (const Block& block : index.plan().blocks) CheckBlock(index, block, violations);
-  for (const Role& role : index.plan().roles) CheckLossTokens(index, role, violations);
+  for (const Role& role : index.plan().roles) {
+    CheckLossTokens(index, role, violations);
+    for (const SampleList& list : SampleListsOf(index.plan())) CheckBySource(index, role, list, violations);
+  }
   return violations;
 }
 

@@ -55,6 +55,8 @@ class ListStates {
       : index_(index), plan_(index.plan()), role_(role), list_(list), violations_(violations) {
     const bool of_checkpoints = list_.list == &Role::resume || list_.list == &Role::save;
     if (of_checkpoints && plan_.checkpoint.every_steps == 0) return;  // nothing stands here
+    const bool of_evaluation = list_.list == &Role::evaluate || list_.list == &Role::score;
+    if (of_evaluation && plan_.evaluation.empty()) return;
     for (const StateInfo& info : AllStates()) {
       if (const StateLife* life = info.LifeIn(list.name)) AddStates(info, *life);
     }
@@ -135,6 +137,7 @@ class ListStates {
     if (name == "drawn") return plan_.initialize ? 0 : 1;
     if (name == "loaded") return plan_.initialize ? 1 : 0;
     if (name == "world") return plan_.world_size;
+    if (name == "by_source") return plan_.sums_by_source() ? 1 : 0;
     if (name == "trained") return module->trained() ? 1 : 0;
     const Module* experts = WithExperts(module);
     if (name == "experts") return experts ? 1 : 0;

@@ -17,18 +17,14 @@ namespace {
 
 using std::string;
 
-// Checks the step of one role.
+// Checks the step of one role, and its score of an evaluation.
 class RoleUpdates {
  public:
   RoleUpdates(const PlanIndex& index, const Role& role, std::vector<Violation>& violations)
-      : index_(index), plan_(index.plan()), role_(role), violations_(violations) {
-    for (const ExpandedEntry& entry : Expanded(index, role.step)) {
-      if (MovesState(*entry.op)) collectives_.push_back(entry.op);
-    }
-    expected_.assign(collectives_.size(), false);
-  }
+      : index_(index), plan_(index.plan()), role_(role), violations_(violations) {}
 
   void Check() {
+    Collect(role_.step, "a step");
     if (!role_.step.empty() && role_.step.front().kind != OpKind::kBeginStep)
       Fail(&role_.step.front(), "V5", "does not begin its step with begin_step, which clears the sums");
     CheckSums();
@@ -39,14 +35,44 @@ class RoleUpdates {
         if (module.buckets[i].stage == StageOf(role_, module)) CheckBucket(module, static_cast<int>(i));
       }
     }
-    // Every collective on state must be one that a rule above has asked for.
-    for (size_t i = 0; i < collectives_.size(); ++i) {
-      if (!expected_[i])
-        Fail(collectives_[i], "V7", absl::StrCat("moves ", Subject(*collectives_[i]), ", which a step does not need"));
-    }
+    CheckAllExpected();
+    CheckScore();
   }
 
  private:
+  // The collectives on state of a list, which is looked at from here on.
+  void Collect(const std::vector<Instruction>& list, const char* what) {
+    collectives_.clear();
+    for (const ExpandedEntry& entry : Expanded(index_, list)) {
+      if (MovesState(*entry.op)) collectives_.push_back(entry.op);
+    }
+    expected_.assign(collectives_.size(), false);
+    what_ = what;
+  }
+
+  // Every collective on state must be one that a rule has asked for.
+  void CheckAllExpected() {
+    for (size_t i = 0; i < collectives_.size(); ++i) {
+      if (!expected_[i])
+        Fail(collectives_[i], "V7",
+             absl::StrCat("moves ", Subject(*collectives_[i]), ", which ", what_, " does not need"));
+    }
+  }
+
+  // The sums of an evaluation are those of all ranks before they are recorded.
+  void CheckScore() {
+    if (plan_.evaluation.empty()) return;
+    Collect(role_.score, "the score of an evaluation");
+    if (plan_.world_size > 1) {
+      const int64_t parts = plan_.evaluation.parts();
+      ExpectCollective({OpKind::kAllReduce, "$evaluated_losses", "$evaluated_losses", {}, nullptr, parts, DType::kFp64},
+                       "V5");
+      ExpectCollective(
+          {OpKind::kAllReduce, "$evaluated_tokens", "$evaluated_tokens", {}, nullptr, parts, DType::kInt64}, "V5");
+    }
+    CheckAllExpected();
+  }
+
   void Fail(const Instruction* op, const char* rule, string message, const Module* module = nullptr) {
     violations_.push_back({rule, absl::StrCat("role ", role_.name, " ", message),
                            index_.OriginOf(op ? op->origin : -1, module ? module->origin : role_.origin, module)});
@@ -81,7 +107,7 @@ class RoleUpdates {
     const string what = absl::StrCat(string(OpName(wanted.kind)), " of ", wanted.from);
     if (found.size() != 1) {
       return Fail(found.empty() ? nullptr : found[1], rule,
-                  absl::StrCat("has ", what, " ", found.size(), " times a step, not once"), wanted.module);
+                  absl::StrCat("has ", what, " ", found.size(), " times in ", what_, ", not once"), wanted.module);
     }
     const Instruction& op = *found.front();
     const auto fail = [&](const string& wrong) { Fail(&op, rule, absl::StrCat("has ", what, wrong), wanted.module); };
@@ -114,6 +140,10 @@ class RoleUpdates {
     };
     expect("$integers", 2 + bridges + stop, DType::kInt64);
     expect("$reals", 2 + bridges + static_cast<int64_t>(plan_.modules.size()), DType::kFp64);
+    if (!plan_.sums_by_source()) return;
+    const auto sources = static_cast<int64_t>(plan_.data.sources.size());
+    expect("$source_losses", sources, DType::kFp64);
+    expect("$source_tokens", sources, DType::kInt64);
   }
 
   // A bucket is reduced over its replicas, summed over tp, and its parameters are gathered from its replicas. What the
@@ -166,8 +196,9 @@ class RoleUpdates {
   const Plan& plan_;
   const Role& role_;
   std::vector<Violation>& violations_;
-  std::vector<const Instruction*> collectives_;  // on state, in the order of the step
+  std::vector<const Instruction*> collectives_;  // on state, in the order of the list
   std::vector<bool> expected_;                   // those that a rule has asked for
+  const char* what_ = "";                        // the list
 };
 
 }  // namespace

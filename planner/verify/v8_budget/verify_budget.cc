@@ -1,6 +1,7 @@
 // V8: the counts of samples, steps and microbatches agree; the learning-rate segments cover the budget and are what
 // the formula gives; each stage's order of forwards and backwards is 1F1B. Formulas:
-// docs/training/budget.md#learning-rate, docs/training/budget.md#steps, docs/layouts/pipeline.md#1f1b.
+// docs/training/budget.md#learning-rate, docs/training/budget.md#steps, docs/layouts/pipeline.md#1f1b. Evaluations
+// stand between steps, have whole rounds, and a checkpoint each where one of them may be kept as the best.
 //
 // Not here: that programs follow the schedule (V11, verify_programs.cc), and that all microbatches of the batch are
 // trained on (V5, verify_microbatches.cc).
@@ -37,6 +38,7 @@ class BudgetRules {
     CheckSegments();
     CheckWeightDecay();
     CheckSchedule();
+    CheckEvaluation();
   }
 
  private:
@@ -67,6 +69,37 @@ class BudgetRules {
     Require(budget_.samples_past_budget == steps * budget_.global_samples - budget_.train_samples,
             absl::StrCat("the last step has ", budget_.samples_past_budget, " samples past the budget, not ",
                          steps * budget_.global_samples - budget_.train_samples));
+  }
+
+  // docs/training/evaluation.md#rounds.
+  void CheckEvaluation() {
+    const EvaluationPlan& evaluation = plan_.evaluation;
+    const CheckpointPlan& checkpoint = plan_.checkpoint;
+    if (evaluation.empty()) {
+      for (const Role& role : plan_.roles) {
+        Require(role.evaluate.empty() && role.score.empty(),
+                absl::StrCat("role ", role.name, " has lists of an evaluation, but there is none"));
+      }
+      return Require(checkpoint.keep_best.empty(), "a best checkpoint is kept, but nothing is evaluated");
+    }
+    Require(evaluation.every_samples % budget_.global_samples == 0,
+            absl::StrCat("evaluations every ", evaluation.every_samples, " samples are not between steps of ",
+                         budget_.global_samples));
+    for (const EvaluationSet& set : evaluation.sets) {
+      if (budget_.block_samples < 1) break;  // CheckCounts
+      const int64_t rounds = (set.samples + budget_.block_samples - 1) / budget_.block_samples;
+      Require(set.rounds == rounds,
+              absl::StrCat("evaluation set ", set.name, " has ", set.rounds, " rounds, but ", rounds, " blocks of ",
+                           budget_.block_samples, " cover its ", set.samples, " samples"));
+    }
+    if (checkpoint.keep_best.empty()) return;
+    const auto named = [&](const EvaluationSet& set) { return set.name == checkpoint.keep_best; };
+    Require(std::any_of(evaluation.sets.begin(), evaluation.sets.end(), named),
+            absl::StrCat("the best checkpoint is that of the evaluation set ", checkpoint.keep_best,
+                         ", which does not exist"));
+    Require(
+        checkpoint.every_steps > 0 && evaluation.every_samples / budget_.global_samples % checkpoint.every_steps == 0,
+        "the best checkpoint is kept, but not each evaluation has one");
   }
 
   // The segments of the learning-rate curve follow one another without a gap, from sample 0 to the end of the budget.

@@ -1,0 +1,108 @@
+#include "planner/data/plan_evaluation.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "planner/data/plan_data.h"
+#include "planner/recipe/recipe_tree.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// The recipe with the samples of the set in the place of its own.
+Recipe WithSamplesOf(const Recipe& recipe, const EvaluationSetRecipe& set) {
+  Recipe of_set = recipe;
+  DataRecipe& data = of_set.data;
+  if (*data.kind == "sources") data.sources = set.sources;
+  if (*data.kind == "webdataset") data.shards = set.shards;
+  if (*data.kind == "recorded") data.path = set.path;
+  if (*data.kind == "mock" && set.seed) data.seed = *set.seed;
+  // No step has these samples, so that there is no order of a step.
+  data.balance.value = "none";
+  return of_set;
+}
+
+// Whether the set has what its kind of data needs; if not, that is reported (recipe/evaluation_checks.cc).
+bool HasSamples(const DataRecipe& data, const EvaluationSetRecipe& set) {
+  return *data.kind == "sources"      ? !set.sources.empty()
+         : *data.kind == "webdataset" ? !set.shards.empty()
+         : *data.kind == "recorded"   ? set.path.has_value()
+                                      : set.seed.has_value();
+}
+
+// Files by their absolute names, with the lines that name them.
+std::map<string, Location> FilesOf(const std::vector<SourceRecipe>& sources, const std::vector<Located<string>>& shards,
+                                   const std::optional<Located<string>>& path) {
+  std::map<string, Location> files;
+  const auto add = [&](const Located<string>& file) { files.emplace(ResolvePath(*file, file.where), file.where); };
+  for (const SourceRecipe& source : sources) {
+    for (const auto& shard : source.shards) add(shard);
+    if (source.path) add(*source.path);
+  }
+  for (const auto& shard : shards) add(shard);
+  if (path) add(*path);
+  return files;
+}
+
+// Of files only the names are compared: a copy of another name is not found out.
+void LintTrained(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnostics& diagnostics) {
+  const auto lint = [&](const Location& where, const string& what, const Location& trained) {
+    diagnostics
+        .Warning(DiagnosticKind::kEvaluatesTrainingData, where,
+                 absl::StrCat("evaluation set ", *set.name, " has ", what,
+                              ": its loss says nothing of samples that the model has not seen"),
+                 "use others for the set, or leave them out of the training")
+        .notes.push_back({trained, "the training has them here"});
+  };
+  if (*data.kind == "mock" && set.seed && **set.seed == *data.seed)
+    lint(set.seed->where, "the seed of the training", data.seed.where.known() ? data.seed.where : data.where);
+  const std::map<string, Location> trained = FilesOf(data.sources, data.shards, data.path);
+  for (const auto& [file, where] : FilesOf(set.sources, set.shards, set.path)) {
+    if (const auto found = trained.find(file); found != trained.end())
+      lint(where, "files that the run is trained on", found->second);
+  }
+}
+
+bool Same(const Diagnostic& a, const Diagnostic& b) {
+  return a.kind == b.kind && a.message == b.message && a.where.line == b.where.line &&
+         a.where.column == b.where.column && a.where.file == b.where.file;
+}
+
+// A folder of its own: sources of two sets, or of a set and the training, may have one name.
+void MoveIndex(const string& name, DataPlan& data) {
+  if (data.kind == "sources") data.index = (std::filesystem::path(data.index) / "evaluation" / name).string();
+}
+
+}  // namespace
+
+EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
+  EvaluationPlan plan;
+  if (!recipe.evaluation) return plan;
+  plan.every_samples = *recipe.evaluation->every_samples;
+  Diagnostics of_data;
+  CheckedData(recipe, of_data);
+  const std::vector<Diagnostic> known = of_data.sorted();
+  for (const EvaluationSetRecipe& set : recipe.evaluation->sets) {
+    if (!HasSamples(recipe.data, set)) continue;
+    Diagnostics found;
+    std::optional<DataPlan> data = CheckedData(WithSamplesOf(recipe, set), found);
+    for (const Diagnostic& one : found.sorted()) {
+      if (std::none_of(known.begin(), known.end(), [&](const Diagnostic& other) { return Same(one, other); }))
+        diagnostics.Add(one);
+    }
+    LintTrained(recipe.data, set, diagnostics);
+    if (!data) continue;
+    MoveIndex(*set.name, *data);
+    plan.sets.push_back({.name = *set.name, .samples = *set.samples, .data = *std::move(data)});
+  }
+  return plan;
+}
+
+}  // namespace planwright

@@ -1,0 +1,15 @@
+// The data of the evaluation sets: each is the recipe's section `data` with other samples.
+#pragma once
+
+#include "planner/diagnostics/diagnostic.h"
+#include "planner/plan/plan.h"
+#include "planner/recipe/recipe.h"
+
+namespace planwright {
+
+// Without sets if the recipe evaluates nothing. `rounds` are left at 0: they follow from the batch. Problems are those
+// of PlanData, of what a set has instead; those that `data` itself has are not told again. Lint PW0615: a set names
+// files, or a seed, that the run is trained on.
+EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics);
+
+}  // namespace planwright

@@ -1,0 +1,153 @@
+// The checks of `evaluation`, and of what `checkpoint` keeps because of it.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/plan/limits.h"
+#include "planner/plan/source_rules.h"
+#include "planner/recipe/recipe_checks.h"
+
+namespace planwright {
+namespace {
+
+void CheckSetNames(const EvaluationRecipe& evaluation, Diagnostics& problems) {
+  std::map<std::string, Location> seen;
+  for (const EvaluationSetRecipe& set : evaluation.sets) {
+    if (!set.name.where.known()) continue;  // missing, which is reported
+    if (!IsSourceName(*set.name)) {
+      problems.Error(DiagnosticKind::kBadName, set.name.where,
+                     Cat(Quoted(*set.name), " is not a valid name of an evaluation set"),
+                     "use at most 64 letters, digits, `_`, `-` and `.`, and do not start with `.`");
+    }
+    const auto [first, added] = seen.try_emplace(*set.name, set.name.where);
+    if (added) continue;
+    problems
+        .Error(DiagnosticKind::kConflictingKeys, set.name.where, Cat("two evaluation sets have the name ", *set.name),
+               "rename one of the two")
+        .notes.push_back({first->second, "the other one is here"});
+  }
+}
+
+// What a set of each kind of data is made of.
+struct SetKey {
+  const char* kind;
+  const char* key;
+  const char* what;
+  const char* example;
+};
+constexpr SetKey kSetKeys[] = {
+    {"sources", "sources", "documents", "sources: [{kind: webdataset, shards: FILES}]"},
+    {"webdataset", "shards", "tar files", "shards: FILES"},
+    {"recorded", "path", "a batch", "path: FILE"},
+    {"mock", "seed", "samples of another seed", "seed: NUMBER"},
+};
+
+// A set is of the kind of `data`: it has all of its settings, and says itself which samples it has.
+void CheckSetData(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnostics& problems) {
+  const std::map<std::string, Location> given = [&] {
+    std::map<std::string, Location> keys;
+    if (!set.sources.empty()) keys["sources"] = set.sources.front().where;
+    if (!set.shards.empty()) keys["shards"] = set.shards.front().where;
+    if (set.path) keys["path"] = set.path->where;
+    if (set.seed) keys["seed"] = set.seed->where;
+    return keys;
+  }();
+  const Location& kind_at = data.kind.where.known() ? data.kind.where : data.where;
+  for (const SetKey& of : kSetKeys) {
+    const auto found = given.find(of.key);
+    if (*data.kind == of.kind && found == given.end()) {
+      problems
+          .Error(DiagnosticKind::kMissingKey, set.where,
+                 Cat("an evaluation set of data of kind ", of.kind, " needs `", of.key, "`: ", of.what,
+                     " that no step is trained on"),
+                 Cat("add ", of.example))
+          .notes.push_back({kind_at, Cat("the data is of kind ", *data.kind, " here")});
+    } else if (*data.kind != of.kind && found != given.end()) {
+      problems
+          .Error(DiagnosticKind::kConflictingKeys, found->second,
+                 Cat("`", of.key, "` is of data of kind ", of.kind, ", but `data.kind` is ", *data.kind),
+                 Cat("remove ", of.key, ": evaluation sets are of the same kind as the data"))
+          .notes.push_back({kind_at, "the kind of the data is this"});
+    }
+  }
+}
+
+void CheckEverySamples(const Recipe& recipe, const EvaluationRecipe& evaluation, Diagnostics& problems) {
+  const Located<int64_t>&every = evaluation.every_samples, &global = recipe.batch.global_samples;
+  if (!every.where.known() || recipe.damaged.contains("batch") || *global < 1 || *every % *global == 0) return;
+  const int64_t below = *every / *global * *global;
+  problems
+      .Error(DiagnosticKind::kEvaluationBetweenSteps, every.where,
+             Cat("`every_samples` ", *every, " is no multiple of global_samples ", *global,
+                 ": an evaluation stands between two steps"),
+             below > 0 ? Cat("use ", below, " or ", below + *global) : Cat("use ", *global, " or a multiple"))
+      .notes.push_back({global.where, Cat("global_samples is ", *global, " here")});
+}
+
+void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
+  const CheckpointRecipe& checkpoint = recipe.checkpoint;
+  if (!checkpoint.keep_best) return;
+  const Located<std::string>& best = *checkpoint.keep_best;
+  if (!recipe.evaluation) {
+    problems.Error(DiagnosticKind::kConflictingKeys, best.where,
+                   "`checkpoint.keep_best` has no effect without `evaluation`: no loss says which one is best",
+                   "add evaluation, or remove keep_best");
+    return;
+  }
+  std::vector<std::string> names;
+  for (const EvaluationSetRecipe& set : recipe.evaluation->sets) {
+    if (set.name.where.known()) names.push_back(*set.name);
+  }
+  if (std::find(names.begin(), names.end(), *best) == names.end()) {
+    problems.Error(DiagnosticKind::kUnknownReference, best.where, Cat("there is no evaluation set ", Quoted(*best)),
+                   NearNameHelp(*best, names,
+                                names.empty() ? "name it in `evaluation.sets`"
+                                              : Cat("the sets are ", absl::StrJoin(names, ", "))));
+  }
+  if (!checkpoint.every_steps) {
+    problems.Error(DiagnosticKind::kConflictingKeys, best.where,
+                   "`checkpoint.keep_best` has no effect without `checkpoint.every_steps`: no checkpoint is written",
+                   "add every_steps: steps between checkpoints, with one at each evaluation");
+    return;
+  }
+  if (!checkpoint.keep_last) {
+    problems.Error(DiagnosticKind::kConflictingKeys, best.where,
+                   "`keep_best` without `keep_last` has no effect: all checkpoints stay",
+                   "add keep_last: how many of the newest stay besides, or remove keep_best");
+  }
+  const Located<int64_t>&every = recipe.evaluation->every_samples, &global = recipe.batch.global_samples;
+  if (!every.where.known() || recipe.damaged.contains("batch") || *global < 1 || *every % *global != 0) return;
+  const int64_t steps = *every / *global;
+  if (steps % **checkpoint.every_steps == 0) return;
+  problems
+      .Error(DiagnosticKind::kConflictingKeys, best.where,
+             Cat("`checkpoint.keep_best` needs a checkpoint at each evaluation: there is an evaluation every ", steps,
+                 steps == 1 ? " step" : " steps", ", but a checkpoint every ", **checkpoint.every_steps),
+             Cat("use checkpoint.every_steps: ", steps, " or a divisor of it"))
+      .notes.push_back({every.where, Cat(*every, " samples are ", steps, steps == 1 ? " step" : " steps")});
+}
+
+}  // namespace
+
+void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems) {
+  CheckKeepBest(recipe, problems);
+  if (!recipe.evaluation) return;
+  const EvaluationRecipe& evaluation = *recipe.evaluation;
+  if (evaluation.sets.size() > kMostEvaluationSets) {
+    problems.Error(
+        DiagnosticKind::kTooLarge, evaluation.sets[kMostEvaluationSets].where,
+        Cat("there are ", evaluation.sets.size(), " evaluation sets, but the limit is ", kMostEvaluationSets),
+        "use fewer sets, or one with several sources: each has a loss of its own, too");
+  }
+  CheckSetNames(evaluation, problems);
+  CheckEverySamples(recipe, evaluation, problems);
+  // A wrong kind is reported; what a set needs is not known then.
+  if (!recipe.data.where.known() && recipe.damaged.contains("data")) return;
+  for (const EvaluationSetRecipe& set : evaluation.sets) CheckSetData(recipe.data, set, problems);
+}
+
+}  // namespace planwright
