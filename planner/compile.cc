@@ -91,14 +91,7 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
 
 }  // namespace
 
-std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics) {
-  // All checks run before any of them gives up, so that one run shows every problem.
-  if (!written.damaged.empty()) {
-    CheckUndamagedSections(written, diagnostics);
-    return std::nullopt;
-  }
-  const Recipe recipe = WithPreparedIds(written, diagnostics);
-  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
+std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
   const auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   if (!grids) {
@@ -164,13 +157,27 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
                       shortage->help);
     return std::nullopt;
   }
+  return plan;
+}
+
+std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics) {
+  // All checks run before any of them gives up, so that one run shows every problem.
+  if (!written.damaged.empty()) {
+    CheckUndamagedSections(written, diagnostics);
+    return std::nullopt;
+  }
+  const Recipe recipe = WithPreparedIds(written, diagnostics);
+  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
+  std::optional<Plan> made = MakePlan(recipe, std::move(cluster), diagnostics);
+  if (!made) return std::nullopt;
+  Plan& plan = *made;
   // The digest is over the finished plan, and what is proved is what is written.
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   LintTime(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;  // a lint may be an error
-  return plan;
+  return made;
 }
 
 }  // namespace planwright

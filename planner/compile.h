@@ -13,4 +13,8 @@ namespace planwright {
 // Warnings may come with a plan.
 std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics);
 
+// The plan alone: not proved, without digest and lints of its figures. For those that look at many recipes, and prove
+// the one that they choose. `recipe`: undamaged, with the ids of prepared data (WithPreparedIds). `cluster`: ClusterOf.
+std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics);
+
 }  // namespace planwright

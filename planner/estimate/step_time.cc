@@ -214,21 +214,10 @@ void TakeSpread(const LinkedProgram& program, InstructionTimes& times, int self,
   }
 }
 
-}  // namespace
-
-int64_t RoleTime::count() const {
-  int64_t count = 0;
-  for (const RankRange& range : ranks) count += range.count;
-  return count;
-}
-
-StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster)); }
-
-StepTime TimeStep(const Plan& plan, const Rates& rates) {
-  StepTime step{.seconds = rates.known()};
+// `times`: gets those of each class.
+SimulatedStep Simulate(Programs& programs, const Rates& rates, std::vector<InstructionTimes>& times) {
+  const Plan& plan = programs.blocks.plan();
   const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
-  Programs programs(plan);
-  std::vector<InstructionTimes> times;
   std::vector<RoleTimes> given;
   times.reserve(programs.classes.size());
   for (size_t c = 0; c < programs.classes.size(); ++c) {
@@ -245,7 +234,24 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
   }
   CommunicationPartners partners(plan, programs.roles);
   const CommunicationMatches matches(programs.by_class, partners);
-  const SimulatedStep simulated = SimulateStep(programs.by_class, matches, given, host, rates.Beside());
+  return SimulateStep(programs.by_class, matches, given, host, rates.Beside());
+}
+
+}  // namespace
+
+int64_t RoleTime::count() const {
+  int64_t count = 0;
+  for (const RankRange& range : ranks) count += range.count;
+  return count;
+}
+
+StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster)); }
+
+StepTime TimeStep(const Plan& plan, const Rates& rates) {
+  StepTime step{.seconds = rates.known()};
+  Programs programs(plan);
+  std::vector<InstructionTimes> times;
+  const SimulatedStep simulated = Simulate(programs, rates, times);
   step.length = simulated.length;
   std::vector<TimeUse> uses;
   double ranks = 0, waiting = 0;
@@ -274,6 +280,12 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
   step.costs = costs.Sorted();
   step.path = PathOf(programs, simulated, step.length);
   return step;
+}
+
+double StepLength(const Plan& plan, const Rates& rates) {
+  Programs programs(plan);
+  std::vector<InstructionTimes> times;
+  return Simulate(programs, rates, times).length;
 }
 
 }  // namespace planwright

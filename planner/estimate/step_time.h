@@ -81,4 +81,7 @@ struct StepTime {
 StepTime TimeStep(const Plan& plan);
 StepTime TimeStep(const Plan& plan, const Rates& rates);
 
+// StepTime::length alone.
+double StepLength(const Plan& plan, const Rates& rates);
+
 }  // namespace planwright
