@@ -100,14 +100,7 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
 
 }  // namespace
 
-std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics, StepTime* time) {
-  // All checks run before any of them gives up, so that one run shows every problem.
-  if (!written.damaged.empty()) {
-    CheckUndamagedSections(written, diagnostics);
-    return std::nullopt;
-  }
-  const Recipe recipe = WithPreparedIds(written, diagnostics);
-  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
+std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
   const auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   EvaluationPlan evaluation = PlanEvaluation(recipe, diagnostics);
@@ -179,12 +172,26 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
                       shortage->help);
     return std::nullopt;
   }
+  return plan;
+}
+
+std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics, StepTime* time) {
+  // All checks run before any of them gives up, so that one run shows every problem.
+  if (!written.damaged.empty()) {
+    CheckUndamagedSections(written, diagnostics);
+    return std::nullopt;
+  }
+  const Recipe recipe = WithPreparedIds(written, diagnostics);
+  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
+  std::optional<Plan> made = MakePlan(recipe, std::move(cluster), diagnostics);
+  if (!made) return std::nullopt;
+  Plan& plan = *made;
   // The digest is over the finished plan, and what is proved is what is written.
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   const Rates rates = RatesOf(plan.cluster);
-  if (time == nullptr && !rates.known()) return plan;
+  if (time == nullptr && !rates.known()) return made;
   StepTime predicted = TimeStep(plan, rates);
   if (predicted.seconds) {
     plan.launch.predicted_step = predicted.length;
@@ -192,7 +199,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
     if (diagnostics.has_errors()) return std::nullopt;  // a lint may be an error
   }
   if (time != nullptr) *time = std::move(predicted);
-  return plan;
+  return made;
 }
 
 }  // namespace planwright

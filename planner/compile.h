@@ -15,4 +15,8 @@ namespace planwright {
 // good while the plan is moved, and not if it is copied. Null: a step is predicted only where the device is known.
 std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics, StepTime* time = nullptr);
 
+// The plan alone: not proved, without digest and lints of its figures. For those that look at many recipes, and prove
+// the one that they choose. `recipe`: undamaged, with the ids of prepared data (WithPreparedIds). `cluster`: ClusterOf.
+std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics);
+
 }  // namespace planwright

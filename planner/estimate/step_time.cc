@@ -220,6 +220,50 @@ void TakeSpread(const LinkedProgram& program, InstructionTimes& times, int self,
   }
 }
 
+// The simulation of a plan's programs, and what it was given.
+struct Simulation {
+  std::vector<InstructionTimes> times;  // of each class
+  std::vector<RoleTimes> given;
+  HostModel host;
+  CommunicationPartners partners;
+  CommunicationMatches matches;
+  SimulatedStep step;
+
+  Simulation(Programs& programs, const Rates& rates, const ExpertRows* rows);
+};
+
+std::vector<RoleTimes> GivenTimes(const Programs& programs, HostModel host, std::vector<InstructionTimes>& times) {
+  std::vector<RoleTimes> given;
+  for (size_t c = 0; c < programs.classes.size(); ++c) {
+    const LinkedProgram& program = *programs.by_class[c];
+    std::vector<EntryTime>& entries = given.emplace_back().entries;
+    entries.reserve(program.step().end - program.step().first);
+    for (size_t i = program.step().first; i < program.step().end; ++i) {
+      const InstructionTime& time = times[c].of(program.entries()[i]);
+      // A host that runs an instruction itself comes to it first.
+      const bool runs = host == HostModel::kRunsMainStream;
+      entries.push_back({.before = runs ? time.launch : 0, .launch = runs ? 0 : time.launch, .run = time.seconds});
+    }
+  }
+  return given;
+}
+
+std::vector<InstructionTimes> TimesOf(Programs& programs, const Rates& rates, const ExpertRows* rows) {
+  std::vector<InstructionTimes> times;
+  times.reserve(programs.classes.size());
+  for (size_t c = 0; c < programs.classes.size(); ++c)
+    times.emplace_back(*programs.by_class[c], programs.costs, rates, programs.uses, programs.classes[c], rows);
+  return times;
+}
+
+Simulation::Simulation(Programs& programs, const Rates& rates, const ExpertRows* rows)
+    : times(TimesOf(programs, rates, rows)),
+      host(programs.blocks.plan().cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches),
+      partners(programs.blocks.plan(), programs.roles), matches(programs.by_class, partners) {
+  given = GivenTimes(programs, host, times);
+  step = SimulateStep(programs.by_class, matches, given, host, rates.Beside());
+}
+
 }  // namespace
 
 int64_t RoleTime::count() const {
@@ -232,26 +276,10 @@ StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster
 
 StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows) {
   StepTime step{.seconds = rates.known()};
-  const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
   Programs programs(plan);
-  std::vector<InstructionTimes> times;
-  std::vector<RoleTimes> given;
-  times.reserve(programs.classes.size());
-  for (size_t c = 0; c < programs.classes.size(); ++c) {
-    const LinkedProgram& program = *programs.by_class[c];
-    times.emplace_back(program, programs.costs, rates, programs.uses, programs.classes[c], rows);
-    std::vector<EntryTime>& entries = given.emplace_back().entries;
-    entries.reserve(program.step().end - program.step().first);
-    for (size_t i = program.step().first; i < program.step().end; ++i) {
-      const InstructionTime& time = times.back().of(program.entries()[i]);
-      // A host that runs an instruction itself comes to it first.
-      const bool runs = host == HostModel::kRunsMainStream;
-      entries.push_back({.before = runs ? time.launch : 0, .launch = runs ? 0 : time.launch, .run = time.seconds});
-    }
-  }
-  CommunicationPartners partners(plan, programs.roles);
-  const CommunicationMatches matches(programs.by_class, partners);
-  const SimulatedStep simulated = SimulateStep(programs.by_class, matches, given, host, rates.Beside());
+  Simulation simulation(programs, rates, rows);
+  const SimulatedStep& simulated = simulation.step;
+  std::vector<InstructionTimes>& times = simulation.times;
   step.length = simulated.length;
   std::vector<TimeUse> uses;
   double ranks = 0, waiting = 0;
@@ -283,10 +311,18 @@ StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows) 
   if (step.seconds && plan.checkpoint.every_steps > 0) {
     const CheckpointCopies copies = CopiesOf(plan, programs.classes, rates);
     step.save = copies.save;
-    if (copies.MakeWait(programs.by_class, simulated, given))
-      step.save.longer = SimulateStep(programs.by_class, matches, given, host, rates.Beside()).length - step.length;
+    if (copies.MakeWait(programs.by_class, simulated, simulation.given)) {
+      const SimulatedStep with =
+          SimulateStep(programs.by_class, simulation.matches, simulation.given, simulation.host, rates.Beside());
+      step.save.longer = with.length - step.length;
+    }
   }
   return step;
+}
+
+double StepLength(const Plan& plan, const Rates& rates) {
+  Programs programs(plan);
+  return Simulation(programs, rates, nullptr).step.length;
 }
 
 }  // namespace planwright

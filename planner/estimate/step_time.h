@@ -108,4 +108,7 @@ struct StepTime {
 StepTime TimeStep(const Plan& plan);
 StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows = nullptr);
 
+// StepTime::length alone.
+double StepLength(const Plan& plan, const Rates& rates);
+
 }  // namespace planwright

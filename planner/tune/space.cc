@@ -1,0 +1,265 @@
+#include "planner/tune/space.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "planner/plan/layer_kinds.h"
+#include "planner/recipe/model_facts.h"
+#include "planner/topology/check_layout.h"
+#include "planner/topology/check_modules.h"
+#include "planner/topology/derive_grids.h"
+
+namespace planwright {
+namespace {
+
+std::vector<int64_t> DivisorsOf(int64_t number) {
+  std::vector<int64_t> divisors;
+  for (int64_t i = 1; i * i <= number; ++i) {
+    if (number % i != 0) continue;
+    divisors.push_back(i);
+    if (i * i != number) divisors.push_back(number / i);
+  }
+  std::sort(divisors.begin(), divisors.end());
+  return divisors;
+}
+
+int64_t LayersOf(const ModuleRecipe& module) {
+  const std::string pattern = *PatternOf(module.model);
+  return std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '|' && c != '/'; });
+}
+
+// Nearly even: `more` stages have one layer more, those from `first` on.
+std::vector<int64_t> NearlyEven(int64_t layers, int64_t stages, bool from_the_end) {
+  std::vector<int64_t> sizes(static_cast<size_t>(stages), layers / stages);
+  for (int64_t i = 0; i < layers % stages; ++i) ++sizes[static_cast<size_t>(from_the_end ? stages - 1 - i : i)];
+  return sizes;
+}
+
+// Ways to give `units` to `parts`, at least one each.
+void Deal(int64_t units, size_t parts, std::vector<int64_t>& dealt,
+          const std::function<void(const std::vector<int64_t>&)>& visit) {
+  if (parts == 1) {
+    dealt.push_back(units);
+    visit(dealt);
+    dealt.pop_back();
+    return;
+  }
+  for (int64_t first = 1; first + static_cast<int64_t>(parts) - 1 <= units; ++first) {
+    dealt.push_back(first);
+    Deal(units - first, parts - 1, dealt, visit);
+    dealt.pop_back();
+  }
+}
+
+}  // namespace
+
+Space::Space(const Recipe& recipe, int64_t ranks, std::vector<std::string> fixed)
+    : recipe_(recipe), fixed_(std::move(fixed)), given_(CandidateOf(recipe)) {
+  FindPlacings(ranks);
+  micro_samples_ = Fixed("batch.micro_samples") ? std::vector<int64_t>{given_.step.micro_samples}
+                                                : DivisorsOf(std::max<int64_t>(1, *recipe.batch.global_samples));
+  std::vector<int64_t> buckets = {given_.step.buckets};
+  if (!Fixed("gradients.buckets")) buckets = {1, 4, 16};
+  if (std::find(buckets.begin(), buckets.end(), given_.step.buckets) == buckets.end())
+    buckets.push_back(given_.step.buckets);
+  for (bool reduce : {false, true}) {
+    if (Fixed("gradients.overlap_reduce") && reduce != given_.step.overlap_reduce) continue;
+    for (bool gather : {false, true}) {
+      if (Fixed("gradients.overlap_gather") && gather != given_.step.overlap_gather) continue;
+      for (int64_t count : buckets) {
+        steps_.push_back({.micro_samples = given_.step.micro_samples,
+                          .buckets = count,
+                          .overlap_reduce = reduce,
+                          .overlap_gather = gather});
+      }
+    }
+  }
+}
+
+bool Space::Fixed(const std::string& key) const {
+  return std::any_of(fixed_.begin(), fixed_.end(),
+                     [&](const std::string& fixed) { return key == fixed || absl::StartsWith(key, fixed + "."); });
+}
+
+void Space::FindPlacings(int64_t ranks) {
+  const size_t count = recipe_.modules.size();
+  std::vector<size_t> order(count);  // by first rank, as the recipe places them
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return given_.modules[a].first_rank < given_.modules[b].first_rank; });
+  const auto add = [&](const Placing& placing) {
+    for (size_t m = 0; m < count; ++m) {
+      const std::string key = absl::StrCat("modules.", *recipe_.modules[m].name, ".placement.");
+      if (Fixed(key + "ranks") && placing.ranks[m] != given_.modules[m].ranks) return;
+      if (Fixed(key + "first_rank") && placing.first_rank[m] != given_.modules[m].first_rank) return;
+    }
+    for (const Placing& known : placings_) {
+      if (known.ranks == placing.ranks && known.first_rank == placing.first_rank) return;
+    }
+    placings_.push_back(placing);
+  };
+  Placing given;
+  int64_t end = 0;
+  for (const ModuleChoice& module : given_.modules) {
+    given.first_rank.push_back(module.first_rank), given.ranks.push_back(module.ranks);
+    end = std::max(end, module.first_rank + module.ranks);
+  }
+  given.together = count > 1 && given_.modules[0].first_rank == given_.modules[1].first_rank;
+  if (end == ranks) add(given);
+  if (count > 1) {
+    add({std::vector<int64_t>(count, 0), std::vector<int64_t>(count, ranks), true});
+  }
+  // On one node by single ranks, else by whole nodes.
+  const int64_t node = std::max<int64_t>(1, *recipe_.cluster.gpus_per_node);
+  const int64_t unit = ranks > node && ranks % node == 0 ? node : 1;
+  std::vector<int64_t> dealt;
+  Deal(ranks / unit, count, dealt, [&](const std::vector<int64_t>& units) {
+    Placing placing{std::vector<int64_t>(count), std::vector<int64_t>(count)};
+    int64_t first = 0;
+    for (size_t i = 0; i < count; ++i) {
+      placing.first_rank[order[i]] = first, placing.ranks[order[i]] = units[i] * unit;
+      first += units[i] * unit;
+    }
+    add(placing);
+  });
+}
+
+std::vector<std::vector<int64_t>> Space::SplitsOf(size_t m, int64_t pp) const {
+  const ModuleRecipe& module = recipe_.modules[m];
+  const std::vector<int64_t>& given = given_.modules[m].stage_layers;
+  const bool by_others =
+      module.first_stage_layers || module.last_stage_layers || absl::StrContains(*PatternOf(module.model), "|");
+  if (by_others) return {{}};
+  std::vector<std::vector<int64_t>> splits;
+  if (pp == given_.modules[m].pp) splits.push_back(given);
+  const std::string key = absl::StrCat("modules.", *module.name, ".parallel.stage_layers");
+  if (Fixed(key)) return splits;
+  const int64_t layers = LayersOf(module);
+  // An override cannot remove the key, so a recipe that has it goes on giving it.
+  if (layers % pp == 0 && given.empty() && splits.empty()) splits.push_back({});
+  for (bool from_the_end : {false, true}) {
+    const std::vector<int64_t> split = NearlyEven(layers, pp, from_the_end);
+    if (layers % pp == 0 && given.empty()) break;
+    if (std::find(splits.begin(), splits.end(), split) == splits.end()) splits.push_back(split);
+  }
+  return splits;
+}
+
+std::vector<std::vector<std::string>> Space::RecomputesOf(size_t m) const {
+  const ModuleRecipe& module = recipe_.modules[m];
+  std::vector<std::vector<std::string>> ways = {given_.modules[m].recompute};
+  const std::string key = absl::StrCat("modules.", *module.name, ".recompute");
+  if (Fixed(key)) return ways;
+  const auto add = [&](const std::vector<std::string>& way) {
+    if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
+  };
+  add({"none"});
+  if (*module.train_backbone == "frozen") return ways;
+  add({"full"});
+  std::vector<std::string> words;
+  for (const LayerKind& kind : LayerKinds()) {
+    if (PatternOf(module.model)->find(kind.letter) != std::string::npos) words.emplace_back(kind.word);
+  }
+  for (unsigned set = 1; set + 1 < 1u << words.size(); ++set) {
+    std::vector<std::string> way;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (set >> i & 1) way.push_back(words[i]);
+    }
+    add(way);
+  }
+  return ways;
+}
+
+std::vector<ModuleChoice> Space::LayoutsOf(size_t m, const Placing& placing) const {
+  const ModuleChoice& given = given_.modules[m];
+  const std::string key = absl::StrCat("modules.", *recipe_.modules[m].name, ".parallel.");
+  const int64_t ranks = placing.ranks[m];
+  const auto sizes = [&](const char* axis, int64_t is, int64_t of) {
+    if (!Fixed(key + axis)) return DivisorsOf(of);
+    return of % is == 0 ? std::vector<int64_t>{is} : std::vector<int64_t>{};
+  };
+  const bool experts = PatternOf(recipe_.modules[m].model)->find('E') != std::string::npos;
+  const std::vector<std::vector<std::string>> recomputes = RecomputesOf(m);
+  std::vector<ModuleChoice> layouts;
+  ModuleChoice choice = given;
+  choice.first_rank = placing.first_rank[m], choice.ranks = ranks;
+  const auto add_ways = [&] {
+    const bool travel = choice.ep > 1, cut = choice.ep * choice.expert_tp > 1;
+    std::vector<std::string> dispatches = {given.dispatch};
+    if (travel && !Fixed(key + "dispatch")) dispatches = {"all_to_all", "all_gather"};
+    if (!travel && !Fixed(key + "dispatch")) dispatches = {"auto"};
+    std::vector<char> overlaps = {given.overlap_dispatch};
+    if (!Fixed(key + "overlap_dispatch")) overlaps = cut ? std::vector<char>{false, true} : std::vector<char>{false};
+    for (const std::vector<int64_t>& split : SplitsOf(m, choice.pp)) {
+      choice.stage_layers = split;
+      for (const std::string& dispatch : dispatches) {
+        choice.dispatch = dispatch;
+        for (char overlap : overlaps) {
+          choice.overlap_dispatch = overlap;
+          for (const std::vector<std::string>& recompute : recomputes) {
+            choice.recompute = recompute;
+            layouts.push_back(choice);
+          }
+        }
+      }
+    }
+  };
+  const auto none = [&](const std::vector<int64_t>& all) { return experts ? all : std::vector<int64_t>{1}; };
+  for (int64_t pp : sizes("pp", given.pp, placing.together ? 1 : ranks)) {
+    if (ranks % pp != 0 || pp > LayersOf(recipe_.modules[m])) continue;
+    choice.pp = pp;
+    for (int64_t tp : sizes("tp", given.tp, ranks / pp)) {
+      choice.tp = tp;
+      for (int64_t cp : sizes("cp", given.cp, placing.together ? 1 : ranks / pp / tp)) {
+        choice.cp = cp;
+        for (int64_t expert_tp : none(sizes("expert_tp", given.expert_tp, ranks / pp))) {
+          choice.expert_tp = expert_tp;
+          for (int64_t ep : none(sizes("ep", given.ep, ranks / pp / expert_tp))) {
+            choice.ep = ep;
+            add_ways();
+          }
+        }
+      }
+    }
+  }
+  return layouts;
+}
+
+void Space::ForEach(const std::function<bool(const Candidate&)>& visit) const {
+  for (const Placing& placing : placings_) {
+    std::vector<std::vector<ModuleChoice>> layouts;
+    for (size_t m = 0; m < recipe_.modules.size(); ++m) layouts.push_back(LayoutsOf(m, placing));
+    Candidate candidate = given_;
+    const std::function<bool(size_t)> choose = [&](size_t m) {
+      if (m == layouts.size()) {
+        for (int64_t micro : micro_samples_) {
+          for (const StepChoice& step : steps_) {
+            candidate.step = step, candidate.step.micro_samples = micro;
+            if (!visit(candidate)) return false;
+          }
+        }
+        return true;
+      }
+      for (const ModuleChoice& layout : layouts[m]) {
+        candidate.modules[m] = layout;
+        if (!choose(m + 1)) return false;
+      }
+      return true;
+    };
+    if (!choose(0)) return;
+  }
+}
+
+bool Allowed(const Recipe& recipe, size_t m, const ModuleChoice& choice) {
+  Candidate candidate = CandidateOf(recipe);
+  candidate.modules[m] = choice;
+  const Recipe changed = WithCandidate(recipe, candidate);
+  Diagnostics problems;
+  const ModuleRecipe& module = changed.modules[m];
+  return DeriveGrid(module, problems) && CheckModelShape(module, problems) && CheckLayout(changed, module, problems) &&
+         CheckExpertAxes(module, problems);
+}
+
+}  // namespace planwright

@@ -1,0 +1,90 @@
+// Which layout of a recipe is the fastest: a search over everything that does not change the loss curve, by the
+// predicted time of a step (estimate/step_time.h) among layouts that fit memory (docs/decisions/0025-tune.md).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/diagnostics/diagnostic.h"
+
+namespace planwright {
+
+struct TuneProgress {
+  double space = 0;       // candidates in all
+  int64_t timed = 0;      // candidates that were timed from blocks
+  int64_t simulated = 0;  // of these, with all their instructions
+  double best = 0;        // seconds of a step, of the fastest so far; 0: none yet
+};
+
+struct TuneRequest {
+  std::string recipe;                  // a file
+  std::vector<std::string> overrides;  // as ReadRecipe takes them
+  int64_t gpus = 0;                    // ranks of the cluster; 0: as many as the given recipe uses
+  // Keys that keep their value ("modules.language.parallel.tp"). A key stands for all that begin with it
+  // ("modules.language").
+  std::vector<std::string> fixed;
+  size_t best = 10;                         // layouts that are returned
+  double seconds = 0;                       // of wall time after which the search stops with what it has; 0: no limit
+  int64_t candidates = 0;                   // the most that are timed; 0: no limit
+  const std::atomic<bool>* stop = nullptr;  // set by others: as if the time were over
+  std::function<void(const TuneProgress&)> progress;
+};
+
+// A layout, with figures of the plan that `plan compile` makes of the recipe with `changes`.
+struct TunedLayout {
+  std::vector<std::string> changes;  // against the given recipe with its overrides: "modules.language.parallel.tp=2"
+  std::string line;                  // "radio_encoder 8: tp 1 dp 8; language 56: tp 2 dp 28 ep 8; micro 1"
+  double seconds = 0;                // of a step; of a device of unknown speed in FLOPs (TuneResult::seconds)
+  double tokens_per_second = 0;      // of each rank
+  int64_t memory = 0, limit = 0;     // bytes of the fullest rank, as planned; of the device, 0: unknown
+  std::string waits;                 // the role that waits most for others; empty: none does
+  std::string waits_for;             // the role for which it waits most
+  double waiting = 0;                // share of a step that it waits
+  std::string bound;                 // what most of the chain that bounds the step is: "language.moe experts"
+  double bound_share = 0;            // of the step
+  std::string digest;                // of its plan
+  bool equal = false;                // not slower than the fastest by more than the error of the times
+  bool proved = false;  // it was compiled, every rule was proved, and `diff` says that the curve is the same
+};
+
+// Why candidates are gone. Numbers of candidates; large spaces are counted without being listed.
+struct TuneCounts {
+  double space = 0;       // the product of all choices
+  double rules = 0;       // not valid
+  double memory = 0;      // do not fit the device
+  double time = 0;        // a lower bound of their time is above the time of a better one
+  int64_t timed = 0;      // timed from blocks
+  int64_t simulated = 0;  // of these, with all their instructions
+};
+
+// How a choice depends on a speed that was not measured.
+struct TuneSensitivity {
+  std::string what;     // "network", "link"
+  double slower = 0;    // how many times slower it must be for another layout to be the fastest; 0: none of these is
+  std::string instead;  // that layout's line
+};
+
+struct TuneResult {
+  std::vector<TunedLayout> best;     // first those that are equal, least memory first; then by time
+  std::optional<TunedLayout> given;  // the recipe as it was given; none: on these GPUs it is not valid
+  // Layouts of which none other is both faster and smaller, fastest first.
+  std::vector<TunedLayout> frontier;
+  TuneCounts counts;
+  bool seconds = true;       // false: the device is unknown, and times are FLOPs
+  double error = 0;          // of the times, as a share: layouts closer than that to the fastest are equal
+  double lower_bound = 0;    // no candidate of the space that fits takes less
+  double gap = 0;            // how far the fastest is above it, as a share; 0: it is the optimum
+  bool interrupted = false;  // by a limit or the stop flag, before the optimum was proved
+  std::vector<TuneSensitivity> sensitivity;
+};
+
+// Problems of the recipe go to `diagnostics`, with InvalidArgument. NotFound: no candidate is valid and fits; what was
+// found is in the message. A recipe that is invalid as it is can be tuned where some layout makes it valid.
+absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnostics);
+
+}  // namespace planwright

@@ -1,0 +1,26 @@
+#include "planner/tune/whole_step.h"
+
+#include <algorithm>
+
+#include "planner/compile.h"
+#include "planner/estimate/memory.h"
+#include "planner/estimate/step_time.h"
+
+namespace planwright {
+
+WholeStep SimulateWhole(const TunedRecipe& tuned, const Candidate& candidate) {
+  WholeStep step;
+  Diagnostics problems = tuned.levels;
+  const std::optional<Plan> plan = MakePlan(WithCandidate(tuned.recipe, candidate), tuned.cluster, problems);
+  step.valid = plan.has_value() && !problems.has_errors();
+  if (!step.valid) return step;
+  step.fits = true;
+  for (const RoleEstimate& role : EstimateMemory(*plan)) {
+    step.memory = std::max(step.memory, role.planned.total());
+    step.fits &= role.limit == 0 || role.planned.total() <= role.limit;
+  }
+  if (step.fits) step.seconds = StepLength(*plan, RatesOf(plan->cluster));
+  return step;
+}
+
+}  // namespace planwright

@@ -1,0 +1,30 @@
+// A candidate as its whole plan has it: memory of every role, and the step with all its instructions.
+#pragma once
+
+#include <cstdint>
+
+#include "planner/diagnostics/diagnostic.h"
+#include "planner/plan/plan.h"
+#include "planner/recipe/recipe.h"
+#include "planner/tune/candidate.h"
+
+namespace planwright {
+
+// A recipe that candidates are made of, and what all of them have in common.
+struct TunedRecipe {
+  Recipe recipe;                     // undamaged, with the ids of prepared data
+  Cluster cluster;                   // with the whole profile
+  std::vector<std::string> changes;  // of the cluster, by which it differs from the recipe of the request
+  Diagnostics levels;                // with the levels of lints that the recipe sets
+};
+
+struct WholeStep {
+  bool valid = false;  // the rules allow it
+  bool fits = false;   // in memory
+  double seconds = 0;  // of one that fits: StepTime::length
+  int64_t memory = 0;  // of the fullest rank, as planned
+};
+
+WholeStep SimulateWhole(const TunedRecipe& tuned, const Candidate& candidate);
+
+}  // namespace planwright
