@@ -21,12 +21,15 @@
 #include "executor/rank/training.h"
 #include "executor/rank/watchdog_duties.h"
 #include "executor/telemetry/start_up.h"
+#include "planner/fork_ranks/become_rank.h"
 
 namespace planwright::executor {
 
 int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   StartUp start_up;
+  const absl::Status became = BecomeRank();
   PrepareProcess();
+  LeaveUnlessOk(became);
 
   // What is it asked to do?
   Assignment assignment = ValueOrLeave(ReadAssignment(argc, argv, hooks.prepare, start_up));

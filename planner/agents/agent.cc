@@ -168,7 +168,7 @@ class Agent {
     if (chdir(folder.c_str()) != 0) return fail("no folder " + folder + ": " + std::strerror(errno));
     const std::vector<int> ranks = RanksOfNode(*program, node.get<int>());
     absl::StatusOr<std::unique_ptr<LocalProcesses>> processes =
-        LocalProcesses::Start(CommandsOf(*program, ranks), ranks, program->run_dir);
+        LocalProcesses::Start(CommandsOf(*program, ranks), ranks, program->run_dir, program->forks);
     if (!processes.ok()) return fail(std::string(processes.status().message()));
     processes_ = *std::move(processes);
     Send({{"kind", "started"}});

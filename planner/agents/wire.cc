@@ -147,6 +147,7 @@ Json ProgramJson(const RankProgram& program) {
           {"variables", program.variables},
           {"holds_stop_signal", program.holds_stop_signal},
           {"gpus", program.gpus},
+          {"forks", program.forks},
           {"world_size", program.world_size},
           {"ranks_per_node", program.ranks_per_node}};
 }
@@ -158,6 +159,7 @@ absl::StatusOr<RankProgram> ProgramFrom(const Json& message) {
                        .variables = json.at("variables").get<Variables>(),
                        .holds_stop_signal = json.at("holds_stop_signal").get<bool>(),
                        .gpus = json.at("gpus").get<bool>(),
+                       .forks = json.at("forks").get<bool>(),
                        .world_size = json.at("world_size").get<int>(),
                        .ranks_per_node = json.at("ranks_per_node").get<int>()};
   });

@@ -11,27 +11,10 @@
 #include <cstring>
 #include <utility>
 
+#include "planner/launch/pipe.h"
+
 namespace planwright {
 namespace {
-
-struct Pipe {
-  int read = -1, write = -1;
-  ~Pipe() {
-    if (read >= 0) close(read);
-    if (write >= 0) close(write);
-  }
-  bool Open() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return false;
-    read = ends[0];
-    write = ends[1];
-    return true;
-  }
-  int TakeRead() {
-    fcntl(read, F_SETFL, fcntl(read, F_GETFL) | O_NONBLOCK);
-    return std::exchange(read, -1);
-  }
-};
 
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
@@ -42,7 +25,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 
 // Runs in the child between fork and exec, so it may use async-signal-safe calls only. Returns only on failure, with
 // errno set.
-void BecomeProgram(char** arguments, char** environment, bool holds_stop_signal, const cpu_set_t* cores, int parent,
+void BecomeProgram(char** arguments, char** environment, const Command& command, const cpu_set_t* cores, int parent,
                    const Pipe& output, const Pipe& errors) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -52,11 +35,12 @@ void BecomeProgram(char** arguments, char** environment, bool holds_stop_signal,
   if (cores != nullptr) sched_setaffinity(0, sizeof *cores, cores);
   sigset_t held;
   sigemptyset(&held);
-  if (holds_stop_signal) sigaddset(&held, SIGUSR1);
+  if (command.holds_stop_signal) sigaddset(&held, SIGUSR1);
   sigprocmask(SIG_SETMASK, &held, nullptr);
   for (int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGHUP}) signal(number, SIG_DFL);
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(output.write, 1) < 0 || dup2(errors.write, 2) < 0) return;
+  for (const int descriptor : command.inherited) fcntl(descriptor, F_SETFD, 0);  // no longer closed on exec
   execve(arguments[0], arguments, environment);
 }
 
@@ -76,8 +60,8 @@ absl::StatusOr<ChildProcess> Start(const Command& command) {
   if (pid < 0) return absl::ResourceExhaustedError(std::string("cannot start a process: ") + std::strerror(errno));
   if (pid == 0) {
     // `failure` closes on exec. So the parent reads an errno if exec failed, and end of file if it succeeded.
-    BecomeProgram(arguments.data(), environment.data(), command.holds_stop_signal,
-                  command.cores.empty() ? nullptr : &cores, parent, output, errors);
+    BecomeProgram(arguments.data(), environment.data(), command, command.cores.empty() ? nullptr : &cores, parent,
+                  output, errors);
     const int error = errno;
     [[maybe_unused]] const ssize_t written = write(failure.write, &error, sizeof error);
     _exit(127);

@@ -1,6 +1,7 @@
 #include "planner/launch/launch_life.h"
 
 #include <algorithm>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,13 @@
 namespace planwright {
 namespace {
 
+// A script is started for each rank: it may ask which one it is before it starts the executor.
+bool IsScript(const std::string& file) {
+  char begin[2] = {};
+  std::ifstream(file).read(begin, sizeof begin);
+  return begin[0] == '#' && begin[1] == '!';
+}
+
 RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, const World& world) {
   RankProgram program = {
       .run_dir = options.run_dir,
@@ -21,6 +29,8 @@ RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, con
       .variables = VariablesOf(world),
       .holds_stop_signal = plan.checkpoint.every_steps > 0,
       .gpus = OnGpus(plan, options),
+      // Libraries of GPUs do not promise to outlive a fork.
+      .forks = !OnGpus(plan, options) && !IsScript(options.executor),
       .world_size = plan.world_size,
       .ranks_per_node = plan.cluster.gpus_per_node};
   const auto add = [&](const char* name, const std::string& value) {

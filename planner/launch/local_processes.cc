@@ -9,36 +9,70 @@
 #include <utility>
 
 #include "planner/launch/launch_log.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {
 
 std::string RankText(int rank) { return "rank " + std::to_string(rank); }
 
+// Nobody, if there is no process yet.
+void SignalGroup(int pid, int number) {
+  if (pid > 0) kill(-pid, number);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalProcesses>> LocalProcesses::Start(const std::vector<Command>& commands,
                                                                       const std::vector<int>& ranks,
-                                                                      std::string run_dir) {
+                                                                      std::string run_dir, bool forks) {
   std::unique_ptr<LocalProcesses> processes(new LocalProcesses(std::move(run_dir)));
   if (!processes->run_dir_.empty()) {
     processes->logs_.emplace(processes->run_dir_, ranks);
     if (absl::Status status = processes->logs_->Open(); !status.ok()) return status;
   }
+  if (forks && commands.size() > 1) {
+    std::vector<ChildProcess> pipes;
+    absl::StatusOr<std::unique_ptr<RankFork>> fork = RankFork::Start(commands, ranks, pipes);
+    if (!fork.ok()) return fork.status();
+    processes->fork_ = *std::move(fork);
+    for (size_t i = 0; i < pipes.size(); ++i) processes->Add(ranks[i], pipes[i]);
+    return processes;
+  }
   for (size_t i = 0; i < commands.size(); ++i) {
     absl::StatusOr<ChildProcess> process = planwright::Start(commands[i]);
     if (!process.ok()) return process.status();
-    LogEvent(RankText(ranks[i]) + " started as process " + std::to_string(process->pid));
-    processes->children_.push_back({ranks[i], process->pid, LinePipe(process->output), LinePipe(process->errors)});
+    processes->Add(ranks[i], *process);
+    processes->Started(processes->children_.back(), process->pid);
   }
   return processes;
 }
 
+void LocalProcesses::Add(int rank, const ChildProcess& process) {
+  children_.push_back({rank, -1, LinePipe(process.output), LinePipe(process.errors)});
+}
+
+void LocalProcesses::Started(Child& child, int pid) {
+  child.pid = pid;
+  LogEvent(RankText(child.rank) + " started as process " + std::to_string(pid));
+}
+
 LocalProcesses::~LocalProcesses() {
+  if (fork_) {
+    fork_->Signal(SIGKILL);
+    // Ranks that it has forked tell of themselves at once.
+    for (const auto until = Clock::now() + std::chrono::seconds(1); fork_ && Clock::now() < until;) {
+      std::vector<ProcessEvent> events;
+      TakeForked(events);
+      pollfd fd = {fork_ ? fork_->fd() : -1, POLLIN, 0};
+      if (fork_) poll(&fd, 1, 10);
+    }
+    fork_.reset();
+  }
   // A rank's own children must not outlive it, even where the rank has ended.
-  for (const Child& child : children_) kill(-child.pid, SIGKILL);
+  for (const Child& child : children_) SignalGroup(child.pid, SIGKILL);
   for (const Child& child : children_) {
-    if (child.alive) waitpid(child.pid, nullptr, 0);
+    if (child.alive && child.pid > 0) waitpid(child.pid, nullptr, 0);
   }
 }
 
@@ -55,13 +89,18 @@ void LocalProcesses::Signal(int number) {
   if (alive() > 0) LogEvent("sending signal " + std::to_string(number) + " to " + std::to_string(alive()) + " ranks");
   for (const Child& child : children_) {
     if (!child.alive) continue;
-    kill(-child.pid, number);
-    kill(-child.pid, SIGCONT);  // otherwise SIGTERM stays pending in a stopped process
+    SignalGroup(child.pid, number);
+    SignalGroup(child.pid, SIGCONT);  // otherwise SIGTERM stays pending in a stopped process
   }
+  if (!fork_) return;
+  early_signals_.push_back(number);
+  // It does not hold SIGUSR1 for its ranks: a new process has no pending signals.
+  fork_->Signal(number);
 }
 
 std::vector<int> LocalProcesses::Descriptors() const {
   std::vector<int> descriptors = {signals_.fd()};
+  if (fork_ && fork_->fd() >= 0) descriptors.push_back(fork_->fd());
   for (const Child& child : children_) {
     for (int fd : {child.output.fd(), child.errors.fd()}) {
       if (fd >= 0) descriptors.push_back(fd);
@@ -89,40 +128,73 @@ std::vector<ProcessEvent> LocalProcesses::Poll() {
   for (int number; (number = signals_.Next()) != 0;)
     events.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = number});
   std::vector<ProcessEvent> ends;
+  if (fork_) TakeForked(ends);
   Reap(ends);
   DrainAll(events);  // what a process printed comes before its end
   events.insert(events.end(), ends.begin(), ends.end());
   if (alive() == 0) {
-    for (const Child& child : children_) kill(-child.pid, SIGKILL);  // what the ranks started
+    for (const Child& child : children_) SignalGroup(child.pid, SIGKILL);  // what the ranks started
   }
   return events;
+}
+
+void LocalProcesses::TakeForked(std::vector<ProcessEvent>& events) {
+  if (const std::optional<int> status = fork_->Status()) fate_ = *status;
+  const bool stops = WIFSTOPPED(fate_) || WIFCONTINUED(fate_);
+  for (const ToldRank& told : fork_->Told()) {
+    Child& child = children_[static_cast<size_t>(told.local_rank)];
+    Started(child, told.process);
+    for (const int number : early_signals_) SignalGroup(told.process, number);
+  }
+  // Ranks that are not forked share the fate of the process that should have done it.
+  bool all = true;
+  for (Child& child : children_) {
+    if (child.pid > 0 || !(stops || fork_->done())) continue;
+    all = false;
+    if (fate_ == W_EXITCODE(0, 0)) {
+      events.push_back({.kind = ProcessEvent::Kind::kLine,
+                        .rank = child.rank,
+                        .is_error = true,
+                        .text = "the executor ended without starting this rank; it is no executor of Planwright"});
+      fate_ = W_EXITCODE(kExitInternal, 0);
+    }
+    Take(child, fate_, events);
+  }
+  if (stops) fate_ = 0;
+  if (!fork_->done()) return;
+  if (all) fork_->LetGo();
+  fork_.reset();
 }
 
 void LocalProcesses::Reap(std::vector<ProcessEvent>& events) {
   for (Child& child : children_) {
     int status = 0;
-    while (child.alive && waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == child.pid) {
-      ProcessEvent event{.rank = child.rank};
-      if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
-        event.kind = WIFSTOPPED(status) ? ProcessEvent::Kind::kStopped : ProcessEvent::Kind::kContinued;
-        LogEvent(RankText(child.rank) + (WIFSTOPPED(status) ? " is stopped" : " goes on"));
-      } else {
-        child.alive = false;
-        if (WIFSIGNALED(status)) {
-          event.signal = WTERMSIG(status);
-          LogEvent(RankText(child.rank) + " ended by signal " + std::to_string(event.signal));
-          if (event.signal == SIGKILL) {
-            const MemoryKills now = ReadMemoryKills();
-            if (now.count > kills_.count) event.text = now.where;
-          }
-        } else {
-          event.exit_status = WEXITSTATUS(status);
-          LogEvent(RankText(child.rank) + " ended with exit status " + std::to_string(event.exit_status));
-        }
-      }
-      events.push_back(event);
+    while (child.alive && child.pid > 0 && waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == child.pid) {
+      Take(child, status, events);
     }
   }
+}
+
+void LocalProcesses::Take(Child& child, int status, std::vector<ProcessEvent>& events) {
+  ProcessEvent event{.rank = child.rank};
+  if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+    event.kind = WIFSTOPPED(status) ? ProcessEvent::Kind::kStopped : ProcessEvent::Kind::kContinued;
+    LogEvent(RankText(child.rank) + (WIFSTOPPED(status) ? " is stopped" : " goes on"));
+  } else {
+    child.alive = false;
+    if (WIFSIGNALED(status)) {
+      event.signal = WTERMSIG(status);
+      LogEvent(RankText(child.rank) + " ended by signal " + std::to_string(event.signal));
+      if (event.signal == SIGKILL) {
+        const MemoryKills now = ReadMemoryKills();
+        if (now.count > kills_.count) event.text = now.where;
+      }
+    } else {
+      event.exit_status = WEXITSTATUS(status);
+      LogEvent(RankText(child.rank) + " ended with exit status " + std::to_string(event.exit_status));
+    }
+  }
+  events.push_back(event);
 }
 
 void LocalProcesses::DrainAll(std::vector<ProcessEvent>& events) {

@@ -11,6 +11,7 @@
 #include "planner/launch/line_pipe.h"
 #include "planner/launch/memory_kills.h"
 #include "planner/launch/processes.h"
+#include "planner/launch/rank_fork.h"
 #include "planner/launch/rank_logs.h"
 
 namespace planwright {
@@ -19,9 +20,11 @@ class LocalProcesses : public Processes {
  public:
   // Starts a process for each command; `ranks` are their numbers. Errors are those of Start (child_process.h); what was
   // started is ended then. While this lives, signals to this program are events. What the ranks print is kept in
-  // RUN/logs (rank_logs.h); with an empty `run_dir` it is not kept, and there are no positions.
+  // RUN/logs (rank_logs.h); with an empty `run_dir` it is not kept, and there are no positions. `forks`: of
+  // RankProgram; the commands then differ in RANK and LOCAL_RANK alone.
   static absl::StatusOr<std::unique_ptr<LocalProcesses>> Start(const std::vector<Command>& commands,
-                                                               const std::vector<int>& ranks, std::string run_dir);
+                                                               const std::vector<int>& ranks, std::string run_dir,
+                                                               bool forks);
   // Ends those that still live, and what they started.
   ~LocalProcesses() override;
 
@@ -37,12 +40,17 @@ class LocalProcesses : public Processes {
 
  private:
   struct Child {
-    int rank, pid;
+    int rank, pid;  // -1: not forked yet
     LinePipe output, errors;
     bool alive = true;
   };
 
   explicit LocalProcesses(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  void Add(int rank, const ChildProcess& process);
+  void Started(Child& child, int pid);
+  // What became of ranks that are not forked yet.
+  void TakeForked(std::vector<ProcessEvent>& events);
+  void Take(Child& child, int status, std::vector<ProcessEvent>& events);
   void Reap(std::vector<ProcessEvent>& events);
   void DrainAll(std::vector<ProcessEvent>& events);
 
@@ -50,6 +58,9 @@ class LocalProcesses : public Processes {
   HeldSignals signals_;
   const MemoryKills kills_ = ReadMemoryKills();  // before the first process was started
   std::optional<RankLogs> logs_;
+  std::unique_ptr<RankFork> fork_;  // null: all ranks are processes of this one
+  int fate_ = 0;                    // what waitpid said last of its process
+  std::vector<int> early_signals_;  // sent while there was one, for the ranks that it forks
   std::vector<Child> children_;
 };
 

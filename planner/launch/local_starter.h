@@ -35,7 +35,7 @@ class LocalStarter : public RankStarter {
     RankProgram here = program;
     here.ranks_per_node = program.world_size;
     const std::vector<int> ranks = RanksOfNode(here, 0);
-    return LocalProcesses::Start(CommandsOf(here, ranks), ranks, program.run_dir);
+    return LocalProcesses::Start(CommandsOf(here, ranks), ranks, program.run_dir, program.forks);
   }
   int Pause(std::chrono::milliseconds time) override { return HeldSignals().WaitFor(time); }
 

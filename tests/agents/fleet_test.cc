@@ -129,6 +129,18 @@ TEST_F(FleetTest, RanksRunOnTheirNodes) {
                                        "3 LOCAL_RANK=1", "3 LOCAL_WORLD_SIZE=2", "3 MASTER_ADDR=here"}));
 }
 
+TEST_F(FleetTest, ANodesRanksAreForkedWhereTheProgramSaysSo) {
+  for (int node : {1, 0}) StartAgent(node);
+  Come(2);
+  RankProgram program = Program({"env=RANK", "env=LOCAL_RANK", "env=PLANWRIGHT_FORK_RANKS"}, 3);
+  program.forks = true;
+  const Supervision result = Run(program);
+  EXPECT_EQ(result.ends.size(), 3u);
+  EXPECT_FALSE(result.cause);
+  EXPECT_THAT(lines_, ::testing::IsSupersetOf({"0 RANK=0", "1 RANK=1", "1 LOCAL_RANK=1", "2 RANK=2", "2 LOCAL_RANK=0",
+                                               "1 PLANWRIGHT_FORK_RANKS=(unset)"}));
+}
+
 TEST_F(FleetTest, RanksOnGpusAreBoundToCores) {
   StartAgent(0);
   Come(1);

@@ -46,18 +46,14 @@ class KillTest : public ::testing::Test {
 
   std::string RunDir() const { return folder_ + "/run"; }
 
-  // The process of a rank; -1: it did not start in time.
+  // The process of a rank, as the launcher's log names it; -1: it did not start in time.
   pid_t PidOf(int rank) {
+    const std::string says = "  rank " + std::to_string(rank) + " started as process ";
     pid_t found = -1;
     Eventually([&] {
-      for (pid_t pid : ProcessesWith(RunDir())) {
-        const std::string environment = ReadAll("/proc/" + std::to_string(pid) + "/environ");
-        if (environment.find(std::string(1, '\0') + "RANK=" + std::to_string(rank) + std::string(1, '\0')) !=
-                std::string::npos ||
-            environment.rfind("RANK=" + std::to_string(rank) + std::string(1, '\0'), 0) == 0) {
-          found = pid;
-        }
-      }
+      const std::string log = ReadAll(RunDir() + "/logs/launch.log");
+      const size_t at = log.find(says), end = at == std::string::npos ? at : log.find('\n', at);
+      if (end != std::string::npos) found = std::stoi(log.substr(at + says.size()));
       return found >= 0;
     });
     return found;

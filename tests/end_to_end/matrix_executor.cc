@@ -25,6 +25,8 @@
 
 #include "executor/ops/handler.h"
 #include "executor/rank/rank_main.h"
+#include "planner/fork_ranks/become_rank.h"
+#include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 namespace {
@@ -76,7 +78,8 @@ void PassFailPoint(const FailPoint& point) {
 int main(int argc, char** argv) {
   using namespace planwright::executor;
   const rlimit none = {};
-  setrlimit(RLIMIT_CORE, &none);  // a core file takes longer than the test allows
+  setrlimit(RLIMIT_CORE, &none);                                      // a core file takes longer than the test allows
+  if (!planwright::BecomeRank().ok()) return planwright::kExitUsage;  // now, as the rank decides what is planned
   const auto any_plan = [](planwright::Plan&) { return absl::OkStatus(); };
   const bool planned = Variable("RANK") == Variable("PLANWRIGHT_FAULT_RANK");
   return RankMain(argc, argv,

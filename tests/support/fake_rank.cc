@@ -1,10 +1,12 @@
-// A rank that does what its words say, in order. Words are its arguments, or FAKE_RANK_N in the environment of rank N:
+// A rank that does what its words say, in order. Words are its arguments, or FAKE_RANK_N in the environment of rank N.
+// Those of FAKE_LOADING come first, before it forks ranks if it is asked to:
 //   pid=FILE     write its process id          child=FILE  start a process that sleeps, and write its id
 //   pid_of_rank=PREFIX   write its process id into PREFIX and its rank      fail_rank=N  exit with 3 if it is rank N
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page with one instruction begun
 //   exit=N       kill=SIGNAL     stop (until SIGCONT)     sleep (longer than any test)
 //   ignore_term  on_term=N    what SIGTERM does: nothing, exit with N      on_usr1=N  what SIGUSR1 does
+//   unblock      from now on SIGUSR1 is received
 //   await=FILE   wait until the file has contents
 //   await_stop=FILE, await_end=FILE   wait until the process whose id is in it is stopped, or gone
 //   env=NAME     print NAME's value            arguments   print this program's arguments
@@ -21,6 +23,7 @@
 #include <sstream>
 #include <string>
 
+#include "planner/fork_ranks/become_rank.h"
 #include "planner/run_files/recorder_format.h"
 #include "tests/support/eventually.h"
 
@@ -93,6 +96,12 @@ void Obey(const std::string& word) {
   if (name == "recorder") WriteRecorder(value);
   if (name == "ignore_term") signal(SIGTERM, SIG_IGN);
   if (name == "on_usr1") status_on_usr1 = std::stoi(value), signal(SIGUSR1, [](int) { _exit(status_on_usr1); });
+  if (name == "unblock") {
+    sigset_t usr1;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_UNBLOCK, &usr1, nullptr);
+  }
   if (name == "on_term") status_on_term = std::stoi(value), signal(SIGTERM, [](int) { _exit(status_on_term); });
   if (name == "await") Eventually([&] { return std::ifstream(value).peek() != EOF; });
   if (name == "await_stop") Eventually([&] { return StateOf(value) == "T"; });
@@ -103,14 +112,23 @@ void Obey(const std::string& word) {
   if (name == "exit") _exit(std::stoi(value));
 }
 
+void ObeyAll(const char* text) {
+  std::istringstream words(text ? text : "");
+  for (std::string word; words >> word;) Obey(word);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  ObeyAll(std::getenv("FAKE_LOADING"));
+  if (const absl::Status status = planwright::BecomeRank(); !status.ok()) {
+    std::cerr << status << std::endl;
+    return 2;
+  }
   for (int i = 1; i < argc; ++i) all_arguments += std::string(" ") + argv[i];
   const char* rank = std::getenv("RANK");
   const char* told = rank ? std::getenv((std::string("FAKE_RANK_") + rank).c_str()) : nullptr;
-  std::istringstream words(told ? told : "");
-  for (std::string word; words >> word;) Obey(word);
+  ObeyAll(told);
   if (!told) {
     for (int i = 1; i < argc; ++i) Obey(argv[i]);
   }

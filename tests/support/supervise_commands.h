@@ -12,10 +12,10 @@
 namespace planwright::testing {
 
 inline absl::StatusOr<Supervision> SuperviseCommands(const std::vector<Command>& commands, const LineSink& sink,
-                                                     const SupervisionTimes& times = {}) {
+                                                     const SupervisionTimes& times = {}, bool forks = false) {
   std::vector<int> ranks(commands.size());
   std::iota(ranks.begin(), ranks.end(), 0);
-  const absl::StatusOr<std::unique_ptr<LocalProcesses>> processes = LocalProcesses::Start(commands, ranks, "");
+  const absl::StatusOr<std::unique_ptr<LocalProcesses>> processes = LocalProcesses::Start(commands, ranks, "", forks);
   if (!processes.ok()) return processes.status();
   return Supervise(**processes, sink, times);
 }

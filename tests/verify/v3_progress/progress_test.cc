@@ -24,8 +24,8 @@ namespace {
 
 using testing::AllMutants;
 using testing::CommunicationMutants;
+using testing::Interleaving;
 using testing::Mutant;
-using testing::Outcome;
 using testing::RandomPrograms;
 using testing::Simulate;
 using testing::TinyRecipe;
@@ -37,13 +37,11 @@ std::string ProofProblem(const Plan& plan) {
 
 // The first problem that some interleaving meets; "" if there is none.
 std::string SimulatedProblem(const Plan& plan, uint64_t seeds) {
+  std::vector<Interleaving> interleavings;
   for (uint64_t seed = 0; seed < seeds; ++seed) {
-    for (int host_waits : {0, 30, 100}) {
-      const Outcome outcome = Simulate(plan, {seed, host_waits, 2});
-      if (!outcome.completed) return outcome.problem;
-    }
+    for (int host_waits : {0, 30, 100}) interleavings.push_back({seed, host_waits});
   }
-  return "";
+  return Simulate(plan, interleavings).problem;
 }
 
 // How often proof and simulator agree.

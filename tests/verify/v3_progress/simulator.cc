@@ -5,6 +5,7 @@
 #include <random>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,29 +17,43 @@ namespace {
 using std::string;
 using std::vector;
 
-class SimulatedWorld {
- public:
-  SimulatedWorld(const Plan& plan, const Interleaving& how) : plan_(plan), how_(how), random_(how.seed) {
-    programs_ = Unroll(plan, how.steps);
-    ranks_.resize(plan.world_size);
-    for (size_t role = 0; role < plan.roles.size(); ++role) {
-      for (int rank : Expand(plan.roles[role].ranks)) Place(rank, programs_[role]);
-    }
-    for (size_t group = 0; group < plan.groups.size(); ++group) {
-      for (const vector<int>& members : MembersOf(plan, plan.groups[group])) {
-        subgroups_.push_back(members);
-        for (int member : members)
-          subgroup_of_[{static_cast<int>(group), member}] = static_cast<int>(subgroups_.size()) - 1;
+// What all interleavings of a plan share.
+struct World {
+  World(const Plan& plan, int steps) : plan(plan), programs(Unroll(plan, steps)) {
+    for (const Group& group : plan.groups) {
+      vector<int>& of_ranks = subgroup_of.emplace_back(plan.world_size, -1);
+      for (const vector<int>& members : MembersOf(plan, group)) {
+        subgroups.push_back(members);
+        for (int member : members) of_ranks.at(member) = static_cast<int>(subgroups.size()) - 1;
       }
     }
     // By rank, the other ends of its rows, in the order of the table.
     for (const Bridge& bridge : plan.bridges) {
       for (bool backward : {false, true}) {
         for (const Transfer& row : backward ? bridge.backward : bridge.forward) {
-          rows_[{bridge.name, backward, true, row.from_rank}].push_back(row.to_rank);
-          rows_[{bridge.name, backward, false, row.to_rank}].push_back(row.from_rank);
+          rows[{bridge.name, backward, true, row.from_rank}].push_back(row.to_rank);
+          rows[{bridge.name, backward, false, row.to_rank}].push_back(row.from_rank);
         }
       }
+    }
+  }
+  // -1: the rank is in no subgroup of it, or there is no such group.
+  int SubgroupOf(int group, int rank) const { return group < 0 ? -1 : subgroup_of[group][rank]; }
+
+  const Plan& plan;
+  vector<Program> programs;  // by role
+  vector<vector<int>> subgroups;
+  vector<vector<int>> subgroup_of;                                  // by group, by rank
+  std::map<std::tuple<string, bool, bool, int>, vector<int>> rows;  // bridge, backward, send, rank: peers
+};
+
+class SimulatedWorld {
+ public:
+  SimulatedWorld(const World& world, const Interleaving& how)
+      : world_(world), plan_(world.plan), how_(how), random_(how.seed) {
+    ranks_.resize(plan_.world_size);
+    for (size_t role = 0; role < plan_.roles.size(); ++role) {
+      for (int rank : Expand(plan_.roles[role].ranks)) Place(rank, world.programs[role]);
     }
   }
 
@@ -50,7 +65,7 @@ class SimulatedWorld {
       const int rank = awake_.back();
       awake_.pop_back();
       ranks_[rank].awake = false;
-      TryStart(rank);
+      StartNext(rank);
     }
     if (problem_.empty()) FindStuck();
     return {problem_.empty(), problem_};
@@ -59,9 +74,11 @@ class SimulatedWorld {
  private:
   struct Rank {
     const Program* program = nullptr;
-    vector<char> done;          // by operation
-    vector<vector<int>> waits;  // by operation: earlier ones that must be done
-    size_t next = 0;            // the next operation to start
+    vector<char> done;    // by operation
+    vector<int> waits;    // of one operation after the other: earlier ones that must be done
+    vector<size_t> ends;  // by operation: of its part of `waits`
+    size_t met = 0;       // so many of `waits` are done; those of operations that have started are
+    size_t next = 0;      // the next operation to start
     bool awake = false;
     std::map<std::tuple<int, int, bool>, int> messages;  // by communicator, peer, send: how many were posted
     // by operation, its messages: communicator, peer, send, number, part
@@ -84,8 +101,10 @@ class SimulatedWorld {
     state.program = &program;
     const size_t count = program.ops.size();
     state.done.assign(count, false);
-    state.waits.resize(count);
-    for (size_t i = 0; i < count; ++i) DrawWaits(program, static_cast<int>(i), state.waits[i]);
+    for (size_t i = 0; i < count; ++i) {
+      DrawWaits(program, static_cast<int>(i), state.waits);
+      state.ends.push_back(state.waits.size());
+    }
   }
 
   // What an operation waits for: always the last one before it on its stream; of the last kSeen operations either all
@@ -118,8 +137,8 @@ class SimulatedWorld {
     vector<int> peers;
     if (!part.bridge.empty()) {
       if (!plan_.FindBridge(part.bridge)) return Fail(rank, op, "names no bridge");
-      const auto rows = rows_.find({part.bridge, part.backward, part.send, rank});
-      if (rows != rows_.end()) peers = rows->second;
+      const auto rows = world_.rows.find({part.bridge, part.backward, part.send, rank});
+      if (rows != world_.rows.end()) peers = rows->second;
       const Group* members = plan_.FindGroup(part.bridge);
       for (int peer : peers) {
         if (!members || !HasStream(*members, *op.instruction) ||
@@ -131,10 +150,9 @@ class SimulatedWorld {
     } else {
       const Group* group = plan_.FindGroup(part.group);
       if (!group || !HasStream(*group, *op.instruction)) return Fail(rank, op, "names no group that is used");
-      const auto subgroup = subgroup_of_.find({static_cast<int>(group - plan_.groups.data()), rank});
-      if (subgroup == subgroup_of_.end() || group->axes.size() != 1)
-        return Fail(rank, op, "is in no such line of stages");
-      const vector<int>& line = subgroups_[subgroup->second];
+      const int subgroup = world_.SubgroupOf(static_cast<int>(group - plan_.groups.data()), rank);
+      if (subgroup < 0 || group->axes.size() != 1) return Fail(rank, op, "is in no such line of stages");
+      const vector<int>& line = world_.subgroups[subgroup];
       const int index = static_cast<int>(std::find(line.begin(), line.end(), rank) - line.begin()) + part.shift;
       if (part.shift == 0 || index < 0 || index >= static_cast<int>(line.size()))
         return Fail(rank, op, "has nobody on the other side");
@@ -151,10 +169,13 @@ class SimulatedWorld {
     return std::count(group.streams.begin(), group.streams.end(), instruction.stream) > 0;
   }
 
-  // The rank may be able to start its next operation.
+  // If all that the rank's next operation waits for is done, it may start at any time from now on.
   void Wake(int rank) {
     Rank& state = ranks_[rank];
     if (state.awake || state.next == state.done.size()) return;
+    const size_t end = state.ends[state.next];
+    while (state.met < end && state.done[state.waits[state.met]]) ++state.met;
+    if (state.met < end) return;
     state.awake = true;
     awake_.push_back(rank);
   }
@@ -164,31 +185,26 @@ class SimulatedWorld {
     Wake(rank);
   }
 
-  // Starts the rank's next communication if all that it waits for is done.
-  void TryStart(int rank) {
+  // Starts the next communication of a rank that was awake.
+  void StartNext(int rank) {
     Rank& state = ranks_[rank];
-    if (state.next == state.done.size()) return;
-    const int index = static_cast<int>(state.next);
-    if (!std::all_of(state.waits[index].begin(), state.waits[index].end(),
-                     [&](int before) { return state.done[before]; }))
-      return;
-    ++state.next;
+    const int index = static_cast<int>(state.next++);
     state.program->ops[index].instruction->kind == OpKind::kExchange ? Exchange(rank, index) : Collect(rank, index);
     Wake(rank);
   }
 
   void Collect(int rank, int index) {
     const Op& op = ranks_[rank].program->ops[index];
-    const auto found = subgroup_of_.find({op.group, rank});
-    if (found == subgroup_of_.end()) return Fail(rank, op, "is in no such group");
-    const vector<int>& members = subgroups_[found->second];
+    const int subgroup = world_.SubgroupOf(op.group, rank);
+    if (subgroup < 0) return Fail(rank, op, "is in no such group");
+    const vector<int>& members = world_.subgroups[subgroup];
     if (members.size() > 1 && !HasStream(plan_.groups[op.group], *op.instruction))
       return Fail(rank, op, "has no communicator");
     if (op.instruction->kind == OpKind::kBroadcast) {
       const int64_t root = op.instruction->integer("root");
       if (root < 0 || root >= static_cast<int64_t>(members.size())) return Fail(rank, op, "has no such root");
     }
-    Meeting& meeting = meetings_[{found->second, op.stream}];
+    Meeting& meeting = meetings_[{subgroup, op.stream}];
     if (meeting.arrived.empty()) meeting.first = &op;
     if (meeting.first->content != op.content)
       return Fail(rank, op, absl::StrCat(op.content, " meets ", meeting.first->content));
@@ -233,15 +249,12 @@ class SimulatedWorld {
     }
   }
 
+  const World& world_;
   const Plan& plan_;
   static constexpr int kSeen = 12;  // how far back a wait is drawn
   const Interleaving how_;
   std::mt19937_64 random_;
-  vector<Program> programs_;
   vector<Rank> ranks_;
-  vector<vector<int>> subgroups_;
-  std::map<std::pair<int, int>, int> subgroup_of_;                   // group, rank
-  std::map<std::tuple<string, bool, bool, int>, vector<int>> rows_;  // bridge, backward, send, rank: peers
   std::map<string, int> communicators_;
   std::map<std::pair<int, int>, Meeting> meetings_;           // subgroup, stream
   std::map<std::tuple<int, int, int, int>, Message> posted_;  // communicator, from, to, number
@@ -251,9 +264,14 @@ class SimulatedWorld {
 
 }  // namespace
 
-Outcome Simulate(const Plan& plan, const Interleaving& interleaving) {
+Outcome Simulate(const Plan& plan, const vector<Interleaving>& interleavings, int steps) {
   try {
-    return SimulatedWorld(plan, interleaving).Run();
+    const World world(plan, steps);
+    for (const Interleaving& interleaving : interleavings) {
+      Outcome outcome = SimulatedWorld(world, interleaving).Run();
+      if (!outcome.completed) return outcome;
+    }
+    return {.completed = true};
   } catch (const std::runtime_error& error) {
     return {false, error.what()};
   }

@@ -1,0 +1,50 @@
+// Ranks that one process forks as soon as it has loaded its program (planner/fork_ranks), and their way to become
+// processes of this one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/fork_ranks/fork_request.h"
+#include "planner/launch/child_process.h"
+#include "planner/launch/pipe.h"
+
+namespace planwright {
+
+class RankFork {
+ public:
+  // Starts the process. The commands are those of `ranks`, the same but for RANK and LOCAL_RANK, and bind to no cores.
+  // `pipes` get what each rank prints; their pids are -1 until Told says them. Errors: those of Start
+  // (child_process.h).
+  static absl::StatusOr<std::unique_ptr<RankFork>> Start(const std::vector<Command>& commands,
+                                                         const std::vector<int>& ranks,
+                                                         std::vector<ChildProcess>& pipes);
+  // Ends the process and what is in its group, unless LetGo was called. Ranks that it forked are children of the caller
+  // then, and end by themselves.
+  ~RankFork();
+
+  int fd() const { return tell_.read; }  // readable when ranks were forked; -1: no more will be
+  // The ranks that were forked since the last call.
+  std::vector<ToldRank> Told();
+  // What waitpid tells of the process, if anything.
+  std::optional<int> Status();
+  // The process has ended, and all that it forked were told.
+  bool done() const { return pid_ < 0 && fd() < 0; }
+  // Also wakes it if it is stopped. Not passed on to its ranks.
+  void Signal(int number);
+  // When it is done: the ranks go on.
+  void LetGo();
+
+ private:
+  RankFork();
+
+  const int before_;  // whether this process adopted orphans before
+  int pid_ = -1, group_ = -1;
+  Pipe tell_, go_;
+  size_t count_ = 0;
+  bool let_go_ = false;
+};
+
+}  // namespace planwright
