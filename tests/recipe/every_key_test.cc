@@ -50,7 +50,9 @@ precision: {params: fp64, deterministic: true}
 data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, balance: images,
        image_grids: [[3, 6], [9, 3]], min_images: 1, max_images: 2, classes: 5, text_tokens: 6}
 initialize: {from: runs/before, ignore: [a, b], optimizer: true, schedule: checkpoint}
-checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440}
+evaluation: {every_samples: 1056, sets: [{name: held, samples: 11, seed: 78}]}
+divergence: {window: 45, factor: 2.5}
+checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440, keep_best: held}
 log: {every_steps: 9}
 launch: {interface: ib7, restarts: 4, deadline: {floor: 61.0, first_step: 62.0, factor: 6.5}, fallbacks: [less.yaml],
          slurm: {partition: long, account: team, qos: high, constraint: gpu, time: "2:00:00", container: image.sqsh,
@@ -87,6 +89,9 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
        "{kind: tokens, path: y}], tokenizer: ids, tokenizer_digest: x, template_digest: y, pad_token: 1, end_token: 2, "
        "shuffle: none, packing: none, window: 1, long: cut, damaged: skip, most_damaged: 1, min_patches: 1, "
        "max_patches: 2, resize: bicubic, grid: ceil, index: x}"},
+      {"evaluation={every_samples: 24, sets: [{name: a, samples: 1, path: x}, {name: b, samples: 1, shards: [x]}, "
+       "{name: c, samples: 1, sources: [{name: a, kind: webdataset, weight: 2, shards: [x], ignore: json}, "
+       "{kind: tokens, path: y}]}]}"},
       {"budget.learning_rate={warmup_fraction: 0.5}"},
       {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"},
       {"initialize={sources: [{for: eyes, from: drawn}, {for: mouth, from: x}]}"}};
@@ -269,6 +274,14 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(**r.checkpoint.every_steps, 44);
   EXPECT_EQ(**r.checkpoint.keep_last, 3);
   EXPECT_EQ(**r.checkpoint.keep_every_steps, 440);
+  EXPECT_EQ(**r.checkpoint.keep_best, "held");
+  ASSERT_EQ(r.evaluation->sets.size(), 1u);
+  EXPECT_EQ(*r.evaluation->every_samples, 1056);
+  EXPECT_EQ(*r.evaluation->sets[0].name, "held");
+  EXPECT_EQ(*r.evaluation->sets[0].samples, 11);
+  EXPECT_EQ(**r.evaluation->sets[0].seed, 78);
+  EXPECT_EQ(*r.divergence->window, 45);
+  EXPECT_EQ(*r.divergence->factor, 2.5);
   EXPECT_EQ(*r.log.every_steps, 9);
   EXPECT_EQ(**r.cluster.host_memory, 750.5);
   EXPECT_EQ(**r.cluster.profile, "h100.json");
