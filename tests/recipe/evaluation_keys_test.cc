@@ -43,7 +43,7 @@ TEST(EvaluationKeys, ThatAreMissingOrWrongAreTold) {
   EXPECT_EQ(MessagesOf({Evaluation("16", "{samples: 3, seed: 7}")}),
             "MissingKey: `evaluation.sets[0].name` is missing\n");
   EXPECT_EQ(MessagesOf({Evaluation("16", "{name: held, samples: 0, seed: 7}")}),
-            "OutOfRange: `samples` must be at least 1, found 0\n");
+            "OutOfRange: `evaluation.sets[0].samples` must be at least 1, found 0\n");
   EXPECT_EQ(MessagesOf({Evaluation("16", "{name: held, sample: 3, seed: 7}")}),
             "UnknownKey: unknown key \"sample\" in `evaluation.sets[0]`\n");
 }
@@ -112,7 +112,8 @@ TEST(EvaluationKeys, SayWhichCheckpointIsBest) {
 TEST(EvaluationKeys, OfDivergenceHaveARange) {
   EXPECT_EQ(MessagesOf({"divergence={window: 10, factor: 3.0}"}), "");
   EXPECT_EQ(MessagesOf({"divergence={window: 10}"}), "MissingKey: `divergence.factor` is missing\n");
-  EXPECT_EQ(MessagesOf({"divergence={window: 10, factor: 1.0}"}), "OutOfRange: `factor` must be above 1, found 1.0\n");
+  EXPECT_EQ(MessagesOf({"divergence={window: 10, factor: 1.0}"}),
+            "OutOfRange: `divergence.factor` must be above 1, found 1.0\n");
 }
 
 }  // namespace

@@ -405,9 +405,15 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*mock.max_images, 2);
   EXPECT_EQ(*mock.classes, 5);
   EXPECT_EQ(*mock.text_tokens, 6);
+  // Evaluation sets are of the same kind.
+  const auto sets = [](const char* of) {
+    return std::string("evaluation.sets=[{name: held, samples: 11, ") + of + "}]";
+  };
+  const std::string sources = sets("sources: [{kind: tokens, path: w}]");
   const DataRecipe tars =
       MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7, "
-                      "resize: bicubic, grid: round_half_even}"})
+                      "resize: bicubic, grid: round_half_even}",
+                      sets("shards: w")})
           .data;
   ASSERT_EQ(tars.shards.size(), 2u);
   EXPECT_EQ(*tars.shards[1], "y");
@@ -422,7 +428,8 @@ TEST(EveryKey, DataArrivesWhole) {
                       "ignore: [json, cls]}, {kind: tokens, path: z}], tokenizer: ids, tokenizer_digest: dig, "
                       "template_digest: est, image_token: 7, pad_token: 8, end_token: 9, shuffle: 1000, packing: none, "
                       "window: 5, long: cut, damaged: skip, most_damaged: 4, min_patches: 6, max_patches: 7, "
-                      "resize: bicubic, grid: round_half_even, index: there, balance: images}"})
+                      "resize: bicubic, grid: round_half_even, index: there, balance: images}",
+                      sources})
           .data;
   ASSERT_EQ(mixed.sources.size(), 2u);
   EXPECT_EQ(**mixed.sources[0].name, "a");
@@ -455,7 +462,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*mixed.grid, "round_half_even");
   EXPECT_EQ(*mixed.index, "there");
   EXPECT_EQ(*mixed.balance, "images");
-  const DataRecipe plain = MustRead(path, {"data={kind: sources, sources: [{kind: tokens, path: z}]}"}).data;
+  const DataRecipe plain = MustRead(path, {"data={kind: sources, sources: [{kind: tokens, path: z}]}", sources}).data;
   EXPECT_EQ(*plain.tokenizer, "bytes");
   EXPECT_EQ(plain.shuffle->text, "all");
   EXPECT_EQ(*plain.packing, "first_fit");
@@ -465,7 +472,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*plain.most_damaged, 100);
   EXPECT_EQ(*plain.index, "data_index");
   EXPECT_EQ(*plain.balance, "none");
-  const DataRecipe recorded = MustRead(path, {"data={kind: recorded, path: z, image_token: 3}"}).data;
+  const DataRecipe recorded = MustRead(path, {"data={kind: recorded, path: z, image_token: 3}", sets("path: w")}).data;
   EXPECT_EQ(**recorded.path, "z");
 }
 

@@ -78,8 +78,8 @@ class RoleDamage {
       Add("change_memory", i, op.outputs[k].name, {"V4", "V5"},
           [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kEp}) {
-        Add("layout_of_another_axis", i, absl::StrCat(op.outputs[k].name, " ", string(AxisName(axis))), {"V4", "V5"},
-            [k, axis](Instruction& x) {
+        Add("layout_of_another_axis", i, absl::StrCat(op.outputs[k].name, " ", string(AxisName(axis))),
+            {"V4", "V5", "V6"}, [k, axis](Instruction& x) {
               const auto now = x.outputs[k].type.layout.find(axis);
               const bool partial =
                   now != x.outputs[k].type.layout.end() && now->second.state == AxisLayout::State::kPartial;
@@ -235,7 +235,7 @@ class RoleDamage {
                                        : into.substr(0, into.size() - 6) + "losses";
     });
     Add("rows_of_no_module", i, "", {"V4"}, [](Instruction& x) { x.attributes.erase("module"); });
-    Add("rows_swapped", i, "", {"V5"}, [](Instruction& x) { std::swap(x.inputs[0], x.inputs[1]); });
+    Add("rows_swapped", i, "", {"V5", "V6"}, [](Instruction& x) { std::swap(x.inputs[0], x.inputs[1]); });
     Add("rows_by_themselves", i, "", {"V5"}, [](Instruction& x) { x.inputs[1] = x.inputs[0]; });
     Add("rows_without_parts", i, "", {"V4"}, [](Instruction& x) { x.inputs.pop_back(); });
     AddToRole("drop_rows", Label(i), {"V5"}, [i, list = list_](Role& r) { Erase((r.*list), i); });
