@@ -66,7 +66,7 @@ absl::Status Drop(LineFile& file, int64_t from, LinesAtTheEnd& dropped) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = file.At(from);
     if (!line.ok()) return absl::ResourceExhaustedError(line.status().message());
     if (!*line) return dropped.Close();
-    if (ReadStepRecord((*line)->text)) {
+    if (SamplesOfRecord((*line)->text)) {
       if (absl::Status status = dropped.Add((*line)->text); !status.ok()) return status;
     }
     from = (*line)->end;
@@ -130,12 +130,23 @@ absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
   return Append();
 }
 
+absl::StatusOr<bool> StepLog::HasEvaluation(int64_t samples) const {
+  absl::StatusOr<LineFile> file = LineFile::Open(path_);
+  if (!file.ok()) return absl::ResourceExhaustedError(file.status().message());
+  const absl::StatusOr<std::optional<EvaluationRecord>> found = FindEvaluation(*file, samples);
+  if (!found.ok()) return absl::ResourceExhaustedError(found.status().message());
+  return found->has_value();
+}
+
 StepLog::~StepLog() {
   if (file_ != nullptr) std::fclose(file_);
 }
 
-absl::Status StepLog::Write(const StepRecord& record) {
-  const std::string line = StepJson(record) + "\n";
+absl::Status StepLog::Write(const StepRecord& record) { return WriteLine(StepJson(record)); }
+absl::Status StepLog::WriteEvaluation(const EvaluationRecord& record) { return WriteLine(EvaluationJson(record)); }
+
+absl::Status StepLog::WriteLine(const std::string& json) {
+  const std::string line = json + "\n";
   const bool written = std::fwrite(line.data(), 1, line.size(), file_) == line.size() && std::fflush(file_) == 0;
   return written ? absl::OkStatus() : CannotWrite();
 }

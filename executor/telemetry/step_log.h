@@ -2,12 +2,14 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 
+#include "planner/run_files/evaluation_record.h"
 #include "planner/run_files/step_record.h"
 
 namespace planwright::executor {
@@ -22,17 +24,21 @@ class StepLog {
   // Opens RUN/metrics.jsonl to append. ResourceExhausted if that fails.
   static absl::Status Open(const std::string& run_dir, std::unique_ptr<StepLog>& log);
   ~StepLog();
-  // Moves the records of steps after `samples` consumed samples to the end of the file `dropped`: a run that resumes
-  // does these steps again. A last line that was cut off goes. What it reads and holds in memory does not depend on
-  // the size of the file. ResourceExhausted if a file cannot be read or written.
+  // Moves the records of steps and evaluations after `samples` consumed samples to the end of the file `dropped`: a run
+  // that resumes does these steps again. A last line that was cut off goes. What it reads and holds in memory does not
+  // depend on the size of the file. ResourceExhausted if a file cannot be read or written.
   absl::Status KeepUpTo(int64_t samples, const std::string& dropped);
   // Appends one line; it is in the file when Write returns. ResourceExhausted if it cannot be written.
   absl::Status Write(const StepRecord& record);
+  absl::Status WriteEvaluation(const EvaluationRecord& record);
+  // Whether the file has the evaluation at so many consumed samples. ResourceExhausted if it cannot be read.
+  absl::StatusOr<bool> HasEvaluation(int64_t samples) const;
   // After the last Write. Some file systems (NFS) tell only now that there was no room: ResourceExhausted.
   absl::Status Close();
 
  private:
   absl::Status Append();
+  absl::Status WriteLine(const std::string& json);
   absl::Status CannotWrite() const;
 
   std::string path_;

@@ -63,15 +63,11 @@ void AddStep(Summary& summary, const StepRecord& record, double batch_size) {
   Add(summary, "skipped-iterations", record.skipped ? 1 : 0);
   Add(summary, "seq_load_balancing_loss", record.aux_loss);
   for (const auto& [bridge, square] : record.bridge_mean_squares) Add(summary, "bridge-mean-square/" + bridge, square);
+  for (const auto& [source, loss] : record.source_losses) Add(summary, "lm loss/" + source, loss);
   if (!record.memory) return;
   Add(summary, "mem-max-allocated-bytes", static_cast<double>(record.memory->tensors_peak));
   Add(summary, "mem-max-reserved-bytes", static_cast<double>(record.memory->reserved_peak));
   Add(summary, "mem-used-bytes", static_cast<double>(record.memory->used));
-}
-
-std::optional<int64_t> SamplesOf(std::string_view line) {
-  const std::optional<StepRecord> record = ReadStepRecord(line);
-  return record ? std::optional(record->consumed_samples) : std::nullopt;
 }
 
 void AppendLittleEndian(std::string& text, uint64_t number, int bytes) {
@@ -158,7 +154,7 @@ absl::Status EventFile::WriteSamplesAgain(int64_t steps_done) {
     if ((*line)->begin > end) {
       const absl::StatusOr<std::optional<LineFile::Line>> before = file->Before((*line)->begin);
       if (!before.ok()) return failed(before.status());
-      samples_before = SamplesOf((*before)->text).value_or(samples_before);
+      samples_before = SamplesOfRecord((*before)->text).value_or(samples_before);
       line = file->From(offset);
       if (!line.ok()) return failed(line.status());
     }
@@ -187,6 +183,20 @@ absl::Status EventFile::Write(const StepRecord& record) {
   AddCurves(*over_samples.mutable_summary(), kOverSamples, record.loss, record.learning_rate, batch_size,
             record.grad_norm);
   return Append(over_samples);
+}
+
+absl::Status EventFile::WriteEvaluation(const EvaluationRecord& record) {
+  Event event;
+  event.set_step(record.step);
+  Summary& summary = *event.mutable_summary();
+  for (const EvaluatedSet& set : record.sets) {
+    const std::string tag = "lm loss validation/" + set.name;
+    Add(summary, tag, set.all.loss);
+    if (set.sources.size() < 2) continue;  // the same number again
+    for (const auto& [source, mean] : set.sources) Add(summary, tag + "/" + source, mean.loss);
+  }
+  Add(summary, "validation-time", record.seconds);
+  return Append(event);
 }
 
 absl::Status EventFile::Append(Event& event) {

@@ -30,9 +30,10 @@ class EventFile {
   // after `steps_done`, which are done again. It forgets too much of the curves over samples, so their points are
   // written again, from RUN/metrics.jsonl. ResourceExhausted if a file cannot be written or read.
   absl::Status Begin(int64_t steps_done);
-  // Appends the scalars of a step; they are in the file when Write returns. ResourceExhausted if they cannot be
-  // written.
+  // Appends the scalars of a step or of an evaluation; they are in the file when Write returns. ResourceExhausted if
+  // they cannot be written.
   absl::Status Write(const StepRecord& record);
+  absl::Status WriteEvaluation(const EvaluationRecord& record);
   // After the last Write. ResourceExhausted if what was written had no room.
   absl::Status Close();
 

@@ -59,6 +59,30 @@ class Fields {
     }
     return texts;
   }
+  // A finite number.
+  double Real(const Json& value, const std::string& name) {
+    if (value.is_number()) return value.get<double>();
+    Wrong(absl::StrCat(name, " is not a number"));
+    return 0;
+  }
+  // Of fields that a file may lack.
+  std::vector<double> RealsOrNone(const char* key) {
+    std::vector<double> numbers;
+    if (!json_.is_object() || !json_.contains(key)) return numbers;
+    List(key, [&](const Json& item) { numbers.push_back(Real(item, absl::StrCat("an item of ", key))); });
+    return numbers;
+  }
+  std::map<std::string, double> RealsByNameOrNone(const char* key) {
+    std::map<std::string, double> numbers;
+    if (!json_.is_object() || !json_.contains(key)) return numbers;
+    const Json* value = Find(key);
+    if (value == nullptr) return numbers;
+    if (!value->is_object()) Wrong(absl::StrCat(key, " is not an object"));
+    if (!problem_.empty()) return numbers;
+    for (const auto& [name, number] : value->items())
+      numbers[name] = Real(number, absl::StrCat(key, ".", Quoted(name)));
+    return numbers;
+  }
   std::string RunId() {
     const std::string id = Text("run_id");
     if (!IsRunId(id)) Wrong(absl::StrCat("its run_id ", Quoted(id), " is not 32 hex digits"));
@@ -180,6 +204,27 @@ std::string DataText(const std::map<std::string, std::string>& data) {
                                       absl::StrAppend(out, "\n    ", Quoted(source.first), ": ", Quoted(source.second));
                                     }),
                       "\n  }");
+}
+
+std::string Number(double value) { return absl::StrFormat("%.17g", value); }
+
+std::string NotesText(const ManifestNotes& notes) {
+  std::string text;
+  if (!notes.recent_losses.empty()) {
+    absl::StrAppend(&text, ",\n  \"recent_losses\": [",
+                    absl::StrJoin(notes.recent_losses, ", ",
+                                  [](std::string* out, double loss) { absl::StrAppend(out, Number(loss)); }),
+                    "]");
+  }
+  if (!notes.evaluation.empty()) {
+    absl::StrAppend(&text, ",\n  \"evaluation\": {",
+                    absl::StrJoin(notes.evaluation, ", ",
+                                  [](std::string* out, const auto& set) {
+                                    absl::StrAppend(out, "\n    ", Quoted(set.first), ": ", Number(set.second));
+                                  }),
+                    "\n  }");
+  }
+  return text;
 }
 
 int FormatOf(bool has_run) { return has_run ? kCheckpointFormatVersion : kCheckpointFormatWithoutRun; }
@@ -328,7 +373,7 @@ std::string WriteManifest(const Manifest& manifest) {
       ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest), ",\n  \"precision\": ", Quoted(manifest.precision),
       ",\n  \"world_size\": ", manifest.world_size, IdentityText(manifest.identity()),
       ",\n  \"plan_bytes\": ", manifest.plan_bytes, ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256),
-      DataText(manifest.data), ",\n  \"shards\": [", shards, "\n  ],\n");
+      DataText(manifest.data), NotesText(manifest.notes), ",\n  \"shards\": [", shards, "\n  ],\n");
   return before + DigestLine(before);
 }
 
@@ -358,6 +403,7 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   manifest.plan_bytes = fields.Number("plan_bytes", 0, kLargestNumber);
   manifest.plan_sha256 = fields.Text("plan_sha256");
   if (json.is_object() && json.contains("data")) manifest.data = fields.Texts("data");
+  manifest.notes = {fields.RealsOrNone("recent_losses"), fields.RealsByNameOrNone("evaluation")};
   fields.List("shards", [&](const Json& item) {
     Fields shard(item, absl::StrCat("shards[", manifest.shards.size(), "]"), problem);
     ManifestShard read;

@@ -103,6 +103,17 @@ struct ManifestShard {
   std::string index_sha256;
 };
 
+// What a run knows of its curves at a checkpoint, beside the counters. The same on all ranks.
+struct ManifestNotes {
+  // The losses of the last steps, oldest first, as many as `divergence.window` looks at. Empty: the run has no such
+  // rule.
+  std::vector<double> recent_losses;
+  // The loss of each evaluation set with these weights, by its name. Empty: they have not been evaluated when the
+  // checkpoint was written. A set without a token to learn has none.
+  std::map<std::string, double> evaluation;
+  bool operator==(const ManifestNotes&) const = default;
+};
+
 struct Manifest {
   std::string name;                        // of the plan
   std::string plan_digest, recipe_digest;  // Plan::digest, Plan::recipe_digest
@@ -115,6 +126,7 @@ struct Manifest {
   std::string plan_sha256;  // of plan.json
   // With data of kind `sources`: Documents::digest() of each source, by its name. Empty: nothing is said of the files.
   std::map<std::string, std::string> data;
+  ManifestNotes notes;
   std::vector<ManifestShard> shards;  // ascending by rank; ranks that write nothing have none
 
   CheckpointIdentity identity() const { return {run_id, life, counters}; }

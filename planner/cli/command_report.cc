@@ -6,7 +6,9 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
+#include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/report/overlay_page.h"
 #include "planner/report/report_page.h"
 #include "planner/report/report_text.h"
 #include "planner/run_files/exit_status.h"
@@ -16,23 +18,49 @@
 namespace planwright {
 namespace {
 
+// Writes a page to where --html says.
+int WritePage(const std::string& file, const std::string& page) {
+  if (file == "-") {
+    std::cout << page;
+    return kExitSuccess;
+  }
+  if (absl::Status status = WriteNamedFile(file, page); !status.ok())
+    return UsageError(Printable(std::string(status.message())));
+  std::cerr << "wrote " << Printable(file) << "\n";
+  return kExitSuccess;
+}
+
+// Of several runs: a table, or a page with all their curves.
+int ReportSeveral(const Arguments& arguments, const std::optional<std::string>& file) {
+  constexpr size_t kMostRuns = 12;  // more lines cannot be told apart
+  if (arguments.has("--json")) return UsageError("--json tells of one run: give one run directory at a time");
+  if (arguments.words.size() > kMostRuns) {
+    return UsageError(
+        Cat("`plan report` lays ", kMostRuns, " runs over each other at most; found ", arguments.words.size()));
+  }
+  std::vector<RunReport> reports;
+  for (const std::string& run_dir : arguments.words) {
+    absl::StatusOr<RunReport> report = GatherRun(run_dir, {});
+    if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
+    reports.push_back(*std::move(report));
+  }
+  if (file) return WritePage(*file, OverlayPage(reports));
+  std::cout << OverlayText(reports, LineWidth(STDOUT_FILENO, kShowWidth));
+  return kExitSuccess;
+}
+
 int Report(const Arguments& arguments) {
-  if (arguments.words.size() != 1)
-    return UsageError("`plan report` needs one run directory; found " + std::to_string(arguments.words.size()));
+  if (arguments.words.empty()) return UsageError("`plan report` needs a run directory");
   const std::optional<std::string> file = arguments.value("--html");
   if (file && arguments.has("--json")) return UsageError("--html and --json exclude each other");
+  if (arguments.words.size() > 1) return ReportSeveral(arguments, file);
   const absl::StatusOr<RunReport> report = GatherRun(arguments.words[0], {});
   if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
+  if (file) return WritePage(*file, ReportPage(*report));
   if (arguments.has("--json")) {
     WriteReportJson(*report, StepsOnFile(*report), std::cout);
-  } else if (!file) {
-    std::cout << ReportText(*report, LineWidth(STDOUT_FILENO, kShowWidth));
-  } else if (*file == "-") {
-    std::cout << ReportPage(*report);
   } else {
-    if (absl::Status status = WriteNamedFile(*file, ReportPage(*report)); !status.ok())
-      return UsageError(Printable(std::string(status.message())));
-    std::cerr << "wrote " << Printable(*file) << "\n";
+    std::cout << ReportText(*report, LineWidth(STDOUT_FILENO, kShowWidth));
   }
   return kExitSuccess;
 }
@@ -42,10 +70,11 @@ int Report(const Arguments& arguments) {
 CliCommand ReportCommand() {
   return {"report",
           "tells what happened in a run: curves, where the time went, lives, checkpoints",
-          "RUN [--html FILE | --json]",
+          "RUN... [--html FILE | --json]",
           {{"--html", "", "FILE", "write it as one page for a browser; `-` is stdout"},
            {"--json", "", "", "print the data for scripts, with every step"}},
-          "RUN is a run directory; the run may still go on. Only its files are read.\n"
+          "RUN is a run directory; the run may still go on. Only its files are read. Of several runs a table is\n"
+          "printed, and --html draws their curves over each other.\n"
           "Exit status: 0, however the run ended; 2 if RUN is no run directory. See `plan status` for a status that\n"
           "tells how the run is.\n",
           Report,

@@ -27,7 +27,8 @@ bool Has(const std::string& path, const StepPoint& wanted) {
 
 }  // namespace
 
-absl::Status DroppedFiles::Read(int life, std::vector<SampleRange>& before, const StepVisitor& visit) {
+absl::Status DroppedFiles::Read(int life, std::vector<SampleRange>& before, const StepVisitor& visit,
+                                const EvaluationVisitor& visit_evaluation) {
   const std::string path = PathOf(run_dir_, life);
   std::optional<StepPoint> first;
   const absl::Status status = ReadSteps(path, [&](const StepPoint& point) {
@@ -43,10 +44,14 @@ absl::Status DroppedFiles::Read(int life, std::vector<SampleRange>& before, cons
   }
   for (const Earlier& earlier : chain_) before.push_back(earlier.range);
   Earlier own{path, *first, {first->samples, first->samples}};
-  const absl::Status read = ReadSteps(path, [&](const StepPoint& point) {
-                              own.range.second = point.samples;
-                              return IsIn(before, point.samples) || visit(point);
-                            }).status();
+  const auto add = [&](const StepPoint& point) {
+    own.range.second = point.samples;
+    return IsIn(before, point.samples) || visit(point);
+  };
+  const auto add_evaluation = [&](const EvaluationRecord& evaluation) {
+    if (visit_evaluation && !IsIn(before, evaluation.consumed_samples)) visit_evaluation(evaluation);
+  };
+  const absl::Status read = ReadSteps(path, add, 0, add_evaluation).status();
   chain_.push_back(std::move(own));
   return read;
 }

@@ -22,7 +22,8 @@ class DroppedFiles {
 
   // Gives each record of the next life that counts. `before`: becomes the samples whose records lives before it have
   // dropped. Good if there is no such file; Unavailable if it cannot be read.
-  absl::Status Read(int life, std::vector<SampleRange>& before, const StepVisitor& visit);
+  absl::Status Read(int life, std::vector<SampleRange>& before, const StepVisitor& visit,
+                    const EvaluationVisitor& visit_evaluation = {});
 
  private:
   struct Earlier {

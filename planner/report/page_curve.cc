@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/table.h"
 
@@ -32,6 +33,10 @@ class CurveDrawing {
     Spread all = SpreadOf(report.steps, curve, 0, report.steps.bins().size());
     for (const auto& [index, value] : curve.again)
       all.least = std::min(all.least, value), all.most = std::max(all.most, value);
+    for (const PageLine& line : curve.more) {
+      for (const auto& [x, value] : line.points)
+        all.least = std::min(all.least, value), all.most = std::max(all.most, value);
+    }
     ticks_ = AxisTicks(curve.from_zero ? std::min(0.0, all.least) : all.least, all.most);
   }
 
@@ -39,15 +44,17 @@ class CurveDrawing {
     DrawMarks();
     DrawAxes();
     DrawLines();
+    for (const PageLine& line : curve_.more) DrawMore(line);
     DrawProbes();
     return drawing_.Markup();
   }
 
  private:
   int64_t steps() const { return report_.steps.size(); }
-  double X(int64_t index) const {
+  double X(int64_t index) const { return XOf(static_cast<double>(index)); }
+  double XOf(double index) const {
     if (steps() < 2) return kLeft + kWidth / 2;
-    return kLeft + kWidth * static_cast<double>(index) / static_cast<double>(steps() - 1);
+    return kLeft + kWidth * index / static_cast<double>(steps() - 1);
   }
   double Y(double value) const {
     return kTop + kHeight - kHeight * (value - ticks_.front()) / (ticks_.back() - ticks_.front());
@@ -135,6 +142,18 @@ class CurveDrawing {
     }
   }
 
+  // Few points, so each is seen.
+  void DrawMore(const PageLine& line) {
+    constexpr size_t kMostDots = 60;
+    std::string path;
+    for (const auto& [x, value] : line.points) Append(path, path.empty() ? "M" : " L", Px(XOf(x)), " ", Px(Y(value)));
+    drawing_.Path(path, Cat("curve ", line.color));
+    if (line.points.size() > kMostDots) return;
+    const std::string fill = line.color.substr(0, 2) + "b";
+    for (const auto& [x, value] : line.points)
+      drawing_.Rect(std::clamp(XOf(x) - 2.5, 0.0, kLeft + kWidth + 11), Y(value) - 2.5, 5, 5, fill);
+  }
+
   // Invisible columns: the title of one says the numbers under the mouse, without a script.
   void DrawProbes() {
     const std::vector<StepBin>& bins = report_.steps.bins();
@@ -158,6 +177,13 @@ class CurveDrawing {
   std::vector<double> ticks_;
 };
 
+std::string Legend(const PageCurve& curve) {
+  if (curve.more.empty()) return "";
+  std::string text = LineChip(curve.color, curve.name);
+  for (const PageLine& line : curve.more) text += LineChip(line.color, line.name);
+  return Cat("<div class=\"legend\">", text, "</div>\n");
+}
+
 }  // namespace
 
 std::vector<double> AxisTicks(double least, double most) {
@@ -179,10 +205,14 @@ std::vector<double> AxisTicks(double least, double most) {
   return ticks;
 }
 
+std::string LineChip(const std::string& color, const std::string& name) {
+  return Cat("<span><span class=\"chip ", color.substr(0, 2), "b\"></span>", Escaped(Printable(name)), "</span>");
+}
+
 std::string CurveMarkup(const RunReport& report, const PageCurve& curve) {
   if (SpreadOf(report.steps, curve, 0, report.steps.bins().size()).count == 0) return "";
   const std::string unit = curve.unit.empty() ? "" : Cat(", ", Escaped(curve.unit));
-  return Cat("<h3>", Escaped(curve.title), unit, "</h3>\n", CurveDrawing(report, curve).Markup());
+  return Cat("<h3>", Escaped(curve.title), unit, "</h3>\n", Legend(curve), CurveDrawing(report, curve).Markup());
 }
 
 }  // namespace planwright

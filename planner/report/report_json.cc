@@ -30,14 +30,29 @@ const char* StateName(RunState state) {
 }
 
 Json StepJson(const StepPoint& point) {
-  return {{"step", point.step},
-          {"consumed_samples", point.samples},
-          {"loss", OrNull(point.loss)},
-          {"grad_norm", OrNull(point.grad_norm)},
-          {"learning_rate", OrNull(point.learning_rate)},
-          {"step_seconds", point.seconds > 0 ? Json(point.seconds) : Json()},
-          {"data_wait_seconds", OrNull(point.data_wait)},
-          {"skipped", point.skipped}};
+  Json json = {{"step", point.step},
+               {"consumed_samples", point.samples},
+               {"loss", OrNull(point.loss)},
+               {"grad_norm", OrNull(point.grad_norm)},
+               {"learning_rate", OrNull(point.learning_rate)},
+               {"step_seconds", point.seconds > 0 ? Json(point.seconds) : Json()},
+               {"data_wait_seconds", OrNull(point.data_wait)},
+               {"skipped", point.skipped}};
+  if (point.source_losses.empty()) return json;
+  json["source_loss"] = Json::object();
+  for (const auto& [source, loss] : point.source_losses) json["source_loss"][source] = OrNull(loss);
+  return json;
+}
+
+Json MeanJson(const MeanLoss& mean) { return {{"loss", OrNull(mean.loss)}, {"tokens", mean.tokens}}; }
+
+// The newest evaluation, and the best of each set.
+Json EvaluationJson(const EvaluationSeries& evaluations) {
+  if (evaluations.empty()) return {};
+  Json json = EvaluationRecordJson(evaluations.newest());
+  json["best"] = Json::object();
+  for (const auto& [set, best] : evaluations.best()) json["best"][set] = {{"step", best.step}, {"loss", best.loss}};
+  return json;
 }
 
 Json LifeJson(const RunLife& life) {
@@ -88,7 +103,8 @@ Json CommonJson(const RunReport& report) {
                {"last_sign", OrNull(report.last_sign)},
                {"restart", OrNull(report.restart)},
                {"plan", nullptr},
-               {"step", report.steps.empty() ? Json() : StepJson(report.steps.back())}};
+               {"step", report.steps.empty() ? Json() : StepJson(report.steps.back())},
+               {"evaluation", EvaluationJson(report.evaluations)}};
   if (const std::optional<PlanFacts>& plan = report.plan) {
     json["plan"] = {{"name", plan->name},
                     {"digest", plan->digest},
@@ -127,6 +143,19 @@ void WriteSteps(const char* name, const EachStep& each, std::vector<std::string>
 }
 
 }  // namespace
+
+Json EvaluationRecordJson(const EvaluationRecord& record) {
+  Json sets = Json::object();
+  for (const EvaluatedSet& set : record.sets) {
+    sets[set.name] = MeanJson(set.all);
+    sets[set.name]["sources"] = Json::object();
+    for (const auto& [source, mean] : set.sources) sets[set.name]["sources"][source] = MeanJson(mean);
+  }
+  return {{"step", record.step},
+          {"consumed_samples", record.consumed_samples},
+          {"seconds", record.seconds},
+          {"sets", std::move(sets)}};
+}
 
 Json StatusJson(const RunReport& report) {
   Json json = CommonJson(report);
@@ -175,6 +204,7 @@ void WriteReportJson(const RunReport& report, const AllSteps& steps, std::ostrea
     json["time"] = {{"seconds", use->all},
                     {"steps_that_count", use->counted},
                     {"waited_for_data", OrNull(use->data_wait)},
+                    {"evaluation", use->evaluation},
                     {"steps_done_again", use->again},
                     {"start_loading_end", use->other},
                     {"between_lives", use->between},
@@ -190,6 +220,9 @@ void WriteReportJson(const RunReport& report, const AllSteps& steps, std::ostrea
     out << "\n  " << JsonText(Json(name)) << ": " << Indented(value, "  ") << ",";
   std::vector<std::string> notes = report.notes;
   WriteSteps("steps", steps.counted, notes, out);
+  json = Json::array();
+  for (const EvaluationRecord& record : report.evaluations.chosen()) json.push_back(EvaluationRecordJson(record));
+  out << "\n  \"evaluations\": " << Indented(json, "  ") << ",";
   WriteSteps("steps_done_again", steps.again, notes, out);
   out << "\n  \"notes\": " << Indented(notes, "  ") << "\n}\n";
 }

@@ -1,6 +1,7 @@
 #include "planner/report/report_page.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "absl/strings/str_format.h"
@@ -43,6 +44,11 @@ std::string Tiles(const RunReport& report) {
     text += Tile(LargeText(tokens), "tokens");
   }
   if (last.loss) text += Tile(absl::StrFormat("%.5g", *last.loss), "loss");
+  if (!report.evaluations.empty()) {
+    for (const EvaluatedSet& set : report.evaluations.newest().sets) {
+      if (set.all.loss) text += Tile(absl::StrFormat("%.5g", *set.all.loss), Cat("loss of ", Safe(set.name)));
+    }
+  }
   if (const std::optional<Pace> pace = PaceOf(report)) {
     text += Tile(DurationText(pace->seconds), Cat("a step, median of ", pace->steps));
     if (pace->tokens_per_second) text += Tile(LargeText(*pace->tokens_per_second), "tokens a second");
@@ -78,6 +84,57 @@ PageCurve CurveOf(const RunReport& report, const char* title, const char* color,
   return curve;
 }
 
+std::string ColorOfLine(size_t line) { return Cat("m", line % 6, "l"); }
+
+// The evaluation sets, on the axis of the steps. An evaluation stands at the last step before it.
+std::vector<PageLine> EvaluationLines(const RunReport& report) {
+  constexpr size_t kMostLines = 12;
+  std::vector<PageLine> lines;
+  for (const std::string& set : report.evaluations.sets()) {
+    PageLine line{set, ColorOfLine(lines.size() + 1), {}};
+    for (const EvaluationRecord& record : report.evaluations.chosen()) {
+      const std::optional<double> loss = LossOf(record, set);
+      const std::optional<int64_t> at = record.step == 0 ? 0 : report.steps.IndexOfStep(record.step);
+      if (loss && at && std::abs(*loss) < 1e300) line.points.emplace_back(static_cast<double>(*at), *loss);
+    }
+    if (!line.points.empty() && lines.size() < kMostLines) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// Means of neighbouring steps, as many as a screen has columns.
+std::vector<PageLine> SourceLines(const StepSeries& steps) {
+  constexpr size_t kMostPoints = 480;
+  std::vector<PageLine> lines;
+  const std::vector<StepBin>& bins = steps.bins();
+  for (size_t source = 0; source < steps.sources().size(); ++source) {
+    PageLine line{steps.sources()[source], ColorOfLine(source + 1), {}};
+    const size_t points = std::min(bins.size(), kMostPoints);
+    for (size_t point = 0; point < points; ++point) {
+      const size_t first = bins.size() * point / points, end = bins.size() * (point + 1) / points;
+      Spread spread;
+      for (size_t i = first; i < end; ++i) {
+        if (source < bins[i].source_losses.size()) spread.Add(bins[i].source_losses[source]);
+      }
+      if (spread.count > 0)
+        line.points.emplace_back(static_cast<double>(bins[first].first + bins[end - 1].first) / 2, spread.mean);
+    }
+    if (!line.points.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// The loss with the sets beside it, and the loss of each source where there are several.
+std::string LossCurves(const RunReport& report) {
+  PageCurve loss = CurveOf(report, "Loss", "m0l", &StepBin::loss, &StepPoint::loss, false);
+  loss.name = "training";
+  loss.more = EvaluationLines(report);
+  std::string text = CurveMarkup(report, loss);
+  PageCurve sources{.title = "Loss by source", .color = "m0l", .values = &StepBin::loss, .name = "all"};
+  sources.more = SourceLines(report.steps);
+  return sources.more.size() < 2 ? text : text + CurveMarkup(report, sources);
+}
+
 std::string Curves(const RunReport& report) {
   const PageCurve throughput{.title = "Throughput",
                              .unit = report.plan ? "tokens/s" : "samples/s",
@@ -87,8 +144,7 @@ std::string Curves(const RunReport& report) {
                              .again = {},
                              .from_zero = true};
   const std::string curves =
-      CurveMarkup(report, CurveOf(report, "Loss", "m0l", &StepBin::loss, &StepPoint::loss, false)) +
-      CurveMarkup(report, throughput) +
+      LossCurves(report) + CurveMarkup(report, throughput) +
       CurveMarkup(report, CurveOf(report, "Gradient norm", "m3l", &StepBin::grad_norm, &StepPoint::grad_norm, true)) +
       CurveMarkup(report,
                   CurveOf(report, "Learning rate", "m2l", &StepBin::learning_rate, &StepPoint::learning_rate, true));
@@ -111,6 +167,7 @@ std::string Times(const RunReport& report) {
   const std::optional<TimeUse> use = TimeUseOf(report);
   if (!use || use->all <= 0) return "";
   const TimePart parts[] = {{"steps that count", "m1b", use->counted},
+                            {"evaluation", "m5b", use->evaluation},
                             {"steps lost and done again", "m4b", use->again},
                             {"start, loading and end", "m2b", use->other},
                             {"between lives", "band", use->between}};
@@ -121,6 +178,7 @@ std::string Times(const RunReport& report) {
   HtmlTable table({"", "part", "time"});
   double x = 0;
   for (const TimePart& part : parts) {
+    if (part.name == parts[1].name && part.seconds == 0) continue;  // a run without evaluations
     const std::string share = absl::StrFormat("%.1f %%", 100 * part.seconds / sum);
     const double width = kWidth * part.seconds / sum;
     drawing.Box({x, 0, width, 34}, "op", part.color, {Cat(part.name, " ", share), share},

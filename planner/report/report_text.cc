@@ -6,6 +6,7 @@
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/outcome/outcome_text.h"
+#include "planner/report/evaluation_text.h"
 #include "planner/report/rank_activities.h"
 #include "planner/report/run_figures.h"
 #include "planner/run_files/exit_status.h"
@@ -116,13 +117,17 @@ std::vector<double> Columns(const std::vector<StepBin>& bins, Spread StepBin::*v
   return means;
 }
 
-std::string Curve(const std::string& title, const RunReport& report, Spread StepBin::*values, size_t width,
-                  double factor = 1) {
-  constexpr size_t kIndent = 12, kMostColumns = 100;
+constexpr size_t kIndent = 12;  // of curves
+
+size_t ColumnsOf(size_t width) {
+  constexpr size_t kMostColumns = 100;
+  return std::min(kMostColumns, width > kIndent + 20 ? width - kIndent : 20);
+}
+
+std::string Chart(const std::string& title, const RunReport& report, const std::vector<double>& means) {
   constexpr int kHeight = 8;
-  const size_t columns = std::min(kMostColumns, width > kIndent + 20 ? width - kIndent : 20);
-  const std::vector<double> means = Columns(report.steps.bins(), values, factor, columns);
   if (means.empty()) return "";
+  const size_t columns = means.size();
   const std::string first = Cat("step ", WithCommas(report.steps.front().step)),
                     last = WithCommas(report.steps.back().step);
   const size_t gap = columns - std::min(columns - 1, Width(first) + Width(last));
@@ -130,9 +135,23 @@ std::string Curve(const std::string& title, const RunReport& report, Spread Step
              std::string(gap, ' '), last, "\n");
 }
 
+std::string Curve(const std::string& title, const RunReport& report, Spread StepBin::*values, size_t width,
+                  double factor = 1) {
+  return Chart(title, report, Columns(report.steps.bins(), values, factor, ColumnsOf(width)));
+}
+
+std::string EvaluationCurves(const RunReport& report, size_t width) {
+  constexpr size_t kMostSets = 4;  // the page and --json have all
+  std::string text;
+  const std::vector<std::string> sets = report.evaluations.sets();
+  for (size_t i = 0; i < std::min(sets.size(), kMostSets); ++i)
+    text += Chart(Cat("loss of ", Printable(sets[i])), report, EvaluationColumns(report, sets[i], ColumnsOf(width)));
+  return text;
+}
+
 std::string Curves(const RunReport& report, size_t width) {
   if (report.steps.size() < 2) return "";
-  const std::string text = Curve("loss", report, &StepBin::loss, width) +
+  const std::string text = Curve("loss", report, &StepBin::loss, width) + EvaluationCurves(report, width) +
                            Curve("gradient norm", report, &StepBin::grad_norm, width) +
                            Curve("learning rate", report, &StepBin::learning_rate, width);
   // In a unit that the axis can write without an exponent.
@@ -158,6 +177,7 @@ std::string TimesText(const RunReport& report) {
   std::string text = Cat("\n", DurationText(use->all), " since the first launch\n");
   text += PartText("steps that count (goodput)", use->counted, use->all);
   if (use->data_wait) text += PartText("  of these, waiting for data", *use->data_wait, use->all);
+  if (use->evaluation > 0) text += PartText("evaluation", use->evaluation, use->all);
   if (use->again > 0) text += PartText("steps that were lost and done again", use->again, use->all);
   text += PartText("start, loading and end", use->other, use->all);
   if (use->between > 0.0005 * use->all) text += PartText("between lives", use->between, use->all);
@@ -165,7 +185,7 @@ std::string TimesText(const RunReport& report) {
 }
 
 std::string StepsText(const RunReport& report) {
-  if (report.steps.empty()) return "no step is done\n";
+  if (report.steps.empty()) return Cat("no step is done\n", EvaluationText(report));
   const StepPoint& last = report.steps.back();
   std::string text = StepText(report);
   if (report.plan) {
@@ -174,7 +194,7 @@ std::string StepsText(const RunReport& report) {
   }
   text += "\n";
   Append(text, "loss ", NumberText(last.loss, 6), ", gradient norm ", NumberText(last.grad_norm, 4), ", learning rate ",
-         NumberText(last.learning_rate, 4), "\n");
+         NumberText(last.learning_rate, 4), "\n", SourcesText(report), EvaluationText(report));
   if (const std::optional<Pace> pace = PaceOf(report)) text += PaceText(report, *pace);
   if (const int64_t skipped = report.steps.skipped(); skipped > 0)
     Append(text, Counted(skipped, "step"), " skipped, as gradients were not finite\n");

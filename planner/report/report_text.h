@@ -21,6 +21,9 @@ nlohmann::ordered_json StatusJson(const RunReport& report);
 // With curves of `width` columns.
 std::string ReportText(const RunReport& report, size_t width);
 
+// {"step", "consumed_samples", "seconds", "sets": {NAME: {"loss", "tokens", "sources"}}}
+nlohmann::ordered_json EvaluationRecordJson(const EvaluationRecord& record);
+
 // Gives one step after the other. Unavailable if they cannot be read.
 using EachStep = std::function<absl::Status(const StepVisitor&)>;
 struct AllSteps {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/plan/evaluation_schedule.h"
+
 namespace planwright {
 namespace {
 
@@ -42,6 +44,10 @@ std::optional<Pace> PaceOf(const RunReport& report) {
   if (report.plan) {
     pace.tokens_per_second = pace.samples_per_second * static_cast<double>(report.plan->sequence_length);
     pace.left = mean * static_cast<double>(std::max<int64_t>(0, report.plan->steps - report.steps.back().step));
+    if (const EvaluationSeries& evaluations = report.evaluations; !evaluations.empty()) {
+      *pace.left += static_cast<double>(EvaluationsToCome(report)) * evaluations.seconds() /
+                    static_cast<double>(evaluations.count());
+    }
   }
   return pace;
 }
@@ -62,10 +68,28 @@ std::optional<TimeUse> TimeUseOf(const RunReport& report) {
   use.all = std::max(0.0, absl::ToDoubleSeconds(*end - *begin));
   use.counted = report.steps.seconds();
   use.data_wait = report.steps.data_wait();
-  for (const RunLife& life : report.lives) use.again += life.dropped.seconds();
-  use.other = std::max(0.0, in_lives - use.counted - use.again);
+  use.evaluation = report.evaluations.seconds();
+  for (const RunLife& life : report.lives) use.again += life.dropped.seconds() + life.dropped_evaluations;
+  use.other = std::max(0.0, in_lives - use.counted - use.evaluation - use.again);
   use.between = std::max(0.0, use.all - in_lives);
   return use;
+}
+
+int64_t EvaluationsToCome(const RunReport& report) {
+  if (!report.plan || report.steps.empty()) return 0;
+  const PlanFacts& plan = *report.plan;
+  return EvaluationSchedule{plan.steps, plan.global_samples, plan.evaluate_every_samples}.ComeAfter(
+      report.steps.back().step);
+}
+
+std::optional<double> LastOfSource(const StepSeries& steps, size_t source) {
+  Spread spread;
+  for (const StepPoint& point : steps.last()) {
+    for (const auto& [name, loss] : point.source_losses) {
+      if (loss && name == steps.sources()[source]) spread.Add(*loss);
+    }
+  }
+  return spread.count > 0 ? std::optional(spread.mean) : std::nullopt;
 }
 
 double WaitedForDisk(const RunReport& report) {

@@ -23,6 +23,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/run_files/line_file.h"
 #include "planner/run_files/step_record.h"
 
 namespace planwright {
@@ -147,11 +148,14 @@ void ReadLifeFolder(const std::string& run_dir, DroppedFiles& files, RunReport& 
   const std::string folder = LifeFolder(run_dir, life.number);
   if (log.unreadable > 0)
     notes.push_back(folder + "/checkpoints.jsonl: " + std::to_string(log.unreadable) + " lines cannot be read");
-  const absl::Status dropped = files.Read(life.number, life.dropped_before, [&](const StepPoint& point) {
+  const auto add = [&](const StepPoint& point) {
     life.dropped.Add(point);
     report.again.Add(point);
     return true;
-  });
+  };
+  const absl::Status dropped = files.Read(
+      life.number, life.dropped_before, add,
+      [&](const EvaluationRecord& evaluation) { life.dropped_evaluations += std::max(0.0, evaluation.seconds); });
   if (!dropped.ok()) notes.emplace_back(dropped.message());
 }
 
@@ -257,7 +261,22 @@ void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
                  plan->world_size,
                  plan->budget.steps,
                  plan->budget.global_samples,
-                 plan->budget.sequence_length};
+                 plan->budget.sequence_length,
+                 plan->evaluation.every_samples};
+}
+
+// Evaluations are rare, so the newest may lie before the end of the file that was read.
+void FindNewestEvaluation(const std::string& path, RunReport& report) {
+  constexpr int64_t kMostBytes = int64_t{16} << 20;
+  absl::StatusOr<LineFile> file = LineFile::Open(path);
+  if (!file.ok()) return;  // the note of its steps says so
+  for (int64_t end = file->bytes(), last = end - kMostBytes; end > std::max<int64_t>(last, 0);) {
+    const absl::StatusOr<std::optional<LineFile::Line>> line = file->Before(end);
+    if (!line.ok() || !*line) return;
+    if (const std::optional<EvaluationRecord> found = ReadEvaluationRecord((*line)->text))
+      return report.evaluations.Add(*found);
+    end = (*line)->begin;
+  }
 }
 
 void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunReport& report) {
@@ -266,7 +285,9 @@ void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunRe
     report.steps.Add(point);
     return true;
   };
-  const absl::StatusOr<StepFile> file = ReadSteps(path, add, options.metrics_bytes);
+  const absl::StatusOr<StepFile> file =
+      ReadSteps(path, add, options.metrics_bytes,
+                [&](const EvaluationRecord& evaluation) { report.evaluations.Add(evaluation); });
   if (absl::IsNotFound(file.status())) return;  // no step is done
   if (!file.ok()) {
     report.notes.emplace_back(file.status().message());
@@ -279,6 +300,7 @@ void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunRe
         (options.metrics_bytes == 0 ? ", the first is line " + std::to_string(file->first_unreadable) : std::string()));
   }
   if (file->cut_off && !report.live()) report.notes.push_back(path + ": its last line is cut off");
+  if (options.metrics_bytes > 0 && report.evaluations.empty()) FindNewestEvaluation(path, report);
 }
 
 RunState StateOf(const RunLock& lock, bool has_outcome) {

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "planner/checkpoint/checkpoint_log.h"
 #include "planner/report/dropped_files.h"
+#include "planner/report/evaluation_series.h"
 #include "planner/report/step_series.h"
 #include "planner/run_files/outcome.h"
 #include "planner/run_files/recorder_reader.h"
@@ -29,6 +30,7 @@ struct RunLife {
   std::optional<Outcome> outcome;           // nullopt: it goes on, or it ended without a word
   int64_t first_step = 0, last_step = 0;    // that it did; 0: none
   DroppedSteps dropped;                     // that lives before it did, and that it did again
+  double dropped_evaluations = 0;           // seconds of evaluations between them
   std::vector<SampleRange> dropped_before;  // whose records lives before it had dropped, too
   std::vector<CheckpointCost> checkpoints;  // that it wrote
 };
@@ -48,6 +50,7 @@ struct PlanFacts {
   std::string name, digest;
   int ranks = 0;
   int64_t steps = 0, global_samples = 0, sequence_length = 0;
+  int64_t evaluate_every_samples = 0;  // 0: nothing is evaluated
 };
 
 enum class RunState {
@@ -71,6 +74,7 @@ struct RunReport {
   std::optional<PlanFacts> plan;
   StepSeries steps;                             // that count
   EvenChoice again;                             // of the steps that were lost and done again
+  EvaluationSeries evaluations;                 // that count
   std::vector<RunLife> lives;                   // ascending; one at least
   std::vector<ReportedCheckpoint> checkpoints;  // ascending by life, then by step
   std::vector<RankReport> ranks;                // of the newest life, if `ranks` was asked for

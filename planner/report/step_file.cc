@@ -16,23 +16,28 @@ std::optional<double> Finite(const std::optional<double>& value) {
 }
 
 StepPoint PointOf(const StepRecord& record) {
-  return {.step = record.step,
-          .samples = record.consumed_samples,
-          .loss = Finite(record.loss),
-          .grad_norm = Finite(record.grad_norm),
-          .learning_rate = Finite(record.learning_rate),
-          .seconds = std::max(0.0, Finite(record.step_seconds).value_or(0)),
-          .data_wait = Finite(record.speed.data_wait),
-          .skipped = record.skipped};
+  StepPoint point{.step = record.step,
+                  .samples = record.consumed_samples,
+                  .loss = Finite(record.loss),
+                  .grad_norm = Finite(record.grad_norm),
+                  .learning_rate = Finite(record.learning_rate),
+                  .seconds = std::max(0.0, Finite(record.step_seconds).value_or(0)),
+                  .data_wait = Finite(record.speed.data_wait),
+                  .skipped = record.skipped,
+                  .source_losses = record.source_losses};
+  for (auto& [source, loss] : point.source_losses) loss = Finite(loss);
+  return point;
 }
 
 }  // namespace
 
-absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& visit, int64_t most) {
+absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& visit, int64_t most,
+                                   const EvaluationVisitor& visit_evaluation) {
   absl::StatusOr<LineFile> lines = LineFile::Open(path);
   if (!lines.ok()) return lines.status();
   StepFile file;
   int64_t number = 0, samples = 0;
+  std::optional<int64_t> evaluated;  // samples of the last evaluation
   int64_t at = most == 0 || lines->bytes() <= most ? 0 : lines->bytes() - most;
   for (bool first = true;; first = false) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = first ? lines->From(at) : lines->At(at);
@@ -48,6 +53,13 @@ absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& v
     if (record && record->consumed_samples > samples) {
       samples = record->consumed_samples;
       if (!visit(PointOf(*record))) return file;
+      continue;
+    }
+    const std::optional<EvaluationRecord> evaluation = ReadEvaluationRecord((*line)->text);
+    if (evaluation && evaluation->consumed_samples >= samples &&
+        (!evaluated || evaluation->consumed_samples > *evaluated)) {
+      evaluated = evaluation->consumed_samples;
+      if (visit_evaluation) visit_evaluation(*evaluation);
     } else if (file.unreadable++ == 0) {
       file.first_unreadable = number;
     }

@@ -8,8 +8,11 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/run_files/evaluation_record.h"
 
 namespace planwright {
 
@@ -21,13 +24,17 @@ struct StepPoint {
   // Of these, for how long rank 0 waited for samples; nullopt: the record does not say, as in older files.
   std::optional<double> data_wait = std::nullopt;
   bool skipped = false;
+  std::vector<std::pair<std::string, std::optional<double>>> source_losses = {};  // where data has several sources
 };
 
 // Gets one step after the other, ascending by samples. False: it needs no more.
 using StepVisitor = std::function<bool(const StepPoint&)>;
+// Gets the evaluations between them, in their order in the file.
+using EvaluationVisitor = std::function<void(const EvaluationRecord&)>;
 
 struct StepFile {
-  // Lines that are no record of a step, or come after one of as many samples, and the number of the first, from 1. A
+  // Lines that are neither a record of a step nor of an evaluation, or come after one of more samples (of a step: of as
+  // many), and the number of the first, from 1. A
   // last line without an end is not among them: it may be written right now.
   int64_t unreadable = 0, first_unreadable = 0;
   bool cut_off = false;  // there is such a last line
@@ -35,6 +42,7 @@ struct StepFile {
 
 // Reads the last `most` bytes of the file, from the first whole line; 0: all of it. NotFound if there is no such file;
 // Unavailable if it cannot be read.
-absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& visit, int64_t most = 0);
+absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& visit, int64_t most = 0,
+                                   const EvaluationVisitor& visit_evaluation = {});
 
 }  // namespace planwright

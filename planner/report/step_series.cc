@@ -31,6 +31,21 @@ void StepBin::Add(const StepBin& next) {
   last_step = next.last_step, last_samples = next.last_samples;
   loss.Add(next.loss), grad_norm.Add(next.grad_norm);
   learning_rate.Add(next.learning_rate), samples_per_second.Add(next.samples_per_second);
+  if (source_losses.size() < next.source_losses.size()) source_losses.resize(next.source_losses.size());
+  for (size_t i = 0; i < next.source_losses.size(); ++i) source_losses[i].Add(next.source_losses[i]);
+}
+
+void StepSeries::AddSources(const StepPoint& point, StepBin& bin) {
+  for (const auto& [name, loss] : point.source_losses) {
+    auto at = std::find(sources_.begin(), sources_.end(), name);
+    if (at == sources_.end()) {
+      if (sources_.size() == kMostSources) continue;
+      at = sources_.insert(at, name);
+    }
+    const auto index = static_cast<size_t>(at - sources_.begin());
+    if (bin.source_losses.size() <= index) bin.source_losses.resize(index + 1);
+    if (loss) bin.source_losses[index].Add(*loss);
+  }
 }
 
 void StepSeries::Add(const StepPoint& point) {
@@ -47,6 +62,7 @@ void StepSeries::Add(const StepPoint& point) {
   if (point.grad_norm) bin.grad_norm.Add(*point.grad_norm);
   if (point.learning_rate) bin.learning_rate.Add(*point.learning_rate);
   if (point.seconds > 0) bin.samples_per_second.Add(static_cast<double>(samples_of_last_) / point.seconds);
+  AddSources(point, bin);
   AddToBins(bin);
   if (point.skipped) {
     ++skipped_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct StepBin {
   int64_t first_step = 0, last_step = 0;  // their numbers
   int64_t first_samples = 0, last_samples = 0;
   Spread loss, grad_norm, learning_rate, samples_per_second;
+  std::vector<Spread> source_losses;  // by StepSeries::sources(); shorter where no step has had the last ones
 
   void Add(const StepBin& next);
 };
@@ -36,6 +38,7 @@ class StepSeries {
   static constexpr size_t kMostBins = 8192;    // a run of so many steps has a bin for each
   static constexpr size_t kLastSteps = 20;     // that are kept
   static constexpr size_t kMostSkipped = 400;  // of which the numbers are kept
+  static constexpr size_t kMostSources = 24;   // whose losses are kept
 
   void Add(const StepPoint& point);
 
@@ -52,6 +55,9 @@ class StepSeries {
   // The first steps that were skipped: index and number.
   const std::vector<std::pair<int64_t, int64_t>>& first_skipped() const { return first_skipped_; }
 
+  // The sources of which steps say the loss, in the order in which they come.
+  const std::vector<std::string>& sources() const { return sources_; }
+
   const std::vector<StepBin>& bins() const { return bins_; }
   // The index of a step, of the first step of so many samples or more (size(): none), and of the step that consumed so
   // many. Where bins have several steps, as if these were at equal distances.
@@ -62,6 +68,7 @@ class StepSeries {
 
  private:
   void AddToBins(const StepBin& bin);
+  void AddSources(const StepPoint& point, StepBin& bin);
 
   int64_t size_ = 0, skipped_ = 0, samples_of_last_ = 0;
   double seconds_ = 0;
@@ -69,6 +76,7 @@ class StepSeries {
   StepPoint front_;
   std::deque<StepPoint> last_;
   std::vector<std::pair<int64_t, int64_t>> first_skipped_;
+  std::vector<std::string> sources_;
   std::vector<StepBin> bins_;
   int64_t steps_of_bin_ = 1;
 };

@@ -43,6 +43,9 @@ cause only if no rank ended in another way.
 - **NCCL's network** (21) is its remote or system error, with NCCL's last message in words.
 - **A stopped rank** (24) is seen by the launcher, as its parent. A rank that **hangs** (11) is found by its deadline.
 - **Non-finite numbers** (12) are 10 steps in a row whose gradient norm is not finite. A single such step is skipped.
+- **A diverged loss** (25) is more than `divergence.factor` times the smallest of the `divergence.window` steps before
+  ([divergence](training/evaluation.md#divergence)). A resume from the same checkpoint, with the same samples, ends in
+  the same way.
 - **A slow rank** is no failure and ends nothing: see below.
 
 ## Deadlines
@@ -64,6 +67,9 @@ The time of an instruction counts while it is the first unfinished one: of a com
 on a GPU from when it was launched. Other work on the host has no deadline, as its peers have theirs. Nobody knows how
 fast a disk is, so what saves, loads or reads samples makes progress as long as the kernel counts a MiB more that the
 rank has read or written (`/proc/self/io`). Time during which the rank itself is stopped does not count.
+
+A rank in an [evaluation](training/evaluation.md) is in instructions as in a step, and each of them has its deadline. So
+an evaluation may take as long as it does.
 
 `PLANWRIGHT_TIMEOUT_SECONDS` replaces all deadlines of a run, for tests and emergencies. It is also the longest time
 that ranks wait for each other when they meet (600 s if it is not set).

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/plan/json_text.h"
+#include "planner/run_files/evaluation_record.h"
 #include "planner/run_files/json_fields.h"
 
 namespace planwright {
@@ -46,6 +47,15 @@ StepSpeed SpeedFrom(const Json& json) {
           .data_wait = NumberOf(json, "data_wait_seconds")};
 }
 
+// By name; null, and what is no number, is nullopt.
+std::vector<std::pair<std::string, std::optional<double>>> NumbersFrom(const Json& json) {
+  std::vector<std::pair<std::string, std::optional<double>>> numbers;
+  if (!json.is_object()) return numbers;
+  for (const auto& [name, number] : json.items())
+    numbers.emplace_back(name, number.is_number() ? std::optional(number.get<double>()) : std::nullopt);
+  return numbers;
+}
+
 DeviceMemory MemoryFrom(const Json& json) {
   const auto bytes = [&](const char* key) { return IntegerOf(json, key, 0, kLargestCount).value_or(0); };
   return {bytes("tensors_peak"), bytes("reserved_peak"), bytes("used")};
@@ -63,12 +73,14 @@ std::string StepJson(const StepRecord& record) {
       ", \"learning_rate\": ", Number(record.learning_rate), ", \"step_seconds\": ", Number(record.step_seconds),
       ", \"pace\": ", SpeedJson(record.speed), ", \"skipped\": ", record.skipped ? "true" : "false",
       ", \"routing\": \"", absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
-      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares), MemoryJson(record.memory), "}");
+      ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares),
+      record.source_losses.empty() ? "" : absl::StrCat(", \"source_loss\": ", Numbers(record.source_losses)),
+      MemoryJson(record.memory), "}");
 }
 
 std::optional<StepRecord> ReadStepRecord(std::string_view line) {
   const Json json = ParseJson(line, kStepLineJson).value_or(Json());
-  if (!json.is_object()) return std::nullopt;
+  if (!json.is_object() || json.contains("evaluation")) return std::nullopt;
   const std::optional<int64_t> step = IntegerOf(json, "step", 1, kLargestCount),
                                samples = IntegerOf(json, "consumed_samples", 1, kLargestCount);
   if (!step || !samples) return std::nullopt;
@@ -87,21 +99,25 @@ std::optional<StepRecord> ReadStepRecord(std::string_view line) {
     for (const auto& [name, norm] : norms.items())
       record.module_grad_norms.emplace_back(name, norm.is_number() ? norm.get<double>() : std::nan(""));
   }
-  if (const Json& squares = FieldOf(json, "bridge_mean_square"); squares.is_object()) {
-    for (const auto& [name, square] : squares.items())
-      record.bridge_mean_squares.emplace_back(name,
-                                              square.is_number() ? std::optional(square.get<double>()) : std::nullopt);
-  }
+  record.bridge_mean_squares = NumbersFrom(FieldOf(json, "bridge_mean_square"));
+  record.source_losses = NumbersFrom(FieldOf(json, "source_loss"));
   if (const Json& memory = FieldOf(json, "device_memory"); memory.is_object()) record.memory = MemoryFrom(memory);
   return record;
+}
+
+std::optional<int64_t> SamplesOfRecord(std::string_view line) {
+  if (const std::optional<StepRecord> step = ReadStepRecord(line)) return step->consumed_samples;
+  if (const std::optional<EvaluationRecord> evaluation = ReadEvaluationRecord(line))
+    return evaluation->consumed_samples;
+  return std::nullopt;
 }
 
 absl::StatusOr<KeptSteps> FindKeptSteps(LineFile& file, int64_t samples) {
   for (int64_t end = file.bytes(); end > 0;) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = file.Before(end);
     if (!line.ok()) return line.status();
-    const std::optional<StepRecord> record = ReadStepRecord((*line)->text);
-    if (record && record->consumed_samples <= samples) return KeptSteps{end, (*line)->whole};
+    const std::optional<int64_t> of_line = SamplesOfRecord((*line)->text);
+    if (of_line && *of_line <= samples) return KeptSteps{end, (*line)->whole};
     end = (*line)->begin;
   }
   return KeptSteps{};

@@ -49,6 +49,9 @@ struct StepRecord {
   // By bridge ("radio_encoder->language"): the mean square of the rows that crossed it forward; nullopt: there were
   // none.
   std::vector<std::pair<std::string, std::optional<double>>> bridge_mean_squares;
+  // The loss by source, where data comes from several (docs/training/evaluation.md#training-loss-by-source); nullopt:
+  // no position of the source counts in the loss of this step.
+  std::vector<std::pair<std::string, std::optional<double>>> source_losses;
   std::optional<DeviceMemory> memory;  // of rank 0's GPU, when the step had been launched; nullopt: it is a CPU rank
   bool operator==(const StepRecord&) const = default;
 };
@@ -61,12 +64,16 @@ std::string StepJson(const StepRecord& record);
 
 // Reads what StepJson wrote. Numbers that are null or missing are NaN, or nullopt where a record may have none; other
 // fields that are missing or of another type count as not given. Names come in the order of the alphabet. nullopt if
-// it is no JSON object with a step and consumed_samples, both whole numbers from 1.
+// it is no JSON object with a step and consumed_samples, both whole numbers from 1, or if it is an evaluation
+// (evaluation_record.h).
 std::optional<StepRecord> ReadStepRecord(std::string_view line);
 
-// Where the records of steps up to `samples` consumed samples end. It reads from the end of the file, as records are
-// written in the order of their samples: a line break is missing there if `whole` is false. Unavailable if the file
-// cannot be read.
+// consumed_samples of a line that is the record of a step or of an evaluation; nullopt: it is neither.
+std::optional<int64_t> SamplesOfRecord(std::string_view line);
+
+// Where the records of steps and evaluations up to `samples` consumed samples end. It reads from the end of the file,
+// as records are written in the order of their samples: a line break is missing there if `whole` is false. Unavailable
+// if the file cannot be read.
 struct KeptSteps {
   int64_t bytes = 0;
   bool whole = true;

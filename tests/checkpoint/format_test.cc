@@ -31,6 +31,7 @@ Manifest SomeManifest() {
   manifest.plan_bytes = 12345;
   manifest.plan_sha256 = std::string(64, 'c');
   manifest.data = {{"a \"quoted\" one", kDigest}, {"text", std::string(64, 'd')}};
+  manifest.notes = {.recent_losses = {5.5, 1.0 / 3, 4}, .evaluation = {{"held out", 0.1}, {"text", 2}}};
   manifest.shards = {{0, 1000, 200, kDigest}, {1, 1001, 201, kDigest}, {4, 0, 3, kDigest}};
   return manifest;
 }
@@ -230,6 +231,7 @@ TEST(Manifests, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->plan_bytes, manifest.plan_bytes);
   EXPECT_EQ(read->plan_sha256, manifest.plan_sha256);
   EXPECT_EQ(read->data, manifest.data);
+  EXPECT_EQ(read->notes, manifest.notes);
   ASSERT_EQ(read->shards.size(), manifest.shards.size());
   for (size_t i = 0; i < manifest.shards.size(); ++i) {
     EXPECT_EQ(read->shards[i].rank, manifest.shards[i].rank);
@@ -271,6 +273,10 @@ TEST(Manifests, AreRefusedWithWhatIsWrong) {
       {"\"rank\": 4", "\"rank\": 5", "shards[2]: rank 5 is not in the world"},
       {"\"data\": {", "\"data\": [], \"more\": {", "data is not an object"},
       {"\"text\": \"d", "\"text\": 7, \"more\": \"d", "data.\"text\" is not a text"},
+      {"\"recent_losses\": [", "\"recent_losses\": [\"a\", ", "an item of recent_losses is not a number"},
+      {"\"recent_losses\": [", "\"recent_losses\": 1, \"more\": [", "recent_losses is not a list"},
+      {"\"evaluation\": {", "\"evaluation\": [], \"more\": {", "evaluation is not an object"},
+      {"\"held out\": ", "\"held out\": null, \"x\": ", "evaluation.\"held out\" is not a number"},
       {"\"shards\": [", "\"shards\": [7,", "shards[0]: it is not an object"},
       {"{\n", "\n", "it is not JSON"},
   };

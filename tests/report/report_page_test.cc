@@ -7,6 +7,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "planner/report/overlay_page.h"
 #include "planner/report/page_curve.h"
 #include "tests/report/reports.h"
 #include "tests/show/markup_reader.h"
@@ -25,8 +26,7 @@ using testing::PointOf;
 using testing::RunningRun;
 
 // All elements; every coordinate of them lies in its drawing.
-std::vector<Element> Checked(const RunReport& report) {
-  const std::string page = ReportPage(report);
+std::vector<Element> CheckedPage(const std::string& page) {
   std::vector<Element> elements = MarkupReader(page).Read();
   EXPECT_THAT(page,
               AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf")), Not(HasSubstr("http")), Not(HasSubstr("<script"))));
@@ -46,6 +46,33 @@ std::vector<Element> Checked(const RunReport& report) {
     inside("y", "height", height);
   }
   return elements;
+}
+
+std::vector<Element> Checked(const RunReport& report) { return CheckedPage(ReportPage(report)); }
+
+TEST(ReportPage, DrawsEvaluationsBesideTheTraining) {
+  const RunReport report = testing::EvaluatedRun();
+  Checked(report);
+  const std::string page = ReportPage(report);
+  for (const char* text : {"training</span>", "held_out</span>", "small</span>", "<h3>Loss by source</h3>",
+                           "icons</span>", "loss of held_out", "evaluation"})
+    EXPECT_THAT(page, HasSubstr(text));
+  EXPECT_THAT(ReportPage(KilledRun()), AllOf(Not(HasSubstr("Loss by source")), Not(HasSubstr("evaluation"))));
+}
+
+TEST(OverlayPage, DrawsALineForEachRun) {
+  RunReport other = testing::KilledRun();
+  other.run_dir = "<i>";
+  RunReport none;
+  none.run_dir = "none";
+  none.lives.emplace_back();
+  const std::vector<RunReport> runs = {testing::EvaluatedRun(), other, none};
+  const std::string page = OverlayPage(runs);
+  CheckedPage(page);
+  for (const char* text : {"runs/icons</span>", "&lt;i&gt;</span>", "<h3>Loss</h3>", "<h3>Loss of held_out</h3>",
+                           "<h3>Throughput, samples/s</h3>", "80 samples, 5.5"})
+    EXPECT_THAT(page, HasSubstr(text));
+  CheckedPage(OverlayPage({none, none}));
 }
 
 TEST(ReportPage, IsWellFormedForEveryState) {

@@ -7,6 +7,7 @@
 
 #include <sstream>
 
+#include "planner/report/overlay_page.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/table.h"
 #include "tests/report/reports.h"
@@ -22,6 +23,29 @@ using testing::KilledRun;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 using testing::RunningRun;
+
+TEST(ReportText, TellsOfEvaluations) {
+  const RunReport report = testing::EvaluatedRun();
+  const char* const lines =
+      "\nloss by source (mean of 20 steps): icons 2.95, text 4.95\n"
+      "evaluation of step 30: held_out 5.5 (icons 4.5, text 6.5), least 5 of step 20; small 7, "
+      "least 7 of step 0\n";
+  EXPECT_THAT(StatusText(report, 150), HasSubstr(lines));
+  const std::string text = ReportText(report, 100);
+  EXPECT_THAT(text, AllOf(HasSubstr(lines), HasSubstr("\nloss of held_out\n"), HasSubstr("\nloss of small\n")));
+  EXPECT_THAT(text, HasSubstr("  evaluation                          13.3 %  8.00 s\n"));
+  EXPECT_THAT(ReportText(KilledRun(), 100), Not(HasSubstr("evaluation")));
+}
+
+TEST(OverlayText, HasALineForEachRun) {
+  RunReport other = KilledRun();
+  other.run_dir = "runs/other";
+  const std::string text = OverlayText({testing::EvaluatedRun(), other}, 200);
+  EXPECT_THAT(text,
+              HasSubstr("run         plan          ranks  step  samples  loss  least of held_out  least of small"));
+  EXPECT_THAT(text, HasSubstr("5 of step 20"));
+  EXPECT_THAT(text, HasSubstr("\nruns/other"));
+}
 
 TEST(StatusText, OfARunThatGoesOn) {
   const std::string text = StatusText(RunningRun(), 150);

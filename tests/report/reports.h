@@ -101,6 +101,24 @@ inline RunReport KilledRun() {
   return report;
 }
 
+// The same run with evaluations of two sets before it and after every 10 steps, each of 2 s, and steps of two sources.
+inline RunReport EvaluatedRun() {
+  RunReport report = KilledRun();
+  report.plan->evaluate_every_samples = 80;
+  std::vector<StepPoint> points = PointsTo(30);
+  for (StepPoint& point : points) point.source_losses = {{"icons", *point.loss - 1}, {"text", *point.loss + 1}};
+  report.steps = SeriesOf(points);
+  for (const int64_t step : {0, 10, 20, 30}) {
+    const double loss = step == 30 ? 5.5 : 6 - 0.05 * static_cast<double>(step);
+    report.evaluations.Add({.step = step,
+                            .consumed_samples = 8 * step,
+                            .seconds = 2,
+                            .sets = {{"held_out", {loss, 100}, {{"icons", {loss - 1, 50}}, {"text", {loss + 1, 50}}}},
+                                     {"small", {7.0, 10}, {{"icons", {7.0, 10}}}}}});
+  }
+  return report;
+}
+
 // The same run in step 31 of 60, in life 2, with rank 1 in a product for 2 s and rank 0 waiting for it.
 inline RunReport RunningRun() {
   RunReport report = KilledRun();

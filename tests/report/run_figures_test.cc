@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/plan/evaluation_schedule.h"
 #include "tests/report/reports.h"
 
 namespace planwright {
@@ -84,6 +85,31 @@ TEST(Throughput, CountsTheSamplesOfEachStep) {
   EXPECT_DOUBLE_EQ(series.bins()[0].samples_per_second.mean, 8);
   EXPECT_EQ(series.bins()[1].samples_per_second.count, 0);
   EXPECT_DOUBLE_EQ(series.bins()[2].samples_per_second.mean, 16);
+}
+
+TEST(Evaluations, CountInTheTimeAndInWhatIsLeft) {
+  const RunReport report = testing::EvaluatedRun();
+  const std::optional<TimeUse> use = TimeUseOf(report);
+  ASSERT_TRUE(use.has_value());
+  EXPECT_EQ(use->evaluation, 8);
+  EXPECT_EQ(use->other, 50 - 30 - 5 - 8);  // lives of 20 s and 30 s, 30 steps, and 5 that were done again
+  RunReport half = testing::EvaluatedRun();
+  half.plan->steps = 65;
+  EXPECT_EQ(EvaluationsToCome(half), 4) << "after steps 40, 50, 60 and 65";
+  EXPECT_DOUBLE_EQ(PaceOf(half)->left.value(), 35 * 1.0 + 4 * 2.0);
+  EXPECT_EQ(EvaluationsToCome(testing::KilledRun()), 0);
+}
+
+TEST(EvaluationSchedule, SaysAfterWhichSteps) {
+  const EvaluationSchedule schedule{.steps = 11, .global_samples = 8, .every_samples = 32};
+  std::vector<int64_t> due;
+  for (int64_t step = 0; step <= 11; ++step) {
+    EXPECT_EQ(schedule.ComeAfter(step),
+              3 - static_cast<int64_t>(step >= 4) - static_cast<int64_t>(step >= 8) - static_cast<int64_t>(step >= 11));
+    if (schedule.DueAfter(step)) due.push_back(step);
+  }
+  EXPECT_EQ(due, (std::vector<int64_t>{0, 4, 8, 11}));
+  EXPECT_FALSE(EvaluationSchedule{}.DueAfter(0));
 }
 
 }  // namespace

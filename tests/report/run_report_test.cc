@@ -194,6 +194,41 @@ TEST_F(GatherTest, CountsStepsThatWereLostTwiceTwice) {
   EXPECT_THAT(report.notes, IsEmpty());
 }
 
+TEST_F(GatherTest, TellsEvaluationsThatCountFromThoseThatAreDoneAgain) {
+  const auto evaluation = [](int64_t step, double loss, double seconds) {
+    return EvaluationJson({.step = step,
+                           .consumed_samples = 8 * step,
+                           .seconds = seconds,
+                           .sets = {{"held_out", {loss, 10}, {}}}}) +
+           "\n";
+  };
+  Write("plan.json", WritePlan(TinyPlan()));
+  for (int life = 1; life <= 2; ++life) ASSERT_EQ(*TakeLife(run_), life);
+  Write("metrics.jsonl", evaluation(0, 5, 1) + Steps(1, 4) + evaluation(4, 3, 1) + Steps(5, 8) + evaluation(8, 4, 2));
+  Write("lives/2/dropped.jsonl", Steps(7, 8) + evaluation(8, 4.5, 16));
+  const RunReport report = Gather();
+  EXPECT_THAT(report.notes, IsEmpty());
+  EXPECT_EQ(report.evaluations.count(), 3);
+  EXPECT_EQ(report.evaluations.seconds(), 4);
+  EXPECT_EQ(report.evaluations.newest().step, 8);
+  EXPECT_EQ(report.evaluations.best().at("held_out").step, 4);
+  EXPECT_EQ(report.lives[1].dropped.count(), 2);
+  EXPECT_EQ(report.lives[1].dropped_evaluations, 16);
+  const nlohmann::ordered_json json = testing::JsonOf(report, StepsOnFile(report));
+  EXPECT_EQ(json["evaluations"].size(), 3U);
+  EXPECT_EQ(json["evaluation"]["best"]["held_out"]["loss"], 3);
+}
+
+// `plan status` reads the end of the file; evaluations are rarer than steps.
+TEST_F(GatherTest, FindsTheNewestEvaluationBeforeTheEndThatIsRead) {
+  Write("metrics.jsonl",
+        EvaluationJson({.step = 1, .consumed_samples = 8, .sets = {{"held_out", {2, 10}, {}}}}) + "\n" + Steps(2, 400));
+  const absl::StatusOr<RunReport> report = GatherRun(run_, {.metrics_bytes = 1000});
+  ASSERT_TRUE(report.ok());
+  ASSERT_FALSE(report->evaluations.empty());
+  EXPECT_EQ(report->evaluations.newest().step, 1);
+}
+
 TEST_F(GatherTest, KnowsThatALaunchStartsItAgain) {
   Write("metrics.jsonl", "");
   Write("outcome.json", "{\"exit_code\": 10, \"cause\": \"rank 0 was killed by SIGKILL\"}");

@@ -23,6 +23,7 @@ class StepFileTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   struct Steps : StepFile {
     std::vector<StepPoint> steps;
+    std::vector<int64_t> evaluations;  // their steps
   };
   Steps Read(const std::string& text, int64_t most = 0) {
     std::ofstream(folder_ + "/metrics.jsonl") << text;
@@ -31,7 +32,9 @@ class StepFileTest : public ::testing::Test {
       read.steps.push_back(point);
       return true;
     };
-    const absl::StatusOr<StepFile> file = ReadSteps(folder_ + "/metrics.jsonl", add, most);
+    const absl::StatusOr<StepFile> file =
+        ReadSteps(folder_ + "/metrics.jsonl", add, most,
+                  [&](const EvaluationRecord& evaluation) { read.evaluations.push_back(evaluation.step); });
     EXPECT_TRUE(file.ok()) << file.status();
     if (file.ok()) static_cast<StepFile&>(read) = *file;
     return read;
@@ -44,6 +47,20 @@ class StepFileTest : public ::testing::Test {
 
   std::string folder_;
 };
+
+TEST_F(StepFileTest, ReadsEvaluationsBetweenSteps) {
+  const auto evaluation = [](int64_t step) {
+    return EvaluationJson({.step = step, .consumed_samples = 8 * step, .sets = {{"held_out", {2.5, 10}, {}}}}) + "\n";
+  };
+  const Steps file = Read(evaluation(0) + Line(1) + Line(2) + evaluation(2) + Line(3) + evaluation(3));
+  EXPECT_EQ(file.steps.size(), 3U);
+  EXPECT_EQ(file.evaluations, (std::vector<int64_t>{0, 2, 3}));
+  EXPECT_EQ(file.unreadable, 0);
+  const Steps wrong = Read(evaluation(0) + Line(1) + evaluation(0) + Line(2) + evaluation(1) + evaluation(2));
+  EXPECT_EQ(wrong.evaluations, (std::vector<int64_t>{0, 2})) << "those of earlier steps are out of place";
+  EXPECT_EQ(wrong.unreadable, 2);
+  EXPECT_EQ(wrong.first_unreadable, 3);
+}
 
 TEST_F(StepFileTest, ReadsEachStep) {
   const Steps file = Read(Line(1) + Line(2));

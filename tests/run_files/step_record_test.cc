@@ -24,6 +24,7 @@ StepRecord FullRecord() {
           .routing = 0xfedcba9876543210,
           .aux_loss = 1.25,
           .bridge_mean_squares = {{"a->b", 0.75}, {"c->b", std::nullopt}},
+          .source_losses = {{"icons", 0.125}, {"text \"b\"", std::nullopt}},
           .memory = DeviceMemory{100, 120, 150'000'000'000}};
 }
 

@@ -96,6 +96,7 @@ TEST(EventFile, HasEveryScalarOfAStep) {
       .skipped = true,
       .aux_loss = 1.25,
       .bridge_mean_squares = {{"a->b", 0.75}, {"c->b", std::nullopt}},
+      .source_losses = {{"icons", 0.25}, {"text", std::nullopt}},
       .memory = DeviceMemory{100, 200, 300}};
   ASSERT_TRUE(file.Write(record).ok());
   // In the file, before it is closed.
@@ -110,13 +111,35 @@ TEST(EventFile, HasEveryScalarOfAStep) {
                           "grad-norm at 3 = 2", "grad-norm/language at 3 = 1.5", "iteration-time at 3 = 4",
                           "data-wait at 3 = 0.5", "throughput at 3 = 7", "tokens-per-second-per-gpu at 3 = 100",
                           "mfu at 3 = 0.375", "skipped-iterations at 3 = 1", "seq_load_balancing_loss at 3 = 1.25",
-                          "bridge-mean-square/a->b at 3 = 0.75", "mem-max-allocated-bytes at 3 = 100",
-                          "mem-max-reserved-bytes at 3 = 200", "mem-used-bytes at 3 = 300"));
+                          "bridge-mean-square/a->b at 3 = 0.75", "lm loss/icons at 3 = 0.25",
+                          "mem-max-allocated-bytes at 3 = 100", "mem-max-reserved-bytes at 3 = 200",
+                          "mem-used-bytes at 3 = 300"));
   EXPECT_THAT(ScalarsOf(events[3]),
               ElementsAre("lm loss vs samples at 24 = 0.5", "learning-rate vs samples at 24 = 0.25",
                           "batch-size vs samples at 24 = 8", "grad-norm vs samples at 24 = 2"));
   EXPECT_TRUE(file.Close().ok());
   EXPECT_TRUE(file.Close().ok()) << "nothing is left to close";
+}
+
+TEST(EventFile, HasTheLossOfEachSetAndSource) {
+  const std::string run = FreshFolder();
+  std::ofstream(run + "/metrics.jsonl");
+  const Plan plan = SmallPlan();
+  EventFile file(plan, run, 1, "node7");
+  ASSERT_TRUE(file.Begin(0).ok());
+  ASSERT_TRUE(file.WriteEvaluation({.step = 4,
+                                    .consumed_samples = 32,
+                                    .seconds = 0.5,
+                                    .sets = {{"held_out", {2.5, 8}, {{"icons", {2, 4}}, {"text", {3, 4}}}},
+                                             {"one", {1.5, 8}, {{"icons", {1.5, 8}}}},
+                                             {"empty", {std::nullopt, 0}, {}}}})
+                  .ok());
+  const std::vector<Event> events = EventsOf(ReadAll(run + "/tensorboard/events.out.tfevents.0000000001.node7"));
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_THAT(ScalarsOf(events[2]),
+              ElementsAre("lm loss validation/held_out at 4 = 2.5", "lm loss validation/held_out/icons at 4 = 2",
+                          "lm loss validation/held_out/text at 4 = 3", "lm loss validation/one at 4 = 1.5",
+                          "validation-time at 4 = 0.5"));
 }
 
 // What TensorBoard forgets of the curves over samples, as it compares their samples with a step, is written again.

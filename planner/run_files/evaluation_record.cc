@@ -1,0 +1,95 @@
+#include "planner/run_files/evaluation_record.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/plan/json_text.h"
+#include "planner/run_files/json_fields.h"
+#include "planner/run_files/step_record.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string MeanJson(const MeanLoss& mean) {
+  const bool finite = mean.loss && std::isfinite(*mean.loss);
+  return absl::StrCat("\"loss\": ", finite ? absl::StrFormat("%.17g", *mean.loss) : "null",
+                      ", \"tokens\": ", mean.tokens);
+}
+
+std::string SetJson(const EvaluatedSet& set) {
+  std::string sources;
+  for (const auto& [name, mean] : set.sources)
+    absl::StrAppend(&sources, sources.empty() ? "" : ", ", JsonText(Json(name)), ": {", MeanJson(mean), "}");
+  return absl::StrCat(JsonText(Json(set.name)), ": {", MeanJson(set.all), ", \"sources\": {", sources, "}}");
+}
+
+MeanLoss MeanFrom(const Json& json) {
+  if (!json.is_object()) return {};
+  return {.loss = NumberOf(json, "loss"), .tokens = IntegerOf(json, "tokens", 0, kLargestCount).value_or(0)};
+}
+
+EvaluatedSet SetFrom(const std::string& name, const Json& json) {
+  EvaluatedSet set{.name = name, .all = MeanFrom(json), .sources = {}};
+  if (!json.is_object()) return set;
+  if (const Json& sources = FieldOf(json, "sources"); sources.is_object()) {
+    for (const auto& [source, mean] : sources.items()) set.sources.emplace_back(source, MeanFrom(mean));
+  }
+  return set;
+}
+
+std::string LossText(const MeanLoss& mean) { return mean.loss ? absl::StrFormat("%.6f", *mean.loss) : "-"; }
+
+}  // namespace
+
+std::string EvaluationJson(const EvaluationRecord& record) {
+  std::string sets;
+  for (const EvaluatedSet& set : record.sets) absl::StrAppend(&sets, sets.empty() ? "" : ", ", SetJson(set));
+  return absl::StrCat("{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
+                      ", \"evaluation\": {", sets, "}, \"evaluation_seconds\": ",
+                      std::isfinite(record.seconds) ? absl::StrFormat("%.17g", record.seconds) : "null", "}");
+}
+
+std::optional<EvaluationRecord> ReadEvaluationRecord(std::string_view line) {
+  // Most lines are steps, and need not be parsed twice.
+  if (line.find("\"evaluation\"") == std::string_view::npos) return std::nullopt;
+  const Json json = ParseJson(line, kStepLineJson).value_or(Json());
+  if (!json.is_object()) return std::nullopt;
+  const std::optional<int64_t> step = IntegerOf(json, "step", 0, kLargestCount),
+                               samples = IntegerOf(json, "consumed_samples", 0, kLargestCount);
+  const Json& sets = FieldOf(json, "evaluation");
+  if (!step || !samples || !sets.is_object()) return std::nullopt;
+  EvaluationRecord record{.step = *step, .consumed_samples = *samples};
+  record.seconds = NumberOf(json, "evaluation_seconds").value_or(0);
+  for (const auto& [name, set] : sets.items()) record.sets.push_back(SetFrom(name, set));
+  return record;
+}
+
+absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(LineFile& file, int64_t samples) {
+  for (int64_t end = file.bytes(); end > 0;) {
+    const absl::StatusOr<std::optional<LineFile::Line>> line = file.Before(end);
+    if (!line.ok()) return line.status();
+    std::optional<EvaluationRecord> record = ReadEvaluationRecord((*line)->text);
+    if (record && record->consumed_samples == samples) return record;
+    if (SamplesOfRecord((*line)->text).value_or(samples) < samples) break;
+    end = (*line)->begin;
+  }
+  return std::nullopt;
+}
+
+std::string EvaluationLine(const EvaluationRecord& record, int64_t steps) {
+  std::string line = absl::StrFormat("evaluation of step %d/%d", record.step, steps);
+  for (const EvaluatedSet& set : record.sets) {
+    absl::StrAppend(&line, "  ", set.name, " ", LossText(set.all));
+    if (set.sources.size() < 2) continue;
+    std::string sources;
+    for (const auto& [name, mean] : set.sources)
+      absl::StrAppend(&sources, sources.empty() ? "" : ", ", name, " ", LossText(mean));
+    absl::StrAppend(&line, " (", sources, ")");
+  }
+  return absl::StrCat(line, absl::StrFormat("  %.3f s", record.seconds));
+}
+
+}  // namespace planwright
