@@ -16,7 +16,7 @@ struct FailPoint {
   enum class Moment { kBefore, kAfter };
 
   Moment moment{};
-  // "setup", "resume", "step", "save" or "teardown": an instruction of this list of the role, or all of `teardown`,
+  // "setup", "resume", "step", "evaluate", "score", "save" or "teardown": an instruction of this list of the role, or all of `teardown`,
   // which may have no instruction. "write": this rank's files of a checkpoint. "publish": the report to rank 0 that
   // they are written; on rank 0, the wait for the reports of all, and the manifest.
   std::string_view list;

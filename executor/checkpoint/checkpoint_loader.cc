@@ -26,10 +26,11 @@ absl::Status CheckpointLoader::Load(ModuleState& module, int threads) {
   return first;
 }
 
-void CheckpointLoader::LoadCounters(StepState& step) const {
+void CheckpointLoader::LoadCounters(StepState& step, ManifestNotes& notes) const {
   const CheckpointCounters& counters = reader_->manifest().counters;
   step.applied_steps.fill_(counters.applied_steps);
   step.skipped_steps.fill_(counters.skipped_steps);
+  notes = reader_->manifest().notes;
 }
 
 }  // namespace planwright::executor

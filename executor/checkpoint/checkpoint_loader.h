@@ -21,7 +21,7 @@ class CheckpointLoader {
 
   // Fills all storages and bucket shards of the module on `threads` threads. DataLoss as in LoadPieces.
   absl::Status Load(ModuleState& module, int threads);
-  void LoadCounters(StepState& step) const;
+  void LoadCounters(StepState& step, ManifestNotes& notes) const;
 
   int64_t bytes_read() const { return reader_->bytes_read(); }
 

@@ -93,7 +93,7 @@ void CheckpointWriter::WaitForWriter() {
 
 void CheckpointWriter::Save(ModuleState& module) { copies_.Begin(module); }
 
-void CheckpointWriter::SaveCounters(const StepState& step) {
+void CheckpointWriter::SaveCounters(const StepState& step, const ManifestNotes& notes) {
   const Clock::time_point begin = Clock::now();
   WaitForWriter();
   waited_ = SecondsSince(begin);
@@ -101,6 +101,7 @@ void CheckpointWriter::SaveCounters(const StepState& step) {
                .applied_steps = step.applied_steps.item<int64_t>(),
                .skipped_steps = step.skipped_steps.item<int64_t>(),
                .consumed_samples = (step.step + 1) * plan_.budget.global_samples};
+  notes_ = notes;
 }
 
 void CheckpointWriter::Publish() {
@@ -120,6 +121,7 @@ void CheckpointWriter::Run() {
     if (!waiting_) return;
     waiting_ = false;
     const CheckpointCounters counters = counters_;
+    const ManifestNotes notes = notes_;
     const double waited = waited_;
     lock.unlock();
     const auto failed = [&](int status, const std::string& what) {
@@ -127,7 +129,7 @@ void CheckpointWriter::Run() {
                                   counters.step, ": ", what));
     };
     try {
-      Write(counters, waited);
+      Write(counters, notes, waited);
     } catch (const WriteFailure& failure) {
       failed(failure.status, failure.what);
     } catch (const std::exception& error) {  // of the store, which means that a rank is gone; of a device; or ours
@@ -149,7 +151,7 @@ c10d::Store& CheckpointWriter::store() {
   return *store_;
 }
 
-void CheckpointWriter::Write(const CheckpointCounters& counters, double waited) {
+void CheckpointWriter::Write(const CheckpointCounters& counters, const ManifestNotes& notes, double waited) {
   const Clock::time_point begin = Clock::now();
   const std::string folder = run_dir_ + "/checkpoints/" + CheckpointFolder(counters.step, life_);
   LogInfo(absl::StrFormat("checkpoint of step %d begins", counters.step));
@@ -176,23 +178,27 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, double waited) 
                             SecondsSince(begin)));
   });
   BetweenFailPoints(fail_point_, {.list = "publish", .step = counters.step}, [&] {
-    if (environment_.rank == 0) return PublishAll(folder, counters, own, waited, begin);
+    if (environment_.rank == 0) {
+      const Manifest manifest = {.name = plan_.name,
+                                 .plan_digest = plan_.digest,
+                                 .recipe_digest = plan_.recipe_digest,
+                                 .precision = plan_.precision,
+                                 .world_size = plan_.world_size,
+                                 .run_id = run_id_,
+                                 .life = life_,
+                                 .counters = counters,
+                                 .data = sources_,
+                                 .notes = notes};
+      return PublishAll(folder, manifest, own, waited, begin);
+    }
     store().set(ReportKey(counters.step, life_, environment_.rank), ReportText(own));
   });
   if (environment_.rank == 0) Retain();
 }
 
-void CheckpointWriter::PublishAll(const std::string& folder, const CheckpointCounters& counters, const RankReport& own,
-                                  double waited, Clock::time_point begin) {
-  Manifest manifest = {.name = plan_.name,
-                       .plan_digest = plan_.digest,
-                       .recipe_digest = plan_.recipe_digest,
-                       .precision = plan_.precision,
-                       .world_size = plan_.world_size,
-                       .run_id = run_id_,
-                       .life = life_,
-                       .counters = counters,
-                       .data = sources_};
+void CheckpointWriter::PublishAll(const std::string& folder, Manifest manifest, const RankReport& own, double waited,
+                                  Clock::time_point begin) {
+  const CheckpointCounters& counters = manifest.counters;
   double copied = 0;
   int64_t bytes = 0, through = 0;
   for (int rank = 0; rank < plan_.world_size; ++rank) {
@@ -238,7 +244,8 @@ void CheckpointWriter::Retain() {
   const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_ + 1);
   ThrowUnlessOk(list.status());
   for (const FoundCheckpoint& checkpoint :
-       CheckpointsToRemove(list->found, plan_.checkpoint.keep_last, plan_.checkpoint.keep_every_steps, verified_)) {
+       CheckpointsToRemove(list->found, plan_.checkpoint.keep_last, plan_.checkpoint.keep_every_steps,
+                           plan_.checkpoint.keep_best, verified_)) {
     // A newer life may go on from one that this life would remove.
     ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
     ThrowUnlessOk(RemoveCheckpoint(checkpoint.folder));

@@ -50,7 +50,7 @@ class CheckpointWriter {
   // Allocates the memory for copies from the device, before the first step.
   void Prepare(at::Device device) { copies_.Prepare(device); }
   // In this order, once for each checkpoint.
-  void SaveCounters(const StepState& step);
+  void SaveCounters(const StepState& step, const ManifestNotes& notes);
   void Save(ModuleState& module);
   void Publish();
 
@@ -60,8 +60,8 @@ class CheckpointWriter {
  private:
   void WaitForWriter();
   void Run();
-  void Write(const CheckpointCounters& counters, double waited);
-  void PublishAll(const std::string& folder, const CheckpointCounters& counters, const RankReport& own, double waited,
+  void Write(const CheckpointCounters& counters, const ManifestNotes& notes, double waited);
+  void PublishAll(const std::string& folder, Manifest manifest, const RankReport& own, double waited,
                   std::chrono::steady_clock::time_point begin);
   void Retain();
   c10d::Store& store();
@@ -77,6 +77,7 @@ class CheckpointWriter {
   std::map<std::string, std::string> sources_;
   HostCopies copies_;
   CheckpointCounters counters_;  // of the one being copied
+  ManifestNotes notes_;          // the same
   double waited_ = 0;            // seconds that training waited for the one before it
   c10::intrusive_ptr<c10d::Store> store_;
 

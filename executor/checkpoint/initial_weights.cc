@@ -67,12 +67,14 @@ absl::Status InitialWeights::Load(ModuleState& module, int threads) {
   return absl::OkStatus();
 }
 
-void InitialWeights::LoadCounters(StepState& step) const {
+void InitialWeights::LoadCounters(StepState& step, ManifestNotes& notes) const {
   const bool optimizer = plan_.initialize->optimizer, schedule = plan_.initialize->schedule == "checkpoint";
   if (!optimizer && !schedule) return;
-  const CheckpointCounters& counters = fit_.sources.at(0).opened->checkpoint()->manifest().counters;
-  if (optimizer) step.applied_steps.fill_(counters.applied_steps);
-  if (schedule) step.skipped_steps.fill_(counters.skipped_steps);
+  const Manifest& manifest = fit_.sources.at(0).opened->checkpoint()->manifest();
+  if (optimizer) step.applied_steps.fill_(manifest.counters.applied_steps);
+  if (!schedule) return;
+  step.skipped_steps.fill_(manifest.counters.skipped_steps);
+  notes.recent_losses = manifest.notes.recent_losses;
 }
 
 std::vector<std::string> InitialWeights::Warnings(const ModuleState& module) const {

@@ -31,7 +31,7 @@ class InitialWeights {
   absl::Status Load(ModuleState& module, int threads);
   // With initialize.optimizer the count of AdamW's steps, which belongs to the moments; with initialize.schedule
   // checkpoint that of skipped steps.
-  void LoadCounters(StepState& step) const;
+  void LoadCounters(StepState& step, ManifestNotes& notes) const;
 
   // Rows of embeddings that are zero on this rank, a line for each embedding of the module.
   std::vector<std::string> Warnings(const ModuleState& module) const;

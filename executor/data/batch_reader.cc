@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -19,6 +20,13 @@ namespace planwright::executor {
 namespace {
 
 at::Tensor HostIntegers(at::IntArrayRef shape) { return at::empty(shape, at::TensorOptions().dtype(at::kLong)); }
+
+// The sums of an evaluation have the parts of the sets one after the other.
+int64_t FirstPartOf(const Plan& plan, size_t set) {
+  int64_t parts = 0;
+  for (size_t i = 0; i < set; ++i) parts += plan.evaluation.sets[i].parts();
+  return parts;
+}
 
 }  // namespace
 
@@ -34,23 +42,38 @@ ReadingLimits ReadingLimits::OfRank() {
 
 BatchReader::BatchReader(const Plan& plan, at::ScalarType dtype, std::shared_ptr<const SampleSource> source,
                          std::shared_ptr<SampleSlots> slots, ReadingLimits limits)
-    : data_(plan.data), length_(plan.budget.sequence_length), dtype_(dtype), source_(std::move(source)),
-      slots_(std::move(slots)),
+    : BatchReader(plan, plan.data, dtype, std::move(source), std::move(slots), INT64_MAX, 0, limits) {}
+
+BatchReader::BatchReader(const Plan& plan, size_t set, at::ScalarType dtype, std::shared_ptr<const SampleSource> source,
+                         ReadingLimits limits)
+    : BatchReader(plan, plan.evaluation.sets[set].data, dtype, std::move(source), nullptr,
+                  plan.evaluation.sets[set].samples, FirstPartOf(plan, set), limits) {}
+
+BatchReader::BatchReader(const Plan& plan, DataPlan data, at::ScalarType dtype,
+                         std::shared_ptr<const SampleSource> source, std::shared_ptr<SampleSlots> slots,
+                         int64_t samples, int64_t first_part, ReadingLimits limits)
+    : data_(std::move(data)), length_(plan.budget.sequence_length), dtype_(dtype), source_(std::move(source)),
+      slots_(std::move(slots)), samples_(samples), first_part_(first_part),
       ahead_(limits.threads, limits.bytes,
              {.needs = [this](int64_t step) { return NeedsOf(step); },
-              .bytes =
-                  [this](const SampleNeed& need) {
-                    // Without a size the sample cannot be read either, and says so to the read that needs it.
-                    const bool text = need.parts() == SampleParts::kText;
-                    return BytesToDecode(data_, length_, need, text ? 0 : source_->Patches(need.number).value_or(0));
-                  },
-              .decode =
-                  [this](const SampleNeed& need) {
-                    DecodedSample decoded = Decode(data_, *source_, need, dtype_);
-                    TORCH_CHECK(static_cast<int64_t>(decoded.sample.tokens.size()) == length_, "sample ", need.number,
-                                " has ", decoded.sample.tokens.size(), " tokens, the sequence has ", length_);
-                    return decoded;
-                  }}) {}
+              .bytes = [this](const SampleNeed& need) { return BytesOf(need); },
+              .decode = [this](const SampleNeed& need) { return DecodeOf(need); }}) {}
+
+// Without a size the sample cannot be read either, and says so to the read that needs it.
+int64_t BatchReader::BytesOf(const SampleNeed& need) const {
+  const bool text = need.parts() == SampleParts::kText;
+  return BytesToDecode(data_, length_, need, text ? 0 : source_->Patches(need.number % samples_).value_or(0));
+}
+
+DecodedSample BatchReader::DecodeOf(const SampleNeed& need) const {
+  SampleNeed from = need;
+  from.number %= samples_;
+  DecodedSample decoded = Decode(data_, *source_, from, dtype_);
+  TORCH_CHECK(static_cast<int64_t>(decoded.sample.tokens.size()) == length_, "sample ", from.number, " has ",
+              decoded.sample.tokens.size(), " tokens, the sequence has ", length_);
+  if (FillsUp(need.number)) std::fill(decoded.sample.loss_mask.begin(), decoded.sample.loss_mask.end(), 0.0);
+  return decoded;
+}
 
 void BatchReader::Begin(std::vector<DataRead> reads, int64_t first_step, int64_t last_step) {
   reads_ = std::move(reads);
@@ -67,7 +90,7 @@ std::vector<SampleNeed> BatchReader::NeedsOf(int64_t step) {
     for (int64_t slot = lane.first; slot < lane.end; ++slot) {
       const auto [at, fresh] = found.try_emplace(slot, needs.size());
       if (fresh) {
-        needs.push_back({.number = slots_->NumberOf(slot)});
+        needs.push_back({.number = NumberOf(slot)});
         needs.back().pixels.resize(data_.encoders.size());
       }
       SampleNeed& need = needs[at->second];
@@ -91,7 +114,7 @@ BatchReader::Lane BatchReader::LaneOf(const CallContext& call) {
   Lane lane;
   const LaneSamples slots = call.lane_samples();
   for (int64_t slot = slots.first; slot < slots.end; ++slot) {
-    const int64_t number = slots_->NumberOf(slot);
+    const int64_t number = NumberOf(slot);
     const DecodedSample& decoded = ahead_.Get(number);
     lane.push_back({number, &decoded.sample, &decoded});
   }
@@ -109,6 +132,7 @@ Tensors BatchReader::Read(const Instruction& instruction, const CallContext& cal
       encoder = static_cast<int>(EncoderOf(call.module->name));
       break;
     case OpKind::kReadImageSizes: values = ReadImageSizes(lane, call); break;
+    case OpKind::kReadSources: values = ReadSourceParts(lane); break;
     default: TORCH_CHECK(false, OpName(instruction.kind), " reads no samples");
   }
   for (const LaneSample& sample : lane) ahead_.Done(sample.number, encoder);
@@ -219,9 +243,31 @@ Tensors BatchReader::ReadImages(const Lane& lane, const CallContext& call) const
   return {pixels, grid, ids, SampleRows(lane, encoder)};
 }
 
+// Which source a sample is of stands in the index, so no file is read for it.
+int64_t BatchReader::PartOf(int64_t number) const {
+  if (data_.sources.empty() || FillsUp(number)) return first_part_;
+  const std::string name = source_->Origin(number).source;
+  const auto of_name = [&name](const SourcePlan& source) { return source.name == name; };
+  const auto source = std::find_if(data_.sources.begin(), data_.sources.end(), of_name);
+  TORCH_CHECK(source != data_.sources.end(), "sample ", number, " is of source '", name, "', which the plan lacks");
+  return first_part_ + (source - data_.sources.begin());
+}
+
+Tensors BatchReader::ReadSourceParts(const Lane& lane) const {
+  const auto samples = static_cast<int64_t>(lane.size());
+  at::Tensor rows = HostIntegers({samples}), counts = HostIntegers({samples});
+  for (int64_t i = 0; i < samples; ++i) {
+    const std::vector<double>& mask = lane[i].sample->loss_mask;
+    rows.data_ptr<int64_t>()[i] = PartOf(lane[i].number);
+    counts.data_ptr<int64_t>()[i] = std::count(mask.begin(), mask.end(), 1.0);
+  }
+  return {rows, counts};
+}
+
 size_t ReadForDevice(OpKind kind) {
   switch (kind) {
     case OpKind::kReadTokens: return 4;
+    case OpKind::kReadSources: return 2;
     case OpKind::kReadImages: return 1;
     default: return 0;
   }

@@ -33,6 +33,11 @@ class BatchReader {
   BatchReader(const Plan& plan, at::ScalarType dtype, std::shared_ptr<const SampleSource> source,
               std::shared_ptr<SampleSlots> slots, ReadingLimits limits = ReadingLimits::OfRank());
 
+  // Reads a set of Plan::evaluation instead, round by round: what Begin and Read call a step is a round. Samples past
+  // the end of the set are empty: padding, without images, of which nothing is learnt. `source`: of the set.
+  BatchReader(const Plan& plan, size_t set, at::ScalarType dtype, std::shared_ptr<const SampleSource> source,
+              ReadingLimits limits = ReadingLimits::OfRank());
+
   // Called once: these are the reads of each step from `first_step` to `last_step`, in program order (from 0; their
   // `call.step` does not matter). Their samples are decoded from now on, on the threads of this rank.
   void Begin(std::vector<DataRead> reads, int64_t first_step, int64_t last_step);
@@ -50,6 +55,9 @@ class BatchReader {
   // rank's part (planner/plan/image_bands.h); the rest is of the whole lane.
   //
   // read_image_sizes of the call's module: image_grid and sample_rows, as read_images gives them.
+  //
+  // read_sources, for the device: rows i64 [B], the part of the sums by source to which each sample belongs, and counts
+  // i64 [B], the number of its positions that count in the loss.
   Tensors Read(const Instruction& instruction, const CallContext& call);
 
   // How many bytes samples hold that are not used yet (SamplesAhead::held).
@@ -63,12 +71,20 @@ class BatchReader {
   };
   using Lane = std::vector<LaneSample>;
 
+  BatchReader(const Plan& plan, DataPlan data, at::ScalarType dtype, std::shared_ptr<const SampleSource> source,
+              std::shared_ptr<SampleSlots> slots, int64_t samples, int64_t first_part, ReadingLimits limits);
   std::vector<SampleNeed> NeedsOf(int64_t step);
+  int64_t NumberOf(int64_t slot) const { return slots_ == nullptr ? slot : slots_->NumberOf(slot); }
+  bool FillsUp(int64_t number) const { return number >= samples_; }
+  int64_t BytesOf(const SampleNeed& need) const;
+  DecodedSample DecodeOf(const SampleNeed& need) const;
+  int64_t PartOf(int64_t number) const;
   size_t EncoderOf(std::string_view module) const;  // index in DataPlan::encoders
   Lane LaneOf(const CallContext& call);
   Tensors ReadTokens(const Lane& lane) const;
   Tensors ReadImages(const Lane& lane, const CallContext& call) const;
   Tensors ReadImageSizes(const Lane& lane, const CallContext& call) const;
+  Tensors ReadSourceParts(const Lane& lane) const;
   at::Tensor SampleRows(const Lane& lane, size_t encoder) const;
   at::Tensor ImageGrid(const Lane& lane, size_t encoder) const;
   at::Tensor DocumentEnds(const Lane& lane) const;
@@ -77,9 +93,11 @@ class BatchReader {
   const int64_t length_;
   const at::ScalarType dtype_;
   const std::shared_ptr<const SampleSource> source_;
-  const std::shared_ptr<SampleSlots> slots_;
-  std::vector<DataRead> reads_;  // of a step
-  SamplesAhead ahead_;           // last: its threads use the rest
+  const std::shared_ptr<SampleSlots> slots_;  // null: slots are numbers
+  const int64_t samples_;                     // of the set; numbers from here on fill its last round up
+  const int64_t first_part_;                  // of the sums by source
+  std::vector<DataRead> reads_;               // of a step
+  SamplesAhead ahead_;                        // last: its threads use the rest
 };
 
 // How many outputs of a data instruction belong on the device: the first ones. The others stay in host memory, because

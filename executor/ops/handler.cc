@@ -5,8 +5,10 @@
 namespace planwright::executor {
 
 LaneSamples CallContext::lane_samples() const {
-  const LaneSamples part = SamplesOfLane(plan->budget.block_samples, lanes, lane);
-  const int64_t first = step * plan->budget.global_samples + microbatch * plan->budget.block_samples;
+  const Budget& budget = plan->budget;
+  const LaneSamples part = SamplesOfLane(budget.block_samples, lanes, lane);
+  const int64_t first =
+      evaluation >= 0 ? step * budget.block_samples : step * budget.global_samples + microbatch * budget.block_samples;
   return {first + part.first, first + part.end};
 }
 

@@ -27,8 +27,9 @@ struct CallContext {
   int ep = 1, ep_rank = 0;  // the same of its ep axis
   int lanes = 1, lane = 0;  // size of the module's dp axis, and this rank's coordinate
   int layer = -1;           // N of the frame "MODULE.layers.N"; -1 for other frames
-  int64_t step = 0;         // from 0
+  int64_t step = 0;         // from 0; in an evaluation the round of its set, from 0
   int microbatch = 0;
+  int evaluation = -1;  // index of a set of Plan::evaluation; -1: in no evaluation
 
   // Size of an axis that cuts values of blocks (tp or cp), and this rank's coordinate. c10::Error for another axis.
   struct AxisCoordinate {
@@ -37,7 +38,8 @@ struct CallContext {
   AxisCoordinate CoordinateAlong(std::string_view axis) const;
 
   // Global numbers of the samples of this lane in the microbatch: microbatch m of step t is a block of consecutive
-  // samples, which is dealt to the lanes in consecutive parts (docs/training/data.md#lanes).
+  // samples, which is dealt to the lanes in consecutive parts (docs/training/data.md#lanes). Round r of an evaluation
+  // set is block r of the samples of the set.
   LaneSamples lane_samples() const;
 };
 

@@ -15,9 +15,10 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
 
 }  // namespace
 
-BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports)
-    : program_(program), rank_(rank), reports_(reports), instructions_(program.instructions()),
-      calls_(program.calls().size()), bound_calls_(program.calls().size()) {
+BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports,
+                           EvaluationReports& evaluations)
+    : program_(program), rank_(rank), reports_(reports), evaluations_(evaluations),
+      instructions_(program.instructions()), calls_(program.calls().size()), bound_calls_(program.calls().size()) {
   // Texts and contexts are made for all entries now. Operands and actions wait for Bind: setup allocates what they
   // name.
   const Deadlines deadlines(program, rank.deadlines);
@@ -78,7 +79,7 @@ void BoundProgram::BindInstruction(const LinkedInstruction& linked, const Linked
                   OpName(source.kind), " has parameters or gradients, but is in no block that could have slots");
       return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
-    case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_); return;
+    case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_, evaluations_); return;
     case OpClass::kStorage: bound.action = BindStorage(linked, rank_); return;
   }
 }

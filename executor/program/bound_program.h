@@ -39,7 +39,7 @@ struct BoundCall {
 
 class BoundProgram {
  public:
-  BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports);
+  BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports, EvaluationReports& evaluations);
 
   // Binds the entry's instruction and call, unless they are bound already. c10::Error if they name something that this
   // rank does not have; modules must be allocated by then.
@@ -57,6 +57,7 @@ class BoundProgram {
   const LinkedProgram& program_;
   Rank& rank_;
   StepReports& reports_;
+  EvaluationReports& evaluations_;
   std::vector<BoundInstruction> instructions_;  // by LinkedInstruction::number
   std::vector<BoundCall> calls_;
   std::vector<bool> bound_calls_;

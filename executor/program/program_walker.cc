@@ -9,6 +9,7 @@
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/step_profile.h"
+#include "planner/plan/evaluation_schedule.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
@@ -59,7 +60,8 @@ ProgramWalker::ProgramWalker(Rank& rank)
     : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role),
       stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
       reports_(rank.plan, rank.step, rank.log, rank.events, rank.handlers.data_wait, stop_rules_),
-      bound_(program_, rank, reports_), values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
+      evaluations_(rank.plan, rank.step, rank.log, rank.events), bound_(program_, rank, reports_, evaluations_),
+      values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
       order_(program_accesses_.resources(), program_accesses_.streams()) {
   if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank, program_accesses_.streams());
   if (rank.probe != nullptr) FindProbePoints();
@@ -100,13 +102,21 @@ bool ProgramWalker::Walk() {
   }
   SetUp();
   step_ = rank_.first_step;
+  stop_rules_.Resume(rank_.notes.recent_losses);
   if (rank_.probe != nullptr) rank_.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
+  BindList(program_.evaluate(), "evaluate");
+  BindList(program_.score(), "score");
   BindList(program_.save(), "save");
   BindList(program_.teardown(), "teardown");
   AnnounceReads();
   if (rank_.profile != nullptr) rank_.profile->Prepare(program_, rank_.device);
   if (rank_.ready) rank_.ready();
+  const Budget& budget = rank_.plan.budget;
+  const EvaluationSchedule evaluation{budget.steps, budget.global_samples, rank_.plan.evaluation.every_samples};
+  // A run that begins is evaluated as it is, a run that goes on where that is due and no earlier life has done it.
+  if (evaluation.every_samples > 0 && !rank_.evaluated && (!rank_.resumes || evaluation.DueAfter(step_)))
+    Evaluate(step_);
   bool stopped = false;
   for (int64_t step = step_; step <= rank_.last_step && !stopped; ++step) {
     step_ = step;
@@ -120,9 +130,13 @@ bool ProgramWalker::Walk() {
     stopped = stop_rules_.StopAfter(step);
     const int64_t every = rank_.plan.checkpoint.every_steps;
     const bool last = stopped || step == rank_.last_step;
+    rank_.notes.evaluation.clear();
+    // A run that is asked to stop saves first of all. The next life evaluates then, before its first step.
+    if (evaluation.DueAfter(step + 1) && (!stopped || step == rank_.last_step)) Evaluate(step + 1);
     if (every > 0 && (last || (step + 1) % every == 0)) {
       JoinStreams();
       reports_.Finish();  // the record of a step is written before a checkpoint of it is
+      rank_.notes.recent_losses = stop_rules_.recent_losses();
       RunList(program_.save(), absl::StrCat("save after step ", step + 1));
     }
   }
@@ -136,6 +150,26 @@ bool ProgramWalker::Walk() {
     JoinStreams();
   });
   return !stopped || step_ == rank_.last_step;
+}
+
+void ProgramWalker::Evaluate(int64_t steps_done) {
+  JoinStreams();
+  reports_.Finish();  // the records of steps come before that of an evaluation
+  evaluations_.Begin(steps_done);
+  const std::string name = absl::StrCat("evaluation after step ", steps_done);
+  const std::vector<EvaluationSet>& sets = rank_.plan.evaluation.sets;
+  for (size_t set = 0; set < sets.size(); ++set) {
+    evaluating_ = static_cast<int>(set);
+    if (rank_.handlers.data_of_evaluation) rank_.handlers.data_of_evaluation(set, ReadsOf(program_.evaluate()));
+    for (round_ = 0; round_ < sets[set].rounds; ++round_) {
+      RunList(program_.evaluate(), absl::StrCat(name, ", ", sets[set].name, " ", round_ + 1, "/", sets[set].rounds));
+    }
+  }
+  evaluating_ = -1;
+  RunList(program_.score(), name);
+  JoinStreams();
+  reports_.Evaluated(evaluations_.seconds());
+  rank_.notes.evaluation = evaluations_.losses();
 }
 
 void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, bool binds) {
@@ -181,12 +215,16 @@ void ProgramWalker::BindList(LinkedProgram::Range list, const std::string& name)
 
 void ProgramWalker::AnnounceReads() {
   if (!rank_.handlers.data_of_steps) return;
+  rank_.handlers.data_of_steps(ReadsOf(program_.step()), rank_.first_step, rank_.last_step);
+}
+
+std::vector<DataRead> ProgramWalker::ReadsOf(LinkedProgram::Range list) const {
   std::vector<DataRead> reads;
-  for (size_t i = program_.step().first; i < program_.step().end; ++i) {
+  for (size_t i = list.first; i < list.end; ++i) {
     const LinkedEntry& entry = program_.entries()[i];
     if (entry.instruction->op_class == OpClass::kData) reads.push_back({entry.instruction->source, ContextOf(entry)});
   }
-  rank_.handlers.data_of_steps(std::move(reads), rank_.first_step, rank_.last_step);
+  return reads;
 }
 
 template <typename Work>
@@ -245,7 +283,8 @@ CallContext ProgramWalker::ContextOf(const LinkedEntry& entry) const {
   const BoundInstruction& bound = bound_.instruction(entry);
   const CallContext& call = bound_.call(entry).context;
   CallContext context = bound.context ? *bound.context : call;
-  context.step = step_;
+  context.step = evaluating_ < 0 ? step_ : round_;
+  context.evaluation = evaluating_;
   if (bound.context) {
     context.layer = call.layer;
     // The instruction names a module but no microbatch: take the one of the call.
@@ -285,12 +324,11 @@ void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
 FailPoint ProgramWalker::FailPointOf(const Launch& launch) const {
   const LinkedEntry& entry = *launch.entry;
   const auto index = static_cast<size_t>(&entry - program_.entries().data());
-  FailPoint point{.step = launch.context.step + 1, .kind = entry.instruction->source->kind};
-  const std::pair<const char*, LinkedProgram::Range> lists[] = {{"setup", program_.setup()},
-                                                                {"resume", program_.resume()},
-                                                                {"step", program_.step()},
-                                                                {"save", program_.save()},
-                                                                {"teardown", program_.teardown()}};
+  FailPoint point{.step = step_ + 1, .kind = entry.instruction->source->kind};
+  const std::pair<const char*, LinkedProgram::Range> lists[] = {
+      {"setup", program_.setup()},       {"resume", program_.resume()}, {"step", program_.step()},
+      {"evaluate", program_.evaluate()}, {"score", program_.score()},   {"save", program_.save()},
+      {"teardown", program_.teardown()}};
   for (const auto& [name, range] : lists) {
     if (index < range.first || index >= range.end) continue;
     point.list = name;
@@ -315,7 +353,8 @@ void ProgramWalker::Carry(const Launch& launch, Tensors& inputs) {
     for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
     const SlotOperands* slots = bound_.call(entry).operands;
     const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.index];
-    const bool routes = linked.source->kind == OpKind::kRoute;
+    // Samples of evaluations are not among those whose choices are recorded.
+    const bool routes = linked.source->kind == OpKind::kRoute && launch.context.evaluation < 0;
     if (routes && rank_.handlers.replay_routing) {
       const int64_t samples = inputs[0].size(1), top_k = linked.source->integer("top_k");
       inputs.push_back(ToDevice(rank_.handlers.replay_routing(launch.context, samples, top_k), rank_.device));

@@ -23,9 +23,9 @@ class ProgramWalker {
   explicit ProgramWalker(Rank& rank);
 
   // Runs the role's setup or, if the rank resumes, its list `resume`; then the steps from rank.first_step to
-  // rank.last_step (from 0), with `save` where the plan says so; and teardown. Ends early if all ranks agree to stop
-  // (begin_step), after the list `save`; then it returns false. Every failure is an ExitError that
-  // names rank, host, path in the program, instruction and recipe line.
+  // rank.last_step (from 0), with evaluations and `save` where the plan says so; and teardown. Ends early if all ranks
+  // agree to stop (begin_step), after the list `save`; then it returns false. Every failure is an ExitError that names
+  // rank, host, path in the program, instruction and recipe line.
   bool Run();
 
  private:
@@ -54,6 +54,9 @@ class ProgramWalker {
   void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
   void BindList(LinkedProgram::Range list, const std::string& name);
   void AnnounceReads();
+  std::vector<DataRead> ReadsOf(LinkedProgram::Range list) const;
+  // When so many steps are done: all rounds of all sets, and what they give.
+  void Evaluate(int64_t steps_done);
   void RunOne(size_t index);
   void Prepare(size_t index, bool later, Launch& launch);
   void RunTimed(size_t index);
@@ -82,12 +85,15 @@ class ProgramWalker {
   const LinkedProgram program_;
   StopRules stop_rules_;
   StepReports reports_;
+  EvaluationReports evaluations_;
   BoundProgram bound_;
   ValueTable values_;
   const ProgramAccesses program_accesses_;
   StreamDependencies order_;          // of the instructions handed to streams_ so far
   std::unique_ptr<Streams> streams_;  // null: the program uses one stream
   int64_t step_ = 0;                  // from 0
+  int evaluating_ = -1;               // CallContext::evaluation
+  int64_t round_ = 0;                 // of the set that is evaluated
   Launch launch_;            // of the instruction that runs on this thread; kept so that its vectors are reused
   Tensors inputs_;           // of the same
   std::string list_, path_;  // "step 3", "step 3 > m.s0 m.s0.forward"

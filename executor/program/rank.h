@@ -22,6 +22,7 @@
 #include "executor/telemetry/step_log.h"
 #include "executor/tensorboard/event_file.h"
 #include "executor/tensors.h"
+#include "planner/checkpoint/format.h"
 #include "planner/estimate/deadlines.h"
 #include "planner/plan/plan.h"
 
@@ -55,13 +56,17 @@ struct Handlers {
   // Called once before the first step, with the reads of a step in program order and the steps that will run, from 0:
   // so that reads may begin before `data` is called. Null: nothing is read ahead.
   std::function<void(std::vector<DataRead>, int64_t first_step, int64_t last_step)> data_of_steps = {};
+  // Called before the first round of a set of Plan::evaluation, with the reads of a round in program order: `data` is
+  // then asked for them, round by round. Null: this rank reads nothing there.
+  std::function<void(size_t set, std::vector<DataRead>)> data_of_evaluation = {};
   // Called at the end of each step (from 0): for how many seconds its data instructions waited for samples on this
   // rank. Null: unknown.
   std::function<double(int64_t step)> data_wait = {};
   // Called at the end of the run: for how long all its steps waited for samples, for the log. Null: no step reads any.
   std::function<std::string()> all_data_waits = {};
-  // Runs an instruction of class storage. `module`: that it names, or null. Null: the run writes no checkpoints.
-  std::function<void(OpKind kind, ModuleState* module, StepState& step)> storage = {};
+  // Runs an instruction of class storage. `module`: that it names, or null. `notes`: are saved and loaded with the
+  // counters. Null: the run writes no checkpoints.
+  std::function<void(OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes)> storage = {};
   // Called after each `route` with the experts of its tokens, i64 [T,k]; null without --record-routing.
   std::function<void(const CallContext&, const at::Tensor& ids)> record_routing = {};
   // Returns the experts of the tokens of a `route` for `samples` samples of this lane; null without --replay-routing.
@@ -88,6 +93,8 @@ struct Rank {
   int64_t first_step = 0, last_step = 0;
   DeadlineRule deadlines = {};  // none by default
   bool resumes = false;         // the list `resume` runs instead of `setup`
+  bool evaluated = false;       // an earlier life has done the evaluation before the first step
+  ManifestNotes notes;          // of the checkpoint that was loaded, then of the next one
   std::string host;
   // Called after each run of the list `resume`: true if it must run again, with another checkpoint.
   std::function<bool()> resume_again = {};

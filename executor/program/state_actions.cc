@@ -1,6 +1,9 @@
 // Actions of state instructions: weights, sums over the step, the optimizer, the log. And of storage instructions,
 // which others carry out.
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <absl/strings/str_split.h>
 
 #include <algorithm>
@@ -62,6 +65,22 @@ Action BindAccumulate(const Instruction& instruction, const Module* module, Rank
   });
 }
 
+// By a mask, and not by an index: several samples may be of one part, and their order of addition must not differ from
+// run to run. `where` and not a product: a loss that is not finite stays in its part.
+Action BindAccumulateRows(const Instruction& instruction, const Module* module, Rank& rank) {
+  if (!AddsToSum(instruction, module, rank.rank)) return WithoutOutputs([](const ActionArguments&) {});
+  return WithoutOutputs([sums = rank.StateValue(instruction.text("into"))](const ActionArguments& arguments) {
+    const at::Tensor &values = arguments.input(0), &rows = arguments.input(1);
+    const int64_t samples = rows.numel();
+    TORCH_CHECK(samples > 0 && values.numel() % samples == 0, "accumulate_rows takes values of ", samples,
+                " samples, not of shape ", values.sizes());
+    const at::Tensor of_samples = values.to(sums.device(), sums.scalar_type()).reshape({-1, samples}).sum(0);
+    const at::Tensor parts = at::arange(sums.numel(), rows.options().device(sums.device())).unsqueeze(1);
+    const at::Tensor mine = rows.to(sums.device()).unsqueeze(0).eq(parts);
+    at::Tensor(sums).add_(at::where(mine, of_samples.unsqueeze(0), at::zeros({}, of_samples.options())).sum(1));
+  });
+}
+
 // All layers of one kind share a block, so the action has the rows of every layer and the call says which one is meant.
 Action BindAccumulateCounts(const Module* module, const Rank& rank) {
   TORCH_CHECK(module != nullptr, "accumulate_counts outside a block: no module says which layers have experts");
@@ -93,7 +112,8 @@ BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
 
 }  // namespace
 
-Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, StepReports& reports) {
+Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, StepReports& reports,
+                 EvaluationReports& evaluations) {
   const Instruction& instruction = *linked.source;
   switch (instruction.kind) {
     case OpKind::kAllocateParameters: {
@@ -112,6 +132,8 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
     case OpKind::kBeginStep: return BindBeginStep(rank, reports);
     case OpKind::kAccumulate:
       return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
+    case OpKind::kAccumulateRows:
+      return BindAccumulateRows(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
     case OpKind::kAccumulateCounts: return BindAccumulateCounts(module, rank);
     case OpKind::kScaleGradients:
       return WithoutOutputs([&step = rank.step, &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
@@ -134,6 +156,7 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
         UpdateExpertBias(step, state);
       });
     case OpKind::kLogStep: return WithoutOutputs([&reports](const ActionArguments&) { reports.End(); });
+    case OpKind::kLogEvaluation: return WithoutOutputs([&evaluations](const ActionArguments&) { evaluations.End(); });
     default: TORCH_CHECK(false, OpName(instruction.kind), " is not a state instruction");
   }
 }
@@ -143,7 +166,7 @@ Action BindStorage(const LinkedInstruction& linked, Rank& rank) {
   TORCH_CHECK(rank.handlers.storage, "this executor keeps no checkpoints");
   ModuleState* module = linked.module >= 0 ? &ModuleOf(instruction, rank) : nullptr;
   return WithoutOutputs([&rank, kind = instruction.kind, module](const ActionArguments&) {
-    rank.handlers.storage(kind, module, rank.step);
+    rank.handlers.storage(kind, module, rank.step, rank.notes);
   });
 }
 

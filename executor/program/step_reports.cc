@@ -78,6 +78,8 @@ StepReports::StepReports(const Plan& plan, const StepState& step, StepLog* log, 
       pace_(plan, step.norms.is_cuda()) {
   if (plan.FindAccumulator("$integers") != nullptr) integers_ = step.sum("$integers");
   if (plan.FindAccumulator("$reals") != nullptr) reals_ = step.sum("$reals");
+  if (plan.FindAccumulator("$source_losses") != nullptr)
+    source_losses_ = step.sum("$source_losses"), source_tokens_ = step.sum("$source_tokens");
   loss_tokens_ = PartIndex(plan, "$integers", "loss_tokens"), routing_ = PartIndex(plan, "$integers", "routing");
   stop_ = PartIndex(plan, "$integers", "stop_requests");
   loss_ = PartIndex(plan, "$reals", "loss"), aux_ = PartIndex(plan, "$reals", "aux");
@@ -107,6 +109,7 @@ void StepReports::End() {
   // Queued after everything that the step launched, and before the next step sets the sums to zero.
   pending.integers = HostCopy(integers_), pending.reals = HostCopy(reals_);
   pending.norms = HostCopy(step_.norms), pending.skipped = HostCopy(step_.skipped);
+  pending.source_losses = HostCopy(source_losses_), pending.source_tokens = HostCopy(source_tokens_);
   pending.clock = std::move(clock_);
   pending.clock->End();
   if (pending_.size() > kUnreadStepsAllowed) pending_.front().clock->Wait();
@@ -155,6 +158,15 @@ StepRecord StepReports::RecordOf(const Pending& pending) {
     record.bridge_mean_squares.emplace_back(
         sums.bridge->from + "->" + sums.bridge->to,
         elements > 0 ? std::optional(real(sums.squares) / static_cast<double>(elements)) : std::nullopt);
+  }
+  if (pending.source_losses.defined() && plan_.data.sources.size() > 1) {
+    for (size_t i = 0; i < plan_.data.sources.size(); ++i) {
+      const auto of_source = pending.source_tokens[static_cast<int64_t>(i)].item<int64_t>();
+      record.source_losses.emplace_back(plan_.data.sources[i].name, std::nullopt);
+      if (of_source == 0) continue;
+      record.source_losses.back().second =
+          pending.source_losses[static_cast<int64_t>(i)].item<double>() / static_cast<double>(of_source);
+    }
   }
   const std::optional<double> data_wait = record.speed.data_wait;
   record.speed = pace_.Of(record.step, record.step_seconds, bridge_elements);

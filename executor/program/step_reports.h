@@ -39,14 +39,17 @@ class StepReports {
   // of the rules.
   void Begin();
   void End();
+  // An evaluation took so many seconds: the time that is left counts those to come.
+  void Evaluated(double seconds) { pace_.Evaluated(seconds); }
   // After the last step: waits for the numbers that are still on their way, and writes them.
   void Finish();
 
  private:
   class Clock;
   struct Pending {
-    StepRecord record;                           // the part that the host knows already
-    at::Tensor integers, reals, norms, skipped;  // host copies, valid once the clock is done
+    StepRecord record;  // the part that the host knows already
+    // Host copies, valid once the clock is done. The last two are by source; undefined without such sums.
+    at::Tensor integers, reals, norms, skipped, source_losses, source_tokens;
     std::unique_ptr<Clock> clock;
   };
 
@@ -68,6 +71,7 @@ class StepReports {
   const DataWait data_wait_;
   StopRules& rules_;
   at::Tensor integers_, reals_;                                     // "$integers" and "$reals", whole
+  at::Tensor source_losses_, source_tokens_;                        // the same; undefined if the plan has none
   int64_t loss_tokens_ = -1, routing_ = -1, loss_ = -1, aux_ = -1;  // indices of parts in them
   std::vector<BridgeSums> bridges_;
   int64_t expert_layers_ = 0;

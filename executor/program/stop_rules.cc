@@ -24,6 +24,7 @@ void StopRules::Take(const StepRecord& record, int64_t stop_requests) {
   }
   CheckBridges(record);
   CheckSkipped(record);
+  CheckDivergence(record);
 }
 
 void StopRules::CheckBridges(const StepRecord& record) const {
@@ -37,6 +38,15 @@ void StopRules::CheckBridges(const StepRecord& record) const {
                                     "%.6g\n  recipe: %s",
                                     record.step, name, *square, limit, OriginText(plan_, plan_.bridges[i].origin)));
   }
+}
+
+void StopRules::CheckDivergence(const StepRecord& record) {
+  const std::optional<double> least = divergence_.Take(record.loss);
+  if (!least) return;
+  throw ExitError(kExitDiverged,
+                  absl::StrFormat("step %d: the loss %.6g is more than divergence.factor %.6g times %.6g, the smallest "
+                                  "of the %d steps before",
+                                  record.step, *record.loss, plan_.divergence.factor, *least, plan_.divergence.window));
 }
 
 // A single bad batch is skipped and training goes on. Many in a row mean that something is wrong with the run.

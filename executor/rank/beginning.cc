@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
 #include "executor/rank/leave.h"
 #include "executor/rank/stop_request.h"
 #include "planner/checkpoint/run_lives.h"
@@ -12,7 +14,7 @@ absl::StatusOr<std::unique_ptr<Beginning>> Beginning::Choose(const Assignment& a
                                                              StepLog* log, const FailPointHook& fail_point) {
   const Plan& plan = assignment.plan;
   const RankOptions& options = assignment.options;
-  std::unique_ptr<Beginning> beginning(new Beginning(assignment, log));
+  std::unique_ptr<Beginning> beginning(new Beginning(assignment, store, log));
   if (plan.checkpoint.every_steps > 0) {
     ListenForStop();
     beginning->checkpoints_ = std::make_unique<RunCheckpoints>(
@@ -48,14 +50,35 @@ absl::StatusOr<bool> Beginning::ChooseAgain() {
   if (!again.ok() || *again) return again;
   first_step_ = checkpoints_->first_step();
   if (absl::Status dropped = DropLaterSteps(); !dropped.ok()) return dropped;
+  if (absl::Status agreed = AgreeOnEvaluated(); !agreed.ok()) return agreed;
   return false;
+}
+
+// Rank 0 has the file of the run; what it finds there holds for all.
+absl::Status Beginning::AgreeOnEvaluated() {
+  if (assignment_.plan.evaluation.empty()) return absl::OkStatus();
+  const std::string key = absl::StrCat("evaluated/", assignment_.options.life);
+  const int64_t samples = first_step_ * assignment_.plan.budget.global_samples;
+  absl::Status failed;
+  try {
+    if (log_ != nullptr) {
+      const absl::StatusOr<bool> found = log_->HasEvaluation(samples);
+      failed = found.status();
+      store_.set(key, found.ok() && *found ? "yes" : "no");
+    }
+    evaluated_ = store_.get_to_str(key) == "yes";
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("agreeing on the last evaluation: ", error.what()));
+  }
+  return failed;
 }
 
 absl::Status Beginning::DropLaterSteps() {
   if (log_ == nullptr) return absl::OkStatus();
   if (absl::Status ours = checkpoints_->CheckNotReplaced(); !ours.ok()) return ours;
   const RankOptions& options = assignment_.options;
-  return log_->KeepUpTo(first_step_ * assignment_.plan.budget.global_samples,
+  // A run that begins is evaluated as it begins, so nothing of before stays.
+  return log_->KeepUpTo(resumes_ ? first_step_ * assignment_.plan.budget.global_samples : -1,
                         LifeFolder(options.run_dir, options.life) + "/" + kDroppedStepsFile);
 }
 

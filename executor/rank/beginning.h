@@ -22,8 +22,10 @@ class Beginning {
   static absl::StatusOr<std::unique_ptr<Beginning>> Choose(const Assignment& assignment, c10d::Store& store,
                                                            StepLog* log, const FailPointHook& fail_point);
 
-  bool resumes() const { return resumes_; }                     // from a checkpoint of this run, by the list `resume`
-  int64_t first_step() const { return first_step_; }            // from 0
+  bool resumes() const { return resumes_; }           // from a checkpoint of this run, by the list `resume`
+  int64_t first_step() const { return first_step_; }  // from 0
+  // Whether an earlier life has done the evaluation that is due before the first step. After ChooseAgain.
+  bool evaluated() const { return evaluated_; }
   RunCheckpoints* checkpoints() { return checkpoints_.get(); }  // null: the run keeps none
   InitialState* initial() { return initial_.get(); }            // null: no weights but those of a checkpoint or drawn
 
@@ -34,15 +36,19 @@ class Beginning {
   void Loaded() { initial_.reset(); }
 
  private:
-  Beginning(const Assignment& assignment, StepLog* log) : assignment_(assignment), log_(log) {}
+  Beginning(const Assignment& assignment, c10d::Store& store, StepLog* log)
+      : assignment_(assignment), store_(store), log_(log) {}
   absl::Status ChooseCheckpoint();
   absl::Status DropLaterSteps();
+  absl::Status AgreeOnEvaluated();
 
   const Assignment& assignment_;
+  c10d::Store& store_;
   StepLog* const log_;
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<InitialState> initial_;
   bool resumes_ = false;
+  bool evaluated_ = false;
   int64_t first_step_ = 0;
 };
 

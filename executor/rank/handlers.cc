@@ -41,50 +41,91 @@ bool Reads(const Plan& plan, const std::vector<Instruction>& list, std::set<std:
   });
 }
 
+std::unique_ptr<SampleSource> OpenOrThrow(const Plan& plan) {
+  absl::StatusOr<std::unique_ptr<SampleSource>> opened = OpenSampleSource(plan);
+  if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
+  return *std::move(opened);
+}
+
+// Samples that are read ahead: of all steps, or of one evaluation of a set.
+struct SamplesOf {
+  SamplesOf(std::shared_ptr<BatchReader> of, at::Device device)
+      : reader(std::move(of)),
+        ahead([reader = reader, device](const Instruction& instruction, const CallContext& call) {
+          Tensors values = reader->Read(instruction, call);
+          if (!device.is_cuda()) return values;
+          // From pinned memory the copy to the device is queued, and nobody waits for it. The guard: pinned memory
+          // belongs to a device, and on this thread none has been chosen.
+          const c10::DeviceGuard guard(device);
+          for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = values[i].pin_memory();
+          return values;
+        }) {}
+  void Begin(const std::vector<DataRead>& reads, int64_t first, int64_t last) {
+    reader->Begin(reads, first, last);
+    ahead.Begin(reads, first, last);
+  }
+
+  const std::shared_ptr<BatchReader> reader;
+  ReadAhead ahead;
+};
+
+std::string WaitsText(const SamplesOf& steps) {
+  const ReadAhead::Waits waits = steps.ahead.waits();
+  const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  std::string text = absl::StrFormat("waited %.3f s for samples in %d steps", seconds(waits.all), waits.steps);
+  if (waits.worst_step >= 0)
+    absl::StrAppendFormat(&text, ", longest %.3f s in step %d", seconds(waits.worst), waits.worst_step + 1);
+  return absl::StrFormat("%s; samples held %.1f MB at most", text,
+                         static_cast<double>(steps.reader->held().most) / 1e6);
+}
+
 }  // namespace
 
-RankSamples OpenSamples(const Plan& plan, const Role& role, bool follows_routing) {
+RankSamples OpenSamples(const Plan& plan, const Role& role, bool trains, bool follows_routing) {
   RankSamples samples;
-  std::set<std::string_view> seen;
-  if (Reads(plan, role.step, seen) || (follows_routing && plan.data.balance != "none")) {
-    absl::StatusOr<std::unique_ptr<SampleSource>> opened = OpenSampleSource(plan);
-    if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
-    samples.source = *std::move(opened);
-  }
+  std::set<std::string_view> seen, seen_in_evaluation;
+  if ((trains && Reads(plan, role.step, seen)) || (follows_routing && plan.data.balance != "none"))
+    samples.source = OpenOrThrow(plan);
   samples.slots = std::make_shared<SampleSlots>(plan, samples.source);
+  if (!Reads(plan, role.evaluate, seen_in_evaluation)) return samples;
+  for (const EvaluationSet& set : plan.evaluation.sets) {
+    Plan of_set;  // what sources of samples look at
+    of_set.data = set.data, of_set.budget = plan.budget;
+    samples.evaluation.push_back(OpenOrThrow(of_set));
+  }
   return samples;
 }
 
 void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, Handlers& handlers) {
-  if (samples.source == nullptr) return;
-  const auto reader = std::make_shared<BatchReader>(plan, ScalarTypeOf(plan.dtype()), samples.source, samples.slots);
-  const auto read = [reader, device](const Instruction& instruction, const CallContext& call) {
-    Tensors values = reader->Read(instruction, call);
-    if (!device.is_cuda()) return values;
-    // From pinned memory the copy to the device is queued, and nobody waits for it. The guard: pinned memory belongs to
-    // a device, and on this thread none has been chosen.
-    const c10::DeviceGuard guard(device);
-    for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = values[i].pin_memory();
-    return values;
-  };
-  const auto ahead = std::make_shared<ReadAhead>(read);
-  handlers.data_of_steps = [reader, ahead](const std::vector<DataRead>& reads, int64_t first_step, int64_t last_step) {
-    reader->Begin(reads, first_step, last_step);
-    ahead->Begin(reads, first_step, last_step);
-  };
-  handlers.data = [ahead, device](const Instruction& instruction, const CallContext& call) {
-    Tensors values = WithFiles([&] { return ahead->Take(instruction, call); });
+  if (samples.source == nullptr && samples.evaluation.empty()) return;
+  const at::ScalarType dtype = ScalarTypeOf(plan.dtype());
+  std::shared_ptr<SamplesOf> steps;
+  if (samples.source != nullptr) {
+    steps =
+        std::make_shared<SamplesOf>(std::make_shared<BatchReader>(plan, dtype, samples.source, samples.slots), device);
+    handlers.data_of_steps = [steps](const std::vector<DataRead>& reads, int64_t first_step, int64_t last_step) {
+      steps->Begin(reads, first_step, last_step);
+    };
+    handlers.data_wait = [steps](int64_t step) {
+      return std::chrono::duration<double>(steps->ahead.WaitedIn(step)).count();
+    };
+    handlers.all_data_waits = [steps] { return WaitsText(*steps); };
+  }
+  // Of the set that is evaluated. Each evaluation reads its sets from their begin.
+  const auto evaluated = std::make_shared<std::unique_ptr<SamplesOf>>();
+  if (!samples.evaluation.empty()) {
+    handlers.data_of_evaluation = [&plan, dtype, device, sets = samples.evaluation, evaluated](
+                                      size_t set, const std::vector<DataRead>& reads) {
+      evaluated->reset();
+      *evaluated = std::make_unique<SamplesOf>(std::make_shared<BatchReader>(plan, set, dtype, sets[set]), device);
+      (*evaluated)->Begin(reads, 0, plan.evaluation.sets[set].rounds - 1);
+    };
+  }
+  handlers.data = [steps, evaluated, device](const Instruction& instruction, const CallContext& call) {
+    ReadAhead& ahead = call.evaluation >= 0 ? (*evaluated)->ahead : steps->ahead;
+    Tensors values = WithFiles([&] { return ahead.Take(instruction, call); });
     for (size_t i = 0; i < ReadForDevice(instruction.kind); ++i) values[i] = ToDevice(values[i], device);
     return values;
-  };
-  handlers.data_wait = [ahead](int64_t step) { return std::chrono::duration<double>(ahead->WaitedIn(step)).count(); };
-  handlers.all_data_waits = [ahead, reader] {
-    const ReadAhead::Waits waits = ahead->waits();
-    const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
-    std::string text = absl::StrFormat("waited %.3f s for samples in %d steps", seconds(waits.all), waits.steps);
-    if (waits.worst_step >= 0)
-      absl::StrAppendFormat(&text, ", longest %.3f s in step %d", seconds(waits.worst), waits.worst_step + 1);
-    return absl::StrFormat("%s; samples held %.1f MB at most", text, static_cast<double>(reader->held().most) / 1e6);
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "executor/data/sample_slots.h"
 #include "executor/program/rank.h"
@@ -15,15 +16,18 @@ namespace planwright::executor {
 struct RankSamples {
   std::shared_ptr<const SampleSource> source;  // null: nothing that the rank does needs the files
   std::shared_ptr<SampleSlots> slots;
+  // Of each set of Plan::evaluation; empty: no evaluation reads samples on this rank.
+  std::vector<std::shared_ptr<const SampleSource>> evaluation;
 };
 
-// Opens the files of samples, if the steps of `role` read any. `follows_routing`: the rank will record or replay
+// Opens the files of samples, if the steps or the evaluations of `role` read any. `trains`: steps will run.
+// `follows_routing`: the rank will record or replay
 // choices of experts, and so must know the number of each sample. ExitError (kExitUsage) if files are missing or do not
 // fit the plan.
-RankSamples OpenSamples(const Plan& plan, const Role& role, bool follows_routing);
+RankSamples OpenSamples(const Plan& plan, const Role& role, bool trains, bool follows_routing);
 
-// Sets Handlers::data, data_of_steps and data_wait: samples are read ahead. If a sample cannot be read later, `data`
-// throws ExitError (kExitUsage).
+// Sets Handlers::data, data_of_steps, data_of_evaluation and data_wait: samples are read ahead. If a sample cannot be
+// read later, `data` throws ExitError (kExitUsage).
 void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, Handlers& handlers);
 
 // Carries out initialize_parameters.

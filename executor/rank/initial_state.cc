@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& p
   }
 }
 
-void InitialState::Load(ModuleState& module, StepState& step) {
+void InitialState::Load(ModuleState& module, StepState& step, ManifestNotes& notes) {
   const auto begin = std::chrono::steady_clock::now();
   absl::Status status;
   if (weights_ == nullptr) {
@@ -109,7 +109,7 @@ void InitialState::Load(ModuleState& module, StepState& step) {
   if (status.ok()) status = weights_->Load(module, ThreadsOfRank());
   if (!status.ok())
     throw ExitError(absl::IsDataLoss(status) ? kExitDamaged : kExitUsage, std::string(OfInput(status).message()));
-  weights_->LoadCounters(step);
+  weights_->LoadCounters(step, notes);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   LogInfo(absl::StrFormat("read %d bytes of weights of module %s in %.3f s", weights_->bytes_read() - before,
                           module.module().name, seconds.count()));

@@ -35,7 +35,7 @@ class InitialState {
 
   // Carries out load_parameters. ExitError: kExitUsage if a file cannot be read or does not fit the plan, kExitDamaged
   // if a checkpoint is damaged; both if a weight is not a finite number.
-  void Load(ModuleState& module, StepState& step);
+  void Load(ModuleState& module, StepState& step, ManifestNotes& notes);
 
  private:
   InitialState(const Plan& plan, int rank, std::map<std::string, std::string> chosen, int64_t first_step)

@@ -18,6 +18,8 @@ bool ReadPositive(const std::string& value, Number& number) {
   return absl::SimpleAtoi(value, &number) && number > 0;
 }
 
+bool ReadFromZero(const std::string& value, int64_t& number) { return absl::SimpleAtoi(value, &number) && number >= 0; }
+
 // False: there is no such option, or it does not take this value.
 bool Take(const std::string& name, const std::string& value, RankOptions& options) {
   const auto take = [&](std::string& option) {
@@ -30,7 +32,7 @@ bool Take(const std::string& name, const std::string& value, RankOptions& option
   if (name == "--record-routing") return take(options.record_routing);
   if (name == "--replay-routing") return take(options.replay_routing);
   if (name == "--device") return take(options.device) && (value == "cpu" || value == "cuda");
-  if (name == "--steps") return ReadPositive(value, options.steps.emplace());
+  if (name == "--steps") return ReadFromZero(value, options.steps.emplace());
   if (name == "--life") return ReadPositive(value, options.life);
   if (name != "--trace") return false;
   const absl::StatusOr<StepRange> steps = ReadStepRange(value);

@@ -12,11 +12,11 @@
 namespace planwright::executor {
 
 struct RankOptions {
-  std::string plan, run_dir;                   // never empty
-  int life = 1;                                // of the run directory
-  std::optional<int64_t> steps;                // at most so many steps of the plan, at least 1
-  std::string device;                          // "cpu" or "cuda"; empty: the plan says
-  std::string probe;                           // folder; empty: nothing is probed
+  std::string plan, run_dir;     // never empty
+  int life = 1;                  // of the run directory
+  std::optional<int64_t> steps;  // at most so many steps of the plan; 0: only the evaluation before the first
+  std::string device;            // "cpu" or "cuda"; empty: the plan says
+  std::string probe;             // folder; empty: nothing is probed
   std::string record_routing, replay_routing;  // folders; at most one is not empty
   std::optional<StepRange> profile;            // steps to trace
 };

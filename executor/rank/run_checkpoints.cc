@@ -40,14 +40,14 @@ absl::StatusOr<bool> RunCheckpoints::Choose() {
 
 void RunCheckpoints::Prepare(at::Device device) { writer().Prepare(device); }
 
-void RunCheckpoints::Run(OpKind kind, ModuleState* module, StepState& step) {
+void RunCheckpoints::Run(OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes) {
   switch (kind) {
     case OpKind::kLoadState: return Load(*module);
     case OpKind::kLoadCounters:
-      if (problem_.empty() && loader_ != nullptr) loader_->LoadCounters(step);
+      if (problem_.empty() && loader_ != nullptr) loader_->LoadCounters(step, notes);
       return;
     case OpKind::kSaveState: return writer().Save(*module);
-    case OpKind::kSaveCounters: return writer().SaveCounters(step);
+    case OpKind::kSaveCounters: return writer().SaveCounters(step, notes);
     case OpKind::kPublishCheckpoint: return writer().Publish();
     default: TORCH_CHECK(false, OpName(kind), " is not a storage instruction");
   }

@@ -30,7 +30,7 @@ class RunCheckpoints {
   // Allocates the memory of the copies, after setup. On a GPU it is pinned, which takes seconds.
   void Prepare(at::Device device);
   // Carries out a storage instruction. ExitError if the checkpoint does not fit the plan (kExitUsage).
-  void Run(OpKind kind, ModuleState* module, StepState& step);
+  void Run(OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes);
   // After the list `resume`: all ranks agree whether the checkpoint was whole. True: it was not, and an older one is
   // chosen. Errors: those of ResumePoint::Agree and Next.
   absl::StatusOr<bool> TryAgain();

@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -13,18 +14,32 @@
 #include "executor/rank/leave.h"
 #include "executor/rank/peers.h"
 #include "executor/rank/stop_request.h"
+#include "planner/plan/sha256.h"
 
 namespace planwright::executor {
 namespace {
 
-// Other kinds of data number their samples by the plan alone.
+// Of all that is numbered by an index; other kinds of data number their samples by the plan alone.
+std::string DigestOf(const RankSamples& samples) {
+  std::string digest = samples.source == nullptr ? "" : samples.source->digest();
+  if (samples.evaluation.empty()) return digest;
+  for (const auto& set : samples.evaluation) digest += " " + set->digest();
+  return digest.find_first_not_of(' ') == std::string::npos ? "" : Sha256Hex(digest);
+}
+
+bool HasIndexes(const Plan& plan) {
+  const auto indexed = [](const EvaluationSet& set) { return set.data.kind == "sources"; };
+  return plan.data.kind == "sources" || std::any_of(plan.evaluation.sets.begin(), plan.evaluation.sets.end(), indexed);
+}
+
 void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c10d::Store& store,
                     RunCheckpoints* checkpoints) {
-  if (assignment.plan.data.kind != "sources") return;
-  const std::string digest = samples.source == nullptr ? "" : samples.source->digest();
+  if (!HasIndexes(assignment.plan)) return;
+  const std::string digest = DigestOf(samples);
   if (!digest.empty()) LogInfo("data " + digest);
-  if (!digest.empty()) LeaveUnlessOk(PostSources(samples.source->SourceDigests(), store));
   LeaveUnlessOk(AgreeOnData(assignment.environment, digest, store));
+  if (assignment.plan.data.kind != "sources") return;
+  if (samples.source != nullptr) LeaveUnlessOk(PostSources(samples.source->SourceDigests(), store));
   if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrLeave(PostedSources(store)));
 }
 
@@ -35,22 +50,23 @@ Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
   Handlers handlers = {.compute = parts.hooks.compute};
   start_up.Enter("data");
   const RankOptions& options = assignment.options;
-  const RankSamples samples = OpenSamples(assignment.plan, assignment.role(),
+  const RankSamples samples = OpenSamples(assignment.plan, assignment.role(), assignment.steps > 0,
                                           !options.record_routing.empty() || !options.replay_routing.empty());
   AgreeOnSamples(assignment, samples, *parts.store, beginning.checkpoints());
   ReadSamples(assignment.plan, samples, parts.device, handlers);
   handlers.parameters = [&assignment, &beginning, &start_up, &rank](OpKind kind, ModuleState& module) {
     start_up.Enter("weights");
     if (kind == OpKind::kLoadParameters)
-      beginning.initial()->Load(module, rank->step);
+      beginning.initial()->Load(module, rank->step, rank->notes);
     else
       DrawParameters(assignment.plan, assignment.rank(), module);
     start_up.Enter("memory");
   };
   if (beginning.checkpoints() != nullptr) {
-    handlers.storage = [&beginning, &start_up](OpKind kind, ModuleState* module, StepState& step) {
+    handlers.storage = [&beginning, &start_up](OpKind kind, ModuleState* module, StepState& step,
+                                               ManifestNotes& notes) {
       if (kind == OpKind::kLoadState) start_up.Enter("weights");
-      beginning.checkpoints()->Run(kind, module, step);
+      beginning.checkpoints()->Run(kind, module, step, notes);
       if (kind == OpKind::kLoadState) start_up.Enter("memory");
     };
   }
@@ -60,7 +76,7 @@ Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
 
 bool ResumeAgain(Beginning& beginning, Rank& rank) {
   const bool again = ValueOrLeave(beginning.ChooseAgain());
-  if (!again) rank.first_step = beginning.first_step();
+  if (!again) rank.first_step = beginning.first_step(), rank.evaluated = beginning.evaluated();
   return again;
 }
 
@@ -75,7 +91,7 @@ void TellReady(const TrainingParts& parts, const Rank& rank) {
   LogInfo(ready);
   if (rank.rank != 0) return;
   LeaveUnlessOk(parts.files.events->Begin(rank.first_step));
-  if (const int64_t steps = parts.assignment.steps; rank.first_step >= steps)
+  if (const int64_t steps = parts.assignment.steps; steps > 0 && rank.first_step >= steps)
     absl::StrAppend(&ready, "\nnothing to do: all ", steps, " steps are done");
   std::printf("%s\n", ready.c_str());
   std::fflush(stdout);

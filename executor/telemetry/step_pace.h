@@ -7,6 +7,7 @@
 #include <span>
 
 #include "planner/estimate/model_flops.h"
+#include "planner/plan/evaluation_schedule.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/step_record.h"
 
@@ -19,12 +20,17 @@ class StepPace {
 
   // After each step that is done, in order. `step`: from 1. `elements`: see StepFlops.
   StepSpeed Of(int64_t step, double seconds, std::span<const int64_t> elements);
+  // After each evaluation.
+  void Evaluated(double seconds) { ++evaluations_, evaluation_seconds_ += seconds; }
 
  private:
   const StepFlops flops_;
   const double ranks_, tokens_;  // tokens_: of a step
   const double peak_;            // FLOP/s of one device; 0: unknown
   const int64_t steps_;
+  const EvaluationSchedule evaluation_;
+  int64_t evaluations_ = 0;  // of this process
+  double evaluation_seconds_ = 0;
   int64_t seen_ = 0;           // steps of this process
   std::deque<double> recent_;  // seconds of the last steps. The first one, which warms up, leaves as the second comes
 };

@@ -323,13 +323,25 @@ absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
   return named;
 }
 
+const FoundCheckpoint* BestCheckpoint(const std::vector<FoundCheckpoint>& found, const std::string& set) {
+  const FoundCheckpoint* best = nullptr;
+  double least = 0;
+  for (const FoundCheckpoint& one : found) {
+    const auto loss = one.manifest.notes.evaluation.find(set);
+    if (loss == one.manifest.notes.evaluation.end() || (best != nullptr && loss->second >= least)) continue;
+    best = &one, least = loss->second;
+  }
+  return best;
+}
+
 std::vector<FoundCheckpoint> CheckpointsToRemove(const std::vector<FoundCheckpoint>& found, int64_t keep_last,
-                                                 int64_t keep_every, int64_t verified) {
+                                                 int64_t keep_every, const std::string& keep_best, int64_t verified) {
+  const FoundCheckpoint* const best = BestCheckpoint(found, keep_best);
   std::vector<FoundCheckpoint> remove;
   for (size_t i = 0; i < found.size(); ++i) {
     const int64_t step = found[i].manifest.counters.step;
-    const bool stays =
-        static_cast<int64_t>(i) < keep_last || (keep_every > 0 && step % keep_every == 0) || step == verified;
+    const bool stays = static_cast<int64_t>(i) < keep_last || (keep_every > 0 && step % keep_every == 0) ||
+                       step == verified || &found[i] == best;
     if (!stays) remove.push_back(found[i]);
   }
   std::reverse(remove.begin(), remove.end());

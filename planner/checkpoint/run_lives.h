@@ -74,11 +74,14 @@ struct NamedCheckpoint {
 };
 absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder);
 
-// Which of `found` (newest first) may go: all but the newest `keep_last` and those whose step keep_every divides (0:
-// none). `verified`: the step of the newest checkpoint that was read back or loaded whole; it stays. -1: none is known.
-// In the order in which they should go: oldest first.
+// The checkpoint with the least loss of an evaluation set, of several the newest; null: none has a loss of the set.
+const FoundCheckpoint* BestCheckpoint(const std::vector<FoundCheckpoint>& found, const std::string& set);
+
+// Which of `found` (newest first) may go: all but the newest `keep_last`, those whose step keep_every divides (0:
+// none), and the best of the evaluation set keep_best (empty: none). `verified`: the step of the newest checkpoint that
+// was read back or loaded whole; it stays. -1: none is known. In the order in which they should go: oldest first.
 std::vector<FoundCheckpoint> CheckpointsToRemove(const std::vector<FoundCheckpoint>& found, int64_t keep_last,
-                                                 int64_t keep_every, int64_t verified);
+                                                 int64_t keep_every, const std::string& keep_best, int64_t verified);
 // The manifest first, so that a half-removed checkpoint is none. Success if there is no such folder. InvalidArgument if
 // the folder's name is not that of a checkpoint; Unavailable if it cannot be removed.
 absl::Status RemoveCheckpoint(const std::string& folder);

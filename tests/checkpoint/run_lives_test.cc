@@ -256,7 +256,7 @@ TEST_F(RunLives, CountStepsOfTheirOwn) {
   Begin(1, 4);
   Publish(3, 2);
   EXPECT_THAT(Found(3), ElementsAre("step-00000003.life-2", "step-00000004.life-1", "step-00000002.life-1"));
-  const std::vector<FoundCheckpoint> old = CheckpointsToRemove(List(3).found, 1, 0, -1);
+  const std::vector<FoundCheckpoint> old = CheckpointsToRemove(List(3).found, 1, 0, "", -1);
   ASSERT_EQ(old.size(), 2U);
   EXPECT_EQ(old[0].folder, FolderOf(2, 1));
   EXPECT_EQ(old[1].folder, FolderOf(4, 1));
@@ -314,7 +314,7 @@ std::vector<int64_t> Removed(const std::vector<int64_t>& steps, int64_t keep_las
   std::vector<FoundCheckpoint> found;
   for (int64_t step : steps) found.emplace_back().manifest.counters.step = step;
   std::vector<int64_t> removed;
-  for (const FoundCheckpoint& checkpoint : CheckpointsToRemove(found, keep_last, keep_every, verified))
+  for (const FoundCheckpoint& checkpoint : CheckpointsToRemove(found, keep_last, keep_every, "", verified))
     removed.push_back(checkpoint.manifest.counters.step);
   return removed;
 }
@@ -328,6 +328,26 @@ TEST(Retention, KeepsTheNewestSomeForGoodAndTheVerified) {
   EXPECT_THAT(Removed(steps, 6, 0, -1), IsEmpty());
   EXPECT_THAT(Removed(steps, 1000, 0, -1), IsEmpty());
   EXPECT_THAT(Removed({}, 1, 1, 1), IsEmpty());
+}
+
+TEST(Retention, KeepsTheBestOfASet) {
+  std::vector<FoundCheckpoint> found;
+  for (const int64_t step : {12, 10, 8, 6, 4, 2}) found.emplace_back().manifest.counters.step = step;
+  const auto of_step = [&](int64_t step) -> Manifest& { return found[6 - step / 2].manifest; };
+  of_step(4).notes.evaluation = {{"held_out", 2.0}, {"other", 1.0}};
+  of_step(8).notes.evaluation = {{"held_out", 2.0}};
+  of_step(10).notes.evaluation = {{"held_out", 2.5}, {"other", 0.5}};
+  const auto removed = [&](const std::string& set) {
+    std::vector<int64_t> steps;
+    for (const FoundCheckpoint& one : CheckpointsToRemove(found, 1, 0, set, -1))
+      steps.push_back(one.manifest.counters.step);
+    return steps;
+  };
+  EXPECT_THAT(removed("held_out"), ElementsAre(2, 4, 6, 10)) << "of two with the same loss the newer one";
+  EXPECT_THAT(removed("other"), ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(removed("unknown"), ElementsAre(2, 4, 6, 8, 10));
+  EXPECT_EQ(BestCheckpoint(found, "held_out")->manifest.counters.step, 8);
+  EXPECT_EQ(BestCheckpoint(found, "unknown"), nullptr);
 }
 
 // The kernel says in which order names go.

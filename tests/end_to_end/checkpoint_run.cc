@@ -24,7 +24,7 @@ std::vector<std::string> CurveOf(const std::string& run_dir) {
   std::stringstream lines(text.substr(0, text.rfind('\n') + 1));
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line);
-    step.erase("step_seconds"), step.erase("pace");
+    step.erase("step_seconds"), step.erase("pace"), step.erase("evaluation_seconds");
     curve.push_back(step.dump());
   }
   return curve;

@@ -34,7 +34,7 @@ void Walk(const Plan& plan, const std::string& folder) {
   Rank* all = nullptr;
   Handlers handlers = {.compute = ComputeHandlerOf,
                        .parameters = [&](OpKind, ModuleState& module) { (*initial)->Load(module, all->step); }};
-  const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*follows_routing=*/false);
+  const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*trains=*/true, /*follows_routing=*/false);
   ReadSamples(plan, samples, at::kCPU, handlers);
   Rank rank{.plan = plan,
             .role = plan.roles.at(0),

@@ -42,11 +42,32 @@ std::map<std::string, double> NumbersByName(const nlohmann::json& json) {
   return numbers;
 }
 
-std::vector<StepMetrics> ReadMetrics(const std::string& path) {
+double LossIn(const nlohmann::json& json) {
+  return json.at("loss").is_null() ? std::nan("") : json.at("loss").get<double>();
+}
+
+EvaluationMetrics EvaluationOf(const nlohmann::json& json) {
+  EvaluationMetrics evaluation{.step = json.at("step")};
+  for (const auto& [name, set] : json.at("evaluation").items()) {
+    evaluation.losses[name] = LossIn(set);
+    evaluation.tokens[name] = set.at("tokens");
+    for (const auto& [source, mean] : set.at("sources").items()) {
+      evaluation.losses[name + "/" + source] = LossIn(mean);
+      evaluation.tokens[name + "/" + source] = mean.at("tokens");
+    }
+  }
+  return evaluation;
+}
+
+std::vector<StepMetrics> ReadMetrics(const std::string& path, std::vector<EvaluationMetrics>& evaluations) {
   std::vector<StepMetrics> steps;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line);
+    if (json.contains("evaluation")) {
+      evaluations.push_back(EvaluationOf(json));
+      continue;
+    }
     StepMetrics step;
     step.loss = json.at("loss").is_null() ? std::nan("") : json.at("loss").get<double>();
     step.grad_norm = json.at("grad_norm").is_null() ? std::nan("") : json.at("grad_norm").get<double>();
@@ -56,6 +77,7 @@ std::vector<StepMetrics> ReadMetrics(const std::string& path) {
     step.routing = json.at("routing").dump();
     step.module_grad_norms = NumbersByName(json.at("module_grad_norms"));
     step.bridge_mean_square = NumbersByName(json.at("bridge_mean_square"));
+    if (json.contains("source_loss")) step.source_loss = NumbersByName(json.at("source_loss"));
     steps.push_back(std::move(step));
   }
   return steps;
@@ -118,7 +140,7 @@ TrainingRun Launch(const LaunchOptions& options) {
   for (const std::string& option : options.options) command += " " + option;
   if (!options.executor.empty()) command += " --executor " + Quoted(bin + options.executor);
   run.exit_code = RunCommand(command, run.output);
-  if (run.exit_code == 0) run.steps = ReadMetrics(run.directory + "/metrics.jsonl");
+  if (run.exit_code == 0) run.steps = ReadMetrics(run.directory + "/metrics.jsonl", run.evaluations);
   if (run.exit_code == 0 && options.probes) {
     run.parameters = ReadTensors(probe + "/parameters.safetensors");
     run.parameters_last = ReadTensors(probe + "/parameters_last.safetensors");
@@ -129,6 +151,19 @@ TrainingRun Launch(const LaunchOptions& options) {
   }
   fs::remove_all(folder);
   return run;
+}
+
+std::vector<std::string> CompareEvaluations(const TrainingRun& run, const TrainingRun& reference, double tolerance) {
+  std::vector<std::string> differences;
+  if (run.evaluations.size() != reference.evaluations.size()) return {"another number of evaluations"};
+  for (size_t i = 0; i < run.evaluations.size(); ++i) {
+    const EvaluationMetrics &a = run.evaluations[i], &b = reference.evaluations[i];
+    const std::string at = "evaluation of step " + std::to_string(b.step) + ": ";
+    if (a.step != b.step) differences.push_back(at + "is of step " + std::to_string(a.step));
+    if (a.tokens != b.tokens) differences.push_back(at + "other tokens");
+    WorstNumber(at, a.losses, b.losses, tolerance, differences);
+  }
+  return differences;
 }
 
 Comparison Compare(const TrainingRun& run, const TrainingRun& reference, double tolerance) {

@@ -16,6 +16,14 @@ struct StepMetrics {
   std::map<std::string, double> module_grad_norms, bridge_mean_square;  // NaN for null
   std::string routing;
   bool skipped = false;
+  std::map<std::string, double> source_loss;  // where there are several sources
+};
+
+// A line of metrics.jsonl that is an evaluation.
+struct EvaluationMetrics {
+  int64_t step = 0;
+  std::map<std::string, double> losses;  // by set, and by "set/source"; NaN for null
+  std::map<std::string, int64_t> tokens;
 };
 
 struct TrainingRun {
@@ -23,6 +31,7 @@ struct TrainingRun {
   std::string output;     // stdout and stderr of the launcher
   std::string directory;  // the run directory
   std::vector<StepMetrics> steps;
+  std::vector<EvaluationMetrics> evaluations;
   Tensors parameters, parameters_last, gradients_first, gradients_last, values_first, values_last;
 };
 
@@ -41,6 +50,9 @@ struct LaunchOptions {
 
 // Runs `plan launch --local` of a recipe, with --probe, and returns everything that it left.
 TrainingRun Launch(const LaunchOptions& options);
+
+// Where the evaluations of two runs differ: their steps, sets, tokens, or losses by more than `tolerance` (relative).
+std::vector<std::string> CompareEvaluations(const TrainingRun& run, const TrainingRun& reference, double tolerance);
 
 // Where two runs differ by more than `tolerance` (relative): losses, auxiliary losses, module norms and mean squares of
 // the bridges of every step, and every parameter's gradient at the first and the last step. Empty: they agree. If the

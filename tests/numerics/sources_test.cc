@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr double kFp64 = 1e-9;
 constexpr int kSteps = 3, kResumed = 4;  // checkpoints after every second step
@@ -125,6 +127,16 @@ constexpr char kData[] = R"(data:
   long: cut
   packed_documents: true
 
+evaluation:
+  every_samples: 16
+  sets:
+    - name: held_out
+      samples: 5
+      sources:
+        - {name: pairs, kind: webdataset, shards: [held_out.tar], weight: 2}
+        - {name: albums, kind: webdataset, shards: [held_out_albums.tar]}
+    - {name: talks, samples: 3, sources: [{name: talks, kind: webdataset, shards: [held_out_talks.tar]}]}
+
 )";
 
 class Sources : public ::testing::Test {
@@ -146,6 +158,9 @@ class Sources : public ::testing::Test {
       talks += TarMemberOf("talk" + std::to_string(i) + ".tok", Tok(ids));
     }
     write("talks.tar", talks + kTarEnd);
+    write("held_out.tar", Shard(Pair, 20, 29));
+    write("held_out_albums.tar", Shard(Album, 20, 26));
+    write("held_out_talks.tar", TarMemberOf("late.tok", Tok(Text(250, 30))) + kTarEnd);
     WriteTokens(folder_ + "/web_text_document", 20);
     std::stringstream recipe;
     recipe << std::ifstream(InSource(kTinyRecipe)).rdbuf();
@@ -188,6 +203,15 @@ TEST_F(Sources, TrainTheSameCurveOnEveryLayout) {
       const Comparison comparison = Compare(run, one, kFp64);
       EXPECT_THAT(comparison.differences, IsEmpty()) << name;
       EXPECT_FALSE(comparison.parted_at.has_value()) << name;
+      EXPECT_THAT(CompareEvaluations(run, one, kFp64), IsEmpty()) << name;
+      ASSERT_EQ(one.evaluations.size(), 2U) << "before the first step, and after the second";
+      for (int step = 0; step < kSteps; ++step) {
+        ASSERT_THAT(one.steps[step].source_loss, SizeIs(4));
+        for (const auto& [source, loss] : one.steps[step].source_loss) {
+          const double here = run.steps[step].source_loss.at(source);
+          EXPECT_TRUE(std::isnan(loss) ? std::isnan(here) : std::abs(here - loss) <= kFp64 * loss) << name << source;
+        }
+      }
       std::printf("%-12s balance %-7s loss %.1e  gradients %.1e %.1e\n", name.c_str(), balance.c_str(),
                   comparison.worst_loss, comparison.worst_gradient_first, comparison.worst_gradient_last);
     }

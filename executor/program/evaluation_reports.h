@@ -1,0 +1,44 @@
+// What evaluations give (docs/training/evaluation.md): the sums of a round of all sets become a record, which every
+// rank has and rank 0 writes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "executor/optimizer/step_state.h"
+#include "executor/telemetry/step_log.h"
+#include "executor/tensorboard/event_file.h"
+#include "planner/plan/plan.h"
+
+namespace planwright::executor {
+
+class EvaluationReports {
+ public:
+  // `log`, `events`: null on ranks that write none. Keeps references.
+  EvaluationReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events)
+      : plan_(plan), step_(step), log_(log), events_(events) {}
+
+  // An evaluation begins when so many steps are done.
+  void Begin(int64_t steps_done);
+  // Carries out log_evaluation: waits for the sums over all ranks, makes the record, and sets the sums to zero.
+  // ExitError (kExitStorage) if a file cannot be written.
+  void End();
+
+  // Of the last evaluation: the loss of each set that has one, and how long it took.
+  const std::map<std::string, double>& losses() const { return losses_; }
+  double seconds() const { return seconds_; }
+
+ private:
+  void Write(const EvaluationRecord& record);
+
+  const Plan& plan_;
+  const StepState& step_;
+  StepLog* const log_;
+  EventFile* const events_;
+  int64_t steps_done_ = 0;
+  double began_ = 0, seconds_ = 0;
+  std::map<std::string, double> losses_;
+};
+
+}  // namespace planwright::executor

@@ -1,0 +1,125 @@
+// Runs that evaluate beside training: what a kill leaves, what is kept for an evaluation, and what ends a run whose
+// loss grows (docs/training/evaluation.md).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <map>
+
+#include "planner/run_files/exit_status.h"
+#include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// 8 samples a step, so after every second step.
+const std::string kSets = "evaluation={every_samples: 16, sets: [{name: held_out, samples: 11, seed: 4711}]}";
+// The weights move so far in a step that the loss grows.
+const std::vector<std::string> kGrows = {"budget.learning_rate={peak: 0.5, min: 0.5, style: constant}"};
+
+class EvaluationRun : public CheckpointRun {
+ protected:
+  // Kills rank 1 in an instruction of a list, behind so many steps.
+  Ended RunUntilKilled(int steps, const std::string& list, int step) {
+    const std::map<std::string, std::string> fault = {{"", "SIGKILL"},
+                                                      {"_RANK", "1"},
+                                                      {"_LIST", list},
+                                                      {"_STEP", std::to_string(step)},
+                                                      {"_NUMBER", "3"},
+                                                      {"_MOMENT", "before"},
+                                                      {"_MARK", Folder() + "/mark"}};
+    for (const auto& [name, value] : fault) setenv(("PLANWRIGHT_FAULT" + name).c_str(), value.c_str(), 1);
+    const Ended ended = Run(steps, {kSets, "--executor", InBuild("bin/matrix_executor")});
+    for (const auto& [name, value] : fault) unsetenv(("PLANWRIGHT_FAULT" + name).c_str());
+    return ended;
+  }
+
+  // Steps of the evaluations in RUN/metrics.jsonl, and the loss of each.
+  std::map<int, double> Losses() const {
+    std::map<int, double> losses;
+    for (const std::string& line : Curve()) {
+      const auto json = nlohmann::json::parse(line);
+      if (!json.contains("evaluation")) continue;
+      EXPECT_FALSE(losses.contains(json.at("step"))) << "an evaluation is done twice";
+      losses[json.at("step")] = json.at("evaluation").at("held_out").at("loss");
+    }
+    return losses;
+  }
+};
+
+TEST_F(EvaluationRun, AResumeRepeatsNone) {
+  constexpr int kSome = 5;
+  const Ended whole = Run(kSome, {kSets});
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  const std::vector<std::string> curve = Curve();
+  ASSERT_EQ(Losses().size(), 3U) << "before the first step, and after steps 2 and 4";
+  fs::remove_all(RunDir());
+
+  const Ended killed = RunUntilKilled(kSome, "evaluate", 4);
+  ASSERT_EQ(killed.status, kExitPeerLost) << killed.output;
+  EXPECT_THAT(Outcome().at("instruction"), HasSubstr("evaluation after step 4, held_out 1/"));
+  EXPECT_EQ(Losses().size(), 2U);
+  const Ended resumed = Run(4, {kSets});
+  ASSERT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("resuming after step 2"));
+  // The checkpoint of step 4 was taken beside an evaluation, which a resume from it does not do again.
+  const Ended last = Run(kSome, {kSets});
+  ASSERT_EQ(last.status, 0) << last.output;
+  EXPECT_THAT(last.output, AllOf(HasSubstr("resuming after step 4"), Not(HasSubstr("evaluation of step"))));
+  EXPECT_EQ(Curve(), curve) << "every number is that of the run that was not killed";
+
+  // A life that ends before its first checkpoint leaves nothing: the next one begins, and evaluates as it does.
+  fs::remove_all(RunDir());
+  ASSERT_EQ(RunUntilKilled(kSome, "step", 1).status, kExitPeerLost);
+  EXPECT_EQ(Losses().size(), 1U);
+  ASSERT_EQ(Run(kSome, {kSets}).status, 0);
+  EXPECT_EQ(Curve(), curve);
+}
+
+TEST_F(EvaluationRun, TheBestCheckpointStays) {
+  std::vector<std::string> words = kGrows;
+  words.insert(words.end(), {kSets, "checkpoint.keep_last=1", "checkpoint.keep_best=held_out"});
+  const Ended ended = Run(6, words);
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  const std::map<int, double> losses = Losses();
+  ASSERT_LT(losses.at(2), losses.at(4)) << "the loss of this run grows";
+  ASSERT_LT(losses.at(2), losses.at(6));
+  EXPECT_THAT(CheckpointNames(), ElementsAre("step-00000002.life-1", "step-00000006.life-1"));
+  const Ended list = Plan({"checkpoint", "ls", RunDir(), "--json"});
+  const auto json = nlohmann::json::parse(list.output).at("checkpoints");
+  EXPECT_EQ(json[1].at("step"), 2);
+  EXPECT_EQ(json[1].at("evaluation").at("held_out"), losses.at(2));
+  EXPECT_EQ(json[1].at("best_of"), nlohmann::json::array({"held_out"}));
+  EXPECT_EQ(json[0].at("best_of"), nlohmann::json::array());
+  EXPECT_THAT(Plan({"checkpoint", "ls", RunDir()}).output, HasSubstr(" (best)"));
+  const Ended report = Plan({"report", RunDir()});
+  EXPECT_THAT(report.output, AllOf(HasSubstr("evaluation of step 6: held_out "), HasSubstr(" of step 2")));
+}
+
+TEST_F(EvaluationRun, ALossThatGrowsEndsTheRun) {
+  std::vector<std::string> words = kGrows;
+  words.emplace_back("divergence={window: 30, factor: 1.5}");
+  const Ended ended = Run(20, words);
+  ASSERT_EQ(ended.status, kExitDiverged) << ended.output;
+  const nlohmann::json outcome = Outcome();
+  EXPECT_EQ(outcome.at("exit_code"), kExitDiverged);
+  EXPECT_THAT(outcome.at("cause"), HasSubstr("stopped because the loss diverged"));
+  const std::string message = outcome.at("message");
+  EXPECT_THAT(message, HasSubstr("is more than divergence.factor 1.5 times "));
+  // The window is in the checkpoint: the smallest loss in it is of a step before.
+  const Ended again = Run(20, words);
+  EXPECT_EQ(again.status, kExitDiverged) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("resuming after step "));
+  EXPECT_EQ(Outcome().at("message"), message);
+}
+
+}  // namespace
+}  // namespace planwright::testing
