@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/checkpoint/pieces.h"
@@ -69,6 +70,16 @@ std::vector<ListedCheckpoint> NewestFirst(const CheckpointList& list) {
     return std::pair(a.life(), a.step()) > std::pair(b.life(), b.step());
   });
   return all;
+}
+
+// "; held_out 2.9512 (best), other 3.1": the losses of the evaluation sets with these weights; empty: there are none.
+std::string LossesText(const CheckpointList& list, const FoundCheckpoint& found) {
+  std::string text;
+  for (const auto& [set, loss] : found.manifest.notes.evaluation) {
+    absl::StrAppend(&text, text.empty() ? "; " : ", ", Printable(set), " ", absl::StrFormat("%.6g", loss),
+                    BestCheckpoint(list.found, set) == &found ? " (best)" : "");
+  }
+  return text;
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
@@ -187,7 +198,7 @@ std::string CheckpointsText(const CheckpointList& list, size_t width) {
     if (row.found) {
       const Manifest& manifest = row.found->manifest;
       table.Add({std::to_string(row.step()), std::to_string(row.life()), WithCommas(manifest.counters.consumed_samples),
-                 BytesText(BytesOf(manifest)), PublishedAt(row.folder()), "usable"});
+                 BytesText(BytesOf(manifest)), PublishedAt(row.folder()), "usable" + LossesText(list, *row.found)});
       continue;
     }
     const bool named = row.step() >= 0;
@@ -213,6 +224,12 @@ Json CheckpointsJson(const CheckpointList& list) {
     json["published"] = published.empty() ? Json(nullptr) : Json(published);
     json["state"] = row.found ? "usable" : KindText(row.unusable->kind);
     json["why"] = row.found ? Json(nullptr) : Json(row.unusable->why);
+    json["evaluation"] = row.found ? Json(row.found->manifest.notes.evaluation) : Json(nullptr);
+    json["best_of"] = Json::array();
+    if (!row.found) continue;
+    for (const auto& [set, loss] : row.found->manifest.notes.evaluation) {
+      if (BestCheckpoint(list.found, set) == row.found) json["best_of"].push_back(set);
+    }
   }
   return {{"checkpoints", checkpoints}};
 }

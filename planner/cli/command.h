@@ -30,6 +30,7 @@ CliCommand AgentCommand();
 CliCommand JobCommand();
 CliCommand StatusCommand();
 CliCommand ReportCommand();
+CliCommand EvaluateCommand();
 CliCommand CheckpointCommand();
 CliCommand WeightsCommand();
 CliCommand DataCommand();

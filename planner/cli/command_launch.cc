@@ -8,13 +8,12 @@
 #include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/local_run.h"
 #include "planner/cli/own_program.h"
 #include "planner/cli/run_so_far.h"
 #include "planner/cli/terminal.h"
-#include "planner/connection/proof.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
-#include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
 #include "planner/plan/json_text.h"
 #include "planner/recipe/recipe_tree.h"
@@ -166,15 +165,6 @@ absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions
   if (interrupted != 0) return Outcome{128 + interrupted, std::string(came.message())};
   if (!came.ok()) return Outcome{kExitPeerLost, std::string(came.message())};
   return LaunchRun(plans, options, **fleet, terminal);
-}
-
-absl::StatusOr<Outcome> RunHere(const std::vector<Plan>& plans, const RunOptions& options, const Terminal& terminal) {
-  const absl::StatusOr<std::string> address = LocalStoreAddress(plans[0].launch.interface);
-  if (!address.ok()) return address.status();
-  const absl::StatusOr<std::string> key = MakeSecret();
-  if (!key.ok()) return key.status();
-  LocalStarter here(*address, *key);
-  return LaunchRun(plans, options, here, terminal);
 }
 
 int Launch(const Arguments& arguments) {

@@ -131,7 +131,9 @@ int CheckDocuments(const Plan& plan) {
   return opened.ok() ? kExitSuccess : ReportBadData("the data cannot be used", opened);
 }
 
-int MakeIndexBeforeRanks(const Plan& plan, std::map<std::string, std::string>& digests) {
+namespace {
+
+int MakeIndexOf(const Plan& plan, std::map<std::string, std::string>& digests) {
   if (plan.data.kind != "sources") return kExitSuccess;
   const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, 0);
   if (!made.ok()) return ReportNoIndex(made.status());
@@ -140,6 +142,23 @@ int MakeIndexBeforeRanks(const Plan& plan, std::map<std::string, std::string>& d
     digests[source.name] = source.digest;
   }
   return CheckDocuments(plan);
+}
+
+}  // namespace
+
+int MakeIndexOfSets(const Plan& plan) {
+  std::map<std::string, std::string> digests;  // nobody compares those of a set
+  for (const EvaluationSet& set : plan.evaluation.sets) {
+    Plan of_set;  // what sources of samples look at
+    of_set.data = set.data, of_set.budget = plan.budget;
+    if (const int status = MakeIndexOf(of_set, digests); status != kExitSuccess) return status;
+  }
+  return kExitSuccess;
+}
+
+int MakeIndexBeforeRanks(const Plan& plan, std::map<std::string, std::string>& digests) {
+  const int status = MakeIndexOf(plan, digests);
+  return status == kExitSuccess ? MakeIndexOfSets(plan) : status;
 }
 
 }  // namespace planwright

@@ -34,8 +34,13 @@ int ReportNoIndex(const absl::Status& status);
 // that do not fit the plan. kExitSuccess, or as ReportNoIndex.
 int CheckDocuments(const Plan& plan);
 
-// Before ranks start: makes the index, if the plan's data is of kind sources, says on stderr of which sources it made
-// one, and checks the documents. `digests`: gets Manifest::data of such a plan. kExitSuccess, or as ReportNoIndex.
+// Before ranks start: the index of all evaluation sets of the plan whose data is of kind sources. kExitSuccess, or as
+// ReportNoIndex.
+int MakeIndexOfSets(const Plan& plan);
+
+// The same, and before it the index of the data that is trained on, if that is of kind sources. Says on stderr of which
+// sources it made one, and checks the documents. `digests`: gets Manifest::data of such a plan. kExitSuccess, or as
+// ReportNoIndex.
 int MakeIndexBeforeRanks(const Plan& plan, std::map<std::string, std::string>& digests);
 
 }  // namespace planwright
