@@ -6,6 +6,7 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "planner/run_files/safetensors.h"
@@ -69,6 +70,42 @@ TEST(BatchReader, ContextParallelRanksTogetherReadTheImagesOfTheLane) {
       EXPECT_LT(patches[0].size(0), whole[0].size(0));
     }
   }
+}
+
+// Rounds of 4 samples: of the second one only sample 4 is of the set; then the set begins again, and nothing counts.
+TEST(BatchReader, FillsTheLastRoundOfAnEvaluationUp) {
+  Plan plan = MockPlan();
+  EvaluationSet set{.name = "held_out", .samples = 5, .rounds = 2, .data = plan.data};
+  set.data.seed = plan.data.seed + 1;
+  plan.evaluation.sets = {set, set};  // the second one adds to part 1
+  plan.budget.block_samples = 4;
+  Plan of_set = plan;
+  of_set.data = set.data;
+  const std::shared_ptr<const SampleSource> source = *OpenSampleSource(of_set);
+  Instruction tokens, parts;
+  tokens.kind = OpKind::kReadTokens, parts.kind = OpKind::kReadSources;
+  CallContext call = Call(plan, 0, 0, 1, 0);
+  call.evaluation = 1;
+  BatchReader reader(plan, 1, at::kDouble, source);
+  reader.Begin({{&tokens, call}, {&parts, call}}, 0, 1);
+  Tensors first, first_parts, second, second_parts;
+  for (call.step = 0; call.step < 2; ++call.step) {
+    (call.step == 0 ? first : second) = reader.Read(tokens, call);
+    (call.step == 0 ? first_parts : second_parts) = reader.Read(parts, call);
+  }
+  EXPECT_EQ(reader.held().now, 0);
+  for (int64_t place = 0; place < 8; ++place) {
+    const Tensors &read = place < 4 ? first : second, &read_parts = place < 4 ? first_parts : second_parts;
+    const absl::StatusOr<Sample> sample = source->Get(place % 5, SampleParts::kText);
+    const int64_t at = place % 4;
+    const auto counted = std::count(sample->loss_mask.begin(), sample->loss_mask.end(), 1.0);
+    ASSERT_GT(counted, 0);
+    EXPECT_TRUE(at::equal(read[0][at], at::tensor(sample->tokens))) << place;
+    EXPECT_EQ(read[2][at].sum().item<double>(), place < 5 ? static_cast<double>(counted) : 0) << place;
+    EXPECT_EQ(read_parts[0][at].item<int64_t>(), 1);
+    EXPECT_EQ(read_parts[1][at].item<int64_t>(), place < 5 ? counted : 0) << place;
+  }
+  EXPECT_EQ(second[3].item<int64_t>(), second_parts[1].sum().item<int64_t>());
 }
 
 TEST(BatchReader, BlocksFollowEachOther) {

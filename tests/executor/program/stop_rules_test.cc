@@ -54,6 +54,32 @@ TEST(StopRules, TenSkippedStepsInARowEndTheRun) {
             "10 steps in a row had a gradient norm that is not finite, in language");
 }
 
+TEST(StopRules, ALossThatGrowsEndsTheRun) {
+  Plan plan = PlanWithBridge(0);
+  plan.divergence = {.window = 2, .factor = 1.5};
+  const auto take = [](StopRules& rules, int64_t step, double loss) -> std::string {
+    StepRecord record = Record(step);
+    record.loss = loss;
+    try {
+      rules.Take(record, 0);
+    } catch (const ExitError& error) {
+      EXPECT_EQ(error.status(), kExitDiverged);
+      return error.what();
+    }
+    return "";
+  };
+  StopRules rules(plan, 0);
+  EXPECT_EQ(take(rules, 1, 4), "");
+  EXPECT_EQ(take(rules, 2, 5), "");
+  EXPECT_EQ(rules.recent_losses(), (std::vector<double>{4, 5}));
+  StopRules resumed(plan, 0);
+  resumed.Resume(rules.recent_losses());
+  for (StopRules* each : {&rules, &resumed}) {
+    EXPECT_EQ(take(*each, 3, 6.5),
+              "step 3: the loss 6.5 is more than divergence.factor 1.5 times 4, the smallest of the 2 steps before");
+  }
+}
+
 TEST(StopRules, AMeanSquareBeyondItsLimitEndsTheRun) {
   const Plan plan = PlanWithBridge(4);
   StopRules rules(plan, 0);

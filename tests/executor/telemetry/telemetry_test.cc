@@ -246,6 +246,42 @@ TEST(StepPace, TheTimeLeftIsThatOfTheLastSteps) {
   EXPECT_EQ(pace.Of(100, 5, {}).seconds_left, 0);
 }
 
+TEST(StepPace, CountsTheEvaluationsThatAreLeft) {
+  Plan plan = TwoGpus();
+  plan.evaluation.every_samples = 10 * plan.budget.global_samples;
+  StepPace pace(plan, true);
+  EXPECT_DOUBLE_EQ(pace.Of(1, 9, {}).seconds_left, 99 * 9.0) << "nobody knows how long one takes";
+  pace.Evaluated(30), pace.Evaluated(50);
+  EXPECT_DOUBLE_EQ(pace.Of(2, 1, {}).seconds_left, 98 * 1.0 + 10 * 40.0);
+  for (int step = 3; step <= 99; ++step) pace.Of(step, 1, {});
+  EXPECT_DOUBLE_EQ(pace.Of(100, 1, {}).seconds_left, 40) << "that of the last step";
+}
+
+TEST(StepLog, KeepsEvaluationsWithTheirStep) {
+  const std::string run = FreshFolder(), dropped = run + "/dropped.jsonl";
+  std::unique_ptr<StepLog> log;
+  ASSERT_TRUE(StepLog::Open(run, log).ok());
+  for (int step = 0; step <= 4; ++step) {
+    if (step > 0) ASSERT_TRUE(log->Write({.step = step, .consumed_samples = 8 * step}).ok());
+    if (step % 2 == 0) ASSERT_TRUE(log->WriteEvaluation({.step = step, .consumed_samples = 8 * step}).ok());
+  }
+  for (const int64_t samples : {0, 16, 32}) EXPECT_TRUE(*log->HasEvaluation(samples)) << samples;
+  for (const int64_t samples : {8, 24, 40}) EXPECT_FALSE(*log->HasEvaluation(samples)) << samples;
+  ASSERT_TRUE(log->KeepUpTo(16, dropped).ok());
+  EXPECT_TRUE(*log->HasEvaluation(16));
+  EXPECT_FALSE(*log->HasEvaluation(32));
+  std::ifstream file(dropped);
+  int steps = 0, evaluations = 0;
+  for (std::string line; std::getline(file, line);) {
+    steps += ReadStepRecord(line).has_value();
+    evaluations += ReadEvaluationRecord(line).has_value();
+  }
+  EXPECT_EQ(steps, 2);
+  EXPECT_EQ(evaluations, 1);
+  ASSERT_TRUE(log->KeepUpTo(-1, dropped).ok());
+  EXPECT_FALSE(*log->HasEvaluation(0)) << "a run that begins again is evaluated again";
+}
+
 TEST(StepLog, AppendsALineAStep) {
   const std::string run = FreshFolder();
   for (int part = 0; part < 2; ++part) {
