@@ -68,6 +68,7 @@ class EveryCommand : public testing::PlanProgram {
          recipe + " " + overrides + " -o " + folder_ + "/profile.json --executor " + InBuild("bin/fake_rank")},
         {"status", folder_ + "/done_run"},
         {"report", folder_ + "/done_run"},
+        {"evaluate", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " " + recipe + " " + overrides},
         {"checkpoint", "ls " + folder_ + "/old_run"},
         {"import", folder_ + "/published"},
         {"export", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " -o " + folder_ + "/home" +
@@ -84,9 +85,10 @@ class EveryCommand : public testing::PlanProgram {
     return !kOthers.contains(command);
   }
   // Commands that do something by themselves. Of the others, two are parts of a run (tests/agents, tests/slurm), and
-  // `measure` needs what only real ranks write (tests/end_to_end/measure_test.cc).
+  // `measure` and `evaluate` need what only real ranks write (tests/end_to_end/measure_test.cc,
+  // tests/numerics/evaluation_test.cc).
   std::vector<std::string> WholeCommands() {
-    static const std::set<std::string> kOthers = {"agent", "job", "measure"};
+    static const std::set<std::string> kOthers = {"agent", "evaluate", "job", "measure"};
     std::vector<std::string> names = Commands();
     std::erase_if(names, [](const std::string& name) { return kOthers.contains(name); });
     return names;
