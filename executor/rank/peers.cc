@@ -12,7 +12,7 @@ namespace {
 
 std::chrono::milliseconds LongestWait(const DeadlineRule& deadlines) {
   constexpr double kMost = 1e9;  // seconds, as in run_timeout.cc
-  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * std::min(deadlines.OfWaiting().first, kMost)));
+  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * std::min(deadlines.OfScore().first, kMost)));
 }
 
 }  // namespace

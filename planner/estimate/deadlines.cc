@@ -12,10 +12,16 @@ Deadline DeadlineRule::Of(double estimate) const {
   return {later, std::max(later, first_step)};
 }
 
+Deadline DeadlineRule::OfScore() const {
+  const Deadline waiting = OfWaiting();
+  return {waiting.later * static_cast<double>(rounds), waiting.first * static_cast<double>(rounds)};
+}
+
 DeadlineRule DeadlineRuleOf(const Plan& plan) {
   const LaunchPlan& launch = plan.launch;
   const StepTime time = TimeStep(plan);
-  return {launch.deadline_floor, launch.deadline_first_step, launch.deadline_factor, time.seconds ? time.length : 0};
+  return {launch.deadline_floor, launch.deadline_first_step, launch.deadline_factor, time.seconds ? time.length : 0,
+          std::max<int64_t>(1, plan.evaluation.rounds())};
 }
 
 Deadlines::Deadlines(const LinkedProgram& program, const DeadlineRule& rule)
@@ -31,11 +37,13 @@ Deadlines::Deadlines(const LinkedProgram& program, const DeadlineRule& rule)
   });
   if (ranks == classes.end()) return;
   InstructionTimes times(program, costs, rates, uses, *ranks);
-  for (const LinkedEntry& entry : program.entries()) {
+  const LinkedProgram::Range score = program.score();
+  for (size_t i = 0; i < program.entries().size(); ++i) {
+    const LinkedEntry& entry = program.entries()[i];
     const LinkedInstruction& instruction = *entry.instruction;
     Deadline& deadline = by_number_[instruction.number];
     if (instruction.op_class == OpClass::kCommunication) {
-      deadline = rule.OfWaiting();
+      deadline = i >= score.first && i < score.end ? rule.OfScore() : rule.OfWaiting();
     } else if (rates.known()) {
       deadline = rule.Of(times.of(entry).seconds);
     }

@@ -1,6 +1,7 @@
 // How long each instruction of a program may take before it counts as hung (docs/failures.md#deadlines).
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -18,13 +19,17 @@ struct Deadline {
 struct DeadlineRule {
   double floor = std::numeric_limits<double>::infinity(), first_step = floor;  // seconds
   double factor = 0;
-  double step = 0;  // the estimate of a whole step, in seconds; 0: none
+  double step = 0;     // the estimate of a whole step, in seconds; 0: none
+  int64_t rounds = 1;  // of an evaluation of all sets; 1 where nothing is evaluated
 
   // The deadline of work that is estimated to take so many seconds.
   Deadline Of(double estimate) const;
-  // The deadline of what waits for other ranks. No instruction of the plan has a longer one: none is estimated to take
-  // longer than a step.
+  // The deadline of what waits for other ranks. No other instruction has a longer one but those of OfScore: none is
+  // estimated to take longer than a step.
   Deadline OfWaiting() const { return Of(step); }
+  // Behind the last round of an evaluation (the list `score`) a rank that only sends, such as one of an encoder, waits
+  // until the others have done all rounds.
+  Deadline OfScore() const;
 };
 
 // As the plan says. Goes through all programs for the estimate of a step, which is 0 where the device is unknown.

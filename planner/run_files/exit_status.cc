@@ -68,8 +68,8 @@ on a GPU from when it was launched. Other work on the host has no deadline, as i
 fast a disk is, so what saves, loads or reads samples makes progress as long as the kernel counts a MiB more that the
 rank has read or written (`/proc/self/io`). Time during which the rank itself is stopped does not count.
 
-A rank in an [evaluation](training/evaluation.md) is in instructions as in a step, and each of them has its deadline. So
-an evaluation may take as long as it does.
+A rank in an [evaluation](training/evaluation.md) is in instructions as in a step, and each of them has its deadline. At
+its end ranks wait for each other: as many times as long as they wait in a step, as it has rounds.
 
 `PLANWRIGHT_TIMEOUT_SECONDS` replaces all deadlines of a run, for tests and emergencies. It is also the longest time
 that ranks wait for each other when they meet (600 s if it is not set).

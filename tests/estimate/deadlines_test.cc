@@ -22,6 +22,10 @@ TEST(DeadlineRule, TakesTheLargerOfFloorAndEstimate) {
   EXPECT_EQ(rule.Of(50), (Deadline{1000, 1800}));
   EXPECT_EQ(rule.Of(100), (Deadline{2000, 2000}));
   EXPECT_EQ(rule.OfWaiting(), rule.Of(50));
+  EXPECT_EQ(rule.OfScore(), rule.OfWaiting()) << "nothing is evaluated";
+  DeadlineRule evaluates = rule;
+  evaluates.rounds = 3;
+  EXPECT_EQ(evaluates.OfScore(), (Deadline{3 * rule.OfWaiting().later, 3 * rule.OfWaiting().first}));
 }
 
 TEST(DeadlineRule, AShorterFirstStepDoesNotShorten) {
