@@ -14,6 +14,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
+#include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
 #include "planner/plan/json_text.h"
 #include "planner/recipe/recipe_tree.h"
