@@ -17,7 +17,7 @@ namespace planwright {
 struct PlanChange {
   std::string path;                 // "modules.language.grid.tp"; items of lists by name, "*" for many items
   nlohmann::ordered_json from, to;  // null: this plan has no such field or item
-  // ranks, groups, bridges, schedule, budget, data, weights, arithmetic, memory, programs, checkpoint, run
+  // ranks, groups, bridges, schedule, budget, data, evaluation, weights, arithmetic, memory, programs, checkpoint, run
   std::string area;
   std::string effect;  // one sentence, without its full stop
   bool may_change_loss = false;

@@ -52,8 +52,9 @@ class ArithmeticCollector {
     result_.modules[module.name][layer].emplace(OpName(kind));
   }
 
-  // Without the bucket: how many buckets there are belongs to the layout.
+  // Without the bucket: how many buckets there are belongs to the layout. Losses by source are for people alone.
   void AddState(const Instruction& instruction) {
+    if (instruction.kind == OpKind::kAccumulateRows) return;
     const auto module = instruction.attributes.find("module");
     const std::string* name =
         module == instruction.attributes.end() ? nullptr : std::get_if<std::string>(&module->second);

@@ -29,25 +29,27 @@ void AppendRound(const std::vector<Instruction>& round, int64_t number, std::vec
 }
 
 // The time of so many rounds and of what follows them, as if they were a step.
-double TimeRounds(const Plan& plan, int64_t rounds) {
+double TimeRounds(const Plan& plan, const Rates& rates, int64_t rounds) {
   Plan evaluation = plan;
   for (Role& role : evaluation.roles) {
     role.step.clear();
     for (int64_t i = 0; i < rounds; ++i) AppendRound(role.evaluate, i, role.step);
     role.step.insert(role.step.end(), role.score.begin(), role.score.end());
   }
-  const StepTime time = TimeStep(evaluation);
+  const StepTime time = TimeStep(evaluation, rates);
   return time.seconds ? time.length : 0;
 }
 
 }  // namespace
 
-double TimeEvaluation(const Plan& plan) {
+double TimeEvaluation(const Plan& plan) { return TimeEvaluation(plan, RatesOf(plan.cluster)); }
+
+double TimeEvaluation(const Plan& plan, const Rates& rates) {
   const int64_t rounds = plan.evaluation.rounds();
   if (rounds == 0) return 0;
-  const double some = TimeRounds(plan, std::min(rounds, kSimulatedRounds));
+  const double some = TimeRounds(plan, rates, std::min(rounds, kSimulatedRounds));
   if (rounds <= kSimulatedRounds) return some;
-  return some + static_cast<double>(rounds - kSimulatedRounds) * (some - TimeRounds(plan, kSimulatedRounds - 1));
+  return some + static_cast<double>(rounds - kSimulatedRounds) * (some - TimeRounds(plan, rates, kSimulatedRounds - 1));
 }
 
 int64_t CountEvaluations(const Plan& plan) {

@@ -5,11 +5,14 @@
 #include <cstdint>
 
 #include "planner/plan/plan.h"
+#include "planner/rates/rates.h"
 
 namespace planwright {
 
-// Seconds of one evaluation of all sets; 0: the device is unknown, or nothing is evaluated.
+// Seconds of one evaluation of all sets; 0: the device is unknown, or nothing is evaluated. Without `rates`: those of
+// the plan's cluster.
 double TimeEvaluation(const Plan& plan);
+double TimeEvaluation(const Plan& plan, const Rates& rates);
 
 // Evaluations of the whole budget: before the first step, every EvaluationPlan::every_samples, and after the last step.
 int64_t CountEvaluations(const Plan& plan);

@@ -196,6 +196,24 @@ Json IdsJson(const DataPlan& data) {
           {"vocabulary", data.vocabulary}};
 }
 
+// What a set is made of, in a few words.
+std::string SetText(const DataPlan& data) {
+  if (data.kind == "mock") return "seed " + std::to_string(data.seed);
+  if (data.kind == "recorded") return Printable(data.path);
+  if (data.kind == "webdataset") return Counted(static_cast<int64_t>(data.shards.size()), "name") + " of shards";
+  std::string names;
+  for (const SourcePlan& source : data.sources) names += (names.empty() ? "" : ", ") + source.name;
+  return names;
+}
+
+void AddEvaluation(const Plan& plan, Lines& lines) {
+  lines.Add("evaluation", "every " + Counted(plan.evaluation.every_samples, "sample"));
+  Table table({"set", "samples", "rounds", "of"});
+  for (const EvaluationSet& set : plan.evaluation.sets)
+    table.Add({set.name, WithCommas(set.samples), WithCommas(set.rounds), SetText(set.data)});
+  lines.AddTable(table);
+}
+
 Json SourcesJson(const DataPlan& data) {
   Json sources = Json::array();
   for (const SourcePlan& source : data.sources) {
@@ -210,6 +228,19 @@ Json SourcesJson(const DataPlan& data) {
     sources.push_back(std::move(json));
   }
   return sources;
+}
+
+Json EvaluationJson(const EvaluationPlan& evaluation) {
+  Json sets = Json::array();
+  for (const EvaluationSet& set : evaluation.sets) {
+    Json json = {{"name", set.name}, {"samples", set.samples}, {"rounds", set.rounds}};
+    if (set.data.kind == "mock") json["seed"] = set.data.seed;
+    if (set.data.kind == "recorded") json["path"] = set.data.path;
+    if (set.data.kind == "webdataset") json["shards"] = set.data.shards;
+    if (set.data.kind == "sources") json["sources"] = SourcesJson(set.data), json["index"] = set.data.index;
+    sets.push_back(std::move(json));
+  }
+  return {{"every_samples", evaluation.every_samples}, {"sets", std::move(sets)}};
 }
 
 }  // namespace
@@ -228,6 +259,10 @@ std::string ShowData(const Plan& plan, size_t width) {
   lines.Add("balance", data.balance);
   lines.AddGap();
   AddLanes(plan, lines);
+  if (!plan.evaluation.empty()) {
+    lines.AddGap();
+    AddEvaluation(plan, lines);
+  }
   if (!data.encoders.empty()) {
     lines.AddGap();
     AddLaneWork(plan, lines);
@@ -269,6 +304,7 @@ Json ShowDataJson(const Plan& plan) {
   json["global_samples"] = plan.budget.global_samples;
   json["microbatches"] = plan.budget.microbatches;
   json["lanes"] = LanesJson(plan);
+  if (!plan.evaluation.empty()) json["evaluation"] = EvaluationJson(plan.evaluation);
   json["lane_work"] = data.encoders.empty() ? Json() : LaneWorkJson(plan);
   return json;
 }

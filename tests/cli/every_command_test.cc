@@ -88,7 +88,7 @@ class EveryCommand : public testing::PlanProgram {
   }
   // Commands that do something by themselves. Of the others, two are parts of a run (tests/agents, tests/slurm), and
   // `measure` and `evaluate` need what only real ranks write (tests/end_to_end/measure_test.cc,
-  // tests/numerics/evaluation_test.cc).
+  // tests/numerics/evaluated_layouts_test.cc).
   std::vector<std::string> WholeCommands() {
     static const std::set<std::string> kOthers = {"agent", "evaluate", "job", "measure"};
     std::vector<std::string> names = Commands();

@@ -23,9 +23,9 @@ Plan WithStatement(const Plan& plan, const ModelStatement& statement) {
     blocks.push_back(DeriveModule(inputs, module, its, /*overlaps_dispatch=*/false));
   }
   Diagnostics problems;
-  auto programs =
-      LowerPrograms(recipe, {inputs, plan.schedule, plan.world_size, /*loads_weights=*/true, /*checkpoints=*/false},
-                    std::move(blocks), problems);
+  auto programs = LowerPrograms(
+      recipe, {inputs, plan.schedule, plan.evaluation, plan.world_size, /*loads_weights=*/true, /*checkpoints=*/false},
+      std::move(blocks), problems);
   Plan mutated = plan;
   mutated.groups = DeriveGroups(plan.modules, plan.bridges, programs->blocks, programs->roles);
   mutated.accumulators = std::move(programs->accumulators);

@@ -219,11 +219,10 @@ TEST(OpTable, EveryCommunicationSaysWhatItMovesOrHasItsOwnRule) {
 
 // Whether one of two resources contains the other. Both are written as in ops.def and states.def.
 bool Overlap(std::string a, std::string b) {
+  if (a == "{into}") return b.starts_with("$");  // any sum
   for (std::string* name : {&a, &b}) {
-    *name = absl::StrReplaceAll(*name, {{"{modules}", "{module}"},
-                                        {"gradient_shards", "gradients"},
-                                        {"parameter_shards", "parameters"},
-                                        {"{into}", "$integers"}});
+    *name = absl::StrReplaceAll(
+        *name, {{"{modules}", "{module}"}, {"gradient_shards", "gradients"}, {"parameter_shards", "parameters"}});
     *name += ".";
   }
   return absl::StartsWith(a, b) || absl::StartsWith(b, a);

@@ -58,6 +58,26 @@ class RandomFill {
       if (Below(2) == 0) FillSources(value);
     } while (!RangeProblem(value).empty());
   }
+  void Fill(EvaluationSet& value) {
+    Fill(value.samples);
+    Fill(value.rounds);
+    Fill(value.data);
+    value.data.balance = "none";
+  }
+  // Names differ, and there is a number of samples only beside sets.
+  void Fill(EvaluationPlan& value) {
+    value = {};
+    for (int64_t i = Below(3); i > 0; --i) {
+      Fill(value.sets.emplace_back());
+      value.sets.back().name = "set." + std::to_string(i);
+    }
+    if (!value.empty()) Fill(value.every_samples);
+  }
+  void Fill(DivergencePlan& value) {
+    value = {};
+    if (Below(2) == 0) return;
+    value = {Below(60) + 1, 1.5 + static_cast<double>(Below(9))};
+  }
   void FillSources(DataPlan& value) {
     const bool ids = Below(2) == 0;
     value.kind = "sources";
@@ -105,7 +125,7 @@ class RandomFill {
   }
   void Fill(Axis& value) { value = static_cast<Axis>(Below(7)); }
   void Fill(View& value) { value = static_cast<View>(Below(2)); }
-  void Fill(OpKind& value) { value = static_cast<OpKind>(Below(static_cast<int>(OpKind::kLogStep) + 1)); }
+  void Fill(OpKind& value) { value = static_cast<OpKind>(Below(static_cast<int>(OpKind::kLogEvaluation) + 1)); }
   void Fill(DType& value) { value = static_cast<DType>(Below(4)); }
   void Fill(TpGradient& value) { value = static_cast<TpGradient>(Below(3)); }
   void Fill(Init::Kind& value) { value = static_cast<Init::Kind>(Below(6)); }

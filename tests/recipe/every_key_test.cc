@@ -50,7 +50,9 @@ precision: {params: fp64, deterministic: true}
 data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, balance: images,
        image_grids: [[3, 6], [9, 3]], min_images: 1, max_images: 2, classes: 5, text_tokens: 6}
 initialize: {from: runs/before, ignore: [a, b], optimizer: true, schedule: checkpoint}
-checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440}
+evaluation: {every_samples: 1056, sets: [{name: held, samples: 11, seed: 78}]}
+divergence: {window: 45, factor: 2.5}
+checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440, keep_best: held}
 log: {every_steps: 9}
 launch: {interface: ib7, restarts: 4, deadline: {floor: 61.0, first_step: 62.0, factor: 6.5}, fallbacks: [less.yaml],
          slurm: {partition: long, account: team, qos: high, constraint: gpu, time: "2:00:00", container: image.sqsh,
@@ -87,6 +89,9 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
        "{kind: tokens, path: y}], tokenizer: ids, tokenizer_digest: x, template_digest: y, pad_token: 1, end_token: 2, "
        "shuffle: none, packing: none, window: 1, long: cut, damaged: skip, most_damaged: 1, min_patches: 1, "
        "max_patches: 2, resize: bicubic, grid: ceil, index: x}"},
+      {"evaluation={every_samples: 24, sets: [{name: a, samples: 1, path: x}, {name: b, samples: 1, shards: [x]}, "
+       "{name: c, samples: 1, sources: [{name: a, kind: webdataset, weight: 2, shards: [x], ignore: json}, "
+       "{kind: tokens, path: y}]}]}"},
       {"budget.learning_rate={warmup_fraction: 0.5}"},
       {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"},
       {"initialize={sources: [{for: eyes, from: drawn}, {for: mouth, from: x}]}"}};
@@ -269,6 +274,14 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(**r.checkpoint.every_steps, 44);
   EXPECT_EQ(**r.checkpoint.keep_last, 3);
   EXPECT_EQ(**r.checkpoint.keep_every_steps, 440);
+  EXPECT_EQ(**r.checkpoint.keep_best, "held");
+  ASSERT_EQ(r.evaluation->sets.size(), 1u);
+  EXPECT_EQ(*r.evaluation->every_samples, 1056);
+  EXPECT_EQ(*r.evaluation->sets[0].name, "held");
+  EXPECT_EQ(*r.evaluation->sets[0].samples, 11);
+  EXPECT_EQ(**r.evaluation->sets[0].seed, 78);
+  EXPECT_EQ(*r.divergence->window, 45);
+  EXPECT_EQ(*r.divergence->factor, 2.5);
   EXPECT_EQ(*r.log.every_steps, 9);
   EXPECT_EQ(**r.cluster.host_memory, 750.5);
   EXPECT_EQ(**r.cluster.profile, "h100.json");
@@ -392,9 +405,15 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*mock.max_images, 2);
   EXPECT_EQ(*mock.classes, 5);
   EXPECT_EQ(*mock.text_tokens, 6);
+  // Evaluation sets are of the same kind.
+  const auto sets = [](const char* of) {
+    return std::string("evaluation.sets=[{name: held, samples: 11, ") + of + "}]";
+  };
+  const std::string sources = sets("sources: [{kind: tokens, path: w}]");
   const DataRecipe tars =
       MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7, "
-                      "resize: bicubic, grid: round_half_even}"})
+                      "resize: bicubic, grid: round_half_even}",
+                      sets("shards: w")})
           .data;
   ASSERT_EQ(tars.shards.size(), 2u);
   EXPECT_EQ(*tars.shards[1], "y");
@@ -409,7 +428,8 @@ TEST(EveryKey, DataArrivesWhole) {
                       "ignore: [json, cls]}, {kind: tokens, path: z}], tokenizer: ids, tokenizer_digest: dig, "
                       "template_digest: est, image_token: 7, pad_token: 8, end_token: 9, shuffle: 1000, packing: none, "
                       "window: 5, long: cut, damaged: skip, most_damaged: 4, min_patches: 6, max_patches: 7, "
-                      "resize: bicubic, grid: round_half_even, index: there, balance: images}"})
+                      "resize: bicubic, grid: round_half_even, index: there, balance: images}",
+                      sources})
           .data;
   ASSERT_EQ(mixed.sources.size(), 2u);
   EXPECT_EQ(**mixed.sources[0].name, "a");
@@ -442,7 +462,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*mixed.grid, "round_half_even");
   EXPECT_EQ(*mixed.index, "there");
   EXPECT_EQ(*mixed.balance, "images");
-  const DataRecipe plain = MustRead(path, {"data={kind: sources, sources: [{kind: tokens, path: z}]}"}).data;
+  const DataRecipe plain = MustRead(path, {"data={kind: sources, sources: [{kind: tokens, path: z}]}", sources}).data;
   EXPECT_EQ(*plain.tokenizer, "bytes");
   EXPECT_EQ(plain.shuffle->text, "all");
   EXPECT_EQ(*plain.packing, "first_fit");
@@ -452,7 +472,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*plain.most_damaged, 100);
   EXPECT_EQ(*plain.index, "data_index");
   EXPECT_EQ(*plain.balance, "none");
-  const DataRecipe recorded = MustRead(path, {"data={kind: recorded, path: z, image_token: 3}"}).data;
+  const DataRecipe recorded = MustRead(path, {"data={kind: recorded, path: z, image_token: 3}", sets("path: w")}).data;
   EXPECT_EQ(**recorded.path, "z");
 }
 

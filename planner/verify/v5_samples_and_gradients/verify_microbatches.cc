@@ -115,6 +115,7 @@ class RoleMicrobatches {
   void ReadSources(const Instruction& op) {
     const string* module = ReadModule(op);
     if (!module) return;
+    ++source_reads_[op.microbatch];
     for (const Output& output : op.outputs) {
       microbatch_of_[output.name] = op.microbatch;
       sources_[output.name] = *module;
@@ -250,16 +251,24 @@ class RoleMicrobatches {
     ++source_sums_[{*into, microbatch}];
   }
 
-  // Of the last stage of the language model each microbatch is added once, of others none.
+  // Of the last stage of the language model each microbatch is read and added once, of others none.
   void CheckSourceSums(const Module& module, int microbatches) {
     const bool sums = list_.evaluates || index_.plan().sums_by_source();
     const bool adds = sums && module.carries_loss && StageOf(role_, module) == module.grid.pp - 1;
     const string prefix = list_.evaluates ? "$evaluated" : "$source";
+    if (!module.carries_loss) return;
+    for (int m = 0; m < microbatches; ++m) {
+      const int times = source_reads_.contains(m) ? source_reads_[m] : 0;
+      if (times != (adds ? 1 : 0)) {
+        Fail(nullptr,
+             absl::StrCat("reads the sources of microbatch ", m, " ", times, " times, not ", adds ? "once" : "never"));
+      }
+    }
     for (const char* what : {"_losses", "_tokens"}) {
       for (int m = 0; m < microbatches; ++m) {
         const auto found = source_sums_.find({prefix + what, m});
         const int times = found == source_sums_.end() ? 0 : found->second;
-        if (!module.carries_loss || times == (adds ? 1 : 0)) continue;
+        if (times == (adds ? 1 : 0)) continue;
         Fail(nullptr, absl::StrCat("adds microbatch ", m, " to ", prefix, what, " ", times, " times, not ",
                                    adds ? "once" : "never"));
       }
@@ -316,6 +325,7 @@ class RoleMicrobatches {
   std::map<string, std::pair<int, string>> loss_tokens_;  // by value: microbatch, and module that read it
   std::map<int, int> loss_token_counts_;
   std::map<string, string> sources_;                   // by value of read_sources: the module
+  std::map<int, int> source_reads_;                    // by microbatch
   std::map<std::pair<string, int>, int> source_sums_;  // by sum and microbatch: how often it is added to
 };
 

@@ -66,7 +66,10 @@ class BlockDamage {
     }
     if (op.kind == OpKind::kAdd) {
       Add("drop_term", i, op.inputs.back(), {"V4", "V5"}, [](Instruction& x) { x.inputs.pop_back(); });
-      Add("double_term", i, op.inputs.front(), {"V5"}, [](Instruction& x) { x.inputs.push_back(x.inputs.front()); });
+      // The forward of a step has a gradient, which would be doubled too. That of an evaluation has the statement
+      // alone.
+      const string rule = Here().name.ends_with(".evaluate") ? "V11" : "V5";
+      Add("double_term", i, op.inputs.front(), {rule}, [](Instruction& x) { x.inputs.push_back(x.inputs.front()); });
     }
     for (size_t k = 0; k + 1 < op.parameters.size(); ++k) {
       Add("swap_parameters", i, op.parameters[k], {"V4", "V5"},

@@ -23,7 +23,9 @@ std::vector<std::string> OriginsOf(const Plan& plan, const Role& role) {
 
 std::vector<std::string> RulesOfStateCollective(const Instruction& collective) {
   const std::string& subject = collective.inputs.front();
-  if (subject == "$integers" || subject == "$reals") return {"V5", "V7"};
+  for (const char* sums : {"$integers", "$reals", "$source_", "$evaluated_"}) {
+    if (absl::StartsWith(subject, sums)) return {"V5", "V7"};
+  }
   // A sum over tp of partial gradients.
   if (collective.kind == OpKind::kAllReduce && absl::StrContains(subject, ".gradient_shards.")) return {"V6", "V7"};
   return {"V7"};
@@ -31,8 +33,8 @@ std::vector<std::string> RulesOfStateCollective(const Instruction& collective) {
 
 std::vector<Mutant> AllMutants(const Plan& plan) {
   std::vector<Mutant> mutants;
-  for (auto* generator :
-       {&BlockMutants, &ProgramMutants, &CommunicationMutants, &StructureMutants, &CheckpointMutants}) {
+  for (auto* generator : {&BlockMutants, &ProgramMutants, &CommunicationMutants, &StructureMutants, &CheckpointMutants,
+                          &EvaluationMutants}) {
     std::vector<Mutant> found = (*generator)(plan);
     std::move(found.begin(), found.end(), std::back_inserter(mutants));
   }

@@ -44,6 +44,10 @@ std::vector<Mutant> StructureMutants(const Plan& plan);
 // Damage to checkpoint keys, writers and sources, and to the maxima of run-time sizes: V9, V10.
 std::vector<Mutant> CheckpointMutants(const Plan& plan);
 
+// Damage to evaluation sets, to the lists of an evaluation, and to what keeps it from changing the training: V3 to V8,
+// V11. None of a plan that evaluates nothing. (What is damaged in a step is damaged in a round too: ProgramMutants.)
+std::vector<Mutant> EvaluationMutants(const Plan& plan);
+
 // The mutants of all generators above.
 std::vector<Mutant> AllMutants(const Plan& plan);
 

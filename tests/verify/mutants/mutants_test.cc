@@ -60,12 +60,39 @@ std::vector<std::string> Trains(const char* encoder, const char* projection, con
           absl::StrCat("modules.language.train.backbone=", language)};
 }
 
+// Of a plan with an evaluation beside the training, which has nearly twice as many blocks.
+Base Few(Base base) {
+  base.most_of_a_kind = 4;
+  return base;
+}
+
+std::vector<std::string> Together(std::vector<std::string> some, const std::vector<std::string>& more) {
+  some.insert(some.end(), more.begin(), more.end());
+  return some;
+}
+
 std::vector<Base> Layouts() {
   const std::string wide = "models.hybrid_moe_tiny.mamba.groups=4",
                     heads = "models.hybrid_moe_tiny.attention.kv_groups=4";
   const std::vector<std::string> overlap = {"gradients.overlap_reduce=true", "gradients.overlap_gather=true",
                                             "gradients.buckets=3"};
+  const std::vector<std::string> evaluated = {
+      "checkpoint.every_steps=1",
+      "evaluation={every_samples: 8, sets: [{name: held_out, samples: 7, seed: 99}, {name: other, samples: 2, "
+      "seed: 98}]}"};
+  // Files that are not there: a plan needs none. Losses of steps are added up by source, too.
+  const std::vector<std::string> by_source = {
+      "data={kind: sources, max_patches: 16, sources: [{kind: webdataset, shards: /gone/a.tar}, {kind: webdataset, "
+      "shards: /gone/b.tar}]}",
+      "evaluation={every_samples: 8, sets: [{name: held_out, samples: 7, sources: [{kind: webdataset, shards: "
+      "/gone/c.tar}]}]}",
+      "models.hybrid_moe_tiny.vocabulary=264"};
   return {
+      Few(Disjoint("evaluated", 2, "tp: 2", 4, "tp: 2, ep: 4", evaluated)),
+      Few(Disjoint("evaluated_colocated", 4, "tp: 1", 4, "tp: 2, ep: 4",
+                   Together({"modules.language.placement.first_rank=0"}, evaluated))),
+      Few(Disjoint("evaluated_stages_by_source", 2, "tp: 1, pp: 2", 8, "tp: 2, cp: 2, pp: 2, ep: 2",
+                   Together({wide, heads}, by_source))),
       Disjoint("tp2_dp2_ep4", 2, "tp: 2", 4, "tp: 2, ep: 4"),
       Disjoint("uneven", 3, "tp: 1", 2, "tp: 1"),
       Disjoint("colocated", 4, "tp: 1", 4, "tp: 2, ep: 4", {"modules.language.placement.first_rank=0"}),

@@ -8,11 +8,12 @@ namespace {
 
 using std::string;
 
-// Damages the setup and step of one role.
+// Damages the setup of one role, and a list that runs samples: its step, or its round of an evaluation.
 class RoleDamage {
  public:
-  RoleDamage(const Plan& plan, size_t role, std::vector<Mutant>& mutants)
-      : plan_(plan), role_(role), origins_(OriginsOf(plan, plan.roles[role])), mutants_(mutants) {}
+  RoleDamage(const Plan& plan, size_t role, const RoleList& list, std::vector<Mutant>& mutants)
+      : plan_(plan), role_(role), list_(list.list), evaluates_(list_ == &Role::evaluate),
+        origins_(OriginsOf(plan, plan.roles[role])), mutants_(mutants) {}
 
   void Make() {
     for (size_t i = 0; i < Step().size(); ++i) {
@@ -22,29 +23,34 @@ class RoleDamage {
         case OpKind::kCall: DamageCall(i); break;
         case OpKind::kReadTokens:
         case OpKind::kReadImages:
-        case OpKind::kReadImageSizes: DamageRead(i); break;
+        case OpKind::kReadImageSizes:
+        case OpKind::kReadSources: DamageRead(i); break;
         case OpKind::kExchange: DamageExchange(i); break;
         case OpKind::kBroadcast: break;  // in communication_mutants.cc
         case OpKind::kAccumulate: DamageCount(i); break;
+        case OpKind::kAccumulateRows: DamageRows(i); break;
         default: DamageState(i);
       }
     }
-    DamageSetup();
+    if (!evaluates_) DamageSetup();
   }
 
  private:
   const Role& Here() const { return plan_.roles[role_]; }
-  const std::vector<Instruction>& Step() const { return Here().step; }
+  const std::vector<Instruction>& Step() const { return Here().*list_; }
+  int64_t Microbatches() const { return evaluates_ ? 1 : plan_.budget.microbatches; }
+  string Kind(const char* kind) const { return absl::StrCat(evaluates_ ? "evaluation_" : "", kind); }
 
   void Add(const char* kind, size_t i, const string& what, std::vector<string> rules,
            std::function<void(Instruction&)> change) {
     const size_t role = role_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", i, " ", string(OpName(Step()[i].kind)), " ", what),
-                        std::move(rules), origins_, [role, i, change](Plan& p) { change(p.roles[role].step[i]); }});
+    mutants_.push_back({Kind(kind), absl::StrCat(Here().name, " ", i, " ", string(OpName(Step()[i].kind)), " ", what),
+                        std::move(rules), origins_,
+                        [role, i, change, list = list_](Plan& p) { change((p.roles[role].*list)[i]); }});
   }
   void AddToRole(const char* kind, const string& what, std::vector<string> rules, std::function<void(Role&)> change) {
     const size_t role = role_;
-    mutants_.push_back({kind, absl::StrCat(Here().name, " ", what), std::move(rules), origins_,
+    mutants_.push_back({Kind(kind), absl::StrCat(Here().name, " ", what), std::move(rules), origins_,
                         [role, change](Plan& p) { change(p.roles[role]); }});
   }
 
@@ -72,8 +78,8 @@ class RoleDamage {
       Add("change_memory", i, op.outputs[k].name, {"V4", "V5"},
           [k](Instruction& x) { x.outputs[k].type.host = !x.outputs[k].type.host; });
       for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kEp}) {
-        Add("layout_of_another_axis", i, absl::StrCat(op.outputs[k].name, " ", string(AxisName(axis))), {"V4", "V5"},
-            [k, axis](Instruction& x) {
+        Add("layout_of_another_axis", i, absl::StrCat(op.outputs[k].name, " ", string(AxisName(axis))),
+            {"V4", "V5", "V6"}, [k, axis](Instruction& x) {
               const auto now = x.outputs[k].type.layout.find(axis);
               const bool partial =
                   now != x.outputs[k].type.layout.end() && now->second.state == AxisLayout::State::kPartial;
@@ -89,7 +95,7 @@ class RoleDamage {
 
   void DamageCall(size_t i) {
     const Instruction& call = Step()[i];
-    const int64_t microbatches = plan_.budget.microbatches;
+    const int64_t microbatches = Microbatches();
     for (size_t k = 0; k + 1 < call.inputs.size(); ++k) {
       Add("swap_inputs", i, call.inputs[k], {"V4", "V5"},
           [k](Instruction& x) { std::swap(x.inputs[k], x.inputs[k + 1]); });
@@ -107,33 +113,35 @@ class RoleDamage {
     }
     Add("no_such_microbatch", i, call.frame, {"V4", "V5"},
         [microbatches](Instruction& x) { x.microbatch = static_cast<int>(microbatches); });
-    AddToRole("repeat_call", Label(i), {"V4", "V5"}, [i](Role& r) {
-      Repeat(r.step, i);
-      for (Output& output : r.step[i].outputs) output.name += ".again";
-      for (const Output& output : r.step[i].outputs) r.step[i].frees.push_back(output.name);
+    AddToRole("repeat_call", Label(i), {"V4", "V5"}, [i, list = list_](Role& r) {
+      Repeat((r.*list), i);
+      for (Output& output : (r.*list)[i].outputs) output.name += ".again";
+      for (const Output& output : (r.*list)[i].outputs) (r.*list)[i].frees.push_back(output.name);
     });
     if (!call.inputs.empty()) {
       // An addition between the maker of a value and the block that takes it: a program may not compute outside blocks.
-      AddToRole("compute_outside_a_block", absl::StrCat(Label(i), " ", call.inputs[0]), {"V4"}, [i](Role& r) {
-        const string given = r.step[i].inputs[0], sum = given + ".sum";
-        for (const Instruction& maker : std::vector<Instruction>(r.step)) {
-          for (const Output& output : maker.outputs) {
-            if (output.name != given) continue;
-            r.step[i].inputs[0] = sum;
-            r.step[i].frees.push_back(sum);
-            Instruction add{.kind = OpKind::kAdd, .inputs = {given, given}, .outputs = {{sum, output.type}}};
-            r.step.insert(r.step.begin() + static_cast<std::ptrdiff_t>(i), std::move(add));
-            return;
-          }
-        }
-      });
+      AddToRole("compute_outside_a_block", absl::StrCat(Label(i), " ", call.inputs[0]), {"V4"},
+                [i, list = list_](Role& r) {
+                  const string given = (r.*list)[i].inputs[0], sum = given + ".sum";
+                  for (const Instruction& maker : std::vector<Instruction>((r.*list))) {
+                    for (const Output& output : maker.outputs) {
+                      if (output.name != given) continue;
+                      (r.*list)[i].inputs[0] = sum;
+                      (r.*list)[i].frees.push_back(sum);
+                      Instruction add{.kind = OpKind::kAdd, .inputs = {given, given}, .outputs = {{sum, output.type}}};
+                      (r.*list).insert((r.*list).begin() + static_cast<std::ptrdiff_t>(i), std::move(add));
+                      return;
+                    }
+                  }
+                });
     }
-    if (call.outputs.empty()) AddToRole("drop_call", Label(i), {"V4", "V5"}, [i](Role& r) { Erase(r.step, i); });
+    if (call.outputs.empty())
+      AddToRole("drop_call", Label(i), {"V4", "V5"}, [i, list = list_](Role& r) { Erase((r.*list), i); });
     // Two calls exchange their inputs: each runs on the samples of the other's microbatch.
     for (size_t j = i + 1; j < Step().size(); ++j) {
       if (Step()[j].kind != OpKind::kCall || Step()[j].block != call.block || call.inputs.empty()) continue;
       AddToRole("swap_samples", absl::StrCat(i, " and ", j), {"V4", "V5"},
-                [i, j](Role& r) { std::swap(r.step[i].inputs, r.step[j].inputs); });
+                [i, j, list = list_](Role& r) { std::swap((r.*list)[i].inputs, (r.*list)[j].inputs); });
       break;
     }
   }
@@ -148,18 +156,18 @@ class RoleDamage {
   }
 
   void DamageRead(size_t i) {
-    const int64_t microbatches = plan_.budget.microbatches;
+    const int64_t microbatches = Microbatches();
     if (microbatches > 1) {
       Add("read_another_microbatch", i, "", {"V5"},
           [microbatches](Instruction& x) { x.microbatch = (x.microbatch + 1) % static_cast<int>(microbatches); });
     }
     Add("read_from_a_value", i, "", {"V4"}, [](Instruction& x) { x.inputs.push_back("$integers"); });
     Add("read_for_nobody", i, "", {"V5"}, [](Instruction& x) { x.attributes["module"] = string("nobody"); });
-    AddToRole("drop_read", Label(i), {"V4", "V5"}, [i](Role& r) { Erase(r.step, i); });
-    AddToRole("read_twice", Label(i), {"V5"}, [i](Role& r) {
-      Repeat(r.step, i);
-      for (Output& output : r.step[i].outputs) output.name += ".again";
-      for (const Output& output : r.step[i].outputs) r.step[i].frees.push_back(output.name);
+    AddToRole("drop_read", Label(i), {"V4", "V5"}, [i, list = list_](Role& r) { Erase((r.*list), i); });
+    AddToRole("read_twice", Label(i), {"V5"}, [i, list = list_](Role& r) {
+      Repeat((r.*list), i);
+      for (Output& output : (r.*list)[i].outputs) output.name += ".again";
+      for (const Output& output : (r.*list)[i].outputs) (r.*list)[i].frees.push_back(output.name);
     });
   }
 
@@ -202,8 +210,8 @@ class RoleDamage {
     }
     Add("count_as_no_module", i, "", {"V4"}, [](Instruction& x) { x.attributes.erase("module"); });
     Add("count_two", i, "", {"V4"}, [](Instruction& x) { x.inputs.push_back(x.inputs.front()); });
-    AddToRole("drop_count", Label(i), {"V5"}, [i](Role& r) { Erase(r.step, i); });
-    AddToRole("count_twice", Label(i), {"V5"}, [i](Role& r) { Repeat(r.step, i); });
+    AddToRole("drop_count", Label(i), {"V5"}, [i, list = list_](Role& r) { Erase((r.*list), i); });
+    AddToRole("count_twice", Label(i), {"V5"}, [i, list = list_](Role& r) { Repeat((r.*list), i); });
     Add("count_into_another", i, "", {"V5"}, [](Instruction& x) { x.attributes["into"] = string("$reals.loss"); });
     for (const char* more : {"tp", "cp", "tp,tp", ""}) {
       const string* now = Step()[i].FindText("once_over");
@@ -214,6 +222,31 @@ class RoleDamage {
     if (Step()[i].attributes.contains("once_over")) {
       Add("count_on_every_rank", i, "", {"V6"}, [](Instruction& x) { x.attributes.erase("once_over"); });
     }
+  }
+
+  // Losses and loss tokens, added up by source.
+  void DamageRows(size_t i) {
+    const Instruction& op = Step()[i];
+    Add("rows_into_a_sum_of_the_step", i, "", {"V5"},
+        [](Instruction& x) { x.attributes["into"] = string("$reals.loss"); });
+    Add("rows_into_the_other_sum", i, "", {"V5"}, [](Instruction& x) {
+      string& into = std::get<string>(x.attributes["into"]);
+      into = into.ends_with("_losses") ? into.substr(0, into.size() - 6) + "tokens"
+                                       : into.substr(0, into.size() - 6) + "losses";
+    });
+    Add("rows_of_no_module", i, "", {"V4"}, [](Instruction& x) { x.attributes.erase("module"); });
+    Add("rows_swapped", i, "", {"V5", "V6"}, [](Instruction& x) { std::swap(x.inputs[0], x.inputs[1]); });
+    Add("rows_by_themselves", i, "", {"V5"}, [](Instruction& x) { x.inputs[1] = x.inputs[0]; });
+    Add("rows_without_parts", i, "", {"V4"}, [](Instruction& x) { x.inputs.pop_back(); });
+    AddToRole("drop_rows", Label(i), {"V5"}, [i, list = list_](Role& r) { Erase((r.*list), i); });
+    AddToRole("rows_twice", Label(i), {"V5"}, [i, list = list_](Role& r) { Repeat((r.*list), i); });
+    for (const char* more : {"tp", "cp", "dp"}) {
+      const string* now = op.FindText("once_over");
+      const string other = absl::StrCat(now ? *now : "", now ? "," : "", more);
+      Add("rows_once_over_more", i, other, {"V6"}, [other](Instruction& x) { x.attributes["once_over"] = other; });
+    }
+    if (op.attributes.contains("once_over"))
+      Add("rows_on_every_rank", i, "", {"V6"}, [](Instruction& x) { x.attributes.erase("once_over"); });
   }
 
   // The rules that may refuse a missing, repeated or misplaced instruction at the end of a step.
@@ -229,7 +262,7 @@ class RoleDamage {
       std::vector<string> rules = RulesOf(op);
       for (const string& rule : RulesOf(Step()[i - 1])) rules.push_back(rule);
       AddToRole("swap_order", absl::StrCat(i - 1, " and ", i), rules,
-                [i](Role& r) { std::swap(r.step[i - 1], r.step[i]); });
+                [i, list = list_](Role& r) { std::swap((r.*list)[i - 1], (r.*list)[i]); });
     }
     if (op.attributes.contains("module")) {
       Add("another_module", i, "", RulesOf(op), [](Instruction& x) { x.attributes["module"] = string("nobody"); });
@@ -251,9 +284,9 @@ class RoleDamage {
       return;
     }
     AddToRole("drop_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op),
-              [i](Role& r) { Erase(r.step, i); });
+              [i, list = list_](Role& r) { Erase((r.*list), i); });
     AddToRole("repeat_instruction", absl::StrCat(Label(i), " ", subject), RulesOf(op),
-              [i](Role& r) { Repeat(r.step, i); });
+              [i, list = list_](Role& r) { Repeat((r.*list), i); });
   }
 
   // Whether the result depends on the order of two neighbours. Instructions of different buckets do not depend on each
@@ -289,6 +322,8 @@ class RoleDamage {
 
   const Plan& plan_;
   const size_t role_;
+  std::vector<Instruction> Role::*const list_;
+  const bool evaluates_;
   const std::vector<string> origins_;
   std::vector<Mutant>& mutants_;
 };
@@ -297,7 +332,11 @@ class RoleDamage {
 
 std::vector<Mutant> ProgramMutants(const Plan& plan) {
   std::vector<Mutant> mutants;
-  for (size_t role = 0; role < plan.roles.size(); ++role) RoleDamage(plan, role, mutants).Make();
+  for (size_t role = 0; role < plan.roles.size(); ++role) {
+    for (const RoleList& list : kRoleLists) {
+      if (list.list == &Role::step || list.list == &Role::evaluate) RoleDamage(plan, role, list, mutants).Make();
+    }
+  }
   return mutants;
 }
 

@@ -48,6 +48,7 @@ Overrides All(const std::vector<Overrides>& parts) {
 std::vector<Case> Cases() {
   const Overrides checkpoints = {"checkpoint.every_steps=2"}, initialize = {"initialize.from=weights.safetensors"};
   const Overrides bf16 = {"precision.params=bf16"}, fp32 = {"precision.params=fp32"};
+  const Overrides evaluation = {"evaluation={every_samples: 8, sets: [{name: held_out, samples: 7, seed: 99}]}"};
   // Few microbatches: a longer step brings nothing new.
   const Overrides one = {"batch.global_samples=2"},
                   several = All({{"batch.global_samples=4"}, EncoderOn(2, 2), LanguageOn(2, 4, 2, 4)});
@@ -61,6 +62,8 @@ std::vector<Case> Cases() {
       {"one_rank_initialized", All({one, bf16, initialize, checkpoints}), 3},
       {"one_rank_frozen_backbone", All({one, bf16, checkpoints, trains("frozen", "trained")}), 3},
       {"one_rank_frozen_language", All({one, fp32, {"modules.language.train.backbone=frozen"}}), 3},
+      {"one_rank_evaluated", All({one, fp32, evaluation}), 3},
+      {"ranks_evaluated", All({several, bf16, checkpoints, evaluation}), 6},
       {"ranks_fp32", All({several, fp32}), 6},
       {"ranks_bf16_with_checkpoints", All({several, bf16, checkpoints}), 6},
       {"ranks_initialized", All({several, bf16, initialize, checkpoints}), 6},
@@ -173,7 +176,7 @@ Body Donors(const Plan& plan, const Role& role) {
       for (const StateStep& step : life.steps) {
         for (OpKind kind : step.kinds) {
           if (OpClassOf(kind) != OpClass::kState && OpClassOf(kind) != OpClass::kStorage) continue;
-          if (kind == OpKind::kAccumulate) continue;  // it needs a value: below
+          if (kind == OpKind::kAccumulate || kind == OpKind::kAccumulateRows) continue;  // they need values: below
           for (const std::string& module : role.modules) {
             Instruction op{.kind = kind};
             const OpInfo& info = InfoOf(kind);

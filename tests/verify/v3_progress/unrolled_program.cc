@@ -32,7 +32,7 @@ class Unroller {
   Program Unroll(const Role& role, int steps) {
     program_ = {};
     for (const RoleList& part : kRoleLists) {
-      const int times = part.list == &Role::step ? steps : 1;
+      const int times = part.list == &Role::step || part.list == &Role::evaluate ? steps : 1;
       for (int time = 0; time < times; ++time) UnrollBody(role.*part.list, {}, 0);
     }
     return std::move(program_);
