@@ -14,8 +14,8 @@ namespace planwright {
 std::string RunTracePath(const std::string& run_dir);
 
 // Writes it from the parts of all ranks. Times of ranks on other hosts are moved onto the clock of the first rank's
-// host, as exactly as the wall clocks of the hosts agree. `time`: the predicted step of the plan. Where it is in seconds,
-// each instruction has the time that it was predicted to take, and each rank tracks with the predicted step.
+// host, as exactly as the wall clocks of the hosts agree. `time`: the predicted step of the plan. Where it is in
+// seconds, each instruction has the time that it was predicted to take, and each rank tracks with the predicted step.
 // InvalidArgument or Unavailable, with the file: a part is not there or cannot be read. ResourceExhausted: the trace
 // cannot be written.
 absl::Status JoinTraces(const Plan& plan, const StepTime& time, const std::string& run_dir);

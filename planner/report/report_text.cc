@@ -54,13 +54,13 @@ std::string PaceText(const RunReport& report, const Pace& pace) {
   std::string text = Cat(DurationText(pace.seconds), " a step (median of ", pace.steps, "), ",
                          LargeText(pace.samples_per_second), " samples/s");
   if (pace.tokens_per_second) Append(text, ", ", LargeText(*pace.tokens_per_second), " tokens/s");
+  if (pace.data_wait.value_or(0) >= kWaitToTell)
+    Append(text, ", ", absl::StrFormat("%.1f %%", 100 * *pace.data_wait), " of it waiting for data");
   if (report.plan && report.plan->predicted_step > 0 && pace.seconds > 0) {
     const double predicted = report.plan->predicted_step;
     Append(text, "; predicted ", DurationText(predicted), " a step (",
            absl::StrFormat("%+.0f %%", 100 * (predicted / pace.seconds - 1)), ")");
   }
-  if (pace.data_wait.value_or(0) >= kWaitToTell)
-    Append(text, ", ", absl::StrFormat("%.1f %%", 100 * *pace.data_wait), " of it waiting for data");
   return text + "\n";
 }
 

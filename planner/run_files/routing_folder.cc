@@ -152,8 +152,9 @@ absl::Status CheckReplayRouting(const Plan& plan, int64_t steps, const std::stri
   if (differences.empty()) return CheckSizes(plan, recorded, folder);
   return absl::InvalidArgumentError(
       absl::StrCat("the choices in ", folder, " do not fit this plan:\n", absl::StrJoin(differences, ""),
-                   "use them with the recipe that recorded them, in any layout and for ", recorded,
-                   " steps at most; or record the choices of this recipe into another folder"));
+                   "use them with the recipe that recorded them, in any layout",
+                   steps > recorded ? absl::StrCat(" and with --steps ", recorded, " at most") : "",
+                   "; or record the choices of this recipe into another folder"));
 }
 
 absl::Status ClaimRoutingFolder(const std::string& folder) {

@@ -122,7 +122,7 @@ TEST_F(RoutingFolderTest, EveryDifferenceIsNamed) {
     change(plan), change(all);
     const absl::Status status = Replay(plan);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(choices_), HasSubstr("fit this run:\n  " + text)))
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(choices_), HasSubstr("fit this plan:\n  " + text)))
         << text;
   }
   all.budget.steps = 9;

@@ -38,10 +38,10 @@ std::string TimeSection(const Plan& plan, const StepTime& time) {
   const std::string speed = time.seconds ? SpeedText(plan, time) + " " + KnownSentence(time)
                                          : "The speed of the device is unknown: shares are of the FLOPs of a step.";
   const std::string saves = SaveText(time);
-  return Section("time", "Time",
-                 Cat("<p>As predicted: ", Escaped(speed), "</p>\n",
-                     saves.empty() ? "" : Cat("<p>", Escaped(saves), "</p>\n"), RolesTable(time),
-                     "<p class=\"soft\">The largest costs, on average over all ranks:</p>\n", CostsTable(time)));
+  return Section(
+      "time", "Time",
+      Cat("<p>As predicted: ", Escaped(speed), "</p>\n", saves.empty() ? "" : Cat("<p>", Escaped(saves), "</p>\n"),
+          RolesTable(time), "<p class=\"soft\">The largest costs, on average over all ranks:</p>\n", CostsTable(time)));
 }
 
 }  // namespace planwright

@@ -456,6 +456,7 @@ std::vector<Defect> Defects() {
        [](Plan& p) { p.launch.deadline_factor = -1; },
        "V11",
        "deadline_factor"},
+      {"predicted_step_below_zero", kTiny, {}, [](Plan& p) { p.launch.predicted_step = -1; }, "V11", "predicted_step"},
       // Others of their kind.
       {"host_memory_below_zero", kTiny, {}, [](Plan& p) { p.cluster.host_memory = -1; }, "V11", "host_memory"},
       {"limit_of_rows_below_zero",
