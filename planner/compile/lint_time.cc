@@ -46,7 +46,7 @@ std::string BalanceHelp(const StepTime& time, const RoleTime& waits, const RoleT
 }  // namespace
 
 void LintTime(const Plan& plan, Diagnostics& diagnostics) {
-  const Rates rates = RatesOf(plan.cluster);
+  const Rates rates = RatesOf(plan);
   if (!rates.known()) return;
   const StepTime time = TimeStep(plan, rates);
   if (!(time.length > 0)) return;

@@ -21,7 +21,7 @@ DeadlineRule DeadlineRuleOf(const Plan& plan) {
 Deadlines::Deadlines(const LinkedProgram& program, const DeadlineRule& rule)
     : by_number_(program.instructions(), rule.Of(0)) {
   const Plan& plan = program.blocks().plan();
-  const Rates rates = RatesOf(plan.cluster);
+  const Rates rates = RatesOf(plan);
   const InstructionCosts costs(program.blocks());
   CommunicationUses uses(plan);
   const std::vector<RankClass> classes = ClassesOf(plan);

@@ -222,7 +222,7 @@ int64_t RoleTime::count() const {
   return count;
 }
 
-StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster)); }
+StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan)); }
 
 StepTime TimeStep(const Plan& plan, const Rates& rates) {
   StepTime step{.seconds = rates.known()};
@@ -240,12 +240,15 @@ StepTime TimeStep(const Plan& plan, const Rates& rates) {
       const InstructionTime& time = times.back().of(program.entries()[i]);
       // A host that runs an instruction itself comes to it first.
       const bool runs = host == HostModel::kRunsMainStream;
-      entries.push_back({.before = runs ? time.launch : 0, .launch = runs ? 0 : time.launch, .run = time.seconds});
+      entries.push_back({.before = runs ? time.launch : 0,
+                         .launch = runs ? 0 : time.launch,
+                         .run = time.seconds,
+                         .beside = rates.Beside(program.entries()[i].instruction->source->kind)});
     }
   }
   CommunicationPartners partners(plan, programs.roles);
   const CommunicationMatches matches(programs.by_class, partners);
-  const SimulatedStep simulated = SimulateStep(programs.by_class, matches, given, host, rates.Beside());
+  const SimulatedStep simulated = SimulateStep(programs.by_class, matches, given, host);
   step.length = simulated.length;
   std::vector<TimeUse> uses;
   double ranks = 0, waiting = 0;

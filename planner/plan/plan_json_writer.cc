@@ -20,10 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Lists of a spread object that are written with one item on a line.
-constexpr std::string_view kOneItemPerLine[] = {"symbols", "accumulators", "groups",   "schedule",      "origins",
-                                                "layers",  "parameters",   "storages", "buckets",       "body",
-                                                "setup",   "resume",       "step",     "save",          "teardown",
-                                                "forward", "backward",     "compute",  "communication", "launch"};
+constexpr std::string_view kOneItemPerLine[] = {
+    "symbols",  "accumulators", "groups",        "schedule", "origins", "layers", "parameters", "storages",
+    "buckets",  "body",         "setup",         "resume",   "step",    "save",   "teardown",   "forward",
+    "backward", "compute",      "communication", "launch",   "beside",  "skew"};
 
 // Spread objects: they are written with one field on a line. All others are on one line.
 template <typename T>
