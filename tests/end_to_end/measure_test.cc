@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -26,6 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
@@ -222,8 +224,22 @@ TEST_F(Measure, GoesOnAfterAnInterruptionAndARecipeTakesItsProfile) {
   std::set<std::pair<OpKind, double>> skews;
   for (const MeasuredSkew& point : profile->skew) skews.emplace(point.kind, point.fullest);
   for (OpKind kind : {OpKind::kExperts, OpKind::kExpertsGrad}) EXPECT_TRUE(skews.contains({kind, 2})) << OpName(kind);
-  const Ended valid = Run({"validate", kTiny, "cluster.profile=" + profile_});
-  EXPECT_EQ(valid.status, kExitSuccess) << valid.output;
+  // A run on what was measured says nothing of it, and one on another device does.
+  const auto launch = [&] {
+    const std::string run_dir = folder_ + "/run";
+    fs::remove_all(run_dir);
+    return Run({"launch", kTiny, "cluster.profile=" + profile_, "--local", "--steps", "1", "--run-dir", run_dir});
+  };
+  const Ended same = launch();
+  EXPECT_EQ(same.status, kExitSuccess) << same.output;
+  EXPECT_THAT(same.output, Not(HasSubstr("cluster.profile was measured elsewhere")));
+  DeviceProfile elsewhere = *profile;
+  elsewhere.device = "another processor";
+  std::ofstream(profile_) << WriteProfile(elsewhere);
+  const Ended other = launch();
+  EXPECT_EQ(other.status, kExitSuccess) << other.output;
+  EXPECT_THAT(other.output,
+              HasSubstr("cluster.profile was measured elsewhere: the device another processor, and here"));
 }
 
 TEST_F(Measure, SaysWhatItCannotDo) {
