@@ -190,7 +190,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  const Rates rates = RatesOf(plan.cluster);
+  const Rates rates = RatesOf(plan);
   if (time == nullptr && !rates.known()) return made;
   StepTime predicted = TimeStep(plan, rates);
   if (predicted.seconds) {

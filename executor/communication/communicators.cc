@@ -9,11 +9,10 @@
 #endif
 
 namespace planwright::executor {
-namespace {
 
-std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
-                                      const std::string& name, const std::vector<int>& ranks, int index,
-                                      const std::string& address, std::chrono::milliseconds timeout) {
+std::unique_ptr<Communicator> MakeCommunicator(Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
+                                               const std::string& name, const std::vector<int>& ranks, int index,
+                                               const std::string& address, std::chrono::milliseconds timeout) {
   if (backend == Backend::kGloo) return MakeGlooCommunicator(store, name, ranks, index, address, timeout);
 #ifdef PLANWRIGHT_CUDA
   return MakeNcclCommunicator(store, name, ranks, index);
@@ -21,8 +20,6 @@ std::unique_ptr<Communicator> MakeOne(Backend backend, const c10::intrusive_ptr<
   TORCH_CHECK(false, "this executor was built without CUDA, so it has no NCCL");
 #endif
 }
-
-}  // namespace
 
 std::string CommunicatorName(const std::string& group, const std::string& stream) {
   return stream.empty() ? group : group + " on " + stream;
@@ -46,8 +43,8 @@ Communicators Communicators::Make(const Plan& plan, int rank, Backend backend,
         joining(CommunicatorName(group.name, stream));
         // The name of the meeting point in the store: the same on all members, different for every communicator.
         const std::string name = nonce + "/" + group.name + "/" + std::to_string(i) + "/" + stream;
-        made.all_[{group.name, stream}] =
-            MakeOne(backend, store, name, members[i], static_cast<int>(at - members[i].begin()), address, timeout);
+        made.all_[{group.name, stream}] = MakeCommunicator(backend, store, name, members[i],
+                                                           static_cast<int>(at - members[i].begin()), address, timeout);
       }
     }
   }

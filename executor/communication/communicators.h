@@ -27,6 +27,12 @@ enum class Backend { kGloo, kNccl };
 // "language.dp", "language.dp on reduce"
 std::string CommunicatorName(const std::string& group, const std::string& stream);
 
+// One communicator of `ranks`, of which this rank is that at `index`. As of backends.h: all of them must call it with
+// the same `name`. `address`, `timeout`: for Gloo. Throws CommunicationError.
+std::unique_ptr<Communicator> MakeCommunicator(Backend backend, const c10::intrusive_ptr<c10d::Store>& store,
+                                               const std::string& name, const std::vector<int>& ranks, int index,
+                                               const std::string& address, std::chrono::milliseconds timeout);
+
 class Communicators {
  public:
   // Every rank must call it. All create their communicators in the order of the plan, so no two ranks wait for each

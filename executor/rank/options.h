@@ -19,10 +19,11 @@ struct RankOptions {
   std::string probe;             // folder; empty: nothing is probed
   std::string record_routing, replay_routing;  // folders; at most one is not empty
   std::optional<StepRange> profile;            // steps to trace
+  std::string rounds;                          // file of communications to time after the steps; empty: none
 };
 
 // executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] [--trace STEP[-LAST]]
-//     [--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]
+//     [--record-routing DIR | --replay-routing DIR] [--rounds FILE] [--device cpu|cuda]
 // InvalidArgument, with the usage, names what cannot be read.
 absl::StatusOr<RankOptions> ReadOptions(int argc, const char* const* argv);
 

@@ -16,14 +16,27 @@
 #include "executor/rank/leave.h"
 #include "executor/rank/peers.h"
 #include "executor/rank/process.h"
+#include "executor/rank/profile_mismatch.h"
 #include "executor/rank/records.h"
 #include "executor/rank/step_files.h"
+#include "executor/rank/time_communications.h"
 #include "executor/rank/training.h"
 #include "executor/rank/watchdog_duties.h"
 #include "executor/telemetry/start_up.h"
 #include "planner/fork_ranks/become_rank.h"
 
 namespace planwright::executor {
+namespace {
+
+// Ranks of one kind of machine would all say the same: the log has it for each, the terminal once.
+void TellProfileMismatch(const Assignment& assignment, at::Device device) {
+  const std::string mismatch = ProfileMismatch(assignment.plan.cluster.profile, device);
+  if (mismatch.empty()) return;
+  LogWarning(mismatch);
+  if (assignment.rank() == 0) std::fprintf(stderr, "warning: %s\n", mismatch.c_str());
+}
+
+}  // namespace
 
 int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   StartUp start_up;
@@ -48,20 +61,23 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   SetDeviceOfLeave(device);
   LogInfo("device " + device.str());
   FollowDevice(device, *recorder);
+  TellProfileMismatch(assignment, device);
   const Watchdog watchdog(*recorder, WatchdogDuties(assignment, device));
 
   // Where does the run begin?
   const std::unique_ptr<Beginning> beginning =
       ValueOrLeave(Beginning::Choose(assignment, *store, files.log.get(), hooks.fail_point));
 
-  // The run itself. A failure ends the process in the catch clause, while everything still exists: `rank` lives outside
-  // the try block, so that no destructor of a communicator runs and waits for a peer that is gone.
+  // The run itself. A failure ends the process in the catch clause, while everything still exists: `rank` and
+  // `timed` live outside the try block, so that no destructor of a communicator runs and waits for a peer that is gone.
   const TrainingParts parts = {assignment, hooks, store, device, *recorder, files, *beginning, start_up};
   std::optional<Rank> rank;
+  TimedGroups timed;
   int exit_status = 0;
   try {
     MakeRank(parts, rank);
     const bool whole = ProgramWalker(*rank).Run();
+    if (whole) TimeCommunications(parts, timed);
     exit_status = FinishRun(parts, *rank, whole);
   } catch (const std::exception& error) {
     LeaveBecauseOf(error, assignment.self() + (rank ? "" : "while joining the groups of the plan: "));

@@ -1,40 +1,28 @@
-#include <unistd.h>
-
 #include <filesystem>
 #include <iostream>
 
-#include "planner/agents/fleet.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/local_run.h"
+#include "planner/cli/open_fleet.h"
 #include "planner/cli/own_program.h"
 #include "planner/cli/run_so_far.h"
+#include "planner/cli/submit_job.h"
 #include "planner/cli/terminal.h"
+#include "planner/connection/proof.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
 #include "planner/lives/launch_run.h"
-#include "planner/plan/json_text.h"
 #include "planner/recipe/recipe_tree.h"
-#include "planner/rendezvous/interface_address.h"
-#include "planner/rendezvous/own_address.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/run_timeout.h"
 #include "planner/show/show.h"
-#include "planner/slurm/job_files.h"
 #include "planner/slurm/job_script.h"
 #include "planner/slurm/save_time.h"
-#include "planner/slurm/slurm_commands.h"
 
 namespace planwright {
 namespace {
-
-std::string Absolute(const std::string& path) {
-  std::error_code error;
-  return path.empty() ? path : std::filesystem::absolute(path, error).lexically_normal().string();
-}
 
 absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
   const int ways = arguments.has("--local") + arguments.has("--slurm") + arguments.has("--agents");
@@ -99,71 +87,29 @@ std::optional<std::vector<Plan>> FallbacksOf(const Plan& plan) {
   return fallbacks;
 }
 
-// Writes the job and submits it. With --dry-run it prints both and does nothing.
 int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& arguments) {
   if (!options.record_routing.empty() || !options.replay_routing.empty())
     return UsageError("--record-routing and --replay-routing are for --local: their folders are of one machine");
-  options.run_dir = Absolute(options.run_dir);
-  options.executor = Absolute(options.executor);
-  options.probe_dir = Absolute(options.probe_dir);
-  std::error_code error;
-  const JobFiles job = {.plans = plans,
-                        .options = options,
-                        .environment = EnvironmentToTake(),
-                        .program = OwnProgram(),
-                        .folder = std::filesystem::current_path(error)};
-  const absl::StatusOr<std::string> script = RenderJobScript(
-      plans[0],
-      {.program = job.program, .run_dir = options.run_dir, .signal_seconds = SecondsToSave(plans[0], options.run_dir)});
-  if (!script.ok()) return UsageError(std::string(script.status().message()));
+  options.run_dir = AbsolutePath(options.run_dir);
+  options.executor = AbsolutePath(options.executor);
+  options.probe_dir = AbsolutePath(options.probe_dir);
+  JobFiles job = JobHere();
+  job.plans = plans, job.options = options;
   if (plans[0].checkpoint.every_steps == 0) {
     std::cerr << "warning: without checkpoint.every_steps this job cannot go on when its time is over or a node fails"
               << std::endl;
   }
-  if (arguments.has("--dry-run")) {
-    if (arguments.has("--json")) {
-      nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
-      std::cout << JsonText(json, 2) << "\n";
-    } else {
-      std::cout << PrintableLines("# " + JobScriptPath(options.run_dir) + "\n" + *script + "\n# " + options.run_dir +
-                                  "/job/launch.json\n" + LaunchJson(job));
-    }
-    return kExitSuccess;
-  }
-  if (absl::Status status = WriteJobFiles(job, *script); !status.ok()) return ReportFailedLaunch(status);
-  const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(options.run_dir));
-  if (!number.ok()) return UsageError(std::string(number.status().message()));
-  if (arguments.has("--json")) {
-    std::cout << JsonText(nlohmann::ordered_json({{"job", *number}, {"run_dir", options.run_dir}}), 2) << "\n";
-  } else {
-    const std::string shown = Printable(options.run_dir), job_number = Printable(*number);
-    std::cout << "job " << job_number << "\n";
-    std::cerr << "its output: " << shown << "/job/slurm-" << job_number << ".log\nrun directory: " << shown << "\n";
-  }
-  return kExitSuccess;
+  return SubmitJob(job, SecondsToSave(plans[0], options.run_dir), arguments.has("--dry-run"), arguments.has("--json"));
 }
 
 // Waits for an agent on each node, and runs the plan through them.
 absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions options, const Terminal& terminal) {
-  const std::string& interface = plans[0].launch.interface;
-  const absl::StatusOr<std::string> address = interface.empty() ? OwnAddress() : InterfaceAddress(interface);
-  if (!address.ok()) return address.status();
-  const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
-  if (!timeout.ok()) return timeout.status();
-  options.run_dir = Absolute(options.run_dir);
-  options.executor = Absolute(options.executor);
-  const std::string file = options.run_dir + "/job/head.json";
-  if (absl::Status status = MakeDirectories(options.run_dir + "/job"); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Fleet>> fleet = Fleet::Open({.address = *address, .file = file});
+  options.run_dir = AbsolutePath(options.run_dir);
+  options.executor = AbsolutePath(options.executor);
+  std::optional<Outcome> gone;
+  const absl::StatusOr<std::unique_ptr<Fleet>> fleet = OpenFleet(plans[0], options.run_dir, terminal, gone);
   if (!fleet.ok()) return fleet.status();
-  const int nodes = NodesOfPlan(plans[0]);
-  terminal(true, "waiting for " + std::to_string(nodes) + (nodes == 1 ? " agent" : " agents") +
-                     "; on each node run: " + OwnProgram() + " agent " + file);
-  int interrupted = 0;
-  const absl::Status came = (*fleet)->WaitForAgents(
-      nodes, *timeout, [] { return std::string(); }, interrupted);
-  if (interrupted != 0) return Outcome{128 + interrupted, std::string(came.message())};
-  if (!came.ok()) return Outcome{kExitPeerLost, std::string(came.message())};
+  if (gone) return *gone;
   return LaunchRun(plans, options, **fleet, terminal);
 }
 

@@ -1,5 +1,6 @@
 // `plan measure`: what a device takes for the instructions of recipes (docs/measure.md).
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -7,9 +8,12 @@
 #include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/open_fleet.h"
 #include "planner/cli/own_program.h"
+#include "planner/cli/submit_job.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/measure/measure_parts.h"
+#include "planner/measure/skewed_routing.h"
 #include "planner/outcome/outcome_text.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
@@ -38,7 +42,7 @@ absl::StatusOr<std::vector<MeasuredRecipe>> RecipesOf(const Arguments& arguments
   return recipes;
 }
 
-// Sizes around those of a plan, each as overrides.
+// Sizes around those of a plan, and other surroundings, each as overrides.
 std::vector<std::vector<std::string>> SizesAround(const Plan& plan) {
   const Budget& budget = plan.budget;
   std::vector<std::vector<std::string>> around;
@@ -46,6 +50,10 @@ std::vector<std::vector<std::string>> SizesAround(const Plan& plan) {
   length(2 * budget.sequence_length);
   if (budget.sequence_length % 2 == 0) length(budget.sequence_length / 2);
   around.push_back({"batch.micro_samples=" + std::to_string(2 * budget.micro_samples)});
+  // How fast work goes on beside a communication shows only where a plan has both at the same time.
+  const bool overlaps =
+      std::any_of(plan.groups.begin(), plan.groups.end(), [](const Group& group) { return group.streams.size() > 1; });
+  if (plan.world_size > 1 && !overlaps) around.push_back({"gradients.overlap_reduce=true"});
   return around;
 }
 
@@ -71,10 +79,12 @@ std::string ProblemOf(const LoadedPlan& loaded) {
 // it of which that is not so are left out, which is said. Returns kExitSuccess, or the status of the recipe that is
 // wrong.
 int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vector<MeasurePart>& parts) {
-  const auto add = [&](Plan plan, const std::string& what) {
-    const bool known = std::any_of(parts.begin(), parts.end(),
-                                   [&](const MeasurePart& part) { return part.plan.digest == plan.digest; });
-    if (!known) parts.push_back({std::move(plan), what});
+  const auto add = [&](MeasurePart part) {
+    const auto known = std::find_if(parts.begin(), parts.end(), [&](const MeasurePart& other) {
+      return other.plan.digest == part.plan.digest && other.fullest == part.fullest;
+    });
+    if (known == parts.end()) return parts.push_back(std::move(part));
+    known->rounds |= part.rounds;
   };
   for (const MeasuredRecipe& recipe : recipes) {
     LoadedPlan loaded = LoadPlan(recipe.path, recipe.overrides);
@@ -83,8 +93,13 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
     std::map<std::string, std::string> digests;
     if (const int status = MakeIndexBeforeRanks(*loaded.plan, digests); status != kExitSuccess) return status;
     const std::vector<std::vector<std::string>> around = SizesAround(*loaded.plan);
-    add(*std::move(loaded.plan), NameOf(recipe, {}));
+    const Plan& plan = *loaded.plan;
+    add({.plan = plan, .what = NameOf(recipe, {}), .rounds = true});
     if (recipe.path.ends_with(".json")) continue;  // of a compiled plan there are no other sizes
+    for (double fullest : {1.0, 2.0, 4.0}) {
+      if (fullest <= MostSkew(plan) && MostSkew(plan) >= 2)
+        add({.plan = plan, .what = NameOf(recipe, {}), .fullest = fullest});
+    }
     for (const std::vector<std::string>& more : around) {
       std::vector<std::string> overrides = recipe.overrides;
       overrides.insert(overrides.end(), more.begin(), more.end());
@@ -93,7 +108,7 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
       if (const std::string problem = ProblemOf(other); !problem.empty()) {
         std::cerr << PrintableLines("left out: " + name + ": " + problem) << "\n";
       } else {
-        add(*std::move(other.plan), name);
+        add({.plan = *std::move(other.plan), .what = name});
       }
     }
   }
@@ -115,13 +130,55 @@ void PrintMeasured(const std::string& path, const DeviceProfile& profile, bool a
             << " uses of instructions, " << profile.communication.size() << " of communications\n";
 }
 
+std::vector<Plan> PlansOf(const std::vector<MeasurePart>& parts) {
+  std::vector<Plan> plans;
+  for (const MeasurePart& part : parts) plans.push_back(part.plan);
+  return plans;
+}
+
+// PROFILE.json.job: what a job or a head needs, and a job's output. The parts have a folder of their own, which goes.
+std::string JobFolder(const std::string& output) { return output + ".job"; }
+
+int Submit(const std::vector<MeasurePart>& parts, const MeasureOptions& options, const Arguments& arguments) {
+  constexpr int kSignalSeconds = 60;  // there is nothing to save: parts that are done are kept
+  JobFiles job = JobHere();
+  job.plans = PlansOf(parts);
+  job.measure = MeasureJob{.output = AbsolutePath(options.output)};
+  for (const MeasurePart& part : parts) job.measure->parts.push_back({part.what, part.rounds, part.fullest});
+  job.options.executor = AbsolutePath(options.executor);
+  job.options.device = options.device;
+  job.options.run_dir = JobFolder(job.measure->output);
+  return SubmitJob(job, kSignalSeconds, arguments.has("--dry-run"), arguments.has("--json"));
+}
+
+// Waits for an agent on each node that the largest plan needs, and measures through them.
+absl::StatusOr<Measured> MeasureWithAgents(const std::vector<MeasurePart>& parts, MeasureOptions options) {
+  options.output = AbsolutePath(options.output);
+  options.executor = AbsolutePath(options.executor);
+  const std::vector<Plan> plans = PlansOf(parts);
+  Measured measured;
+  const absl::StatusOr<std::unique_ptr<Fleet>> fleet =
+      OpenFleet(LargestPlan(plans), JobFolder(options.output), PrintingTerminal(true), measured.failed);
+  if (!fleet.ok()) return fleet.status();
+  if (measured.failed) {
+    measured.failed_part = parts.front().what;
+    return measured;
+  }
+  options.starter = fleet->get();
+  absl::StatusOr<Measured> done = MeasureParts(parts, options);
+  if (done.ok() && !done->failed) {
+    std::error_code error;
+    std::filesystem::remove_all(JobFolder(options.output), error);
+  }
+  return done;
+}
+
 int Measure(const Arguments& arguments) {
   const bool as_json = arguments.has("--json");
-  for (const char* other : {"--slurm", "--agents"}) {
-    if (arguments.has(other))
-      return UsageError(std::string("`plan measure ") + other +
-                        "` is not built yet: measure with --local on a machine of each kind");
-  }
+  if (arguments.has("--local") + arguments.has("--slurm") + arguments.has("--agents") > 1)
+    return UsageError("--local, --slurm and --agents exclude each other");
+  if (arguments.has("--dry-run") && !arguments.has("--slurm"))
+    return UsageError("--dry-run shows what --slurm would submit; add --slurm");
   if (!arguments.has("--output")) return UsageError("nothing says where to write the profile: give -o PROFILE.json");
   // Else it would only show after the last part.
   if (arguments.value("--output")->empty())
@@ -137,7 +194,9 @@ int Measure(const Arguments& arguments) {
   options.progress = [](const std::string& line) { std::cerr << Printable(line) << std::endl; };
   std::vector<MeasurePart> parts;
   if (const int status = PartsOf(*recipes, as_json, parts); status != kExitSuccess) return status;
-  const absl::StatusOr<Measured> measured = MeasureParts(parts, options);
+  if (arguments.has("--slurm")) return Submit(parts, options, arguments);
+  const absl::StatusOr<Measured> measured =
+      arguments.has("--agents") ? MeasureWithAgents(parts, options) : MeasureParts(parts, options);
   if (!measured.ok()) return ReportFailedLaunch(measured.status());
   if (measured->failed) {
     if (as_json) {
@@ -146,7 +205,8 @@ int Measure(const Arguments& arguments) {
       std::cout << JsonText(json, 2) << "\n";
     }
     std::cerr << PrintableLines(OutcomeText(*measured->failed)) << Printable(measured->failed_part)
-              << " was not measured; its run directory: " << Printable(measured->failed_run)
+              << " was not measured"
+              << (measured->failed_run.empty() ? "" : "; its run directory: " + Printable(measured->failed_run))
               << "\nthe same command goes on with it: parts that are done are kept\n";
     return measured->failed->exit_code;
   }
@@ -157,21 +217,26 @@ int Measure(const Arguments& arguments) {
 }  // namespace
 
 CliCommand MeasureCommand() {
-  return {"measure",
-          "measures what a device takes for the instructions of recipes",
-          "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local] [--device cpu|cuda]",
-          {{"--output", "-o", "FILE", "write the profile there; cluster.profile of a recipe names it"},
-           {"--local", "", "", "run all ranks on this machine, which is the only way so far"},
-           {"--slurm", "", "", "not built yet"},
-           {"--agents", "", "", "not built yet"},
-           {"--device", "", "cpu|cuda", "where ranks compute; default: cuda if the recipe's cluster has GPUs"},
-           {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
-           {"--json", "", "", "print path, device and size of the profile, or the outcome of a part that failed"}},
-          "Each recipe runs for a few steps, and again with sequences of twice and half the length and with twice the\n"
-          "samples of a microbatch. Times are those of the last steps, inside the training. Overrides follow their\n"
-          "recipe. Parts that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n",
-          Measure,
-          "r+"};
+  return {
+      "measure",
+      "measures what a device takes for the instructions of recipes",
+      "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local | --slurm [--dry-run] | --agents] "
+      "[--device cpu|cuda]",
+      {{"--output", "-o", "FILE", "write the profile there; cluster.profile of a recipe names it"},
+       {"--local", "", "", "run all ranks on this machine, which is the default"},
+       {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
+       {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
+       {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
+       {"--device", "", "cpu|cuda", "where ranks compute; default: cuda if the recipe's cluster has GPUs"},
+       {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
+       {"--json", "", "", "print path, device and size of the profile, or the outcome of a part that failed"}},
+      "Each recipe runs for a few steps, and again with sequences of twice and half the length, with twice the "
+      "samples\n"
+      "of a microbatch, with unequal experts, and with communications beside work. Times are those of the last steps,\n"
+      "inside the training; communications are also timed after them. Overrides follow their recipe. Parts that are\n"
+      "done are kept in PROFILE.json.parts until all are: the same command goes on.\n",
+      Measure,
+      "r+"};
 }
 
 }  // namespace planwright

@@ -149,7 +149,7 @@ int Show(const Arguments& arguments) {
     rows = ReadExpertRows(*loaded.plan, options->routing);
     if (!rows.ok()) return UsageError(std::string(rows.status().message()));
     options->rows = &*rows;
-    loaded.time = TimeStep(*loaded.plan, RatesOf(loaded.plan->cluster), &*rows);
+    loaded.time = TimeStep(*loaded.plan, RatesOf(*loaded.plan), &*rows);
   }
   if (loaded.time) options->time = &*loaded.time;
   if (absl::Status status = CheckRole(*loaded.plan, options->role); !status.ok())

@@ -21,7 +21,7 @@ DeadlineRule DeadlineRuleOf(const Plan& plan) {
   const LaunchPlan& launch = plan.launch;
   double step = launch.predicted_step;
   // A plan of an earlier version does not say it.
-  if (const Rates rates = RatesOf(plan.cluster); step == 0 && rates.known()) step = TimeStep(plan, rates).length;
+  if (const Rates rates = RatesOf(plan); step == 0 && rates.known()) step = TimeStep(plan, rates).length;
   return {launch.deadline_floor, launch.deadline_first_step, launch.deadline_factor, step,
           std::max<int64_t>(1, plan.evaluation.rounds())};
 }
@@ -29,7 +29,7 @@ DeadlineRule DeadlineRuleOf(const Plan& plan) {
 Deadlines::Deadlines(const LinkedProgram& program, const DeadlineRule& rule)
     : by_number_(program.instructions(), rule.Of(0)) {
   const Plan& plan = program.blocks().plan();
-  const Rates rates = RatesOf(plan.cluster);
+  const Rates rates = RatesOf(plan);
   const InstructionCosts costs(program.blocks());
   CommunicationUses uses(plan);
   const std::vector<RankClass> classes = ClassesOf(plan);

@@ -42,7 +42,7 @@ double TimeRounds(const Plan& plan, const Rates& rates, int64_t rounds) {
 
 }  // namespace
 
-double TimeEvaluation(const Plan& plan) { return TimeEvaluation(plan, RatesOf(plan.cluster)); }
+double TimeEvaluation(const Plan& plan) { return TimeEvaluation(plan, RatesOf(plan)); }
 
 double TimeEvaluation(const Plan& plan, const Rates& rates) {
   const int64_t rounds = plan.evaluation.rounds();

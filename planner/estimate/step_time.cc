@@ -232,7 +232,8 @@ struct Simulation {
   Simulation(Programs& programs, const Rates& rates, const ExpertRows* rows);
 };
 
-std::vector<RoleTimes> GivenTimes(const Programs& programs, HostModel host, std::vector<InstructionTimes>& times) {
+std::vector<RoleTimes> GivenTimes(const Programs& programs, const Rates& rates, HostModel host,
+                                  std::vector<InstructionTimes>& times) {
   std::vector<RoleTimes> given;
   for (size_t c = 0; c < programs.classes.size(); ++c) {
     const LinkedProgram& program = *programs.by_class[c];
@@ -242,7 +243,10 @@ std::vector<RoleTimes> GivenTimes(const Programs& programs, HostModel host, std:
       const InstructionTime& time = times[c].of(program.entries()[i]);
       // A host that runs an instruction itself comes to it first.
       const bool runs = host == HostModel::kRunsMainStream;
-      entries.push_back({.before = runs ? time.launch : 0, .launch = runs ? 0 : time.launch, .run = time.seconds});
+      entries.push_back({.before = runs ? time.launch : 0,
+                         .launch = runs ? 0 : time.launch,
+                         .run = time.seconds,
+                         .beside = rates.Beside(program.entries()[i].instruction->source->kind)});
     }
   }
   return given;
@@ -260,8 +264,8 @@ Simulation::Simulation(Programs& programs, const Rates& rates, const ExpertRows*
     : times(TimesOf(programs, rates, rows)),
       host(programs.blocks.plan().cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches),
       partners(programs.blocks.plan(), programs.roles), matches(programs.by_class, partners) {
-  given = GivenTimes(programs, host, times);
-  step = SimulateStep(programs.by_class, matches, given, host, rates.Beside());
+  given = GivenTimes(programs, rates, host, times);
+  step = SimulateStep(programs.by_class, matches, given, host);
 }
 
 }  // namespace
@@ -272,7 +276,7 @@ int64_t RoleTime::count() const {
   return count;
 }
 
-StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan.cluster)); }
+StepTime TimeStep(const Plan& plan) { return TimeStep(plan, RatesOf(plan)); }
 
 StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows) {
   StepTime step{.seconds = rates.known()};
@@ -312,8 +316,7 @@ StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows) 
     const CheckpointCopies copies = CopiesOf(plan, programs.classes, rates);
     step.save = copies.save;
     if (copies.MakeWait(programs.by_class, simulated, simulation.given)) {
-      const SimulatedStep with =
-          SimulateStep(programs.by_class, simulation.matches, simulation.given, simulation.host, rates.Beside());
+      const SimulatedStep with = SimulateStep(programs.by_class, simulation.matches, simulation.given, simulation.host);
       step.save.longer = with.length - step.length;
     }
   }

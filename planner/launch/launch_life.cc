@@ -41,6 +41,7 @@ RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, con
   add("--device", options.device);
   add("--record-routing", options.record_routing);
   add("--replay-routing", options.replay_routing);
+  add("--rounds", options.rounds);
   if (options.profile)
     add("--trace", std::to_string(options.profile->first) + "-" + std::to_string(options.profile->last));
   if (options.steps) add("--steps", std::to_string(*options.steps));

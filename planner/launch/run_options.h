@@ -21,6 +21,7 @@ struct RunOptions {
   // Folders for the experts that tokens chose: to write to, and to take from instead of choosing. Empty: neither; at
   // most one is set.
   std::string record_routing, replay_routing;
+  std::string rounds;  // file of communications that ranks time after their steps (communication_rounds.h); empty: none
 };
 
 // The steps that the run shall do.

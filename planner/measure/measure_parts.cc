@@ -1,24 +1,21 @@
 #include "planner/measure/measure_parts.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
-#include <thread>
+#include <future>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/connection/proof.h"
-#include "planner/launch/local_starter.h"
+#include "planner/estimate/step_time.h"
+#include "planner/launch/held_signals.h"
 #include "planner/launch/run_options.h"
-#include "planner/lives/launch_run.h"
 #include "planner/measure/measure_traces.h"
+#include "planner/measure/plan_rounds.h"
+#include "planner/measure/run_part.h"
+#include "planner/measure/skewed_routing.h"
 #include "planner/measure/this_machine.h"
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/exit_status.h"
@@ -31,12 +28,36 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // The first steps also allocate memory and load libraries.
-constexpr int64_t kFirstTraced = 3, kLastTraced = 6;
+constexpr int64_t kFirstTraced = 3;
+
+// Short steps are repeated more often, as a machine may be busy with something else for a moment; but traces must not
+// become large.
+int64_t LastTraced(const Plan& plan) {
+  constexpr double kShortSeconds = 1.5, kShortFlops = 1e10;
+  constexpr size_t kUsual = 4, kMostEntries = 100'000;
+  const StepTime step = TimeStep(plan);
+  size_t steps = kUsual, entries = 1;
+  for (const RoleTime& role : step.roles) entries = std::max(entries, role.entries.size());
+  if (step.length < (step.seconds ? kShortSeconds : kShortFlops))
+    steps = std::clamp(kMostEntries / entries, kUsual, static_cast<size_t>(kMostProfiledSteps));
+  return std::min(kFirstTraced + static_cast<int64_t>(steps) - 1, plan.budget.steps);
+}
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-std::string PartPath(const MeasureOptions& options, const Plan& plan) {
-  return absl::StrCat(PartsFolder(options.output), "/", plan.digest.substr(0, 16), ".json");
+// PROFILE.json.parts/0123456789abcdef, or with "-fullest-2" behind it.
+std::string PathOf(const MeasureOptions& options, const MeasurePart& part) {
+  const std::string path = absl::StrCat(PartsFolder(options.output), "/", part.plan.digest.substr(0, 16));
+  return part.fullest > 0 ? absl::StrCat(path, "-fullest-", part.fullest) : path;
+}
+
+std::string PartPath(const MeasureOptions& options, const MeasurePart& part) { return PathOf(options, part) + ".json"; }
+
+// The plan as its ranks are placed: on one node, if all of them run on this machine.
+Plan Placed(Plan plan, const MeasureOptions& options) {
+  if (options.starter == nullptr) plan.cluster.gpus_per_node = plan.world_size;
+  plan.cluster.profile = {};  // sizes are asked for, not times
+  return plan;
 }
 
 // The recipe's word for what its ranks run on.
@@ -46,76 +67,29 @@ std::string GpuOf(const Plan& plan, const MeasureOptions& options) {
   return OnGpus(plan, run) ? plan.cluster.gpu : "none";
 }
 
+int NodesOf(const Plan& plan, const MeasureOptions& options) {
+  return options.starter == nullptr ? 1 : (plan.world_size - 1) / plan.cluster.gpus_per_node + 1;
+}
+
 // The part's profile, if an earlier call has measured it on a machine like this one with this program.
-std::optional<DeviceProfile> DoneBefore(const MeasureOptions& options, const Plan& plan) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(PartPath(options, plan), kProfileJson.bytes);
+std::optional<DeviceProfile> DoneBefore(const MeasureOptions& options, const MeasurePart& part) {
+  const absl::StatusOr<std::string> text = ReadWholeFile(PartPath(options, part), kProfileJson.bytes);
   if (!text.ok()) return std::nullopt;
   absl::StatusOr<DeviceProfile> profile = ReadProfile(*text);
   if (!profile.ok()) return std::nullopt;
-  const bool same =
-      profile->gpu == GpuOf(plan, options) && profile->tool == kToolVersion && profile->hosts == HostsText();
+  const bool same = profile->gpu == GpuOf(part.plan, options) && profile->tool == kToolVersion &&
+                    profile->hosts == HostsText(NodesOf(part.plan, options));
   if (!same) return std::nullopt;
   return *std::move(profile);
 }
 
-// Ends the run of a part that takes too long, by the signal with which a user would.
-class Alarm {
- public:
-  Alarm() {
-    // The signal must reach the thread that waits for it.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    thread_ = std::thread([this] { Wait(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-  ~Alarm() { Stop(); }
-
-  // Whether it went off.
-  bool Stop() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-    return rang_;
-  }
-
- private:
-  void Wait() {
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, std::chrono::seconds(kLongestPartSeconds), [this] { return done_; })) return;
-    rang_ = true;
-    kill(getpid(), SIGTERM);
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false, rang_ = false;
-  std::thread thread_;
-};
-
-absl::StatusOr<Outcome> Run(const Plan& plan, const RunOptions& options) {
-  const absl::StatusOr<std::string> address = LocalStoreAddress(plan.launch.interface);
-  if (!address.ok()) return address.status();
-  const absl::StatusOr<std::string> key = MakeSecret();
-  if (!key.ok()) return key.status();
-  LocalStarter here(*address, *key);
-  Alarm alarm;
-  // What ranks print is in their logs.
-  absl::StatusOr<Outcome> outcome = LaunchRun({plan}, options, here, [](bool, std::string_view) {});
-  if (alarm.Stop() && outcome.ok() && outcome->exit_code != kExitSuccess) {
-    return absl::DeadlineExceededError(absl::StrCat("a part may take ", kLongestPartSeconds / 60,
-                                                    " minutes, and this one was not done by then: measure a recipe "
-                                                    "with shorter steps, such as one with fewer layers"));
-  }
-  return outcome;
-}
-
-absl::StatusOr<DeviceProfile> ProfileOf(const Plan& plan, const RunOptions& run, const std::string& gpu) {
-  Measurements measurements;
+absl::StatusOr<DeviceProfile> ProfileOf(const MeasurePart& part, const CommunicationRounds& rounds,
+                                        const RunOptions& run, const MeasureOptions& options) {
+  const Plan plan = Placed(part.plan, options);
+  const std::string gpu = GpuOf(plan, options);
+  Measurements measurements(std::min(plan.world_size, plan.cluster.gpus_per_node));
   if (absl::Status status = MeasureTraces(plan, run.run_dir, gpu == "none", measurements); !status.ok()) return status;
+  if (absl::Status status = MeasureRounds(plan, run.run_dir, rounds, measurements); !status.ok()) return status;
   const absl::StatusOr<std::string> text = ReadWholeFile(TracePath(run.run_dir, 0), kTraceJson.bytes);
   if (!text.ok()) return text.status();
   const absl::StatusOr<Trace> trace = ReadTrace(*text);
@@ -125,10 +99,25 @@ absl::StatusOr<DeviceProfile> ProfileOf(const Plan& plan, const RunOptions& run,
                            .driver = trace->driver,
                            .libraries = trace->libraries,
                            .tool = kToolVersion,
-                           .hosts = HostsText(),
+                           .hosts = HostsText(NodesOf(plan, options)),
                            .date = Today()};
   measurements.Fill(profile);
   return profile;
+}
+
+// The same while agents, which take a head that says nothing for lost, hear from this one. `signal`: that came
+// meanwhile.
+absl::StatusOr<DeviceProfile> ProfileBesideAgents(const MeasurePart& part, const CommunicationRounds& rounds,
+                                                  const RunOptions& run, const MeasureOptions& options, int& signal) {
+  if (options.starter == nullptr) return ProfileOf(part, rounds, run, options);
+  const HeldSignals signals;  // the thread inherits that they are blocked
+  std::future<absl::StatusOr<DeviceProfile>> profile =
+      std::async(std::launch::async, [&] { return ProfileOf(part, rounds, run, options); });
+  while (profile.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    const int came = options.starter->Pause(std::chrono::milliseconds(100));
+    signal = came != 0 ? came : signal;
+  }
+  return profile.get();
 }
 
 // Empty, or in what two parts differ that must be equal.
@@ -148,15 +137,8 @@ std::string DurationText(double seconds) {
   return whole < 60 ? absl::StrCat(whole, " s") : absl::StrFormat("%d min %02d s", whole / 60, whole % 60);
 }
 
-}  // namespace
-
-std::string PartsFolder(const std::string& output) { return output + ".parts"; }
-
-absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, const MeasureOptions& options) {
-  Measured measured;
-  std::vector<DeviceProfile> profiles;
-  double spent = 0;
-  int64_t ran = 0;
+// Before minutes go into the first part.
+absl::Status CheckDevices(const std::vector<MeasurePart>& parts, const MeasureOptions& options) {
   for (const MeasurePart& part : parts) {
     if (options.device == "cuda" && part.plan.cluster.gpu == "none") {
       return absl::InvalidArgumentError(
@@ -164,7 +146,6 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
                        ": cluster.gpu is none, so nothing says which GPU is measured with --device cuda: add "
                        "cluster.gpu=NAME after the recipe"));
     }
-    // Before minutes go into the first of them.
     const std::string one = GpuOf(parts.front().plan, options), other = GpuOf(part.plan, options);
     if (one != other) {
       return absl::InvalidArgumentError(absl::StrCat("the recipes are of different devices: cluster.gpu is ", one,
@@ -172,44 +153,123 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
                                                      "; measure each device into a file of its own"));
     }
   }
+  return absl::OkStatus();
+}
+
+std::string NameOf(const MeasurePart& part) {
+  const std::string ranks = absl::StrCat(part.plan.world_size, part.plan.world_size == 1 ? " rank" : " ranks");
+  if (part.fullest <= 0) return absl::StrCat(part.what, ", ", ranks);
+  return absl::StrCat(part.what, ", ", ranks, ", ",
+                      part.fullest == 1 ? "all experts alike"
+                                        : absl::StrCat("the fullest experts with ", part.fullest, " times the mean"));
+}
+
+// Runs a part and writes its profile beside its run directory, which is removed then. Of a part that failed, the
+// outcome is in `measured`.
+absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureOptions& options, Measured& measured) {
+  const std::string path = PathOf(options, part);
+  RunOptions run;
+  run.executor = options.executor;
+  run.device = options.device;
+  run.run_dir = path + ".run";
+  run.steps = LastTraced(part.plan);
+  run.profile = StepRange{std::min(kFirstTraced, *run.steps), *run.steps};
+  std::error_code error;
+  const std::string choices = path + ".choices";
+  const absl::Cleanup remove = [&] { fs::remove_all(choices, error); };
+  fs::remove_all(run.run_dir, error), fs::remove_all(choices, error);  // of a part that was interrupted
+  CommunicationRounds rounds;
+  if (part.rounds) rounds = RoundsFor(Placed(part.plan, options));
+  if (!rounds.list.empty()) {
+    run.rounds = path + ".rounds";
+    if (absl::Status status = WriteFileAtomically(run.rounds, RoundsJson(rounds)); !status.ok()) return status;
+  }
+  if (part.fullest > 0) {
+    run.replay_routing = choices;
+    const absl::Status written = WriteSkewedRouting(part.plan, *run.steps, part.fullest, choices);
+    if (!written.ok()) return written;
+  }
+  if (absl::Status status = CheckRun(part.plan, run); !status.ok()) return status;
+  absl::StatusOr<Outcome> outcome = RunPart(part.plan, run, options.starter);
+  if (!outcome.ok()) return outcome.status();
+  if (outcome->exit_code != kExitSuccess) {
+    measured.failed = *std::move(outcome);
+    measured.failed_part = part.what, measured.failed_run = run.run_dir;
+    return DeviceProfile();
+  }
+  int signal = 0;
+  absl::StatusOr<DeviceProfile> profile = ProfileBesideAgents(part, rounds, run, options, signal);
+  if (!profile.ok()) return profile.status();
+  if (absl::Status status = WriteFileAtomically(PartPath(options, part), WriteProfile(*profile)); !status.ok())
+    return status;
+  fs::remove_all(run.run_dir, error);
+  if (signal == 0) return profile;
+  measured.failed = Outcome{128 + signal, absl::StrCat("interrupted by signal ", signal, " after a part")};
+  measured.failed->interrupted_by = signal;
+  measured.failed_part = "the part after " + part.what;
+  return profile;
+}
+
+// One profile of all parts. Those with made-up choices say only how much longer experts' products took than in the one
+// where all experts are alike.
+DeviceProfile Joined(const std::vector<MeasurePart>& parts, const std::vector<DeviceProfile>& profiles) {
+  std::vector<DeviceProfile> joined;
+  Measurements skews;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].fullest <= 0) joined.push_back(profiles[i]);
+    if (parts[i].fullest <= 1) continue;
+    for (size_t even = 0; even < parts.size(); ++even) {
+      if (parts[even].fullest != 1 || parts[even].plan.digest != parts[i].plan.digest) continue;
+      for (const MeasuredCompute& point : profiles[i].compute) {
+        if (point.kind != OpKind::kExperts && point.kind != OpKind::kExpertsGrad) continue;
+        for (const MeasuredCompute& alike : profiles[even].compute) {
+          if (alike.kind == point.kind && alike.flops == point.flops && alike.bytes == point.bytes)
+            skews.AddSkew(point.kind, parts[i].fullest, point.seconds.median / alike.seconds.median);
+        }
+      }
+    }
+  }
+  DeviceProfile merged = Merged(joined);
+  skews.Fill(merged);
+  return merged;
+}
+
+}  // namespace
+
+std::string PartsFolder(const std::string& output) { return output + ".parts"; }
+
+int64_t PartsDone(const std::string& output) {
+  std::error_code error;
+  int64_t done = 0;
+  for (fs::directory_iterator file(PartsFolder(output), error), end; !error && file != end; file.increment(error))
+    done += file->path().extension() == ".json" ? 1 : 0;
+  return done;
+}
+
+absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, const MeasureOptions& options) {
+  Measured measured;
+  if (absl::Status status = CheckDevices(parts, options); !status.ok()) return status;
   const std::string folder = PartsFolder(options.output);
   if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
+  std::vector<DeviceProfile> profiles;
+  double spent = 0;
+  int64_t ran = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const MeasurePart& part = parts[i];
-    const std::string name = absl::StrCat("part ", i + 1, " of ", parts.size(), ": ", part.what, ", ",
-                                          part.plan.world_size, part.plan.world_size == 1 ? " rank" : " ranks");
-    if (std::optional<DeviceProfile> done = DoneBefore(options, part.plan)) {
+    const std::string name = absl::StrCat("part ", i + 1, " of ", parts.size(), ": ", NameOf(parts[i]));
+    if (std::optional<DeviceProfile> done = DoneBefore(options, parts[i])) {
       options.progress(absl::StrCat(name, ": measured before"));
       profiles.push_back(*std::move(done));
       continue;
     }
     options.progress(name);
     const Clock::time_point begin = Clock::now();
-    RunOptions run;
-    run.executor = options.executor;
-    run.device = options.device;
-    run.run_dir = absl::StrCat(folder, "/", part.plan.digest.substr(0, 16), ".run");
-    run.steps = std::min(kLastTraced, part.plan.budget.steps);
-    run.profile = StepRange{std::min(kFirstTraced, *run.steps), *run.steps};
-    std::error_code error;
-    fs::remove_all(run.run_dir, error);  // of a part that was interrupted
-    if (absl::Status status = CheckRun(part.plan, run); !status.ok()) return status;
-    absl::StatusOr<Outcome> outcome = Run(part.plan, run);
-    if (!outcome.ok()) return outcome.status();
-    if (outcome->exit_code != kExitSuccess) {
-      measured.failed = *std::move(outcome);
-      measured.failed_part = part.what, measured.failed_run = run.run_dir;
-      return measured;
-    }
-    absl::StatusOr<DeviceProfile> profile = ProfileOf(part.plan, run, GpuOf(part.plan, options));
+    absl::StatusOr<DeviceProfile> profile = MeasureOne(parts[i], options, measured);
     if (!profile.ok()) return profile.status();
-    if (absl::Status status = WriteFileAtomically(PartPath(options, part.plan), WriteProfile(*profile)); !status.ok())
-      return status;
-    fs::remove_all(run.run_dir, error);
+    if (measured.failed) return measured;
     const double seconds = SecondsSince(begin);
     spent += seconds, ++ran;
     int64_t left = 0;
-    for (size_t next = i + 1; next < parts.size(); ++next) left += !DoneBefore(options, parts[next].plan);
+    for (size_t next = i + 1; next < parts.size(); ++next) left += !DoneBefore(options, parts[next]);
     const std::string rest =
         left == 0 ? ""
                   : "; about " + DurationText(spent / static_cast<double>(ran) * static_cast<double>(left)) + " left";
@@ -225,7 +285,7 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
                                                      folder, ")"));
     }
   }
-  measured.profile = Merged(profiles);
+  measured.profile = Joined(parts, profiles);
   if (absl::Status status = WriteFileAtomically(options.output, WriteProfile(measured.profile)); !status.ok())
     return status;
   std::error_code error;

@@ -1,6 +1,5 @@
-// A measurement goes in parts, one for each plan: the plan is run on this machine for a few steps, of which the last
-// ones are traced. A part that is done is kept in a folder beside the output until all are: so a measurement that was
-// interrupted goes on.
+// A measurement goes in parts, one for each plan: the plan is run for a few steps, of which the last ones are traced. A
+// part that is done is kept in a folder beside the output until all are: so a measurement that was interrupted goes on.
 #pragma once
 
 #include <functional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/launch/rank_starter.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/outcome.h"
 
@@ -17,6 +17,11 @@ namespace planwright {
 struct MeasurePart {
   Plan plan;
   std::string what;  // "recipe.yaml batch.sequence_length=64"
+  // Communications are also timed alone, after the steps (plan_rounds.h).
+  bool rounds = false;
+  // Above 0: experts are not chosen by the router but so that the fullest one of each rank has so many times the mean.
+  // Only the products of experts are measured then, against those of the part of the same plan with 1.
+  double fullest = 0;
 };
 
 struct MeasureOptions {
@@ -24,6 +29,7 @@ struct MeasureOptions {
   std::string executor;  // path of the executor program
   std::string device;    // "cpu" or "cuda"; empty: as the recipe's `cluster` says
   std::function<void(const std::string& line)> progress;
+  RankStarter* starter = nullptr;  // through agents on nodes; null: all ranks run on this machine
 };
 
 // How a measurement ended.
@@ -33,11 +39,10 @@ struct Measured {
   std::string failed_part, failed_run;  // `what` of that part, and its run directory, which stays
 };
 
-// A part that took longer than this is ended, and is an error.
-inline constexpr int kLongestPartSeconds = 8 * 60;
-
 // OUTPUT.parts
 std::string PartsFolder(const std::string& output);
+// Parts there that are done.
+int64_t PartsDone(const std::string& output);
 
 // Measures the parts that are not done, and writes the profile to the output. InvalidArgument: parts that are for
 // different devices, were measured on different ones, or run on a GPU that their plan does not name; other errors are

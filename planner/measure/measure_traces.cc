@@ -1,6 +1,7 @@
 #include "planner/measure/measure_traces.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/estimate/instruction_times.h"
+#include "planner/measure/align_clocks.h"
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/trace.h"
@@ -60,15 +62,56 @@ std::string SizesOf(const LinkedProgram& program, const LinkedEntry& entry) {
   return absl::StrCat(absl::StrJoin(inputs, " "), " -> ", absl::StrJoin(outputs, " "));
 }
 
+// When an entry ran, from the arrival of its last member on.
+struct Ran {
+  int64_t begin = 0, end = 0;
+  size_t entry = 0;
+  bool communication = false;
+};
+
+// How much of each entry's time one of the other sort, work or a communication, ran on another stream of its rank.
+std::vector<Beside> BesideOthers(const LinkedProgram& program, const Trace& trace, int64_t step,
+                                 const RoleTimes& times) {
+  std::vector<Beside> beside(times.entries.size());
+  std::map<int64_t, std::vector<Ran>> streams;  // in order
+  const size_t before = static_cast<size_t>(step - trace.steps.first) * times.entries.size();
+  std::vector<Ran> all;
+  for (size_t i = 0; i < times.entries.size(); ++i) {
+    const TraceInstruction& at = trace.instructions[before + i];
+    const bool communication =
+        program.entries()[program.step().first + i].instruction->op_class == OpClass::kCommunication;
+    const auto run = static_cast<int64_t>(times.entries[i].run * 1e9);
+    all.push_back({at.end - run, at.end, i, communication});
+    streams[at.stream].push_back(all.back());
+  }
+  if (streams.size() < 2) return beside;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Ran& own = all[i];
+    for (const auto& [stream, list] : streams) {
+      if (stream == trace.instructions[before + i].stream) continue;
+      auto other = std::lower_bound(list.begin(), list.end(), own.begin,
+                                    [](const Ran& ran, int64_t begin) { return ran.end <= begin; });
+      for (; other != list.end() && other->begin < own.end; ++other) {
+        if (other->communication == own.communication) continue;
+        const auto both = static_cast<double>(std::min(own.end, other->end) - std::max(own.begin, other->begin)) * 1e-9;
+        beside[i].any += both;
+        if (other->entry < i) beside[i].earlier += both;
+      }
+    }
+    const double run = times.entries[i].run;
+    beside[i] = {std::min(beside[i].earlier, run), std::min(beside[i].any, run)};
+  }
+  return beside;
+}
+
 }  // namespace
 
 absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on_host, Measurements& into) {
   Plan by_rank = WithRoleOfEachRank(plan);
-  by_rank.cluster.gpus_per_node = plan.world_size;  // however many nodes the plan is for, all ranks ran on this one
   LinkedBlocks blocks(by_rank);
   const InstructionCosts costs(blocks);
   CommunicationUses communications(by_rank);
-  const Rates rates = RatesOf(plan.cluster);
+  const Rates rates = RatesOf(plan);
   std::vector<std::unique_ptr<LinkedProgram>> linked;
   std::vector<const LinkedProgram*> programs;
   std::vector<Trace> traces;
@@ -84,25 +127,28 @@ absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on
   }
   CommunicationPartners partners(by_rank);
   const CommunicationMatches matches(programs, partners);
+  AlignClocks(programs, matches, traces);
   const std::vector<RankClass> classes = ClassesOf(by_rank);  // each rank is a role, and so one class
   for (int64_t step = traces.front().steps.first; step <= traces.front().steps.last; ++step) {
     const ReplayedStep replayed = ReplayOf(programs, matches, traces, step);
     for (size_t r = 0; r < programs.size(); ++r) {
       const LinkedProgram& program = *programs[r];
       const InstructionTimes uses(program, costs, rates, communications, classes[r]);
+      const std::vector<Beside> beside = BesideOthers(program, traces[r], step, replayed.times[r]);
       for (size_t i = 0; i < replayed.times[r].entries.size(); ++i) {
         const LinkedEntry& entry = program.entries()[program.step().first + i];
         const LinkedInstruction& instruction = *entry.instruction;
         const EntryTime& time = replayed.times[r].entries[i];
         if (const std::optional<ComputeUse> use = uses.ComputeOf(entry)) {
-          into.Add(*use, SizesOf(program, entry), time.run);
+          into.Add(*use, SizesOf(program, entry), time.run, beside[i]);
         } else if (const std::optional<CommunicationUse> use = uses.CommunicationOf(entry)) {
-          into.Add(*use, time.run);
+          into.Add(*use, time.run, beside[i]);
         }
         // A data instruction is the host's own work, wherever the others run.
         const bool host_runs_it = instruction.op_class == OpClass::kData && on_host && instruction.stream == 0;
         into.AddLaunch(instruction.source->kind, time.before + (host_runs_it ? time.run : time.launch));
       }
+      into.EndStep();
     }
   }
   return absl::OkStatus();

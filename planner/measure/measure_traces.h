@@ -9,8 +9,9 @@
 
 namespace planwright {
 
-// Adds the instructions of all traced steps of all ranks in RUN/trace, which ran on one node. A communication takes
-// from the arrival of its last member on. `on_host`: ranks compute on CPUs, where the host runs the main stream itself.
+// Adds the instructions of all traced steps of all ranks in RUN/trace, which ran on the nodes that the plan's cluster
+// says. A communication takes from the arrival of its last member on; clocks of several machines are aligned for it.
+// `on_host`: ranks compute on CPUs, where the host runs the main stream itself.
 // Error, with the file: a trace that is not there, cannot be read, or is not of this plan.
 absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on_host, Measurements& into);
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
+
+#include "planner/rates/measured_rates.h"
 
 namespace planwright {
 namespace {
@@ -23,11 +26,34 @@ MeasuredTime Together(const MeasuredTime& a, const MeasuredTime& b) {
   return both;
 }
 
-auto KeyOf(const MeasuredCompute& point) { return std::tuple(point.kind, point.dtype, point.flops, point.bytes); }
+auto KeyOf(const MeasuredCompute& point) {
+  return std::tuple(point.kind, point.dtype, point.flops, point.bytes, point.ranks);
+}
 auto KeyOf(const MeasuredCommunication& point) {
   return std::tuple(point.kind, point.members, point.per_node, point.nodes, point.bytes);
 }
-auto KeyOf(const MeasuredLaunch& point) { return point.kind; }
+auto KeyOf(const MeasuredLaunch& point) { return std::pair(point.kind, point.ranks); }
+auto KeyOf(const MeasuredBeside& point) { return point.kind; }
+auto KeyOf(const MeasuredSkew& point) { return std::pair(point.kind, point.fullest); }
+
+MeasuredTime& TimeIn(MeasuredBeside& point) { return point.speed; }
+MeasuredTime& TimeIn(MeasuredSkew& point) { return point.factor; }
+template <typename Point>
+MeasuredTime& TimeIn(Point& point) {
+  return point.seconds;
+}
+
+// Both have the same key.
+template <typename Point>
+void Join(const Point& point, Point& into) {
+  Point other = point;
+  if constexpr (std::is_same_v<Point, MeasuredCommunication>) {
+    const bool in_step = point.scaled == 0, known_in_step = into.scaled == 0;
+    if (in_step && !known_in_step) into = point;
+    if (in_step != known_in_step) return;
+  }
+  TimeIn(into) = Together(TimeIn(into), TimeIn(other));
+}
 
 template <typename Point>
 std::vector<Point> MergedPoints(const std::vector<DeviceProfile>& profiles, std::vector<Point> DeviceProfile::*points) {
@@ -35,7 +61,7 @@ std::vector<Point> MergedPoints(const std::vector<DeviceProfile>& profiles, std:
   for (const DeviceProfile& profile : profiles) {
     for (const Point& point : profile.*points) {
       const auto [found, added] = merged.emplace(KeyOf(point), point);
-      if (!added) found->second.seconds = Together(found->second.seconds, point.seconds);
+      if (!added) Join(point, found->second);
     }
   }
   std::vector<Point> list;
@@ -45,32 +71,120 @@ std::vector<Point> MergedPoints(const std::vector<DeviceProfile>& profiles, std:
 
 }  // namespace
 
-void Measurements::Add(const ComputeUse& use, const std::string& sizes, double seconds) {
-  if ((use.flops <= 0 && use.bytes <= 0) || seconds <= 0) return;
-  Computed& computed = compute_[{use.kind, use.dtype, use.flops, use.bytes}];
-  if (computed.seconds.empty()) computed.sizes = sizes;
-  computed.seconds.push_back(seconds);
+void Measurements::Add(double seconds, const Beside& beside, Times& times) {
+  // What ran beside something for a moment says nothing about how slow it was then.
+  constexpr double kMoment = 0.02;
+  if (beside.any <= kMoment * seconds) return times.undisturbed.Add(seconds);
+  times.slowed.push_back({seconds, beside});
 }
 
-void Measurements::Add(const CommunicationUse& use, double seconds) {
+void Measurements::Add(const ComputeUse& use, const std::string& sizes, double seconds, const Beside& beside) {
+  if ((use.flops <= 0 && use.bytes <= 0) || seconds <= 0) return;
+  Times& times = compute_[{use.kind, use.dtype, use.flops, use.bytes}];
+  if (times.sizes.empty()) times.sizes = sizes;
+  Add(seconds, beside, times);
+}
+
+void Measurements::Add(const CommunicationUse& use, double seconds, const Beside& beside) {
   if (use.members < 2 || use.bytes <= 0 || seconds <= 0) return;
-  communication_[{use.kind, use.members, use.per_node, use.nodes, use.bytes}].push_back(seconds);
+  Add(seconds, beside, communication_[{use.kind, use.members, use.per_node, use.nodes, use.bytes}]);
+}
+
+void Measurements::AddAlone(const CommunicationUse& use, double seconds) {
+  if (use.members < 2 || use.bytes <= 0 || seconds <= 0) return;
+  alone_[{use.kind, use.members, use.per_node, use.nodes, use.bytes}].push_back(seconds);
 }
 
 void Measurements::AddLaunch(OpKind kind, double seconds) {
-  if (seconds > 0) launch_[kind].push_back(seconds);
+  if (seconds > 0) launch_[kind].Add(seconds);
+}
+
+void Measurements::AddSkew(OpKind kind, double fullest, double factor) {
+  if (factor > 0) skew_[{kind, fullest}].push_back(factor);
+}
+
+void Measurements::EndStep() {
+  for (auto& [key, times] : compute_) times.undisturbed.EndStep();
+  for (auto& [key, times] : communication_) times.undisturbed.EndStep();
+  for (auto& [kind, means] : launch_) means.EndStep();
 }
 
 void Measurements::Fill(DeviceProfile& profile) const {
-  for (const auto& [key, computed] : compute_) {
+  const auto time_of = [](const Times& times) {
+    std::vector<double> seconds = times.undisturbed.of_steps;
+    if (seconds.empty()) {
+      for (const Slowed& slowed : times.slowed) seconds.push_back(slowed.seconds);
+    }
+    return TimeOf(std::move(seconds));
+  };
+  for (const auto& [key, times] : compute_) {
     const auto& [kind, dtype, flops, bytes] = key;
-    profile.compute.push_back({kind, dtype, flops, bytes, computed.sizes, TimeOf(computed.seconds)});
+    profile.compute.push_back({kind, dtype, flops, bytes, times.sizes, time_of(times), ranks_});
   }
-  for (const auto& [key, seconds] : communication_) {
+  for (const auto& [key, times] : communication_) {
     const auto& [kind, members, per_node, nodes, bytes] = key;
-    profile.communication.push_back({kind, bytes, members, per_node, nodes, TimeOf(seconds)});
+    profile.communication.push_back({kind, bytes, members, per_node, nodes, time_of(times)});
   }
-  for (const auto& [kind, seconds] : launch_) profile.launch.push_back({kind, TimeOf(seconds)});
+  for (const auto& [kind, means] : launch_) profile.launch.push_back({kind, TimeOf(means.of_steps), ranks_});
+  for (const auto& [key, factors] : skew_) profile.skew.push_back({key.first, key.second, TimeOf(factors)});
+  FillBeside(profile);
+  FillAlone(profile);
+}
+
+// While it ran beside the other sort it did what is missing of its undisturbed time.
+void Measurements::FillBeside(DeviceProfile& profile) const {
+  // A clock cannot tell apart less than this, and a simulation must come to an end.
+  constexpr double kLeastSpeed = 0.01;
+  std::map<OpKind, std::vector<double>> speeds;
+  const auto add = [&](OpKind kind, const Times& times) {
+    if (times.undisturbed.of_steps.empty()) return;
+    const double alone = TimeOf(times.undisturbed.of_steps).median;
+    for (const Slowed& slowed : times.slowed) {
+      if (slowed.beside.earlier < 0.2 * slowed.seconds) continue;
+      const double done = alone - (slowed.seconds - slowed.beside.earlier);
+      speeds[kind].push_back(std::clamp(done / slowed.beside.earlier, kLeastSpeed, 1.0));
+    }
+  };
+  for (const auto& [key, times] : compute_) add(std::get<OpKind>(key), times);
+  for (const auto& [key, times] : communication_) add(std::get<OpKind>(key), times);
+  for (const auto& [kind, of] : speeds) profile.beside.push_back({kind, TimeOf(of)});
+}
+
+// What was timed alone has other surroundings than in a step: it is multiplied by what steps took at the same sizes,
+// against that. Where steps do not have such groups, by what that is for others of its nodes, or for all.
+void Measurements::FillAlone(DeviceProfile& profile) const {
+  DeviceProfile of_alone;
+  for (const auto& [key, seconds] : alone_) {
+    const auto& [kind, members, per_node, nodes, bytes] = key;
+    of_alone.communication.push_back({kind, bytes, members, per_node, nodes, TimeOf(seconds)});
+  }
+  const MeasuredRates alone(of_alone);
+  std::map<std::tuple<OpKind, int, int, int>, std::vector<double>> by_group;
+  std::map<bool, std::vector<double>> by_distance;  // whether a group is on several nodes
+  std::vector<double> all;
+  for (const MeasuredCommunication& point : profile.communication) {
+    const auto found = alone.Communication({point.kind, point.bytes, point.members, point.per_node, point.nodes});
+    if (!found || found->known == Known::kEstimated) continue;  // beyond what was timed alone
+    const double ratio = point.seconds.median / found->seconds;
+    by_group[{point.kind, point.members, point.per_node, point.nodes}].push_back(ratio);
+    by_distance[point.nodes > 1].push_back(ratio);
+    all.push_back(ratio);
+  }
+  std::map<CommunicationKey, MeasuredCommunication> points;
+  for (const MeasuredCommunication& point : profile.communication)
+    points[{point.kind, point.members, point.per_node, point.nodes, point.bytes}] = point;
+  for (MeasuredCommunication point : of_alone.communication) {
+    const auto group = by_group.find({point.kind, point.members, point.per_node, point.nodes});
+    const auto distance = by_distance.find(point.nodes > 1);
+    point.scaled = group != by_group.end()         ? TimeOf(group->second).median
+                   : distance != by_distance.end() ? TimeOf(distance->second).median
+                   : all.empty()                   ? 1
+                                                   : TimeOf(all).median;
+    point.seconds.median *= point.scaled, point.seconds.low *= point.scaled, point.seconds.high *= point.scaled;
+    points.emplace(CommunicationKey(point.kind, point.members, point.per_node, point.nodes, point.bytes), point);
+  }
+  profile.communication.clear();
+  for (auto& [key, point] : points) profile.communication.push_back(point);
 }
 
 MeasuredTime TimeOf(std::vector<double> seconds) {
@@ -85,6 +199,8 @@ DeviceProfile Merged(const std::vector<DeviceProfile>& profiles) {
   merged.compute = MergedPoints(profiles, &DeviceProfile::compute);
   merged.communication = MergedPoints(profiles, &DeviceProfile::communication);
   merged.launch = MergedPoints(profiles, &DeviceProfile::launch);
+  merged.beside = MergedPoints(profiles, &DeviceProfile::beside);
+  merged.skew = MergedPoints(profiles, &DeviceProfile::skew);
   return merged;
 }
 

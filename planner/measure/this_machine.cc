@@ -8,10 +8,12 @@
 
 namespace planwright {
 
-std::string HostsText() {
+std::string HostsText(int hosts) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  return absl::StrFormat("1 host, %d %s, %.0f GB", cores, cores == 1 ? "core" : "cores", memory / 1e9);
+  return absl::StrFormat("%d %s, %d %s%s, %.0f GB%s", hosts, hosts == 1 ? "host" : "hosts", cores,
+                         cores == 1 ? "core" : "cores", hosts == 1 ? "" : " each", memory / 1e9,
+                         hosts == 1 ? "" : " each");
 }
 
 std::string Today() {

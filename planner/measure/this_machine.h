@@ -5,7 +5,8 @@
 
 namespace planwright {
 
-std::string HostsText();  // "1 host, 2 cores, 8 GB"
-std::string Today();      // "2026-11-24", UTC
+// "1 host, 2 cores, 8 GB"; "4 hosts, 2 cores each, 8 GB each", as this one has.
+std::string HostsText(int hosts);
+std::string Today();  // "2026-11-24", UTC
 
 }  // namespace planwright

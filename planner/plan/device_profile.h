@@ -24,7 +24,7 @@ struct DeviceFigures {
   bool operator==(const DeviceFigures&) const = default;
 };
 
-// Seconds: the median, and the quartiles below and above it.
+// Seconds, or a ratio: the median, and the quartiles below and above it.
 struct MeasuredTime {
   double median = 0, low = 0, high = 0;
   int64_t repetitions = 0;
@@ -38,6 +38,7 @@ struct MeasuredCompute {
   double flops = 0, bytes = 0;
   std::string sizes;  // "x[64, 32] -> y[64, 96]", for people
   MeasuredTime seconds;
+  int ranks = 1;  // that were on the fullest node: CPU ranks share its memory and cores
   bool operator==(const MeasuredCompute&) const = default;
 };
 
@@ -47,6 +48,9 @@ struct MeasuredCommunication {
   double bytes = 0;
   int members = 2, per_node = 2, nodes = 1;
   MeasuredTime seconds;
+  // 0: it took that in a step. Else it was timed again and again after the steps, and that time was multiplied by this:
+  // what those of its kind that are in steps took there, against what they took alone.
+  double scaled = 0;
   bool operator==(const MeasuredCommunication&) const = default;
 };
 
@@ -54,7 +58,25 @@ struct MeasuredCommunication {
 struct MeasuredLaunch {
   OpKind kind{};
   MeasuredTime seconds;
+  int ranks = 1;  // as of MeasuredCompute
   bool operator==(const MeasuredLaunch&) const = default;
+};
+
+// How fast an instruction of this kind goes on while one of the other sort (work, or a communication), which its rank
+// launched before, runs on another stream: the share of its speed alone, at most 1.
+struct MeasuredBeside {
+  OpKind kind{};
+  MeasuredTime speed;
+  bool operator==(const MeasuredBeside&) const = default;
+};
+
+// How much longer an instruction on the rows of several experts takes if the fullest expert of its rank has more than
+// its part: `fullest` times the mean of the rank's experts, with as many rows in all.
+struct MeasuredSkew {
+  OpKind kind{};
+  double fullest = 1;
+  MeasuredTime factor;
+  bool operator==(const MeasuredSkew&) const = default;
 };
 
 inline constexpr int64_t kProfileFormatVersion = 1;
@@ -68,10 +90,12 @@ struct DeviceProfile {
   std::string tool;       // version of Planwright
   std::string hosts;      // "1 host, 2 cores, 8 GB"
   std::string date;       // "2026-11-24"
-  // Sorted by kind, dtype or group, size.
+  // Sorted by kind, dtype or group, size, ranks.
   std::vector<MeasuredCompute> compute;
   std::vector<MeasuredCommunication> communication;
   std::vector<MeasuredLaunch> launch;
+  std::vector<MeasuredBeside> beside;
+  std::vector<MeasuredSkew> skew;
   bool operator==(const DeviceProfile&) const = default;
 
   bool measured() const { return !gpu.empty(); }

@@ -30,6 +30,8 @@ inline constexpr JsonLimits kCheckpointLineJson = {"line of the log of checkpoin
 inline constexpr JsonLimits kRankMemoryJson = {"peak of a rank's memory", 1 << 12, 1 << 6, 2, 1 << 5};
 // 16 steps of at most 32,768 instructions.
 inline constexpr JsonLimits kTraceJson = {"trace of a rank", 1 << 29, 1 << 25, 8, 1 << 6};
+inline constexpr JsonLimits kRoundsJson = {"rounds of communications", 1 << 21, 1 << 17, 4, 1 << 4};
+inline constexpr JsonLimits kRoundTimesJson = {"times of rounds", 1 << 26, 1 << 22, 4, 1 << 4};
 inline constexpr JsonLimits kRoutingJson = {"summary of expert choices", 1 << 20, 1 << 16, 8, 1 << 10};
 // The names and values of an environment.
 inline constexpr JsonLimits kJobJson = {"launch.json of a job", 1 << 22, 1 << 16, 4, 1 << 15};
@@ -56,7 +58,7 @@ inline constexpr const JsonLimits* kAllJsonLimits[] = {
     &kPlanJson,       &kProfileJson,     &kStartJson,       &kOutcomeJson,     &kStepLineJson, &kCheckpointLineJson,
     &kRankMemoryJson, &kTraceJson,       &kRoutingJson,     &kJobJson,         &kStartsJson,   &kManifestJson,
     &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson, &kPreparedJson, &kPiecesJson,
-    &kImagesJson,     &kHeadJson,        &kAgentLineJson,   &kStoreValueJson};
+    &kImagesJson,     &kHeadJson,        &kAgentLineJson,   &kStoreValueJson,  &kRoundsJson,   &kRoundTimesJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestLog = size_t{1} << 30;    // of lines that are read together

@@ -88,36 +88,55 @@ void Describe(V& v, Visited<V, MeasuredTime>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, MeasuredCompute>& x) {
-  auto& [kind, dtype, flops, bytes, sizes, seconds] = x;
+  auto& [kind, dtype, flops, bytes, sizes, seconds, ranks] = x;
   v("op", kFree | kKeeps, kind);
   v("dtype", kFree | kKeeps, dtype);
   v("flops", kFree | kKeeps | kFromZero, flops);
   v("bytes", kFree | kKeeps | kFromZero, bytes);
   v.Omittable("sizes", kFree | kKeeps, sizes, {});
   v("seconds", kFree | kKeeps, seconds);
+  v.Omittable("ranks", kFree | kKeeps, ranks, 1);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, MeasuredCommunication>& x) {
-  auto& [kind, bytes, members, per_node, nodes, seconds] = x;
+  auto& [kind, bytes, members, per_node, nodes, seconds, scaled] = x;
   v("op", kFree | kKeeps, kind);
   v("bytes", kFree | kKeeps | kAboveZero, bytes);
   v("members", kFree | kKeeps, members);
   v("per_node", kFree | kKeeps, per_node);
   v("nodes", kFree | kKeeps, nodes);
   v("seconds", kFree | kKeeps, seconds);
+  v.Omittable("scaled", kFree | kKeeps | kFromZero, scaled, 0.0);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, MeasuredLaunch>& x) {
-  auto& [kind, seconds] = x;
+  auto& [kind, seconds, ranks] = x;
   v("op", kFree | kKeeps, kind);
   v("seconds", kFree | kKeeps, seconds);
+  v.Omittable("ranks", kFree | kKeeps, ranks, 1);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, MeasuredBeside>& x) {
+  auto& [kind, speed] = x;
+  v("op", kFree | kKeeps, kind);
+  v("speed", kFree | kKeeps, speed);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, MeasuredSkew>& x) {
+  auto& [kind, fullest, factor] = x;
+  v("op", kFree | kKeeps, kind);
+  v("fullest", kFree | kKeeps | kAboveZero, fullest);
+  v("factor", kFree | kKeeps, factor);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, DeviceProfile>& x) {
-  auto& [format_version, gpu, device, driver, libraries, tool, hosts, date, compute, communication, launch] = x;
+  auto& [format_version, gpu, device, driver, libraries, tool, hosts, date, compute, communication, launch, beside,
+         skew] = x;
   v("format_version", kFree | kKeeps, format_version);
   v("gpu", kFree | kKeeps, gpu);
   v("device", kFree | kKeeps, device);
@@ -129,6 +148,8 @@ void Describe(V& v, Visited<V, DeviceProfile>& x) {
   v("compute", kFree | kKeeps, compute);
   v("communication", kFree | kKeeps, communication);
   v("launch", kFree | kKeeps, launch);
+  v.Omittable("beside", kFree | kKeeps, beside, {});
+  v.Omittable("skew", kFree | kKeeps, skew, {});
 }
 
 template <typename V>

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kOneItemPerLine[] = {
     "symbols", "accumulators", "groups",   "schedule", "origins",       "layers", "parameters", "storages",
     "buckets", "body",         "setup",    "resume",   "step",          "save",   "teardown",   "evaluate",
-    "score",   "forward",      "backward", "compute",  "communication", "launch"};
+    "score",   "forward",      "backward", "compute",  "communication", "launch", "beside",     "skew"};
 
 // Spread objects: they are written with one field on a line. All others are on one line.
 template <typename T>

@@ -133,7 +133,16 @@ std::string RangeProblem(const MeasuredTime& time) {
 
 std::string RangeProblem(const MeasuredCompute& point) {
   if (std::string problem = NumberProblem("compute", point); !problem.empty()) return problem;
+  if (point.ranks < 1) return "ranks below 1";
   return point.flops == 0 && point.bytes == 0 ? "neither flops nor bytes, so no rate" : "";
+}
+
+std::string RangeProblem(const MeasuredLaunch& point) { return point.ranks < 1 ? "ranks below 1" : ""; }
+
+std::string RangeProblem(const MeasuredBeside& point) { return point.speed.high > 1 ? "a speed above 1" : ""; }
+
+std::string RangeProblem(const MeasuredSkew& point) {
+  return point.fullest > 1 && point.fullest < 1e9 ? "" : "a fullest expert that has no more than its part";
 }
 
 std::string RangeProblem(const MeasuredCommunication& point) {

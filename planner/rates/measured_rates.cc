@@ -9,23 +9,43 @@ namespace {
 // Sizes are sums of products of whole numbers, and means of them: equal ones may differ in their last digits.
 bool SameSize(double a, double b) { return std::abs(a - b) <= 1e-6 * std::max(a, b); }
 
+// Whether `a` ranks are more like `ranks` than `b` are.
+bool Nearer(int a, int b, int ranks) {
+  const auto distance = [&](int number) { return std::abs(std::log(static_cast<double>(number) / ranks)); };
+  return distance(a) < distance(b) || (distance(a) == distance(b) && a > b);
+}
+
+// By another number of ranks: how much slower a use is with `ranks` of them, as the median over those that both have.
+std::map<int, double> SlowerThan(const DeviceProfile& profile, int ranks) {
+  std::map<std::tuple<OpKind, DType, double, double>, double> own;
+  for (const MeasuredCompute& point : profile.compute) {
+    if (point.ranks == ranks) own[{point.kind, point.dtype, point.flops, point.bytes}] = point.seconds.median;
+  }
+  std::map<int, std::vector<double>> ratios;
+  for (const MeasuredCompute& point : profile.compute) {
+    const auto found = own.find({point.kind, point.dtype, point.flops, point.bytes});
+    if (point.ranks != ranks && found != own.end()) ratios[point.ranks].push_back(found->second / point.seconds.median);
+  }
+  std::map<int, double> slower;
+  for (auto& [number, of] : ratios) {
+    std::nth_element(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2), of.end());
+    slower[number] = of[of.size() / 2];
+  }
+  return slower;
+}
+
 }  // namespace
 
-MeasuredRates::MeasuredRates(const DeviceProfile& profile) {
-  for (const MeasuredCompute& point : profile.compute) {
-    const bool products = point.flops > 0;
-    const double seconds = point.seconds.median;
-    compute_[{point.kind, point.dtype, products}].push_back(
-        {products ? point.flops : point.bytes, point.bytes, seconds});
-    most_flops_ = std::max(most_flops_, point.flops / seconds);
-    most_bytes_ = std::max(most_bytes_, point.bytes / seconds);
-  }
+MeasuredRates::MeasuredRates(const DeviceProfile& profile, int ranks) {
+  AddCompute(profile, ranks);
+  AddLaunch(profile, ranks);
   for (const MeasuredCommunication& point : profile.communication) {
     communication_[{point.kind, point.members, point.per_node, point.nodes}].push_back(
-        {point.bytes, point.bytes, point.seconds.median});
+        {point.bytes, point.bytes, point.seconds.median, point.scaled == 0});
     most_shared_ = std::max(most_shared_, point.bytes / point.seconds.median);
   }
-  for (const MeasuredLaunch& point : profile.launch) launch_[point.kind] = point.seconds.median;
+  for (const MeasuredBeside& point : profile.beside) beside_[point.kind] = point.speed.median;
+  for (const MeasuredSkew& point : profile.skew) skew_[point.kind][point.fullest] = point.factor.median;
   const auto sort = [](auto& tables) {
     for (auto& [key, points] : tables) {
       std::sort(points.begin(), points.end(),
@@ -33,6 +53,47 @@ MeasuredRates::MeasuredRates(const DeviceProfile& profile) {
     }
   };
   sort(compute_), sort(communication_);
+}
+
+void MeasuredRates::AddCompute(const DeviceProfile& profile, int ranks) {
+  const bool shared = profile.gpu == "none";
+  const std::map<int, double> slower = shared ? SlowerThan(profile, ranks) : std::map<int, double>();
+  std::map<std::tuple<OpKind, DType, bool>, std::map<int, Points>> by_ranks;
+  std::map<std::tuple<OpKind, DType, double, double>, int> nearest;  // on GPUs: the number of ranks for each use
+  for (const MeasuredCompute& point : profile.compute) {
+    const auto [found, added] =
+        nearest.emplace(std::tuple(point.kind, point.dtype, point.flops, point.bytes), point.ranks);
+    if (!added && Nearer(point.ranks, found->second, ranks)) found->second = point.ranks;
+  }
+  for (const MeasuredCompute& point : profile.compute) {
+    if (!shared && nearest.at({point.kind, point.dtype, point.flops, point.bytes}) != point.ranks) continue;
+    const bool products = point.flops > 0;
+    const double seconds = point.seconds.median;
+    by_ranks[{point.kind, point.dtype, products}][shared ? point.ranks : ranks].push_back(
+        {products ? point.flops : point.bytes, point.bytes, seconds});
+    most_flops_ = std::max(most_flops_, point.flops / seconds);
+    most_bytes_ = std::max(most_bytes_, point.bytes / seconds);
+  }
+  for (auto& [key, numbers] : by_ranks) {
+    int chosen = numbers.begin()->first;
+    for (const auto& [number, points] : numbers) chosen = Nearer(number, chosen, ranks) ? number : chosen;
+    Points& points = compute_[key] = std::move(numbers[chosen]);
+    if (chosen == ranks) continue;
+    of_other_ranks_.insert(key);
+    const auto factor = slower.find(chosen);
+    for (Point& point : points) point.seconds *= factor == slower.end() ? 1 : factor->second;
+  }
+}
+
+void MeasuredRates::AddLaunch(const DeviceProfile& profile, int ranks) {
+  std::map<OpKind, int> chosen;
+  for (const MeasuredLaunch& point : profile.launch) {
+    const auto [found, added] = chosen.emplace(point.kind, point.ranks);
+    if (!added && !Nearer(point.ranks, found->second, ranks)) continue;
+    found->second = point.ranks;
+    const bool own = point.ranks == ranks || profile.gpu != "none";
+    launch_[point.kind] = {point.seconds.median, own ? Known::kMeasured : Known::kEstimated};
+  }
 }
 
 Seconds MeasuredRates::At(const Points& points, double size, double bytes) {
@@ -53,7 +114,8 @@ Seconds MeasuredRates::At(const Points& points, double size, double bytes) {
   }
   const Point high = nearest(above->size);
   if (SameSize(high.size, size)) {
-    return {high.seconds * size / high.size, SameSize(high.bytes, bytes) ? Known::kMeasured : Known::kBetween};
+    const bool measured = SameSize(high.bytes, bytes) && high.in_step;
+    return {high.seconds * size / high.size, measured ? Known::kMeasured : Known::kBetween};
   }
   const Point low = nearest(std::prev(above)->size);
   const double share = std::log(size / low.size) / std::log(high.size / low.size);
@@ -67,7 +129,10 @@ std::optional<Seconds> MeasuredRates::Compute(const ComputeUse& use) const {
   const auto found = compute_.find({use.kind, use.dtype, products});
   if (found == compute_.end()) return std::nullopt;
   const double size = products ? use.flops : use.bytes;
-  return size > 0 ? At(found->second, size, use.bytes) : Seconds{0, Known::kMeasured};
+  if (size <= 0) return Seconds{0, Known::kMeasured};
+  Seconds seconds = At(found->second, size, use.bytes);
+  if (of_other_ranks_.contains({use.kind, use.dtype, products})) seconds.known = Known::kEstimated;
+  return seconds;
 }
 
 std::optional<Seconds> MeasuredRates::Communication(const CommunicationUse& use) const {
@@ -79,7 +144,24 @@ std::optional<Seconds> MeasuredRates::Communication(const CommunicationUse& use)
 std::optional<Seconds> MeasuredRates::HostLaunch(OpKind kind) const {
   const auto found = launch_.find(kind);
   if (found == launch_.end()) return std::nullopt;
-  return Seconds{found->second, Known::kMeasured};
+  return found->second;
+}
+
+std::optional<double> MeasuredRates::Beside(OpKind kind) const {
+  const auto found = beside_.find(kind);
+  if (found == beside_.end()) return std::nullopt;
+  return found->second;
+}
+
+double MeasuredRates::Skew(OpKind kind, double fullest) const {
+  const auto found = skew_.find(kind);
+  if (found == skew_.end() || fullest <= 1) return 1;
+  double below = 1, factor = 1;
+  for (const auto& [at, measured] : found->second) {
+    if (fullest < at) return factor + (measured - factor) * (fullest - below) / (at - below);
+    below = at, factor = measured;
+  }
+  return factor;
 }
 
 }  // namespace planwright

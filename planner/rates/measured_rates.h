@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -14,12 +15,20 @@ namespace planwright {
 
 class MeasuredRates {
  public:
-  explicit MeasuredRates(const DeviceProfile& profile);
+  // `ranks`: on the fullest node of the plan that asks. CPU ranks share its cores and memory, so theirs are the points
+  // of as many ranks, or else those of the nearest number, as far slower as all uses that both numbers have. A GPU
+  // belongs to one rank: of points of one size, those of the nearest number count.
+  explicit MeasuredRates(const DeviceProfile& profile, int ranks = 1);
 
   // nullopt: no use of this kind was measured, or none in this dtype, or not over a group of this shape.
   std::optional<Seconds> Compute(const ComputeUse& use) const;
   std::optional<Seconds> Communication(const CommunicationUse& use) const;
   std::optional<Seconds> HostLaunch(OpKind kind) const;
+  // The share of its speed at which a kind goes on beside one of the other sort; nullopt: it was not measured.
+  std::optional<double> Beside(OpKind kind) const;
+  // How much longer a kind takes if the fullest expert of its rank has `fullest` times the mean. On a line between what
+  // was measured, and beyond it as the last. 1: nothing was.
+  double Skew(OpKind kind, double fullest) const;
 
   // The best that any kind reached, for those that were not measured; 0: nothing of the sort was.
   double most_flops() const { return most_flops_; }    // FLOP/s
@@ -31,14 +40,21 @@ class MeasuredRates {
     double size = 0;   // FLOPs, or bytes
     double bytes = 0;  // tells points of one size apart
     double seconds = 0;
+    bool in_step = true;  // false: it was timed alone, and scaled
   };
   using Points = std::vector<Point>;  // sorted by size and bytes; each size is above 0
 
   static Seconds At(const Points& points, double size, double bytes);
 
+  void AddCompute(const DeviceProfile& profile, int ranks);
+  void AddLaunch(const DeviceProfile& profile, int ranks);
+
   std::map<std::tuple<OpKind, DType, bool>, Points> compute_;          // with products or without
   std::map<std::tuple<OpKind, int, int, int>, Points> communication_;  // members, per node, nodes
-  std::map<OpKind, double> launch_;
+  std::map<OpKind, Seconds> launch_;
+  std::set<std::tuple<OpKind, DType, bool>> of_other_ranks_;  // keys of compute_ whose points have another number
+  std::map<OpKind, double> beside_;
+  std::map<OpKind, std::map<double, double>> skew_;
   double most_flops_ = 0, most_bytes_ = 0, most_shared_ = 0;
 };
 

@@ -14,9 +14,9 @@ double RingShare(double members) { return members > 1 ? (members - 1) / members 
 
 }  // namespace
 
-Rates::Rates(RateTable table, const DeviceProfile& profile) : table_(table) {
+Rates::Rates(RateTable table, const DeviceProfile& profile, int ranks) : table_(table) {
   if (!profile.measured()) return;
-  const auto measured = std::make_shared<const MeasuredRates>(profile);
+  const auto measured = std::make_shared<const MeasuredRates>(profile, ranks);
   Device& device = table_.device;
   // Products would stay FLOPs, beside seconds of all else.
   if (device.bf16 == 0 && measured->most_flops() == 0) return;
@@ -63,6 +63,13 @@ std::optional<double> Rates::CopyToHost(double bytes) const {
   return bytes / speed;
 }
 
+double Rates::Beside(OpKind kind) const {
+  const std::optional<double> found = measured_ ? measured_->Beside(kind) : std::nullopt;
+  return found.value_or(table_.beside);
+}
+
+double Rates::Skew(OpKind kind, double fullest) const { return measured_ ? measured_->Skew(kind, fullest) : 1; }
+
 Seconds Rates::EstimateCompute(const ComputeUse& use) const {
   if (!known()) return {use.flops};
   const KindRate& kind = table_.kinds[static_cast<size_t>(use.kind)];
@@ -99,7 +106,9 @@ Seconds Rates::EstimateCommunication(const CommunicationUse& use) const {
   return {seconds};
 }
 
-Rates RatesOf(const Cluster& cluster) {
+namespace {
+
+Rates RatesWith(const Cluster& cluster, int ranks) {
   RateTable table;
   table.device = DeviceOf(cluster);
   if (cluster.gpu != "none") {
@@ -110,7 +119,15 @@ Rates RatesOf(const Cluster& cluster) {
     table.launch[at(OpClass::kCommunication)] = 20e-6;
     table.launch[at(OpClass::kState)] = 10e-6;
   }
-  return Rates(table, cluster.profile);
+  return Rates(table, cluster.profile, ranks);
 }
+
+}  // namespace
+
+Rates RatesOf(const Plan& plan) {
+  return RatesWith(plan.cluster, std::max(1, std::min(plan.world_size, plan.cluster.gpus_per_node)));
+}
+
+Rates RatesOf(const Cluster& cluster) { return RatesWith(cluster, cluster.gpus_per_node); }
 
 }  // namespace planwright

@@ -29,8 +29,8 @@ struct RateTable {
 class Rates {
  public:
   explicit Rates(RateTable table) : table_(table) {}
-  // Figures of the device that the table lacks become the best that was measured.
-  Rates(RateTable table, const DeviceProfile& profile);
+  // Figures of the device that the table lacks become the best that was measured. `ranks`: on the fullest node.
+  Rates(RateTable table, const DeviceProfile& profile, int ranks);
 
   Seconds Compute(const ComputeUse& use) const;
   Seconds Communication(const CommunicationUse& use) const;
@@ -40,7 +40,12 @@ class Rates {
   // Of copying so many bytes of a device's memory to that of its host; nullopt: nobody knows how fast that is.
   std::optional<double> CopyToHost(double bytes) const;
 
-  double Beside() const { return table_.beside; }
+  // The speed at which an instruction goes on beside one of the other sort (work, or a communication) that its rank
+  // launched before, as a share of its own.
+  double Beside(OpKind kind) const;
+  // How much longer an instruction on rows of experts takes if the fullest expert of its rank has `fullest` times the
+  // mean of the rank's experts (docs/measure.md#what-is-measured). 1 where that was not measured.
+  double Skew(OpKind kind, double fullest) const;
 
   // False: the device is unknown. "Seconds" are then FLOPs, and what has none takes no time.
   bool known() const { return table_.device.bf16 > 0; }
@@ -53,7 +58,9 @@ class Rates {
   std::shared_ptr<const MeasuredRates> measured_;  // null: nothing was
 };
 
-// Of the device that `cluster` names, with its profile.
+// Of the device that a plan's cluster names, with its profile and as many ranks on a node as the plan has.
+Rates RatesOf(const Plan& plan);
+// The same where all places of a node have a rank.
 Rates RatesOf(const Cluster& cluster);
 
 }  // namespace planwright

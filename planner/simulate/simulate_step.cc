@@ -29,7 +29,7 @@ struct Runner {
   // The entries by which host, last communication and streams are where they are; -1: the begin.
   int host_after = -1, last_communication_after = -1;
   std::vector<int> stream_after;
-  // By stream, when its last work and communications ran, in order; what `beside` does not concern is left out.
+  // By stream, when its last work and communications ran, in order; empty where nothing is slowed down.
   std::vector<std::vector<Span>> spans;
   std::vector<signed char> host_waits;  // by number of the instruction; -1: not known yet
   std::vector<int> waited_for_by;       // roles that wait until this one comes on
@@ -38,8 +38,11 @@ struct Runner {
 class Simulator {
  public:
   Simulator(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-            const std::vector<RoleTimes>& times, HostModel host, double beside)
-      : matches_(matches), host_(host), beside_(beside), runners_(programs.size()) {
+            const std::vector<RoleTimes>& times, HostModel host)
+      : matches_(matches), host_(host), runners_(programs.size()) {
+    for (const RoleTimes& role : times) {
+      for (const EntryTime& entry : role.entries) slows_ |= entry.beside < 1;
+    }
     step_.roles.resize(programs.size());
     for (size_t r = 0; r < programs.size(); ++r) {
       Runner& runner = runners_[r];
@@ -148,8 +151,9 @@ class Simulator {
 
   // When an instruction ends that takes `run` by itself. While streams launched something of the other sort before,
   // which still runs, it goes on slowly.
-  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, double run) const {
-    if (beside_ >= 1 || runner.spans.size() == 1 || run <= 0) return start + run;
+  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, const EntryTime& time) const {
+    const double run = time.run, beside = std::min(1.0, time.beside);
+    if (!slows_ || runner.spans.size() == 1 || run <= 0) return start + run;
     const bool communicates = instruction.op_class == OpClass::kCommunication;
     std::vector<Span> others;
     for (const std::vector<Span>& spans : runner.spans) {
@@ -165,8 +169,8 @@ class Simulator {
       const double free = std::max(0.0, other.begin - at);
       if (left <= free) break;
       left -= free, at += free;
-      const double slow = (other.end - at) * beside_;
-      if (left <= slow) return Keep(runner, instruction, start, at + left / beside_);
+      const double slow = (other.end - at) * beside;
+      if (left <= slow) return Keep(runner, instruction, start, at + left / beside);
       left -= slow, at = other.end;
     }
     return Keep(runner, instruction, start, at + left);
@@ -180,7 +184,7 @@ class Simulator {
 
   void Finish(Runner& runner, SimulatedEntry& entry) {
     const LinkedInstruction& instruction = *EntryOf(runner).instruction;
-    entry.end = EndBeside(runner, instruction, entry.start, runner.times->entries[runner.next].run);
+    entry.end = EndBeside(runner, instruction, entry.start, runner.times->entries[runner.next]);
     const int index = static_cast<int>(runner.next);
     runner.stream[instruction.stream] = entry.end, runner.stream_after[instruction.stream] = index;
     signed char& waits = runner.host_waits[static_cast<size_t>(instruction.number)];
@@ -191,7 +195,7 @@ class Simulator {
 
   const CommunicationMatches& matches_;
   const HostModel host_;
-  const double beside_;
+  bool slows_ = false;           // some entry goes on slowly beside others
   std::vector<Runner> runners_;  // by role
   std::vector<int> ready_;       // roles that may go on
   SimulatedStep step_;
@@ -200,8 +204,8 @@ class Simulator {
 }  // namespace
 
 SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                           const std::vector<RoleTimes>& times, HostModel host, double beside) {
-  return Simulator(programs, matches, times, host, beside).Run();
+                           const std::vector<RoleTimes>& times, HostModel host) {
+  return Simulator(programs, matches, times, host).Run();
 }
 
 }  // namespace planwright

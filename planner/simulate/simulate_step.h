@@ -23,6 +23,9 @@ struct EntryTime {
   double no_earlier = 0;
   // Of a communication: false if it hands its message over and goes on, before others come for it.
   bool waits = true;
+  // The speed at which it goes on, as a share of its own, while something of the other sort (work, or a communication)
+  // that its rank launched before runs on another stream; above 0.
+  double beside = 1;
 };
 
 struct RoleTimes {
@@ -58,10 +61,8 @@ struct SimulatedStep {
   bool complete = true;              // false: some role never met its partners, which V3 refuses
 };
 
-// `programs`, `times`: by role, in the order of Plan::roles. `matches`: of these programs. `beside`: how fast work and
-// communication of one rank go on at the same time: what is launched first at full speed, the other at this share of
-// it, above 0.
+// `programs`, `times`: by role, in the order of Plan::roles. `matches`: of these programs.
 SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                           const std::vector<RoleTimes>& times, HostModel host, double beside = 1);
+                           const std::vector<RoleTimes>& times, HostModel host);
 
 }  // namespace planwright

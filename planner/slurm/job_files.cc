@@ -11,14 +11,34 @@
 #include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/file_io.h"
+#include "planner/slurm/job_script.h"
 
 namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string PlanFile(const std::string& run_dir, size_t number) {
-  return run_dir + "/job/" + (number == 0 ? "plan.json" : "fallback-" + std::to_string(number) + ".json");
+std::string PlanFile(const JobFiles& job, size_t number) {
+  const std::string name = job.measure ? "part-" : "fallback-";
+  return job.options.run_dir + "/job/" +
+         (number == 0 && !job.measure ? "plan.json" : name + std::to_string(number) + ".json");
+}
+
+Json MeasureJson(const MeasureJob& measure) {
+  Json parts = Json::array();
+  for (const MeasureJob::Part& part : measure.parts)
+    parts.push_back({{"what", part.what}, {"rounds", part.rounds}, {"fullest", part.fullest}});
+  return {{"output", measure.output}, {"parts", std::move(parts)}};
+}
+
+MeasureJob ReadMeasure(const Json& json) {
+  MeasureJob measure = {.output = json.at("output").get<std::string>()};
+  for (const Json& part : json.at("parts")) {
+    measure.parts.push_back({.what = part.at("what").get<std::string>(),
+                             .rounds = part.at("rounds").get<bool>(),
+                             .fullest = part.at("fullest").get<double>()});
+  }
+  return measure;
 }
 
 }  // namespace
@@ -43,12 +63,18 @@ Variables EnvironmentToTake() {
   return taken;
 }
 
+const Plan& LargestPlan(const std::vector<Plan>& plans) {
+  return *std::max_element(plans.begin(), plans.end(),
+                           [](const Plan& a, const Plan& b) { return NodesOfPlan(a) < NodesOfPlan(b); });
+}
+
 std::string LaunchJson(const JobFiles& job) {
   Json json = {{"program", job.program},       {"folder", job.folder},      {"executor", job.options.executor},
                {"device", job.options.device}, {"plans", job.plans.size()}, {"environment", job.environment}};
   if (job.options.steps) json["steps"] = *job.options.steps;
   if (job.options.profile) json["profile"] = {job.options.profile->first, job.options.profile->last};
   if (!job.options.probe_dir.empty()) json["probe"] = job.options.probe_dir;
+  if (job.measure) json["measure"] = MeasureJson(*job.measure);
   return JsonText(json, 1) + "\n";
 }
 
@@ -56,7 +82,7 @@ absl::Status WriteJobFiles(const JobFiles& job, const std::string& script) {
   const std::string& run_dir = job.options.run_dir;
   if (absl::Status status = MakeDirectories(run_dir + "/job"); !status.ok()) return status;
   for (size_t i = 0; i < job.plans.size(); ++i) {
-    if (absl::Status status = WriteFileAtomically(PlanFile(run_dir, i), WritePlan(job.plans[i])); !status.ok())
+    if (absl::Status status = WriteFileAtomically(PlanFile(job, i), WritePlan(job.plans[i])); !status.ok())
       return status;
   }
   if (absl::Status status = WriteFileAtomically(run_dir + "/job/launch.json", LaunchJson(job), 0600); !status.ok())
@@ -82,17 +108,19 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
     if (json.contains("profile"))
       job.options.profile = {json["profile"].at(0).get<int64_t>(), json["profile"].at(1).get<int64_t>()};
     if (json.contains("probe")) job.options.probe_dir = json["probe"].get<std::string>();
+    if (json.contains("measure")) job.measure = ReadMeasure(json["measure"]);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(path + " is damaged (" + error.what() +
                                       "); submit the run again with `plan launch --slurm`");
   }
   job.options.run_dir = run_dir;
+  if (job.measure && job.measure->parts.size() != plans)
+    return absl::InvalidArgumentError(path + " is damaged; submit the measurement again with `plan measure --slurm`");
   for (size_t i = 0; i < plans; ++i) {
-    const absl::StatusOr<std::string> file = ReadWholeFile(PlanFile(run_dir, i), kPlanJson.bytes);
+    const absl::StatusOr<std::string> file = ReadWholeFile(PlanFile(job, i), kPlanJson.bytes);
     if (!file.ok()) return file.status();
     absl::StatusOr<Plan> plan = ReadPlan(*file);
-    if (!plan.ok())
-      return absl::InvalidArgumentError(PlanFile(run_dir, i) + ": " + std::string(plan.status().message()));
+    if (!plan.ok()) return absl::InvalidArgumentError(PlanFile(job, i) + ": " + std::string(plan.status().message()));
     DropEarlierParts(*plan);  // the job may have been submitted before
     job.plans.push_back(*std::move(plan));
   }

@@ -1,9 +1,10 @@
 // RUN/job: what a job needs to know, written when it is submitted and read when it runs.
-//   plan.json, fallback-N.json  the plans, as they were proved
+//   plan.json, fallback-N.json  the plans, as they were proved; of a measurement, part-N.json
 //   launch.json                 the options of the launch and its environment; only its owner can read it
 //   job.sbatch                  what sbatch gets
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,21 @@
 
 namespace planwright {
 
+// A measurement instead of a run (planner/measure/measure_parts.h): its parts are `plans`.
+struct MeasureJob {
+  struct Part {
+    std::string what;
+    bool rounds = false;
+    double fullest = 0;
+  };
+  std::string output;       // PROFILE.json, absolute
+  std::vector<Part> parts;  // as JobFiles::plans
+};
+
 struct JobFiles {
-  std::vector<Plan> plans;  // the plan, and those to fall back to
+  std::vector<Plan> plans;  // the plan, and those to fall back to; or those to measure
   RunOptions options;
+  std::optional<MeasureJob> measure;
   // What the job takes over from the shell that submits it: NAME = value. Everything else is as Slurm gives it.
   Variables environment;
   std::string program;  // absolute path of `plan`
@@ -32,6 +45,9 @@ std::string LaunchJson(const JobFiles& job);
 // Errors of writing and reading: Unavailable with the path; InvalidArgument if a file holds something else.
 absl::Status WriteJobFiles(const JobFiles& job, const std::string& script);
 absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir);
+
+// The first one that needs the most nodes: the job is for it.
+const Plan& LargestPlan(const std::vector<Plan>& plans);
 
 inline std::string JobScriptPath(const std::string& run_dir) { return run_dir + "/job/job.sbatch"; }
 

@@ -19,6 +19,7 @@
 #include "planner/launch/line_pipe.h"
 #include "planner/launch/rank_environment.h"
 #include "planner/lives/launch_run.h"
+#include "planner/measure/measure_parts.h"
 #include "planner/rendezvous/interface_address.h"
 #include "planner/rendezvous/own_address.h"
 #include "planner/run_files/exit_status.h"
@@ -113,6 +114,31 @@ absl::Status ContinueLater(const std::string& run_dir, const Terminal& terminal)
   return WriteFileAtomically(claim, *successor + "\n");
 }
 
+// Of a measurement in a job: the outcome of the part that failed, or that all are measured.
+absl::StatusOr<Outcome> MeasureThrough(Fleet& fleet, const JobFiles& job, const Terminal& terminal) {
+  const MeasureJob& measure = *job.measure;
+  std::vector<MeasurePart> parts;
+  for (size_t i = 0; i < job.plans.size(); ++i) {
+    const MeasureJob::Part& part = measure.parts[i];
+    parts.push_back({.plan = job.plans[i], .what = part.what, .rounds = part.rounds, .fullest = part.fullest});
+  }
+  const absl::StatusOr<Measured> measured =
+      MeasureParts(parts, {.output = measure.output,
+                           .executor = job.options.executor,
+                           .device = job.options.device,
+                           .progress = [&](const std::string& line) { terminal(true, line); },
+                           .starter = &fleet});
+  if (!measured.ok()) return measured.status();
+  if (!measured->failed) return Outcome{kExitSuccess, "wrote " + measure.output};
+  terminal(true, measured->failed_part + " was not measured; its run directory: " + measured->failed_run);
+  return *measured->failed;
+}
+
+// How far the run of a job is, in whatever it does not do again.
+int64_t ProgressOf(const JobFiles& job) {
+  return job.measure ? PartsDone(job.measure->output) : NewestStep(job.options.run_dir);
+}
+
 }  // namespace
 
 absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& terminal) {
@@ -131,7 +157,7 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
     if (absl::Status status = MakeDirectories(job->options.run_dir); !status.ok()) return status;
   }
 
-  const Plan& plan = job->plans[0];
+  const Plan& plan = LargestPlan(job->plans);
   const absl::StatusOr<std::string> address =
       plan.launch.interface.empty() ? OwnAddress() : InterfaceAddress(plan.launch.interface);
   if (!address.ok()) return address.status();
@@ -152,7 +178,8 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
   const absl::Status came = (*fleet)->WaitForAgents(
       nodes, *timeout, [&] { return (*step)->GivenUp(); }, interrupted);
   if (came.ok()) {
-    outcome = LaunchRun(job->plans, job->options, **fleet, terminal);
+    outcome =
+        job->measure ? MeasureThrough(**fleet, *job, terminal) : LaunchRun(job->plans, job->options, **fleet, terminal);
   } else if (interrupted != 0) {
     outcome = Outcome{128 + interrupted, std::string(came.message())};
   } else {
@@ -161,7 +188,8 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
   fleet->reset();  // ends the agents
   step->reset();
   if (!outcome.ok()) return outcome;
-  if (outcome->exit_code == kExitSuccess || plan.checkpoint.every_steps == 0) return outcome;
+  const bool goes_on = job->measure || plan.checkpoint.every_steps > 0;
+  if (outcome->exit_code == kExitSuccess || !goes_on) return outcome;
   // Slurm tells by SIGUSR1 that the job's time is nearly over. Whoever sends SIGTERM decides what comes next. Where a
   // node is lost, another start of the job gets other nodes.
   int64_t restarts = 0;
@@ -169,12 +197,12 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
   const bool time_is_over = outcome->interrupted_by == SIGUSR1 || interrupted == SIGUSR1;
   const bool node_is_lost = outcome->exit_code == kExitNodeLost && restarts < plan.launch.restarts;
   if (time_is_over) {
-    const std::string& run = job->options.run_dir;
-    const absl::StatusOr<int> in_vain = CountStart(run, NewestStep(run));
+    const absl::StatusOr<int> in_vain = CountStart(job->options.run_dir, ProgressOf(*job));
     if (!in_vain.ok()) terminal(true, std::string(in_vain.status().message()));
     if (in_vain.ok() && *in_vain >= kMostStartsInVain) {
       terminal(true, "job " + id + " is not put into the queue again: " + std::to_string(*in_vain) +
-                         " starts in a row wrote no checkpoint; give launch.slurm.time more");
+                         " starts in a row " + (job->measure ? "measured no part" : "wrote no checkpoint") +
+                         "; give launch.slurm.time more");
       return outcome;
     }
   }

@@ -9,7 +9,8 @@
 
 namespace planwright {
 
-// After so many starts in a row without a new checkpoint a job is not put into the queue again.
+// After so many starts in a row without a new checkpoint, or a part of a measurement, a job is not put into the queue
+// again.
 inline constexpr int kMostStartsInVain = 5;
 
 // Counts a start that ended with `newest_step` (NewestStep), and gives the starts in a row, this one included, that

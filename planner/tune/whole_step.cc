@@ -19,7 +19,7 @@ WholeStep SimulateWhole(const TunedRecipe& tuned, const Candidate& candidate) {
     step.memory = std::max(step.memory, role.planned.total());
     step.fits &= role.limit == 0 || role.planned.total() <= role.limit;
   }
-  if (step.fits) step.seconds = StepLength(*plan, RatesOf(plan->cluster));
+  if (step.fits) step.seconds = StepLength(*plan, RatesOf(*plan));
   return step;
 }
 

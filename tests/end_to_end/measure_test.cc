@@ -5,7 +5,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -25,6 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 
@@ -72,7 +75,7 @@ class Measure : public ::testing::Test {
 
 // Whether the rates know each use of the plan as measured. Returns the kinds of communications among them.
 std::set<OpKind> ExpectMeasured(const Plan& plan) {
-  const Rates rates = RatesOf(plan.cluster);
+  const Rates rates = RatesOf(plan);
   LinkedBlocks blocks(plan);
   const InstructionCosts costs(blocks);
   CommunicationUses communications(plan);
@@ -148,8 +151,50 @@ TEST_F(Measure, KnowsEveryUseOnTwoRanks) {
   std::set<OpKind> kinds = ExpectMeasured(WithProfile(together, profile_));
   kinds.merge(ExpectMeasured(WithProfile(apart, profile_)));
   for (OpKind kind :
-       {OpKind::kAllToAllV, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kAllReduce, OpKind::kExchange})
+       {OpKind::kAllToAllV, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kAllReduce, OpKind::kExchange}) {
     EXPECT_TRUE(kinds.contains(kind)) << OpName(kind);
+    // Around the sizes of the steps they were timed alone, and scaled by what steps take.
+    const auto alone = [&](const MeasuredCommunication& point) { return point.kind == kind && point.scaled > 0; };
+    EXPECT_GE(std::count_if(profile->communication.begin(), profile->communication.end(), alone), 2) << OpName(kind);
+  }
+  for (const MeasuredCompute& point : profile->compute) EXPECT_EQ(point.ranks, 2);
+}
+
+// The head of a measurement waits for agents, here two on this machine, and each recipe runs through them.
+TEST_F(Measure, MeasuresAcrossNodesThroughAgents) {
+  profile_ = folder_ + "/profile.json";
+  const std::string plan =
+      Compiled({"cluster.nodes=2", "cluster.gpus_per_node=1", "modules.language.placement.first_rank=1"});
+  const Started head = Start({"measure", plan, "--agents", "-o", profile_});
+  const std::string file = profile_ + ".job/job/head.json";
+  ASSERT_TRUE(Eventually([&] { return fs::exists(file); })) << ReadAll(head.output);
+  std::vector<Started> agents;
+  for (int node = 0; node < 2; ++node) {
+    agents.push_back(StartProgram({InBuild("bin/plan"), "agent", file, "--node", std::to_string(node)}, {},
+                                  folder_ + "/agent" + std::to_string(node)));
+  }
+  ASSERT_EQ(WaitFor(head.pid, kPatience).value_or(-1), kExitSuccess) << ReadAll(head.output);
+  for (const Started& agent : agents) EXPECT_EQ(WaitFor(agent.pid, kPatience).value_or(-1), 0);
+  EXPECT_FALSE(fs::exists(profile_ + ".job") || fs::exists(profile_ + ".parts"));
+  const absl::StatusOr<DeviceProfile> profile = ReadProfile(ReadAll(profile_));
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_THAT(profile->hosts, ::testing::StartsWith("2 hosts, "));
+  ASSERT_FALSE(profile->communication.empty());
+  for (const MeasuredCommunication& point : profile->communication) {
+    EXPECT_EQ(point.members, 2);
+    EXPECT_EQ(point.nodes, 2) << OpName(point.kind);
+  }
+  ExpectMeasured(WithProfile(plan, profile_));
+}
+
+TEST_F(Measure, ShowsWhatItWouldSubmit) {
+  const Ended shown =
+      Run({"measure", kTiny, "cluster.gpus_per_node=1", "-o", folder_ + "/p.json", "--slurm", "--dry-run"});
+  EXPECT_EQ(shown.status, kExitSuccess) << shown.output;
+  EXPECT_THAT(shown.output, HasSubstr("#SBATCH --nodes=1\n"));
+  EXPECT_THAT(shown.output, HasSubstr("job '" + folder_ + "/p.json.job'"));
+  EXPECT_THAT(shown.output, HasSubstr("batch.micro_samples=2"));
+  EXPECT_FALSE(fs::exists(folder_ + "/p.json.job"));
 }
 
 TEST_F(Measure, GoesOnAfterAnInterruptionAndARecipeTakesItsProfile) {
@@ -175,8 +220,26 @@ TEST_F(Measure, GoesOnAfterAnInterruptionAndARecipeTakesItsProfile) {
     if (point.kind == OpKind::kCausalAttention) products.insert(point.flops);
   }
   EXPECT_GE(products.size(), 2u);
-  const Ended valid = Run({"validate", kTiny, "cluster.profile=" + profile_});
-  EXPECT_EQ(valid.status, kExitSuccess) << valid.output;
+  // And how much longer products of unequal experts take.
+  std::set<std::pair<OpKind, double>> skews;
+  for (const MeasuredSkew& point : profile->skew) skews.emplace(point.kind, point.fullest);
+  for (OpKind kind : {OpKind::kExperts, OpKind::kExpertsGrad}) EXPECT_TRUE(skews.contains({kind, 2})) << OpName(kind);
+  // A run on what was measured says nothing of it, and one on another device does.
+  const auto launch = [&] {
+    const std::string run_dir = folder_ + "/run";
+    fs::remove_all(run_dir);
+    return Run({"launch", kTiny, "cluster.profile=" + profile_, "--local", "--steps", "1", "--run-dir", run_dir});
+  };
+  const Ended same = launch();
+  EXPECT_EQ(same.status, kExitSuccess) << same.output;
+  EXPECT_THAT(same.output, Not(HasSubstr("cluster.profile was measured elsewhere")));
+  DeviceProfile elsewhere = *profile;
+  elsewhere.device = "another processor";
+  std::ofstream(profile_) << WriteProfile(elsewhere);
+  const Ended other = launch();
+  EXPECT_EQ(other.status, kExitSuccess) << other.output;
+  EXPECT_THAT(other.output,
+              HasSubstr("cluster.profile was measured elsewhere: the device another processor, and here"));
 }
 
 TEST_F(Measure, SaysWhatItCannotDo) {
@@ -185,8 +248,9 @@ TEST_F(Measure, SaysWhatItCannotDo) {
     EXPECT_EQ(ended.status, kExitUsage);
     return ended.output;
   };
-  EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--slurm"}), HasSubstr("--slurm` is not built yet"));
-  EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--agents"}), HasSubstr("--agents` is not built yet"));
+  EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--slurm", "--agents"}),
+              HasSubstr("--local, --slurm and --agents exclude each other"));
+  EXPECT_THAT(refusal({"measure", kTiny, "-o", "p.json", "--dry-run"}), HasSubstr("add --slurm"));
   EXPECT_THAT(refusal({"measure", kTiny}), HasSubstr("give -o PROFILE.json"));
   EXPECT_THAT(refusal({"measure", kTiny, "-o", folder_ + "/p.json", "--device", "cuda"}),
               HasSubstr("cluster.gpu is none, so nothing says which GPU is measured"));

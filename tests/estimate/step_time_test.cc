@@ -248,6 +248,28 @@ TEST(StepTime, WorkDoesNotGrowWithLanes) {
   EXPECT_EQ(entries(2), entries(64));
 }
 
+// A profile says it for each kind: where work is not slowed down, the step is shorter than where it is.
+TEST(StepTime, KindsGoOnBesideOthersAtTheirMeasuredSpeeds) {
+  Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"),
+                           {"gradients.overlap_reduce=true", "gradients.buckets=4"});
+  const auto length = [&](double speed, OpClass slowed) {
+    DeviceProfile& profile = plan.cluster.profile = {.gpu = plan.cluster.gpu};
+    for (size_t kind = 0; kind < kOpKinds; ++kind) {
+      const auto op = static_cast<OpKind>(kind);
+      const double of_kind = OpClassOf(op) == slowed ? speed : 1;
+      profile.beside.push_back({op, {of_kind, of_kind, of_kind, 1}});
+    }
+    const StepTime time = TimeStep(plan);
+    ExpectWhole(time);
+    return time.length;
+  };
+  const double free = length(1, OpClass::kCompute);
+  EXPECT_GT(length(0.1, OpClass::kCompute), 1.001 * free);
+  EXPECT_EQ(length(0.1, OpClass::kControl), free);
+  plan.cluster.profile = {};
+  EXPECT_GT(TimeStep(plan).length, 1.001 * free);  // 0.15 for all
+}
+
 TEST(StepTime, SpeedFollowsFromTheStep) {
   const Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml"));
   const StepTime time = TimeStep(plan);

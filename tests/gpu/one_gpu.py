@@ -1,23 +1,34 @@
 """The parts of `tests/gpu/measure` for one GPU: the yardstick recipe of one GPU, and the kernels."""
 
+import dataclasses
 import json
 import re
 import statistics
 import sys
 import time
 
-from measuring import RECIPES, ROOT, WARM_UP, Case, Measure
+from measuring import RECIPES, ROOT, WARM_UP, Case, Measure, with_samples
 
 MFU, READY_SECONDS = 0.42, 45
 YARDSTICK = RECIPES / "nemotron_moe_lm_20l_1g.yaml"
+# The recipe of the part that measures a profile, which any card with 80 GB can train.
+PROFILED = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpu=h100_sxm", *with_samples(4, 20))
+HELD_OUT, ORDER = 0.10, 0.05
 # The recipe of the part that asks for equal bits, which starts three times.
 SMALL = ("models.nemotron_hybrid_moe_20l.moe.experts=8", "batch.global_samples=2")
 
 
 class OneGpu(Measure):
     gpus = 1
-    limits = {"tests": 150, "step": 200, "loss": 150, "repeat": 150, "kernels": 90, "torch": 120}
+    limits = {"tests": 150, "step": 200, "loss": 150, "repeat": 150, "kernels": 90, "torch": 120, "profile": 570}
     cases = {
+        # The first one is measured. The others have sizes and numbers that the measurement does not have.
+        "profile": [Case(f"profile_{name}", YARDSTICK, PROFILED + overrides, 12)
+                    for name, overrides in (("measured", ()),
+                                            ("length_6144", ("batch.sequence_length=6144", "data.text_tokens=6144")),
+                                            ("experts_12", ("models.nemotron_hybrid_moe_20l.moe.experts=12",)),
+                                            ("recompute", ("modules.language.recompute=full",)),
+                                            ("samples_8", with_samples(8, 20)))],
         "step": [Case("step", YARDSTICK, steps=WARM_UP + 20)],
         "loss": [Case("loss", YARDSTICK, ("batch.global_samples=1", "budget.learning_rate.warmup_samples=20"), 200)],
         "repeat": [Case(name, YARDSTICK, (*SMALL, f"precision.deterministic={on}"), 12)
@@ -31,6 +42,38 @@ class OneGpu(Measure):
         good, text = self.run("tests", "language_ops_test", [self.binaries / "language_ops_test", "--gtest_brief=1",
                                                              "--gtest_filter=*Gpu*"])
         self.judge(good, "language_ops_test: the handlers agree with those of the CPU")
+
+    def profile(self):
+        measured, *others = self.cases["profile"]
+        path = self.out / "profile.json"
+        good, text = self.run("profile", "profile", [self.binaries / "plan", "measure", measured.recipe,
+                                                     *measured.overrides, "--device", "cuda", "-o", path])
+        print(text)
+        self.judge(good, "plan measure: every part is measured")
+        if not good:
+            return
+        profile = json.loads(path.read_text())
+        for point in profile.get("skew", []):
+            print(f"      {point['op']}: fullest expert {point['fullest']} times the mean, "
+                  f"{point['factor']['median']:.3f} as long")
+        self.judge(len(profile.get("skew", [])) > 0, "the profile says what unequal experts cost")
+        found = []  # (predicted, measured) seconds
+        for case in (measured, *others):
+            records, _ = self.launch("profile", case)
+            if records is None:
+                continue
+            took = statistics.median(record["step_seconds"] for record in records[WARM_UP:])
+            answer = self.show("time", dataclasses.replace(case, overrides=(*case.overrides,
+                                                                            f"cluster.profile={path.resolve()}")))
+            said, known = answer["seconds"], answer["known"]
+            self.judge(abs(said / took - 1) <= HELD_OUT,
+                       f"{case.name}: predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms, "
+                       f"{said / took - 1:+.1%}; " + ", ".join(f"{word} {share:.0%}" for word, share in known.items()))
+            found.append((said, took))
+        pairs = [(a, b) for i, a in enumerate(found) for b in found[:i] if abs(a[1] / b[1] - 1) > ORDER]
+        wrong = sum((a[0] - b[0]) * (a[1] - b[1]) <= 0 for a, b in pairs)
+        self.judge(pairs and wrong == 0, f"{len(pairs)} pairs of steps differ by more than {ORDER:.0%}; of {wrong} the "
+                                         "order is predicted wrong")
 
     def step(self):
         started = time.monotonic()

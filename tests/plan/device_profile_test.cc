@@ -24,7 +24,9 @@ DeviceProfile Small() {
           .date = "2026-11-24",
           .compute = {{OpKind::kLinear, DType::kBf16, 2e9, 3e6, "[8,8] -> [8,8]", {1e-4, 9e-5, 1.5e-4, 40}}},
           .communication = {{OpKind::kAllReduce, 4096, 8, 4, 2, {2e-5, 2e-5, 3e-5, 7}}},
-          .launch = {{OpKind::kLinear, {1e-5, 9e-6, 2e-5, 40}}}};
+          .launch = {{OpKind::kLinear, {1e-5, 9e-6, 2e-5, 40}}},
+          .beside = {{OpKind::kLinear, {0.5, 0.25, 0.75, 12}}},
+          .skew = {{OpKind::kExperts, 2, {1.25, 1, 1.5, 40}}}};
 }
 
 TEST(DeviceProfile, RoundTripsInEveryField) {
@@ -98,6 +100,13 @@ INSTANTIATE_TEST_SUITE_P(
                "launch[0].seconds: repetitions below 1"},
         Damage{"seconds_as_text", [](ordered_json& p) { p["compute"][0]["seconds"]["high"] = "1 ms"; },
                "compute[0].seconds.high: expected a number, found string"},
+        Damage{"no_ranks", [](ordered_json& p) { p["compute"][0]["ranks"] = 0; }, "compute[0]: ranks below 1"},
+        Damage{"scaled_down_below_zero", [](ordered_json& p) { p["communication"][0]["scaled"] = -1; },
+               "communication[0]: a number that is below zero: communication.scaled"},
+        Damage{"faster_beside_another", [](ordered_json& p) { p["beside"][0]["speed"]["high"] = 1.5; },
+               "beside[0]: a speed above 1"},
+        Damage{"not_the_fullest", [](ordered_json& p) { p["skew"][0]["fullest"] = 1; },
+               "skew[0]: a fullest expert that has no more than its part"},
         Damage{"alone", [](ordered_json& p) { p["communication"][0]["members"] = 1; },
                "communication[0]: fewer than 2 members"},
         Damage{"too_few_nodes", [](ordered_json& p) { p["communication"][0]["nodes"] = 1; },

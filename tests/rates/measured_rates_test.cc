@@ -66,6 +66,59 @@ TEST(MeasuredRates, OfPointsOfOneSizeTheOneWithTheNearestBytesCounts) {
   Expect(rates.Compute({OpKind::kLinear, 1e9, 7e6}), 4e-3, Known::kBetween);
 }
 
+// CPU ranks share cores and memory: a product takes 1 ms on one rank and 3 ms beside a second one.
+TEST(MeasuredRates, OfCpuRanksAreThoseOfAsManyRanks) {
+  DeviceProfile profile = TwoPoints();
+  profile.compute.push_back({OpKind::kLinear, DType::kBf16, 1e9, 1e6, "", Took(3e-3), 2});
+  profile.launch.push_back({OpKind::kLinear, Took(7e-6), 2});
+  const MeasuredRates one(profile, 1), two(profile, 2), four(profile, 4);
+  Expect(one.Compute({OpKind::kLinear, 1e9, 1e6}), 1e-3, Known::kMeasured);
+  Expect(two.Compute({OpKind::kLinear, 1e9, 1e6}), 3e-3, Known::kMeasured);
+  // Of the nearest number, and not as well known.
+  Expect(four.Compute({OpKind::kLinear, 1e9, 1e6}), 3e-3, Known::kEstimated);
+  // Not measured on two ranks: as much slower as what was measured on both.
+  Expect(two.Compute({OpKind::kAdd, 0, 1e6}), 3e-3, Known::kEstimated);
+  Expect(one.HostLaunch(OpKind::kLinear), 5e-6, Known::kMeasured);
+  Expect(two.HostLaunch(OpKind::kLinear), 7e-6, Known::kMeasured);
+  Expect(four.HostLaunch(OpKind::kLinear), 7e-6, Known::kEstimated);
+}
+
+// A GPU is one rank's: another number of ranks is as good, and where a size has both, the nearer one counts.
+TEST(MeasuredRates, OfGpusAreThoseOfAllNumbersOfRanks) {
+  DeviceProfile profile = TwoPoints();
+  profile.gpu = "h200_sxm";
+  profile.compute.push_back({OpKind::kLinear, DType::kBf16, 1e9, 1e6, "", Took(2e-3), 8});
+  const MeasuredRates one(profile, 1), many(profile, 8);
+  Expect(one.Compute({OpKind::kLinear, 1e9, 1e6}), 1e-3, Known::kMeasured);
+  Expect(many.Compute({OpKind::kLinear, 1e9, 1e6}), 2e-3, Known::kMeasured);
+  Expect(many.Compute({OpKind::kAdd, 0, 1e6}), 1e-3, Known::kMeasured);
+  Expect(many.HostLaunch(OpKind::kLinear), 5e-6, Known::kMeasured);
+}
+
+TEST(MeasuredRates, WhatWasTimedAloneIsNoMeasurementOfAStep) {
+  DeviceProfile profile = TwoPoints();
+  profile.communication[0].scaled = 1.2;
+  const MeasuredRates rates(profile);
+  Expect(rates.Communication({OpKind::kAllReduce, 1e6, 4, 4, 1}), 1e-3, Known::kBetween);
+  Expect(rates.Communication({OpKind::kAllReduce, 1e8, 4, 4, 1}), 1e-2, Known::kMeasured);
+}
+
+TEST(MeasuredRates, KnowSpeedsBesideOthersAndUnequalExperts) {
+  DeviceProfile profile = TwoPoints();
+  profile.beside = {{OpKind::kLinear, {0.4, 0.3, 0.5, 9}}};
+  profile.skew = {{OpKind::kExperts, 2, Took(1.2)}, {OpKind::kExperts, 4, Took(2.0)}};
+  const MeasuredRates rates(profile);
+  EXPECT_EQ(rates.Beside(OpKind::kLinear), 0.4);
+  EXPECT_FALSE(rates.Beside(OpKind::kAdd));
+  for (const auto& [fullest, factor] : {std::pair(0.5, 1.0), {1, 1}, {1.5, 1.1}, {2, 1.2}, {3, 1.6}, {4, 2}, {9, 2}})
+    EXPECT_NEAR(rates.Skew(OpKind::kExperts, fullest), factor, 1e-9) << fullest;
+  EXPECT_EQ(rates.Skew(OpKind::kLinear, 4), 1);
+  Cluster cluster{.gpu = "h200_sxm", .profile = profile};
+  EXPECT_EQ(RatesOf(cluster).Beside(OpKind::kLinear), 0.4);
+  EXPECT_EQ(RatesOf(cluster).Beside(OpKind::kAdd), 0.15);  // of data sheets
+  EXPECT_NEAR(RatesOf(cluster).Skew(OpKind::kExperts, 3), 1.6, 1e-9);
+}
+
 TEST(MeasuredRates, WhatWasNotMeasuredIsNotKnownHere) {
   const MeasuredRates rates(TwoPoints());
   EXPECT_FALSE(rates.Compute({OpKind::kGelu, 0, 1e6}));

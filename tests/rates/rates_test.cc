@@ -82,7 +82,7 @@ TEST(Rates, FiguresOfDataSheetsAreEstimated) {
 }
 
 TEST(Rates, ACpuHasFlopsInPlaceOfSeconds) {
-  const Rates rates = RatesOf({});
+  const Rates rates = RatesOf(Cluster{});
   EXPECT_FALSE(rates.known());
   EXPECT_EQ(rates.Compute({OpKind::kLinear, 1e15, 1e9}).seconds, 1e15);
   EXPECT_EQ(rates.Communication({OpKind::kAllReduce, 1e9, 8, 8, 1}).seconds, 0);

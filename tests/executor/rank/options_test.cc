@@ -20,7 +20,7 @@ absl::StatusOr<RankOptions> Read(std::vector<const char*> words) {
 TEST(Options, AllAreRead) {
   const absl::StatusOr<RankOptions> options =
       Read({"--plan", "p.json", "--run-dir", "run", "--life", "3", "--probe", "probe", "--steps", "12", "--trace",
-            "4-6", "--record-routing", "choices", "--device", "cpu"});
+            "4-6", "--record-routing", "choices", "--rounds", "r.json", "--device", "cpu"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->plan, "p.json");
   EXPECT_EQ(options->run_dir, "run");
@@ -32,6 +32,7 @@ TEST(Options, AllAreRead) {
   EXPECT_EQ(options->profile->last, 6);
   EXPECT_EQ(options->record_routing, "choices");
   EXPECT_EQ(options->replay_routing, "");
+  EXPECT_EQ(options->rounds, "r.json");
   EXPECT_EQ(options->device, "cpu");
 }
 

@@ -1,0 +1,42 @@
+#include "planner/cli/open_fleet.h"
+
+#include <filesystem>
+
+#include "planner/cli/own_program.h"
+#include "planner/rendezvous/interface_address.h"
+#include "planner/rendezvous/own_address.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/run_timeout.h"
+#include "planner/slurm/job_script.h"
+
+namespace planwright {
+
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  return path.empty() ? path : std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+absl::StatusOr<std::unique_ptr<Fleet>> OpenFleet(const Plan& plan, const std::string& folder, const Terminal& terminal,
+                                                 std::optional<Outcome>& gone) {
+  const std::string& interface = plan.launch.interface;
+  const absl::StatusOr<std::string> address = interface.empty() ? OwnAddress() : InterfaceAddress(interface);
+  if (!address.ok()) return address.status();
+  const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
+  if (!timeout.ok()) return timeout.status();
+  const std::string file = folder + "/job/head.json";
+  if (absl::Status status = MakeDirectories(folder + "/job"); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<Fleet>> fleet = Fleet::Open({.address = *address, .file = file});
+  if (!fleet.ok()) return fleet.status();
+  const int nodes = NodesOfPlan(plan);
+  terminal(true, "waiting for " + std::to_string(nodes) + (nodes == 1 ? " agent" : " agents") +
+                     "; on each node run: " + OwnProgram() + " agent " + file);
+  int interrupted = 0;
+  const absl::Status came = (*fleet)->WaitForAgents(
+      nodes, *timeout, [] { return std::string(); }, interrupted);
+  if (interrupted != 0) gone = Outcome{128 + interrupted, std::string(came.message())};
+  if (interrupted == 0 && !came.ok()) gone = Outcome{kExitPeerLost, std::string(came.message())};
+  return fleet;
+}
+
+}  // namespace planwright
