@@ -1,7 +1,5 @@
 #include "planner/compile.h"
 
-#include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "planner/bridges/route_bridges.h"
@@ -31,20 +29,6 @@
 
 namespace planwright {
 namespace {
-
-// Finds the problems of a recipe with damaged sections, as far as the other sections show them.
-void CheckUndamagedSections(const Recipe& recipe, Diagnostics& diagnostics) {
-  const auto undamaged = [&](std::initializer_list<const char*> sections) {
-    return std::none_of(sections.begin(), sections.end(),
-                        [&](const char* section) { return recipe.damaged.contains(section); });
-  };
-  if (undamaged({"cluster"})) ClusterOf(recipe.cluster, diagnostics);
-  if (undamaged({"models", "modules", "cluster"})) PlaceModules(recipe, diagnostics);
-  if (undamaged({"models", "modules", "bridges"})) CheckBridges(recipe, diagnostics);
-  if (undamaged({"budget"})) CheckRates(recipe.budget, diagnostics);
-  if (undamaged({"models", "modules", "bridges", "batch", "data"}))
-    PlanData(WithPreparedIds(recipe, diagnostics), diagnostics);
-}
 
 std::optional<InitializePlan> InitializeOf(const Recipe& recipe) {
   if (!recipe.initialize) return std::nullopt;
@@ -89,50 +73,75 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
   return blocks;
 }
 
-}  // namespace
+// What the checks of a recipe find out, which the plan is made from.
+struct Checked {
+  Recipe recipe;
+  Cluster cluster;
+  std::vector<Grid> grids;  // in the order of the modules
+  DataPlan data;
+  std::vector<Bridge> bridges;
+  Budget budget;
+};
 
-std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics) {
-  // All checks run before any of them gives up, so that one run shows every problem.
-  if (!written.damaged.empty()) {
-    CheckUndamagedSections(written, diagnostics);
-    return std::nullopt;
-  }
-  const Recipe recipe = WithPreparedIds(written, diagnostics);
+// Lanes of the language module, where its own sizes give them.
+std::optional<int64_t> LanguageLanes(const Recipe& recipe) {
+  Diagnostics ignored;
+  const ModuleRecipe* language = LanguageOf(recipe);
+  const std::optional<Grid> grid = language ? DeriveGrid(*language, ignored) : std::nullopt;
+  return grid ? std::optional<int64_t>(grid->dp) : std::nullopt;
+}
+
+// All checks run before any of them gives up, so that one run shows every problem. Each leaves out what it cannot know
+// because of another problem (AllKnown).
+std::optional<Checked> Check(const Recipe& written, Diagnostics& diagnostics) {
+  Recipe recipe = WithPreparedIds(written, diagnostics);
   Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
-  const auto grids = PlaceModules(recipe, diagnostics);
+  auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   if (!grids) {
     // Without grids, bridges and budget are checked as far as they do not need them.
     CheckBridges(recipe, diagnostics);
-    CheckRates(recipe.budget, diagnostics);
+    CheckBudget(recipe, LanguageLanes(recipe), diagnostics);
     return std::nullopt;
   }
   auto bridges = RouteBridges(recipe, *grids, diagnostics);
   const auto budget = BudgetSamples(recipe, *grids, diagnostics);
-  if (!data || !bridges || !budget || diagnostics.has_errors()) return std::nullopt;
+  if (!data || !bridges || !budget || !written.damaged.empty() || diagnostics.has_errors()) return std::nullopt;
+  return Checked{std::move(recipe), std::move(cluster),  *std::move(grids),
+                 *std::move(data),  *std::move(bridges), *budget};
+}
+
+}  // namespace
+
+void CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics) { Check(recipe, diagnostics); }
+
+std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics) {
+  std::optional<Checked> checked = Check(written, diagnostics);
+  if (!checked) return std::nullopt;
+  auto& [recipe, cluster, grids, data, bridges, budget] = *checked;
 
   // The recipe is valid. What follows makes the parts of the plan, each from finished ones.
   const DType dtype = DTypeOf(*recipe.precision);
-  const int world_size = WorldSizeOf(*grids);
-  std::vector<Module> modules = ExpandModules(recipe, *grids, *data, diagnostics);
+  const int world_size = WorldSizeOf(grids);
+  std::vector<Module> modules = ExpandModules(recipe, grids, data, diagnostics);
   for (size_t i = 0; i < modules.size(); ++i)
     modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, cluster, dtype);
-  std::vector<ModuleBlocks> blocks = BlocksOf(recipe, {modules, *bridges, *budget, *data, dtype});
+  std::vector<ModuleBlocks> blocks = BlocksOf(recipe, {modules, bridges, budget, data, dtype});
   for (size_t i = 0; i < modules.size(); ++i) {
     AssignBuckets(recipe.gradients.buckets, dtype, MasterOf(dtype), GradientsOverTp(modules[i], blocks[i]), modules[i]);
   }
   CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint);
-  const auto schedule = ScheduleModules(recipe, modules, *bridges, budget->microbatches, diagnostics);
+  const auto schedule = ScheduleModules(recipe, modules, bridges, budget.microbatches, diagnostics);
   if (!schedule) return std::nullopt;
   auto programs = LowerPrograms(recipe,
-                                {{modules, *bridges, *budget, *data, dtype},
+                                {{modules, bridges, budget, data, dtype},
                                  *schedule,
                                  world_size,
                                  /*loads_weights=*/recipe.initialize.has_value(),
                                  /*checkpoints=*/checkpoint.every_steps > 0},
                                 std::move(blocks), diagnostics);
   if (!programs) return std::nullopt;
-  std::vector<Group> groups = DeriveGroups(modules, *bridges, programs->blocks, programs->roles);
+  std::vector<Group> groups = DeriveGroups(modules, bridges, programs->blocks, programs->roles);
 
   Plan plan = {.name = recipe.name,
                .recipe_digest = recipe.digest,
@@ -145,10 +154,10 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
                .launch = LaunchOf(recipe.launch),
                .modules = std::move(modules),
                .groups = std::move(groups),
-               .bridges = *std::move(bridges),
-               .budget = *budget,
+               .bridges = std::move(bridges),
+               .budget = budget,
                .optimizer = recipe.optimizer,
-               .data = *std::move(data),
+               .data = std::move(data),
                .initialize = InitializeOf(recipe),
                .checkpoint = std::move(checkpoint),
                .accumulators = std::move(programs->accumulators),

@@ -9,6 +9,9 @@
 
 namespace planwright {
 
+// The checks that come before a plan is made: a part of what CompileRecipe finds, in a fraction of its time.
+void CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics);
+
 // Compiles a recipe and proves the plan. Nothing, and every problem that was found, when the recipe is not valid.
 // Warnings may come with a plan.
 std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics);

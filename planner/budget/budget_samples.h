@@ -2,6 +2,7 @@
 // (docs/training/budget.md#steps, #learning-rate, #weight-decay).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -15,5 +16,8 @@ namespace planwright {
 // `grids`: in recipe order. Nothing, and located problems (PW04xx), when the numbers do not fit together, or (PW0105)
 // when the plan would be too large. Warnings for settings that are seldom meant (lint_budget.h).
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics);
+
+// The checks of BudgetSamples that need no grids but the number of language lanes, if that is known.
+void CheckBudget(const Recipe& recipe, std::optional<int64_t> lanes, Diagnostics& diagnostics);
 
 }  // namespace planwright

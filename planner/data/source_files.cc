@@ -211,7 +211,7 @@ void ComparePin(const std::vector<Found>& all, const char* key, const std::optio
                 T Prepared::*field, Diagnostics& diagnostics) {
   const Found& found = FirstThatSays(all, field);
   const T& value = found.prepared.*field;
-  if (!pin || !Says(value) || SameValue(**pin, value)) return;
+  if (!pin || !AllKnown(pin) || !Says(value) || SameValue(**pin, value)) return;
   diagnostics
       .Error(kPreparedShards, pin->where,
              absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.prepared.path, " has ", TextOf(value)),
@@ -233,7 +233,7 @@ void CompareWithRecipe(const std::vector<Found>& all, const Recipe& recipe, Diag
   });
   const Prepared& prepared = found.prepared;
   const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
-  if (prepared.vocabulary <= *vocabulary) return;
+  if (!AllKnown(vocabulary) || prepared.vocabulary <= *vocabulary) return;
   diagnostics
       .Error(kPreparedShards, found.where,
              absl::StrCat(prepared.path, " has ids of a vocabulary of ", prepared.vocabulary, ", but the model has ",
@@ -251,16 +251,18 @@ void TakeId(const std::vector<Found>& all, int64_t Prepared::*field, std::option
 
 Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
   Recipe whole = recipe;
-  if (*recipe.data.kind != "sources" || recipe.data.sources.empty()) return whole;
+  if (*recipe.data.kind != "sources" || recipe.data.sources.empty() || !AllKnown(recipe.data.tokenizer)) return whole;
   SourceFiles files(recipe.data, diagnostics);
   for (const SourceRecipe& source : recipe.data.sources) {
-    for (const Located<std::string>& shard : source.shards) files.CheckShards(shard);
+    for (const Located<std::string>& shard : source.shards) {
+      if (AllKnown(shard)) files.CheckShards(shard);
+    }
   }
   // After the shards, which may need a prepared.json in the same folder.
   for (const SourceRecipe& source : recipe.data.sources) {
-    if (source.path) files.CheckTokens(*source.path);
+    if (source.path && AllKnown(source.path)) files.CheckTokens(*source.path);
   }
-  if (files.unreadable()) whole.damaged.insert("data");
+  if (files.unreadable()) whole.damaged.insert(kPreparedDamaged);
   if (files.found().empty()) return whole;
   CompareWithEachOther(files.found(), diagnostics);
   CompareWithRecipe(files.found(), recipe, diagnostics);
