@@ -131,7 +131,9 @@ bool CheckWeightDecay(const WeightDecayRecipe& recipe, const Location& budget, D
   bool fine = CheckChoice(recipe.style, kWeightDecayStyles, "weight-decay style", budget, diagnostics);
   fine &= CheckNotNegative(kRange, "start", recipe.start, budget, diagnostics);
   fine &= CheckOrder(kRange, "start", recipe.start, "end", recipe.end, budget, diagnostics);
-  if (AllKnown(recipe.style, recipe.start, recipe.end) && *recipe.style == "constant" && *recipe.start != *recipe.end) {
+  // One that falls is told already.
+  if (fine && AllKnown(recipe.style, recipe.start, recipe.end) && *recipe.style == "constant" &&
+      *recipe.start != *recipe.end) {
     diagnostics.Error(kRange, recipe.style.where.known() ? recipe.style.where : recipe.end.where,
                       absl::StrCat("constant weight decay from ", *recipe.start, " to ", *recipe.end),
                       "make start and end equal, or choose linear or cosine");

@@ -135,7 +135,12 @@ class Advisor {
       if (edit.path.empty() && place) edit.path = place->path;
     }
     const bool known = before_.contains(IdentityOf(problem));
-    if (!known || !Ends(problem.edits, {IdentityOf(problem)})) problem.edits.clear();
+    if (!known || !Ends(problem.edits, {IdentityOf(problem)})) {
+      problem.edits.clear();
+      return;
+    }
+    ended_.push_back(IdentityOf(problem));
+    chosen_.insert(chosen_.end(), problem.edits.begin(), problem.edits.end());
   }
 
   int BlameOf(const Location& where) const {
@@ -176,6 +181,14 @@ class Advisor {
     return problems;
   }
 
+  // Problems of keys that a recipe may do without.
+  static bool MayBeTooMuch(DiagnosticKind kind) {
+    using enum DiagnosticKind;
+    return kind == kConflictingKeys || kind == kWarmupTwice || kind == kWarmupTooLong ||
+           kind == kTokenOutsideVocabulary || kind == kBridgeTokenNotInData || kind == kNoExperts ||
+           kind == kDataParallelMismatch;
+  }
+
   // Finds values of this place that end the problem: with all others of the value, or else alone.
   void FindValues(size_t index, const std::vector<Fix>& places, Fix& fix) {
     const std::string& path = fix.place.path;
@@ -185,13 +198,15 @@ class Advisor {
     }
     std::vector<Identity> all;
     for (size_t i : ProblemsOf(path, index)) all.push_back(IdentityOf(problems_[i]));
-    const std::vector<std::string> candidates = CandidatesOf(tree_, fix.place, others, problems_[index]);
+    std::vector<std::string> candidates = CandidatesOf(tree_, fix.place, others, problems_[index]);
+    if (MayBeTooMuch(problems_[index].kind) && MayBeRemoved(path))
+      candidates.emplace_back();  // without a value the key is removed
     const size_t most = IsGridSize(path) ? 12 : 2;
     for (const Reach reach : {Reach::kAll, Reach::kShows, Reach::kOne}) {
       if (reach == Reach::kOne && all.size() == 1) break;
       const std::vector<Identity> ended = reach == Reach::kOne ? std::vector<Identity>{all[0]} : all;
       for (const std::string& value : candidates) {
-        if (fix.values.size() == most) break;
+        if (fix.values.size() == most || (value.empty() && !fix.values.empty())) break;
         if (Ends(std::vector<Edit>{{path, value}}, ended, false, reach == Reach::kShows ? path : ""))
           fix.values.push_back(value);
       }
@@ -220,6 +235,23 @@ class Advisor {
     return read(is) > 0 && read(was) > 0 ? std::fabs(std::log(read(is) / read(was))) : 1;
   }
 
+  // Values first with which the suggestions for earlier problems can be followed, too; and the places that have some.
+  void PreferWhatFits(std::vector<Fix>& places) {
+    if (chosen_.empty()) return;
+    const auto fits = [&](const Fix& fix, const std::string& value) {
+      std::vector<Edit> edits = chosen_;
+      edits.push_back({fix.place.path, value});
+      return Ends(edits, ended_);
+    };
+    for (Fix& fix : places) {
+      const std::string first = fix.values[0];
+      std::stable_partition(fix.values.begin(), fix.values.end(),
+                            [&](const std::string& value) { return fits(fix, value); });
+      fix.told = fix.told && fix.values[0] == first;
+    }
+    std::stable_partition(places.begin(), places.end(), [&](const Fix& fix) { return fits(fix, fix.values[0]); });
+  }
+
   void AdviseValue(size_t index) {
     using enum DiagnosticKind;
     Diagnostic& problem = problems_[index];
@@ -237,6 +269,8 @@ class Advisor {
       return std::tuple(near_a, -a.ended, a.reach, a.Class(), a.distance) <
              std::tuple(near_b, -b.ended, b.reach, b.Class(), b.distance);
     });
+    PreferWhatFits(places);
+    const Identity identity = IdentityOf(problem);
     // What the check itself proposes says why, too.
     const auto told = std::find_if(places.begin(), places.end(), [](const Fix& fix) { return fix.told; });
     const bool keeps =
@@ -244,7 +278,15 @@ class Advisor {
     const Fix best = keeps ? *told : places[0];
     Fold(index, best);
     if (best.reach != Reach::kShows) problem.edits = {{best.place.path, best.values[0]}};
+    chosen_.insert(chosen_.end(), problem.edits.begin(), problem.edits.end());
+    if (!problem.edits.empty()) ended_.push_back(identity);
     if (keeps && best.ended == 1) return;
+    // Without the key all is well, but what the check asks for may be meant.
+    if (best.values[0].empty() && !problem.help.empty()) {
+      const bool says = problem.help.find("remove") != std::string::npos || problem.help.find("leave ") == 0;
+      if (!says) absl::StrAppend(&problem.help, "; or ", HelpOf(best, false));
+      return;
+    }
     PointAt(best, problem);
     problem.help = HelpOf(best, /*here=*/true);
     if (places.size() > 1 && places[1].blame < 2 && places[1].place.path != best.place.path &&
@@ -267,7 +309,7 @@ class Advisor {
         const size_t is = size.find(" is ");
         sizes.push_back(size.substr(0, is) + size.substr(is + 3, size.rfind(" here") - is - 3));
       } else {
-        problems_[index].notes.push_back({other.where, other.message});
+        problems_[index].notes.push_back({{}, absl::StrCat("with it goes: ", other.message)});
       }
     }
     if (sizes.empty()) return;
@@ -299,6 +341,7 @@ class Advisor {
     const std::string& path = fix.place.path;
     const std::string word = path.substr(path.rfind('.') + 1);
     const bool by_override = fix.blame == 0;
+    if (fix.values[0].empty()) return absl::StrCat("remove ", here && !by_override ? word : path);
     std::string help =
         absl::StrCat("use ", here && !by_override ? word : path, by_override ? "=" : ": ", fix.values[0]);
     if (fix.values.size() < 2 || !here) return help;
@@ -333,6 +376,8 @@ class Advisor {
   Trials trials_;
   std::vector<bool> folded_;
   std::set<Identity> before_;
+  std::vector<Edit> chosen_;     // the suggestions so far
+  std::vector<Identity> ended_;  // and the problems that they end
 };
 
 // Whether the checks find an error, or only the plan that is made has one.

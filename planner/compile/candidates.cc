@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
 
 namespace planwright {
@@ -163,6 +164,23 @@ std::vector<std::string> CandidatesOf(const YamlNode& tree, const TreePlace& pla
     for (const std::string& text : NumbersIn(problem.help)) candidates.push_back(text);
   }
   return candidates;
+}
+
+bool MayBeRemoved(const std::string& path) {
+  if (IsGridSize(path) || path.ends_with(']')) return false;
+  std::string table = path;
+  for (const std::string section : {"modules.", "models."}) {
+    if (!path.starts_with(section)) continue;
+    const size_t end = path.find('.', section.size());
+    if (end == std::string::npos) return false;
+    table = absl::StrCat(section, "<name>", path.substr(end));
+  }
+  if (const size_t open = table.find('['); open != std::string::npos)
+    table.replace(open, table.find(']') - open + 1, "[]");
+  const auto keys = RecipeKeys();
+  return std::any_of(keys.begin(), keys.end(), [&](const KeySpec& spec) {
+    return spec.path == table && spec.need == Need::kOptional && spec.type != KeyType::kMap;
+  });
 }
 
 std::vector<std::vector<Edit>> MemoryCandidates(const YamlNode& tree, const std::string& module, bool state_is_most) {

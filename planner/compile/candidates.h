@@ -23,6 +23,9 @@ std::vector<std::string> CandidatesOf(const YamlNode& tree, const TreePlace& pla
 // Whether the key is a size of a grid, of which only few values are possible, so that all of them are told.
 bool IsGridSize(const std::string& path);
 
+// Whether a recipe is complete without this key: it has a default, or is optional.
+bool MayBeRemoved(const std::string& path);
+
 // Changes of a module of which a rank does not fit its device, in the order in which they are tried.
 std::vector<std::vector<Edit>> MemoryCandidates(const YamlNode& tree, const std::string& module, bool state_is_most);
 

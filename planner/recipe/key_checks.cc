@@ -265,7 +265,8 @@ class KeyChecker {
 
   // A value whose meaning is clear is mended, so that it is checked with the others.
   void AddScalarProblem(const KeySpec& spec, YamlNode& value, const KeyContext& context, ScalarProblem problem) {
-    if (spec.path == "batch.sequence_length" && value.is_scalar() && absl::AsciiStrToLower(value.text).ends_with('k')) {
+    const bool is_size = spec.path == "batch.sequence_length" || spec.path.starts_with("models.");
+    if (is_size && value.is_scalar() && absl::AsciiStrToLower(value.text).ends_with('k')) {
       problem.instead = RewrittenNumber(value.text, /*integer=*/true, /*k_is_1024=*/true);
       if (!problem.instead.empty()) problem.help = Cat("write ", problem.instead);
     }

@@ -92,7 +92,7 @@ class Words {
       word.target = deeper[0];
     } else if (const FieldWord* field = FindFieldWord(entry.key)) {
       word.field = field;
-      word.target = TargetOf(*field, kind);
+      word.target = TargetOf(*field, kind, table_path);
     } else if (elsewhere.size() == 1 && !NearName(entry.key, here)) {
       word.target = elsewhere[0];
     } else {
@@ -104,8 +104,12 @@ class Words {
   }
 
   // The key of a word in maps of this kind: the first of its keys that they have.
-  static std::string TargetOf(const FieldWord& field, const std::string& kind) {
+  static std::string TargetOf(const FieldWord& field, const std::string& kind, const std::string& table_path) {
     const std::vector<std::string> keys = absl::StrSplit(std::string(field.keys), '|');
+    for (const std::string& key : keys) {
+      if (!kind.empty() || table_path.empty() || MapOf(key) != table_path) continue;
+      return key;  // in this section, whose keys have no kind
+    }
     for (const std::string& key : keys) {
       for (const KeySpec& spec : RecipeKeys()) {
         // Keys in a section of a model have no kind of their own: the section has.
@@ -124,7 +128,7 @@ class Words {
       if (entry.value.is_map()) {
         FindSection(entry, InsidePath(path, section.key));
       } else if (field != nullptr) {
-        found_.push_back({"", InsidePath(path, section.key), "", entry, TargetOf(*field, ""), field});
+        found_.push_back({"", InsidePath(path, section.key), "", entry, TargetOf(*field, "", ""), field});
       }
     }
   }
@@ -200,7 +204,6 @@ class Words {
     if (put || there != nullptr || (word.field && word.target.empty()) || Follows(word)) problem.edits = {{own, ""}};
     if (put) problem.edits.push_back({target, value});
     ApplyEdits(std::vector<Edit>{{own, ""}}, recipe_);
-    RemoveEmpty(word.path);
     if (!put) return;
     YamlNode moved = word.entry.value;
     if (value != FlowText(moved)) {
@@ -212,15 +215,6 @@ class Words {
   }
 
   static bool Follows(const Word& word) { return word.field && word.field->unit == FieldUnit::Follows; }
-
-  // A section of another program is gone with its last word.
-  void RemoveEmpty(const std::string& path) {
-    const YamlNode* map = path.empty() ? nullptr : NodeAt(recipe_, path);
-    if (map == nullptr || !map->is_map() || !map->entries.empty() || FindKey("", path.substr(0, path.find('.')), ""))
-      return;
-    ApplyEdits(std::vector<Edit>{{path, ""}}, recipe_);
-    RemoveEmpty(MapOf(path));
-  }
 
   static std::string Help(const Word& word, const std::string& target, const std::string& value, const YamlNode* there,
                           bool put) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "planner/diagnostics/text.h"
+#include "planner/recipe/recipe_keys.h"
 
 namespace planwright {
 namespace {
@@ -59,7 +60,10 @@ void Relocate(YamlNode& node, const Location& where) {
   }
 }
 
+// A section of another program is gone with its last key.
 void Remove(YamlNode& tree, std::vector<Step> steps) {
+  const bool known = FindKey("", steps[0].key, "") != nullptr;
+  const std::vector<Step> outer(steps.begin(), steps.end() - 1);
   const Step last = steps.back();
   steps.pop_back();
   YamlNode* node = &tree;
@@ -70,6 +74,7 @@ void Remove(YamlNode& tree, std::vector<Step> steps) {
   std::erase_if(node->entries, [&](const YamlEntry& entry) { return !last.is_item && entry.key == last.key; });
   if (last.is_item && last.item < node->items.size())
     node->items.erase(node->items.begin() + static_cast<std::ptrdiff_t>(last.item));
+  if (!known && !outer.empty() && node->is_map() && node->entries.empty()) Remove(tree, outer);
 }
 
 // The value at the end of the path, made if it is missing; null if there can be none.

@@ -56,6 +56,9 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
            absl::StrCat(*recipe.cluster.nodes, *recipe.cluster.nodes == 1 ? " node of " : " nodes of ",
                         *recipe.cluster.gpus_per_node, " GPUs here")});
     }
+    if (recipe.cluster.gpus_per_node.where.known())
+      problem.notes.push_back({recipe.cluster.gpus_per_node.where,
+                               absl::StrCat("gpus_per_node is ", *recipe.cluster.gpus_per_node, " here")});
     fine = false;
   }
   return fine;
