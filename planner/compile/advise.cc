@@ -201,12 +201,18 @@ class Advisor {
     std::vector<std::string> candidates = CandidatesOf(tree_, fix.place, others, problems_[index]);
     if (MayBeTooMuch(problems_[index].kind) && MayBeRemoved(path))
       candidates.emplace_back();  // without a value the key is removed
+    // What the check proposes is tried first, and is enough if it works.
+    const std::vector<std::string> named = NumbersIn(problems_[index].help);
+    const auto proposed = named.empty() ? candidates.end() : std::find(candidates.begin(), candidates.end(), named[0]);
+    const bool proposes = proposed != candidates.end() && !IsGridSize(path);
+    if (proposes) std::rotate(candidates.begin(), proposed, proposed + 1);
     const size_t most = IsGridSize(path) ? 12 : 2;
     for (const Reach reach : {Reach::kAll, Reach::kShows, Reach::kOne}) {
       if (reach == Reach::kOne && all.size() == 1) break;
       const std::vector<Identity> ended = reach == Reach::kOne ? std::vector<Identity>{all[0]} : all;
       for (const std::string& value : candidates) {
         if (fix.values.size() == most || (value.empty() && !fix.values.empty())) break;
+        if (proposes && !fix.values.empty() && fix.values[0] == named[0]) break;
         if (Ends(std::vector<Edit>{{path, value}}, ended, false, reach == Reach::kShows ? path : ""))
           fix.values.push_back(value);
       }
@@ -216,7 +222,6 @@ class Advisor {
       break;
     }
     if (fix.values.empty()) return;
-    const std::vector<std::string> named = NumbersIn(problems_[index].help);
     const auto told = std::find_if(fix.values.begin(), fix.values.end(),
                                    [&](const std::string& value) { return !named.empty() && named[0] == value; });
     fix.told = told != fix.values.end();
