@@ -111,6 +111,7 @@ class SourceFiles {
 
   const std::vector<Found>& found() const { return found_; }
   bool unreadable() const { return unreadable_; }  // some prepared.json is
+  bool not_here() const { return not_here_; }      // some folder is not on this machine
 
  private:
   // Then the help that a path is relative to a folder would mislead.
@@ -126,6 +127,7 @@ class SourceFiles {
   }
 
   void NotHere(const std::string& folder, const Located<std::string>& named) {
+    not_here_ = true;
     diagnostics_.Warning(kDataNotHere, named.where,
                          absl::StrCat("the folder ", folder, " is not on this machine, so ", *named, " is not checked"),
                          "check the recipe where the data is, or silence this lint");
@@ -158,7 +160,7 @@ class SourceFiles {
   Diagnostics& diagnostics_;
   std::set<std::string> folders_;
   std::vector<Found> found_;
-  bool unreadable_ = false;
+  bool unreadable_ = false, not_here_ = false;
 };
 
 std::string TextOf(const std::string& digest) { return digest.empty() ? "none" : digest; }
@@ -247,6 +249,24 @@ void TakeId(const std::vector<Found>& all, int64_t Prepared::*field, std::option
   if (!into && Says(found.prepared.*field)) into = Located<int64_t>(found.prepared.*field, found.where);
 }
 
+// Ids without a prepared.json beside them say no digest, so that one of the recipe is compared with nothing. (Shards
+// must have one.)
+void LintDigests(const DataRecipe& data, Diagnostics& diagnostics) {
+  for (const SourceRecipe& source : data.sources) {
+    if (!AllKnown(source.kind) || *source.kind != "tokens") return;
+  }
+  const std::pair<const char*, const std::optional<Located<std::string>>*> digests[] = {
+      {"tokenizer_digest", &data.tokenizer_digest}, {"template_digest", &data.template_digest}};
+  for (const auto& [key, digest] : digests) {
+    if (!*digest || !AllKnown(*digest)) continue;
+    diagnostics
+        .Warning(kKeyWithoutEffect, (*digest)->where,
+                 absl::StrCat("`data.", key, "` has no effect: no prepared.json beside the ids says one"),
+                 absl::StrCat("remove ", key, ", or prepare the ids"))
+        .edits = {{absl::StrCat("data.", key), ""}};
+  }
+}
+
 }  // namespace
 
 Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
@@ -263,7 +283,10 @@ Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
     if (source.path && AllKnown(source.path)) files.CheckTokens(*source.path);
   }
   if (files.unreadable()) whole.damaged.insert(kPreparedDamaged);
-  if (files.found().empty()) return whole;
+  if (files.found().empty()) {
+    if (!files.unreadable() && !files.not_here()) LintDigests(recipe.data, diagnostics);
+    return whole;
+  }
   CompareWithEachOther(files.found(), diagnostics);
   CompareWithRecipe(files.found(), recipe, diagnostics);
   TakeId(files.found(), &Prepared::image, whole.data.image_token);
