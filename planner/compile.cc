@@ -1,12 +1,9 @@
 #include "planner/compile.h"
 
-#include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "planner/bridges/route_bridges.h"
 #include "planner/budget/budget_samples.h"
-#include "planner/budget/check_rates.h"
 #include "planner/compile/cluster_of.h"
 #include "planner/compile/lint_time.h"
 #include "planner/compile/prove_plan.h"
@@ -32,23 +29,6 @@
 
 namespace planwright {
 namespace {
-
-// Finds the problems of a recipe with damaged sections, as far as the other sections show them.
-void CheckUndamagedSections(const Recipe& recipe, Diagnostics& diagnostics) {
-  const auto undamaged = [&](std::initializer_list<const char*> sections) {
-    return std::none_of(sections.begin(), sections.end(),
-                        [&](const char* section) { return recipe.damaged.contains(section); });
-  };
-  if (undamaged({"cluster"})) ClusterOf(recipe.cluster, diagnostics);
-  if (undamaged({"models", "modules", "cluster"})) PlaceModules(recipe, diagnostics);
-  if (undamaged({"models", "modules", "bridges"})) CheckBridges(recipe, diagnostics);
-  if (undamaged({"budget"})) CheckRates(recipe.budget, diagnostics);
-  if (undamaged({"models", "modules", "bridges", "batch", "data"})) {
-    const Recipe whole = WithPreparedIds(recipe, diagnostics);
-    PlanData(whole, diagnostics);
-    if (undamaged({"evaluation"})) PlanEvaluation(whole, diagnostics);
-  }
-}
 
 DivergencePlan DivergenceOf(const Recipe& recipe) {
   if (!recipe.divergence) return {};
@@ -98,39 +78,73 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
   return blocks;
 }
 
-}  // namespace
+// What the checks of a recipe find out, which the plan is made from.
+struct Checked {
+  Cluster cluster;
+  std::vector<Grid> grids;  // in the order of the modules
+  DataPlan data;
+  EvaluationPlan evaluation;
+  std::vector<Bridge> bridges;
+  Budget budget;
+};
 
-std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
-  const auto grids = PlaceModules(recipe, diagnostics);
+// Lanes of the language module, where its own sizes give them.
+std::optional<int64_t> LanguageLanes(const Recipe& recipe) {
+  Diagnostics ignored;
+  const ModuleRecipe* language = LanguageOf(recipe);
+  const std::optional<Grid> grid = language ? DeriveGrid(*language, ignored) : std::nullopt;
+  return grid ? std::optional<int64_t>(grid->dp) : std::nullopt;
+}
+
+// All checks run before any of them gives up, so that one run shows every problem. Each leaves out what it cannot know
+// because of another problem (AllKnown).
+std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
+  auto grids = PlaceModules(recipe, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   EvaluationPlan evaluation = PlanEvaluation(recipe, diagnostics);
   if (!grids) {
     // Without grids, bridges and budget are checked as far as they do not need them.
     CheckBridges(recipe, diagnostics);
-    CheckRates(recipe.budget, diagnostics);
+    CheckBudget(recipe, LanguageLanes(recipe), diagnostics);
     return std::nullopt;
   }
   auto bridges = RouteBridges(recipe, *grids, diagnostics);
   const auto budget = BudgetSamples(recipe, *grids, diagnostics);
-  if (!data || !bridges || !budget || diagnostics.has_errors()) return std::nullopt;
+  if (!data || !bridges || !budget || !recipe.damaged.empty() || diagnostics.has_errors()) return std::nullopt;
   CountRounds(*budget, evaluation);
+  return Checked{std::move(cluster),    *std::move(grids),   *std::move(data),
+                 std::move(evaluation), *std::move(bridges), *budget};
+}
+
+}  // namespace
+
+void CheckRecipe(const Recipe& written, Diagnostics& diagnostics) {
+  const Recipe recipe = WithPreparedIds(written, diagnostics);
+  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
+  Check(recipe, std::move(cluster), diagnostics);
+}
+
+std::optional<Plan> MakePlan(const Recipe& recipe, Cluster of_recipe, Diagnostics& diagnostics) {
+  std::optional<Checked> checked = Check(recipe, std::move(of_recipe), diagnostics);
+  if (!checked) return std::nullopt;
+  auto& [cluster, grids, data, evaluation, bridges, budget] = *checked;
 
   // The recipe is valid. What follows makes the parts of the plan, each from finished ones.
   const DType dtype = DTypeOf(*recipe.precision);
-  const int world_size = WorldSizeOf(*grids);
-  std::vector<Module> modules = ExpandModules(recipe, *grids, *data, diagnostics);
+  const int world_size = WorldSizeOf(grids);
+  std::vector<Module> modules = ExpandModules(recipe, grids, data, diagnostics);
   const Rates dispatch_rates = DispatchRates(cluster);
   for (size_t i = 0; i < modules.size(); ++i) {
-    const DispatchSizes sizes = DispatchSizesOf(modules[i], *budget, cluster, dtype);
+    const DispatchSizes sizes = DispatchSizesOf(modules[i], budget, cluster, dtype);
     modules[i].dispatch = DispatchOf(modules[i], *recipe.modules[i].dispatch, sizes, dispatch_rates);
   }
-  const BlockInputs parts = {modules, *bridges, *budget, *data, dtype, !evaluation.empty()};
+  const BlockInputs parts = {modules, bridges, budget, data, dtype, !evaluation.empty()};
   std::vector<ModuleBlocks> blocks = BlocksOf(recipe, parts);
   for (size_t i = 0; i < modules.size(); ++i) {
     AssignBuckets(recipe.gradients.buckets, dtype, MasterOf(dtype), GradientsOverTp(modules[i], blocks[i]), modules[i]);
   }
   CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint);
-  const auto schedule = ScheduleModules(recipe, modules, *bridges, budget->microbatches, diagnostics);
+  const auto schedule = ScheduleModules(recipe, modules, bridges, budget.microbatches, diagnostics);
   if (!schedule) return std::nullopt;
   auto programs = LowerPrograms(recipe,
                                 {parts, *schedule, evaluation, world_size,
@@ -138,7 +152,7 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics&
                                  /*checkpoints=*/checkpoint.every_steps > 0},
                                 std::move(blocks), diagnostics);
   if (!programs) return std::nullopt;
-  std::vector<Group> groups = DeriveGroups(modules, *bridges, programs->blocks, programs->roles);
+  std::vector<Group> groups = DeriveGroups(modules, bridges, programs->blocks, programs->roles);
 
   Plan plan = {.name = recipe.name,
                .recipe_digest = recipe.digest,
@@ -151,10 +165,10 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics&
                .launch = LaunchOf(recipe.launch),
                .modules = std::move(modules),
                .groups = std::move(groups),
-               .bridges = *std::move(bridges),
-               .budget = *budget,
+               .bridges = std::move(bridges),
+               .budget = budget,
                .optimizer = recipe.optimizer,
-               .data = *std::move(data),
+               .data = std::move(data),
                .evaluation = std::move(evaluation),
                .divergence = DivergenceOf(recipe),
                .initialize = InitializeOf(recipe),
@@ -176,11 +190,6 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster cluster, Diagnostics&
 }
 
 std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics, StepTime* time) {
-  // All checks run before any of them gives up, so that one run shows every problem.
-  if (!written.damaged.empty()) {
-    CheckUndamagedSections(written, diagnostics);
-    return std::nullopt;
-  }
   const Recipe recipe = WithPreparedIds(written, diagnostics);
   Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
   std::optional<Plan> made = MakePlan(recipe, std::move(cluster), diagnostics);

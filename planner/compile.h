@@ -10,6 +10,9 @@
 
 namespace planwright {
 
+// The checks that come before a plan is made: a part of what CompileRecipe finds, in a fraction of its time.
+void CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics);
+
 // Compiles a recipe and proves the plan. Nothing, and every problem that was found, when the recipe is not valid.
 // Warnings may come with a plan. `time`: where to put the predicted step, whose roles are those of the plan: it stays
 // good while the plan is moved, and not if it is copied. Null: a step is predicted only where the device is known.

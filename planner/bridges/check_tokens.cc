@@ -12,7 +12,7 @@ namespace planwright {
 namespace {
 
 bool CheckVocabulary(const Located<int64_t>& token, const Located<int64_t>& vocabulary, Diagnostics& diagnostics) {
-  if (*token < *vocabulary) return true;
+  if (!AllKnown(token, vocabulary) || *token < *vocabulary) return true;
   diagnostics
       .Error(DiagnosticKind::kTokenOutsideVocabulary, token.where,
              absl::StrCat("the bridge's token ", *token, " is outside the vocabulary of ", *vocabulary),
@@ -25,6 +25,7 @@ bool CheckVocabulary(const Located<int64_t>& token, const Located<int64_t>& voca
 bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe* language = LanguageOf(recipe);
   if (language && !CheckVocabulary(token, SizeOf(NumbersOf(language->model), "vocabulary"), diagnostics)) return false;
+  if (!AllKnown(token, recipe.data.kind, recipe.data.tokenizer)) return true;
   if (TextIsBytes(recipe.data) && *token != kBytesImageToken) {
     diagnostics
         .Error(DiagnosticKind::kBridgeTokenNotInData, token.where,
@@ -40,6 +41,10 @@ bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics
 // reader of the recipe has compared data.image_token with it.
 bool CheckImageTokenIsFilled(const Recipe& recipe, Diagnostics& diagnostics) {
   const auto& written = recipe.data.image_token;
+  if (!AllKnown(written, recipe.data.kind, recipe.data.tokenizer)) return true;
+  for (const BridgeRecipe& bridge : recipe.bridges) {
+    if (!AllKnown(bridge.token)) return true;
+  }
   const auto replaces_it = [&](const BridgeRecipe& bridge) { return TokenOf(bridge, recipe.data) == **written; };
   if (recipe.bridges.empty() || !written || TextIsBytes(recipe.data)) return true;
   if (std::any_of(recipe.bridges.begin(), recipe.bridges.end(), replaces_it)) return true;
@@ -76,6 +81,7 @@ bool CheckBridgeTokens(const Recipe& recipe, Diagnostics& diagnostics) {
       continue;  // it would repeat the token of another bridge, which says less
     }
     if (bridge.token) fine &= CheckToken(*bridge.token, recipe, diagnostics);
+    if (!AllKnown(bridge.token)) continue;
     const int64_t token = TokenOf(bridge, recipe.data);
     const auto [earlier, fresh] = seen.emplace(token, &bridge);
     if (fresh) continue;

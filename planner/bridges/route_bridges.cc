@@ -8,6 +8,7 @@
 #include "planner/bridges/check_tokens.h"
 #include "planner/bridges/transfers.h"
 #include "planner/diagnostics/bug.h"
+#include "planner/diagnostics/near_name.h"
 #include "planner/plan/limits.h"
 #include "planner/plan/number_runs.h"
 #include "planner/recipe/model_facts.h"
@@ -26,11 +27,16 @@ int IndexOf(const Recipe& recipe, const std::string& name) {
 }
 
 // Index of the module; -1, and a problem, if there is none.
-int FindModule(const Recipe& recipe, const Located<std::string>& name, Diagnostics& diagnostics) {
+int FindModule(const Recipe& recipe, const char* key, const Located<std::string>& name, Diagnostics& diagnostics) {
   if (const int index = IndexOf(recipe, *name); index >= 0) return index;
-  auto just_name = [](std::string* out, const ModuleRecipe& module) { out->append(*module.name); };
-  diagnostics.Error(DiagnosticKind::kUnknownBridgeModule, name.where, absl::StrCat("no module is named ", *name),
-                    absl::StrCat("the modules are ", absl::StrJoin(recipe.modules, ", ", just_name)));
+  std::vector<std::string> names;
+  for (const ModuleRecipe& module : recipe.modules) names.push_back(*module.name);
+  const std::optional<std::string> near = NearName(*name, names);
+  Diagnostic& problem = diagnostics.Error(DiagnosticKind::kUnknownBridgeModule, name.where,
+                                          absl::StrCat("`", key, "` of a bridge: no module is named ", *name),
+                                          near ? absl::StrCat("did you mean `", *near, "`?")
+                                               : absl::StrCat("the modules are ", absl::StrJoin(names, ", ")));
+  if (near) problem.edits = {{"", *near}};
   return -1;
 }
 
@@ -74,8 +80,8 @@ int64_t CountRuns(const std::vector<Transfer>& transfers) {
 
 // Warns of encoder lanes that never have a sample, because a microbatch (micro_samples for each of `language_lanes`)
 // has fewer samples than the encoder has lanes. The first lanes are dealt the samples, the last ones stay idle.
-void LintLanes(const Recipe& recipe, const ModuleRecipe& encoder, const Grid& source, int language_lanes,
-               Diagnostics& diagnostics) {
+void LintLanes(const Recipe& recipe, const ModuleRecipe& encoder, const Grid& source, const ModuleRecipe& language,
+               int language_lanes, Diagnostics& diagnostics) {
   const Located<int64_t>& micro = recipe.batch.micro_samples;
   const int64_t samples = *micro * language_lanes, idle = source.dp - samples,
                 ranks = samples * source.tp * source.cp * source.pp;
@@ -88,6 +94,11 @@ void LintLanes(const Recipe& recipe, const ModuleRecipe& encoder, const Grid& so
       absl::StrCat("give the encoder ", ranks, ranks == 1 ? " rank" : " ranks",
                    ", or use micro_samples: ", (source.dp + language_lanes - 1) / language_lanes));
   if (micro.where.known()) warning.notes.push_back({micro.where, absl::StrCat("micro_samples is ", *micro, " here")});
+  // Fewer lanes of the encoder, or more of the language model.
+  for (const ModuleRecipe* module : {&encoder, &language}) {
+    if (module->tp.where.known())
+      warning.notes.push_back({module->tp.where, absl::StrCat("tp of ", *module->name, " is ", *module->tp, " here")});
+  }
 }
 
 // Every encoder needs a bridge: without one its output has no reader and it gets no gradient.
@@ -97,10 +108,13 @@ bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources,
   if (language == nullptr) return false;  // reported with the modules
   for (size_t i = 0; i < recipe.modules.size(); ++i) {
     const ModuleRecipe& module = recipe.modules[i];
-    if (IsLanguage(module) || sources.contains(static_cast<int>(i))) continue;
-    diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where,
-                      absl::StrCat("encoder ", *module.name, " has no bridge, so nothing reads its output"),
-                      absl::StrCat("add {from: ", *module.name, ", to: ", *language->name, "} to bridges"));
+    if (!AllKnown(module.model.kind) || IsLanguage(module) || sources.contains(static_cast<int>(i))) continue;
+    const std::string bridge = absl::StrCat("{from: ", *module.name, ", to: ", *language->name, "}");
+    Diagnostic& problem =
+        diagnostics.Error(DiagnosticKind::kMissingBridge, module.name.where,
+                          absl::StrCat("encoder ", *module.name, " has no bridge, so nothing reads its output"),
+                          absl::StrCat("add ", bridge, " to bridges"));
+    if (recipe.bridges.empty()) problem.edits = {{"bridges", absl::StrCat("[", bridge, "]")}};
     fine = false;
   }
   return fine;
@@ -109,29 +123,41 @@ bool CheckEncodersAreBridged(const Recipe& recipe, const std::set<int>& sources,
 }  // namespace
 
 bool CheckBridges(const Recipe& recipe, Diagnostics& diagnostics) {
+  // Bridges join modules: without the names of these nothing is known of them.
+  if (recipe.damaged.contains("modules")) return false;
   std::set<std::pair<int, int>> joined;
   std::set<int> sources;
-  bool fine = true;
+  bool fine = !recipe.damaged.contains("bridges");
   for (const BridgeRecipe& written : recipe.bridges) {
-    const int from = FindModule(recipe, written.from, diagnostics), to = FindModule(recipe, written.to, diagnostics);
+    const int from = AllKnown(written.from) ? FindModule(recipe, "from", written.from, diagnostics) : -1,
+              to = AllKnown(written.to) ? FindModule(recipe, "to", written.to, diagnostics) : -1;
+    if (from >= 0 && to >= 0 && !AllKnown(recipe.modules[from].model.kind, recipe.modules[to].model.kind)) {
+      fine = false;
+      continue;
+    }
     if (from < 0 || to < 0 || !CheckDirection(written, recipe.modules[from], recipe.modules[to], diagnostics)) {
       fine = false;
       continue;
     }
     sources.insert(from);
     if (joined.insert({from, to}).second) continue;
-    diagnostics.Error(DiagnosticKind::kRepeatedBridge, written.where,
-                      absl::StrCat("a second bridge from ", *written.from, " to ", *written.to), "remove it");
+    diagnostics
+        .Error(DiagnosticKind::kRepeatedBridge, written.where,
+               absl::StrCat("a second bridge from ", *written.from, " to ", *written.to), "remove it")
+        .edits = {{"", ""}};
     fine = false;
   }
   // A wrong bridge may be meant for an encoder that has none, so a missing bridge is reported only without wrong ones.
-  return fine && CheckEncodersAreBridged(recipe, sources, diagnostics) && CheckBridgeTokens(recipe, diagnostics);
+  fine = fine && CheckEncodersAreBridged(recipe, sources, diagnostics);
+  // Of several bridges each needs a token, so that a wrong one would be told twice.
+  if (!fine && recipe.bridges.size() > 1) return false;
+  return CheckBridgeTokens(recipe, diagnostics) && fine;
 }
 
 std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std::vector<Grid>& grids,
                                                 Diagnostics& diagnostics) {
   Require(recipe.modules.size() == grids.size(), "one grid per module");
-  if (!CheckBridges(recipe, diagnostics)) return std::nullopt;
+  if (!CheckBridges(recipe, diagnostics) || !AllKnown(recipe.batch.micro_samples)) return std::nullopt;
   std::vector<Bridge> bridges;
   int64_t transfers = 0, runs = 0;
   for (size_t i = 0; i < recipe.bridges.size(); ++i) {
@@ -153,7 +179,7 @@ std::optional<std::vector<Bridge>> RouteBridges(const Recipe& recipe, const std:
                                      " runs of equal steps: use fewer lanes, or lane counts that divide each other"));
       return std::nullopt;
     }
-    LintLanes(recipe, recipe.modules[from], grids[from], grids[to].dp, diagnostics);
+    LintLanes(recipe, recipe.modules[from], grids[from], recipe.modules[to], grids[to].dp, diagnostics);
   }
   return bridges;
 }

@@ -24,8 +24,9 @@ int LanguageLanes(const Recipe& recipe, const std::vector<Grid>& grids) {
 
 // A global batch must be whole microbatches: every step runs the same programs.
 bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
+  if (!AllKnown(recipe.batch.global_samples, recipe.batch.micro_samples)) return false;
   const int64_t global = *recipe.batch.global_samples, micro = *recipe.batch.micro_samples, block = micro * lanes;
-  if (micro < 1 || global < 1 || *recipe.budget.train_samples < 1) {
+  if (micro < 1 || global < 1 || (AllKnown(recipe.budget.train_samples) && *recipe.budget.train_samples < 1)) {
     diagnostics.Error(DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,
                       absl::StrCat("global_samples ", global, ", micro_samples ", micro, ", train_samples ",
                                    *recipe.budget.train_samples),
@@ -48,6 +49,7 @@ bool CheckBatch(const Recipe& recipe, int64_t lanes, Diagnostics& diagnostics) {
 // Sizes of tensors are products of this number: bounded here, they stay within 64 bits.
 bool CheckTokens(const Recipe& recipe, Diagnostics& diagnostics) {
   const Located<int64_t>&samples = recipe.batch.micro_samples, &length = recipe.batch.sequence_length;
+  if (!AllKnown(samples, length)) return false;
   if (*samples <= kMostTokens / *length) return true;
   diagnostics.Error(DiagnosticKind::kOutOfRange, samples.where.known() ? samples.where : length.where,
                     absl::StrCat("a microbatch of ", *samples, " samples of ", *length, " tokens"),
@@ -81,11 +83,18 @@ std::vector<Segment> SegmentsOf(const LearningRate& rate, int64_t train_samples)
 
 }  // namespace
 
+void CheckBudget(const Recipe& recipe, std::optional<int64_t> lanes, Diagnostics& diagnostics) {
+  CheckTokens(recipe, diagnostics);
+  if (lanes) CheckBatch(recipe, *lanes, diagnostics);
+  CheckRates(recipe.budget, diagnostics);
+}
+
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics) {
   const int64_t lanes = LanguageLanes(recipe, grids);
-  const bool batch = CheckTokens(recipe, diagnostics) && CheckBatch(recipe, lanes, diagnostics) &&
-                     CheckPlanSize(recipe, grids, lanes, diagnostics);
-  if (!CheckRates(recipe.budget, diagnostics) || !batch) return std::nullopt;
+  const bool tokens = CheckTokens(recipe, diagnostics);
+  const bool batch = CheckBatch(recipe, lanes, diagnostics) && tokens;
+  const bool size = batch && CheckPlanSize(recipe, grids, lanes, diagnostics);
+  if (!CheckRates(recipe.budget, diagnostics) || !size || !AllKnown(recipe.budget.train_samples)) return std::nullopt;
 
   Budget budget = {.train_samples = *recipe.budget.train_samples,
                    .global_samples = *recipe.batch.global_samples,

@@ -2,6 +2,7 @@
 // (docs/training/budget.md#steps, #learning-rate, #weight-decay).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -18,5 +19,7 @@ std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid
 
 // EvaluationSet::rounds: each reads a block, as a microbatch does (docs/training/evaluation.md#rounds).
 void CountRounds(const Budget& budget, EvaluationPlan& evaluation);
+// The checks of BudgetSamples that need no grids but the number of language lanes, if that is known.
+void CheckBudget(const Recipe& recipe, std::optional<int64_t> lanes, Diagnostics& diagnostics);
 
 }  // namespace planwright

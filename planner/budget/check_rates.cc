@@ -19,7 +19,7 @@ constexpr std::array kWeightDecayStyles = {"constant", "linear", "cosine"};
 template <typename Choices>
 bool CheckChoice(const Located<std::string>& value, const Choices& choices, const char* what, const Location& otherwise,
                  Diagnostics& diagnostics) {
-  if (std::find(choices.begin(), choices.end(), *value) != choices.end()) return true;
+  if (!AllKnown(value) || std::find(choices.begin(), choices.end(), *value) != choices.end()) return true;
   diagnostics.Error(DiagnosticKind::kUnknownChoice, value.where.known() ? value.where : otherwise,
                     absl::StrCat("there is no ", what, " '", *value, "'"),
                     absl::StrCat("choose one of ", absl::StrJoin(choices, ", ")));
@@ -29,7 +29,7 @@ bool CheckChoice(const Located<std::string>& value, const Choices& choices, cons
 // less <= more, as the recipe must write them. False for NaN too, because the comparison is false then.
 bool CheckOrder(DiagnosticKind kind, const char* less_name, const Located<double>& less, const char* more_name,
                 const Located<double>& more, const Location& otherwise, Diagnostics& diagnostics) {
-  if (*less <= *more) return true;
+  if (!AllKnown(less, more) || *less <= *more) return true;
   const Location where = less.where.known() ? less.where : more.where.known() ? more.where : otherwise;
   Diagnostic& problem =
       diagnostics.Error(kind, where, absl::StrCat(less_name, " ", *less, " is above ", more_name, " ", *more),
@@ -49,6 +49,7 @@ bool CheckNotNegative(DiagnosticKind kind, const char* name, const Located<doubl
 // Style wsd needs both of its settings; with another style they are only unused.
 bool CheckWsd(const LearningRateRecipe& recipe, const Location& budget, Diagnostics& diagnostics) {
   const Location where = recipe.style.where.known() ? recipe.style.where : budget;
+  if (!AllKnown(recipe.style)) return false;
   if (*recipe.style != "wsd") {
     if (recipe.wsd_decay_samples || recipe.wsd_style) {
       diagnostics.Warning(
@@ -62,7 +63,7 @@ bool CheckWsd(const LearningRateRecipe& recipe, const Location& budget, Diagnost
     diagnostics.Error(DiagnosticKind::kWsdIncomplete, where, "style wsd without wsd.decay_samples",
                       "add wsd: {decay_samples: ..., style: ...}");
     fine = false;
-  } else if (**recipe.wsd_decay_samples < 1) {
+  } else if (AllKnown(recipe.wsd_decay_samples) && **recipe.wsd_decay_samples < 1) {
     diagnostics.Error(DiagnosticKind::kWsdIncomplete, recipe.wsd_decay_samples->where,
                       absl::StrCat("wsd.decay_samples is ", **recipe.wsd_decay_samples), "use 1 or more");
     fine = false;
@@ -105,20 +106,23 @@ bool CheckRoomForDecay(const LearningRateRecipe& recipe, const LearningRate& rat
   return false;
 }
 
-bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rate, const Location& budget,
-                       Diagnostics& diagnostics) {
+// `decay_known`: whether decay_samples is, which may be train_samples.
+bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rate, bool decay_known,
+                       const Location& budget, Diagnostics& diagnostics) {
   constexpr DiagnosticKind kRange = DiagnosticKind::kLearningRateRange;
   bool fine = CheckChoice(recipe.style, kStyles, "learning-rate style", budget, diagnostics);
   fine &= CheckNotNegative(kRange, "min", recipe.min, budget, diagnostics);
   fine &= CheckOrder(kRange, "min", recipe.min, "peak", recipe.peak, budget, diagnostics);
   fine &= CheckOrder(kRange, "init", recipe.init, "peak", recipe.peak, budget, diagnostics);
   fine &= CheckWsd(recipe, budget, diagnostics);
+  if (!AllKnown(recipe.warmup_samples, recipe.warmup_fraction)) return false;
   if (recipe.warmup_samples && recipe.warmup_fraction) {
     Diagnostic& problem = diagnostics.Error(DiagnosticKind::kWarmupTwice, recipe.warmup_fraction->where,
                                             "both warmup_fraction and warmup_samples are given", "keep one of the two");
     problem.notes.push_back({recipe.warmup_samples->where, "warmup_samples is here"});
     return false;  // which of the two is meant is not known, so neither is checked
   }
+  if (!AllKnown(recipe.decay_samples) || !decay_known) return false;
   return CheckRoomForDecay(recipe, rate, budget, diagnostics) && fine;
 }
 
@@ -127,7 +131,9 @@ bool CheckWeightDecay(const WeightDecayRecipe& recipe, const Location& budget, D
   bool fine = CheckChoice(recipe.style, kWeightDecayStyles, "weight-decay style", budget, diagnostics);
   fine &= CheckNotNegative(kRange, "start", recipe.start, budget, diagnostics);
   fine &= CheckOrder(kRange, "start", recipe.start, "end", recipe.end, budget, diagnostics);
-  if (*recipe.style == "constant" && *recipe.start != *recipe.end) {
+  // One that falls is told already.
+  if (fine && AllKnown(recipe.style, recipe.start, recipe.end) && *recipe.style == "constant" &&
+      *recipe.start != *recipe.end) {
     diagnostics.Error(kRange, recipe.style.where.known() ? recipe.style.where : recipe.end.where,
                       absl::StrCat("constant weight decay from ", *recipe.start, " to ", *recipe.end),
                       "make start and end equal, or choose linear or cosine");
@@ -152,7 +158,9 @@ LearningRate LearningRateOf(const BudgetRecipe& budget) {
 }
 
 bool CheckRates(const BudgetRecipe& budget, Diagnostics& diagnostics) {
-  const bool rate = CheckLearningRate(budget.learning_rate, LearningRateOf(budget), budget.where, diagnostics);
+  const bool decay_known = budget.learning_rate.decay_samples || AllKnown(budget.train_samples);
+  const bool rate =
+      CheckLearningRate(budget.learning_rate, LearningRateOf(budget), decay_known, budget.where, diagnostics);
   return CheckWeightDecay(budget.weight_decay, budget.where, diagnostics) && rate;
 }
 

@@ -48,6 +48,7 @@ bool CheckStages(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics)
 
 bool CheckBuckets(const Recipe& recipe, int64_t stages, Diagnostics& diagnostics) {
   const Located<int64_t>& buckets = recipe.gradients.buckets;
+  if (!AllKnown(buckets)) return false;
   // `buckets` counts for each kind of gradient, and a stage has up to three: dense sharded and whole, and experts.
   const int64_t most = kMostBuckets / 3 / stages;
   if (*buckets <= most) return true;

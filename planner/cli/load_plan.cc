@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "planner/cli/terminal.h"
-#include "planner/compile.h"
+#include "planner/compile/advise.h"
 #include "planner/diagnostics/render.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/json_limits.h"
@@ -53,7 +53,7 @@ LoadedPlan Load(const std::string& path, const std::vector<std::string>& overrid
     return loaded;
   }
   const std::optional<Recipe> recipe = ReadRecipe(path, overrides, loaded.problems);
-  if (recipe) loaded.plan = CompileRecipe(*recipe, loaded.problems, timed ? &loaded.time.emplace() : nullptr);
+  if (recipe) loaded.plan = CompileWithAdvice(*recipe, loaded.problems, timed ? &loaded.time.emplace() : nullptr);
   loaded.plan ? MakeOriginsRelative(path, *loaded.plan) : loaded.time.reset();
   return loaded;
 }

@@ -50,6 +50,7 @@ DeviceProfile ProfileOf(const Located<std::string>& name, const Located<std::str
 // and without any figure of speed their steps have no seconds.
 void CheckFigures(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
   const DeviceRecipe& device = recipe.device;
+  if (!AllKnown(recipe.gpu, recipe.profile, recipe.nodes, recipe.gpus_per_node)) return;
   const bool other = *recipe.gpu == "other";
   const bool cpus_with_speeds =
       *recipe.gpu == "none" && !recipe.profile && (device.peak || device.bandwidth || device.link || device.network);
@@ -84,7 +85,8 @@ Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
                                 .link = Or0(device.link),
                                 .network = Or0(device.network)}};
   CheckFigures(recipe, diagnostics);
-  if (recipe.profile) cluster.profile = ProfileOf(*recipe.profile, recipe.gpu, diagnostics);
+  if (recipe.profile && AllKnown(recipe.profile, recipe.gpu))
+    cluster.profile = ProfileOf(*recipe.profile, recipe.gpu, diagnostics);
   return cluster;
 }
 

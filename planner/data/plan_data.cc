@@ -16,7 +16,8 @@ namespace {
 
 // Sizes of an encoder that decide which images it takes.
 struct ImageSizes {
-  int64_t patch = 0, pixel_shuffle = 0, max_image = 0;
+  Located<int64_t> patch, pixel_shuffle, max_image;
+  bool known() const { return AllKnown(patch, pixel_shuffle, max_image); }
   int64_t side() const { return max_image / patch; }  // of the largest image, in patches
   int64_t patches_of_token() const { return pixel_shuffle * pixel_shuffle; }
 };
@@ -26,10 +27,17 @@ ImageSizes ImageSizesOf(const ModelRecipe& encoder) {
   return {SizeOf(numbers, "patch"), SizeOf(numbers, "pixel_shuffle"), SizeOf(numbers, "max_image")};
 }
 
+// Whether it is known which modules are encoders.
+bool KnowsEncoders(const Recipe& recipe) {
+  return !recipe.damaged.contains("modules") &&
+         std::all_of(recipe.modules.begin(), recipe.modules.end(),
+                     [](const ModuleRecipe& module) { return AllKnown(module.model.kind); });
+}
+
 std::vector<ImageSizes> EncodersOf(const Recipe& recipe) {
   std::vector<ImageSizes> encoders;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (!CarriesLoss(module.model)) encoders.push_back(ImageSizesOf(module.model));
+    if (AllKnown(module.model.kind) && !CarriesLoss(module.model)) encoders.push_back(ImageSizesOf(module.model));
   }
   return encoders;
 }
@@ -39,7 +47,7 @@ std::vector<ImageSizes> EncodersOf(const Recipe& recipe) {
 // ids are checked with each other (plan_sources.cc).
 void CheckVocabulary(const Located<int64_t>& vocabulary, const DataPlan& data, const DataRecipe& recipe,
                      Diagnostics& diagnostics) {
-  if (TextIsIds(data)) return;
+  if (TextIsIds(data) || !AllKnown(vocabulary, recipe.tokenizer, recipe.image_token)) return;
   const Location& where = recipe.image_token          ? recipe.image_token->where
                           : recipe.kind.where.known() ? recipe.kind.where
                                                       : recipe.where;
@@ -61,7 +69,7 @@ void CheckVocabulary(const Located<int64_t>& vocabulary, const DataPlan& data, c
   } else if (data.image_token >= *vocabulary) {
     diagnostics
         .Error(DiagnosticKind::kTokenOutsideVocabulary, where,
-               absl::StrCat("image token ", data.image_token, " is outside the vocabulary of ", *vocabulary),
+               absl::StrCat("`data.image_token` ", data.image_token, " is outside the vocabulary of ", *vocabulary),
                absl::StrCat("use an id from 0 to ", *vocabulary - 1))
         .notes.push_back({vocabulary.where, "the vocabulary is given here"});
   }
@@ -69,6 +77,7 @@ void CheckVocabulary(const Located<int64_t>& vocabulary, const DataPlan& data, c
 
 // The shape of a grid. Checked without an encoder too, because the plan contains the grids in any case.
 void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diagnostics) {
+  if (!AllKnown(grid)) return;
   if (grid->size() == 2 && (*grid)[0] > 0 && (*grid)[1] > 0) return;
   diagnostics.Error(DiagnosticKind::kImageGrid, grid.where,
                     "an image grid must be two numbers above 0: rows and columns of patches",
@@ -78,6 +87,7 @@ void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diag
 // The sides of a grid must be at most those of the position table, and multiples of pixel_shuffle
 // (docs/model/vision_encoder.md#output).
 void CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& encoder, Diagnostics& diagnostics) {
+  if (!AllKnown(grid) || !encoder.known()) return;
   const int64_t side = encoder.side(), factor = encoder.pixel_shuffle;
   const auto fail = [&](std::string message, std::string help) {
     diagnostics.Error(DiagnosticKind::kImageGrid, grid.where, std::move(message), std::move(help));
@@ -87,7 +97,7 @@ void CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& enco
   for (int64_t size : *grid) {
     if (size < 1 || size > side) {
       fail(absl::StrCat("a side of the grid is ", size, " patches, but must be 1 to ", side),
-           absl::StrCat("the limit is max_image ", encoder.max_image, " / patch ", encoder.patch, " = ", side));
+           absl::StrCat("the limit is max_image ", *encoder.max_image, " / patch ", *encoder.patch, " = ", side));
     } else if (size % factor != 0) {
       fail(absl::StrCat("a side of the grid is ", size, " patches, which is not a multiple of pixel_shuffle ", factor),
            absl::StrCat("use a multiple of ", factor));
@@ -97,13 +107,14 @@ void CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& enco
 
 // Whether two encoders accept the same grids. Then only the first is checked, so that a problem is reported once.
 bool SameGrids(const ImageSizes& a, const ImageSizes& b) {
-  return a.side() == b.side() && a.pixel_shuffle == b.pixel_shuffle;
+  return a.known() && b.known() && a.side() == b.side() && a.pixel_shuffle == b.pixel_shuffle;
 }
 
 // A position has a loss if the next token is text (docs/training/data.md#mock). The first token of a sample is not the
 // next token of any position, so that samples of one text token have no loss at all. Without images a sample has
 // several texts, but with packed documents each of them is a document of its own.
 void CheckLossTokens(const DataRecipe& data, bool images, Diagnostics& diagnostics) {
+  if (!AllKnown(data.max_images, data.text_tokens, data.packed_documents)) return;
   if ((images && data.max_images > 0) || data.text_tokens > 1) return;
   if (!images && !*data.packed_documents) return;
   diagnostics
@@ -116,7 +127,7 @@ void CheckLossTokens(const DataRecipe& data, bool images, Diagnostics& diagnosti
 
 // Also without an encoder: the two keys contradict each other whatever the sample.
 void CheckImageNumbers(const DataRecipe& data, Diagnostics& diagnostics) {
-  if (*data.min_images <= *data.max_images) return;
+  if (!AllKnown(data.min_images, data.max_images) || *data.min_images <= *data.max_images) return;
   diagnostics
       .Error(DiagnosticKind::kMoreImagesThanMost, data.min_images.where,
              absl::StrCat("min_images is ", *data.min_images, ", but max_images is ", *data.max_images,
@@ -130,6 +141,7 @@ void CheckImageNumbers(const DataRecipe& data, Diagnostics& diagnostics) {
 void CheckMock(const Recipe& recipe, const std::vector<ImageSizes>& encoders, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
   CheckImageNumbers(data, diagnostics);
+  if (!KnowsEncoders(recipe)) return;
   if (encoders.empty()) {
     for (const auto& grid : data.image_grids) CheckGridSizes(grid, diagnostics);
     CheckLossTokens(data, /*images=*/false, diagnostics);
@@ -149,10 +161,14 @@ void CheckMock(const Recipe& recipe, const std::vector<ImageSizes>& encoders, Di
       const auto same_grids = [&](const ImageSizes& other) { return SameGrids(other, encoder); };
       if (&*std::find_if(encoders.begin(), encoders.end(), same_grids) == &encoder)
         CheckGrid(grid, encoder, diagnostics);
-      if (grid->size() == 2) tokens += (*grid)[0] * (*grid)[1] / encoder.patches_of_token();
+      if (grid->size() == 2 && encoder.known()) tokens += (*grid)[0] * (*grid)[1] / encoder.patches_of_token();
     }
     largest = std::max(largest, tokens);
   }
+  const bool sizes_known =
+      std::all_of(encoders.begin(), encoders.end(), [](const ImageSizes& encoder) { return encoder.known(); });
+  if (!sizes_known || !AllKnown(data.image_grids, data.max_images, data.text_tokens, recipe.batch.sequence_length))
+    return;
   // A sample without images has one text.
   const int64_t most = std::max(data.max_images * (largest + data.text_tokens), *data.text_tokens);
   if (most > recipe.batch.sequence_length) {
@@ -169,7 +185,7 @@ void CheckMock(const Recipe& recipe, const std::vector<ImageSizes>& encoders, Di
 // A lane has one list of document ends for its microbatch (docs/training/data.md#packed-documents).
 void CheckPacked(const Recipe& recipe, Diagnostics& diagnostics) {
   const Located<int64_t>& samples = recipe.batch.micro_samples;
-  if (!*recipe.data.packed_documents || *samples == 1) return;
+  if (!AllKnown(recipe.data.packed_documents, samples) || !*recipe.data.packed_documents || *samples == 1) return;
   diagnostics
       .Error(DiagnosticKind::kPackedSamples, recipe.data.packed_documents.where,
              absl::StrCat("packed_documents needs micro_samples 1, found ", *samples), "use micro_samples: 1")
@@ -181,6 +197,7 @@ void CheckPacked(const Recipe& recipe, Diagnostics& diagnostics) {
 // min_patches must not exceed the position table.
 void CheckTarImages(const Recipe& recipe, const ImageSizes& encoder, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
+  if (!encoder.known() || !AllKnown(data.min_patches, data.max_patches, recipe.batch.sequence_length)) return;
   const int64_t side = encoder.side(), tokens = data.max_patches / encoder.patches_of_token();
   if (tokens >= recipe.batch.sequence_length) {
     diagnostics
@@ -193,15 +210,15 @@ void CheckTarImages(const Recipe& recipe, const ImageSizes& encoder, Diagnostics
   if (data.max_patches < encoder.patches_of_token()) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.max_patches.where.known() ? data.max_patches.where : data.where,
                       absl::StrCat("max_patches is ", *data.max_patches, ", but one image token needs ",
-                                   encoder.pixel_shuffle, " x ", encoder.pixel_shuffle, " patches"),
+                                   *encoder.pixel_shuffle, " x ", *encoder.pixel_shuffle, " patches"),
                       absl::StrCat("use at least ", encoder.patches_of_token()));
   }
   if (data.min_patches > side * side) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.min_patches.where.known() ? data.min_patches.where : data.where,
                       absl::StrCat("min_patches is ", *data.min_patches, ", but the largest image has ", side, " x ",
                                    side, " patches"),
-                      absl::StrCat("use at most ", side * side, "; a side has max_image ", encoder.max_image,
-                                   " / patch ", encoder.patch, " = ", side, " patches"));
+                      absl::StrCat("use at most ", side * side, "; a side has max_image ", *encoder.max_image,
+                                   " / patch ", *encoder.patch, " = ", side, " patches"));
   }
 }
 
@@ -210,7 +227,7 @@ std::vector<EncoderData> EncoderDataOf(const Recipe& recipe) {
   std::vector<EncoderData> encoders;
   for (const BridgeRecipe& bridge : recipe.bridges) {
     for (const ModuleRecipe& module : recipe.modules) {
-      if (CarriesLoss(module.model) || *module.name != *bridge.from) continue;
+      if (!AllKnown(module.model.kind) || CarriesLoss(module.model) || *module.name != *bridge.from) continue;
       const ImageSizes sizes = ImageSizesOf(module.model);
       encoders.push_back(
           {*module.name, TokenOf(bridge, recipe.data), sizes.patch, sizes.pixel_shuffle, sizes.max_image});
@@ -230,7 +247,7 @@ std::string FolderOf(const Location& where) {
 
 std::optional<DataPlan> PlanData(const Recipe& recipe, Diagnostics& diagnostics) {
   std::optional<DataPlan> plan = CheckedData(recipe, diagnostics);
-  if (plan) LintSamples(recipe, diagnostics);  // about data that is valid
+  if (plan && recipe.damaged.empty()) LintSamples(recipe, diagnostics);  // about data that is valid
   return plan;
 }
 
@@ -239,6 +256,7 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
   const std::vector<ImageSizes> encoders = EncodersOf(recipe);
   // Problems of this room only: whether the plan can be returned must not depend on earlier problems.
   Diagnostics found;
+  if (recipe.damaged.contains("data") || !AllKnown(data.kind)) return std::nullopt;
   DataPlan plan;
   plan.kind = data.kind;
   plan.tokenizer = *data.tokenizer;
@@ -278,9 +296,10 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
   if (const ModuleRecipe* language = LanguageOf(recipe)) {
     const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
     plan.vocabulary = *vocabulary;
-    CheckVocabulary(vocabulary, plan, data, found);
+    if (KnowsEncoders(recipe) && !recipe.damaged.contains("bridges") && AllKnown(data.image_grids, data.classes))
+      CheckVocabulary(vocabulary, plan, data, found);
   }
-  if (plan.kind == "sources") PlanSources(recipe, plan, found);
+  if (plan.kind == "sources" && !recipe.damaged.contains("data.sources")) PlanSources(recipe, plan, found);
   if (plan.kind == "mock") CheckMock(recipe, encoders, found);
   CheckPacked(recipe, found);
   if (plan.kind == "webdataset" || plan.kind == "sources") {

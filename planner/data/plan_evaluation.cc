@@ -84,13 +84,13 @@ void MoveIndex(const string& name, DataPlan& data) {
 
 EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
   EvaluationPlan plan;
-  if (!recipe.evaluation) return plan;
+  if (!recipe.evaluation || !AllKnown(recipe.data.kind)) return plan;
   plan.every_samples = *recipe.evaluation->every_samples;
   Diagnostics of_data;
   CheckedData(recipe, of_data);
   const std::vector<Diagnostic> known = of_data.sorted();
   for (const EvaluationSetRecipe& set : recipe.evaluation->sets) {
-    if (!HasSamples(recipe.data, set)) continue;
+    if (!HasSamples(recipe.data, set) || !AllKnown(set.name, set.samples)) continue;
     Diagnostics found;
     std::optional<DataPlan> data = CheckedData(WithSamplesOf(recipe, set), found);
     for (const Diagnostic& one : found.sorted()) {

@@ -1,5 +1,6 @@
 #include "planner/data/plan_sources.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "planner/data/plan_data.h"
+#include "planner/data/source_files.h"
 #include "planner/data/source_weights.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/source_rules.h"
@@ -30,6 +32,7 @@ void CheckNames(const std::vector<SourceRecipe>& sources, Diagnostics& diagnosti
   for (size_t i = 0; i < sources.size(); ++i) {
     const std::string name = SourceName(sources[i], i);
     const Location& where = sources[i].name ? sources[i].name->where : sources[i].where;
+    if (!AllKnown(sources[i].name)) continue;
     if (!IsSourceName(name)) {
       diagnostics.Error(kBadName, where, absl::StrCat(Quoted(name), " is not a valid name of a source"),
                         "use at most 64 letters, digits, `_`, `-` and `.`, and do not start with `.`");
@@ -44,7 +47,7 @@ void CheckNames(const std::vector<SourceRecipe>& sources, Diagnostics& diagnosti
 
 void CheckKinds(const DataRecipe& data, Diagnostics& diagnostics) {
   for (const SourceRecipe& source : data.sources) {
-    if (*source.kind != "tokens" || *data.tokenizer == "ids") continue;
+    if (!AllKnown(source.kind, data.tokenizer) || *source.kind != "tokens" || *data.tokenizer == "ids") continue;
     diagnostics
         .Error(kConflictingKeys, source.kind.where,
                "the text of a source of kind tokens is ids, but `data.tokenizer` is bytes", "use tokenizer: ids")
@@ -56,6 +59,7 @@ void CheckIgnored(const DataRecipe& data, Diagnostics& diagnostics) {
   const bool ids = *data.tokenizer == "ids";
   for (const SourceRecipe& source : data.sources) {
     for (const Located<std::string>& written : source.ignore) {
+      if (!AllKnown(written, data.tokenizer)) continue;
       if (written->starts_with('.') || written->find_first_of("*?[]/") != std::string::npos) {
         diagnostics.Error(kWrongType, written.where,
                           absl::StrCat("`ignore` lists extensions of members, found ", Quoted(*written)),
@@ -72,6 +76,7 @@ void CheckIgnored(const DataRecipe& data, Diagnostics& diagnostics) {
 
 // Keys that would be read and then change nothing.
 void CheckUnused(const DataRecipe& data, Diagnostics& diagnostics) {
+  if (!AllKnown(data.tokenizer, data.packing, data.damaged)) return;
   const auto unused = [&](const Location& where, const std::string& what, const std::string& help) {
     diagnostics.Error(kConflictingKeys, where, what, help);
   };
@@ -103,7 +108,7 @@ void CheckUnused(const DataRecipe& data, Diagnostics& diagnostics) {
 }
 
 std::string DigestOf(const std::optional<Located<std::string>>& written, const char* key, Diagnostics& diagnostics) {
-  if (!written) return "";
+  if (!written || !AllKnown(written)) return "";
   const std::string digest = absl::AsciiStrToLower(**written);
   if (!IsDigest(digest)) {
     diagnostics.Error(kWrongType, written->where,
@@ -124,8 +129,9 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
   const DataRecipe& data = recipe.data;
   std::vector<TokenId> ids;
   const auto add = [&](const char* key, const std::optional<Located<int64_t>>& id, bool needed) {
+    if (!AllKnown(id)) return;
     if (id) return ids.push_back({key, **id, id->where});
-    if (!needed || recipe.damaged.contains("data")) return;  // a prepared.json that may say it cannot be read
+    if (!needed || recipe.damaged.contains(kPreparedDamaged)) return;  // a prepared.json that may say it cannot be read
     diagnostics.Error(kMissingKey, data.where,
                       absl::StrCat("`data.", key, "` is missing: no prepared.json beside the shards says it"),
                       absl::StrCat("add `", key, "`: the id that the tokenizer has for it"));
@@ -135,7 +141,8 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
   add("end_token", data.end_token, true);
   const ModuleRecipe* language = LanguageOf(recipe);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (language != nullptr && ids[i].id >= plan.vocabulary) {
+    if (language != nullptr && AllKnown(SizeOf(NumbersOf(language->model), "vocabulary")) &&
+        ids[i].id >= plan.vocabulary) {
       diagnostics
           .Error(kTokenOutsideVocabulary, ids[i].where,
                  absl::StrCat("`data.", ids[i].key, "` ", ids[i].id, " is outside the vocabulary of ", plan.vocabulary),
@@ -153,7 +160,7 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
     }
   }
   for (const BridgeRecipe& bridge : recipe.bridges) {
-    if (!bridge.token) continue;
+    if (!bridge.token || !AllKnown(bridge.token)) continue;
     for (const TokenId& other : ids) {
       if (std::string(other.key) == "image_token" || other.id != **bridge.token) continue;
       diagnostics
@@ -164,7 +171,7 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
     }
   }
   // The marks in the ids of the shards are those of the first encoder: the reader writes the others behind them.
-  if (recipe.bridges.size() > 1 && recipe.bridges[0].token && data.image_token &&
+  if (recipe.bridges.size() > 1 && recipe.bridges[0].token && AllKnown(recipe.bridges[0].token) && data.image_token &&
       **recipe.bridges[0].token != **data.image_token) {
     diagnostics
         .Error(kBridgeTokenNotInData, recipe.bridges[0].token->where,
@@ -189,7 +196,10 @@ void PlanSources(const Recipe& recipe, DataPlan& plan, Diagnostics& diagnostics)
   CheckIgnored(data, diagnostics);
   CheckUnused(data, diagnostics);
   plan.base = FolderOf(data.sources.front().where);
-  const std::vector<int64_t> weights = ScaledWeights(data.sources, diagnostics);
+  const auto has_weight = [](const SourceRecipe& source) { return AllKnown(source.weight); };
+  std::vector<int64_t> weights;
+  if (std::all_of(data.sources.begin(), data.sources.end(), has_weight))
+    weights = ScaledWeights(data.sources, diagnostics);
   for (size_t i = 0; i < data.sources.size(); ++i) {
     const SourceRecipe& source = data.sources[i];
     SourcePlan& planned = plan.sources.emplace_back();

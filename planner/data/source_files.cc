@@ -69,16 +69,19 @@ class SourceFiles {
     if (sources.empty()) return;
     base_ = FolderOf(sources.front().where);
     for (const SourceRecipe& source : sources) {
-      for (const Located<std::string>& shard : source.shards) CheckShards(shard);
+      for (const Located<std::string>& shard : source.shards) {
+        if (AllKnown(shard)) CheckShards(shard);
+      }
     }
     // After the shards, which may need a prepared.json in the same folder.
     for (const SourceRecipe& source : sources) {
-      if (source.path) CheckTokens(*source.path);
+      if (source.path && AllKnown(source.path)) CheckTokens(*source.path);
     }
   }
 
   const std::vector<Found>& found() const { return found_; }
   bool unreadable() const { return unreadable_; }  // some prepared.json is
+  bool not_here() const { return not_here_; }      // some folder is not on this machine
 
  private:
   void CheckShards(const Located<std::string>& pattern) {
@@ -138,6 +141,7 @@ class SourceFiles {
   }
 
   void NotHere(const std::string& folder, const Located<std::string>& named) {
+    not_here_ = true;
     diagnostics_.Warning(kDataNotHere, named.where,
                          absl::StrCat("the folder ", folder, " is not on this machine, so ", *named, " is not checked"),
                          "check the recipe where the data is, or silence this lint");
@@ -170,7 +174,7 @@ class SourceFiles {
   Diagnostics& diagnostics_;
   std::set<std::string> folders_;
   std::vector<Found> found_;
-  bool unreadable_ = false;
+  bool unreadable_ = false, not_here_ = false;
 };
 
 std::string TextOf(const std::string& digest) { return digest.empty() ? "none" : digest; }
@@ -223,7 +227,7 @@ void ComparePin(const std::vector<Found>& all, const char* key, const std::optio
                 T Prepared::*field, Diagnostics& diagnostics) {
   const Found& found = FirstThatSays(all, field);
   const T& value = found.prepared.*field;
-  if (!pin || !Says(value) || SameValue(**pin, value)) return;
+  if (!pin || !AllKnown(pin) || !Says(value) || SameValue(**pin, value)) return;
   diagnostics
       .Error(kPreparedShards, pin->where,
              absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.prepared.path, " has ", TextOf(value)),
@@ -245,7 +249,7 @@ void CompareWithRecipe(const std::vector<Found>& all, const Recipe& recipe, Diag
   });
   const Prepared& prepared = found.prepared;
   const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
-  if (prepared.vocabulary <= *vocabulary) return;
+  if (!AllKnown(vocabulary) || prepared.vocabulary <= *vocabulary) return;
   diagnostics
       .Error(kPreparedShards, found.where,
              absl::StrCat(prepared.path, " has ids of a vocabulary of ", prepared.vocabulary, ", but the model has ",
@@ -259,18 +263,39 @@ void TakeId(const std::vector<Found>& all, int64_t Prepared::*field, std::option
   if (!into && Says(found.prepared.*field)) into = Located<int64_t>(found.prepared.*field, found.where);
 }
 
+// Ids without a prepared.json beside them say no digest, so that one of the recipe is compared with nothing. (Shards
+// must have one.)
+void LintDigests(const DataRecipe& data, Diagnostics& diagnostics) {
+  for (const SourceRecipe& source : data.sources) {
+    if (!AllKnown(source.kind) || *source.kind != "tokens") return;
+  }
+  const std::pair<const char*, const std::optional<Located<std::string>>*> digests[] = {
+      {"tokenizer_digest", &data.tokenizer_digest}, {"template_digest", &data.template_digest}};
+  for (const auto& [key, digest] : digests) {
+    if (!*digest || !AllKnown(*digest)) continue;
+    diagnostics
+        .Warning(kKeyWithoutEffect, (*digest)->where,
+                 absl::StrCat("`data.", key, "` has no effect: no prepared.json beside the ids says one"),
+                 absl::StrCat("remove ", key, ", or prepare the ids"))
+        .edits = {{absl::StrCat("data.", key), ""}};
+  }
+}
+
 }  // namespace
 
 Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
   Recipe whole = recipe;
-  if (*recipe.data.kind != "sources" || recipe.data.sources.empty()) return whole;
+  if (*recipe.data.kind != "sources" || recipe.data.sources.empty() || !AllKnown(recipe.data.tokenizer)) return whole;
   SourceFiles files(recipe.data, diagnostics);
   files.Check(recipe.data.sources);
   if (recipe.evaluation) {
     for (const EvaluationSetRecipe& set : recipe.evaluation->sets) files.Check(set.sources);
   }
-  if (files.unreadable()) whole.damaged.insert("data");
-  if (files.found().empty()) return whole;
+  if (files.unreadable()) whole.damaged.insert(kPreparedDamaged);
+  if (files.found().empty()) {
+    if (!files.unreadable() && !files.not_here()) LintDigests(recipe.data, diagnostics);
+    return whole;
+  }
   CompareWithEachOther(files.found(), diagnostics);
   CompareWithRecipe(files.found(), recipe, diagnostics);
   TakeId(files.found(), &Prepared::image, whole.data.image_token);

@@ -7,11 +7,14 @@
 
 namespace planwright {
 
+// In Recipe::damaged: a prepared.json beside the shards cannot be read, and may say what the recipe does not.
+inline constexpr char kPreparedDamaged[] = "data.sources[].prepared";
+
 // The recipe with the token ids that it leaves to its shards: image_token, pad_token and end_token of their
-// prepared.json; with Recipe::damaged of `data` where one cannot be read. Adds, for data of kind `sources`, at the line
+// prepared.json; with kPreparedDamaged where one cannot be read. Adds, for data of kind `sources`, at the line
 // of the shards or of the path: PW0612 for files that do not exist, patterns without a match, shards that are no tar
 // files, and .bin files without an .idx that is one;
-// PW0613 (lint) for folders that are not on this machine;
+// PW0613 (lint) for folders that are not on this machine, PW0112 (lint) for digests that nothing is compared with;
 // PW0611 for prepared.json files that cannot be read, that differ, or that say something else than the recipe.
 // Of the files of a pattern the first few thousand are looked for, and the first few opened: a launch reads all.
 Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics);

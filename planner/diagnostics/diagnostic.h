@@ -40,13 +40,20 @@ struct Note {
   std::string message;
 };
 
+// One change of a recipe that a machine can apply, as the override `path=value` or as the removal of a key.
+struct Edit {
+  std::string path;   // "modules.language.parallel.tp", "bridges[0].token"
+  std::string value;  // as YAML on one line; empty: the key is removed
+};
+
 struct Diagnostic {
   DiagnosticKind kind{};
   Severity severity = Severity::kError;
   std::string message;
   Location where;
   std::string help;
-  std::vector<Note> notes;
+  std::vector<Note> notes = {};
+  std::vector<Edit> edits = {};  // the first suggestion of the help, to be applied together; none: it is only in words
 };
 
 // Collects the problems of one run, so that all of them are shown together and not only the first one.
@@ -60,6 +67,8 @@ class Diagnostics {
   void SetLevel(DiagnosticKind lint, LintLevel level, const Location& where);
 
   void Add(Diagnostic diagnostic) { list_.push_back(std::move(diagnostic)); }
+  // Puts these problems in place of those that were found.
+  void Replace(std::vector<Diagnostic> problems) { list_ = std::move(problems); }
 
   bool has_errors() const;
   bool empty() const { return list_.empty(); }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace planwright {
 
@@ -14,6 +16,9 @@ struct Location {
   int line = 0;
   int column = 0;
   int length = 1;  // bytes that are underlined: ^~~~
+  // What the recipe has here is missing or wrong, which is reported: the value is not known. A check that needs it is
+  // left out (AllKnown). Copies of the value keep this.
+  bool broken = false;
 
   bool known() const { return line > 0; }
 };
@@ -32,5 +37,29 @@ struct Located {
   const T& operator*() const { return value; }
   const T* operator->() const { return &value; }
 };
+
+inline bool IsKnown(const Location& where) { return !where.broken; }
+template <typename T>
+bool IsKnown(const Located<T>& value) {
+  return !value.where.broken;
+}
+template <typename T>
+bool IsKnown(const std::optional<T>& value) {
+  return !value || IsKnown(*value);
+}
+template <typename T>
+bool IsKnown(const std::vector<T>& values) {
+  for (const T& value : values) {
+    if (!IsKnown(value)) return false;
+  }
+  return true;
+}
+
+// Whether a check may use these values: none of them is broken. A check names all that it needs, and is left out if
+// one is: the problem of the broken value is told already, and what else it would find is not known.
+template <typename... Values>
+bool AllKnown(const Values&... values) {
+  return (IsKnown(values) && ...);
+}
 
 }  // namespace planwright

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string_view>
 
 #include "absl/strings/str_format.h"
@@ -129,6 +130,15 @@ void AppendProblem(std::string& out, const Diagnostic& problem, SourceTexts& tex
   }
 }
 
+// A lint takes one line: `plan explain` has the rest.
+void AppendLint(std::string& out, const Diagnostic& lint, const Style& style) {
+  std::string help = lint.help;
+  std::replace(help.begin(), help.end(), '\n', ' ');
+  Append(out, style.bold, LocationText(lint.where), style.end, style.warning, "warning: ", style.end, style.bold,
+         Printable(lint.message), style.end, help.empty() ? "" : ": ", Printable(help), " [", KindNumber(lint.kind),
+         " ", KindName(lint.kind), "]\n");
+}
+
 // Locations in JSON always have the same keys, also if there is no location.
 void AddLocation(nlohmann::ordered_json& object, const Location& where) {
   object["file"] = where.file ? nlohmann::ordered_json(Printable(*where.file)) : nlohmann::ordered_json(nullptr);
@@ -149,9 +159,21 @@ const std::string* SourceTexts::Line(const std::string& file, int number) {
 }
 
 std::string RenderText(const std::vector<Diagnostic>& problems, SourceTexts& texts, bool color) {
-  std::string out;
-  for (const Diagnostic& problem : problems) AppendProblem(out, problem, texts, color ? kColored : kPlain);
-  return out;
+  std::string out, lints;
+  std::set<std::string> numbers;
+  int64_t count = 0;
+  for (const Diagnostic& problem : problems) {
+    if (problem.severity == Severity::kError) {
+      AppendProblem(out, problem, texts, color ? kColored : kPlain);
+      continue;
+    }
+    AppendLint(lints, problem, color ? kColored : kPlain);
+    numbers.emplace(KindNumber(problem.kind));
+    ++count;
+  }
+  if (count == 0) return out;
+  return Cat(out, lints, count, count == 1 ? " warning" : " warnings", ": `plan explain ", *numbers.begin(),
+             "` says more", numbers.size() > 1 ? ", and so of each\n" : "\n");
 }
 
 nlohmann::ordered_json RenderJson(const std::vector<Diagnostic>& problems) {
@@ -170,6 +192,15 @@ nlohmann::ordered_json RenderJson(const std::vector<Diagnostic>& problems) {
       entry["message"] = Printable(note.message);
       AddLocation(entry, note.where);
       object["notes"].push_back(entry);
+    }
+    // What to change, as overrides: path=value, or without a value to remove the key.
+    object["edits"] = nlohmann::ordered_json::array();
+    for (const Edit& edit : problem.edits) {
+      nlohmann::ordered_json entry;
+      entry["path"] = Printable(edit.path);
+      entry["value"] =
+          edit.value.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(Printable(edit.value));
+      object["edits"].push_back(entry);
     }
     list.push_back(object);
   }

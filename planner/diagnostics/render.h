@@ -9,6 +9,8 @@
 //   recipes/vlm.yaml:9:12: note: module `language` was given 24 ranks here
 //      9 |     ranks: 24
 //        |            ^~
+//
+// Warnings follow the errors, in one line each, and then their count.
 #pragma once
 
 #include <map>
@@ -39,7 +41,7 @@ class SourceTexts {
 std::string RenderText(const std::vector<Diagnostic>& problems, SourceTexts& texts, bool color);
 
 // The `problems` array of `plan validate --json`: kind, name, severity, message, file, line, column, length, help,
-// notes. A problem without a location has file null and line and column 0.
+// notes, edits. A problem without a location has file null and line and column 0.
 nlohmann::ordered_json RenderJson(const std::vector<Diagnostic>& problems);
 
 }  // namespace planwright

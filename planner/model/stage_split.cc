@@ -2,6 +2,7 @@
 
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -123,7 +124,13 @@ std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, Diagn
                             .first_layers = ValueOf(module.first_stage_layers),
                             .last_layers = ValueOf(module.last_stage_layers),
                             .stage_layers = ValueOf(module.stage_layers)};
-  const auto runs = SplitIntoStages(*pattern, split, LocationOfStages(module), diagnostics);
+  Diagnostics found;
+  const auto runs = SplitIntoStages(*pattern, split, LocationOfStages(module), found);
+  for (Diagnostic problem : found.as_found()) {
+    if (module.pp.where.known())
+      problem.notes.push_back({module.pp.where, absl::StrCat("pp is ", *module.pp, " here")});
+    diagnostics.Add(std::move(problem));
+  }
   if (!runs) return std::nullopt;
   // From runs of layers to the stage of each layer. Recipes have no virtual stages, so pp_rank is the stage.
   std::vector<int> stages;

@@ -17,7 +17,7 @@ namespace {
 void CheckSetNames(const EvaluationRecipe& evaluation, Diagnostics& problems) {
   std::map<std::string, Location> seen;
   for (const EvaluationSetRecipe& set : evaluation.sets) {
-    if (!set.name.where.known()) continue;  // missing, which is reported
+    if (!AllKnown(set.name)) continue;
     if (!IsSourceName(*set.name)) {
       problems.Error(DiagnosticKind::kBadName, set.name.where,
                      Cat(Quoted(*set.name), " is not a valid name of an evaluation set"),
@@ -78,7 +78,7 @@ void CheckSetData(const DataRecipe& data, const EvaluationSetRecipe& set, Diagno
 
 void CheckEverySamples(const Recipe& recipe, const EvaluationRecipe& evaluation, Diagnostics& problems) {
   const Located<int64_t>&every = evaluation.every_samples, &global = recipe.batch.global_samples;
-  if (!every.where.known() || recipe.damaged.contains("batch") || *global < 1 || *every % *global == 0) return;
+  if (!AllKnown(every, global) || *global < 1 || *every % *global == 0) return;
   const int64_t below = *every / *global * *global;
   problems
       .Error(DiagnosticKind::kEvaluationBetweenSteps, every.where,
@@ -92,6 +92,7 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
   const CheckpointRecipe& checkpoint = recipe.checkpoint;
   if (!checkpoint.keep_best) return;
   const Located<std::string>& best = *checkpoint.keep_best;
+  if (!AllKnown(best, checkpoint.every_steps, checkpoint.keep_last)) return;
   if (!recipe.evaluation) {
     problems.Error(DiagnosticKind::kConflictingKeys, best.where,
                    "`checkpoint.keep_best` has no effect without `evaluation`: no loss says which one is best",
@@ -100,7 +101,7 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
   }
   std::vector<std::string> names;
   for (const EvaluationSetRecipe& set : recipe.evaluation->sets) {
-    if (set.name.where.known()) names.push_back(*set.name);
+    if (AllKnown(set.name)) names.push_back(*set.name);
   }
   if (std::find(names.begin(), names.end(), *best) == names.end()) {
     problems.Error(DiagnosticKind::kUnknownReference, best.where, Cat("there is no evaluation set ", Quoted(*best)),
@@ -120,7 +121,7 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
                    "add keep_last: how many of the newest stay besides, or remove keep_best");
   }
   const Located<int64_t>&every = recipe.evaluation->every_samples, &global = recipe.batch.global_samples;
-  if (!every.where.known() || recipe.damaged.contains("batch") || *global < 1 || *every % *global != 0) return;
+  if (!AllKnown(every, global) || *global < 1 || *every % *global != 0) return;
   const int64_t steps = *every / *global;
   if (steps % **checkpoint.every_steps == 0) return;
   problems
@@ -146,7 +147,7 @@ void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems) {
   CheckSetNames(evaluation, problems);
   CheckEverySamples(recipe, evaluation, problems);
   // A wrong kind is reported; what a set needs is not known then.
-  if (!recipe.data.where.known() && recipe.damaged.contains("data")) return;
+  if (!AllKnown(recipe.data.kind)) return;
   for (const EvaluationSetRecipe& set : evaluation.sets) CheckSetData(recipe.data, set, problems);
 }
 

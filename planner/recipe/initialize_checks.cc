@@ -40,7 +40,7 @@ void CheckParts(const Recipe& recipe, const InitializeRecipe& initialize, Diagno
   }
   std::map<std::string, Location> sources;
   for (const WeightSourceRecipe& source : initialize.sources) {
-    if (!source.part.where.known()) continue;  // missing, which is reported
+    if (!AllKnown(source.part)) return;
     const std::vector<std::string> parts = Covered(recipe, *source.part);
     if (parts.empty()) {
       problems.Error(DiagnosticKind::kUnknownReference, source.part.where,
@@ -72,6 +72,7 @@ void CheckParts(const Recipe& recipe, const InitializeRecipe& initialize, Diagno
 
 // Keys that only one checkpoint can fill.
 void CheckState(const InitializeRecipe& initialize, Diagnostics& problems) {
+  if (!AllKnown(initialize.from, initialize.optimizer, initialize.schedule)) return;
   const bool file = initialize.from && initialize.from->value.ends_with(".safetensors");
   const bool sources = !initialize.sources.empty();
   if (!file && !sources) return;
@@ -91,7 +92,8 @@ void CheckState(const InitializeRecipe& initialize, Diagnostics& problems) {
 }  // namespace
 
 void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems) {
-  const bool sources = !initialize.sources.empty();
+  const bool sources = !initialize.sources.empty() || recipe.damaged.contains("initialize.sources");
+  if (recipe.damaged.contains("initialize") || !AllKnown(initialize.from)) return;
   if (initialize.from && sources) {
     problems
         .Error(DiagnosticKind::kConflictingKeys, initialize.sources[0].where,
@@ -111,7 +113,9 @@ void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initi
                    "remove `initialize`, or write ./drawn if it is a file");
   }
   // Models that were not read are reported; what their parts are is not known.
-  if (sources && !recipe.damaged.contains("models") && !recipe.damaged.contains("modules"))
+  const auto is_known = [](const ModuleRecipe& module) { return AllKnown(module.model.kind); };
+  if (sources && !recipe.damaged.contains("modules") && !recipe.damaged.contains("initialize.sources") &&
+      std::all_of(recipe.modules.begin(), recipe.modules.end(), is_known))
     CheckParts(recipe, initialize, problems);
   CheckState(initialize, problems);
 }

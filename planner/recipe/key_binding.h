@@ -49,6 +49,8 @@ struct KeyTarget {
   // For a section, whose keys fill a struct of their own: that struct. `given`: whether the recipe has the section. The
   // object is null for an optional section that is not given.
   StructRef (*section)(void* owner, bool given) = nullptr;
+  // For a value that is missing or wrong: marks the field as broken, at the value's location.
+  void (*lose)(const Location& where, void* owner) = nullptr;
 };
 
 // Reads a node that has passed the checks of its key (key_checks.h).
@@ -80,6 +82,24 @@ void ReadValue(const YamlNode& node, std::vector<Located<T>>& target) {
   target.clear();
   if (node.is_scalar()) ReadValue(node, target.emplace_back());
   for (const YamlNode& item : node.items) ReadValue(item, target.emplace_back());
+}
+
+// Marks a field as broken. Fields that go into the plan as they are have no location: no check reads them.
+template <typename T>
+void MarkBroken(const Location&, T&) {}
+template <typename T>
+void MarkBroken(const Location& where, Located<T>& field) {
+  field.where = where;
+  field.where.broken = true;
+}
+template <typename T>
+void MarkBroken(const Location& where, std::optional<T>& field) {
+  MarkBroken(where, field.emplace());
+}
+template <typename T>
+void MarkBroken(const Location& where, std::vector<Located<T>>& field) {
+  field.assign(1, {});
+  MarkBroken(where, field.front());
 }
 
 // The type of a key whose field has type T. KeySpec::type makes it a choice if the key has choices.
@@ -128,6 +148,11 @@ void ReadMember(const YamlNode& value, std::string_view, void* owner) {
 }
 
 template <auto member>
+void LoseMember(const Location& where, void* owner) {
+  MarkBroken(where, FieldOf<member>(owner));
+}
+
+template <auto member>
 void AddNumber(void* owner, std::string_view name, LocatedNumbers& numbers) {
   using T = typename MemberTypes<member>::Field;
   if constexpr (std::is_same_v<T, Located<int64_t>> || std::is_same_v<T, Located<double>>) {
@@ -138,9 +163,11 @@ void AddNumber(void* owner, std::string_view name, LocatedNumbers& numbers) {
 
 // Writes the value into this field.
 template <auto member>
-inline constexpr KeyTarget To = {kTypeOfField<typename MemberTypes<member>::Field>,
-                                 &kStructTag<typename MemberTypes<member>::Owner>, ReadMember<member>,
-                                 AddNumber<member>};
+inline constexpr KeyTarget To = {.type = kTypeOfField<typename MemberTypes<member>::Field>,
+                                 .owner = &kStructTag<typename MemberTypes<member>::Owner>,
+                                 .read = ReadMember<member>,
+                                 .number = AddNumber<member>,
+                                 .lose = LoseMember<member>};
 
 // Writes two numbers [a, b] into these fields.
 template <auto first, auto second>

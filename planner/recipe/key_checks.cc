@@ -11,8 +11,10 @@
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/recipe/field_words.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
+#include "planner/recipe/tree_edits.h"
 
 namespace planwright {
 namespace {
@@ -22,6 +24,10 @@ namespace {
 struct KeyContext {
   std::string table_path, shown_path;
   Location where;
+  int item = -1;  // of the list that shown_path is; -1: the value itself
+
+  // The path that an edit of this value has.
+  std::string EditPath() const { return item < 0 ? shown_path : Cat(shown_path, "[", item, "]"); }
 
   // The path of a key inside this map.
   std::string Shown(std::string_view word) const {
@@ -40,7 +46,7 @@ class KeyChecker {
   // Checks the keys of a map and their values, then looks for required keys that are missing.
   void CheckMap(YamlNode& node, const KeyContext& context) {
     std::string kind;
-    const bool kind_is_good = ReadKind(node, context.table_path, &kind);
+    const bool kind_is_good = ReadKind(node, context, &kind);
     // The keys as written. A misspelled key is not renamed to one of them: the map would then have this key twice.
     std::set<std::string> given;
     for (const YamlEntry& entry : node.entries) given.insert(entry.key);
@@ -53,11 +59,10 @@ class KeyChecker {
         entry.key = meant;
       }
       const KeySpec& spec = *FindKey(context.table_path, entry.key, kind);
-      // In the recipe itself (the empty path) keys are sections: remember which of them lose a value.
-      const bool section = context.table_path.empty();
-      const int64_t lost = section ? CountLostValues(problems_) : 0;
+      const int64_t lost = CountLostValues(problems_);
       CheckValue(spec, entry.value, {InnerPath(spec), context.Shown(entry.key), entry.key_where});
-      if (section && CountLostValues(problems_) > lost) damaged_.insert(entry.key);
+      // What is lost inside a map is remembered by the keys there.
+      if (CountLostValues(problems_) > lost && !IsContainer(spec, entry.value)) damaged_.emplace(spec.path);
       kept.push_back(std::move(entry));
     }
     node.entries = std::move(kept);
@@ -68,14 +73,14 @@ class KeyChecker {
       problems_.Error(DiagnosticKind::kMissingKey, context.where,
                       Cat("`", context.Shown(WordOf(*spec)), "` is missing"),
                       Cat("add `", WordOf(*spec), "`: ", spec->help));
-      if (context.table_path.empty()) damaged_.insert(std::string(WordOf(*spec)));
+      damaged_.emplace(spec->path);
     }
   }
 
   void CheckValue(const KeySpec& spec, YamlNode& value, const KeyContext& context);
 
-  // The damaged sections. `where`: the recipe.
-  std::set<std::string> Finish(const Location& where) {
+  // The paths of values that are missing or wrong, in the table of keys. `where`: the recipe.
+  std::set<std::string, std::less<>> Finish(const Location& where) {
     if (unknown_keys_ > kMostUnknownKeys) {
       problems_.Error(DiagnosticKind::kUnknownKey, where,
                       Cat(unknown_keys_ - kMostUnknownKeys, " more unknown keys are not listed"),
@@ -85,17 +90,36 @@ class KeyChecker {
   }
 
  private:
-  // Sets `kind` to the kind of the map, which decides its keys: as written, or the default. False if the map needs a
-  // kind and has none or a wrong one.
-  bool ReadKind(const YamlNode& node, const std::string& table_path, std::string* kind) {
-    const KeySpec* spec = FindKey(table_path, "kind", "");
+  static bool IsContainer(const KeySpec& spec, const YamlNode& value) {
+    if (spec.type == KeyType::kListOfMaps) return value.is_sequence();
+    return value.is_map() && (spec.type == KeyType::kMap || spec.type == KeyType::kNamedMaps);
+  }
+
+  // Sets `kind` to the kind of the map, which decides its keys: as written, or as meant by a word for it, or the
+  // default. False if the map needs a kind and has none or a wrong one.
+  bool ReadKind(YamlNode& node, const KeyContext& context, std::string* kind) {
+    const KeySpec* spec = FindKey(context.table_path, "kind", "");
     if (spec == nullptr) return true;
     *kind = spec->default_text;
-    if (const YamlEntry* entry = node.Find("kind")) *kind = entry->value.text;
-    for (const std::string& choice : ChoicesOf(*spec)) {
-      if (choice == *kind) return true;
+    for (YamlEntry& entry : node.entries) {
+      if (entry.key != "kind" || !entry.value.is_scalar()) continue;
+      // Told here and not with the other keys: they need it.
+      if (!CheckChoice(*spec, entry.value, {"", context.Shown("kind"), entry.key_where}))
+        damaged_.emplace(spec->path), told_kinds_.insert(&entry.value);
+      *kind = entry.value.text;
     }
-    return false;
+    const std::vector<std::string> choices = ChoicesOf(*spec);
+    return std::find(choices.begin(), choices.end(), *kind) != choices.end();
+  }
+
+  // The key that is near by letters, or the only one that begins the word, as `eps` does `epsilon`.
+  static std::string NearKey(const std::string& word, const std::vector<std::string>& known) {
+    if (std::optional<std::string> near = NearName(word, known)) return *std::move(near);
+    std::vector<std::string> parts;
+    for (const std::string& key : known) {
+      if (key.size() >= 3 && word.starts_with(key)) parts.push_back(key);
+    }
+    return parts.size() == 1 ? parts[0] : "";
   }
 
   // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
@@ -114,7 +138,7 @@ class KeyChecker {
                                     context.shown_path, context.shown_path.empty() ? "" : "`");
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
-    const std::string near = gone ? "" : NearName(entry.key, known).value_or("");
+    const std::string near = gone ? "" : NearKey(entry.key, known);
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
     bool of_source = false;
     if (context.table_path == "data" && kind == "sources") {
@@ -127,7 +151,13 @@ class KeyChecker {
                  absl::StrJoin(other_kinds, " and "), ", but the kind here is ", kind);
     }
     if (gone) help = gone->help;
-    problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));
+    Diagnostic& problem = problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));
+    const std::string path = context.Shown(entry.key);
+    if (!near.empty()) {
+      problem.edits = {{path, ""}, {context.Shown(near), FlowText(entry.value)}};
+    } else if (gone || (!of_source && !other_kinds.empty())) {
+      problem.edits = {{path, ""}};
+    }
     return near;
   }
 
@@ -153,6 +183,7 @@ class KeyChecker {
     if (value.entries.empty() && spec.need == Need::kRequired) {
       problems_.Error(DiagnosticKind::kMissingKey, context.where, Cat("`", context.shown_path, "` is empty"),
                       Cat("add at least one: ", spec.help));
+      damaged_.emplace(spec.path);
     }
     for (YamlEntry& entry : value.entries) {
       CheckName(entry);
@@ -177,20 +208,22 @@ class KeyChecker {
   }
 
   // A text stands for a list of one text.
-  void CheckStrings(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+  void CheckStrings(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
     if (value.is_scalar()) return CheckString(spec, value, context);
     if (!value.is_sequence()) return AddWrongType(value, context, "a text or a list of texts");
     if (value.items.empty()) {
       problems_.Error(DiagnosticKind::kWrongType, value.where, Cat("`", context.shown_path, "` is an empty list"),
                       "add at least one text");
     }
-    for (const YamlNode& item : value.items)
-      CheckString(spec, item, {context.table_path, context.shown_path, item.where});
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      YamlNode& item = value.items[i];
+      CheckString(spec, item, {context.table_path, context.shown_path, item.where, static_cast<int>(i)});
+    }
   }
 
-  void CheckLintLevels(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+  void CheckLintLevels(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
     if (!value.is_map()) return AddWrongType(value, context, "a map of lints, such as {PW0407: off}");
-    for (const YamlEntry& entry : value.entries) {
+    for (YamlEntry& entry : value.entries) {
       CheckLint(entry);
       const KeyContext level = {"", context.Shown(entry.key), entry.key_where};
       if (!entry.value.is_scalar()) {
@@ -223,17 +256,27 @@ class KeyChecker {
     problems_.Error(DiagnosticKind::kNotALint, entry.key_where, std::move(message), std::move(help));
   }
 
-  void CheckString(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+  void CheckString(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
     std::string text;
     ScalarProblem problem;
-    if (!ReadString(value, &text, &problem)) return AddScalarProblem(value, context, problem);
+    if (!ReadString(value, &text, &problem)) return AddScalarProblem(spec, value, context, problem);
     if (!spec.choices.empty()) CheckChoice(spec, value, context);
   }
 
-  void AddScalarProblem(const YamlNode& value, const KeyContext& context, const ScalarProblem& problem) {
-    problems_.Error(problem.kind, LocationOf(value, context),
-                    Cat("`", context.shown_path, "` must be ", problem.expected, ", found ", Describe(value)),
-                    problem.help);
+  // A value whose meaning is clear is mended, so that it is checked with the others.
+  void AddScalarProblem(const KeySpec& spec, YamlNode& value, const KeyContext& context, ScalarProblem problem) {
+    const bool is_size = spec.path == "batch.sequence_length" || spec.path.starts_with("models.");
+    if (is_size && value.is_scalar() && absl::AsciiStrToLower(value.text).ends_with('k')) {
+      problem.instead = RewrittenNumber(value.text, /*integer=*/true, /*k_is_1024=*/true);
+      if (!problem.instead.empty()) problem.help = Cat("write ", problem.instead);
+    }
+    Diagnostic& told = problems_.Error(
+        problem.kind, LocationOf(value, context),
+        Cat("`", context.shown_path, "` must be ", problem.expected, ", found ", Describe(value)), problem.help);
+    if (problem.instead.empty()) return;
+    told.edits = {{context.EditPath(), problem.instead}};
+    value.quoted = problem.instead.starts_with('"');
+    if (!value.quoted) value.text = problem.instead;
   }
 
   static bool IsNumber(const YamlNode& node, double* value) { return ReadNumber(node, value, nullptr); }
@@ -280,15 +323,17 @@ class KeyChecker {
 
   bool CheckRange(const KeySpec& spec, double number, const YamlNode& value, const KeyContext& context) {
     if (spec.range.Holds(number)) return true;
-    problems_.Error(
+    Diagnostic& problem = problems_.Error(
         DiagnosticKind::kOutOfRange, value.where,
         Cat("`", context.shown_path, "` must be ", spec.range.BrokenBound(number), ", found ", Printable(value.text)),
         Cat("the range is ", spec.range.Text(), "; ", WordOf(spec), ": ", spec.help));
+    if (const std::optional<double> bound = spec.range.Nearest(number); bound && spec.type == KeyType::kInteger)
+      problem.edits = {{context.EditPath(), Cat(static_cast<int64_t>(*bound))}};
     return false;
   }
 
   // Type and range of a single value. True if it is valid.
-  bool CheckScalar(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+  bool CheckScalar(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
     ScalarProblem problem;
     std::string text;
     int64_t integer = 0;
@@ -306,14 +351,14 @@ class KeyChecker {
       default: good = ReadString(value, &text, &problem); break;
     }
     if (!good) {
-      AddScalarProblem(value, context, problem);
+      AddScalarProblem(spec, value, context, problem);
       return false;
     }
     return (spec.type != KeyType::kInteger && spec.type != KeyType::kNumber) ||
            CheckRange(spec, number, value, context);
   }
 
-  void CheckWordOrCount(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+  void CheckWordOrCount(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
     double number = 0;
     if (IsInteger(value, &number)) {
       CheckRange(spec, number, value, context);
@@ -323,25 +368,47 @@ class KeyChecker {
     if (value.is_scalar() && std::find(words.begin(), words.end(), value.text) != words.end()) return;
     const std::string expected = Cat("one of ", absl::StrJoin(words, ", "), ", or an integer");
     if (!value.is_scalar()) return AddWrongType(value, context, expected);
-    problems_.Error(DiagnosticKind::kUnknownChoice, LocationOf(value, context),
-                    Cat("`", context.shown_path, "` must be ", expected, ", found ", Quoted(value.text)),
-                    NearNameHelp(value.text, words));
+    const std::string meant = ChoiceFor(spec, value.text, words);
+    Diagnostic& problem =
+        problems_.Error(DiagnosticKind::kUnknownChoice, LocationOf(value, context),
+                        Cat("`", context.shown_path, "` must be ", expected, ", found ", Quoted(value.text)),
+                        meant.empty() ? "" : Cat("did you mean `", meant, "`?"));
+    if (!meant.empty()) problem.edits = {{context.EditPath(), meant}};
   }
 
-  bool CheckChoice(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+  // The choice that a word is for, or near to, or the beginning of; empty if there is none.
+  static std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::vector<std::string>& choices) {
+    if (const std::string_view meant = ChoiceMeant(spec.path, word); !meant.empty()) return std::string(meant);
+    if (std::optional<std::string> near = NearName(word, choices)) return *std::move(near);
+    for (const std::string& choice : choices) {
+      if (word.size() > 2 && choice.starts_with(absl::AsciiStrToLower(word))) return choice;
+    }
+    return choices.size() == 1 ? choices[0] : "";
+  }
+
+  // A word whose choice is clear is mended.
+  bool CheckChoice(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
+    if (told_kinds_.erase(&value) > 0) return false;
     const std::vector<std::string> choices = ChoicesOf(spec);
     for (const std::string& choice : choices) {
       if (choice == value.text) return true;
     }
-    problems_.Error(DiagnosticKind::kUnknownChoice, value.where,
-                    Cat("`", context.shown_path, "` must be ", choices.size() > 1 ? "one of " : "",
-                        absl::StrJoin(choices, ", "), ", found ", Quoted(value.text)),
-                    NearNameHelp(value.text, choices));
+    const std::string meant = ChoiceFor(spec, value.text, choices);
+    Diagnostic& problem =
+        problems_.Error(DiagnosticKind::kUnknownChoice, value.where,
+                        Cat("`", context.shown_path, "` must be ", choices.size() > 1 ? "one of " : "",
+                            absl::StrJoin(choices, ", "), ", found ", Quoted(value.text)),
+                        meant.empty() ? "" : Cat("did you mean `", meant, "`?"));
+    if (meant.empty()) return false;
+    problem.edits = {{context.EditPath(), meant}};
+    value.text = meant;
+    value.quoted = false;
     return false;
   }
 
   Diagnostics& problems_;
-  std::set<std::string> damaged_;
+  std::set<std::string, std::less<>> damaged_;
+  std::set<const YamlNode*> told_kinds_;  // wrong kinds that are told
   size_t unknown_keys_ = 0;
 };
 
@@ -371,7 +438,7 @@ bool IsValidValue(const KeySpec& spec, const YamlNode& value) {
   return problems.empty();
 }
 
-std::set<std::string> CheckKeys(YamlNode& recipe, Diagnostics& problems) {
+std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, Diagnostics& problems) {
   KeyChecker checker(problems);
   checker.CheckMap(recipe, {"", "", recipe.where});
   return checker.Finish(recipe.where);

@@ -13,9 +13,9 @@
 namespace planwright {
 
 // Checks all keys, and repairs the tree where a key is unknown: a misspelled key is renamed to the key that was
-// probably meant, so that its value is checked too; other unknown keys are removed. Returns the sections ("batch") in
-// which a value is missing or wrong. Later rooms cannot use them.
-std::set<std::string> CheckKeys(YamlNode& recipe, Diagnostics& problems);
+// probably meant, so that its value is checked too, and a value whose meaning is clear is mended; other unknown keys
+// are removed. Returns the paths of values that are missing or wrong, mended or not, as Recipe::damaged has them.
+std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, Diagnostics& problems);
 
 // The number of problems so far that leave a value of the recipe unknown. Problems that do not, such as an unknown key
 // that was repaired, are not counted.

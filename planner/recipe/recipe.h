@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +17,8 @@
 #include "planner/plan/plan.h"
 
 namespace planwright {
+
+struct YamlNode;
 
 // A data sheet. Fields that are not given are those of cluster.gpu.
 struct DeviceRecipe {
@@ -278,9 +281,10 @@ struct Recipe {
   CheckpointRecipe checkpoint;
   LogRecipe log;
   LaunchRecipe launch;
-  // Sections ("batch") with a value that is missing or wrong. Their fields must not be used. The other sections are
-  // still checked for more problems, but nothing is planned.
-  std::set<std::string> damaged;
+  // Paths of values that are missing or wrong, as the table of keys has them ("modules.<name>.parallel.tp"). Their
+  // fields are marked (Location::broken). Checks that do not need them still run, but nothing is planned.
+  std::set<std::string, std::less<>> damaged;
+  std::shared_ptr<const YamlNode> tree;  // what was read, before any repair; null for a recipe that was built in code
 };
 
 }  // namespace planwright

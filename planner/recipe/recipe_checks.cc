@@ -13,15 +13,18 @@
 namespace planwright {
 namespace {
 
-// Mock data contains images only if the recipe has an encoder.
+// Mock data contains images only if the recipe has an encoder. A module of which that is not known is none.
 bool HasImages(const Recipe& recipe) {
-  const auto is_encoder = [](const ModuleRecipe& module) { return !CarriesLoss(module.model); };
+  const auto is_encoder = [](const ModuleRecipe& module) {
+    return AllKnown(module.model.kind) && !CarriesLoss(module.model);
+  };
   return recipe.data.kind.value != "mock" || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
 }
 
 // Shards of sources can say which id marks images, so that it is not known yet whether one is missing.
 void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
   const DataRecipe& data = recipe.data;
+  if (!AllKnown(data.kind, data.tokenizer, data.image_token)) return;
   const bool bytes = TextIsBytes(data);
   if (!bytes && data.kind.value != "sources" && HasImages(recipe) && !fields.Has("image_token")) {
     problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
@@ -36,7 +39,7 @@ void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnosti
 }
 
 void CheckPatches(const DataRecipe& data, Diagnostics& problems) {
-  if (data.min_patches.value <= data.max_patches.value) return;
+  if (!AllKnown(data.min_patches, data.max_patches) || data.min_patches.value <= data.max_patches.value) return;
   const Location& where = data.min_patches.where.known() ? data.min_patches.where : data.max_patches.where;
   problems.Error(DiagnosticKind::kConflictingKeys, where,
                  Cat("`min_patches` ", data.min_patches.value, " is above `max_patches` ", data.max_patches.value),
@@ -44,10 +47,10 @@ void CheckPatches(const DataRecipe& data, Diagnostics& problems) {
 }
 
 void LintFrozenCrop(const ModuleRecipe& module, Diagnostics& problems) {
-  if (module.train_backbone.value != "frozen") return;
+  if (!AllKnown(module.train_backbone, module.model.kind) || module.train_backbone.value != "frozen") return;
   const LocatedNumbers numbers = NumbersOf(module.model);
   const auto crop = numbers.find("crop");
-  if (crop == numbers.end() || *crop->second != Attribute(int64_t{1})) return;
+  if (crop == numbers.end() || !AllKnown(crop->second) || *crop->second != Attribute(int64_t{1})) return;
   const Location& where = crop->second.where.known() ? crop->second.where : module.train_backbone.where;
   problems
       .Warning(DiagnosticKind::kFrozenCrop, where,
@@ -58,7 +61,7 @@ void LintFrozenCrop(const ModuleRecipe& module, Diagnostics& problems) {
 }
 
 void CheckProjection(const ModuleRecipe& module, Diagnostics& problems) {
-  if (!CarriesLoss(module.model) || !module.train_projection.where.known()) return;
+  if (!AllKnown(module.model.kind) || !CarriesLoss(module.model) || !module.train_projection.where.known()) return;
   problems.Error(DiagnosticKind::kConflictingKeys, module.train_projection.where,
                  Cat("`train.projection` has no effect on module ", module.name.value, ": a model of kind ",
                      *module.model.kind, " has no projector"),
@@ -67,6 +70,7 @@ void CheckProjection(const ModuleRecipe& module, Diagnostics& problems) {
 
 void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
   const bool first = module.first_stage_layers.has_value();
+  if (!AllKnown(module.stage_layers, module.first_stage_layers, module.last_stage_layers)) return;
   if (!module.stage_layers || (!first && !module.last_stage_layers)) return;
   problems
       .Error(DiagnosticKind::kConflictingKeys, (first ? module.first_stage_layers : module.last_stage_layers)->where,
@@ -79,6 +83,7 @@ void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
 // The reason why a word of `recompute` has no effect on a module; empty if it has one.
 std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string& word) {
   const LayerKind* kind = FindLayerKind(word);  // null: the word is `full`
+  if (!AllKnown(module.model.kind, module.train_backbone, PatternOf(module.model))) return "";
   if (!CarriesLoss(module.model)) {
     if (kind != nullptr && kind->of != LayerKind::Of::kEncoder) return "it is an encoder, and its layer kind is block";
     return module.train_backbone.value == "frozen" ? "its backbone is frozen and has no backward" : "";
@@ -92,6 +97,7 @@ std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string&
 
 void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
   for (const Located<std::string>& word : module.recompute) {
+    if (!AllKnown(word)) continue;
     if (word.value == "none") {
       if (module.recompute.size() == 1) continue;
       problems.Error(DiagnosticKind::kConflictingKeys, word.where,
@@ -108,6 +114,7 @@ void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
 void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
   const Located<std::string>* frozen = nullptr;
   for (const ModuleRecipe& module : recipe.modules) {
+    if (!AllKnown(module.model.kind, module.train_backbone, module.train_projection)) return;
     const bool has_projector = !CarriesLoss(module.model);
     if (module.train_backbone.value == "trained" || (has_projector && module.train_projection.value == "trained"))
       return;
@@ -131,7 +138,7 @@ void CheckModuleCount(const Recipe& recipe, Diagnostics& problems) {
 
 void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
   const DataRecipe& data = recipe.data;
-  if (!data.where.known() || !fields.given()) return;
+  if (!data.where.known() || !fields.given() || !AllKnown(data.kind)) return;
   CheckImageToken(recipe, fields, problems);
   if (data.kind.value == "webdataset" || data.kind.value == "sources") CheckPatches(data, problems);
 }
@@ -141,6 +148,7 @@ void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& pr
     problems.Error(DiagnosticKind::kConflictingKeys, key.where, what, help);
   };
   const auto& [every, last, keep, best] = checkpoint;  // best: CheckEvaluationSettings
+  if (!AllKnown(every, last, keep)) return;
   if (!every && (last || keep)) {
     conflict(last ? *last : *keep, "`checkpoint` says what stays, but not when one is written",
              "add every_steps: steps between checkpoints");
@@ -165,15 +173,17 @@ void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems) {
   for (const auto& [option, value] : {std::pair("partition", &slurm.partition), std::pair("account", &slurm.account),
                                       std::pair("qos", &slurm.qos), std::pair("constraint", &slurm.constraint),
                                       std::pair("time", &slurm.time), std::pair("container", &slurm.container)}) {
-    if (*value) check(option, **value);
+    if (*value && AllKnown(*value)) check(option, **value);
   }
-  for (const Located<std::string>& mount : slurm.mounts) check("mounts", mount);
+  for (const Located<std::string>& mount : slurm.mounts) {
+    if (AllKnown(mount)) check("mounts", mount);
+  }
   if (!slurm.mounts.empty() && !slurm.container) {
     problems.Error(DiagnosticKind::kConflictingKeys, slurm.mounts[0].where,
                    "`launch.slurm.mounts` has no effect without `launch.slurm.container`",
                    "add container: the image that sees them, or remove mounts");
   }
-  if (!launch.fallbacks.empty() && *launch.restarts == 0) {
+  if (!launch.fallbacks.empty() && AllKnown(launch.restarts) && *launch.restarts == 0) {
     problems.Error(DiagnosticKind::kConflictingKeys, launch.fallbacks[0].where,
                    "`launch.fallbacks` has no effect without `launch.restarts`: only a run that is started again takes "
                    "another layout",

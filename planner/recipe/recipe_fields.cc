@@ -49,8 +49,11 @@ RecipeFields RecipeFields::SectionOf(const KeySpec& spec) const {
   const YamlEntry* entry = map_ != nullptr ? map_->Find(WordOf(spec)) : nullptr;
   // A value of another type has been reported. Treat it as absent, but keep its location.
   const bool is_map = entry != nullptr && entry->value.is_map();
-  return RecipeFields(is_map ? &entry->value : nullptr, std::string(spec.path),
+  RecipeFields fields(is_map ? &entry->value : nullptr, std::string(spec.path),
                       entry != nullptr ? entry->key_where : Location());
+  fields.wrong_ = wrong_ || (entry != nullptr && !is_map);
+  fields.missing_ = entry == nullptr && spec.need == Need::kRequired && (given() || missing_);
+  return fields;
 }
 
 RecipeFields RecipeFields::Inner(std::string_view word, const YamlNode& map, const Location& where) const {
@@ -76,6 +79,11 @@ const KeySpec& RecipeFields::Spec(std::string_view word) const {
   return *spec;
 }
 
+// Whether a key that is absent has no value.
+bool RecipeFields::IsLost(const KeySpec& key) const {
+  return wrong_ || (key.need == Need::kRequired && (given() || missing_));
+}
+
 // `targets` are the structs that are being filled: those of the caller and, inside a section, the section's own. A key
 // whose field belongs to none of them is a mistake in the table of keys.
 void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
@@ -99,7 +107,11 @@ void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
       continue;
     }
     const YamlNode* value = Value(WordOf(*key));
-    if (value != nullptr && IsValidValue(*key, *value)) to.read(*value, ConstantOf(*key), owner->object);
+    if (value != nullptr && IsValidValue(*key, *value)) {
+      to.read(*value, ConstantOf(*key), owner->object);
+    } else if (to.lose != nullptr && (value != nullptr || IsLost(*key))) {
+      to.lose(value != nullptr ? LocationInRecipe(*value) : where_, owner->object);
+    }
   }
 }
 

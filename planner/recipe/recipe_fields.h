@@ -31,8 +31,8 @@ class RecipeFields {
   std::string Kind() const;
 
   // Writes the values of this map and of the sections in it into the fields that the table of keys names. The fields
-  // belong to one of these structs, or to the struct of a section. A field keeps its value if its key is absent or has
-  // a wrong value (which CheckKeys has reported).
+  // belong to one of these structs, or to the struct of a section. A field keeps its value if its key is absent. It is
+  // marked as broken if its key is required and absent, or has a wrong value, both of which CheckKeys has reported.
   template <typename... Structs>
   void Fill(Structs&... structs) const {
     FillAll({RefTo(structs)...});
@@ -44,11 +44,14 @@ class RecipeFields {
 
   void FillAll(const std::vector<StructRef>& targets) const;
   RecipeFields SectionOf(const KeySpec& spec) const;
+  bool IsLost(const KeySpec& key) const;
   const KeySpec& Spec(std::string_view word) const;
 
   const YamlNode* map_ = nullptr;
   std::string path_;  // in the table of keys
   Location where_;
+  bool wrong_ = false;    // the map is something else, or is inside such a one
+  bool missing_ = false;  // it is absent, but required
 };
 
 // The default of a key as a tree; null if it has none.

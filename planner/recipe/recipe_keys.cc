@@ -1,5 +1,7 @@
 #include "planner/recipe/recipe_keys.h"
 
+#include <unordered_map>
+
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/text.h"
@@ -25,9 +27,27 @@ std::string_view ParentOf(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
+// The keys of each map. A recipe is read again for each suggestion that is tried, so that searching counts.
+const std::vector<const KeySpec*>& KeysInside(std::string_view map_path) {
+  static const auto* maps = [] {
+    auto* all = new std::unordered_map<std::string_view, std::vector<const KeySpec*>>;
+    for (const KeySpec& spec : RecipeKeys()) (*all)[ParentOf(spec.path)].push_back(&spec);
+    return all;
+  }();
+  static const std::vector<const KeySpec*> kNone;
+  const auto found = maps->find(map_path);
+  return found == maps->end() ? kNone : found->second;
+}
+
 }  // namespace
 
 bool KeyRange::Holds(double value) const { return BrokenBound(value).empty(); }
+
+std::optional<double> KeyRange::Nearest(double value) const {
+  if (low_bound == Bound::kInclusive && !(value >= low)) return low;
+  if (high_bound == Bound::kInclusive && !(value <= high)) return high;
+  return std::nullopt;
+}
 
 std::string KeyRange::Text() const {
   // All bounds are whole numbers. As doubles, StrCat would write 16777216 as 1.67772e+07.
@@ -60,11 +80,9 @@ std::span<const KeySpec> RecipeKeys() {
   return *keys;
 }
 
-// The searches are linear: the table is small, and a recipe is read once.
 const KeySpec* FindKey(std::string_view map_path, std::string_view word, std::string_view kind) {
-  for (const KeySpec& spec : RecipeKeys()) {
-    if (WordOf(spec) == word && ParentOf(spec.path) == map_path && (spec.kind.empty() || spec.kind == kind))
-      return &spec;
+  for (const KeySpec* spec : KeysInside(map_path)) {
+    if (WordOf(*spec) == word && (spec->kind.empty() || spec->kind == kind)) return spec;
   }
   return nullptr;
 }
@@ -78,13 +96,7 @@ const GoneKey* FindGoneKey(std::string_view map_path, std::string_view word) {
   return nullptr;
 }
 
-std::vector<const KeySpec*> KeysOf(std::string_view map_path) {
-  std::vector<const KeySpec*> keys;
-  for (const KeySpec& spec : RecipeKeys()) {
-    if (ParentOf(spec.path) == map_path) keys.push_back(&spec);
-  }
-  return keys;
-}
+std::span<const KeySpec* const> KeysOf(std::string_view map_path) { return KeysInside(map_path); }
 
 std::string KindOf(const YamlNode& map, std::string_view map_path) {
   if (const YamlEntry* kind = map.Find("kind")) return kind->value.text;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,8 @@ struct KeyRange {
 
   bool Holds(double value) const;
   std::string BrokenBound(double value) const;  // the bound that `value` breaks: "at least 1"; empty if it breaks none
-  std::string Text() const;                     // "1 to 4096", "above 0"; empty without bounds
+  std::optional<double> Nearest(double value) const;  // the bound that `value` breaks, if the range includes it
+  std::string Text() const;                           // "1 to 4096", "above 0"; empty without bounds
 };
 
 struct KeySpec {
@@ -61,7 +63,7 @@ const GoneKey* FindGoneKey(std::string_view map_path, std::string_view word);
 std::span<const GoneKey> GoneKeys();
 
 // The keys of the maps at `map_path`, of all kinds, in the order of the table.
-std::vector<const KeySpec*> KeysOf(std::string_view map_path);
+std::span<const KeySpec* const> KeysOf(std::string_view map_path);
 
 // The kind of a map of a recipe: as written (even if wrong), else the default; empty if such maps have no kind.
 std::string KindOf(const YamlNode& map, std::string_view map_path);

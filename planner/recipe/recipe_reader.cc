@@ -9,8 +9,11 @@
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/layer_kinds.h"
+#include "planner/plan/limits.h"
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/key_checks.h"
+#include "planner/recipe/lint_values.h"
+#include "planner/recipe/mend_tree.h"
 #include "planner/recipe/recipe_checks.h"
 #include "planner/recipe/recipe_digest.h"
 #include "planner/recipe/recipe_fields.h"
@@ -23,9 +26,9 @@ namespace {
 HybridLmModel ReadHybridLm(const RecipeFields& fields, ModelRecipe& recipe) {
   HybridLmModel model = Defaults<HybridLmModel>();
   fields.Fill(recipe, model);
-  // The section of a layer kind has the kind's word as its key.
+  // The section of a layer kind has the kind's word as its key. One that is no map is given, too: its sizes are broken.
   for (const LayerKind& kind : LayerKinds()) {
-    if (kind.of == LayerKind::Of::kLanguage && fields.Section(kind.word).given()) model.sections.emplace(kind.word);
+    if (kind.of == LayerKind::Of::kLanguage && fields.Has(kind.word)) model.sections.emplace(kind.word);
   }
   return model;
 }
@@ -33,6 +36,13 @@ HybridLmModel ReadHybridLm(const RecipeFields& fields, ModelRecipe& recipe) {
 RadioVitModel ReadRadioVit(const RecipeFields& fields, ModelRecipe& recipe) {
   RadioVitModel model = Defaults<RadioVitModel>();
   fields.Fill(recipe, model);
+  return model;
+}
+
+// A model that could not be read, which is reported: nothing is known of it.
+ModelRecipe UnknownModel() {
+  ModelRecipe model;
+  model.kind.where.broken = true;
   return model;
 }
 
@@ -68,35 +78,39 @@ std::vector<std::string> NamesIn(const YamlNode* map) {
 
 ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
                         const std::map<std::string, ModelRecipe>& models, const std::vector<std::string>& model_names,
-                        Diagnostics& problems) {
+                        bool names_known, Diagnostics& problems) {
   ModuleRecipe module = Defaults<ModuleRecipe>();
+  module.model = UnknownModel();
   fields.Fill(module);
   // The locations that diagnostics about the whole module and its ranks point at.
   module.name = {name, fields.where()};
   module.placement = fields.Section("placement").where();
   const Located<std::string>& reference = module.model_reference;
   // A name that is missing or has the wrong type is already reported. A model that is named but was not read, too.
-  if (const auto found = models.find(reference.value); found != models.end()) {
-    module.model = found->second;
-  } else if (reference.where.known() &&
-             std::find(model_names.begin(), model_names.end(), reference.value) == model_names.end()) {
-    problems.Error(DiagnosticKind::kUnknownReference, reference.where,
-                   Cat("there is no model ", Quoted(reference.value)),
-                   NearNameHelp(reference.value, model_names,
-                                model_names.empty() ? "define it under `models`, or extend a file that defines it"
-                                                    : Cat("the models are ", absl::StrJoin(model_names, ", "))));
+  std::string meant = reference.value;
+  if (AllKnown(reference) && names_known &&
+      std::find(model_names.begin(), model_names.end(), reference.value) == model_names.end()) {
+    meant = NearName(reference.value, model_names).value_or(model_names.size() == 1 ? model_names[0] : "");
+    Diagnostic& problem = problems.Error(
+        DiagnosticKind::kUnknownReference, reference.where, Cat("there is no model ", Quoted(reference.value)),
+        !meant.empty()        ? Cat("did you mean `", meant, "`?")
+        : model_names.empty() ? "define it under `models`, or extend a file that defines it"
+                              : Cat("the models are ", absl::StrJoin(model_names, ", ")));
+    if (!meant.empty()) problem.edits = {{Cat("modules.", name, ".model"), meant}};
   }
+  if (const auto found = models.find(meant); found != models.end()) module.model = found->second;
   return module;
 }
 
 void ReadModules(const RecipeFields& fields, Recipe& recipe, Diagnostics& problems) {
   const std::map<std::string, ModelRecipe> models = ReadModels(fields);
   const std::vector<std::string> model_names = NamesIn(fields.Value("models"));
+  const bool names_known = !recipe.damaged.contains("models");
   const YamlNode* named = fields.Value("modules");
   if (named == nullptr) return;
   for (const YamlEntry& entry : named->entries) {
     const RecipeFields inner = fields.Inner("modules", entry.value, entry.key_where);
-    recipe.modules.push_back(ReadModule(inner, entry.key, models, model_names, problems));
+    recipe.modules.push_back(ReadModule(inner, entry.key, models, model_names, names_known, problems));
   }
 }
 
@@ -161,57 +175,60 @@ void ReadLints(const RecipeFields& fields, Diagnostics& problems) {
   }
 }
 
-Recipe FillRecipe(const YamlNode& tree, std::set<std::string> damaged, Diagnostics& problems) {
+Recipe FillRecipe(const YamlNode& tree, std::set<std::string, std::less<>> damaged, Diagnostics& problems) {
   const RecipeFields fields(tree);
   Recipe recipe = Defaults<Recipe>();
   recipe.damaged = std::move(damaged);
-  // Runs a reader that also checks its section, and marks the section as damaged if that finds a problem.
-  const auto read = [&](const char* section, auto reader) {
-    const int64_t lost = CountLostValues(problems);
-    reader();
-    if (CountLostValues(problems) > lost) recipe.damaged.insert(section);
-  };
   ReadLints(fields, problems);
   // All sections with a fixed struct. Named maps and lists of maps follow: their number is not fixed.
   fields.Fill(recipe);
   recipe.digest = RecipeDigest(tree);
-  read("modules", [&] { ReadModules(fields, recipe, problems); });
+  ReadModules(fields, recipe, problems);
   ReadBridges(fields, recipe);
   if (recipe.initialize) ReadWeightSources(fields.Section("initialize"), *recipe.initialize);
   if (recipe.evaluation) ReadEvaluationSets(fields.Section("evaluation"), *recipe.evaluation);
   recipe.budget.where = fields.Section("budget").where();
   const RecipeFields data = fields.Section("data");
   // With a wrong `kind` it is unknown which keys the section must have: without a location it is not checked.
-  if (!data.Has("kind") || recipe.data.kind.where.known()) recipe.data.where = data.where();
+  if (!data.Has("kind") || AllKnown(recipe.data.kind)) recipe.data.where = data.where();
   if (*recipe.data.kind == "sources") recipe.data.sources = SourcesIn(data);
-  read("data", [&] { CheckDataSettings(recipe, data, problems); });
-  return recipe;
-}
-
-std::optional<Recipe> RecipeOfTree(std::optional<YamlNode> tree, Diagnostics& problems) {
-  if (!tree) return std::nullopt;
-  std::set<std::string> damaged = CheckKeys(*tree, problems);
-  Recipe recipe = FillRecipe(*tree, std::move(damaged), problems);
-  const int64_t lost = CountLostValues(problems);
-  // Only values that are known can be compared with each other, so these checks come last.
-  CheckModuleSettings(recipe, problems);
-  CheckCheckpointSettings(recipe.checkpoint, problems);
-  CheckEvaluationSettings(recipe, problems);
-  if (recipe.initialize) CheckInitializeSettings(recipe, *recipe.initialize, problems);
-  CheckLaunchSettings(recipe.launch, problems);
-  if (CountLostValues(problems) > lost) recipe.damaged.insert("modules");
+  CheckDataSettings(recipe, data, problems);
   return recipe;
 }
 
 }  // namespace
 
+Recipe RecipeOfTree(YamlNode tree, Diagnostics& problems) {
+  auto written = std::make_shared<const YamlNode>(tree);
+  MendTree(tree, problems);
+  std::set<std::string, std::less<>> damaged = CheckKeys(tree, problems);
+  Recipe recipe = FillRecipe(tree, std::move(damaged), problems);
+  recipe.tree = std::move(written);
+  CheckModuleSettings(recipe, problems);
+  CheckCheckpointSettings(recipe.checkpoint, problems);
+  CheckEvaluationSettings(recipe, problems);
+  if (recipe.initialize) CheckInitializeSettings(recipe, *recipe.initialize, problems);
+  CheckLaunchSettings(recipe.launch, problems);
+  LintValues(recipe, tree, problems);
+  if (recipe.modules.size() > kMostModules) {  // told; checks of pairs of modules would take long
+    recipe.modules.clear();
+    recipe.damaged.insert("modules");
+  }
+  if (problems.has_errors()) recipe.damaged.insert("");
+  return recipe;
+}
+
 std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides,
                                  Diagnostics& problems) {
-  return RecipeOfTree(ReadRecipeTree(path, overrides, problems), problems);
+  std::optional<YamlNode> tree = ReadRecipeTree(path, overrides, problems);
+  if (!tree) return std::nullopt;
+  return RecipeOfTree(*std::move(tree), problems);
 }
 
 std::optional<Recipe> ReadRecipeText(const std::string& text, const std::string& name, Diagnostics& problems) {
-  return RecipeOfTree(RecipeTreeOfText(text, name, problems), problems);
+  std::optional<YamlNode> tree = RecipeTreeOfText(text, name, problems);
+  if (!tree) return std::nullopt;
+  return RecipeOfTree(*std::move(tree), problems);
 }
 
 void AddOverrides(const std::vector<std::string>& overrides, SourceTexts& texts) {

@@ -271,14 +271,13 @@ std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vecto
   const auto file = std::make_shared<const std::string>(kCommandLine);
   if (!CheckOverrides(overrides, file, problems)) return std::nullopt;
   std::optional<YamlNode> recipe = TreeReader(problems).ReadFile(path, {});
-  bool good = recipe.has_value();
-  // Overrides are read even if the recipe is not, so that their problems are shown in the same run.
+  // Overrides are read even if the recipe is not, so that their problems are shown in the same run. One that cannot be
+  // read is left out: the problems of the others and of the recipe are told, too.
   for (size_t i = 0; i < overrides.size(); ++i) {
     std::optional<YamlNode> above = ReadOverride(overrides[i], static_cast<int>(i) + 1, file, problems);
-    good = good && above.has_value();
-    if (good) Merge(*recipe, *std::move(above));
+    if (recipe && above) Merge(*recipe, *std::move(above));
   }
-  return good ? std::move(recipe) : std::nullopt;
+  return recipe;
 }
 
 }  // namespace planwright

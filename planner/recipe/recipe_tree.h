@@ -18,8 +18,8 @@ namespace planwright {
 // The file name that problems in overrides are reported with. Its line i is overrides[i - 1].
 inline constexpr char kCommandLine[] = "<command line>";
 
-// The merged tree, without the key `extends`. Nothing, with the reasons in `problems`, if a file or an override cannot
-// be read.
+// The merged tree, without the key `extends`. Nothing, with the reasons in `problems`, if a file cannot be read. An
+// override that cannot be read is reported and left out.
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
                                        Diagnostics& problems);
 

@@ -1,10 +1,17 @@
 #include "planner/recipe/scalar.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
 #include <string_view>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "planner/diagnostics/text.h"
 
 namespace planwright {
@@ -44,28 +51,115 @@ bool IsNumber(std::string_view text) {
   return IsDigits(text.substr(0, dot)) && IsDigits(text.substr(dot + 1));
 }
 
-// How to write what was probably meant: "write 1000000" for 1e6 or 1_000_000.
-std::string IntegerHelp(const YamlNode& node) {
-  if (!node.is_scalar()) return "";
-  if (node.quoted) return IsDigits(WithoutSign(node.text)) ? std::string(kRemoveQuotes) : "";
-  if (HasLeadingZero(WithoutSign(node.text)) && IsDigits(WithoutSign(node.text)))
-    return "remove the leading zeros: some YAML readers take them for octal";
-  const std::string bare = absl::StrReplaceAll(node.text, {{"_", ""}, {",", ""}});
-  if (bare != node.text && IsDigits(WithoutSign(bare))) return Cat("write ", bare);
-  double value = 0;
-  if (IsNumber(node.text) && ReadNumber(node, &value, nullptr) && std::floor(value) == value &&
-      std::fabs(value) < 1e15) {  // such integers are exact as doubles
-    return Cat("write ", static_cast<int64_t>(value));
+// A decimal number: digits x 10^exponent.
+struct DecimalNumber {
+  std::string digits;
+  int exponent = 0;
+};
+
+std::optional<DecimalNumber> DecimalOf(const std::string& text) {
+  const size_t e = text.find_first_of("eE");
+  DecimalNumber number;
+  if (e != std::string::npos) {
+    std::string_view exponent = std::string_view(text).substr(e + 1);
+    if (exponent.starts_with('+')) exponent.remove_prefix(1);
+    const auto [end, error] = std::from_chars(exponent.data(), exponent.data() + exponent.size(), number.exponent);
+    if (exponent.empty() || error != std::errc() || end != exponent.data() + exponent.size()) return std::nullopt;
+    if (std::abs(number.exponent) > 400) return std::nullopt;
   }
-  return "";
+  const std::string mantissa = text.substr(0, e);
+  const size_t dot = mantissa.find('.');
+  number.digits = mantissa.substr(0, dot);
+  if (dot != std::string::npos) {
+    number.digits += mantissa.substr(dot + 1);
+    number.exponent -= static_cast<int>(mantissa.size() - dot - 1);
+  }
+  if (!IsDigits(number.digits)) return std::nullopt;
+  number.digits.erase(0, std::min(number.digits.find_first_not_of('0'), number.digits.size() - 1));
+  return number;
+}
+
+// Without an exponent: "0.0003", "10000000". Empty if it is not whole but must be, or has too many digits.
+std::string TextOf(DecimalNumber number, bool integer) {
+  std::string& digits = number.digits;
+  for (; number.exponent < 0 && digits.size() > 1 && digits.back() == '0'; ++number.exponent) digits.pop_back();
+  if (digits == "0") return integer ? "0" : "0.0";
+  if (std::abs(number.exponent) > 18 || digits.size() > 18 || (integer && number.exponent < 0)) return "";
+  if (number.exponent >= 0) return digits + std::string(static_cast<size_t>(number.exponent), '0');
+  const auto fraction = static_cast<size_t>(-number.exponent);
+  if (digits.size() <= fraction) digits.insert(0, fraction - digits.size() + 1, '0');
+  return digits.insert(digits.size() - fraction, ".");
+}
+
+// "two" and "two thousand"; 0 if the text is no such number.
+int64_t NumberOfWords(const std::string& text) {
+  constexpr std::string_view kOnes[] = {"one",   "two",   "three", "four", "five",   "six",
+                                        "seven", "eight", "nine",  "ten",  "eleven", "twelve"};
+  const std::string lower = absl::AsciiStrToLower(text);
+  int64_t value = 0;
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(lower, ' ', absl::SkipEmpty()))) {
+    const auto one = std::find(std::begin(kOnes), std::end(kOnes), std::string_view(word));
+    if (one != std::end(kOnes) && value == 0) {
+      value = one - std::begin(kOnes) + 1;
+    } else if (value > 0 && value < 1000 && (word == "hundred" || word == "thousand" || word == "million")) {
+      value *= word == "hundred" ? 100 : word == "thousand" ? 1000 : 1'000'000;
+    } else {
+      return 0;
+    }
+  }
+  return value;
+}
+
+// What was probably meant, for a help.
+ScalarProblem Meant(ScalarProblem problem, const YamlNode& node, bool integer) {
+  if (!node.is_scalar()) return problem;
+  problem.instead = RewrittenNumber(node.text, integer, /*k_is_1024=*/false);
+  if (problem.help.empty() && !problem.instead.empty()) problem.help = Cat("write ", problem.instead);
+  return problem;
 }
 
 }  // namespace
 
+std::string RewrittenNumber(const std::string& text, bool integer, bool k_is_1024) {
+  if (const int64_t words = NumberOfWords(text); words > 0) return Cat(words);
+  std::string plain = absl::StrReplaceAll(text, {{"_", ""}});
+  // Commas only as separators of thousands: "1,5" is no fifteen.
+  for (size_t comma; (comma = plain.rfind(',')) != std::string::npos; plain.erase(comma, 1)) {
+    if (plain.size() - comma < 4 || (plain.size() - comma) % 3 != 1) return "";
+  }
+  const bool negative = plain.starts_with('-');
+  if (negative || plain.starts_with('+')) plain.erase(0, 1);
+  int thousands = 0;
+  constexpr std::string_view kSuffixes = "kmbt";
+  if (plain.size() > 1) {
+    const size_t suffix = kSuffixes.find(absl::ascii_tolower(plain.back() == 'G' ? 'b' : plain.back()));
+    if (suffix != std::string_view::npos) {
+      plain.pop_back();
+      thousands = static_cast<int>(suffix) + 1;
+    }
+  }
+  std::optional<DecimalNumber> number = DecimalOf(plain);
+  if (!number) return "";
+  if (thousands == 1 && k_is_1024) {
+    int64_t count = 0;
+    const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), count);
+    if (error != std::errc() || end != plain.data() + plain.size() || count > 1 << 20) return "";
+    return Cat(count * 1024);
+  }
+  number->exponent += 3 * thousands;
+  const std::string written = TextOf(*std::move(number), integer);
+  return written.empty() ? "" : Cat(negative ? "-" : "", written);
+}
+
 bool ReadInteger(const YamlNode& node, int64_t* value, ScalarProblem* problem) {
   const std::string_view digits = WithoutSign(node.text);
   if (!node.is_scalar() || node.quoted || !IsDigits(digits) || HasLeadingZero(digits) || node.text[0] == '+') {
-    return Fail(problem, {DiagnosticKind::kWrongType, "an integer", IntegerHelp(node)});
+    if (problem == nullptr) return false;
+    std::string help;
+    if (node.quoted && IsDigits(digits)) help = kRemoveQuotes;
+    if (!node.quoted && IsDigits(digits) && HasLeadingZero(digits))
+      help = "remove the leading zeros: some YAML readers take them for octal";
+    return Fail(problem, Meant({DiagnosticKind::kWrongType, "an integer", std::move(help)}, node, /*integer=*/true));
   }
   // The form is right, so that only a value out of range can fail here.
   const auto [end, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), *value);
@@ -74,12 +168,13 @@ bool ReadInteger(const YamlNode& node, int64_t* value, ScalarProblem* problem) {
 }
 
 bool ReadNumber(const YamlNode& node, double* value, ScalarProblem* problem) {
-  std::string help;
-  if (node.quoted && IsNumber(node.text)) help = kRemoveQuotes;
-  if (!node.quoted && HasLeadingZero(WithoutSign(node.text))) help = "remove the leading zeros";
   if (!node.is_scalar() || node.quoted || !IsNumber(node.text) || HasLeadingZero(WithoutSign(node.text)) ||
       node.text[0] == '+') {
-    return Fail(problem, {DiagnosticKind::kWrongType, "a number", help});
+    if (problem == nullptr) return false;
+    std::string help;
+    if (node.quoted && IsNumber(node.text)) help = kRemoveQuotes;
+    if (!node.quoted && HasLeadingZero(WithoutSign(node.text))) help = "remove the leading zeros";
+    return Fail(problem, Meant({DiagnosticKind::kWrongType, "a number", std::move(help)}, node, /*integer=*/false));
   }
   const auto [end, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), *value);
   if (error == std::errc()) return true;
@@ -92,17 +187,23 @@ bool ReadBool(const YamlNode& node, bool* value, ScalarProblem* problem) {
     return true;
   }
   // YAML 1.1 also has yes, no, on and off.
-  std::string help;
-  if (node.text == "yes" || node.text == "on") help = "write true";
-  if (node.text == "no" || node.text == "off") help = "write false";
-  return Fail(problem, {DiagnosticKind::kWrongType, "true or false", std::move(help)});
+  std::string instead;
+  for (const std::string_view yes : {"yes", "on", "1", "True", "TRUE", "true"}) {
+    if (node.text == yes) instead = "true";
+  }
+  for (const std::string_view no : {"no", "off", "0", "False", "FALSE", "false"}) {
+    if (node.text == no) instead = "false";
+  }
+  return Fail(problem,
+              {DiagnosticKind::kWrongType, "true or false", instead.empty() ? "" : Cat("write ", instead), instead});
 }
 
 bool ReadString(const YamlNode& node, std::string* value, ScalarProblem* problem) {
   // Text that YAML would read as a number or a boolean must be quoted, or one cannot see that it is text.
   const bool looks_otherwise = !node.quoted && (node.text == "true" || node.text == "false" || IsNumber(node.text));
   if (!node.is_scalar() || looks_otherwise) {
-    return Fail(problem, {DiagnosticKind::kWrongType, "text", looks_otherwise ? Cat("write \"", node.text, "\"") : ""});
+    const std::string instead = looks_otherwise ? Cat("\"", node.text, "\"") : "";
+    return Fail(problem, {DiagnosticKind::kWrongType, "text", looks_otherwise ? Cat("write ", instead) : "", instead});
   }
   if (node.text.empty()) return Fail(problem, {DiagnosticKind::kWrongType, "text that is not empty", ""});
   *value = node.text;

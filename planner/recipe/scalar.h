@@ -16,9 +16,14 @@ struct ScalarProblem {
   DiagnosticKind kind = DiagnosticKind::kWrongType;
   std::string expected;  // "an integer": for the message "must be an integer, found ..."
   std::string help;
+  std::string instead;  // how to write what was probably meant, exactly; empty if that is not known
 };
 
 // Each returns true and sets `value`, or returns false and sets `problem` (unless it is null).
+// A number in another way of writing, exactly: ".0003", "+5", "1_000", "1e6", "10M"; empty if the text is none.
+// `integer`: it must be whole. `k_is_1024`: as for lengths of sequences, in which 8k are 8192.
+std::string RewrittenNumber(const std::string& text, bool integer, bool k_is_1024);
+
 bool ReadInteger(const YamlNode& node, int64_t* value, ScalarProblem* problem);
 bool ReadNumber(const YamlNode& node, double* value, ScalarProblem* problem);
 bool ReadBool(const YamlNode& node, bool* value, ScalarProblem* problem);

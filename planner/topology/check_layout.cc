@@ -94,6 +94,9 @@ void CheckSize(const ModuleRecipe& recipe, const LocatedNumbers& given, const st
   const ModelNumbers numbers({}, module, statement);
   double elements = ElementsOf(statement.embed, numbers) + ElementsOf(statement.head, numbers);
   for (char letter : layers) elements += ElementsOf(statement.layers.at(letter), numbers);
+  for (const auto& [name, number] : given) {
+    if (!AllKnown(number)) return;
+  }
   check.Within("parameters", elements, SizeOf(given, "hidden"), kMostParameters);
 }
 
@@ -101,6 +104,7 @@ void CheckSize(const ModuleRecipe& recipe, const LocatedNumbers& given, const st
 
 bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
   const ModelRecipe& model = module.model;
+  if (!AllKnown(model.kind, PatternOf(model))) return false;
   const std::optional<LayerPattern> pattern = PatternOfLayers(model, diagnostics);
   if (!pattern) return false;
   const Location where = PatternOf(model).where;
@@ -119,10 +123,12 @@ bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
 
   const bool fine = CheckPatternBuilt(where, *pattern, diagnostics) && check.fine();
   // Also checks that the split into pipeline stages places every layer.
+  if (!AllKnown(module.pp, module.stage_layers, module.first_stage_layers, module.last_stage_layers)) return false;
   return StagesOfLayers(module, diagnostics).has_value() && fine;
 }
 
 bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& diagnostics) {
+  if (!AllKnown(module.model.kind, PatternOf(module.model))) return false;
   Diagnostics ignored;  // a broken pattern was reported with the shape
   const std::optional<LayerPattern> pattern = PatternOfLayers(module.model, ignored);
   if (!pattern) return true;
@@ -131,7 +137,7 @@ bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& 
   NeedChecks needs(module, numbers, check);
   for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), GivenKindsOf(module.model, *pattern)))
     needs.CheckLayout(*piece);
-  if (!CarriesLoss(module.model)) return check.fine();
+  if (!CarriesLoss(module.model) || !AllKnown(module.cp, module.tp, recipe.batch.sequence_length)) return check.fine();
   // Between layers each tp rank has a part of the sequence. Over cp the sequence is cut in 2 x cp chunks, of which each
   // rank has two (docs/layouts/sequence.md#context-parallelism).
   if (*module.cp > 1) {

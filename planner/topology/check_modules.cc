@@ -21,7 +21,7 @@ bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) {
 bool HasExperts(const ModuleRecipe& module) { return PatternOf(module.model)->find('E') != std::string::npos; }
 
 bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecipe& module, Diagnostics& diagnostics) {
-  if (*size <= 1) return true;
+  if (!AllKnown(size) || *size <= 1) return true;
   diagnostics.Error(DiagnosticKind::kNoExperts, size.where.known() ? size.where : module.name.where,
                     absl::StrCat(axis, " ", *size, " on module ", *module.name, ", which has no experts"),
                     absl::StrCat("leave ", axis, " out"));
@@ -33,7 +33,7 @@ bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecip
 bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagnostics& diagnostics) {
   bool fine = true;
   for (const auto& [size, axis] : {std::pair(&module.pp, "pp"), std::pair(&module.cp, "cp")}) {
-    if (**size <= 1) continue;
+    if (!AllKnown(*size) || **size <= 1) continue;
     Diagnostic& problem =
         diagnostics.Error(DiagnosticKind::kColocatedLayout, size->where.known() ? size->where : PlacementOf(module),
                           absl::StrCat(axis, " ", **size, " on module ", *module.name,
@@ -47,7 +47,7 @@ bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagn
 
 // Two modules are disjoint or colocated. Ranks that only partly overlap would belong to two pipelines.
 bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagnostics) {
-  if (SameRanks(a, b) || Disjoint(a, b)) return true;
+  if (!AllKnown(a.first_rank, a.ranks, b.first_rank, b.ranks) || SameRanks(a, b) || Disjoint(a, b)) return true;
   const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(EndOf(a), EndOf(b));
   Diagnostic& problem =
       diagnostics.Error(DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
@@ -73,6 +73,7 @@ Location PlacementOf(const ModuleRecipe& module) {
 }
 
 bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
+  if (recipe.damaged.contains("modules")) return false;
   if (recipe.modules.empty()) {
     diagnostics.Error(DiagnosticKind::kLanguageModuleCount, recipe.name.where, "the recipe has no module",
                       "add a module whose model is of kind hybrid_lm");
@@ -80,7 +81,9 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
   }
   const ModuleRecipe* language = nullptr;
   bool fine = true;
+  bool all_known = true;  // of which kinds the models are
   for (const ModuleRecipe& module : recipe.modules) {
+    all_known = all_known && AllKnown(module.model.kind);
     if (!CarriesLoss(module.model)) continue;
     if (language != nullptr) {
       Diagnostic& problem = diagnostics.Error(DiagnosticKind::kLanguageModuleCount, module.name.where,
@@ -92,7 +95,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
       language = &module;
     }
   }
-  if (language != nullptr) return fine;
+  if (language != nullptr || !all_known) return fine && all_known;
   const ModuleRecipe& encoder = recipe.modules.front();
   diagnostics.Error(DiagnosticKind::kEncoderAlone, encoder.name.where,
                     absl::StrCat("encoder ", *encoder.name, " has no language module, so nothing gives it a loss"),
@@ -101,7 +104,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
 }
 
 bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  if (HasExperts(module)) return true;
+  if (!AllKnown(module.model.kind, PatternOf(module.model)) || HasExperts(module)) return true;
   bool fine = MustBeOne(module.ep, "ep", module, diagnostics);
   fine &= MustBeOne(module.expert_tp, "expert_tp", module, diagnostics);
   const auto without_effect = [&](const Location& where, const std::string& what, const char* key) {
@@ -110,9 +113,10 @@ bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics) {
                       absl::StrCat("leave ", key, " out"));
     fine = false;
   };
-  if (*module.dispatch != "auto")
+  if (AllKnown(module.dispatch) && *module.dispatch != "auto")
     without_effect(module.dispatch.where, absl::StrCat("dispatch ", *module.dispatch), "dispatch");
-  if (*module.overlap_dispatch) without_effect(module.overlap_dispatch.where, "overlap_dispatch", "overlap_dispatch");
+  if (AllKnown(module.overlap_dispatch) && *module.overlap_dispatch)
+    without_effect(module.overlap_dispatch.where, "overlap_dispatch", "overlap_dispatch");
   return fine;
 }
 
@@ -122,6 +126,9 @@ bool CheckSharedRanks(const Recipe& recipe, Diagnostics& diagnostics) {
     for (size_t i = 0; i < j; ++i) fine &= CheckPair(recipe.modules[i], recipe.modules[j], diagnostics);
   }
   if (!fine || recipe.modules.size() < 2) return fine;
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (!AllKnown(module.first_rank, module.ranks)) return false;
+  }
   const ModuleRecipe& first = recipe.modules.front();
   const auto shares = [&](const ModuleRecipe& module) {
     return std::any_of(recipe.modules.begin(), recipe.modules.end(),

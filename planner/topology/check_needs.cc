@@ -1,5 +1,6 @@
 #include "planner/topology/check_needs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -63,6 +64,13 @@ double NeedChecks::Of(const Expression& formula) const {
   });
 }
 
+bool NeedChecks::AllKnownIn(const Expression& formula) const {
+  return std::all_of(formula.names().begin(), formula.names().end(), [&](const string& name) {
+    const auto number = numbers_.find(name);
+    return number == numbers_.end() || AllKnown(number->second);
+  });
+}
+
 // A size at the place of one of its constants. Rounded down, and the largest number where it is above all numbers.
 Located<int64_t> NeedChecks::LocatedAt(const Expression& formula, const string& constant) const {
   const double value = Of(formula);
@@ -72,6 +80,7 @@ Located<int64_t> NeedChecks::LocatedAt(const Expression& formula, const string& 
 }
 
 void NeedChecks::CheckMultiple(const StatedNeed& need) {
+  if (!AllKnownIn(need.left) || !AllKnownIn(*need.right)) return;
   if (!std::isfinite(Of(need.left))) return;  // a size divided by one that is 0, which is reported by itself
   const string& of = need.right->text();
   check_.Multiple(need.called.empty() ? need.left.text() : need.called, LocatedAt(need.left, need.left.names().front()),
@@ -79,6 +88,7 @@ void NeedChecks::CheckMultiple(const StatedNeed& need) {
 }
 
 void NeedChecks::CheckAtMost(const StatedNeed& need) {
+  if (!AllKnownIn(need.left) || !AllKnownIn(*need.right)) return;
   const string& most = need.right->text();
   if (numbers_.contains(most)) {
     check_.AtMost(need.left.text(), LocatedAt(need.left, need.left.text()), WithoutSection(most),
@@ -91,11 +101,13 @@ void NeedChecks::CheckAtMost(const StatedNeed& need) {
 
 // The axes are named up to the last that cuts: with cp 1, "tp x cp" is "tp".
 void NeedChecks::CheckCut(const StatedNeed& need) {
+  if (!AllKnownIn(need.left)) return;
   string text, named;  // named: all axes so far
   Located<int64_t> parts = 1;
   int64_t product = 1;
   for (Axis axis : need.axes) {
     const Located<int64_t>& size = SizeOf(axis, module_);
+    if (!AllKnown(size)) return;
     absl::StrAppend(&named, named.empty() ? "" : " x ", string(AxisName(axis)));
     product *= *size;
     if (!text.empty() && *size == 1) continue;

@@ -19,6 +19,7 @@ class NeedChecks {
 
  private:
   double Of(const Expression& formula) const;
+  bool AllKnownIn(const Expression& formula) const;
   Located<int64_t> LocatedAt(const Expression& formula, const std::string& constant) const;
   void CheckMultiple(const StatedNeed& need);
   void CheckAtMost(const StatedNeed& need);

@@ -10,6 +10,7 @@ namespace {
 
 bool InRange(const Located<int64_t>& value, int64_t least, const ModuleRecipe& module, const char* what,
              Diagnostics& diagnostics) {
+  if (!AllKnown(value)) return false;
   if (*value >= least && *value <= kMostRanks) return true;
   diagnostics.Error(DiagnosticKind::kOutOfRange, value.where.known() ? value.where : module.placement,
                     absl::StrCat(what, " of module ", *module.name, " is ", *value),
@@ -17,16 +18,22 @@ bool InRange(const Located<int64_t>& value, int64_t least, const ModuleRecipe& m
   return false;
 }
 
-// Bounds every size before any are multiplied: the products below cannot overflow, and none of them is 0.
-bool SizesInRange(const ModuleRecipe& m, Diagnostics& diagnostics) {
-  bool fine = InRange(m.first_rank, 0, m, "first_rank", diagnostics);
-  fine &= InRange(m.ranks, 1, m, "ranks", diagnostics);
-  fine &= InRange(m.tp, 1, m, "tp", diagnostics);
-  fine &= InRange(m.cp, 1, m, "cp", diagnostics);
-  fine &= InRange(m.pp, 1, m, "pp", diagnostics);
-  fine &= InRange(m.ep, 1, m, "ep", diagnostics);
-  fine &= InRange(m.expert_tp, 1, m, "expert_tp", diagnostics);
-  return fine;
+// Bounds every size before any are multiplied: the products below cannot overflow, and none of them is 0. Which of the
+// two views has all of its sizes, and whether all sizes are known.
+struct Views {
+  bool dense = false, expert = false, all = false;
+};
+
+Views SizesInRange(const ModuleRecipe& m, Diagnostics& diagnostics) {
+  const bool first = InRange(m.first_rank, 0, m, "first_rank", diagnostics);
+  const bool ranks = InRange(m.ranks, 1, m, "ranks", diagnostics);
+  const bool tp = InRange(m.tp, 1, m, "tp", diagnostics);
+  const bool cp = InRange(m.cp, 1, m, "cp", diagnostics);
+  const bool pp = InRange(m.pp, 1, m, "pp", diagnostics);
+  const bool ep = InRange(m.ep, 1, m, "ep", diagnostics);
+  const bool expert_tp = InRange(m.expert_tp, 1, m, "expert_tp", diagnostics);
+  const bool dense = ranks && tp && cp && pp, expert = ranks && expert_tp && ep && pp;
+  return {dense, expert, dense && expert && first};
 }
 
 int64_t NextMultiple(int64_t value, int64_t of) { return (value + of - 1) / of * of; }
@@ -70,6 +77,7 @@ bool CheckExpertView(const ModuleRecipe& m, Diagnostics& diagnostics) {
 
 // dp follows from the other sizes. A recipe may still write it, as a check of its own arithmetic.
 bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics) {
+  if (!AllKnown(m.dp)) return false;
   if (!m.dp || **m.dp == dp) return true;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kDataParallelMismatch, m.dp->where,
@@ -83,9 +91,14 @@ bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics)
 }  // namespace
 
 std::optional<Grid> DeriveGrid(const ModuleRecipe& m, Diagnostics& diagnostics) {
-  if (!SizesInRange(m, diagnostics)) return std::nullopt;
+  const Views known = SizesInRange(m, diagnostics);
   // Both views are checked even if one fails, so that one run reports both.
-  const bool dense = CheckDenseView(m, diagnostics), expert = CheckExpertView(m, diagnostics);
+  const bool dense = known.dense && CheckDenseView(m, diagnostics);
+  const bool expert = known.expert && CheckExpertView(m, diagnostics);
+  if (!known.all) {
+    if (dense) CheckWrittenDp(m, *m.ranks / (*m.tp * *m.cp * *m.pp), diagnostics);
+    return std::nullopt;
+  }
   const int64_t dp = *m.ranks / (*m.tp * *m.cp * *m.pp), expert_dp = *m.ranks / (*m.expert_tp * *m.ep * *m.pp);
   if (!dense || !CheckWrittenDp(m, dp, diagnostics) || !expert) return std::nullopt;
   auto size = [](int64_t value) { return static_cast<int>(value); };

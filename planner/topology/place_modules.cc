@@ -17,7 +17,10 @@ namespace {
 // only a warning.
 bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
   std::vector<const ModuleRecipe*> by_rank;
-  for (const ModuleRecipe& module : recipe.modules) by_rank.push_back(&module);
+  for (const ModuleRecipe& module : recipe.modules) {
+    if (!AllKnown(module.first_rank, module.ranks)) return false;
+    by_rank.push_back(&module);
+  }
   std::stable_sort(by_rank.begin(), by_rank.end(), [](auto* a, auto* b) { return *a->first_rank < *b->first_rank; });
   int64_t covered = 0;
   bool fine = true;
@@ -39,7 +42,7 @@ bool CheckCover(const Recipe& recipe, Diagnostics& diagnostics) {
 bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagnostics) {
   bool fine = true;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (EndOf(module) <= world) continue;
+    if (!AllKnown(module.first_rank, module.ranks) || EndOf(module) <= world) continue;
     Diagnostic& problem = diagnostics.Error(
         DiagnosticKind::kOutsideWorld, module.ranks.where.known() ? module.ranks.where : PlacementOf(module),
         absl::StrCat("module ", *module.name, " has ", RanksText(*module.first_rank, EndOf(module)),
@@ -53,6 +56,9 @@ bool CheckInsideCluster(const Recipe& recipe, int64_t world, Diagnostics& diagno
            absl::StrCat(*recipe.cluster.nodes, *recipe.cluster.nodes == 1 ? " node of " : " nodes of ",
                         *recipe.cluster.gpus_per_node, " GPUs here")});
     }
+    if (recipe.cluster.gpus_per_node.where.known())
+      problem.notes.push_back({recipe.cluster.gpus_per_node.where,
+                               absl::StrCat("gpus_per_node is ", *recipe.cluster.gpus_per_node, " here")});
     fine = false;
   }
   return fine;
@@ -77,8 +83,9 @@ bool CheckModuleNames(const Recipe& recipe, Diagnostics& diagnostics) {
 bool CheckPlacements(const Recipe& recipe, Diagnostics& diagnostics) {
   if (recipe.modules.empty()) return true;
   const bool disjoint = CheckSharedRanks(recipe, diagnostics);
-  const bool inside = *recipe.cluster.gpu == "none" ||
-                      CheckInsideCluster(recipe, *recipe.cluster.nodes * *recipe.cluster.gpus_per_node, diagnostics);
+  const ClusterRecipe& cluster = recipe.cluster;
+  const bool inside = !AllKnown(cluster.gpu, cluster.nodes, cluster.gpus_per_node) || *cluster.gpu == "none" ||
+                      CheckInsideCluster(recipe, *cluster.nodes * *cluster.gpus_per_node, diagnostics);
   return CheckCover(recipe, diagnostics) && inside && disjoint;
 }
 
@@ -92,18 +99,22 @@ std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics&
     const std::optional<Grid> grid = DeriveGrid(module, diagnostics);
     if (grid) grids.push_back(*grid);
     fine &= grid.has_value();
-    // A model whose own sizes do not fit together would report the same sizes again for its layout.
-    const bool shape = CheckModelShape(module, diagnostics);
-    fine &= shape && CheckLayout(recipe, module, diagnostics);
     fine &= CheckExpertAxes(module, diagnostics);
+    if (!AllKnown(module.model.kind)) {
+      fine = false;
+      continue;
+    }
+    fine &= CheckModelShape(module, diagnostics);
+    fine &= CheckLayout(recipe, module, diagnostics);
   }
   // Placements are compared only if each one is in range, also when some grid does not fit.
   const bool ranks_known = std::all_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
-    return *module.first_rank >= 0 && *module.ranks >= 1;
+    return !AllKnown(module.first_rank, module.ranks) || (*module.first_rank >= 0 && *module.ranks >= 1);
   });
   if (ranks_known) fine &= CheckPlacements(recipe, diagnostics);
   if (!fine) return std::nullopt;
-  LintPlacement(recipe, grids, diagnostics);
+  if (AllKnown(recipe.cluster.gpu, recipe.cluster.nodes, recipe.cluster.gpus_per_node))
+    LintPlacement(recipe, grids, diagnostics);
   return grids;
 }
 

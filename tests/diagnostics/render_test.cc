@@ -37,10 +37,10 @@ TEST(Render, ProblemWithHelpAndNote) {
 
 TEST(Render, CaretStandsUnderItsLetterBehindTabsAndAccents) {
   Diagnostics problems;
-  problems.Warning(DiagnosticKind::kIdleGpus, At(4, 14, 1), "m");  // the x; é is two bytes
+  problems.Error(DiagnosticKind::kBadName, At(4, 14, 1), "m");  // the x; é is two bytes
   SourceTexts texts = VlmText();
   EXPECT_EQ(RenderText(problems.sorted(), texts, false),
-            "recipes/vlm.yaml:4:14: warning: m [PW0212 IdleGpus]\n"
+            "recipes/vlm.yaml:4:14: error: m [PW0107 BadName]\n"
             "   4 |  name: \"sé\" x: 5\n"
             "     |             ^\n");
 }
@@ -53,6 +53,19 @@ TEST(Render, LongLinesAreCutAroundTheCaret) {
   EXPECT_NE(text.find("   5 | ..." + std::string(80, 'y') + "z\n     | " + std::string(83, ' ') + "^\n"),
             std::string::npos)
       << text;
+}
+
+TEST(Render, LintsAreLinesBehindTheErrorsAndEndInACount) {
+  Diagnostics problems;
+  problems.Warning(DiagnosticKind::kIdleGpus, At(2, 12, 2), "8 GPUs stay idle", "give a module\nmore ranks");
+  problems.Error(DiagnosticKind::kBadName, At(3, 9, 1), "m");
+  SourceTexts texts = VlmText();
+  EXPECT_EQ(RenderText(problems.sorted(), texts, false),
+            "recipes/vlm.yaml:3:9: error: m [PW0107 BadName]\n"
+            "   3 |     tp: 4\n"
+            "     |         ^\n"
+            "recipes/vlm.yaml:2:12: warning: 8 GPUs stay idle: give a module more ranks [PW0212 IdleGpus]\n"
+            "1 warning: `plan explain PW0212` says more\n");
 }
 
 TEST(Render, WithoutLocationOrTextOnlyTheMessage) {
@@ -83,15 +96,17 @@ TEST(Render, ColorAddsOnlyEscapes) {
 
 TEST(Render, JsonHasTheDocumentedShape) {
   Diagnostics problems;
-  problems.Error(DiagnosticKind::kGridDoesNotFit, At(3, 9, 1), "m", "h").notes.push_back({At(2, 12, 2), "n"});
+  Diagnostic& problem = problems.Error(DiagnosticKind::kGridDoesNotFit, At(3, 9, 1), "m", "h");
+  problem.notes.push_back({At(2, 12, 2), "n"});
+  problem.edits = {{"a.b", "2"}, {"a.c", ""}};
   problems.Warning(DiagnosticKind::kIdleGpus, {}, "w");
   EXPECT_EQ(
       RenderJson(problems.sorted()).dump(),
       R"([{"kind":"PW0212","name":"IdleGpus","severity":"warning","message":"w","file":null,"line":0,"column":0,)"
-      R"("length":0,"help":"","notes":[]},)"
+      R"("length":0,"help":"","notes":[],"edits":[]},)"
       R"({"kind":"PW0203","name":"GridDoesNotFit","severity":"error","message":"m","file":"recipes/vlm.yaml","line":3,)"
       R"("column":9,"length":1,"help":"h","notes":[{"message":"n","file":"recipes/vlm.yaml","line":2,"column":12,)"
-      R"("length":2}]}])");
+      R"("length":2}],"edits":[{"path":"a.b","value":"2"},{"path":"a.c","value":null}]}])");
 }
 
 }  // namespace

@@ -16,9 +16,12 @@
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "planner/compile.h"
+#include "planner/compile/advise.h"
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/text.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/tree_edits.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -50,7 +53,7 @@ Outcome ProblemsHere(const std::vector<std::string>& overrides) {
   Outcome outcome;
   Diagnostics problems;
   if (const std::optional<Recipe> recipe = ReadRecipe("recipe.yaml", overrides, problems)) {
-    outcome.compiled = CompileRecipe(*recipe, problems).has_value();
+    outcome.compiled = CompileWithAdvice(*recipe, problems).has_value();
   }
   SourceTexts texts;
   AddOverrides(overrides, texts);
@@ -84,12 +87,68 @@ TEST_P(GoldenRecipe, SaysWhatIsWrong) {
   EXPECT_EQ(outcome.text, ReadAll(folder / "expected.txt"));
 }
 
+// What makes a problem the same one after an edit: numbers in its text may be others.
+std::string IdentityOf(const Diagnostic& problem) {
+  std::string text = problem.message;
+  std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return Cat(KindNumber(problem.kind), ":", problem.where.line, ":", problem.where.column, ": ", text);
+}
+
+std::multiset<std::string> IdentitiesOf(const Diagnostics& problems) {
+  std::multiset<std::string> all;
+  for (const Diagnostic& problem : problems.as_found()) all.insert(IdentityOf(problem));
+  return all;
+}
+
+class GoldenHelp : public testing::TestWithParam<std::string> {};
+
+// Each suggestion of a case is applied to its recipe: it ends its problem, and brings no other. Applied together, they
+// leave only what no suggestion was made for.
+TEST_P(GoldenHelp, WorksWhenItIsPasted) {
+  fs::current_path(kGolden / GetParam());
+  Diagnostics found, told, ignored;
+  const std::optional<YamlNode> tree = ReadRecipeTree("recipe.yaml", Overrides(), ignored);
+  if (!tree) return;
+  const auto compile = [](const YamlNode& changed, Diagnostics& problems) {
+    CompileRecipe(RecipeOfTree(changed, problems), problems);
+  };
+  compile(*tree, found);
+  const Recipe recipe = RecipeOfTree(*tree, told);
+  CompileWithAdvice(recipe, told);
+  YamlNode mended = *tree;
+  size_t open = 0;
+  for (const Diagnostic& problem : told.as_found()) {
+    if (problem.edits.empty()) {
+      ++open;
+      continue;
+    }
+    YamlNode changed = *tree;
+    ApplyEdits(problem.edits, changed);
+    ApplyEdits(problem.edits, mended);
+    Diagnostics left;
+    compile(changed, left);
+    // Only the errors: what was made from a valid recipe may have warnings that nobody could see before.
+    for (const Diagnostic& other : left.as_found()) {
+      if (other.severity == Severity::kError)
+        EXPECT_TRUE(IdentitiesOf(found).contains(IdentityOf(other))) << problem.message << " -> " << other.message;
+    }
+    EXPECT_FALSE(IdentitiesOf(left).contains(IdentityOf(problem))) << problem.message;
+  }
+  // One stage has no first and last one: of the two suggestions of this case either is enough of a change.
+  if (open > 0 || told.empty() || GetParam() == "broken/51_stages_that_lose_layers") return;
+  Diagnostics left;
+  compile(mended, left);
+  EXPECT_FALSE(left.has_errors()) << left.as_found()[0].message;
+}
+
 std::string TestName(const testing::TestParamInfo<std::string>& info) {
   return info.param.substr(info.param.find('/') + 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Broken, GoldenRecipe, testing::ValuesIn(Cases("broken")), TestName);
 INSTANTIATE_TEST_SUITE_P(Lints, GoldenRecipe, testing::ValuesIn(Cases("lints")), TestName);
+INSTANTIATE_TEST_SUITE_P(Broken, GoldenHelp, testing::ValuesIn(Cases("broken")), TestName);
+INSTANTIATE_TEST_SUITE_P(Lints, GoldenHelp, testing::ValuesIn(Cases("lints")), TestName);
 
 // Numbers of the kinds in a golden text: "PW0407".
 std::set<std::string> NumbersIn(const std::string& text) {

@@ -41,7 +41,7 @@ bridges: [{from: eyes, to: mouth, token: 201, max_mean_square: 50.0}]
 batch: {global_samples: 24, micro_samples: 2, sequence_length: 99}
 budget:
   train_samples: 1000
-  learning_rate: {peak: 0.5, min: 0.01, init: 0.02, warmup_samples: 30, decay_samples: 900, style: wsd,
+  learning_rate: {peak: 0.05, min: 0.01, init: 0.02, warmup_samples: 30, decay_samples: 900, style: wsd,
                   wsd: {decay_samples: 100, style: cosine}}
   weight_decay: {start: 0.1, end: 0.2, style: linear}
 optimizer: {betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5}
@@ -252,7 +252,7 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(*r.batch.sequence_length, 99);
   EXPECT_EQ(*r.budget.train_samples, 1000);
   const LearningRateRecipe& rate = r.budget.learning_rate;
-  EXPECT_EQ(*rate.peak, 0.5);
+  EXPECT_EQ(*rate.peak, 0.05);
   EXPECT_EQ(*rate.min, 0.01);
   EXPECT_EQ(*rate.init, 0.02);
   EXPECT_EQ(**rate.warmup_samples, 30);

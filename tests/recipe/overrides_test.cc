@@ -26,7 +26,7 @@ TEST(Overrides, ProblemsPointAtTheCommandLine) {
   const std::vector<std::string> overrides = {"log.every_steps=5", "batch.global_samples=many",
                                               "batch.global_sample=3"};
   Diagnostics problems;
-  EXPECT_EQ(ReadRecipe(path, overrides, problems)->damaged, std::set<std::string>{"batch"});
+  EXPECT_TRUE(ReadRecipe(path, overrides, problems)->batch.global_samples.where.broken);
   SourceTexts texts;
   AddOverrides(overrides, texts);
   EXPECT_EQ(RenderText(problems.sorted(), texts, false),

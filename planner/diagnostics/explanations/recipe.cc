@@ -44,10 +44,39 @@ constexpr Explanation kRecipeExplanations[] = {
     {kUnknownChoice, "The key accepts only certain words, and the value is not one of them.",
      "precision: {params: fp16}", "precision: {params: bf16}", "Use one of the words in the message."},
 
+    {kImplausibleValue,
+     "The value is allowed, but published trainings stay far from it: a learning rate of 3, decay rates of moments in "
+     "the wrong order, a warmup that is shorter than ten steps of a long training, as if it were counted in steps.",
+     "budget: {learning_rate: {peak: 3}}", "budget: {learning_rate: {peak: 3.0e-4}}",
+     "Correct the value. If it is meant, silence the lint."},
+
+    {kKeyWithoutEffect,
+     "The recipe has keys that change nothing: sizes of images without an encoder, or what becomes of damaged "
+     "documents "
+     "where no source has documents that can be damaged. Keys of files that it extends are not told.",
+     R"(extends: [nemotron_moe_lm_tiny.yaml]
+data: {image_grids: [[4, 4]]})",
+     R"(extends: [nemotron_moe_lm_tiny.yaml]
+data: {text_tokens: 8})",
+     "Remove the keys, or add what they are for."},
+
+    {kUnusedModel,
+     "The recipe defines a model that none of its modules names, so that nothing is trained of it. Models of files "
+     "that it extends are not told: they are libraries.",
+     R"(models:
+  small:
+    kind: hybrid_lm
+    pattern: "*"
+    hidden: 64
+    vocabulary: 512
+    attention: {heads: 4, head_dim: 16, kv_groups: 2})",
+     "models: {}", "Remove the model, or name it in a module."},
+
     {kBadName,
      "Names of modules and models become parts of parameter names, group names and file names. A name has at most 64 "
      "letters, digits and `_`, and does not start with a digit.",
-     R"(models:
+     R"(lints: {PW0113: off}   # no module uses it
+models:
   small-vit:
     kind: radio_vit
     layers: 2
@@ -58,7 +87,8 @@ constexpr Explanation kRecipeExplanations[] = {
     class_tokens: 2
     max_image: 64
     projector: {hidden: 64})",
-     R"(models:
+     R"(lints: {PW0113: off}   # no module uses it
+models:
   small_vit:
     kind: radio_vit
     layers: 2

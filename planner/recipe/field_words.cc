@@ -1,0 +1,97 @@
+#include "planner/recipe/field_words.h"
+
+#include "absl/strings/ascii.h"
+
+namespace planwright {
+namespace {
+
+constexpr FieldWord kWords[] = {
+#define WORD(word, of, unit, keys) {word, of, FieldUnit::unit, keys},
+#include "planner/recipe/field_words.def"
+#undef WORD
+};
+
+struct ChoiceWord {
+  std::string_view path, word, choice;
+};
+
+// Only words that are not near their choice by letters.
+constexpr ChoiceWord kChoiceWords[] = {
+    {"models.<name>.kind", "vit", "radio_vit"},
+    {"models.<name>.kind", "radio", "radio_vit"},
+    {"models.<name>.kind", "c_radio", "radio_vit"},
+    {"models.<name>.kind", "clip", "radio_vit"},
+    {"models.<name>.kind", "siglip", "radio_vit"},
+    {"models.<name>.kind", "encoder", "radio_vit"},
+    {"models.<name>.kind", "gpt", "hybrid_lm"},
+    {"models.<name>.kind", "gpt2", "hybrid_lm"},
+    {"models.<name>.kind", "llama", "hybrid_lm"},
+    {"models.<name>.kind", "mamba", "hybrid_lm"},
+    {"models.<name>.kind", "moe", "hybrid_lm"},
+    {"models.<name>.kind", "lm", "hybrid_lm"},
+    {"models.<name>.kind", "nemotron_h", "hybrid_lm"},
+    {"cluster.gpu", "a100", "a100_sxm"},
+    {"cluster.gpu", "h100", "h100_sxm"},
+    {"cluster.gpu", "h200", "h200_sxm"},
+    {"cluster.gpu", "cpu", "none"},
+    {"modules.<name>.recompute", "selective", "attention"},
+    {"modules.<name>.recompute", "uniform", "full"},
+    {"modules.<name>.recompute", "block_wise", "full"},
+    {"precision.params", "bfloat16", "bf16"},
+    {"precision.params", "float32", "fp32"},
+    {"precision.params", "32", "fp32"},
+    {"precision.params", "float64", "fp64"},
+    {"precision.params", "fp16", "bf16"},
+    {"precision.params", "float16", "bf16"},
+    {"modules.<name>.parallel.dispatch", "alltoall", "all_to_all"},
+    {"modules.<name>.parallel.dispatch", "allgather", "all_gather"},
+    {"budget.learning_rate.style", "cosine_with_min_lr", "cosine"},
+    {"budget.learning_rate.style", "inverse_square_root", "inverse_sqrt"},
+    {"budget.learning_rate.style", "warmup_stable_decay", "wsd"},
+    {"modules.<name>.train.backbone", "freeze", "frozen"},
+    {"modules.<name>.train.backbone", "false", "frozen"},
+    {"modules.<name>.train.backbone", "true", "trained"},
+    {"modules.<name>.train.projection", "freeze", "frozen"},
+    {"modules.<name>.train.projection", "false", "frozen"},
+    {"modules.<name>.train.projection", "true", "trained"},
+    {"modules.<name>.recompute", "true", "full"},
+    {"modules.<name>.recompute", "false", "none"},
+    {"data.kind", "synthetic", "mock"},
+    {"data.kind", "dummy", "mock"},
+    {"data.kind", "energon", "webdataset"},
+    {"data.kind", "tar", "webdataset"},
+};
+
+// "--train-iters" and "TrainIters" are "train_iters".
+std::string Plain(std::string_view written) {
+  while (written.starts_with('-')) written.remove_prefix(1);
+  std::string word;
+  for (size_t i = 0; i < written.size(); ++i) {
+    const char c = written[i];
+    if (absl::ascii_isupper(c) && i > 0 && absl::ascii_islower(written[i - 1])) word += '_';
+    word += c == '-' ? '_' : absl::ascii_tolower(c);
+  }
+  return word;
+}
+
+}  // namespace
+
+std::span<const FieldWord> FieldWords() { return kWords; }
+
+const FieldWord* FindFieldWord(std::string_view written) {
+  const std::string word = Plain(written);
+  for (const FieldWord& known : kWords) {
+    if (known.word == word) return &known;
+  }
+  return nullptr;
+}
+
+std::string_view ChoiceMeant(std::string_view path, std::string_view word) {
+  const std::string plain = Plain(word);
+  for (const ChoiceWord& known : kChoiceWords) {
+    if (known.path == path && known.word == plain) return known.choice;
+  }
+  return "";
+}
+
+}  // namespace planwright

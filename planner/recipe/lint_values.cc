@@ -1,0 +1,194 @@
+#include "planner/recipe/lint_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "planner/diagnostics/text.h"
+#include "planner/recipe/model_facts.h"
+#include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/scalar.h"
+#include "planner/recipe/tree_edits.h"
+
+namespace planwright {
+namespace {
+
+// What published trainings use, with room to both sides. `scale`: a value outside is probably meant as its leading
+// digits times this: 3 as 3.0e-4.
+struct UsualRange {
+  std::string_view path;
+  double low, high;
+  const char* scale;
+};
+constexpr UsualRange kUsual[] = {
+    {"budget.learning_rate.peak", 1e-8, 0.1, "e-4"}, {"budget.weight_decay.start", 0, 1, "e-2"},
+    {"budget.weight_decay.end", 0, 1, "e-2"},        {"optimizer.eps", 1e-20, 1e-3, "e-8"},
+    {"optimizer.clip_grad_norm", 1e-3, 1e6, "e0"},   {"models.<name>.init_std", 1e-5, 0.5, "e-2"},
+    {"models.<name>.norm_eps", 1e-15, 1e-2, "e-5"},  {"models.<name>.projector.norm_eps", 1e-15, 1e-2, "e-5"},
+    {"models.<name>.moe.aux_loss", 0, 1, "e-2"},     {"models.<name>.moe.bias_rate", 0, 0.5, "e-3"},
+};
+
+// "3.0e-4" of 3
+std::string Scaled(double value, const char* scale) {
+  if (!(value > 0)) return "";
+  double digits = value / std::pow(10.0, std::floor(std::log10(value)));
+  return Cat(absl::StrFormat(std::round(digits * 10) == std::round(digits) * 10 ? "%.1f" : "%.3g", digits), scale);
+}
+
+class ValueLints {
+ public:
+  ValueLints(const Recipe& recipe, const YamlNode& tree, Diagnostics& problems)
+      : recipe_(recipe), tree_(tree), problems_(problems) {}
+
+  void LintNumbers(const YamlNode& map, const std::string& table_path, const std::string& path) {
+    const std::string kind = KindOf(map, table_path);
+    for (const YamlEntry& entry : map.entries) {
+      const KeySpec* spec = FindKey(table_path, entry.key, kind);
+      if (spec == nullptr) continue;
+      const std::string shown = InsidePath(path, entry.key);
+      if (spec->type == KeyType::kMap) LintNumbers(entry.value, InnerPath(*spec), shown);
+      if (spec->type == KeyType::kNamedMaps) {
+        for (const YamlEntry& named : entry.value.entries)
+          LintNumbers(named.value, InnerPath(*spec), Cat(shown, ".", named.key));
+      }
+      if (spec->type == KeyType::kNumber) LintNumber(*spec, entry.value, shown);
+    }
+  }
+
+  void LintBetas() {
+    const YamlNode* betas = NodeAt(tree_, "optimizer.betas");
+    const double first = recipe_.optimizer.beta1, second = recipe_.optimizer.beta2;
+    if (betas == nullptr || betas->items.size() != 2) return;
+    const std::string a = FlowText(betas->items[0]), b = FlowText(betas->items[1]);
+    if (first > second) {
+      Warn(betas->where, Cat("`optimizer.betas` are [", a, ", ", b, "]: the first is above the second"),
+           Cat("did you mean `betas: [", b, ", ", a, "]`?"), {{"optimizer.betas", Cat("[", b, ", ", a, "]")}});
+    } else if (second < 0.5) {
+      Warn(betas->where, Cat("`optimizer.betas` are [", a, ", ", b, "]: trainings use 0.95 to 0.999 for the second"),
+           "did you mean `betas: [0.9, 0.95]`?", {{"optimizer.betas", "[0.9, 0.95]"}});
+    }
+  }
+
+  // Who counts a warmup in steps writes a number that is a few steps here.
+  void LintWarmup() {
+    const auto& warmup = recipe_.budget.learning_rate.warmup_samples;
+    const Located<int64_t>&global = recipe_.batch.global_samples, &train = recipe_.budget.train_samples;
+    if (!warmup || !AllKnown(warmup, global, train) || *global < 2 || !warmup->where.known()) return;
+    const int64_t steps = *train / *global, meant = **warmup * std::min<int64_t>(*global, 1 << 20);
+    if (**warmup == 0 || **warmup >= 10 * *global || steps < 500 || meant > *train / 2) return;
+    Warn(warmup->where,
+         absl::StrFormat(
+             "`warmup_samples` is %d, which is %.3g steps of global_samples %d, of %d steps in all: it looks "
+             "like a number of steps",
+             **warmup, static_cast<double>(**warmup) / static_cast<double>(*global), *global, steps),
+         Cat("the warmup is counted in samples: write warmup_samples: ", meant, " for ", **warmup, " steps"),
+         {{"budget.learning_rate.warmup_samples", Cat(meant)}});
+  }
+
+  void LintImageKeys() {
+    if (recipe_.damaged.contains("modules") || recipe_.modules.empty() || !AllKnown(recipe_.data.kind)) return;
+    for (const ModuleRecipe& module : recipe_.modules) {
+      if (!AllKnown(module.model.kind) || !CarriesLoss(module.model)) return;
+    }
+    const bool mock = *recipe_.data.kind == "mock";
+    Unused(mock ? std::vector<std::string>{"image_grids", "min_images", "max_images"}
+                : std::vector<std::string>{"min_patches", "max_patches", "resize", "grid"},
+           "no module is an encoder", "name an encoder in `modules`");
+  }
+
+  void LintSourceKeys() {
+    if (recipe_.data.sources.empty()) return;
+    for (const SourceRecipe& source : recipe_.data.sources) {
+      if (!AllKnown(source.kind) || *source.kind != "tokens") return;
+    }
+    Unused({"damaged", "most_damaged"}, "all sources are of kind tokens, which has no documents to be damaged",
+           "add a source of kind webdataset");
+  }
+
+  void LintModels() {
+    const YamlNode* models = NodeAt(tree_, "models");
+    if (models == nullptr || recipe_.damaged.contains("modules") || LanguageOf(recipe_) == nullptr) return;
+    std::vector<std::string> used;
+    for (const ModuleRecipe& module : recipe_.modules) {
+      if (!AllKnown(module.model_reference, module.model.kind)) return;
+      used.push_back(*module.model.name);
+    }
+    for (const YamlEntry& model : models->entries) {
+      if (!IsOwn(model.key_where) || std::find(used.begin(), used.end(), model.key) != used.end()) continue;
+      const std::string path = Cat("models.", model.key);
+      Warn(model.key_where, Cat("no module uses model ", model.key),
+           Cat("remove `", path, "`, or name it in a module: model: ", model.key), {{path, ""}},
+           DiagnosticKind::kUnusedModel);
+    }
+  }
+
+ private:
+  void Warn(const Location& where, std::string message, std::string help, std::vector<Edit> edits,
+            DiagnosticKind kind = DiagnosticKind::kImplausibleValue) {
+    problems_.Warning(kind, where, std::move(message), std::move(help)).edits = std::move(edits);
+  }
+
+  // What a recipe takes over from a file that it extends need not fit it in all.
+  bool IsOwn(const Location& where) const {
+    return where.file && (*where.file == kCommandLine || (tree_.where.file && *where.file == *tree_.where.file));
+  }
+
+  void LintNumber(const KeySpec& spec, const YamlNode& value, const std::string& path) {
+    double number = 0;
+    if (!value.is_scalar() || !ReadNumber(value, &number, nullptr) || !spec.range.Holds(number)) return;
+    for (const UsualRange& usual : kUsual) {
+      if (usual.path != spec.path || number == 0 || (number >= usual.low && number <= usual.high)) continue;
+      const std::string meant = Scaled(number, usual.scale);
+      Warn(value.where,
+           Cat("`", path, "` is ", value.text, ", far ", number < usual.low ? "below" : "above",
+               " what trainings use: they stay ", number < usual.low ? "above " : "below ",
+               number < usual.low ? usual.low : usual.high),
+           meant.empty() ? "" : Cat("did you mean `", WordOf(spec), ": ", meant, "`?"),
+           meant.empty() ? std::vector<Edit>() : std::vector<Edit>{{path, meant}});
+    }
+  }
+
+  // Keys of `data` that change nothing, told together.
+  void Unused(const std::vector<std::string>& keys, const char* why, const char* otherwise) {
+    const YamlNode* data = NodeAt(tree_, "data");
+    std::vector<std::string> given;
+    std::vector<Edit> edits;
+    Location first;
+    for (const std::string& key : keys) {
+      const YamlEntry* entry = data != nullptr && data->is_map() ? data->Find(key) : nullptr;
+      // That there are no images may be said in any recipe.
+      if (entry == nullptr || !IsOwn(entry->key_where) || (entry->key == "max_images" && entry->value.text == "0"))
+        continue;
+      if (given.empty()) first = entry->key_where;
+      given.push_back(Cat("`data.", key, "`"));
+      edits.push_back({Cat("data.", key), ""});
+    }
+    if (given.empty()) return;
+    Warn(first, Cat(absl::StrJoin(given, ", "), given.size() > 1 ? " have" : " has", " no effect: ", why),
+         Cat("remove ", given.size() > 1 ? "them" : "it", ", or ", otherwise), std::move(edits),
+         DiagnosticKind::kKeyWithoutEffect);
+  }
+
+  const Recipe& recipe_;
+  const YamlNode& tree_;
+  Diagnostics& problems_;
+};
+
+}  // namespace
+
+void LintValues(const Recipe& recipe, const YamlNode& tree, Diagnostics& problems) {
+  ValueLints lints(recipe, tree, problems);
+  lints.LintNumbers(tree, "", "");
+  lints.LintBetas();
+  lints.LintWarmup();
+  lints.LintImageKeys();
+  lints.LintSourceKeys();
+  lints.LintModels();
+}
+
+}  // namespace planwright

@@ -1,0 +1,265 @@
+#include "planner/recipe/mend_words.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/recipe/field_words.h"
+#include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/scalar.h"
+#include "planner/recipe/tree_edits.h"
+
+namespace planwright {
+namespace {
+
+constexpr std::string_view kName = "<name>";
+
+// An unknown key that is known elsewhere.
+struct Word {
+  std::string table_path, path, kind;  // of the map that has it
+  YamlEntry entry;
+  std::string target;                // path in the table of keys; empty: there is no key for it
+  const FieldWord* field = nullptr;  // null: a key of another level
+};
+
+std::string LastOf(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+std::string MapOf(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+class Words {
+ public:
+  explicit Words(YamlNode& recipe) : recipe_(recipe) {}
+
+  // Finds the words of a map and of the maps in it.
+  void Find(const YamlNode& map, const std::string& table_path, const std::string& path) {
+    const std::string kind = KindOf(map, table_path);
+    for (const YamlEntry& entry : map.entries) {
+      const KeySpec* spec = FindKey(table_path, entry.key, kind);
+      if (spec == nullptr) {
+        FindUnknown(entry, table_path, path, kind);
+        continue;
+      }
+      const std::string inner = InnerPath(*spec), shown = InsidePath(path, entry.key);
+      if (spec->type == KeyType::kMap) Find(entry.value, inner, shown);
+      if (spec->type == KeyType::kNamedMaps) {
+        for (const YamlEntry& named : entry.value.entries) Find(named.value, inner, InsidePath(shown, named.key));
+      }
+      if (spec->type == KeyType::kListOfMaps) {
+        for (size_t i = 0; i < entry.value.items.size(); ++i)
+          Find(entry.value.items[i], inner, Cat(shown, "[", i, "]"));
+      }
+    }
+  }
+
+  // Sizes of steps first: iterations are counted with global_samples.
+  void Mend(Diagnostics& problems) {
+    std::stable_partition(found_.begin(), found_.end(),
+                          [](const Word& word) { return !word.field || word.field->unit != FieldUnit::Steps; });
+    for (const Word& word : found_) {
+      if (NodeAt(recipe_, word.target) != nullptr) given_.insert(word.target);
+    }
+    for (const Word& word : found_) Mend(word, problems);
+  }
+
+ private:
+  void FindUnknown(const YamlEntry& entry, const std::string& table_path, const std::string& path,
+                   const std::string& kind) {
+    if (FindGoneKey(table_path, entry.key) != nullptr) return;
+    std::vector<std::string> here, deeper, elsewhere;
+    for (const KeySpec* spec : KeysOf(table_path)) {
+      if (WordOf(*spec) == entry.key) return;  // a key of another kind
+      if (spec->kind.empty() || spec->kind == kind) here.emplace_back(WordOf(*spec));
+    }
+    for (const KeySpec& spec : RecipeKeys()) {
+      if (WordOf(spec) != entry.key || spec.path.find("[]") != std::string_view::npos) continue;
+      if (!spec.kind.empty() && !kind.empty() && spec.path.starts_with(table_path) && spec.kind != kind) continue;
+      std::vector<std::string>& list =
+          !table_path.empty() && spec.path.starts_with(table_path + ".") ? deeper : elsewhere;
+      if (list.empty() || list.back() != spec.path) list.emplace_back(spec.path);
+    }
+    Word word = {table_path, path, kind, entry, "", nullptr};
+    if (deeper.size() == 1) {
+      word.target = deeper[0];
+    } else if (const FieldWord* field = FindFieldWord(entry.key)) {
+      word.field = field;
+      word.target = TargetOf(*field, kind, table_path);
+    } else if (elsewhere.size() == 1 && !NearName(entry.key, here)) {
+      word.target = elsewhere[0];
+    } else {
+      // A section of another program: what it says is told together.
+      if (entry.value.is_map() && !NearName(entry.key, here)) FindSection(entry, path);
+      return;
+    }
+    found_.push_back(std::move(word));
+  }
+
+  // The key of a word in maps of this kind: the first of its keys that they have.
+  static std::string TargetOf(const FieldWord& field, const std::string& kind, const std::string& table_path) {
+    const std::vector<std::string> keys = absl::StrSplit(std::string(field.keys), '|');
+    for (const std::string& key : keys) {
+      if (!kind.empty() || table_path.empty() || MapOf(key) != table_path) continue;
+      return key;  // in this section, whose keys have no kind
+    }
+    for (const std::string& key : keys) {
+      for (const KeySpec& spec : RecipeKeys()) {
+        // Keys in a section of a model have no kind of their own: the section has.
+        const bool model = key.starts_with("models.") && !kind.empty();
+        const std::string section = key.substr(0, key.find('.', key.find(kName) + kName.size() + 1));
+        if (spec.path == (model ? section : key) && (!model || spec.kind.empty() || spec.kind == kind)) return key;
+      }
+    }
+    return keys.back();
+  }
+
+  // The words in the maps of an unknown section, all the way down.
+  void FindSection(const YamlEntry& section, const std::string& path) {
+    for (const YamlEntry& entry : section.value.entries) {
+      const FieldWord* field = FindFieldWord(entry.key);
+      if (entry.value.is_map()) {
+        FindSection(entry, InsidePath(path, section.key));
+      } else if (field != nullptr) {
+        found_.push_back({"", InsidePath(path, section.key), "", entry, TargetOf(*field, "", ""), field});
+      }
+    }
+  }
+
+  // The path in the recipe of a key of the table, with the names that are meant; empty if they are not known.
+  std::string Named(const std::string& target, const Word& word) const {
+    const size_t at = target.find(kName);
+    if (at == std::string::npos) return target;
+    const std::string section = target.substr(0, at);  // "modules."
+    std::string name;
+    if (word.path.starts_with(section)) {
+      name = word.path.substr(at, word.path.find('.', at) - at);
+    } else if (section == "models." && word.path.starts_with("modules.")) {
+      const std::string module = word.path.substr(0, word.path.find('.', 8));
+      const YamlNode* model = NodeAt(recipe_, module + ".model");
+      if (model != nullptr) name = model->text;
+    } else if (const YamlNode* named = NodeAt(recipe_, section.substr(0, section.size() - 1));
+               named != nullptr && named->entries.size() == 1) {
+      name = named->entries[0].key;
+    }
+    return name.empty() ? "" : Cat(section, name, target.substr(at + kName.size()));
+  }
+
+  // The value under the key, as YAML; empty if it is not known.
+  std::string Converted(const Word& word, const std::string& target) const {
+    const YamlNode& value = word.entry.value;
+    const std::string text = FlowText(value);
+    int64_t count = 0, samples = 0;
+    if (word.field == nullptr) return text;
+    switch (word.field->unit) {
+      case FieldUnit::Same: return text;
+      case FieldUnit::Steps: {
+        const YamlNode* batch = NodeAt(recipe_, "batch.global_samples");
+        if (batch == nullptr || !ReadInteger(*batch, &samples, nullptr) || !ReadInteger(value, &count, nullptr) ||
+            count < 0 || samples < 1 || count > int64_t{1'000'000'000'000'000} / samples)
+          return "";
+        return Cat(count * samples);
+      }
+      case FieldUnit::Constant: return value.is_scalar() ? Cat("{start: ", text, ", end: ", text, "}") : "";
+      case FieldUnit::First:
+      case FieldUnit::Second: {
+        const YamlNode* pair = NodeAt(recipe_, target);
+        const bool given = pair != nullptr && pair->items.size() == 2;
+        const std::string first = given ? FlowText(pair->items[0]) : "0.9",
+                          second = given ? FlowText(pair->items[1]) : "0.95";
+        return word.field->unit == FieldUnit::First ? Cat("[", text, ", ", second, "]")
+                                                    : Cat("[", first, ", ", text, "]");
+      }
+      case FieldUnit::Bf16: return text == "true" ? "bf16" : "";
+      case FieldUnit::Full: return text == "true" ? "full" : "";
+      case FieldUnit::Pattern: return target.ends_with(".layers") ? text : "";
+      case FieldUnit::Words:
+      case FieldUnit::Follows:
+      case FieldUnit::Always: break;
+    }
+    return "";
+  }
+
+  void Mend(const Word& word, Diagnostics& problems) {
+    const std::string own = InsidePath(word.path, word.entry.key), target = Named(word.target, word);
+    const YamlNode* there = target.empty() ? nullptr : NodeAt(recipe_, target);
+    const std::string value = target.empty() ? "" : Converted(word, target);
+    const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
+    const bool pair = word.field && (word.field->unit == FieldUnit::First || word.field->unit == FieldUnit::Second);
+    // What the recipe says at the right place stays, unless the word is of an override, which is said later.
+    const bool put = !value.empty() && (there == nullptr || by_override || (pair && !given_.contains(target)));
+    Diagnostic& problem = problems.Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
+                                         Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `",
+                                             word.path, word.path.empty() ? "" : "`"),
+                                         Help(word, target, value, there, put));
+    if (there != nullptr && !put && there->where.known())
+      problem.notes.push_back({there->where, Cat(LastOf(target), " is given here")});
+    if (put || there != nullptr || (word.field && word.target.empty()) || Follows(word)) problem.edits = {{own, ""}};
+    if (put) problem.edits.push_back({target, value});
+    ApplyEdits(std::vector<Edit>{{own, ""}}, recipe_);
+    if (!put) return;
+    YamlNode moved = word.entry.value;
+    if (value != FlowText(moved)) {
+      Diagnostics ignored;
+      moved = ParseYaml(value, {}, ignored).value_or(moved);
+      moved.where = word.entry.value.where;
+    }
+    PutValue(target, std::move(moved), recipe_);
+  }
+
+  static bool Follows(const Word& word) { return word.field && word.field->unit == FieldUnit::Follows; }
+
+  static std::string Help(const Word& word, const std::string& target, const std::string& value, const YamlNode* there,
+                          bool put) {
+    const std::string shown = target.empty() ? word.target : target, last = LastOf(shown);
+    const bool same_map = MapOf(shown) == word.path;
+    const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
+    // How to write it: as an override, beside the word, or in the section that has it.
+    std::string write = by_override ? Cat("write ", shown, "=", value)
+                        : same_map  ? Cat("write ", last, ": ", value)
+                                    : Cat("write ", last, ": ", value, " in `", MapOf(shown), "`");
+    if (word.field == nullptr) {
+      if (put) return Cat("did you mean `", shown, by_override ? "=" : ": ", value, "`?");
+      return Cat("it belongs to `", MapOf(shown), "`", there ? ", which has it: remove it here" : "");
+    }
+    const std::string whose = Cat("`", word.field->word, "` of ", word.field->of);
+    switch (word.field->unit) {
+      case FieldUnit::Always: return Cat("remove it: what ", whose, " says holds always here, or follows");
+      case FieldUnit::Follows: return Cat("remove it: ", whose, " is not set here, but follows from `", shown, "`");
+      case FieldUnit::Words:
+        return Cat(whose, " is `", shown, "` here, with values of another kind: see `plan explain ", last, "`");
+      case FieldUnit::Pattern:
+        if (value.empty()) return Cat("the layers of a language model are the letters of `", last, "`: remove it");
+        break;
+      case FieldUnit::Steps: {
+        const std::string samples = Cat(whose, " is `", shown, "` here, counted in samples, not in steps");
+        if (!put) return there ? Cat(samples, "; the recipe has it: remove this") : samples;
+        return Cat(samples, ": ", write, " (", FlowText(word.entry.value), " x global_samples)");
+      }
+      default: break;
+    }
+    if (put) return Cat(whose, " is `", same_map ? last : shown, "` here: ", write);
+    return Cat(whose, " is `", shown, "` here", there ? ", which the recipe has: remove this" : "");
+  }
+
+  YamlNode& recipe_;
+  std::vector<Word> found_;
+  std::set<std::string> given_;  // keys that the recipe itself has
+};
+
+}  // namespace
+
+void MendWords(YamlNode& recipe, Diagnostics& problems) {
+  Words words(recipe);
+  words.Find(recipe, "", "");
+  words.Mend(problems);
+}
+
+}  // namespace planwright

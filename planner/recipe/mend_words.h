@@ -1,0 +1,13 @@
+// Unknown keys that are right but elsewhere: keys of another level, and words of other programs (field_words.h).
+#pragma once
+
+#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/yaml_tree.h"
+
+namespace planwright {
+
+// Tells each (PW0101) with the key that it is here and the value in that key's unit, and puts it there; if the recipe
+// has that key too, the word is only removed. Other unknown keys are left for the checks of keys.
+void MendWords(YamlNode& recipe, Diagnostics& problems);
+
+}  // namespace planwright

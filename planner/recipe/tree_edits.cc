@@ -1,0 +1,201 @@
+#include "planner/recipe/tree_edits.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "planner/diagnostics/text.h"
+#include "planner/recipe/recipe_keys.h"
+
+namespace planwright {
+namespace {
+
+// One step of a path: a key, or an item of a list.
+struct Step {
+  std::string key;
+  size_t item = 0;
+  bool is_item = false;
+};
+
+// "bridges[0].token" -> bridges, item 0, token
+std::vector<Step> StepsOf(const std::string& path) {
+  std::vector<Step> steps;
+  for (size_t at = 0; at < path.size();) {
+    if (path[at] == '[') {
+      Step step = {.is_item = true};
+      const size_t end = std::min(path.find(']', at), path.size());
+      std::from_chars(path.data() + at + 1, path.data() + end, step.item);
+      steps.push_back(step);
+      at = end + 1;
+    } else {
+      const size_t begin = at + (path[at] == '.' ? 1 : 0), end = std::min(path.find_first_of(".[", begin), path.size());
+      steps.push_back({.key = path.substr(begin, end - begin)});
+      at = std::max(end, begin);
+    }
+  }
+  return steps;
+}
+
+YamlNode* Find(YamlNode& map, const std::string& key) {
+  for (YamlEntry& entry : map.entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+// The value of one step; null if it is not there.
+YamlNode* Child(YamlNode& node, const Step& step) {
+  if (!step.is_item) return Find(node, step.key);
+  return step.item < node.items.size() ? &node.items[step.item] : nullptr;
+}
+
+void Relocate(YamlNode& node, const Location& where) {
+  node.where = where;
+  for (YamlNode& item : node.items) Relocate(item, where);
+  for (YamlEntry& entry : node.entries) {
+    entry.key_where = where;
+    Relocate(entry.value, where);
+  }
+}
+
+// A section of another program is gone with its last key.
+void Remove(YamlNode& tree, std::vector<Step> steps) {
+  const bool known = FindKey("", steps[0].key, "") != nullptr;
+  const std::vector<Step> outer(steps.begin(), steps.end() - 1);
+  const Step last = steps.back();
+  steps.pop_back();
+  YamlNode* node = &tree;
+  for (const Step& step : steps) {
+    node = Child(*node, step);
+    if (node == nullptr) return;
+  }
+  std::erase_if(node->entries, [&](const YamlEntry& entry) { return !last.is_item && entry.key == last.key; });
+  if (last.is_item && last.item < node->items.size())
+    node->items.erase(node->items.begin() + static_cast<std::ptrdiff_t>(last.item));
+  if (!known && !outer.empty() && node->is_map() && node->entries.empty()) Remove(tree, outer);
+}
+
+// The value at the end of the path, made if it is missing; null if there can be none.
+YamlNode* Reach(YamlNode& tree, const std::vector<Step>& steps) {
+  YamlNode* node = &tree;
+  for (const Step& step : steps) {
+    YamlNode* inner = Child(*node, step);
+    if (inner == nullptr) {
+      if (step.is_item || (!node->is_map() && !node->is_null())) return nullptr;
+      node->kind = YamlNode::Kind::kMap;
+      node->entries.push_back({step.key, node->where, {}});
+      inner = &node->entries.back().value;
+      inner->where = node->where;
+    }
+    node = inner;
+  }
+  return node;
+}
+
+// Calls `visit` for each value, with its path and the location of its key; until it says true.
+template <typename Visit>
+bool Walk(const YamlNode& node, const std::string& path, const Location& key, const Visit& visit) {
+  if (visit(node, path, key)) return true;
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    if (Walk(node.items[i], Cat(path, "[", i, "]"), {}, visit)) return true;
+  }
+  for (const YamlEntry& entry : node.entries) {
+    if (Walk(entry.value, InsidePath(path, entry.key), entry.key_where, visit)) return true;
+  }
+  return false;
+}
+
+bool SamePlace(const Location& a, const Location& b) {
+  return a.line == b.line && a.column == b.column && a.file && b.file && *a.file == *b.file;
+}
+
+std::string QuotedText(const std::string& text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// Whether a plain scalar of a flow list may have this text.
+bool IsPlain(const std::string& text) {
+  return !text.empty() && text.find_first_of(",[]{}:#\"'\n") == std::string::npos &&
+         std::string_view("*&!|>%@`-?").find(text[0]) == std::string_view::npos && text.back() != ' ';
+}
+
+}  // namespace
+
+std::string InsidePath(const std::string& path, std::string_view key) {
+  return path.empty() ? std::string(key) : Cat(path, ".", key);
+}
+
+std::string FlowText(const YamlNode& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case YamlNode::Kind::kNull: return "~";
+    case YamlNode::Kind::kScalar: {
+      const bool number = node.text.starts_with('-') && node.text.size() > 1;
+      return node.quoted || !(IsPlain(node.text) || number) ? QuotedText(node.text) : node.text;
+    }
+    case YamlNode::Kind::kSequence:
+      for (const YamlNode& item : node.items) parts.push_back(FlowText(item));
+      return Cat("[", absl::StrJoin(parts, ", "), "]");
+    case YamlNode::Kind::kMap: break;
+  }
+  for (const YamlEntry& entry : node.entries) parts.push_back(Cat(entry.key, ": ", FlowText(entry.value)));
+  return Cat("{", absl::StrJoin(parts, ", "), "}");
+}
+
+// A map begins where its first key does, and that one is meant: maps come last.
+std::optional<TreePlace> PlaceAt(const YamlNode& tree, const Location& where) {
+  std::optional<TreePlace> found;
+  if (!where.known()) return found;
+  enum class Of { kValue, kKey, kMap };
+  for (const Of of : {Of::kValue, Of::kKey, Of::kMap}) {
+    const auto visit = [&](const YamlNode& node, const std::string& path, const Location& key) {
+      const bool here = (of == Of::kKey ? SamePlace(key, where) : SamePlace(node.where, where)) &&
+                        (of != Of::kValue || !node.is_map()) && !path.empty();
+      if (here) found = {path, &node};
+      return here;
+    };
+    if (Walk(tree, "", {}, visit)) return found;
+  }
+  return found;
+}
+
+const YamlNode* NodeAt(const YamlNode& tree, const std::string& path) {
+  const YamlNode* node = &tree;
+  for (const Step& step : StepsOf(path)) {
+    node = Child(const_cast<YamlNode&>(*node), step);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+bool PutValue(const std::string& path, YamlNode value, YamlNode& tree) {
+  YamlNode* place = Reach(tree, StepsOf(path));
+  if (place != nullptr) *place = std::move(value);
+  return place != nullptr;
+}
+
+void ApplyEdits(std::span<const Edit> edits, YamlNode& tree) {
+  for (const Edit& edit : edits) {
+    const std::vector<Step> steps = StepsOf(edit.path);
+    if (steps.empty()) continue;
+    if (edit.value.empty()) {
+      Remove(tree, steps);
+      continue;
+    }
+    Diagnostics ignored;
+    std::optional<YamlNode> value = ParseYaml(edit.value, {}, ignored);
+    YamlNode* place = value ? Reach(tree, steps) : nullptr;
+    if (place == nullptr) continue;
+    Relocate(*value, place->where);
+    *place = *std::move(value);
+  }
+}
+
+}  // namespace planwright

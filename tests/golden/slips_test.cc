@@ -1,0 +1,176 @@
+// Scores what the planner says of slips of new users (slips/slips.txt, and more_slips.txt), by machine: the place is
+// named (1), the text names the key to change (1), the first help works when it is pasted (2), and there is no second
+// diagnostic of one cause (1). slips/scores.txt holds the scores; UPDATE_GOLDENS=1 writes them again.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "gtest/gtest.h"
+#include "planner/compile.h"
+#include "planner/compile/advise.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/tree_edits.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+const std::string kFolder = InSource("tests/golden/slips/");
+
+// One mistake: the lines that have it, or the override, and the keys of which one must change.
+struct Mistake {
+  std::set<int> lines;  // of the recipe, or of the command line
+  bool override = false;
+  std::vector<std::string> blame;
+};
+
+struct Slip {
+  std::string name, recipe;
+  std::string text;  // of the recipe with the mistakes
+  std::vector<std::string> overrides;
+  std::vector<Mistake> mistakes;
+};
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+// Adds the lines to the recipe, in place of `old` or at the end.
+void Plant(const std::string& old, const std::vector<std::string>& lines, Slip& slip, Mistake& mistake) {
+  std::vector<std::string> recipe = absl::StrSplit(slip.text, '\n');
+  auto at = old.empty() ? std::prev(recipe.end()) : std::find(recipe.begin(), recipe.end(), old);
+  if (at == recipe.end()) throw std::runtime_error(slip.name + ": the recipe has no line " + old);
+  if (!old.empty()) at = recipe.erase(at);
+  const int first = static_cast<int>(at - recipe.begin()) + 1;
+  for (size_t i = 0; i < lines.size(); ++i) mistake.lines.insert(first + static_cast<int>(i));
+  recipe.insert(at, lines.begin(), lines.end());
+  slip.text = absl::StrJoin(recipe, "\n");
+}
+
+std::vector<Slip> ReadSlips(const std::string& file) {
+  std::vector<Slip> slips;
+  std::string old;
+  std::vector<std::string> lines;
+  std::istringstream in(ReadAll(kFolder + file));
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("slip ")) {
+      const std::vector<std::string> words = absl::StrSplit(line, ' ');
+      slips.push_back({.name = words.at(1), .recipe = words.at(3)});
+      slips.back().text = ReadAll(kFolder + words[3] + ".yaml");
+    } else if (line.starts_with("- ")) {
+      old = line.substr(2);
+    } else if (line.starts_with("+ ")) {
+      lines.push_back(line.substr(2));
+    } else if (line.starts_with("override ")) {
+      slips.back().overrides.push_back(line.substr(9));
+    } else if (line.starts_with("blame ")) {
+      Mistake& mistake = slips.back().mistakes.emplace_back();
+      mistake.blame = absl::StrSplit(line.substr(6), " or ");
+      mistake.override = lines.empty();
+      if (lines.empty()) mistake.lines = {static_cast<int>(slips.back().overrides.size())};
+      if (!lines.empty()) Plant(old, lines, slips.back(), mistake);
+      old.clear();
+      lines.clear();
+    }
+  }
+  return slips;
+}
+
+std::vector<Diagnostic> ProblemsOf(const std::string& path, const std::vector<std::string>& overrides) {
+  Diagnostics problems;
+  const std::optional<Recipe> recipe = ReadRecipe(path, overrides, problems);
+  if (recipe) CompileWithAdvice(*recipe, problems);
+  return problems.sorted();
+}
+
+bool IsAt(const Diagnostic& problem, const Mistake& mistake) {
+  return problem.where.file && (*problem.where.file == "<command line>") == mistake.override &&
+         mistake.lines.contains(problem.where.line);
+}
+
+// Whether the text has the last word of one of the keys, as a word.
+bool Names(const Diagnostic& problem, const Mistake& mistake) {
+  const std::string text = problem.message + " " + problem.help;
+  const auto is_letter = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
+  for (const std::string& key : mistake.blame) {
+    const std::string word = key.substr(key.rfind('.') + 1);
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at) {
+      const size_t end = at + word.size();
+      if ((at == 0 || !is_letter(text[at - 1])) && (end == text.size() || !is_letter(text[end]))) return true;
+    }
+  }
+  return false;
+}
+
+// Whether nothing is left to say of the recipe once the first help of each mistake is applied to what was read.
+bool HelpsWork(const Slip& slip, const std::vector<Diagnostic>& problems) {
+  Diagnostics ignored;
+  std::optional<YamlNode> tree = ReadRecipeTree("slips_test.yaml", slip.overrides, ignored);
+  if (!tree) return false;
+  for (const Mistake& mistake : slip.mistakes) {
+    auto first = std::find_if(problems.begin(), problems.end(), [&](auto& problem) { return IsAt(problem, mistake); });
+    if (first == problems.end() && slip.mistakes.size() == 1) first = problems.begin();
+    if (first == problems.end() || first->edits.empty()) return false;
+    ApplyEdits(first->edits, *tree);
+  }
+  Diagnostics left;
+  return CompileRecipe(RecipeOfTree(*std::move(tree), left), left) && left.empty();
+}
+
+double ScoreOf(const Slip& slip) {
+  std::ofstream("slips_test.yaml", std::ios::binary) << slip.text;
+  const std::vector<Diagnostic> problems = ProblemsOf("slips_test.yaml", slip.overrides);
+  if (problems.empty()) return 0;
+  double named = 0;  // places and keys
+  for (const Mistake& mistake : slip.mistakes) {
+    named += std::any_of(problems.begin(), problems.end(), [&](auto& problem) { return IsAt(problem, mistake); });
+    named += std::any_of(problems.begin(), problems.end(), [&](auto& problem) {
+      return (slip.mistakes.size() == 1 || IsAt(problem, mistake)) && Names(problem, mistake);
+    });
+  }
+  return named / static_cast<double>(slip.mistakes.size()) + (HelpsWork(slip, problems) ? 2 : 0) +
+         (problems.size() <= slip.mistakes.size() ? 1 : 0);
+}
+
+// Scores the slips of a file, and compares with the scores beside it.
+void ScoreSlips(const std::string& file, const std::string& scores_file) {
+  std::string scores;
+  double sum = 0;
+  const std::vector<Slip> slips = ReadSlips(file);
+  for (const Slip& slip : slips) {
+    const double score = ScoreOf(slip);
+    absl::StrAppendFormat(&scores, "%.1f  %s\n", score, slip.name);
+    sum += score;
+    EXPECT_GE(score, 4) << slip.name;
+  }
+  EXPECT_GE(sum / static_cast<double>(slips.size()), 4.7);
+  absl::StrAppendFormat(&scores, "%.2f  mean of %d\n", sum / static_cast<double>(slips.size()), slips.size());
+  if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(kFolder + scores_file, std::ios::binary) << scores;
+  EXPECT_EQ(scores, ReadAll(kFolder + scores_file));
+}
+
+TEST(Slips, AreScored) { ScoreSlips("slips.txt", "scores.txt"); }
+
+TEST(Slips, AndTwentyMore) { ScoreSlips("more_slips.txt", "more_scores.txt"); }
+
+TEST(Slips, AreInRecipesWithoutProblems) {
+  for (const std::string recipe : {"apart", "text", "together"})
+    EXPECT_TRUE(ProblemsOf(kFolder + recipe + ".yaml", {}).empty()) << recipe;
+}
+
+}  // namespace
+}  // namespace planwright
