@@ -13,12 +13,6 @@
 namespace planwright {
 namespace {
 
-// Device memory that libraries take, which the allocator does not count. Measured on H200 with CUDA 13.0 and NCCL 2.28.
-// Context: CUDA's context, the kernels of LibTorch, cuBLAS and cuDNN: 0.73 GB. Communicator: NCCL's channels and their
-// buffers, between two GPUs of a node: 0.58 GB.
-constexpr int64_t kContextBytes = int64_t{720} << 20;
-constexpr int64_t kCommunicatorBytes = int64_t{560} << 20;
-
 // Adds what the ranks of a stage hold from setup to teardown: buckets, optimizer state, and tensors in no bucket.
 void AddPersistentBytes(const Plan& plan, const Module& module, int stage, MemoryBytes& bytes) {
   for (const Bucket& bucket : module.buckets) {

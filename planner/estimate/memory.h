@@ -1,12 +1,19 @@
 // Memory of the ranks of each role, by category, from the programs that they run. Formulas: docs/memory.md.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "planner/plan/plan.h"
 
 namespace planwright {
+
+// Device memory that libraries take, which the allocator does not count. Measured on H200 with CUDA 13.0 and NCCL 2.28.
+// Context: CUDA's context, the kernels of LibTorch, cuBLAS and cuDNN: 0.73 GB. Communicator: NCCL's channels and their
+// buffers, between two GPUs of a node: 0.58 GB.
+inline constexpr int64_t kContextBytes = int64_t{720} << 20;
+inline constexpr int64_t kCommunicatorBytes = int64_t{560} << 20;
 
 // Bytes on the device of one rank at the fullest moment of a step or an evaluation. The categories are those of
 // docs/memory.md.

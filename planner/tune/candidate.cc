@@ -29,11 +29,11 @@ std::string ListText(const std::vector<std::string>& words) {
   return words.size() == 1 ? words.front() : absl::StrCat("[", absl::StrJoin(words, ", "), "]");
 }
 
+}  // namespace
+
 bool Together(const Candidate& candidate) {
   return candidate.modules.size() > 1 && candidate.modules[0].first_rank == candidate.modules[1].first_rank;
 }
-
-}  // namespace
 
 Candidate CandidateOf(const Recipe& recipe) {
   Candidate candidate;

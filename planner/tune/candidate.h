@@ -34,6 +34,9 @@ struct Candidate {
   auto operator<=>(const Candidate&) const = default;
 };
 
+// Whether all modules have the same ranks. Otherwise each has its own.
+bool Together(const Candidate& candidate);
+
 // What the recipe says.
 Candidate CandidateOf(const Recipe& recipe);
 

@@ -8,7 +8,6 @@
 #include "planner/plan/layer_kinds.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/topology/check_layout.h"
-#include "planner/topology/check_modules.h"
 #include "planner/topology/derive_grids.h"
 
 namespace planwright {
@@ -56,20 +55,28 @@ void Deal(int64_t units, size_t parts, std::vector<int64_t>& dealt,
 }  // namespace
 
 Space::Space(const Recipe& recipe, int64_t ranks, std::vector<std::string> fixed)
-    : recipe_(recipe), fixed_(std::move(fixed)), given_(CandidateOf(recipe)) {
+    : recipe_(recipe), changed_(recipe), fixed_(std::move(fixed)), given_(CandidateOf(recipe)) {
   FindPlacings(ranks);
   micro_samples_ = Fixed("batch.micro_samples") ? std::vector<int64_t>{given_.step.micro_samples}
                                                 : DivisorsOf(std::max<int64_t>(1, *recipe.batch.global_samples));
-  std::vector<int64_t> buckets = {given_.step.buckets};
-  if (!Fixed("gradients.buckets")) buckets = {1, 4, 16};
-  if (std::find(buckets.begin(), buckets.end(), given_.step.buckets) == buckets.end())
-    buckets.push_back(given_.step.buckets);
+  FindSteps();
+  for (size_t m = 0; m < recipe.modules.size(); ++m) recomputes_.push_back(RecomputesOf(m));
+}
+
+void Space::FindSteps() {
+  const StepChoice& given = given_.step;
   for (bool reduce : {false, true}) {
-    if (Fixed("gradients.overlap_reduce") && reduce != given_.step.overlap_reduce) continue;
+    if (Fixed("gradients.overlap_reduce") && reduce != given.overlap_reduce) continue;
     for (bool gather : {false, true}) {
-      if (Fixed("gradients.overlap_gather") && gather != given_.step.overlap_gather) continue;
+      if (Fixed("gradients.overlap_gather") && gather != given.overlap_gather) continue;
+      std::vector<int64_t> buckets = {given.buckets};
+      if (!Fixed("gradients.buckets")) {
+        // What does not overlap is not cut.
+        buckets = reduce || gather ? std::vector<int64_t>{1, 4, 16} : std::vector<int64_t>{1};
+        if (std::find(buckets.begin(), buckets.end(), given.buckets) == buckets.end()) buckets.push_back(given.buckets);
+      }
       for (int64_t count : buckets) {
-        steps_.push_back({.micro_samples = given_.step.micro_samples,
+        steps_.push_back({.micro_samples = given.micro_samples,
                           .buckets = count,
                           .overlap_reduce = reduce,
                           .overlap_gather = gather});
@@ -172,53 +179,47 @@ std::vector<std::vector<std::string>> Space::RecomputesOf(size_t m) const {
   return ways;
 }
 
-std::vector<ModuleChoice> Space::LayoutsOf(size_t m, const Placing& placing) const {
+std::vector<int64_t> Space::SizesOf(const std::string& key, int64_t is, int64_t of, bool in_node) const {
+  if (Fixed(key)) return of % is == 0 ? std::vector<int64_t>{is} : std::vector<int64_t>{};
+  std::vector<int64_t> sizes = DivisorsOf(of);
+  if (in_node) {
+    const int64_t node = std::max<int64_t>(1, *recipe_.cluster.gpus_per_node);
+    std::erase_if(sizes, [&](int64_t size) { return node % size != 0 && size != is; });
+  }
+  return sizes;
+}
+
+std::vector<ModuleChoice> Space::LayoutsOf(size_t m, const Placing& placing) {
   const ModuleChoice& given = given_.modules[m];
   const std::string key = absl::StrCat("modules.", *recipe_.modules[m].name, ".parallel.");
   const int64_t ranks = placing.ranks[m];
-  const auto sizes = [&](const char* axis, int64_t is, int64_t of) {
-    if (!Fixed(key + axis)) return DivisorsOf(of);
-    return of % is == 0 ? std::vector<int64_t>{is} : std::vector<int64_t>{};
-  };
   const bool experts = PatternOf(recipe_.modules[m].model)->find('E') != std::string::npos;
-  const std::vector<std::vector<std::string>> recomputes = RecomputesOf(m);
+  const auto of_experts = [&](int64_t of) { return experts ? of : 1; };
   std::vector<ModuleChoice> layouts;
+  listed_ = 0;
   ModuleChoice choice = given;
   choice.first_rank = placing.first_rank[m], choice.ranks = ranks;
-  const auto add_ways = [&] {
-    const bool travel = choice.ep > 1, cut = choice.ep * choice.expert_tp > 1;
-    std::vector<std::string> dispatches = {given.dispatch};
-    if (travel && !Fixed(key + "dispatch")) dispatches = {"all_to_all", "all_gather"};
-    if (!travel && !Fixed(key + "dispatch")) dispatches = {"auto"};
-    std::vector<char> overlaps = {given.overlap_dispatch};
-    if (!Fixed(key + "overlap_dispatch")) overlaps = cut ? std::vector<char>{false, true} : std::vector<char>{false};
+  const auto add = [&] {
     for (const std::vector<int64_t>& split : SplitsOf(m, choice.pp)) {
       choice.stage_layers = split;
-      for (const std::string& dispatch : dispatches) {
-        choice.dispatch = dispatch;
-        for (char overlap : overlaps) {
-          choice.overlap_dispatch = overlap;
-          for (const std::vector<std::string>& recompute : recomputes) {
-            choice.recompute = recompute;
-            layouts.push_back(choice);
-          }
-        }
-      }
+      ++listed_;
+      if (Allowed(m, choice)) layouts.push_back(choice);
     }
   };
-  const auto none = [&](const std::vector<int64_t>& all) { return experts ? all : std::vector<int64_t>{1}; };
-  for (int64_t pp : sizes("pp", given.pp, placing.together ? 1 : ranks)) {
-    if (ranks % pp != 0 || pp > LayersOf(recipe_.modules[m])) continue;
+  for (int64_t pp : SizesOf(key + "pp", given.pp, placing.together ? 1 : ranks, false)) {
+    if (pp > LayersOf(recipe_.modules[m])) continue;
     choice.pp = pp;
-    for (int64_t tp : sizes("tp", given.tp, ranks / pp)) {
+    for (int64_t tp : SizesOf(key + "tp", given.tp, ranks / pp, true)) {
       choice.tp = tp;
-      for (int64_t cp : sizes("cp", given.cp, placing.together ? 1 : ranks / pp / tp)) {
+      const int64_t node = std::max<int64_t>(1, *recipe_.cluster.gpus_per_node);
+      for (int64_t cp : SizesOf(key + "cp", given.cp, placing.together ? 1 : ranks / pp / tp, true)) {
+        if (node % (tp * cp) != 0 && (tp != given.tp || cp != given.cp)) continue;
         choice.cp = cp;
-        for (int64_t expert_tp : none(sizes("expert_tp", given.expert_tp, ranks / pp))) {
+        for (int64_t expert_tp : SizesOf(key + "expert_tp", given.expert_tp, of_experts(ranks / pp), true)) {
           choice.expert_tp = expert_tp;
-          for (int64_t ep : none(sizes("ep", given.ep, ranks / pp / expert_tp))) {
+          for (int64_t ep : SizesOf(key + "ep", given.ep, of_experts(ranks / pp / expert_tp), false)) {
             choice.ep = ep;
-            add_ways();
+            add();
           }
         }
       }
@@ -227,39 +228,50 @@ std::vector<ModuleChoice> Space::LayoutsOf(size_t m, const Placing& placing) con
   return layouts;
 }
 
-void Space::ForEach(const std::function<bool(const Candidate&)>& visit) const {
-  for (const Placing& placing : placings_) {
-    std::vector<std::vector<ModuleChoice>> layouts;
-    for (size_t m = 0; m < recipe_.modules.size(); ++m) layouts.push_back(LayoutsOf(m, placing));
-    Candidate candidate = given_;
-    const std::function<bool(size_t)> choose = [&](size_t m) {
-      if (m == layouts.size()) {
-        for (int64_t micro : micro_samples_) {
-          for (const StepChoice& step : steps_) {
-            candidate.step = step, candidate.step.micro_samples = micro;
-            if (!visit(candidate)) return false;
-          }
-        }
-        return true;
-      }
-      for (const ModuleChoice& layout : layouts[m]) {
-        candidate.modules[m] = layout;
-        if (!choose(m + 1)) return false;
-      }
-      return true;
-    };
-    if (!choose(0)) return;
-  }
+std::vector<std::string> Space::DispatchesOf(size_t m, const ModuleChoice& layout) const {
+  if (Fixed(absl::StrCat("modules.", *recipe_.modules[m].name, ".parallel.dispatch")))
+    return {given_.modules[m].dispatch};
+  return layout.ep > 1 ? std::vector<std::string>{"all_to_all", "all_gather"} : std::vector<std::string>{"auto"};
 }
 
-bool Allowed(const Recipe& recipe, size_t m, const ModuleChoice& choice) {
-  Candidate candidate = CandidateOf(recipe);
-  candidate.modules[m] = choice;
-  const Recipe changed = WithCandidate(recipe, candidate);
+std::vector<char> Space::OverlapsOf(size_t m, const ModuleChoice& layout) const {
+  if (Fixed(absl::StrCat("modules.", *recipe_.modules[m].name, ".parallel.overlap_dispatch")))
+    return {given_.modules[m].overlap_dispatch};
+  return layout.ep * layout.expert_tp > 1 ? std::vector<char>{false, true} : std::vector<char>{false};
+}
+
+size_t Space::CountWays(size_t m, const ModuleChoice& layout) const {
+  return DispatchesOf(m, layout).size() * OverlapsOf(m, layout).size() * recomputes_[m].size();
+}
+
+std::vector<ModuleChoice> Space::WaysOf(size_t m, const ModuleChoice& layout) const {
+  std::vector<ModuleChoice> ways;
+  for (const std::string& dispatch : DispatchesOf(m, layout)) {
+    for (char overlap : OverlapsOf(m, layout)) {
+      for (const std::vector<std::string>& recompute : recomputes_[m]) {
+        ModuleChoice& way = ways.emplace_back(layout);
+        way.dispatch = dispatch, way.overlap_dispatch = overlap, way.recompute = recompute;
+      }
+    }
+  }
+  return ways;
+}
+
+bool Space::Allowed(size_t m, const ModuleChoice& choice) {
+  ModuleRecipe& module = changed_.modules[m];
+  module.first_rank.value = choice.first_rank, module.ranks.value = choice.ranks;
+  module.tp.value = choice.tp, module.cp.value = choice.cp, module.pp.value = choice.pp;
+  module.ep.value = choice.ep, module.expert_tp.value = choice.expert_tp;
+  module.dp.reset(), module.stage_layers.reset();
+  if (!choice.stage_layers.empty()) module.stage_layers = Located(choice.stage_layers);
   Diagnostics problems;
-  const ModuleRecipe& module = changed.modules[m];
-  return DeriveGrid(module, problems) && CheckModelShape(module, problems) && CheckLayout(changed, module, problems) &&
-         CheckExpertAxes(module, problems);
+  if (!DeriveGrid(module, problems)) return false;
+  const auto [cut, new_cut] = cuts_.try_emplace({m, choice.tp, choice.cp, choice.expert_tp, choice.ep});
+  if (new_cut) cut->second = CheckLayout(changed_, module, problems);
+  if (!cut->second) return false;
+  const auto [stages, new_stages] = stages_.try_emplace({m, choice.pp, choice.stage_layers});
+  if (new_stages) stages->second = CheckModelShape(module, problems);
+  return stages->second;
 }
 
 }  // namespace planwright

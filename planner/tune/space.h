@@ -1,9 +1,9 @@
 // The candidates of a search: every value that each key may take. Values that fit are found by the planner's own rules.
 #pragma once
 
-#include <functional>
-#include <set>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "planner/tune/candidate.h"
@@ -27,28 +27,40 @@ class Space {
   const std::vector<int64_t>& micro_samples() const { return micro_samples_; }
   // Ways to reduce and gather gradients; micro_samples is that of the recipe.
   const std::vector<StepChoice>& steps() const { return steps_; }
-  // Every layout of a module on these ranks whose sizes multiply to the ranks. Placing is filled in.
-  std::vector<ModuleChoice> LayoutsOf(size_t module, const Placing& placing) const;
-
-  // Calls `visit` with every candidate, until it returns false. For small spaces.
-  void ForEach(const std::function<bool(const Candidate&)>& visit) const;
+  // Every grid and split into stages of a module on these ranks that the rules allow, with the ways of the recipe to
+  // dispatch and to recompute. tp x cp and expert_tp divide a node, or keep the recipe's values: their messages are the
+  // largest.
+  std::vector<ModuleChoice> LayoutsOf(size_t module, const Placing& placing);
+  // How many of them there are, with those that the rules refuse.
+  int64_t listed() const { return listed_; }  // by the last LayoutsOf
+  // The ways to dispatch tokens and to recompute, on one of these layouts.
+  std::vector<ModuleChoice> WaysOf(size_t module, const ModuleChoice& layout) const;
+  size_t CountWays(size_t module, const ModuleChoice& layout) const;
+  size_t recomputes(size_t module) const { return recomputes_[module].size(); }
 
  private:
   bool Fixed(const std::string& key) const;
+  std::vector<std::string> DispatchesOf(size_t module, const ModuleChoice& layout) const;
+  std::vector<char> OverlapsOf(size_t module, const ModuleChoice& layout) const;
   void FindPlacings(int64_t ranks);
+  void FindSteps();
   std::vector<std::vector<int64_t>> SplitsOf(size_t module, int64_t pp) const;
   std::vector<std::vector<std::string>> RecomputesOf(size_t module) const;
+  std::vector<int64_t> SizesOf(const std::string& key, int64_t is, int64_t of, bool in_node) const;
+  bool Allowed(size_t module, const ModuleChoice& choice);
 
   const Recipe& recipe_;
+  Recipe changed_;  // to ask the rules about
   const std::vector<std::string> fixed_;
   const Candidate given_;
   std::vector<Placing> placings_;
   std::vector<int64_t> micro_samples_;
   std::vector<StepChoice> steps_;
+  std::vector<std::vector<std::vector<std::string>>> recomputes_;  // by module
+  int64_t listed_ = 0;
+  // What the rules said: of how axes cut sizes, by module, tp, cp, expert_tp and ep; and of stages.
+  std::map<std::tuple<size_t, int64_t, int64_t, int64_t, int64_t>, bool> cuts_;
+  std::map<std::tuple<size_t, int64_t, std::vector<int64_t>>, bool> stages_;
 };
-
-// Whether the rules for one module refuse a layout: its grid, what its axes must divide, and its stages. Those of the
-// planner (topology).
-bool Allowed(const Recipe& recipe, size_t module, const ModuleChoice& choice);
 
 }  // namespace planwright

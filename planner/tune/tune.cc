@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "planner/compile.h"
 #include "planner/compile/cluster_of.h"
 #include "planner/data/source_files.h"
 #include "planner/rates/rates.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/topology/check_modules.h"
+#include "planner/tune/search.h"
+#include "planner/tune/sensitivity.h"
 #include "planner/tune/space.h"
 #include "planner/tune/tuned_layout.h"
 #include "planner/tune/whole_step.h"
@@ -39,47 +44,26 @@ absl::StatusOr<std::vector<std::string>> ClusterChanges(const Recipe& recipe, in
   return changes;
 }
 
-struct Timed {
-  Candidate candidate;
-  WholeStep step;
-};
+// How far the times of a profile scatter: the mean of half the distance of their quartiles, as a share of their median.
+double ErrorOf(const DeviceProfile& profile) {
+  double sum = 0, count = 0;
+  const auto add = [&](const MeasuredTime& time) {
+    if (time.median > 0) sum += (time.high - time.low) / 2 / time.median, ++count;
+  };
+  for (const MeasuredCompute& point : profile.compute) add(point.seconds);
+  for (const MeasuredCommunication& point : profile.communication) add(point.seconds);
+  return count > 0 ? sum / count : 0;
+}
 
-class Search {
- public:
-  Search(const TuneRequest& request, const TunedRecipe& tuned, const Space& space)
-      : request_(request), tuned_(tuned), space_(space), began_(Clock::now()) {}
-
-  void Run(TuneResult& result) {
-    space_.ForEach([&](const Candidate& candidate) {
-      if (Stopped()) return result.interrupted = true, false;
-      ++result.counts.space;
-      const WholeStep step = SimulateWhole(tuned_, candidate);
-      if (!step.valid) return ++result.counts.rules, true;
-      if (!step.fits) return ++result.counts.memory, true;
-      ++result.counts.timed, ++result.counts.simulated, ++timed_;
-      found_.push_back({candidate, step});
-      return true;
-    });
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Timed& a, const Timed& b) { return a.step.seconds < b.step.seconds; });
-  }
-
-  const std::vector<Timed>& found() const { return found_; }
-
- private:
-  bool Stopped() const {
-    if (request_.stop && *request_.stop) return true;
-    if (request_.candidates > 0 && timed_ >= request_.candidates) return true;
-    return request_.seconds > 0 && std::chrono::duration<double>(Clock::now() - began_).count() > request_.seconds;
-  }
-
-  const TuneRequest& request_;
-  const TunedRecipe& tuned_;
-  const Space& space_;
-  const Clock::time_point began_;
-  std::vector<Timed> found_;
-  int64_t timed_ = 0;
-};
+// Those that take no more than `equal`, least memory first, and then the others as they come.
+std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal) {
+  const auto first_slower =
+      std::find_if(whole.begin(), whole.end(), [&](const FoundLayout& layout) { return layout.step.seconds > equal; });
+  std::stable_sort(whole.begin(), first_slower, [](const FoundLayout& a, const FoundLayout& b) {
+    return std::tie(a.step.memory, a.step.seconds) < std::tie(b.step.memory, b.step.seconds);
+  });
+  return whole;
+}
 
 }  // namespace
 
@@ -115,22 +99,49 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     result.given->line = LineOf(tuned.recipe, CandidateOf(tuned.recipe));
     result.given->proved = true;
   }
-  const Space space(tuned.recipe, gpus, request.fixed);
-  Search search(request, tuned, space);
-  search.Run(result);
-  for (const Timed& timed : search.found()) {
-    if (result.best.size() >= request.best) break;
-    std::optional<TunedLayout> layout = ProveLayout(request, tuned, timed.candidate, given ? &*given : nullptr);
-    if (layout) result.best.push_back(*std::move(layout));
+  Space space(tuned.recipe, gpus, request.fixed);
+  const Clock::time_point began = Clock::now();
+  const auto stopped = [&](int64_t timed) {
+    if (request.stop && *request.stop) return true;
+    if (request.candidates > 0 && timed >= request.candidates) return true;
+    return request.seconds > 0 && std::chrono::duration<double>(Clock::now() - began).count() > request.seconds;
+  };
+  result.error = ErrorOf(tuned.cluster.profile);
+  const Found found = SearchSpace(request, tuned, space, result.error, stopped);
+  result.counts = found.counts, result.interrupted = found.interrupted, result.lower_bound = found.lower_bound;
+  if (found.whole.empty()) {
+    return absl::NotFoundError(
+        absl::StrFormat("none of %.0f candidates is valid and fits: %.0f break a rule, and %.0f do not fit memory%s",
+                        result.counts.space, result.counts.rules, result.counts.memory,
+                        result.interrupted ? "; the search was stopped before its end" : ""));
   }
-  if (result.best.empty()) {
-    return absl::NotFoundError(absl::StrCat("no candidate of ", result.counts.space,
-                                            " is valid and fits: ", result.counts.rules, " break a rule, ",
-                                            result.counts.memory, " do not fit memory"));
+  const auto prove = [&](const FoundLayout& layout) {
+    return ProveLayout(request, tuned, layout.candidate, given ? &*given : nullptr);
+  };
+  const double fastest = found.whole.front().step.seconds;
+  std::optional<Candidate> chosen;
+  for (const FoundLayout& next : InOrder(found.whole, fastest * (1 + result.error))) {
+    if (result.best.size() >= std::max<size_t>(1, request.best)) break;
+    std::optional<TunedLayout> layout = prove(next);
+    if (!layout) continue;  // a lint that is an error
+    layout->equal = layout->seconds <= fastest * (1 + result.error);
+    if (!chosen) chosen = next.candidate;
+    result.best.push_back(*std::move(layout));
   }
-  const double fastest = result.best.front().seconds;
-  for (TunedLayout& layout : result.best) layout.equal = layout.seconds <= fastest * (1 + result.error);
-  result.lower_bound = fastest;
+  if (!chosen) return absl::NotFoundError("lints that are errors refuse every layout that was found");
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const FoundLayout& next : found.whole) {
+    // A hundredth less is not worth a line.
+    if (next.step.memory >= least - least / 100) continue;
+    least = next.step.memory;
+    const auto known = std::find_if(result.best.begin(), result.best.end(), [&](const TunedLayout& layout) {
+      return layout.line == LineOf(tuned.recipe, next.candidate);
+    });
+    std::optional<TunedLayout> layout = known != result.best.end() ? *known : prove(next);
+    if (layout) result.frontier.push_back(*std::move(layout));
+  }
+  result.gap = result.lower_bound > 0 ? fastest / result.lower_bound - 1 : std::numeric_limits<double>::infinity();
+  if (!result.interrupted && result.seconds) result.sensitivity = SensitivityOf(tuned, *chosen, found.others);
   return result;
 }
 

@@ -8,11 +8,17 @@
 
 namespace planwright {
 
+std::optional<Plan> PlanOf(const TunedRecipe& tuned, const Candidate& candidate) {
+  Diagnostics problems = tuned.levels;
+  std::optional<Plan> plan = MakePlan(WithCandidate(tuned.recipe, candidate), tuned.cluster, problems);
+  if (problems.has_errors()) plan.reset();
+  return plan;
+}
+
 WholeStep SimulateWhole(const TunedRecipe& tuned, const Candidate& candidate) {
   WholeStep step;
-  Diagnostics problems = tuned.levels;
-  const std::optional<Plan> plan = MakePlan(WithCandidate(tuned.recipe, candidate), tuned.cluster, problems);
-  step.valid = plan.has_value() && !problems.has_errors();
+  const std::optional<Plan> plan = PlanOf(tuned, candidate);
+  step.valid = plan.has_value();
   if (!step.valid) return step;
   step.fits = true;
   for (const RoleEstimate& role : EstimateMemory(*plan)) {

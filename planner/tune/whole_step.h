@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
@@ -24,6 +27,9 @@ struct WholeStep {
   double seconds = 0;  // of one that fits: StepTime::length
   int64_t memory = 0;  // of the fullest rank, as planned
 };
+
+// Its plan, which is not proved; nothing if the rules refuse it.
+std::optional<Plan> PlanOf(const TunedRecipe& tuned, const Candidate& candidate);
 
 WholeStep SimulateWhole(const TunedRecipe& tuned, const Candidate& candidate);
 

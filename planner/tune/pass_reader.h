@@ -1,0 +1,25 @@
+// Reads the passes of a linked program: what its calls of embedding, layers and head do to clocks and memory (pass.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/estimate/instruction_times.h"
+#include "planner/link/linked_program.h"
+#include "planner/simulate/simulate_step.h"
+#include "planner/tune/pass.h"
+
+namespace planwright {
+
+struct ReadPass {
+  std::string frame;  // "language.layers.0"
+  bool backward = false;
+  Pass pass;
+  int64_t out = 0;  // bytes of the values that a forward hands on
+};
+
+// In program order. A recomputation and the backward behind it are one pass. `beside`: Rates::Beside.
+std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const InstructionCosts& costs, InstructionTimes& times,
+                                 HostModel host, double beside);
+
+}  // namespace planwright

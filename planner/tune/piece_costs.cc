@@ -1,0 +1,128 @@
+#include "planner/tune/piece_costs.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "planner/compile.h"
+#include "planner/plan/layer_kinds.h"
+#include "planner/plan/shard_map.h"
+#include "planner/tune/mini_recipe.h"
+#include "planner/tune/pass_reader.h"
+
+namespace planwright {
+namespace {
+
+PieceCost* PieceOf(const Module& module, const std::string& frame, ModuleCosts& costs) {
+  if (frame == module.name + ".embed") return &costs.embed;
+  if (frame == module.name + ".head") return &costs.head;
+  for (const LayerSummary& layer : module.layers) {
+    if (layer.frame == frame) return &costs.layers[layer.kind];
+  }
+  return nullptr;
+}
+
+void AddWeights(const Plan& plan, const Module& module, ModuleCosts& costs) {
+  for (const Storage& storage : module.storages) {
+    PieceCost* piece = PieceOf(module, storage.frame, costs);
+    if (!piece) continue;
+    const int64_t elements = ElementsOf(storage.shape);
+    if (storage.bucket >= 0) {
+      const Bucket& bucket = module.buckets[static_cast<size_t>(storage.bucket)];
+      piece->trained[{bucket.view, bucket.tp}] += elements;
+    } else {
+      const bool buffer = module.parameters[static_cast<size_t>(storage.parameters.front())].buffer;
+      piece->untrained += elements * DTypeBytes(buffer ? plan.master() : plan.dtype());
+    }
+  }
+}
+
+// Moves all modules, so that ranks lie in nodes as those of the stage do.
+void Move(int64_t ranks, Plan& plan) {
+  for (Module& module : plan.modules) module.grid.first_rank += static_cast<int>(ranks);
+  for (Role& role : plan.roles) {
+    for (RankRange& range : role.ranks) range.first += static_cast<int>(ranks);
+  }
+  for (Bridge& bridge : plan.bridges) {
+    for (auto* table : {&bridge.forward, &bridge.backward}) {
+      for (Transfer& transfer : *table)
+        transfer.from_rank += static_cast<int>(ranks), transfer.to_rank += static_cast<int>(ranks);
+    }
+  }
+}
+
+std::unique_ptr<ModuleCosts> CostsOf(Plan& plan, size_t of, int64_t first_rank, const Rates& rates) {
+  Move(first_rank, plan);
+  auto made = std::make_unique<ModuleCosts>();
+  const Module& module = plan.modules[of];
+  const auto role = std::find_if(plan.roles.begin(), plan.roles.end(), [&](const Role& candidate) {
+    return candidate.modules.front() == module.name && candidate.ranks.front().first >= 0;
+  });
+  if (role == plan.roles.end()) return nullptr;
+  LinkedBlocks blocks(plan);
+  InstructionCosts costs(blocks);
+  CommunicationUses uses(plan);
+  const std::vector<RankClass> classes = ClassesOf(plan);
+  const auto ranks = std::find_if(classes.begin(), classes.end(), [&](const RankClass& candidate) {
+    return candidate.role == static_cast<int>(role - plan.roles.begin());
+  });
+  if (ranks == classes.end()) return nullptr;
+  const LinkedProgram program(blocks, *role);
+  costs.Add(program.step_list());
+  InstructionTimes times(program, costs, rates, uses, *ranks);
+  const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
+  for (const ReadPass& read : ReadPasses(program, costs, times, host, rates.Beside())) {
+    PieceCost* piece = PieceOf(module, read.frame, *made);
+    if (!piece) continue;
+    if (read.backward) {
+      piece->backward = read.pass;
+    } else {
+      piece->forward = read.pass, piece->out = read.out;
+    }
+  }
+  for (const Group& group : plan.groups) {
+    if (group.module == module.name && module.grid.size(group.axes) > 1)
+      made->communicators += static_cast<int64_t>(group.streams.size());
+  }
+  AddWeights(plan, module, *made);
+  return made;
+}
+
+}  // namespace
+
+const ModuleCosts* PieceCosts::Find(size_t module, const ModuleChoice& choice, bool recompute, int64_t samples,
+                                    int64_t first_rank) {
+  const Key key = {module,     choice.tp,        choice.cp,
+                   choice.ep,  choice.expert_tp, samples,
+                   first_rank, choice.dispatch,  choice.overlap_dispatch,
+                   recompute};
+  const auto [at, is_new] = found_.try_emplace(key);
+  if (!is_new) return at->second.get();
+  ++plans_;
+  Diagnostics problems;
+  std::optional<Plan> plan =
+      MakePlan(MiniRecipe(tuned_, module, choice, recompute, samples), MiniCluster(tuned_), problems);
+  if (plan && !problems.has_errors()) at->second = CostsOf(*plan, module, first_rank, rates_);
+  return at->second.get();
+}
+
+const ModuleCosts* PieceCosts::Of(size_t module, const ModuleChoice& choice, int64_t samples, int64_t first_rank) {
+  const std::vector<std::string>& words = choice.recompute;
+  const bool none = words.size() == 1 && words.front() == "none", full = words.size() == 1 && words.front() == "full";
+  if (none || full) return Find(module, choice, full, samples, first_rank);
+  const ModuleCosts *kept = Find(module, choice, false, samples, first_rank),
+                    *again = Find(module, choice, true, samples, first_rank);
+  if (!kept || !again) return nullptr;
+  const Key key = {module,     choice.tp,        choice.cp,
+                   choice.ep,  choice.expert_tp, samples,
+                   first_rank, choice.dispatch,  choice.overlap_dispatch,
+                   false};
+  const auto [at, is_new] = mixed_.try_emplace({key, words});
+  if (!is_new) return at->second.get();
+  at->second = std::make_unique<ModuleCosts>(*kept);
+  for (auto& [letter, piece] : at->second->layers) {
+    if (std::find(words.begin(), words.end(), LayerWord(letter)) != words.end()) piece = again->layers.at(letter);
+  }
+  return at->second.get();
+}
+
+}  // namespace planwright

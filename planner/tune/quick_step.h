@@ -1,0 +1,75 @@
+// The time of a step and the memory of its fullest rank, put together from the costs of parts (piece_costs.h): a few
+// microseconds in the place of a plan. Both are lower bounds of what the whole plan gives, and near it: the time leaves
+// out siblings, classes with fewer samples, and what a role's own list does beside its calls; the memory leaves out the
+// values of that list.
+#pragma once
+
+#include <vector>
+
+#include "planner/tune/piece_costs.h"
+
+namespace planwright {
+
+struct StageCost {
+  Pass forward;
+  std::optional<Pass> backward;
+  int64_t kept = 0;    // bytes that a microbatch holds from its forward to its backward
+  int64_t out = 0;     // bytes that the forward hands on
+  int64_t states = 0;  // bytes that are there the whole time, with those of libraries, but not the context
+  // Bytes by which the fullest moment may be less than that of the parts one after the other: values between two parts
+  // are counted with both where parts follow each other that do not in the plan which they were read from.
+  int64_t shared = 0;
+  double send = 0;       // to the next stage
+  double gradients = 0;  // bytes
+  // Seconds of the end of the step: reducing gradients; scaling and norms; stepping weights; and gathering them.
+  double reduce = 0, scale = 0, step = 0, gather = 0;
+};
+
+struct ModuleStages {
+  bool known = false;  // false: no bound is known
+  std::vector<StageCost> stages;
+  bool learns() const { return known && stages.back().backward.has_value(); }  // of an encoder: a gradient comes back
+  // Seconds of one microbatch on the slowest stage, and of scaling and stepping, for which all ranks wait.
+  double microbatch = 0, rest = 0;
+  int64_t memory = 0;  // with one microbatch in flight
+};
+
+struct QuickStep {
+  double seconds = 0;
+  int64_t memory = 0;
+};
+
+class QuickSteps {
+ public:
+  // Keeps references.
+  QuickSteps(const TunedRecipe& tuned, const Rates& rates);
+
+  // `samples`: of a microbatch on the module's largest lane. The choice must be allowed (space.h).
+  ModuleStages StagesOf(size_t module, const ModuleChoice& choice, int64_t samples);
+
+  // `modules`: as Recipe::modules.
+  QuickStep Time(const std::vector<const ModuleStages*>& modules, bool together, int64_t microbatches,
+                 const StepChoice& step) const;
+
+  // Of one candidate, which the rules allow.
+  QuickStep TimeCandidate(const Candidate& candidate, int64_t microbatches);
+
+  int64_t limit() const { return limit_; }  // bytes of the device; 0: unknown
+  int64_t plans() const { return pieces_.plans(); }
+
+ private:
+  void AddStates(const Grid& grid, int rank, const std::map<GradientClass, int64_t>& trained, StageCost& stage) const;
+  double BeginSeconds(const StageCost& cost) const;
+  double ExchangeSeconds(int64_t bytes, bool leaves_node) const;
+
+  const TunedRecipe& tuned_;
+  const Rates& rates_;
+  PieceCosts pieces_;
+  const int64_t limit_;
+  const int node_;           // ranks of a node
+  const bool measured_;      // by a profile: times of other sizes than those of blocks are not bounded
+  size_t language_ = 0;      // index of the language model
+  std::vector<char> feeds_;  // by module: whether a bridge leads from it to the language model
+};
+
+}  // namespace planwright

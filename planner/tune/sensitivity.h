@@ -1,0 +1,16 @@
+// How a choice depends on speeds that nobody measured.
+#pragma once
+
+#include <vector>
+
+#include "planner/tune/tune.h"
+#include "planner/tune/whole_step.h"
+
+namespace planwright {
+
+// For the links of a node and for the network, as far as the profile has no time of them: how much slower each must be
+// for another of `others` to be faster than `chosen`.
+std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candidate& chosen,
+                                           const std::vector<Candidate>& others);
+
+}  // namespace planwright

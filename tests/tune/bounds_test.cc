@@ -1,0 +1,70 @@
+// The time and the memory that are put together from blocks are lower bounds of those of the whole plan, and near them.
+#include <gtest/gtest.h>
+
+#include "planner/tune/quick_step.h"
+#include "tests/support/random_recipe.h"
+#include "tests/tune/tuned_recipe.h"
+
+namespace planwright {
+namespace {
+
+using testing::RandomRecipe;
+using testing::ReadTuned;
+
+struct Compared {
+  int recipes = 0, refused = 0;
+  double seconds = 0, memory = 0;  // sums of bound / whole
+};
+
+// Compares the bounds of a recipe's own layout with its plan.
+void Compare(const std::optional<TunedRecipe>& read, const std::string& name, Compared& compared) {
+  if (!read) return void(++compared.refused);
+  const TunedRecipe& tuned = *read;
+  const Candidate candidate = CandidateOf(tuned.recipe);
+  const std::optional<Plan> plan = PlanOf(tuned, candidate);
+  const WholeStep whole = SimulateWhole(tuned, candidate);
+  if (!plan || !whole.fits) return void(++compared.refused);
+  const Rates rates = RatesOf(tuned.cluster);
+  QuickSteps quick(tuned, rates);
+  const QuickStep bound = quick.TimeCandidate(candidate, plan->budget.microbatches);
+  EXPECT_LE(bound.seconds, whole.seconds * (1 + 1e-9)) << name;
+  EXPECT_LE(bound.memory, whole.memory) << name;
+  ++compared.recipes;
+  compared.seconds += whole.seconds > 0 ? bound.seconds / whole.seconds : 1;
+  compared.memory += static_cast<double>(bound.memory) / static_cast<double>(std::max<int64_t>(1, whole.memory));
+}
+
+TEST(Bounds, AreAtMostWhatTheWholePlanTakes) {
+  // A GPU, whose host launches; CPUs, whose hosts run what they launch; and devices of unknown speed.
+  const std::vector<std::vector<std::string>> devices = {
+      {"cluster.gpu=h100_sxm"},
+      {"cluster.gpu=h100_sxm", "cluster.gpus_per_node=4", "cluster.nodes=64"},
+      {"cluster.gpu=none", "cluster.device={peak: 0.1, bandwidth: 20, link: 2, network: 1}"},
+      {"cluster.gpu=none"}};
+  Compared compared;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    RandomRecipe random(seed);
+    std::vector<std::string> overrides = random.Overrides();
+    const std::vector<std::string>& device = devices[seed % devices.size()];
+    overrides.insert(overrides.end(), device.begin(), device.end());
+    Compare(ReadTuned(random.File(), overrides), std::to_string(seed), compared);
+  }
+  EXPECT_GE(compared.recipes, 240) << compared.refused << " were refused";
+  RecordProperty("of the time, in per mille", static_cast<int>(1000 * compared.seconds / compared.recipes));
+  RecordProperty("of the memory, in per mille", static_cast<int>(1000 * compared.memory / compared.recipes));
+  EXPECT_GE(compared.seconds / compared.recipes, 0.7);
+}
+
+TEST(Bounds, AreNearTheWholePlanOfRealModels) {
+  for (const std::string file : {"nemotron_moe_vlm_20l_mock_8r", "nemotron_moe_vlm_54l_33n", "nemotron_moe_vlm_20l_4g",
+                                 "nemotron_moe_lm_20l_1g"}) {
+    Compared compared;
+    Compare(ReadTuned("recipes/" + file + ".yaml", {}), file, compared);
+    ASSERT_EQ(compared.recipes, 1) << file;
+    EXPECT_GE(compared.seconds, 0.95) << file;
+    EXPECT_GE(compared.memory, 0.95) << file;
+  }
+}
+
+}  // namespace
+}  // namespace planwright

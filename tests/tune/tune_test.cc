@@ -1,0 +1,199 @@
+// The search finds what trying everything finds, and every figure is that of the recipe that it names.
+#include "planner/tune/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/compile.h"
+#include "planner/diff/diff.h"
+#include "planner/estimate/memory.h"
+#include "planner/estimate/step_time.h"
+#include "planner/tune/space.h"
+#include "tests/tune/tuned_recipe.h"
+
+namespace planwright {
+namespace {
+
+using testing::ReadTuned;
+
+const std::string kTiny = "recipes/nemotron_moe_vlm_tiny.yaml";
+
+TuneRequest RequestOf(const std::string& file, std::vector<std::string> overrides, std::vector<std::string> fixed) {
+  return {.recipe = InSource(file), .overrides = std::move(overrides), .fixed = std::move(fixed)};
+}
+
+TuneResult Tuned(const TuneRequest& request) {
+  Diagnostics problems;
+  const absl::StatusOr<TuneResult> result = Tune(request, problems);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : TuneResult{};
+}
+
+// Every candidate of a space that is valid and fits, by time.
+std::vector<WholeStep> TryEverything(const TuneRequest& request, int64_t ranks) {
+  const TunedRecipe tuned = ReadTuned(kTiny, request.overrides).value();
+  Space space(tuned.recipe, ranks, request.fixed);
+  std::vector<WholeStep> all;
+  for (const Placing& placing : space.placings()) {
+    std::vector<std::vector<ModuleChoice>> choices;
+    for (size_t m = 0; m < tuned.recipe.modules.size(); ++m) {
+      std::vector<ModuleChoice>& ways = choices.emplace_back();
+      for (const ModuleChoice& layout : space.LayoutsOf(m, placing)) {
+        for (ModuleChoice& way : space.WaysOf(m, layout)) ways.push_back(std::move(way));
+      }
+    }
+    for (const ModuleChoice& first : choices[0]) {
+      for (const ModuleChoice& second : choices[1]) {
+        for (int64_t micro : space.micro_samples()) {
+          for (StepChoice step : space.steps()) {
+            step.micro_samples = micro;
+            const WholeStep whole = SimulateWhole(tuned, {{first, second}, step});
+            if (whole.fits) all.push_back(whole);
+          }
+        }
+      }
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const WholeStep& a, const WholeStep& b) { return a.seconds < b.seconds; });
+  return all;
+}
+
+void ExpectSameAsEverything(const TuneRequest& request, int64_t ranks, size_t at_least) {
+  const std::vector<WholeStep> all = TryEverything(request, ranks);
+  const TuneResult result = Tuned(request);
+  ASSERT_GE(all.size(), at_least) << "a space in which something can be found";
+  ASSERT_EQ(result.best.size(), std::min(all.size(), request.best));
+  for (size_t i = 0; i < result.best.size(); ++i) EXPECT_EQ(result.best[i].seconds, all[i].seconds) << i;
+  EXPECT_EQ(result.gap, 0);
+  EXPECT_EQ(result.lower_bound, all.front().seconds);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_LT(static_cast<double>(result.counts.simulated), result.counts.space / 4) << "bounds cut something";
+}
+
+// GPUs so slow that the tiny model keeps them busy.
+const std::vector<std::string> kSlowGpus = {"cluster.gpu=other",          "cluster.gpus_per_node=2",
+                                            "cluster.device.memory=16",   "cluster.device.peak=0.05",
+                                            "cluster.device.bandwidth=2", "cluster.device.link=0.5",
+                                            "cluster.device.network=0.1", "modules.language.placement.first_rank=1"};
+
+TEST(Tune, FindsWhatTryingEverythingFinds) {
+  ExpectSameAsEverything(
+      RequestOf(kTiny, kSlowGpus,
+                {"gradients.buckets", "modules.radio_encoder.recompute", "modules.language.recompute"}),
+      2, 200);
+}
+
+TEST(Tune, FindsItWhereMemoryIsShort) {
+  std::vector<std::string> overrides = kSlowGpus;
+  overrides.push_back("cluster.device.memory=2.0");
+  const TuneRequest request = RequestOf(kTiny, overrides, {"gradients", "modules.radio_encoder.recompute"});
+  ExpectSameAsEverything(request, 2, 30);
+  EXPECT_GT(Tuned(request).counts.memory, 0);
+}
+
+TEST(Tune, FiguresAreThoseOfTheRecipeWithTheChanges) {
+  const TuneRequest request = RequestOf(kTiny, kSlowGpus, {"gradients.buckets"});
+  const TuneResult result = Tuned(request), again = Tuned(request);
+  Diagnostics problems;
+  const auto given = CompileRecipe(*ReadRecipe(request.recipe, request.overrides, problems), problems);
+  ASSERT_TRUE(given);
+  ASSERT_FALSE(result.best.empty());
+  ASSERT_FALSE(result.frontier.empty());
+  for (const auto* list : {&result.best, &result.frontier}) {
+    for (const TunedLayout& layout : *list) {
+      std::vector<std::string> overrides = request.overrides;
+      overrides.insert(overrides.end(), layout.changes.begin(), layout.changes.end());
+      const auto plan = CompileRecipe(*ReadRecipe(request.recipe, overrides, problems), problems);
+      ASSERT_TRUE(plan) << layout.line;
+      EXPECT_EQ(TimeStep(*plan).length, layout.seconds);
+      EXPECT_EQ(plan->digest, layout.digest);
+      int64_t memory = 0;
+      for (const RoleEstimate& role : EstimateMemory(*plan)) memory = std::max(memory, role.planned.total());
+      EXPECT_EQ(memory, layout.memory);
+      EXPECT_TRUE(layout.proved);
+      EXPECT_FALSE(DiffPlans(*given, *plan).may_change_loss());
+    }
+  }
+  ASSERT_TRUE(result.given);
+  EXPECT_EQ(result.given->seconds, TimeStep(*given).length);
+  // The same request gives the same result.
+  ASSERT_EQ(again.best.size(), result.best.size());
+  for (size_t i = 0; i < result.best.size(); ++i) EXPECT_EQ(again.best[i].digest, result.best[i].digest);
+  EXPECT_EQ(again.counts.timed, result.counts.timed);
+  // Smaller and slower from line to line.
+  for (size_t i = 1; i < result.frontier.size(); ++i) {
+    EXPECT_GE(result.frontier[i].seconds, result.frontier[i - 1].seconds);
+    EXPECT_LT(result.frontier[i].memory, result.frontier[i - 1].memory);
+  }
+}
+
+TEST(Tune, EveryCandidateIsCountedOnce) {
+  const TuneResult result = Tuned(RequestOf(kTiny, kSlowGpus, {}));
+  const TuneCounts& counts = result.counts;
+  EXPECT_LE(counts.rules + counts.memory + counts.time, counts.space);
+  EXPECT_NEAR(counts.space, counts.rules + counts.memory + counts.time + static_cast<double>(counts.simulated),
+              static_cast<double>(counts.simulated));
+}
+
+TEST(Tune, FixedKeysStay) {
+  const TuneResult result =
+      Tuned(RequestOf(kTiny, kSlowGpus, {"modules.language", "batch.micro_samples", "gradients.overlap_reduce"}));
+  for (const TunedLayout& layout : result.best) {
+    for (const std::string& change : layout.changes) {
+      EXPECT_EQ(change.find("modules.language."), std::string::npos) << change;
+      EXPECT_EQ(change.find("batch."), std::string::npos) << change;
+      EXPECT_EQ(change.find("overlap_reduce"), std::string::npos) << change;
+    }
+  }
+}
+
+TEST(Tune, AnotherNumberOfGpus) {
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {"gradients", "modules.radio_encoder.recompute"});
+  request.gpus = 4;
+  const TuneResult result = Tuned(request);
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_NE(std::find(result.best[0].changes.begin(), result.best[0].changes.end(), "cluster.nodes=2"),
+            result.best[0].changes.end());
+  EXPECT_FALSE(result.given) << "the recipe has two ranks";
+  // What another speed would change is said for both kinds of links.
+  ASSERT_EQ(result.sensitivity.size(), 2u);
+  EXPECT_EQ(result.sensitivity[0].what, "link");
+  EXPECT_EQ(result.sensitivity[1].what, "network");
+  request.gpus = 3;
+  Diagnostics problems;
+  EXPECT_EQ(Tune(request, problems).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Tune, EndsEarlyWithWhatItHas) {
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {});
+  request.candidates = 20;
+  int64_t reports = 0;
+  request.progress = [&](const TuneProgress& progress) { reports += progress.simulated > 0 ? 1 : 0; };
+  const TuneResult result = Tuned(request);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_GE(reports, 1);
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_TRUE(result.best[0].proved);
+  const std::atomic<bool> stop = true;
+  request.stop = &stop;
+  Diagnostics problems;
+  const absl::StatusOr<TuneResult> at_once = Tune(request, problems);
+  ASSERT_TRUE(at_once.ok()) << at_once.status();
+  EXPECT_TRUE(at_once->interrupted);
+  EXPECT_EQ(at_once->best.at(0).digest, at_once->given.value().digest) << "nothing better is known than the recipe";
+}
+
+TEST(Tune, RefusesWhatNoLayoutMends) {
+  Diagnostics problems;
+  EXPECT_EQ(Tune(RequestOf(kTiny, {"batch.global_sample=3"}, {}), problems).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(problems.has_errors());
+  std::vector<std::string> overrides = kSlowGpus;
+  overrides.push_back("cluster.device.memory=0.5");
+  Diagnostics others;
+  EXPECT_EQ(Tune(RequestOf(kTiny, overrides, {}), others).status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace planwright
