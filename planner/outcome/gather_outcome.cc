@@ -30,7 +30,7 @@ void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
       incomplete("probe is incomplete", status);
   }
   if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, options.run_dir, OnGpus(plan, options));
-  if (!options.profile) return;
+  if (!options.profile || !options.joins_traces) return;
   absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, options.run_dir);
   if (profile.ok()) {
     outcome.profile = *std::move(profile);
