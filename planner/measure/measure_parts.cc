@@ -110,7 +110,6 @@ absl::StatusOr<DeviceProfile> ProfileOf(const MeasurePart& part, const Communica
 absl::StatusOr<DeviceProfile> ProfileBesideAgents(const MeasurePart& part, const CommunicationRounds& rounds,
                                                   const RunOptions& run, const MeasureOptions& options, int& signal) {
   if (options.starter == nullptr) return ProfileOf(part, rounds, run, options);
-  const HeldSignals signals;  // the thread inherits that they are blocked
   std::future<absl::StatusOr<DeviceProfile>> profile =
       std::async(std::launch::async, [&] { return ProfileOf(part, rounds, run, options); });
   while (profile.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
@@ -165,8 +164,9 @@ std::string NameOf(const MeasurePart& part) {
 }
 
 // Runs a part and writes its profile beside its run directory, which is removed then. Of a part that failed, the
-// outcome is in `measured`.
-absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureOptions& options, Measured& measured) {
+// outcome is in `measured`. `signal`: that came when it had run.
+absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureOptions& options, Measured& measured,
+                                         int& signal) {
   const std::string path = PathOf(options, part);
   RunOptions run;
   run.executor = options.executor;
@@ -174,6 +174,7 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
   run.run_dir = path + ".run";
   run.steps = LastTraced(part.plan);
   run.profile = StepRange{std::min(kFirstTraced, *run.steps), *run.steps};
+  run.joins_traces = false;
   std::error_code error;
   const std::string choices = path + ".choices";
   const absl::Cleanup remove = [&] { fs::remove_all(choices, error); };
@@ -197,17 +198,18 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
     measured.failed_part = part.what, measured.failed_run = run.run_dir;
     return DeviceProfile();
   }
-  int signal = 0;
   absl::StatusOr<DeviceProfile> profile = ProfileBesideAgents(part, rounds, run, options, signal);
   if (!profile.ok()) return profile.status();
   if (absl::Status status = WriteFileAtomically(PartPath(options, part), WriteProfile(*profile)); !status.ok())
     return status;
   fs::remove_all(run.run_dir, error);
-  if (signal == 0) return profile;
-  measured.failed = Outcome{128 + signal, absl::StrCat("interrupted by signal ", signal, " after a part")};
-  measured.failed->interrupted_by = signal;
-  measured.failed_part = "the part after " + part.what;
   return profile;
+}
+
+void SetInterrupted(int signal, const MeasurePart& part, Measured& measured) {
+  measured.failed = Outcome{128 + signal, absl::StrCat("interrupted by signal ", signal, " between two parts")};
+  measured.failed->interrupted_by = signal;
+  measured.failed_part = part.what;
 }
 
 // One profile of all parts. Those with made-up choices say only how much longer experts' products took than in the one
@@ -251,6 +253,9 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   if (absl::Status status = CheckDevices(parts, options); !status.ok()) return status;
   const std::string folder = PartsFolder(options.output);
   if (absl::Status status = MakeDirectories(folder); !status.ok()) return status;
+  // A signal between two runs, where nobody waits for one, must not end the program: in a job it asks to go on later.
+  HeldSignals signals;
+  int signal = 0;
   std::vector<DeviceProfile> profiles;
   double spent = 0;
   int64_t ran = 0;
@@ -261,9 +266,14 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
       profiles.push_back(*std::move(done));
       continue;
     }
+    if (signal == 0) signal = signals.Next();
+    if (signal != 0) {
+      SetInterrupted(signal, parts[i], measured);
+      return measured;
+    }
     options.progress(name);
     const Clock::time_point begin = Clock::now();
-    absl::StatusOr<DeviceProfile> profile = MeasureOne(parts[i], options, measured);
+    absl::StatusOr<DeviceProfile> profile = MeasureOne(parts[i], options, measured, signal);
     if (!profile.ok()) return profile.status();
     if (measured.failed) return measured;
     const double seconds = SecondsSince(begin);
@@ -284,6 +294,8 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
                                                      "; measure each device into a file of its own (parts are in ",
                                                      folder, ")"));
     }
+  }
+  while (signals.Next() != 0) {  // too late to matter
   }
   measured.profile = Joined(parts, profiles);
   if (absl::Status status = WriteFileAtomically(options.output, WriteProfile(measured.profile)); !status.ok())

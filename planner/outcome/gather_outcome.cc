@@ -31,7 +31,7 @@ void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
       incomplete("probe is incomplete", status);
   }
   if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, options.run_dir, OnGpus(plan, options));
-  if (!options.profile) return;
+  if (!options.profile || !options.joins_traces) return;
   // A run on another kind of device has no prediction.
   const bool as_planned = OnGpus(plan, options) == (plan.cluster.gpu != "none");
   const StepTime time = as_planned ? TimeStep(plan) : StepTime();
