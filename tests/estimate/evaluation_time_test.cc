@@ -17,10 +17,10 @@ namespace {
 using testing::CompiledFile;
 using testing::OnlyKinds;
 
-const std::vector<OpKind> kScans = {OpKind::kMambaScan};
+const std::vector<OpKind> kForwardScans = {OpKind::kMambaScan};
 
 // The text model with a Mamba layer on each of its stages; a block is one sample.
-Plan Pipeline(int stages, int samples, const std::vector<std::string>& more = {}) {
+Plan EvaluatedPipeline(int stages, int samples, const std::vector<std::string>& more = {}) {
   std::vector<std::string> overrides = {
       absl::StrCat("models.hybrid_moe_tiny.pattern=", std::string(static_cast<size_t>(stages), 'M')),
       absl::StrCat("modules.language.placement={first_rank: 0, ranks: ", stages, "}"),
@@ -33,30 +33,31 @@ Plan Pipeline(int stages, int samples, const std::vector<std::string>& more = {}
 
 // A pipeline is filled once, and then each round takes the time of one stage, however many there are.
 TEST(EvaluationTime, IsThatOfItsRoundsBehindEachOther) {
-  const double unit = TimeEvaluation(Pipeline(1, 2), Rates(OnlyKinds(kScans, 1))) / 2;  // a forward of one layer
+  const double unit =
+      TimeEvaluation(EvaluatedPipeline(1, 2), Rates(OnlyKinds(kForwardScans, 1))) / 2;  // a forward of one layer
   ASSERT_GT(unit, 0);
   for (const auto& [stages, samples] : {std::pair(1, 5), std::pair(1, 100), std::pair(3, 4), std::pair(3, 60)}) {
-    const double length = TimeEvaluation(Pipeline(stages, samples), Rates(OnlyKinds(kScans, 1)));
+    const double length = TimeEvaluation(EvaluatedPipeline(stages, samples), Rates(OnlyKinds(kForwardScans, 1)));
     EXPECT_NEAR(length / unit, samples + stages - 1, 1e-6) << stages << " stages, " << samples << " samples";
   }
 }
 
 TEST(EvaluationTime, IsNoneWithoutSetsOrDevice) {
   EXPECT_EQ(TimeEvaluation(CompiledFile(InSource("recipes/nemotron_moe_lm_tiny.yaml"))), 0);
-  EXPECT_EQ(TimeEvaluation(Pipeline(1, 2)), 0);
+  EXPECT_EQ(TimeEvaluation(EvaluatedPipeline(1, 2)), 0);
   EXPECT_EQ(CountEvaluations(CompiledFile(InSource("recipes/nemotron_moe_lm_tiny.yaml"))), 0);
 }
 
 // 160 samples: before the first step, and after 80 and 160 of them, which is the end.
 TEST(EvaluationTime, CountsEvaluationsOfTheBudget) {
-  EXPECT_EQ(CountEvaluations(Pipeline(1, 2)), 3);
-  EXPECT_EQ(CountEvaluations(Pipeline(1, 2, {"evaluation.every_samples=96"})), 3);  // 96, and the end
-  EXPECT_EQ(CountEvaluations(Pipeline(1, 2, {"evaluation.every_samples=800"})), 2);
+  EXPECT_EQ(CountEvaluations(EvaluatedPipeline(1, 2)), 3);
+  EXPECT_EQ(CountEvaluations(EvaluatedPipeline(1, 2, {"evaluation.every_samples=96"})), 3);  // 96, and the end
+  EXPECT_EQ(CountEvaluations(EvaluatedPipeline(1, 2, {"evaluation.every_samples=800"})), 2);
 }
 
 TEST(EvaluationTime, IsInTheHoursOfTheBudget) {
   const std::vector<std::string> gpus = {"cluster.gpu=h200_sxm", "precision.params=bf16"};
-  const Plan plan = Pipeline(1, 40, gpus);
+  const Plan plan = EvaluatedPipeline(1, 40, gpus);
   Plan without = plan;
   without.evaluation = {};
   const StepTime time = TimeStep(plan);
@@ -69,7 +70,7 @@ TEST(EvaluationTime, IsInTheHoursOfTheBudget) {
 
 // A step keeps activations for its backwards, so it is fuller than a round, unless nothing learns.
 TEST(EvaluationMemory, IsThatOfTheFullerList) {
-  const Plan plan = Pipeline(1, 2);
+  const Plan plan = EvaluatedPipeline(1, 2);
   Plan round = plan;
   round.roles[0].step = round.roles[0].evaluate;
   const int64_t of_step = EstimateMemory(plan)[0].planned.activations,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -38,6 +39,7 @@ class ProgramCheck {
       }
       CheckRanges(who, role.ranks, role.origin);
       CheckBucketOrder(role);
+      CheckRoundFrames(role);
       for (const SampleList& list : SampleListsOf(plan_)) {
         CheckReceived(role, list);
         CheckReceivedRows(role, list);
@@ -145,6 +147,17 @@ class ProgramCheck {
     }
     if (next < stage.order.size())
       Fail("role " + role.name, absl::StrCat("never runs ", stage.order[next], " of ", module->name), role.origin);
+  }
+
+  // A round calls its stages in the frames in which a step calls them. Nothing is kept there, so no other rule sees it.
+  void CheckRoundFrames(const Role& role) {
+    std::set<string_view> frames;
+    for (const Instruction& op : role.step) frames.insert(op.frame);
+    for (const Instruction& op : role.evaluate) {
+      if (op.kind != OpKind::kCall || frames.contains(op.frame)) continue;
+      Fail("role " + role.name, absl::StrCat("evaluates in the frame ", op.frame, ", which no step has"),
+           op.origin >= 0 ? op.origin : role.origin);
+    }
   }
 
   // What is received over a bridge has as many rows as its own module makes room for.
