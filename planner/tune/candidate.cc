@@ -35,6 +35,14 @@ bool Together(const Candidate& candidate) {
   return candidate.modules.size() > 1 && candidate.modules[0].first_rank == candidate.modules[1].first_rank;
 }
 
+std::vector<std::array<int64_t, 7>> GridsOf(const Candidate& candidate) {
+  std::vector<std::array<int64_t, 7>> grids;
+  for (const ModuleChoice& module : candidate.modules) {
+    grids.push_back({module.first_rank, module.ranks, module.tp, module.cp, module.pp, module.ep, module.expert_tp});
+  }
+  return grids;
+}
+
 Candidate CandidateOf(const Recipe& recipe) {
   Candidate candidate;
   for (const ModuleRecipe& module : recipe.modules) candidate.modules.push_back(ChoiceOf(module));

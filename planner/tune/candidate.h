@@ -1,6 +1,7 @@
 // One candidate of a search: values of every key that does not change the loss curve.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct Candidate {
 
 // Whether all modules have the same ranks. Otherwise each has its own.
 bool Together(const Candidate& candidate);
+
+// By module: first rank, ranks, tp, cp, pp, ep and expert_tp.
+std::vector<std::array<int64_t, 7>> GridsOf(const Candidate& candidate);
 
 // What the recipe says.
 Candidate CandidateOf(const Recipe& recipe);

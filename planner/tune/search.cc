@@ -7,8 +7,8 @@
 #include <set>
 #include <tuple>
 
-#include "planner/budget/budget_samples.h"
 #include "planner/recipe/model_facts.h"
+#include "planner/tune/budget_rule.h"
 #include "planner/tune/open_candidates.h"
 #include "planner/tune/quick_step.h"
 
@@ -53,7 +53,7 @@ class Search {
   Search(const TuneRequest& request, const TunedRecipe& tuned, Space& space, double error,
          const std::function<bool(int64_t)>& stopped)
       : request_(request), tuned_(tuned), space_(space), error_(error), stopped_(stopped),
-        rates_(RatesOf(tuned.cluster)), quick_(tuned, rates_), changed_(tuned.recipe),
+        rates_(RatesOf(tuned.cluster)), quick_(tuned, rates_), budget_(tuned.recipe),
         layouts_(space.placings().size()) {
     for (size_t m = 0; m < tuned.recipe.modules.size(); ++m) {
       if (CarriesLoss(tuned.recipe.modules[m].model)) language_ = m;
@@ -91,19 +91,6 @@ class Search {
   double Needed() const { return simulated_.Fastest(std::max<size_t>(1, request_.best) - 1); }
   double MostSeconds() const { return std::max(kKept, 1 + error_) * Fastest(); }
   bool TooLarge(int64_t memory) const { return quick_.limit() > 0 && memory > quick_.limit(); }
-
-  // The rules of the budget: a global batch is whole microbatches, and a plan is not too long. 0: they refuse it.
-  int64_t MicrobatchesOf(int64_t micro, int64_t lanes, int64_t stages, int64_t buckets) {
-    const auto [at, is_new] = microbatches_.try_emplace({micro, lanes, stages, buckets});
-    if (!is_new) return at->second;
-    std::vector<Grid> grids(tuned_.recipe.modules.size());
-    grids[language_].dp = static_cast<int>(lanes);
-    grids[language_].pp = static_cast<int>(stages - static_cast<int64_t>(grids.size()) + 1);
-    changed_.batch.micro_samples.value = micro, changed_.gradients.buckets.value = buckets;
-    Diagnostics problems;
-    const std::optional<Budget> budget = BudgetSamples(changed_, grids, problems);
-    return at->second = budget ? budget->microbatches : 0;
-  }
 
   // All placings, in the order of the time that the recipe's own sizes of axes would have there: so a good candidate is
   // known early. The order decides nothing else.
@@ -174,7 +161,7 @@ class Search {
     }
     candidate.step.micro_samples = micro;
     const int64_t microbatches =
-        MicrobatchesOf(micro, LanesOf(candidate.modules[language_]), all_stages, candidate.step.buckets);
+        budget_.MicrobatchesOf(micro, LanesOf(candidate.modules[language_]), all_stages, candidate.step.buckets);
     if (microbatches == 0) return kInfinite;
     const QuickStep quick = quick_.TimeCandidate(candidate, microbatches);
     return TooLarge(quick.memory) || quick.seconds == 0 ? kInfinite : quick.seconds;
@@ -214,8 +201,8 @@ class Search {
     double valid = 0;
     for (size_t l = 0; l < layouts.size() && !Stop(); ++l) {
       const ModuleChoice& layout = layouts[l];
-      place.microbatches =
-          MicrobatchesOf(micro, LanesOf(layout), static_cast<int64_t>(tuned_.recipe.modules.size()) + layout.pp - 1, 1);
+      place.microbatches = budget_.MicrobatchesOf(
+          micro, LanesOf(layout), static_cast<int64_t>(tuned_.recipe.modules.size()) + layout.pp - 1, 1);
       if (place.microbatches == 0) continue;
       place.block = global / place.microbatches;
       const auto ways = static_cast<double>(space_.CountWays(language_, layout));
@@ -354,7 +341,7 @@ class Search {
     std::optional<uint32_t> at;
     for (size_t s = 0; s < space_.steps().size(); ++s) {
       const StepChoice& step = space_.steps()[s];
-      if (MicrobatchesOf(micro, lanes, all_stages, step.buckets) == 0) {
+      if (budget_.MicrobatchesOf(micro, lanes, all_stages, step.buckets) == 0) {
         ++found_.counts.rules;
         continue;
       }
@@ -474,10 +461,7 @@ class Search {
   void FindOthers(const std::vector<TimedCandidate>& open) {
     std::set<std::vector<std::array<int64_t, 7>>> seen;
     const auto add = [&](Candidate candidate) {
-      std::vector<std::array<int64_t, 7>> grids;
-      for (const ModuleChoice& one : candidate.modules)
-        grids.push_back({one.first_rank, one.ranks, one.tp, one.cp, one.pp, one.ep, one.expert_tp});
-      if (seen.insert(std::move(grids)).second) found_.others.push_back(std::move(candidate));
+      if (seen.insert(GridsOf(candidate)).second) found_.others.push_back(std::move(candidate));
     };
     for (const FoundLayout& found : simulated_.Sorted(tuned_.recipe)) {
       if (found_.others.size() < kMostOthers) add(found.candidate);
@@ -494,10 +478,8 @@ class Search {
   const std::function<bool(int64_t)>& stopped_;
   const Rates rates_;
   QuickSteps quick_;
-  Recipe changed_;  // to ask the rules of the budget about
+  BudgetRule budget_;
   size_t language_ = 0;
-  // By micro_samples, lanes, stages of all modules and buckets.
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, int64_t> microbatches_;
   std::vector<std::vector<std::vector<ModuleChoice>>> layouts_;  // by placing and module
   OpenCandidates open_;
   FoundLayouts simulated_;
