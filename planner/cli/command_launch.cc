@@ -14,6 +14,7 @@
 #include "planner/connection/proof.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/diff/diff.h"
+#include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/run_files/exit_status.h"

@@ -68,6 +68,12 @@ double Rates::Beside(OpKind kind) const {
   return found.value_or(table_.beside);
 }
 
+double Rates::MostBeside() const {
+  double most = table_.beside;
+  for (size_t kind = 0; kind < kOpKinds; ++kind) most = std::max(most, Beside(static_cast<OpKind>(kind)));
+  return most;
+}
+
 double Rates::Skew(OpKind kind, double fullest) const { return measured_ ? measured_->Skew(kind, fullest) : 1; }
 
 Seconds Rates::EstimateCompute(const ComputeUse& use) const {

@@ -43,6 +43,8 @@ class Rates {
   // The speed at which an instruction goes on beside one of the other sort (work, or a communication) that its rank
   // launched before, as a share of its own.
   double Beside(OpKind kind) const;
+  // The largest of Beside: for bounds of what overlap can save.
+  double MostBeside() const;
   // How much longer an instruction on rows of experts takes if the fullest expert of its rank has `fullest` times the
   // mean of the rank's experts (docs/measure.md#what-is-measured). 1 where that was not measured.
   double Skew(OpKind kind, double fullest) const;

@@ -11,8 +11,6 @@
 namespace planwright {
 namespace {
 
-using Json = nlohmann::json;
-
 std::string MeanJson(const MeanLoss& mean) {
   const bool finite = mean.loss && std::isfinite(*mean.loss);
   return absl::StrCat("\"loss\": ", finite ? absl::StrFormat("%.17g", *mean.loss) : "null",
@@ -22,19 +20,19 @@ std::string MeanJson(const MeanLoss& mean) {
 std::string SetJson(const EvaluatedSet& set) {
   std::string sources;
   for (const auto& [name, mean] : set.sources)
-    absl::StrAppend(&sources, sources.empty() ? "" : ", ", JsonText(Json(name)), ": {", MeanJson(mean), "}");
-  return absl::StrCat(JsonText(Json(set.name)), ": {", MeanJson(set.all), ", \"sources\": {", sources, "}}");
+    absl::StrAppend(&sources, sources.empty() ? "" : ", ", JsonText(nlohmann::json(name)), ": {", MeanJson(mean), "}");
+  return absl::StrCat(JsonText(nlohmann::json(set.name)), ": {", MeanJson(set.all), ", \"sources\": {", sources, "}}");
 }
 
-MeanLoss MeanFrom(const Json& json) {
+MeanLoss MeanFrom(const nlohmann::json& json) {
   if (!json.is_object()) return {};
   return {.loss = NumberOf(json, "loss"), .tokens = IntegerOf(json, "tokens", 0, kLargestCount).value_or(0)};
 }
 
-EvaluatedSet SetFrom(const std::string& name, const Json& json) {
+EvaluatedSet SetFrom(const std::string& name, const nlohmann::json& json) {
   EvaluatedSet set{.name = name, .all = MeanFrom(json), .sources = {}};
   if (!json.is_object()) return set;
-  if (const Json& sources = FieldOf(json, "sources"); sources.is_object()) {
+  if (const nlohmann::json& sources = FieldOf(json, "sources"); sources.is_object()) {
     for (const auto& [source, mean] : sources.items()) set.sources.emplace_back(source, MeanFrom(mean));
   }
   return set;
@@ -55,11 +53,11 @@ std::string EvaluationJson(const EvaluationRecord& record) {
 std::optional<EvaluationRecord> ReadEvaluationRecord(std::string_view line) {
   // Most lines are steps, and need not be parsed twice.
   if (line.find("\"evaluation\"") == std::string_view::npos) return std::nullopt;
-  const Json json = ParseJson(line, kStepLineJson).value_or(Json());
+  const nlohmann::json json = ParseJson(line, kStepLineJson).value_or(nlohmann::json());
   if (!json.is_object()) return std::nullopt;
   const std::optional<int64_t> step = IntegerOf(json, "step", 0, kLargestCount),
                                samples = IntegerOf(json, "consumed_samples", 0, kLargestCount);
-  const Json& sets = FieldOf(json, "evaluation");
+  const nlohmann::json& sets = FieldOf(json, "evaluation");
   if (!step || !samples || !sets.is_object()) return std::nullopt;
   EvaluationRecord record{.step = *step, .consumed_samples = *samples};
   record.seconds = NumberOf(json, "evaluation_seconds").value_or(0);

@@ -18,7 +18,7 @@ struct ReadPass {
   int64_t out = 0;  // bytes of the values that a forward hands on
 };
 
-// In program order. A recomputation and the backward behind it are one pass. `beside`: Rates::Beside.
+// In program order. A recomputation and the backward behind it are one pass. `beside`: Rates::MostBeside.
 std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const InstructionCosts& costs, InstructionTimes& times,
                                  HostModel host, double beside);
 

@@ -70,7 +70,7 @@ std::unique_ptr<ModuleCosts> CostsOf(Plan& plan, size_t of, int64_t first_rank, 
   costs.Add(program.step_list());
   InstructionTimes times(program, costs, rates, uses, *ranks);
   const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
-  for (const ReadPass& read : ReadPasses(program, costs, times, host, rates.Beside())) {
+  for (const ReadPass& read : ReadPasses(program, costs, times, host, rates.MostBeside())) {
     PieceCost* piece = PieceOf(module, read.frame, *made);
     if (!piece) continue;
     if (read.backward) {

@@ -193,7 +193,7 @@ QuickStep QuickSteps::Time(const std::vector<const ModuleStages*>& modules, bool
     return quick;
   const int64_t context = limit_ > 0 ? kContextBytes : 0,
                 world = limit_ > 0 && (modules.size() > 1 && !together) ? kCommunicatorBytes : 0;
-  const double beside = rates_.Beside();
+  const double beside = rates_.MostBeside();
   Tail tail;
   if (together) {
     StageCost all;
