@@ -26,6 +26,8 @@ CliCommand ShowCommand();
 CliCommand DiffCommand();
 CliCommand LaunchCommand();
 CliCommand MeasureCommand();
+CliCommand TuneCommand();
+CliCommand InitCommand();
 CliCommand AgentCommand();
 CliCommand JobCommand();
 CliCommand StatusCommand();

@@ -8,9 +8,10 @@
 namespace planwright {
 
 std::vector<CliCommand> Commands() {
-  return {ValidateCommand(), CompileCommand(), ShowCommand(),   DiffCommand(),    LaunchCommand(),     StatusCommand(),
-          ReportCommand(),   MeasureCommand(), AgentCommand(),  JobCommand(),     CheckpointCommand(), WeightsCommand(),
-          DataCommand(),     ImportCommand(),  ExportCommand(), ExplainCommand(), CompletionCommand()};
+  return {ValidateCommand(), CompileCommand(), ShowCommand(),       DiffCommand(),      TuneCommand(),
+          InitCommand(),     LaunchCommand(),  StatusCommand(),     ReportCommand(),    MeasureCommand(),
+          AgentCommand(),    JobCommand(),     CheckpointCommand(), WeightsCommand(),   DataCommand(),
+          ImportCommand(),   ExportCommand(),  ExplainCommand(),    CompletionCommand()};
 }
 
 std::string HelpText(const CliCommand& command) {

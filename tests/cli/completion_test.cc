@@ -107,12 +107,16 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
   EXPECT_THAT(Bash("data ''"), ElementsAre("index", "stats", "trace"));
   EXPECT_THAT(Bash("data index r"), ElementsAre("r.yaml"));
   EXPECT_THAT(Bash("import m"), ElementsAre("models"));
+  EXPECT_THAT(Bash("tune r"), ElementsAre("r.yaml"));
+  EXPECT_THAT(Bash("tune r.yaml --write n"), ElementsAre("notes.txt"));
+  EXPECT_THAT(Bash("init --model nemotron_moe_vlm_2"), ElementsAre("nemotron_moe_vlm_20l"));
   EXPECT_THAT(Bash("export models --like m"), ElementsAre("models"));
   EXPECT_THAT(Bash("export models --dtype b"), ElementsAre("bf16"));
 }
 
 TEST_F(Completion, BashOffersTheKeysOfTheRecipe) {
   EXPECT_THAT(Bash("validate '" + kTiny + "' batch.g"), ElementsAre("batch.global_samples="));
+  EXPECT_THAT(Bash("tune '" + kTiny + "' batch.g"), ElementsAre("batch.global_samples="));
   EXPECT_THAT(Bash("data index '" + kTiny + "' batch.g"), ElementsAre("batch.global_samples="));
   EXPECT_THAT(Bash("validate '" + kTiny + "' modules.language.parallel.t"),
               ElementsAre("modules.language.parallel.tp="));

@@ -66,6 +66,8 @@ class EveryCommand : public testing::PlanProgram {
         {"launch", recipe + " " + overrides + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run},
         {"measure",
          recipe + " " + overrides + " -o " + folder_ + "/profile.json --executor " + InBuild("bin/fake_rank")},
+        {"tune", recipe + " " + overrides + " --candidates 3"},
+        {"init", "--model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm --candidates 3"},
         {"status", folder_ + "/done_run"},
         {"report", folder_ + "/done_run"},
         {"checkpoint", "ls " + folder_ + "/old_run"},
@@ -80,7 +82,7 @@ class EveryCommand : public testing::PlanProgram {
   // Commands that read no recipe.
   static bool TakesRecipe(const std::string& command) {
     static const std::set<std::string> kOthers = {"agent",  "checkpoint", "completion", "explain", "export",
-                                                  "import", "job",        "report",     "status"};
+                                                  "import", "init",       "job",        "report",  "status"};
     return !kOthers.contains(command);
   }
   // Commands that do something by themselves. Of the others, two are parts of a run (tests/agents, tests/slurm), and

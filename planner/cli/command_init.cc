@@ -1,0 +1,175 @@
+// `plan init`: a first recipe of a model, with the fastest layout that a search finds (docs/tune.md#a-first-recipe).
+#include <stdlib.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "planner/cli/command.h"
+#include "planner/cli/layout_search.h"
+#include "planner/cli/load_plan.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/render.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+#include "planner/tuned/gpu_counts.h"
+#include "planner/tuned/started_recipe.h"
+#include "planner/tuned/tunable_keys.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kCommentWidth = 116, kCommentLayouts = 5;
+constexpr int64_t kMostGpus = 1'000'000;
+
+// A folder that is gone with this.
+class PassingFolder {
+ public:
+  PassingFolder() {
+    std::error_code error;
+    path_ = (fs::temp_directory_path(error) / "plan_init_XXXXXX").string();
+    if (!mkdtemp(path_.data())) path_.clear();
+  }
+  ~PassingFolder() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  PassingFolder(const PassingFolder&) = delete;
+  PassingFolder& operator=(const PassingFolder&) = delete;
+
+  const std::string& path() const { return path_; }  // empty: there is none
+
+ private:
+  std::string path_;
+};
+
+std::string ModelNames() {
+  std::string names;
+  for (const BuiltInModel& model : BuiltInModels()) absl::StrAppend(&names, names.empty() ? "" : "|", model.name);
+  return names;
+}
+
+int PrintInvalid(const std::string& recipe, const std::vector<std::string>& overrides, bool as_json) {
+  const LoadedPlan loaded = LoadPlan(recipe, overrides);
+  loaded.PrintProblems(as_json);
+  return loaded.exit_status();
+}
+
+// Prints or writes the recipe. `output`: empty for stdout.
+int Deliver(const Found& found, const std::string& text, const std::string& output, bool as_json) {
+  if (!output.empty()) {
+    if (absl::Status status = WriteLayoutRecipe(output, text, *found.chosen()); !status.ok())
+      return UsageError(std::string(status.message()));
+  }
+  if (as_json) {
+    nlohmann::ordered_json json = FoundJson(found);
+    json["file"] = output.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(output);
+    json["text"] = text;
+    std::cout << JsonText(json, 2) << "\n";
+  } else if (output.empty()) {
+    std::cout << text;
+  } else {
+    std::cerr << "wrote " << Printable(output) << ": a step is predicted to take "
+              << StepText(found, found.chosen()->seconds) << " on " << found.gpus << " GPUs\n";
+  }
+  return kExitSuccess;
+}
+
+int InitRecipe(const Arguments& arguments) {
+  const bool as_json = arguments.has("--json");
+  for (const char* needed : {"--model", "--gpus"}) {
+    if (!arguments.has(needed))
+      return UsageError(absl::StrCat("`plan init` needs --model NAME and --gpus N; ", needed, " is not given"));
+  }
+  TuneRequest request;
+  for (const std::string& word : arguments.words) {
+    if (word.find('=') == std::string::npos)
+      return UsageError("`" + word + "` is not an override; an override has the form a.b=c");
+    request.overrides.push_back(word);
+  }
+  const absl::StatusOr<int64_t> gpus = IntegerOption("--gpus", *arguments.value("--gpus"), 1);
+  if (!gpus.ok()) return UsageError(std::string(gpus.status().message()));
+  if (absl::Status status = CheckWholeNodes({*gpus}, kGpusOfANode); !status.ok())
+    return UsageError(std::string(status.message()));
+  if (*gpus > kMostGpus) return UsageError(absl::StrCat("option `--gpus` is at most ", kMostGpus));
+  if (absl::Status status = ReadSearchOptions(arguments, request); !status.ok())
+    return UsageError(std::string(status.message()));
+  const std::string output = arguments.value("--output").value_or("");
+  if (arguments.has("--output")) {
+    if (absl::Status status = CheckRecipeTarget(output, arguments.has("--replace"), ""); !status.ok())
+      return UsageError(std::string(status.message()));
+  }
+  Diagnostics diagnostics;
+  const std::string model = *arguments.value("--model");
+  const absl::StatusOr<StartedRecipe> started = StartRecipe(model, *gpus, diagnostics);
+  if (!started.ok()) {
+    if (!diagnostics.has_errors()) return UsageError(std::string(started.status().message()));
+    return PrintInvalid(model, {}, as_json);
+  }
+  const PassingFolder folder;
+  if (folder.path().empty()) return UsageError("no folder for passing files can be made (TMPDIR)");
+  request.recipe = folder.path() + "/" + fs::path(model).stem().string() + ".yaml";
+  const absl::StatusOr<std::string> first = TextOfStarted(*started, {}, "", request.recipe);
+  if (!first.ok()) return UsageError(std::string(first.status().message()));
+  if (absl::Status status = WriteNamedFile(request.recipe, *first); !status.ok())
+    return UsageError(std::string(status.message()));
+  const std::optional<Recipe> recipe = ReadRecipe(request.recipe, request.overrides, diagnostics);
+  if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors())
+    return PrintInvalid(request.recipe, request.overrides, as_json);
+  if (absl::Status status = CheckFixedKeys(*recipe, request.fixed); !status.ok())
+    return UsageError(std::string(status.message()));
+  LayoutSearch search;
+  const absl::StatusOr<Found> found = search.Run(request, diagnostics);
+  if (!found.ok()) {
+    if (diagnostics.has_errors()) return PrintInvalid(request.recipe, request.overrides, as_json);
+    return UsageError(std::string(found.status().message()));
+  }
+  if (!found->chosen()) {
+    std::cerr << "no layout was found: " << PrintableLines(found->problem) << "\n";
+    return search.signal() != 0 ? 128 + search.signal() : kExitInvalid;
+  }
+  std::vector<std::string> changes = request.overrides;
+  changes.insert(changes.end(), found->chosen()->changes.begin(), found->chosen()->changes.end());
+  Found shown = *found;
+  if (shown.result.best.size() > kCommentLayouts) shown.result.best.resize(kCommentLayouts);
+  shown.result.given.reset();
+  const std::string comment =
+      absl::StrCat("A first recipe of ", Printable(model),
+                   ", with the layout that a search chose (docs/tune.md). "
+                   "Batch, budget and data\nare a beginning: set your own, and search again with `plan tune`.\n\n",
+                   FoundText(shown, kCommentWidth));
+  const absl::StatusOr<std::string> text =
+      TextOfStarted(*started, changes, comment, output.empty() ? "recipe.yaml" : output);
+  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  const int status = Deliver(*found, *text, output, as_json);
+  return status == kExitSuccess && search.signal() != 0 ? 128 + search.signal() : status;
+}
+
+}  // namespace
+
+CliCommand InitCommand() {
+  std::vector<Option> options = {{"--model", "", ModelNames(), "the model; or a file that `plan import` wrote"},
+                                 {"--gpus", "", "N", "GPUs of the cluster, in nodes of eight"},
+                                 {"--output", "-o", "FILE", "write the recipe there; without it, it is printed"},
+                                 {"--replace", "", "", "let -o replace a file"},
+                                 {"--json", "", "", "print the same as JSON"}};
+  const std::vector<Option> search = SearchOptions();
+  options.insert(options.end() - 1, search.begin(), search.end());
+  return {"init",
+          "writes a first recipe of a model, with a layout that a search chose",
+          "--model NAME --gpus N [OVERRIDE ...] [-o FILE]",
+          options,
+          "The recipe is valid as it is, with mock data. Overrides change what it begins with:\n"
+          "cluster.gpu=h200_sxm batch.global_samples=768. Relative paths in them are seen from the current folder.\n"
+          "The layout is that of `plan tune`.\n",
+          InitRecipe,
+          ""};
+}
+
+}  // namespace planwright

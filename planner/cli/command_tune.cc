@@ -1,0 +1,220 @@
+// `plan tune`: the layouts of a recipe that are predicted to be the fastest (docs/tune.md).
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "planner/cli/command.h"
+#include "planner/cli/layout_search.h"
+#include "planner/cli/load_plan.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/plan/json_text.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+#include "planner/show/show.h"
+#include "planner/tuned/gpu_counts.h"
+#include "planner/tuned/tunable_keys.h"
+#include "planner/tuned/tuned_recipe.h"
+#include "planner/tuned/tuned_text.h"
+
+namespace planwright {
+namespace {
+
+constexpr size_t kCommentWidth = 116, kCommentLayouts = 5;
+
+// What the command line asks for.
+struct TuneCommandLine {
+  TuneRequest request;
+  std::vector<int64_t> gpus;  // a list: most first
+  GpuCounts::Form form = GpuCounts::Form::kOne;
+  std::string write;               // empty: nothing is
+  std::vector<std::string> files;  // that are written, in the order of `gpus`
+  bool json = false;
+
+  bool scaling() const { return form != GpuCounts::Form::kOne; }
+};
+
+absl::StatusOr<TuneCommandLine> ReadCommandLine(const Arguments& arguments) {
+  TuneCommandLine line;
+  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
+  if (!words.ok()) return words.status();
+  if (words->path.ends_with(".json"))
+    return absl::InvalidArgumentError(words->path +
+                                      " is a compiled plan: `plan tune` searches the layouts of a recipe");
+  line.request.recipe = words->path, line.request.overrides = words->overrides;
+  line.json = arguments.has("--json");
+  if (absl::Status status = ReadSearchOptions(arguments, line.request); !status.ok()) return status;
+  line.gpus = {0};
+  if (const auto text = arguments.value("--gpus")) {
+    const absl::StatusOr<GpuCounts> counts = ReadGpuCounts(*text);
+    if (!counts.ok()) return counts.status();
+    line.gpus = counts->counts, line.form = counts->form;
+  }
+  if (const auto page = arguments.value("--html"); page && page->empty())
+    return absl::InvalidArgumentError("option `--html` needs the name of a file; found an empty one");
+  if (arguments.has("--replace") && !arguments.has("--write"))
+    return absl::InvalidArgumentError("option `--replace` is for --write");
+  if (!arguments.has("--write")) return line;
+  line.write = *arguments.value("--write");
+  if (line.form == GpuCounts::Form::kRange) {
+    return absl::InvalidArgumentError(
+        "a range of GPUs has no one recipe: for --write name one number, or a list, of which the smaller numbers "
+        "become "
+        "launch.fallbacks");
+  }
+  std::sort(line.gpus.rbegin(), line.gpus.rend());
+  for (const int64_t gpus : line.gpus)
+    line.files.push_back(gpus == line.gpus.front() ? line.write : FallbackPath(line.write, gpus));
+  for (const std::string& file : line.files) {
+    if (absl::Status status = CheckRecipeTarget(file, arguments.has("--replace"), line.request.recipe); !status.ok())
+      return status;
+  }
+  return line;
+}
+
+// What the recipe must have, beyond being readable. All mistakes in one text.
+absl::Status CheckAgainstRecipe(const Recipe& recipe, const TuneCommandLine& line) {
+  std::string problems;
+  const auto add = [&](const absl::Status& status) {
+    if (!status.ok()) absl::StrAppend(&problems, problems.empty() ? "" : "\n", std::string(status.message()));
+  };
+  add(CheckFixedKeys(recipe, line.request.fixed));
+  const int64_t node = *recipe.cluster.gpus_per_node;
+  add(CheckWholeNodes(line.gpus, node));
+  if (!line.write.empty() && line.scaling()) {
+    const std::string list = "a list of GPUs with --write becomes launch.fallbacks, ";
+    if (*recipe.launch.restarts == 0) {
+      add(absl::InvalidArgumentError(
+          list + "which only a run uses that is started again: add launch.restarts=N, how often that may be"));
+    }
+    if (!recipe.checkpoint.every_steps || **recipe.checkpoint.every_steps == 0)
+      add(absl::InvalidArgumentError(list + "which needs checkpoints to go on from: add checkpoint.every_steps=N"));
+    for (size_t i = 1; i < line.gpus.size(); ++i) {
+      if ((line.gpus[i - 1] + node - 1) / node > (line.gpus[i] + node - 1) / node) continue;
+      add(absl::InvalidArgumentError(absl::StrCat(list, "each for fewer nodes than the one before: ", line.gpus[i],
+                                                  " and ", line.gpus[i - 1], " GPUs need as many")));
+    }
+  }
+  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(problems);
+}
+
+// Writes the recipes of all counts, smallest first: so the files that launch.fallbacks names are there.
+absl::Status WriteRecipes(const TuneCommandLine& line, const std::vector<Found>& found) {
+  for (const Found& one : found) {
+    if (!one.chosen())
+      return absl::NotFoundError(absl::StrCat("nothing is written: no layout for ", one.gpus, " GPUs"));
+  }
+  for (size_t i = found.size(); i-- > 0;) {
+    const TunedLayout& layout = *found[i].chosen();
+    Found shown = found[i];
+    if (shown.result.best.size() > kCommentLayouts) shown.result.best.resize(kCommentLayouts);
+    TunedRecipeText recipe = {.given = line.request.recipe,
+                              .overrides = line.request.overrides,
+                              .changes = layout.changes,
+                              .comment = absl::StrCat("The layout that `plan tune ", Printable(line.request.recipe),
+                                                      "` chose (docs/tune.md).\n\n", FoundText(shown, kCommentWidth))};
+    for (size_t j = 1; i == 0 && j < line.files.size(); ++j)
+      recipe.fallbacks.push_back(std::filesystem::path(line.files[j]).filename().string());
+    const absl::StatusOr<std::string> text = RecipeOfLayout(recipe, line.files[i]);
+    if (!text.ok()) return text.status();
+    if (absl::Status status = WriteLayoutRecipe(line.files[i], *text, layout); !status.ok()) return status;
+    if (!line.json) std::cerr << "wrote " << Printable(line.files[i]) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+void PrintFound(const TuneCommandLine& line, const std::vector<Found>& found, bool written) {
+  if (line.json) {
+    nlohmann::ordered_json json = FoundJson(found.front());
+    if (line.scaling()) {
+      json = {{"scaling", nlohmann::ordered_json::array()}};
+      for (const Found& one : found) json["scaling"].push_back(FoundJson(one));
+    }
+    json["written"] = written ? line.files : std::vector<std::string>();
+    std::cout << JsonText(json, 2) << "\n";
+    return;
+  }
+  const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
+  std::cout << PrintableLines(line.scaling() ? ScalingText(found, width) : FoundText(found.front(), width));
+}
+
+absl::Status WritePage(const std::string& file, const TuneCommandLine& line, const std::vector<Found>& found) {
+  const std::string page = FoundPage(std::filesystem::path(line.request.recipe).stem().string(), found);
+  if (absl::Status status = WriteNamedFile(file, page); !status.ok()) return status;
+  std::cerr << "wrote " << Printable(file) << "\n";
+  return absl::OkStatus();
+}
+
+int TuneRecipe(const Arguments& arguments) {
+  const absl::StatusOr<TuneCommandLine> line = ReadCommandLine(arguments);
+  if (!line.ok()) return UsageError(std::string(line.status().message()));
+  Diagnostics diagnostics;
+  const std::optional<Recipe> recipe = ReadRecipe(line->request.recipe, line->request.overrides, diagnostics);
+  const auto invalid = [&] {
+    const LoadedPlan loaded = LoadPlan(line->request.recipe, line->request.overrides);  // finds all problems
+    loaded.PrintProblems(line->json);
+    return loaded.exit_status();
+  };
+  if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors()) return invalid();
+  if (absl::Status status = CheckAgainstRecipe(*recipe, *line); !status.ok())
+    return UsageError(std::string(status.message()));
+
+  LayoutSearch search;
+  std::vector<Found> found;
+  for (size_t i = 0; i < line->gpus.size() && search.signal() == 0; ++i) {
+    TuneRequest request = line->request;
+    request.gpus = line->gpus[i];
+    // An equal part of the time for each.
+    request.seconds /= static_cast<double>(line->gpus.size());
+    Diagnostics problems;
+    absl::StatusOr<Found> one = search.Run(request, problems);
+    if (!one.ok() && problems.has_errors()) return invalid();
+    if (!one.ok()) return UsageError(std::string(one.status().message()));
+    found.push_back(*std::move(one));
+  }
+  const bool write = !line->write.empty() && found.size() == line->gpus.size();
+  const absl::Status written = write ? WriteRecipes(*line, found) : absl::OkStatus();
+  PrintFound(*line, found, write && written.ok());
+  if (!written.ok()) return UsageError(std::string(written.message()));
+  if (!line->write.empty() && !write) UsageError("nothing is written: not every number of GPUs was searched");
+  if (const auto page = arguments.value("--html")) {
+    if (absl::Status status = WritePage(*page, *line, found); !status.ok())
+      return UsageError(std::string(status.message()));
+  }
+  if (search.signal() != 0) return 128 + search.signal();
+  const bool any = std::any_of(found.begin(), found.end(), [](const Found& one) { return one.chosen() != nullptr; });
+  return any ? kExitSuccess : kExitInvalid;
+}
+
+}  // namespace
+
+CliCommand TuneCommand() {
+  std::vector<Option> options = {
+      {"--gpus", "", "COUNTS", "search for so many GPUs: N, a list N,M,..., or a range MIN..MAX"},
+      {"--write", "", "FILE", "write a recipe that extends RECIPE by the keys that change"},
+      {"--replace", "", "", "let --write replace a file"},
+      {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory"},
+      {"--json", "", "", "print all figures for scripts"}};
+  const std::vector<Option> search = SearchOptions();
+  options.insert(options.begin() + 1, search.begin(), search.end());
+  return {
+      "tune",
+      "searches the layouts that do not change the loss curve, and proves the fastest",
+      "RECIPE [OVERRIDE ...] [--gpus N | N,M,... | MIN..MAX] [--fix KEYS] [--write FILE]",
+      options,
+      "What it may change, unless --fix names it: of each module placement, parallel (tp, cp, pp, ep, expert_tp,\n"
+      "stage_layers, dispatch, overlap_dispatch) and recompute; batch.micro_samples; buckets and overlap of\n"
+      "gradients. A key of --fix stands for all that begin with it.\n"
+      "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, and\n"
+      "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
+      "Ctrl-C ends a search with the best so far. Exit status: 1 if no layout is valid and fits, 130 after Ctrl-C.\n",
+      TuneRecipe,
+      "r+"};
+}
+
+}  // namespace planwright

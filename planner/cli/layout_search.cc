@@ -1,0 +1,208 @@
+#include "planner/cli/layout_search.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "planner/cli/load_plan.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/estimate/step_time.h"
+#include "planner/recipe/recipe_reader.h"
+#include "planner/run_files/file_io.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+#include "planner/tune/tuned_layout.h"
+
+namespace planwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array kSignals = {SIGINT, SIGTERM};
+
+std::atomic<bool> stop_asked = false;
+std::atomic<int> stop_signal = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void AskToStop(int number) {
+  stop_signal = number;
+  stop_asked = true;
+}
+
+double SecondsSince(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
+
+// The line of a search that goes on, on a terminal.
+class ProgressLine {
+ public:
+  ProgressLine(const TuneRequest& request, int64_t gpus) : request_(request), gpus_(gpus), shown_(isatty(2) != 0) {}
+  ~ProgressLine() {
+    if (printed_) std::cerr << "\r\x1b[K" << std::flush;
+  }
+
+  void Print(const TuneProgress& progress) {
+    if (!shown_ || (printed_ && SecondsSince(last_) < 0.2)) return;
+    printed_ = true, last_ = Clock::now();
+    std::string line = absl::StrCat(Counted(gpus_, "GPU"), ": ", WithCommas(progress.timed), " layouts timed, of ",
+                                    absl::StrFormat("%.3g", progress.space), " candidates");
+    if (progress.best > 0) absl::StrAppend(&line, ", fastest ", SecondsText(progress.best));
+    if (const std::optional<double> left = Left(progress))
+      absl::StrAppend(&line, ", at most ", absl::StrFormat("%.0f", std::ceil(*left)), " s left");
+    std::cerr << "\r\x1b[K" << line << std::flush;
+  }
+
+ private:
+  // Until a limit ends the search. Bounds may end it much sooner.
+  std::optional<double> Left(const TuneProgress& progress) const {
+    const double passed = SecondsSince(began_);
+    std::optional<double> left;
+    if (request_.seconds > 0) left = std::max(0.0, request_.seconds - passed);
+    if (request_.candidates > 0 && progress.timed > 0) {
+      const auto timed = static_cast<double>(progress.timed);
+      const double rest = passed / timed * std::max(0.0, static_cast<double>(request_.candidates) - timed);
+      left = std::min(left.value_or(rest), rest);
+    }
+    return left;
+  }
+
+  const TuneRequest& request_;
+  const int64_t gpus_;
+  const bool shown_;
+  const Clock::time_point began_ = Clock::now();
+  Clock::time_point last_;
+  bool printed_ = false;
+};
+
+// The chosen layout's plan, for what a search does not say.
+void Complete(const TuneRequest& request, Found& found) {
+  std::vector<std::string> overrides = request.overrides;
+  const TunedLayout* layout = found.chosen() ? found.chosen() : found.result.given ? &*found.result.given : nullptr;
+  if (!layout) return;
+  overrides.insert(overrides.end(), layout->changes.begin(), layout->changes.end());
+  const LoadedPlan loaded = LoadPlan(request.recipe, overrides);
+  if (!loaded.plan) return;
+  found.gpus = loaded.plan->world_size;
+  found.cpus = loaded.plan->cluster.gpu == "none";
+  found.cluster = ClusterText(loaded.plan->cluster);
+  const StepTime time = TimeStep(*loaded.plan);
+  if (time.seconds && found.chosen()) found.speed = SpeedOf(*loaded.plan, time);
+}
+
+}  // namespace
+
+std::vector<Option> SearchOptions() {
+  return {{"--fix", "", "KEYS", "keys that keep their value, comma separated: modules.language.parallel.tp,gradients"},
+          {"--best", "", "N", "list so many layouts (default: 10)"},
+          {"--seconds", "", "S", "end the search after so many seconds, with the best so far"},
+          {"--candidates", "", "N", "end the search after so many timed layouts"}};
+}
+
+absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request) {
+  if (arguments.has("--best")) {
+    const absl::StatusOr<int64_t> best = IntegerOption("--best", *arguments.value("--best"), 1);
+    if (!best.ok()) return best.status();
+    if (*best > 1000) return absl::InvalidArgumentError("option `--best` is at most 1000");
+    request.best = static_cast<size_t>(*best);
+  }
+  if (arguments.has("--candidates")) {
+    const absl::StatusOr<int64_t> most = IntegerOption("--candidates", *arguments.value("--candidates"), 1);
+    if (!most.ok()) return most.status();
+    request.candidates = *most;
+  }
+  if (const auto text = arguments.value("--seconds")) {
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), request.seconds);
+    if (error != std::errc() || end != text->data() + text->size() || !(request.seconds > 0) ||
+        !std::isfinite(request.seconds))
+      return absl::InvalidArgumentError(absl::StrCat("option `--seconds` needs a number above 0; found `", *text, "`"));
+  }
+  if (const auto text = arguments.value("--fix")) {
+    for (const std::string& key : std::vector<std::string>(absl::StrSplit(*text, ','))) request.fixed.push_back(key);
+  }
+  return absl::OkStatus();
+}
+
+LayoutSearch::LayoutSearch() {
+  for (const int number : kSignals) {
+    struct sigaction now {};
+    // Who starts a program with a signal ignored wants it to stay so.
+    if (sigaction(number, nullptr, &now) != 0 || now.sa_handler == SIG_IGN) continue;
+    struct sigaction action {};
+    action.sa_handler = AskToStop;
+    action.sa_flags = SA_RESTART | SA_RESETHAND;
+    sigaction(number, &action, nullptr);
+  }
+}
+
+LayoutSearch::~LayoutSearch() {
+  for (const int number : kSignals) {
+    struct sigaction now {};
+    if (sigaction(number, nullptr, &now) == 0 && now.sa_handler == AskToStop) ::signal(number, SIG_DFL);
+  }
+}
+
+int LayoutSearch::signal() const { return stop_signal; }
+
+absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagnostics) {
+  Found found{.gpus = request.gpus};
+  request.stop = &stop_asked;
+  ProgressLine line(request, request.gpus);
+  request.progress = [&](const TuneProgress& progress) { line.Print(progress); };
+  absl::StatusOr<TuneResult> result = Tune(request, diagnostics);
+  if (result.ok()) {
+    found.result = *std::move(result);
+  } else if (absl::IsNotFound(result.status())) {
+    found.problem = std::string(result.status().message());
+  } else {
+    return result.status();
+  }
+  Complete(request, found);
+  return found;
+}
+
+absl::Status CheckRecipeTarget(const std::string& path, bool replace, const std::string& recipe) {
+  namespace fs = std::filesystem;
+  if (path.empty())
+    return absl::InvalidArgumentError("the recipe to write needs the name of a file; found an empty one");
+  if (!path.ends_with(".yaml") && !path.ends_with(".yml"))
+    return absl::InvalidArgumentError(path + ": the name of a recipe ends in .yaml");
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(path, error))) return absl::OkStatus();
+  if (!fs::is_regular_file(fs::status(path, error)))
+    return absl::InvalidArgumentError(path + " exists and is no plain file");
+  if (!recipe.empty() && fs::equivalent(path, recipe, error))
+    return absl::InvalidArgumentError(path + " is the given recipe, which the written one extends: name another file");
+  if (!replace) return absl::InvalidArgumentError(path + " exists: name another file, or replace it with --replace");
+  return absl::OkStatus();
+}
+
+absl::Status WriteLayoutRecipe(const std::string& path, const std::string& text, const TunedLayout& layout) {
+  if (absl::Status status = WriteNamedFile(path, text); !status.ok()) return status;
+  const LoadedPlan loaded = LoadPlan(path, {});
+  if (!loaded.plan) {
+    std::string problems;
+    for (const Diagnostic& problem : loaded.problems.sorted()) {
+      if (problem.severity == Severity::kError) absl::StrAppend(&problems, "\n  ", problem.message);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " was written, but is not valid. Do overrides name files from another folder?", problems));
+  }
+  const TunedLayout figures = FiguresOf(*loaded.plan);
+  if (figures.seconds != layout.seconds || figures.memory != layout.memory) {
+    return absl::InternalError(absl::StrCat(path,
+                                            " was written, but has another time or memory than the layout that was "
+                                            "found: ",
+                                            SecondsText(figures.seconds), ", ", BytesText(figures.memory)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace planwright

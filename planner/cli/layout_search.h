@@ -1,0 +1,45 @@
+// Searches for layouts on the command line, for `plan tune` and `plan init`: limits, progress, Ctrl-C.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "planner/cli/arguments.h"
+#include "planner/tune/tune.h"
+#include "planner/tuned/tuned_text.h"
+
+namespace planwright {
+
+// --best, --seconds, --candidates, --fix.
+std::vector<Option> SearchOptions();
+
+// `request` with what these options say. InvalidArgument: for the user.
+absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request);
+
+// One search or several. The first SIGINT or SIGTERM ends the one that goes on, which returns the best so far; a second
+// one ends the program, as without this. On a terminal, stderr says how far a search is.
+class LayoutSearch {
+ public:
+  LayoutSearch();
+  ~LayoutSearch();
+  LayoutSearch(const LayoutSearch&) = delete;
+  LayoutSearch& operator=(const LayoutSearch&) = delete;
+
+  // 0: no signal came.
+  int signal() const;
+  // Of one number of GPUs (0: those of the recipe). `request.seconds`: of this search. InvalidArgument: the recipe has
+  // errors, which are in `diagnostics`, or cannot be searched on so many GPUs. Where nothing was found, Found::problem
+  // says why.
+  absl::StatusOr<Found> Run(TuneRequest request, Diagnostics& diagnostics);
+};
+
+// Writes a recipe, reads it again, and compares its figures with those of the layout that it should have. The message
+// of an error is for the user.
+absl::Status WriteLayoutRecipe(const std::string& path, const std::string& text, const TunedLayout& layout);
+
+// InvalidArgument: `path` is no name for a file to write, or a file that is there and may not be replaced. `recipe`: of
+// the search, which is never replaced.
+absl::Status CheckRecipeTarget(const std::string& path, bool replace, const std::string& recipe);
+
+}  // namespace planwright

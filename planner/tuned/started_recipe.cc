@@ -1,0 +1,162 @@
+#include "planner/tuned/started_recipe.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/diagnostics/near_name.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/scalar.h"
+#include "planner/tuned/key_tree.h"
+#include "planner/tuned/tuned_recipe.h"
+
+namespace planwright {
+namespace {
+
+struct NamedModel {
+  std::string name, kind;
+  const YamlNode* keys = nullptr;
+  bool language() const { return kind == "hybrid_lm"; }
+};
+
+std::string TextOf(const YamlNode& map, const char* key) {
+  const YamlEntry* entry = map.Find(key);
+  return entry && entry->value.is_scalar() ? entry->value.text : "";
+}
+
+int64_t NumberOf(const YamlNode& map, const char* key, int64_t otherwise) {
+  const YamlEntry* entry = map.Find(key);
+  int64_t number = otherwise;
+  if (entry) ReadInteger(entry->value, &number, nullptr);
+  return number;
+}
+
+std::vector<NamedModel> ModelsOf(const YamlNode& tree) {
+  std::vector<NamedModel> models;
+  const YamlEntry* section = tree.Find("models");
+  if (!section || !section->value.is_map()) return models;
+  for (const YamlEntry& entry : section->value.entries)
+    models.push_back({entry.key, TextOf(entry.value, "kind"), &entry.value});
+  // Encoders have the first ranks, as in other recipes.
+  std::stable_partition(models.begin(), models.end(), [](const NamedModel& model) { return !model.language(); });
+  return models;
+}
+
+// Four samples for each GPU at least, and a number that many layouts divide.
+int64_t SamplesFor(int64_t gpus) {
+  int64_t samples = 192;
+  while (samples < 4 * gpus) samples *= 2;
+  return samples;
+}
+
+// A grid that the encoder takes, of the size of a usual picture: 64 x 64 patches of 16 pixels.
+std::string GridsOf(const std::vector<NamedModel>& models) {
+  int64_t side = 64, step = 1;
+  for (const NamedModel& model : models) {
+    if (model.language()) continue;
+    const int64_t patch = std::max<int64_t>(1, NumberOf(*model.keys, "patch", 16));
+    step = std::max<int64_t>(step, NumberOf(*model.keys, "pixel_shuffle", 2));
+    side = std::min(side, NumberOf(*model.keys, "max_image", 1024) / patch);
+  }
+  side = std::max(step, side - side % step);
+  return absl::StrCat("[[", side, ", ", side, "]]");
+}
+
+std::vector<std::string> KeysFor(const std::string& name, const std::vector<NamedModel>& models, int64_t gpus) {
+  std::vector<std::string> keys = {
+      absl::StrCat("name=", name), absl::StrCat("cluster.nodes=", std::max<int64_t>(1, gpus / kGpusOfANode)),
+      absl::StrCat("cluster.gpus_per_node=", std::min(gpus, kGpusOfANode)), "cluster.gpu=h100_sxm"};
+  const auto encoders = std::count_if(models.begin(), models.end(), [](const NamedModel& m) { return !m.language(); });
+  std::vector<std::string> bridges;
+  int64_t vocabulary = 0;
+  for (const NamedModel& model : models) {
+    const std::string module = model.language() ? "language" : encoders == 1 ? "radio_encoder" : model.name;
+    const std::string key = absl::StrCat("modules.", module, ".");
+    keys.push_back(absl::StrCat(key, "model=", model.name));
+    keys.push_back(absl::StrCat(key, "placement.first_rank=0"));
+    keys.push_back(absl::StrCat(key, "placement.ranks=", gpus));
+    keys.push_back(absl::StrCat(key, "parallel.tp=1"));
+    if (model.language()) {
+      vocabulary = NumberOf(*model.keys, "vocabulary", 0);
+    } else {
+      bridges.push_back(absl::StrCat("{from: ", module, ", to: language}"));
+    }
+  }
+  if (!bridges.empty()) keys.push_back(absl::StrCat("bridges=[", absl::StrJoin(bridges, ", "), "]"));
+  const int64_t samples = SamplesFor(gpus);
+  for (std::string key :
+       {absl::StrCat("batch.global_samples=", samples), std::string("batch.micro_samples=1"),
+        std::string("batch.sequence_length=8192"), absl::StrCat("budget.train_samples=", 1000 * samples),
+        std::string("budget.learning_rate.peak=2.0e-4"), std::string("budget.learning_rate.min=2.0e-6"),
+        absl::StrCat("budget.learning_rate.warmup_samples=", 20 * samples),
+        absl::StrCat("budget.learning_rate.decay_samples=", 1000 * samples),
+        std::string("budget.learning_rate.style=cosine"), std::string("budget.weight_decay.start=0.1"),
+        std::string("budget.weight_decay.end=0.1"), std::string("optimizer.clip_grad_norm=1.0"),
+        std::string("precision.params=bf16"), std::string("data.kind=mock"), std::string("data.seed=1234")})
+    keys.push_back(std::move(key));
+  if (encoders > 0) {
+    keys.push_back(absl::StrCat("data.image_token=", std::max<int64_t>(0, std::min<int64_t>(511, vocabulary - 1))));
+    keys.push_back(absl::StrCat("data.image_grids=", GridsOf(models)));
+  }
+  keys.emplace_back("checkpoint.every_steps=100");
+  // Few tokens of mock samples have a loss, and nobody judges the balance of experts on them.
+  keys.emplace_back("lints.PW0605=off");
+  return keys;
+}
+
+}  // namespace
+
+absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus, Diagnostics& diagnostics) {
+  StartedRecipe recipe;
+  std::optional<YamlNode> tree;
+  std::vector<std::string> names;
+  for (const BuiltInModel& known : BuiltInModels()) {
+    names.push_back(known.name);
+    if (known.name != model) continue;
+    tree = RecipeTreeOfText(known.text, known.name, diagnostics);
+    recipe.models = known.text;
+  }
+  const bool file = model.ends_with(".yaml") || model.ends_with(".yml");
+  if (!tree && !file) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no model `", model, "`; ",
+        NearNameHelp(
+            model, names,
+            absl::StrCat("there are ", absl::StrJoin(names, ", "), ", and files (.yaml) that `plan import` wrote"))));
+  }
+  if (!tree) {
+    tree = ReadRecipeTree(model, {}, diagnostics);
+    recipe.extends = model;
+  }
+  if (!tree) return absl::InvalidArgumentError(absl::StrCat("cannot read ", model));
+  const std::vector<NamedModel> models = ModelsOf(*tree);
+  const auto languages = std::count_if(models.begin(), models.end(), [](const NamedModel& m) { return m.language(); });
+  if (languages != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(model, " must have one language model (kind: hybrid_lm) in `models`; found ", languages));
+  }
+  const std::string stem = std::filesystem::path(model).stem().string();
+  recipe.keys = KeysFor(absl::StrCat(stem, "_", gpus, "g"), models, gpus);
+  return recipe;
+}
+
+absl::StatusOr<std::string> TextOfStarted(const StartedRecipe& recipe, const std::vector<std::string>& changes,
+                                          const std::string& comment, const std::string& path) {
+  KeyTree keys;
+  for (const auto* part : {&recipe.keys, &changes}) {
+    for (const std::string& change : *part) {
+      if (absl::Status status = keys.Set(ForFile(change, path)); !status.ok()) return status;
+    }
+  }
+  std::string text = AsComment(comment);
+  if (!recipe.extends.empty()) absl::StrAppend(&text, "extends: [", PathInFile(recipe.extends, path), "]\n");
+  absl::StrAppend(&text, keys.Yaml());
+  if (recipe.models.empty()) return text;
+  // The first line of a file names its schema, by a path that is another one here.
+  const size_t line = recipe.models.find('\n');
+  const bool names_schema = recipe.models.starts_with("# yaml-language-server:");
+  return absl::StrCat(text, "\n", names_schema ? recipe.models.substr(line + 1) : recipe.models);
+}
+
+}  // namespace planwright

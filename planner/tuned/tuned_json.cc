@@ -1,0 +1,60 @@
+#include "nlohmann/json.hpp"
+#include "planner/tuned/tuned_text.h"
+
+namespace planwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json LayoutJson(const TuneResult& result, const TunedLayout& layout) {
+  const auto role = [](const std::string& name) { return name.empty() ? Json() : Json(name); };
+  return {{"layout", layout.line},
+          {"changes", layout.changes},
+          {result.seconds ? "seconds" : "flops", layout.seconds},
+          {"tokens_per_second_per_rank", result.seconds ? Json(layout.tokens_per_second) : Json()},
+          {"memory", layout.memory},
+          {"memory_limit", layout.limit > 0 ? Json(layout.limit) : Json()},
+          {"waits", role(layout.waits)},
+          {"waits_for", role(layout.waits_for)},
+          {"waiting", layout.waiting},
+          {"binds", role(layout.bound)},
+          {"binds_share", layout.bound_share},
+          {"digest", layout.digest},
+          {"equal", layout.equal},
+          {"proved", layout.proved}};
+}
+
+Json LayoutsJson(const TuneResult& result, const std::vector<TunedLayout>& layouts) {
+  Json json = Json::array();
+  for (const TunedLayout& layout : layouts) json.push_back(LayoutJson(result, layout));
+  return json;
+}
+
+}  // namespace
+
+nlohmann::ordered_json FoundJson(const Found& found) {
+  const TuneResult& result = found.result;
+  const TuneCounts& counts = result.counts;
+  Json json = {{"gpus", found.gpus}};
+  json["problem"] = found.chosen() ? Json() : Json(found.problem);
+  json["given"] = result.given ? LayoutJson(result, *result.given) : Json();
+  json["best"] = LayoutsJson(result, result.best);
+  json["hours"] = found.speed ? Json(found.speed->hours) : Json();
+  json["rank_hours"] = found.speed ? Json(found.speed->rank_hours) : Json();
+  json["frontier"] = LayoutsJson(result, result.frontier);
+  json["space"] = {{"candidates", counts.space}, {"rules", counts.rules}, {"memory", counts.memory},
+                   {"time", counts.time},        {"timed", counts.timed}, {"simulated", counts.simulated}};
+  json["error"] = result.error;
+  json["lower_bound"] = result.lower_bound;
+  json["gap"] = result.gap;
+  json["interrupted"] = result.interrupted;
+  json["sensitivity"] = Json::array();
+  for (const TuneSensitivity& sensitivity : result.sensitivity) {
+    json["sensitivity"].push_back({{"what", sensitivity.what},
+                                   {"slower", sensitivity.slower > 0 ? Json(sensitivity.slower) : Json()},
+                                   {"instead", sensitivity.slower > 0 ? Json(sensitivity.instead) : Json()}});
+  }
+  return json;
+}
+
+}  // namespace planwright

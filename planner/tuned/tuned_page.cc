@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/report/page_curve.h"
+#include "planner/show/page/markup.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+#include "planner/show/time_words.h"
+#include "planner/tuned/tuned_text.h"
+
+namespace planwright {
+namespace {
+
+constexpr double kLeft = 84, kWidth = 940, kTop = 16, kHeight = 300, kFoot = 44, kDot = 9;
+constexpr size_t kMostDots = 500;
+
+std::string Safe(const std::string& text) { return Escaped(Printable(text)); }
+std::string Number(double value) { return absl::StrFormat("%.5g", value); }
+
+// Layouts by their memory and the time of a step.
+class FrontierDrawing {
+ public:
+  explicit FrontierDrawing(const Found& found)
+      : found_(found), drawing_(kLeft + kWidth + 36, kTop + kHeight + kFoot, "memory and time of a step of layouts") {
+    double least_time = 0, most_time = 0, least = 0, most = 0;
+    bool first = true;
+    const auto take = [&](const TunedLayout& layout) {
+      const double memory = Gigabytes(layout);
+      least_time = first ? layout.seconds : std::min(least_time, layout.seconds);
+      most_time = std::max(most_time, layout.seconds);
+      least = first ? memory : std::min(least, memory), most = std::max(most, memory), first = false;
+    };
+    std::for_each(found.result.best.begin(), found.result.best.end(), take);
+    std::for_each(found.result.frontier.begin(), found.result.frontier.end(), take);
+    if (found.result.given) take(*found.result.given);
+    // A point in the middle of its axis, if there is no other.
+    if (most_time <= least_time) least_time *= 0.9, most_time *= 1.1;
+    if (most <= least) least *= 0.9, most *= 1.1;
+    times_ = AxisTicks(least_time, most_time), memories_ = AxisTicks(least, most);
+  }
+
+  std::string Markup() {
+    for (double tick : times_) {
+      drawing_.Line(kLeft, Y(tick), kLeft + kWidth, Y(tick), "axis");
+      drawing_.Text(kLeft - 8, Y(tick) + 4, StepText(found_, tick), "end small");
+    }
+    for (double tick : memories_) drawing_.Text(X(tick), kTop + kHeight + 18, Cat(Number(tick), " GB"), "mid small");
+    drawing_.Text(kLeft + kWidth / 2, kTop + kHeight + 36, "memory of the fullest rank", "mid small soft");
+    DrawStairs();
+    for (size_t i = 0; i < std::min(found_.result.frontier.size(), kMostDots); ++i)
+      Dot(found_.result.frontier[i], "m0b", "on the frontier");
+    for (size_t i = found_.result.best.size(); i-- > 0;) Dot(found_.result.best[i], "m1b", NameOfLayout(found_, i));
+    if (found_.result.given) Dot(*found_.result.given, "m2b", "given");
+    return drawing_.Markup();
+  }
+
+ private:
+  static double Gigabytes(const TunedLayout& layout) { return static_cast<double>(layout.memory) / 1e9; }
+  double X(double memory) const {
+    return kLeft + kWidth * (memory - memories_.front()) / (memories_.back() - memories_.front());
+  }
+  double Y(double time) const {
+    return kTop + kHeight - kHeight * (time - times_.front()) / (times_.back() - times_.front());
+  }
+  void Dot(const TunedLayout& layout, std::string_view color, const std::string& what) {
+    drawing_.Rect(
+        X(Gigabytes(layout)) - kDot / 2, Y(layout.seconds) - kDot / 2, kDot, kDot, Cat("op ", color),
+        Printable(Cat(what, "\n", StepText(found_, layout.seconds), ", ", MemoryText(layout), "\n", layout.line)));
+  }
+  // With less memory than the next layout needs, nothing is faster than the one before it.
+  void DrawStairs() {
+    std::vector<const TunedLayout*> stairs;
+    for (const TunedLayout& layout : found_.result.frontier) stairs.push_back(&layout);
+    std::sort(stairs.begin(), stairs.end(),
+              [](const TunedLayout* a, const TunedLayout* b) { return a->memory < b->memory; });
+    std::string path;
+    for (size_t i = 0; i < stairs.size(); ++i) {
+      const std::string x = Px(X(Gigabytes(*stairs[i]))), y = Px(Y(stairs[i]->seconds));
+      path += i == 0 ? Cat("M", x, " ", y) : Cat("H", x, "V", y);
+    }
+    if (stairs.size() > 1) drawing_.Path(path, "curve m0l");
+  }
+
+  const Found& found_;
+  Drawing drawing_;
+  std::vector<double> times_, memories_;
+};
+
+void AddRow(const Found& found, const std::string& name, const TunedLayout& layout, HtmlTable& table) {
+  table.Add({Safe(name), StepText(found, layout.seconds), RateText(found, layout), MemoryText(layout),
+             Safe(WaitsText(layout)), Safe(BoundText(layout)), Safe(layout.line)});
+}
+
+std::string LayoutsTable(const Found& found) {
+  HtmlTable table({"", "step", found.cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds", "layout"});
+  if (found.result.given) AddRow(found, "given", *found.result.given, table);
+  for (size_t i = 0; i < found.result.best.size(); ++i)
+    AddRow(found, NameOfLayout(found, i), found.result.best[i], table);
+  return table.Markup();
+}
+
+std::string ChangesList(const TunedLayout& layout) {
+  if (layout.changes.empty()) return "";
+  std::string text = "<p class=\"soft\">The first layout changes:</p>\n<p>";
+  for (const std::string& change : layout.changes)
+    Append(text, &change == &layout.changes.front() ? "" : "<br/>", "<code>", Safe(change), "</code>");
+  return text + "</p>\n";
+}
+
+std::string FoundSection(const Found& found) {
+  const std::string id = Cat("gpus", found.gpus);
+  const std::string title = Cat(Counted(found.gpus, found.cpus ? "rank" : "GPU"), " (", Printable(found.cluster), ")");
+  const TunedLayout* chosen = found.chosen();
+  if (!chosen) return Section(id, title, Cat("<p>", Safe(found.problem), "</p>\n"));
+  std::string text = "<div class=\"tiles\">\n";
+  text += Tile(StepText(found, chosen->seconds), "a step, predicted");
+  if (found.result.given && chosen->seconds > 0 && found.result.given->seconds > 0)
+    text +=
+        Tile(absl::StrFormat("%.2f x", found.result.given->seconds / chosen->seconds), "as fast as the given layout");
+  if (found.result.seconds) text += Tile(RateText(found, *chosen), found.cpus ? "tok/s/rank" : "tok/s/GPU");
+  text += Tile(MemoryText(*chosen), "of the fullest rank");
+  if (found.speed)
+    text +=
+        Tile(HoursText(found.speed->rank_hours), found.cpus ? "rank-hours of the budget" : "GPU-hours of the budget");
+  text += Tile(ShareText(found.result.gap, 1), "gap to the optimum, at most");
+  Append(text, "</div>\n", LayoutsTable(found), "<h3>Time and memory</h3>\n",
+         "<div class=\"legend\"><span><i class=\"chip m2b\"></i>given</span><span><i class=\"chip m1b\"></i>the "
+         "fastest</span><span><i class=\"chip m0b\"></i>frontier: none is both faster and smaller</span></div>\n",
+         FrontierDrawing(found).Markup(), ChangesList(*chosen));
+  for (const std::string& remark : Remarks(found)) Append(text, "<p class=\"soft\">", Safe(remark), "</p>\n");
+  return Section(id, title, text);
+}
+
+std::string ScalingSection(const std::vector<Found>& found) {
+  const bool cpus = found.front().cpus;
+  HtmlTable table({cpus ? "ranks" : "GPUs", "step", cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "hours",
+                   cpus ? "rank-hours" : "GPU-hours", "layout"});
+  for (const Found& one : found) {
+    const TunedLayout* layout = one.chosen();
+    table.Add({WithCommas(one.gpus), layout ? StepText(one, layout->seconds) : "", layout ? RateText(one, *layout) : "",
+               layout ? MemoryText(*layout) : "", one.speed ? HoursText(one.speed->hours) : "",
+               one.speed ? HoursText(one.speed->rank_hours) : "", Safe(layout ? layout->line : one.problem)});
+  }
+  return Section("scaling", "Scaling", table.Markup());
+}
+
+}  // namespace
+
+std::string FoundPage(const std::string& title, const std::vector<Found>& found) {
+  std::string body =
+      Cat("<h1>", Safe(title), "</h1>\n<p class=\"soft\">Layouts, by the predicted time of a step</p>\n");
+  if (found.size() > 1) body += ScalingSection(found);
+  for (const Found& one : found) body += FoundSection(one);
+  return Page(Cat(Printable(title), " - layouts"), body);
+}
+
+}  // namespace planwright

@@ -1,0 +1,163 @@
+#include "planner/tuned/tuned_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "planner/show/quantities.h"
+#include "planner/show/table.h"
+#include "planner/show/time_words.h"
+
+namespace planwright {
+namespace {
+
+// Exact up to 2^53; spaces may be larger.
+std::string CountText(double count) {
+  return count < 1e15 ? WithCommas(std::llround(count)) : absl::StrFormat("%.2g", count);
+}
+
+std::string SpaceText(const TuneCounts& counts) {
+  return absl::StrCat("The space has ", CountText(counts.space), " candidates: ", CountText(counts.rules),
+                      " break a rule, ", CountText(counts.memory), " do not fit memory, ", CountText(counts.time),
+                      " cannot be faster by a lower bound of their time; ",
+                      CountText(static_cast<double>(counts.timed)), " were timed, ",
+                      CountText(static_cast<double>(counts.simulated)), " of them with all instructions.");
+}
+
+std::string GapText(const Found& found) {
+  const TuneResult& result = found.result;
+  if (result.interrupted) {
+    return absl::StrCat("The search was ended before its time: the fastest so far is at most ",
+                        absl::StrFormat("%.1f %%", 100 * result.gap), " above the least that a candidate could take (",
+                        StepText(found, result.lower_bound), ").");
+  }
+  if (!(result.gap > 0)) return "No candidate that fits is faster by this model: it is the optimum.";
+  return absl::StrCat("No candidate that fits takes less than ", StepText(found, result.lower_bound),
+                      " by this model: the fastest is at most ", absl::StrFormat("%.1f %%", 100 * result.gap),
+                      " above the optimum.");
+}
+
+std::string SensitivityText(const TuneSensitivity& sensitivity) {
+  if (!(sensitivity.slower > 0)) {
+    return absl::StrCat("The ", sensitivity.what,
+                        " was not measured. However slow it is, none of these layouts becomes faster than the first.");
+  }
+  return absl::StrCat("The ", sensitivity.what, " was not measured. If it is ",
+                      absl::StrFormat("%.2g", sensitivity.slower),
+                      " times slower than the data sheet says, the fastest is: ", sensitivity.instead, ".");
+}
+
+std::vector<std::string> Row(const Found& found, const std::string& name, const TunedLayout& layout) {
+  return {name,
+          StepText(found, layout.seconds),
+          RateText(found, layout),
+          MemoryText(layout),
+          WaitsText(layout),
+          BoundText(layout),
+          layout.line};
+}
+
+}  // namespace
+
+std::string ClusterText(const Cluster& cluster) {
+  return absl::StrCat(cluster.gpu == "none" ? "CPU ranks" : cluster.gpu, ", ", Counted(cluster.nodes, "node"), " of ",
+                      cluster.gpus_per_node);
+}
+
+std::string StepText(const Found& found, double seconds) {
+  return found.result.seconds ? SecondsText(seconds) : FlopText(seconds);
+}
+
+std::string RateText(const Found& found, const TunedLayout& layout) {
+  return found.result.seconds ? absl::StrFormat("%.5g", layout.tokens_per_second) : "-";
+}
+
+std::string MemoryText(const TunedLayout& layout) {
+  RoleEstimate fullest;
+  fullest.planned.parameters = layout.memory;
+  fullest.limit = layout.limit;
+  return MemoryUnitOf({fullest}).Text(layout.memory);
+}
+
+std::string WaitsText(const TunedLayout& layout) {
+  if (layout.waits.empty()) return "nobody";
+  return absl::StrCat(layout.waits, " ", ShareText(layout.waiting, 1),
+                      layout.waits_for.empty() ? "" : absl::StrCat(" for ", layout.waits_for));
+}
+
+std::string BoundText(const TunedLayout& layout) {
+  return layout.bound.empty() ? "-" : absl::StrCat(layout.bound, " ", ShareText(layout.bound_share, 1));
+}
+
+std::string NameOfLayout(const Found& found, size_t index) {
+  return absl::StrCat(index + 1, found.result.best[index].equal && index > 0 ? " =" : "");
+}
+
+std::vector<std::string> Remarks(const Found& found) {
+  std::vector<std::string> remarks;
+  const TuneResult& result = found.result;
+  if (found.chosen() && found.chosen()->changes.empty()) remarks.emplace_back("The fastest is the given layout.");
+  const auto equal =
+      std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.equal; });
+  if (equal > 1) {
+    remarks.push_back(absl::StrCat("= marks layouts that are as fast as the first within the error of the times (",
+                                   absl::StrFormat("%.1f %%", 100 * result.error), "): least memory first."));
+  }
+  if (found.chosen()) remarks.push_back(GapText(found));
+  remarks.push_back(SpaceText(result.counts));
+  for (const TuneSensitivity& sensitivity : result.sensitivity) remarks.push_back(SensitivityText(sensitivity));
+  const auto proved =
+      std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.proved; });
+  if (proved > 0) {
+    remarks.push_back(
+        absl::StrCat(proved == std::ssize(result.best) ? "All of these" : Counted(proved, "layout"),
+                     proved == 1 ? " is proved: its plan" : " are proved: their plans",
+                     proved == 1 ? " keeps every rule and the loss curve." : " keep every rule and the loss curve."));
+  }
+  if (!result.seconds) {
+    remarks.emplace_back(
+        "The speed of the device is unknown (cluster.gpu): a step has FLOPs instead of seconds, and communication "
+        "takes no time.");
+  }
+  return remarks;
+}
+
+std::string FoundText(const Found& found, size_t width) {
+  std::string text = absl::StrCat(Counted(found.gpus, found.cpus ? "rank" : "GPU"), " (", found.cluster, ")\n\n");
+  if (!found.chosen()) return absl::StrCat(text, Wrapped(found.problem, width), "\n");
+  Table table({"", "step", found.cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds", "layout"});
+  if (found.result.given) {
+    table.Add(Row(found, "given", *found.result.given));
+  } else {
+    table.Add({"given", "", "", "", "", "", "does not run on so many ranks, or does not fit"});
+  }
+  for (size_t i = 0; i < found.result.best.size(); ++i)
+    table.Add(Row(found, NameOfLayout(found, i), found.result.best[i]));
+  absl::StrAppend(&text, table.Text("", width), "\n");
+  for (const std::string& remark : Remarks(found)) absl::StrAppend(&text, Wrapped(remark, width, 2), "\n");
+  return text;
+}
+
+std::string ScalingText(const std::vector<Found>& found, size_t width) {
+  const bool cpus = !found.empty() && found.front().cpus;
+  Table table({cpus ? "ranks" : "GPUs", "step", cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "hours",
+               cpus ? "rank-hours" : "GPU-hours", "what binds", "layout"});
+  std::string notes;
+  for (const Found& one : found) {
+    const std::string name = WithCommas(one.gpus);
+    if (const TunedLayout* layout = one.chosen()) {
+      table.Add({name, StepText(one, layout->seconds), RateText(one, *layout), MemoryText(*layout),
+                 one.speed ? HoursText(one.speed->hours) : "", one.speed ? HoursText(one.speed->rank_hours) : "",
+                 BoundText(*layout), layout->line});
+      if (one.result.interrupted || one.result.gap > 0)
+        absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", GapText(one)), width, 2), "\n");
+    } else {
+      table.Add({name, "", "", "", "", "", "", "none"});
+      absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", one.problem), width, 2), "\n");
+    }
+  }
+  return absl::StrCat(table.Text("", width), notes.empty() ? "" : "\n", notes);
+}
+
+}  // namespace planwright

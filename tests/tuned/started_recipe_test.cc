@@ -1,0 +1,85 @@
+// First recipes: valid as they are, for every model that the program contains and on any number of GPUs.
+#include "planner/tuned/started_recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "planner/recipe/recipe_reader.h"
+#include "planner/run_files/file_io.h"
+#include "planner/tuned/tunable_keys.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+std::optional<Recipe> ReadStarted(const StartedRecipe& started, const std::vector<std::string>& changes) {
+  const auto text = TextOfStarted(started, changes, "about", "recipe.yaml");
+  EXPECT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, ::testing::StartsWith("# about\n"));
+  Diagnostics problems;
+  std::optional<Recipe> recipe = ReadRecipeText(*text, "recipe.yaml", problems);
+  for (const Diagnostic& problem : problems.sorted()) ADD_FAILURE() << problem.message << "\n" << *text;
+  return recipe;
+}
+
+TEST(StartedRecipe, KnowsEveryModelOfTheRecipes) {
+  std::set<std::string> names, files;
+  for (const BuiltInModel& model : BuiltInModels()) {
+    names.insert(model.name);
+    EXPECT_EQ(model.text, ReadWholeFile(InSource("recipes/models/" + model.name + ".yaml"), 1 << 17).value_or(""));
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(InSource("recipes/models")))
+    files.insert(entry.path().stem());
+  EXPECT_EQ(names, files) << "planner/tuned/CMakeLists.txt lists them";
+}
+
+TEST(StartedRecipe, IsReadWithoutProblems) {
+  for (const BuiltInModel& model : BuiltInModels()) {
+    for (const int64_t gpus : {1, 6, 8, 264, 4096}) {
+      Diagnostics problems;
+      const auto started = StartRecipe(model.name, gpus, problems);
+      ASSERT_TRUE(started.ok()) << started.status();
+      const auto recipe = ReadStarted(*started, {"batch.global_samples=64", "modules.language.parallel.tp=2"});
+      ASSERT_TRUE(recipe);
+      EXPECT_EQ(*recipe->batch.global_samples, 64);
+      EXPECT_EQ(*recipe->cluster.nodes * *recipe->cluster.gpus_per_node, gpus);
+      ASSERT_EQ(recipe->modules.size(), 2u);
+      EXPECT_EQ(*recipe->modules[1].name, "language");
+      EXPECT_EQ(*recipe->modules[1].tp, 2);
+      EXPECT_EQ(recipe->bridges.size(), 1u);
+    }
+  }
+}
+
+TEST(StartedRecipe, SaysWhichModelsThereAre) {
+  Diagnostics problems;
+  EXPECT_THAT(std::string(StartRecipe("nemotron_moe_vlm_20", 8, problems).status().message()),
+              HasSubstr("did you mean `nemotron_moe_vlm_20l`"));
+  EXPECT_THAT(std::string(StartRecipe("llama", 8, problems).status().message()), HasSubstr("nemotron_moe_vlm_54l"));
+  EXPECT_FALSE(StartRecipe("none.yaml", 8, problems).ok());
+  EXPECT_TRUE(problems.has_errors()) << "the file is not there";
+}
+
+TEST(TunableKeys, AreThoseThatFixMayName) {
+  Diagnostics problems;
+  const auto recipe = ReadRecipe(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), {}, problems);
+  ASSERT_TRUE(recipe);
+  EXPECT_THAT(TunableKeys(*recipe), Contains("modules.radio_encoder.parallel.tp"));
+  EXPECT_TRUE(CheckFixedKeys(*recipe, {"modules", "modules.language", "modules.language.parallel", "gradients",
+                                       "batch.micro_samples", "modules.language.recompute"})
+                  .ok());
+  const std::string problem(
+      CheckFixedKeys(*recipe, {"modules.language.parallel.tq", "batch.global_samples", ""}).message());
+  EXPECT_THAT(problem, HasSubstr("did you mean `modules.language.parallel.tp`"));
+  EXPECT_THAT(problem, HasSubstr("does not change `batch.global_samples`"));
+  EXPECT_THAT(problem, HasSubstr("does not change ``"));
+}
+
+}  // namespace
+}  // namespace planwright

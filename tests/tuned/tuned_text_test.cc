@@ -1,0 +1,88 @@
+// The tables of `plan tune`: every figure of a search is there, and what is not known is said.
+#include "planner/tuned/tuned_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/tuned/found_layouts.h"
+
+namespace planwright {
+namespace {
+
+using testing::FoundLayouts;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(TunedText, HasTheLayoutsBesideTheGivenOne) {
+  const std::string text = FoundText(FoundLayouts(), 1000);
+  EXPECT_THAT(text, HasSubstr("264 GPUs (h100_sxm, 33 nodes of 8)\n"));
+  EXPECT_THAT(text,
+              HasSubstr("given  6.9 s      144.93  61.37 GB  language.s0 25.0 % for radio_encoder.s0  language.moe "
+                        "experts 50.0 %  given layout"));
+  EXPECT_THAT(text, HasSubstr("\n1      2 s"));
+  EXPECT_THAT(text, HasSubstr("\n2 =    1.99 s"));
+  EXPECT_THAT(text, HasSubstr("\n3      3 s"));
+}
+
+TEST(TunedText, SaysWhatTheSearchKnows) {
+  Found found = FoundLayouts();
+  const std::string text = FoundText(found, 1000);
+  EXPECT_THAT(text, HasSubstr("within the error of the times (1.0 %)"));
+  EXPECT_THAT(text, HasSubstr("takes less than 1.9 s by this model: the fastest is at most 5.0 % above"));
+  EXPECT_THAT(text, HasSubstr("1,234,567 candidates: 1,000,000 break a rule, 200,000 do not fit memory, 30,000 cannot "
+                              "be faster"));
+  EXPECT_THAT(text, HasSubstr("4,567 were timed, 89 of them"));
+  EXPECT_THAT(text, HasSubstr("The network was not measured. If it is 2.5 times slower than the data sheet says, the "
+                              "fastest is: third."));
+  EXPECT_THAT(text, HasSubstr("The link was not measured. However slow it is, none of these layouts"));
+  EXPECT_THAT(text, HasSubstr("All of these are proved"));
+  EXPECT_THAT(text, Not(HasSubstr("unknown")));
+  found.result.gap = 0;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("it is the optimum"));
+  found.result.interrupted = true, found.result.gap = 0.5;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("ended before its time: the fastest so far is at most 50.0 % above"));
+  found.result.given.reset();
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("does not run on so many ranks, or does not fit"));
+  found.result.best[1].proved = false;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("2 layouts are proved"));
+}
+
+TEST(TunedText, HasFlopsWhereTheDeviceIsUnknown) {
+  Found found = FoundLayouts();
+  found.result.seconds = false, found.speed.reset(), found.cpus = true;
+  for (TunedLayout& layout : found.result.best) layout.seconds *= 1e12;
+  const std::string text = FoundText(found, 1000);
+  EXPECT_THAT(text, HasSubstr("264 ranks"));
+  EXPECT_THAT(text, HasSubstr("2 TFLOP"));
+  EXPECT_THAT(text, HasSubstr("tok/s/rank"));
+  EXPECT_THAT(text, HasSubstr("The speed of the device is unknown"));
+  EXPECT_TRUE(FoundJson(found)["best"][0]["tokens_per_second_per_rank"].is_null());
+  EXPECT_EQ(FoundJson(found)["best"][0]["flops"], 2e12);
+}
+
+TEST(TunedText, HasALineForEachNumberOfGpus) {
+  Found none{.gpus = 8, .problem = "no candidate of 12 is valid and fits"};
+  const std::string text = ScalingText({none, FoundLayouts()}, 1000);
+  EXPECT_THAT(text, HasSubstr("GPUs  step  tok/s/GPU  memory    hours  GPU-hours"));
+  EXPECT_THAT(text, HasSubstr(" 264  2 s         500  30.00 GB   88.3     23,311"));
+  EXPECT_THAT(text, HasSubstr("8: no candidate of 12 is valid and fits"));
+  EXPECT_THAT(text, HasSubstr("264: No candidate that fits takes less than 1.9 s"));
+}
+
+TEST(TunedText, IsAlsoJson) {
+  const nlohmann::ordered_json json = FoundJson(FoundLayouts());
+  EXPECT_EQ(json["gpus"], 264);
+  EXPECT_EQ(json["best"].size(), 3u);
+  EXPECT_EQ(json["best"][1]["seconds"], 1.99);
+  EXPECT_EQ(json["best"][1]["equal"], true);
+  EXPECT_EQ(json["given"]["memory"], 61'370'000'000);
+  EXPECT_EQ(json["space"]["time"], 30000);
+  EXPECT_EQ(json["gap"], 0.05);
+  EXPECT_EQ(json["rank_hours"], 23311);
+  EXPECT_EQ(json["sensitivity"][0]["slower"], 2.5);
+  EXPECT_TRUE(json["sensitivity"][1]["slower"].is_null());
+}
+
+}  // namespace
+}  // namespace planwright
