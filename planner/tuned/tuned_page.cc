@@ -89,17 +89,18 @@ class FrontierDrawing {
   std::vector<double> times_, memories_;
 };
 
-void AddRow(const Found& found, const std::string& name, const TunedLayout& layout, HtmlTable& table) {
-  table.Add({Safe(name), StepText(found, layout.seconds), RateText(found, layout), MemoryText(layout),
-             Safe(WaitsText(layout)), Safe(BoundText(layout)), Safe(layout.line)});
-}
-
-std::string LayoutsTable(const Found& found) {
-  HtmlTable table({"", "step", found.cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds", "layout"});
-  if (found.result.given) AddRow(found, "given", *found.result.given, table);
-  for (size_t i = 0; i < found.result.best.size(); ++i)
-    AddRow(found, NameOfLayout(found, i), found.result.best[i], table);
-  return table.Markup();
+// Layouts in words stand below their figures: in one table they would be too wide.
+std::string LayoutsTables(const Found& found) {
+  HtmlTable figures({"", "step", found.cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds"});
+  HtmlTable words({"", "layout"});
+  const auto add = [&](const std::string& name, const TunedLayout& layout) {
+    figures.Add({Safe(name), StepText(found, layout.seconds), RateText(found, layout), MemoryText(layout),
+                 Safe(WaitsText(layout)), Safe(BoundText(layout))});
+    words.Add({Safe(name), Safe(layout.line)});
+  };
+  if (found.result.given) add("given", *found.result.given);
+  for (size_t i = 0; i < found.result.best.size(); ++i) add(NameOfLayout(found, i), found.result.best[i]);
+  return Cat(figures.Markup(), "<h3>Layouts</h3>\n", words.Markup());
 }
 
 std::string ChangesList(const TunedLayout& layout) {
@@ -126,7 +127,7 @@ std::string FoundSection(const Found& found) {
     text +=
         Tile(HoursText(found.speed->rank_hours), found.cpus ? "rank-hours of the budget" : "GPU-hours of the budget");
   text += Tile(ShareText(found.result.gap, 1), "gap to the optimum, at most");
-  Append(text, "</div>\n", LayoutsTable(found), "<h3>Time and memory</h3>\n",
+  Append(text, "</div>\n", LayoutsTables(found), "<h3>Time and memory</h3>\n",
          "<div class=\"legend\"><span><i class=\"chip m2b\"></i>given</span><span><i class=\"chip m1b\"></i>the "
          "fastest</span><span><i class=\"chip m0b\"></i>frontier: none is both faster and smaller</span></div>\n",
          FrontierDrawing(found).Markup(), ChangesList(*chosen));

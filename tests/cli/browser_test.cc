@@ -180,6 +180,16 @@ TEST_F(Browser, IsDarkWhereTheSystemIs) {
   EXPECT_EQ(dark["ink"], "rgb(243, 242, 238)");
 }
 
+TEST_F(Browser, ShowsLayouts) {
+  const std::string call =
+      "tune " + InSource("recipes/nemotron_moe_vlm_20l_mock_8r.yaml") +
+      " --candidates 20 --fix gradients,modules.language.recompute,modules.radio_encoder.recompute";
+  const json page = MeasurePage(call, kDark);
+  EXPECT_EQ(page["sections"], json::array({"gpus8"}));
+  EXPECT_GT(page["op"], 10) << "a square for each layout";
+  MeasurePage(call + " --gpus 8,16", kLight, 640);
+}
+
 // The report of a run of many steps in three lives, with skipped steps, steps that were done again, and checkpoints.
 TEST_F(Browser, ShowsARun) {
   const std::string run = folder_ + "/run";
