@@ -52,8 +52,8 @@ class ProgressLine {
   void Print(const TuneProgress& progress) {
     if (!shown_ || (printed_ && SecondsSince(last_) < 0.2)) return;
     printed_ = true, last_ = Clock::now();
-    std::string line = absl::StrCat(Counted(gpus_, "GPU"), ": ", WithCommas(progress.timed), " layouts timed, of ",
-                                    absl::StrFormat("%.3g", progress.space), " candidates");
+    std::string line = absl::StrCat(gpus_ > 0 ? Counted(gpus_, "GPU") + ": " : "", WithCommas(progress.timed),
+                                    " layouts timed, of ", absl::StrFormat("%.3g", progress.space), " candidates");
     if (progress.best > 0) absl::StrAppend(&line, ", fastest ", SecondsText(progress.best));
     if (const std::optional<double> left = Left(progress))
       absl::StrAppend(&line, ", at most ", absl::StrFormat("%.0f", std::ceil(*left)), " s left");

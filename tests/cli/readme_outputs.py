@@ -2,7 +2,7 @@
 
 Usage: readme_outputs.py PLAN SOURCE_FOLDER
 
-Of each block of README.md that begins with "$ plan show", "$ plan diff" or "$ plan validate" and names a recipe of this
+Of each block of README.md that begins with "$ plan show", diff, validate or tune, and names a recipe of this
 repository, every line must be printed, in this order. "..." stands for lines that are left out, and at the end of a
 line for the rest of it. Times are not compared.
 """
@@ -56,7 +56,7 @@ def main():
     checked, failed = 0, False
     for command, shown in blocks(pathlib.Path(source, 'README.md').read_text()):
         words = command.split()
-        if words[0] != 'plan' or words[1] not in ('show', 'diff', 'validate') or not words[2].startswith('recipes/'):
+        if words[0] != 'plan' or words[1] not in ('show', 'diff', 'validate', 'tune') or not words[2].startswith('recipes/'):
             continue
         result = subprocess.run([plan] + words[1:], cwd=source, capture_output=True, text=True, check=False)
         output = result.stdout + (result.stderr if words[1] == 'validate' else '')

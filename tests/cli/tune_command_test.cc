@@ -1,7 +1,12 @@
 // `plan tune` and `plan init`: what they print is what the recipes that they write have, and nothing is replaced
 // unasked.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -161,6 +166,40 @@ TEST_F(TuneCommand, SaysIfNothingFits) {
   const ProgramResult data = Plan(call + " --json");
   EXPECT_EQ(data.status, 1);
   EXPECT_THAT(json::parse(data.out)["best"], IsEmpty());
+}
+
+// On a terminal the command says how far it is; Ctrl-C then ends the search with the best so far.
+TEST_F(TuneCommand, PrintsTheBestSoFarAfterCtrlC) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  const std::string name = ptsname(terminal), output = InFolder("tuned"), plan = InBuild("bin/plan"),
+                    recipe = InSource("recipes/nemotron_moe_vlm_54l_33n.yaml"), best = InFolder("best.yaml");
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    const int line = open(name.c_str(), O_RDWR), file = open(output.c_str(), O_WRONLY | O_CREAT, 0644);
+    dup2(line, 0), dup2(file, 1), dup2(line, 2);
+    execl(plan.c_str(), plan.c_str(), "tune", recipe.c_str(), "--gpus", "264", "--best", "1000", "--seconds", "3600",
+          "--write", best.c_str(), nullptr);
+    _exit(99);
+  }
+  std::string shown;
+  char chunk[4096];
+  while (shown.find("fastest") == std::string::npos) {
+    const ssize_t count = read(terminal, chunk, sizeof chunk);
+    if (count <= 0) break;  // it ended
+    shown.append(chunk, static_cast<size_t>(count));
+  }
+  kill(child, SIGINT);
+  while (read(terminal, chunk, sizeof chunk) > 0) {
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  close(terminal);
+  EXPECT_THAT(shown, AllOf(HasSubstr("264 GPUs: "), HasSubstr(" layouts timed"), HasSubstr(" s left")));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status << shown;
+  EXPECT_THAT(Read("tuned"), AllOf(HasSubstr("given"), HasSubstr("ended before its time")));
+  EXPECT_EQ(Plan("validate " + best).status, 0) << "what was found is written";
 }
 
 class InitCommand : public TuneCommand {
