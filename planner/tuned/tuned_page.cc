@@ -126,7 +126,7 @@ std::string FoundSection(const Found& found) {
   if (found.speed)
     text +=
         Tile(HoursText(found.speed->rank_hours), found.cpus ? "rank-hours of the budget" : "GPU-hours of the budget");
-  text += Tile(ShareText(found.result.gap, 1), "gap to the optimum, at most");
+  if (std::isfinite(found.result.gap)) text += Tile(ShareText(found.result.gap, 1), "gap to the optimum, at most");
   Append(text, "</div>\n", LayoutsTables(found), "<h3>Time and memory</h3>\n",
          "<div class=\"legend\"><span><i class=\"chip m2b\"></i>given</span><span><i class=\"chip m1b\"></i>the "
          "fastest</span><span><i class=\"chip m0b\"></i>frontier: none is both faster and smaller</span></div>\n",

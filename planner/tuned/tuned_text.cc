@@ -27,6 +27,8 @@ std::string SpaceText(const TuneCounts& counts) {
 
 std::string GapText(const Found& found) {
   const TuneResult& result = found.result;
+  if (!std::isfinite(result.gap))
+    return "The search was ended before anything was known of the least that a candidate takes: others may be faster.";
   if (result.interrupted) {
     return absl::StrCat("The search was ended before its time: the fastest so far is at most ",
                         absl::StrFormat("%.1f %%", 100 * result.gap), " above the least that a candidate could take (",

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "nlohmann/json.hpp"
 #include "tests/tuned/found_layouts.h"
 
 namespace planwright {
 namespace {
 
+using ::testing::AllOf;
 using testing::FoundLayouts;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -42,6 +45,9 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("it is the optimum"));
   found.result.interrupted = true, found.result.gap = 0.5;
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("ended before its time: the fastest so far is at most 50.0 % above"));
+  found.result.gap = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(FoundText(found, 1000), AllOf(HasSubstr("others may be faster"), Not(HasSubstr("inf"))));
+  EXPECT_TRUE(nlohmann::json::parse(FoundJson(found).dump())["gap"].is_null());
   found.result.given.reset();
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("does not run on so many ranks, or does not fit"));
   found.result.best[1].proved = false;
