@@ -111,11 +111,10 @@ std::vector<std::string> Remarks(const Found& found) {
   for (const TuneSensitivity& sensitivity : result.sensitivity) remarks.push_back(SensitivityText(sensitivity));
   const auto proved =
       std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.proved; });
-  if (proved > 0) {
-    remarks.push_back(
-        absl::StrCat(proved == std::ssize(result.best) ? "All of these" : Counted(proved, "layout"),
-                     proved == 1 ? " is proved: its plan" : " are proved: their plans",
-                     proved == 1 ? " keeps every rule and the loss curve." : " keep every rule and the loss curve."));
+  if (proved == 1) remarks.emplace_back("One layout is proved: its plan keeps every rule and the loss curve.");
+  if (proved > 1) {
+    remarks.push_back(absl::StrCat(proved == std::ssize(result.best) ? "All of these" : Counted(proved, "layout"),
+                                   " are proved: their plans keep every rule and the loss curve."));
   }
   if (!result.seconds) {
     remarks.emplace_back(

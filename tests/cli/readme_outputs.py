@@ -56,7 +56,8 @@ def main():
     checked, failed = 0, False
     for command, shown in blocks(pathlib.Path(source, 'README.md').read_text()):
         words = command.split()
-        if words[0] != 'plan' or words[1] not in ('show', 'diff', 'validate', 'tune') or not words[2].startswith('recipes/'):
+        compared = words[0] == 'plan' and words[1] in ('show', 'diff', 'validate', 'tune')
+        if not compared or not words[2].startswith('recipes/'):
             continue
         result = subprocess.run([plan] + words[1:], cwd=source, capture_output=True, text=True, check=False)
         output = result.stdout + (result.stderr if words[1] == 'validate' else '')
