@@ -25,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kInitWidth = 116, kInitLayouts = 5;
 constexpr int64_t kMostGpus = 1'000'000;
 
 // A folder that is gone with this.
@@ -137,13 +136,12 @@ int InitRecipe(const Arguments& arguments) {
   std::vector<std::string> changes = request.overrides;
   changes.insert(changes.end(), found->chosen()->changes.begin(), found->chosen()->changes.end());
   Found shown = *found;
-  if (shown.result.best.size() > kInitLayouts) shown.result.best.resize(kInitLayouts);
-  shown.result.given.reset();
-  const std::string comment =
-      absl::StrCat("A first recipe of ", Printable(model),
-                   ", with the layout that a search chose (docs/tune.md). "
-                   "Batch, budget and data\nare a beginning: set your own, and search again with `plan tune`.\n\n",
-                   FoundText(shown, kInitWidth));
+  if (shown.result.best.size() > kCommentLayouts) shown.result.best.resize(kCommentLayouts);
+  const std::string comment = absl::StrCat("A first recipe of ", Printable(model),
+                                           ", with the layout that a search chose (docs/tune.md). "
+                                           "Batch, budget and data\nare a beginning: set your own, and search again "
+                                           "with `plan tune`. `given` is where the search began.\n\n",
+                                           FoundText(shown, kCommentWidth));
   const absl::StatusOr<std::string> text =
       TextOfStarted(*started, changes, comment, output.empty() ? "recipe.yaml" : output);
   if (!text.ok()) return UsageError(std::string(text.status().message()));

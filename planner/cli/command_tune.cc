@@ -25,8 +25,6 @@
 namespace planwright {
 namespace {
 
-constexpr size_t kCommentWidth = 116, kCommentLayouts = 5;
-
 // What the command line asks for.
 struct TuneCommandLine {
   TuneRequest request;

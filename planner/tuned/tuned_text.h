@@ -30,6 +30,9 @@ std::string ClusterText(const Cluster& cluster);
 
 // The table of layouts, and what is known of them: the space, the gap, equal layouts, sensitivity.
 std::string FoundText(const Found& found, size_t width);
+
+// Of the table in the comments of a recipe: columns, and the most layouts.
+inline constexpr size_t kCommentWidth = 116, kCommentLayouts = 5;
 // A line for each number of GPUs.
 std::string ScalingText(const std::vector<Found>& found, size_t width);
 

@@ -186,7 +186,7 @@ TEST_F(Browser, ShowsLayouts) {
       " --candidates 20 --fix gradients,modules.language.recompute,modules.radio_encoder.recompute";
   const json page = MeasurePage(call, kDark);
   EXPECT_EQ(page["sections"], json::array({"gpus8"}));
-  EXPECT_GT(page["op"], 10) << "a square for each layout";
+  EXPECT_GE(page["op"], 5) << "a square for each layout";
   MeasurePage(call + " --gpus 8,16", kLight, 640);
 }
 

@@ -66,8 +66,10 @@ class EveryCommand : public testing::PlanProgram {
         {"launch", recipe + " " + overrides + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run},
         {"measure",
          recipe + " " + overrides + " -o " + folder_ + "/profile.json --executor " + InBuild("bin/fake_rank")},
-        {"tune", recipe + " " + overrides + " --candidates 3"},
-        {"init", "--model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm --candidates 3"},
+        {"tune", recipe + " " + overrides + " --candidates 3 --best 1 --fix modules.language.parallel,gradients"},
+        {"init",
+         "--model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm --candidates 3 --best 1 "
+         "--fix modules.language.recompute,modules.radio_encoder.parallel,gradients"},
         {"status", folder_ + "/done_run"},
         {"report", folder_ + "/done_run"},
         {"evaluate", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " " + recipe + " " + overrides},

@@ -205,8 +205,7 @@ TEST_F(TuneCommand, PrintsTheBestSoFarAfterCtrlC) {
 class InitCommand : public TuneCommand {
  protected:
   // The space of real models is large, and these tests are not about the search.
-  const std::string few_ =
-      " --candidates 3 --fix modules.language.recompute,modules.radio_encoder.recompute,gradients ";
+  const std::string few_ = " --candidates 3 --best 1 --fix modules.language.recompute,modules.radio_encoder,gradients ";
 };
 
 TEST_F(InitCommand, WritesARecipeThatIsValid) {
