@@ -37,8 +37,15 @@ class RankForkTest : public ::testing::Test {
   void SetUp() override {
     std::string pattern = ::testing::TempDir() + "forkXXXXXX";
     folder_ = mkdtemp(pattern.data());
+    // Threads of tests inherit it. One that has SIGCHLD unblocked may get what the launcher waits for.
+    sigemptyset(&child_);
+    sigaddset(&child_, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_, nullptr);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override {
+    sigprocmask(SIG_UNBLOCK, &child_, nullptr);
+    std::filesystem::remove_all(folder_);
+  }
 
   std::string Pid(int rank) const { return folder_ + "/pid" + std::to_string(rank); }
   static bool HasText(const std::string& file) { return std::ifstream(file).peek() != EOF; }
@@ -78,6 +85,7 @@ class RankForkTest : public ::testing::Test {
   static void ExpectNoChildren() { EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left"; }
 
   std::string folder_;
+  sigset_t child_;
   std::vector<std::string> lines_;
 };
 
