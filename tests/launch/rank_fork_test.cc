@@ -114,6 +114,7 @@ TEST_F(RankForkTest, RanksAreChildrenOfTheLauncherInGroupsOfTheirOwn) {
     for (int rank : {0, 1}) {
       ASSERT_TRUE(Eventually([&] { return HasText(Pid(rank)); }));
       const int pid = NumberIn(Pid(rank));
+      ASSERT_GT(pid, 1);
       EXPECT_EQ(getpgid(pid), pid);
       std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
       std::string id, name, state;
@@ -121,7 +122,7 @@ TEST_F(RankForkTest, RanksAreChildrenOfTheLauncherInGroupsOfTheirOwn) {
       stat >> id >> name >> state >> parent;
       EXPECT_EQ(parent, own);
     }
-    kill(NumberIn(Pid(1)), SIGKILL);
+    if (const int pid = NumberIn(Pid(1)); pid > 1) kill(pid, SIGKILL);
   });
   const Supervision result = Run(Ranks({"sleep", "sleep"}));
   look.join();
