@@ -64,8 +64,7 @@ LocalProcesses::~LocalProcesses() {
     for (const auto until = Clock::now() + std::chrono::seconds(1); fork_ && Clock::now() < until;) {
       std::vector<ProcessEvent> events;
       TakeForked(events);
-      pollfd fd = {fork_ ? fork_->fd() : -1, POLLIN, 0};
-      if (fork_) poll(&fd, 1, 10);
+      if (fork_) poll(nullptr, 0, 1);
     }
     fork_.reset();
   }
@@ -99,8 +98,9 @@ void LocalProcesses::Signal(int number) {
 }
 
 std::vector<int> LocalProcesses::Descriptors() const {
-  std::vector<int> descriptors = {signals_.fd()};
-  if (fork_ && fork_->fd() >= 0) descriptors.push_back(fork_->fd());
+  std::vector<int> descriptors;
+  if (fork_) descriptors = fork_->Descriptors();
+  descriptors.push_back(signals_.fd());
   for (const Child& child : children_) {
     for (int fd : {child.output.fd(), child.errors.fd()}) {
       if (fd >= 0) descriptors.push_back(fd);

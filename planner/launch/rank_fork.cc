@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ int AdoptsOrphans() {
 RankFork::RankFork() : before_(AdoptsOrphans()) { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 RankFork::~RankFork() {
+  if (end_ >= 0) close(end_);
   if (group_ > 0 && !let_go_) {
     kill(-group_, SIGKILL);
     while (waitpid(-group_, nullptr, 0) > 0) continue;
@@ -60,11 +62,19 @@ absl::StatusOr<std::unique_ptr<RankFork>> RankFork::Start(const std::vector<Comm
   const absl::StatusOr<ChildProcess> process = planwright::Start(command);
   if (!process.ok()) return process.status();
   fork->pid_ = fork->group_ = process->pid;
+  fork->end_ = static_cast<int>(syscall(SYS_pidfd_open, process->pid, 0));
   close(std::exchange(fork->tell_.write, -1));
   fcntl(fork->tell_.read, F_SETFL, fcntl(fork->tell_.read, F_GETFL) | O_NONBLOCK);
   pipes = {{-1, process->output, process->errors}};
   for (size_t i = 0; i < outputs.size(); ++i) pipes.push_back({-1, outputs[i].TakeRead(), errors[i].TakeRead()});
   return fork;
+}
+
+std::vector<int> RankFork::Descriptors() const {
+  std::vector<int> descriptors;
+  if (tell_.read >= 0) descriptors.push_back(tell_.read);
+  if (end_ >= 0 && pid_ >= 0) descriptors.push_back(end_);
+  return descriptors;
 }
 
 std::vector<ToldRank> RankFork::Told() {

@@ -25,13 +25,14 @@ class RankFork {
   // then, and end by themselves.
   ~RankFork();
 
-  int fd() const { return tell_.read; }  // readable when ranks were forked; -1: no more will be
+  // Readable when there is something to take: ranks were forked, or the process has ended.
+  std::vector<int> Descriptors() const;
   // The ranks that were forked since the last call.
   std::vector<ToldRank> Told();
   // What waitpid tells of the process, if anything.
   std::optional<int> Status();
   // The process has ended, and all that it forked were told.
-  bool done() const { return pid_ < 0 && fd() < 0; }
+  bool done() const { return pid_ < 0 && tell_.read < 0; }
   // Also wakes it if it is stopped. Not passed on to its ranks.
   void Signal(int number);
   // When it is done: the ranks go on.
@@ -42,6 +43,7 @@ class RankFork {
 
   const int before_;  // whether this process adopted orphans before
   int pid_ = -1, group_ = -1;
+  int end_ = -1;  // a pidfd: SIGCHLD may go to a thread that does not hold it
   Pipe tell_, go_;
   size_t count_ = 0;
   bool let_go_ = false;
