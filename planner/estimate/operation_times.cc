@@ -34,6 +34,7 @@ std::vector<OperationTime> OperationTimesOf(const LinkedProgram& program, const 
     operation.times += 1;
     operation.seconds += entries[i].length;
     if (operation.communication) {
+      operation.waited += entries[i].waited + early;
       operation.seconds += entries[i].waited + early;
       early = 0;
     } else {

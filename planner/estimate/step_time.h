@@ -38,6 +38,7 @@ struct OperationTime {
   bool communication = false;
   double times = 0;    // how often it runs in a step
   double seconds = 0;  // in the unit of StepTime
+  double waited = 0;   // of these, of communication: until the last member came
 };
 
 // Ranks that take the same time: a role, or a part of it (rank_classes.h). The four times add up to the step. Times are

@@ -49,6 +49,7 @@ class RoleTable {
     Add("all instructions", AllOf(role_));
     if (role_.communication > 0)
       AddTime("of these, communication", role_.communication, "", role_.predicted_communication);
+    if (role_.waiting) AddTime("  until the last rank came", *role_.waiting, "", role_.predicted_waiting);
     // On one stream nothing overlaps, but times are rounded.
     if (role_.overlap > 0.0005) AddTime("counted twice (several streams)", -role_.overlap, "");
     AddTime("device idle", role_.idle, "");

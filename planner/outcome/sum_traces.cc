@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/link/communication_partners.h"
+#include "planner/link/linked_program.h"
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
+#include "planner/simulate/replayed_step.h"
 
 namespace planwright {
 namespace {
+
+constexpr int kMostKept = 16;  // ranks of one machine, whose traces are held at once: some 2 MB for each of their steps
 
 // By part, then by kind of instruction.
 using RowsByPart = std::map<std::string, std::map<std::string, ProfileRow>>;
@@ -94,8 +101,8 @@ RoleProfile ProfileOf(const std::string& role, const std::map<int, RankSums>& ra
 }
 
 // The predicted rows of a role in milliseconds: the mean over its ranks, which may be of several classes. Adds up those
-// that communicate.
-RowsByPart PredictedRows(const StepTime& time, const std::string& role, double& communication) {
+// that communicate, and their waiting.
+RowsByPart PredictedRows(const StepTime& time, const std::string& role, double& communication, double& waiting) {
   RowsByPart rows;
   double ranks = 0;
   for (const RoleTime& one : time.roles) ranks += one.role->name == role ? static_cast<double>(one.count()) : 0;
@@ -107,15 +114,45 @@ RowsByPart PredictedRows(const StepTime& time, const std::string& role, double& 
       const double milliseconds = weight * 1e3 * operation.seconds;
       predicted = predicted.value_or(0) + milliseconds;
       if (operation.communication) communication += milliseconds;
+      waiting += weight * 1e3 * operation.waited;
     }
   }
   return rows;
 }
 
+// How long each rank waited in its communications for the member that came last, in milliseconds of a step. Nothing
+// where ranks have no common clock, or where the traces are not of this plan.
+std::optional<std::vector<double>> WaitingOf(const Plan& plan, const std::vector<Trace>& traces) {
+  for (const Trace& trace : traces) {
+    if (trace.host != traces.front().host) return std::nullopt;
+  }
+  const Plan each = WithRoleOfEachRank(plan);
+  LinkedBlocks blocks(each);
+  std::vector<std::unique_ptr<LinkedProgram>> linked;
+  std::vector<const LinkedProgram*> programs;
+  for (size_t rank = 0; rank < traces.size(); ++rank) {
+    programs.push_back(linked.emplace_back(std::make_unique<LinkedProgram>(blocks, each.roles[rank])).get());
+    const size_t entries = programs.back()->step().end - programs.back()->step().first;
+    if (entries == 0 || traces[rank].instructions.size() != entries * static_cast<size_t>(traces[rank].steps.count()))
+      return std::nullopt;
+  }
+  CommunicationPartners partners(each, each.roles);
+  const CommunicationMatches matches(programs, partners);
+  const StepRange& steps = traces.front().steps;
+  std::vector<double> waiting(traces.size(), 0);
+  for (int64_t step = steps.first; step <= steps.last; ++step) {
+    const ReplayedStep replayed = ReplayOf(programs, matches, traces, step);
+    for (size_t rank = 0; rank < waiting.size(); ++rank)
+      waiting[rank] += 1e3 * replayed.waiting[rank] / static_cast<double>(steps.count());
+  }
+  return waiting;
+}
+
 // Every instruction of a step is in a trace, also one that is predicted to take no time, so both have the same rows.
 void AddPrediction(const StepTime& time, RoleProfile& role) {
   if (!time.seconds) return;
-  const RowsByPart rows = PredictedRows(time, role.role, role.predicted_communication.emplace(0));
+  const RowsByPart rows =
+      PredictedRows(time, role.role, role.predicted_communication.emplace(0), role.predicted_waiting.emplace(0));
   role.predicted_step = 1e3 * time.length;
   for (ProfilePart& part : role.parts) {
     const auto predicted = rows.find(part.whole.name);
@@ -134,18 +171,25 @@ void AddPrediction(const StepTime& time, RoleProfile& role) {
 absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const StepTime& time, const std::string& run_dir) {
   RunProfile profile;
   std::map<std::string, std::map<int, RankSums>> roles;
+  std::vector<Trace> kept;  // all of them, if they are few
   for (int rank = 0; rank < plan.world_size; ++rank) {
     const std::string path = TracePath(run_dir, rank);
     const absl::StatusOr<std::string> text = ReadWholeFile(path, kTraceJson.bytes);
     if (!text.ok()) return text.status();
-    const absl::StatusOr<Trace> trace = ReadTrace(*text);
+    absl::StatusOr<Trace> trace = ReadTrace(*text);
     if (!trace.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", trace.status().message()));
     profile.steps = trace->steps;
     roles[trace->role][rank] = SumsOf(*trace);
+    if (plan.world_size <= kMostKept) kept.push_back(*std::move(trace));
   }
+  const std::optional<std::vector<double>> waiting = kept.empty() ? std::nullopt : WaitingOf(plan, kept);
   for (const auto& [role, ranks] : roles) {
     profile.roles.push_back(ProfileOf(role, ranks));
     AddPrediction(time, profile.roles.back());
+    if (!waiting) continue;
+    double& of_role = profile.roles.back().waiting.emplace(0);
+    for (const auto& [rank, sums] : ranks)
+      of_role += (*waiting)[static_cast<size_t>(rank)] / static_cast<double>(ranks.size());
   }
   std::sort(profile.roles.begin(), profile.roles.end(),
             [](const RoleProfile& a, const RoleProfile& b) { return a.ranks.front() < b.ranks.front(); });

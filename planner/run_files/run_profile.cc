@@ -52,6 +52,7 @@ RoleProfile RoleFrom(const nlohmann::json& json) {
   role.communication = Number(json, "communication_ms"), role.overlap = Number(json, "overlap_ms");
   role.idle = Number(json, "idle_ms"), role.predicted_step = NumberOf(json, "predicted_step_ms");
   role.predicted_communication = NumberOf(json, "predicted_communication_ms");
+  role.waiting = NumberOf(json, "waiting_ms"), role.predicted_waiting = NumberOf(json, "predicted_waiting_ms");
   return role;
 }
 
@@ -79,6 +80,8 @@ nlohmann::ordered_json RunProfileJson(const RunProfile& profile) {
                      {"idle_ms", role.idle}});
     if (role.predicted_step) roles.back()["predicted_step_ms"] = *role.predicted_step;
     if (role.predicted_communication) roles.back()["predicted_communication_ms"] = *role.predicted_communication;
+    if (role.waiting) roles.back()["waiting_ms"] = *role.waiting;
+    if (role.predicted_waiting) roles.back()["predicted_waiting_ms"] = *role.predicted_waiting;
     roles.back()["parts"] = std::move(parts);
   }
   Json json = {{"first_step", profile.steps.first}, {"last_step", profile.steps.last}, {"roles", std::move(roles)}};

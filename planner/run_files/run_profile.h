@@ -38,8 +38,9 @@ struct RoleProfile {
   double communication = 0;                           // of `instructions`: those that pass values between ranks
   double overlap = 0;  // what `instructions` counts more than once, as several streams ran at the same time
   double idle = 0;
-  // As predicted: the step of all ranks, from its begin until the last one is done, and `communication`.
-  std::optional<double> predicted_step, predicted_communication;
+  std::optional<double> waiting;  // of `communication`: until the last member came; not known of ranks of many hosts
+  // As predicted: the step of all ranks, from its begin until the last one is done, `communication` and `waiting`.
+  std::optional<double> predicted_step, predicted_communication, predicted_waiting;
   bool operator==(const RoleProfile&) const = default;
 };
 

@@ -290,6 +290,10 @@ TEST(Profile, HasThePredictionBesideIt) {
     }
     EXPECT_EQ(rows, predicted->operations.size());
     EXPECT_NEAR(role.at("predicted_communication_ms").get<double>(), communication, 1e-6);
+    // Somebody is late for every exchange, and nobody waits longer than communications take.
+    EXPECT_GT(role.at("waiting_ms").get<double>(), 0);
+    EXPECT_LE(role.at("waiting_ms").get<double>(), role.at("communication_ms").get<double>() + 1e-6);
+    EXPECT_LE(role.at("predicted_waiting_ms").get<double>(), communication + 1e-6);
   }
   const nlohmann::json& first = run.outcome.at("profile").at("furthest_off").at(0);
   EXPECT_NEAR(std::abs(first.at("predicted_ms").get<double>() - first.at("device_ms").get<double>()), worst, 1e-6);
