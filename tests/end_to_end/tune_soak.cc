@@ -108,7 +108,7 @@ TEST_F(TuneSoak, ChoosesOneOfTheThreeFastest) {
   ASSERT_EQ(tuned["best"].size(), layouts.size());
   for (const json& layout : tuned["best"]) {
     for (RunLayout& run : layouts) {
-      if (run.line == layout["layout"]) run.predicted = layout["seconds"];
+      if (run.line == layout["layout"].get<std::string>()) run.predicted = layout["seconds"].get<double>();
     }
   }
   // Runs take turns, so that all of them meet the same machine.

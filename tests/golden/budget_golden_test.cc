@@ -50,9 +50,9 @@ GoldenRecipe OneRank(const std::string& budget) {
   return recipe;
 }
 
-class Rates : public testing::GoldenCaseProgram {};
+class LearningRates : public testing::GoldenCaseProgram {};
 
-TEST_P(Rates, AreTheReferencesToTheLastDigit) {
+TEST_P(LearningRates, AreTheReferencesToTheLastDigit) {
   const json& c = GoldenCase("lr_cases", GetParam());
   std::string at;
   for (const json& point : c.at("points")) at += (at.empty() ? "" : ",") + point.at("num_steps").dump();
@@ -66,7 +66,7 @@ TEST_P(Rates, AreTheReferencesToTheLastDigit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Rates, ::testing::ValuesIn(Ids("lr_cases")), CaseName);
+INSTANTIATE_TEST_SUITE_P(Golden, LearningRates, ::testing::ValuesIn(Ids("lr_cases")), CaseName);
 
 class Budgets : public testing::GoldenProgram {};
 

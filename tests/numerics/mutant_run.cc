@@ -33,7 +33,7 @@ void Walk(const Plan& plan, const std::string& folder) {
   StepState step(plan, at::kCPU);
   Rank* all = nullptr;
   Handlers handlers = {.compute = ComputeHandlerOf,
-                       .parameters = [&](OpKind, ModuleState& module) { (*initial)->Load(module, all->step); }};
+                       .parameters = [&](OpKind, ModuleState& module) { (*initial)->Load(module, all->step, all->notes); }};
   const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*trains=*/true, /*follows_routing=*/false);
   ReadSamples(plan, samples, at::kCPU, handlers);
   Rank rank{.plan = plan,
