@@ -16,9 +16,9 @@ struct FailPoint {
   enum class Moment { kBefore, kAfter };
 
   Moment moment{};
-  // "setup", "resume", "step", "evaluate", "score", "save" or "teardown": an instruction of this list of the role, or all of `teardown`,
-  // which may have no instruction. "write": this rank's files of a checkpoint. "publish": the report to rank 0 that
-  // they are written; on rank 0, the wait for the reports of all, and the manifest.
+  // "setup", "resume", "step", "evaluate", "score", "save" or "teardown": an instruction of this list of the role,
+  // or all of `teardown`, which may have no instruction. "write": this rank's files of a checkpoint. "publish": the
+  // report to rank 0 that they are written; on rank 0, the wait for the reports of all, and the manifest.
   std::string_view list;
   int64_t step = 1;            // from 1; 1 also in `setup` and `resume`
   int64_t number = -1;         // of an instruction: its index in the list with every call opened, from 0

@@ -199,7 +199,12 @@ absl::StatusOr<DeviceProfile> MeasureOne(const MeasurePart& part, const MeasureO
     return DeviceProfile();
   }
   absl::StatusOr<DeviceProfile> profile = ProfileBesideAgents(part, rounds, run, options, signal);
-  if (!profile.ok()) return profile.status();
+  if (!profile.ok()) {
+    measured.failed = Outcome{
+        kExitStorage, absl::StrCat("the run is done, but its traces are incomplete: ", profile.status().message())};
+    measured.failed_part = part.what, measured.failed_run = run.run_dir;
+    return DeviceProfile();
+  }
   if (absl::Status status = WriteFileAtomically(PartPath(options, part), WriteProfile(*profile)); !status.ok())
     return status;
   fs::remove_all(run.run_dir, error);

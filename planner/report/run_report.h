@@ -50,7 +50,7 @@ struct PlanFacts {
   std::string name, digest;
   int ranks = 0;
   int64_t steps = 0, global_samples = 0, sequence_length = 0;
-  double predicted_step = 0;  // seconds; 0: it does not say
+  double predicted_step = 0;           // seconds; 0: it does not say
   int64_t evaluate_every_samples = 0;  // 0: nothing is evaluated
 };
 

@@ -115,7 +115,7 @@ TEST_F(DataCommand, SaysWhatItCannotDo) {
 TEST_F(DataCommand, AMeasurementMakesTheIndexAndLeavesOutSizesThatDocumentsDoNotFit) {
   const ProgramResult measured = Plan("measure " + Recipe(shards_, ", long: error") + " batch.sequence_length=96 -o " +
                                       folder_ + "/profile.json --executor " + InBuild("bin/fake_rank"));
-  EXPECT_THAT(measured.err, AllOf(HasSubstr("index of the data: waves: 5 documents, "), HasSubstr("part 1 of 3: "),
+  EXPECT_THAT(measured.err, AllOf(HasSubstr("index of the data: waves: 5 documents, "), HasSubstr("part 1 of 6: "),
                                   HasSubstr(" batch.sequence_length=48: ")));
   EXPECT_THAT(measured.err, HasSubstr("left out: "));
 }

@@ -148,9 +148,8 @@ void Compare(const Plan& plan) {
     SCOPED_TRACE(plan.name + " " + role.name);
     const LinkedProgram program(blocks, role);
     EXPECT_EQ(program.problem(), "");
-    const LinkedProgram::Range ranges[] = {program.setup(),    program.resume(), program.step(),
-                                           program.evaluate(), program.score(),  program.save(),
-                                           program.teardown()};
+    const LinkedProgram::Range ranges[] = {program.setup(), program.resume(), program.step(),    program.evaluate(),
+                                           program.score(), program.save(),   program.teardown()};
     size_t most = 0;
     for (size_t i = 0; i < std::size(kRoleLists); ++i) {
       Comparison comparison(program, ranges[i]);

@@ -32,8 +32,9 @@ void Walk(const Plan& plan, const std::string& folder) {
   ProbeWriter probe(folder, 0);
   StepState step(plan, at::kCPU);
   Rank* all = nullptr;
-  Handlers handlers = {.compute = ComputeHandlerOf,
-                       .parameters = [&](OpKind, ModuleState& module) { (*initial)->Load(module, all->step, all->notes); }};
+  Handlers handlers = {.compute = ComputeHandlerOf, .parameters = [&](OpKind, ModuleState& module) {
+                         (*initial)->Load(module, all->step, all->notes);
+                       }};
   const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*trains=*/true, /*follows_routing=*/false);
   ReadSamples(plan, samples, at::kCPU, handlers);
   Rank rank{.plan = plan,

@@ -80,7 +80,8 @@ TEST(Groups, OnlySumsOfTheStepLeaveAModule) {
       if (!Communicates(op) || op.kind == OpKind::kExchange) return;
       const Group& group = *site.plan.FindGroup(op.group);
       if (group.name == "world") {
-        const std::set<std::string> sums = {"$integers", "$reals"};
+        const std::set<std::string> sums = {"$integers",         "$reals",           "$source_losses", "$source_tokens",
+                                            "$evaluated_losses", "$evaluated_tokens"};
         EXPECT_TRUE(sums.contains(op.inputs.at(0))) << site.name << " sends " << op.inputs[0] << " to the world";
         EXPECT_TRUE(std::holds_alternative<int64_t>(op.outputs.at(0).type.dims.at(0))) << "its size is in the plan";
       } else {

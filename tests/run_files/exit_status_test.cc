@@ -33,7 +33,8 @@ TEST(ExitStatuses, KeepTheirNumbers) {
   const int numbers[] = {kExitSuccess,   kExitInvalid,  kExitUsage,        kExitPeerLost,     kExitHang,
                          kExitNumerics,  kExitDamaged,  kExitPlanMismatch, kExitStorage,      kExitDevice,
                          kExitCapacity,  kExitReplaced, kExitHostMemory,   kExitDeviceMemory, kExitNetwork,
-                         kExitStoreLost, kExitNodeLost, kExitStopped,      kExitDiverged,     kExitInternal,     kExitPreempted};
+                         kExitStoreLost, kExitNodeLost, kExitStopped,      kExitDiverged,     kExitInternal,
+                         kExitPreempted};
   const int expected[] = {0, 1, 2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 70, 75};
   ASSERT_EQ(std::size(numbers), std::size(expected));
   ASSERT_EQ(std::size(expected), ExitStatuses().size());
@@ -42,7 +43,8 @@ TEST(ExitStatuses, KeepTheirNumbers) {
 
 TEST(WorthRetrying, WhatTheMachineDidAndNotWhatTheRunWouldDoAgain) {
   for (const int status : {10, 11, 15, 16, 21, 22, 23, 24}) EXPECT_TRUE(WorthRetrying(status)) << status;
-  for (const int status : {0, 1, 2, 12, 13, 14, 17, 18, 19, 20, 25, 70, 75}) EXPECT_FALSE(WorthRetrying(status)) << status;
+  for (const int status : {0, 1, 2, 12, 13, 14, 17, 18, 19, 20, 25, 70, 75})
+    EXPECT_FALSE(WorthRetrying(status)) << status;
 }
 
 TEST(WorthRetrying, StatusesOfOthers) {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -41,6 +42,7 @@ inline std::vector<int> RunWorld(int ranks, const std::function<int(int rank, in
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
+      std::signal(SIGPIPE, SIG_IGN);  // as ranks do: what they write to may be gone
       int status = 1;
       try {
         status = body(rank, port);

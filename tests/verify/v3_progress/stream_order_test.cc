@@ -255,7 +255,8 @@ Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair
       program.steps.push_back(std::move(step));
     }
   };
-  for (const auto* list : {&role.setup, &role.resume, &role.step, &role.save, &role.step, &role.teardown})
+  for (const auto* list : {&role.setup, &role.resume, &role.evaluate, &role.score, &role.step, &role.save, &role.step,
+                           &role.evaluate, &role.score, &role.teardown})
     add_body(add_body, *list, nullptr, "");
   return program;
 }
@@ -265,12 +266,21 @@ TEST(StreamDependencies, EveryEffectOfTheTableOrdersSomething) {
                                           {"batch.global_samples=2", "checkpoint.every_steps=1"});
   const Plan loading =
       testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), {"initialize={from: weights.safetensors}"});
+  // Samples of several sources, and a set of them that is evaluated.
+  const Plan evaluated = testing::CompiledFile(
+      InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
+      {"data={kind: sources, max_patches: 16, sources: [{kind: webdataset, shards: /gone/a.tar}, {name: b, kind: "
+       "webdataset, shards: /gone/b.tar}]}",
+       "evaluation={every_samples: 16, sets: [{name: held_out, samples: 7, sources: [{name: x, kind: webdataset, "
+       "shards: /gone/d.tar}, {name: y, kind: webdataset, shards: /gone/e.tar}]}]}",
+       "models.hybrid_moe_tiny.vocabulary=264"});
   const auto order_of = [](const Plan& of, std::optional<std::pair<OpKind, size_t>> dropped) {
     std::vector<Order> all;
     for (const Role& role : of.roles) all.push_back(Derived(OnOwnStreams(of, role, dropped)));
     return all;
   };
-  const auto whole = order_of(plan, {}), whole_loading = order_of(loading, {});
+  const auto whole = order_of(plan, {}), whole_loading = order_of(loading, {}),
+             whole_evaluated = order_of(evaluated, {});
   for (const OpInfo& info : AllOps()) {
     for (size_t effect = 0; effect < info.effects.size(); ++effect) {
       // Two effects order nothing that other effects do not order already. Masters and moments are touched only by
@@ -278,8 +288,9 @@ TEST(StreamDependencies, EveryEffectOfTheTableOrdersSomething) {
       const std::string& resource = info.effects[effect].resource;
       if (resource == "%{module}.optimizer.{bucket}" || (info.kind == OpKind::kLogStep && resource == "$reals"))
         continue;
-      const bool noticed =
-          order_of(plan, {{info.kind, effect}}) != whole || order_of(loading, {{info.kind, effect}}) != whole_loading;
+      const std::pair<OpKind, size_t> dropped = {info.kind, effect};
+      const bool noticed = order_of(plan, dropped) != whole || order_of(loading, dropped) != whole_loading ||
+                           order_of(evaluated, dropped) != whole_evaluated;
       EXPECT_TRUE(noticed) << info.name << " " << (info.effects[effect].writes ? "writes " : "reads ")
                            << info.effects[effect].resource;
     }
