@@ -36,15 +36,15 @@ TEST(ProfileText, HasThePredictionBesideEachRow) {
 profile of steps 3-4
 
 role language.s0, mean of ranks 0-1; one step in ms
-                          times      ms  predicted   off   share  slowest rank  idle before  host ms
-language.moe                 12   9.000      6.500  -28%   90.0%        11.000        0.000    0.750
-  experts                     4   6.000      5.000  -17%   60.0%         7.000        0.000    0.500
-  all_to_all_v                8   3.000      1.500  -50%   30.0%         4.000        0.000    0.250
-all instructions             12   9.000      6.500  -28%   90.0%        11.000        1.000    0.750
-of these, communication           3.000      1.500  -50%   30.0%
-  until the last rank came        2.000      0.500  -75%   20.0%
-device idle                       1.000                    10.0%
-step                             10.000      8.000  -20%  100.0%        11.000
+                            times      ms  predicted   off   share  slowest rank  idle before  host ms
+language.moe                   12   9.000      6.500  -28%   90.0%        11.000        0.000    0.750
+  experts                       4   6.000      5.000  -17%   60.0%         7.000        0.000    0.500
+  all_to_all_v                  8   3.000      1.500  -50%   30.0%         4.000        0.000    0.250
+all instructions               12   9.000      6.500  -28%   90.0%        11.000        1.000    0.750
+of these, communication             3.000      1.500  -50%   30.0%
+  until the last rank came          2.000      0.500  -75%   20.0%
+device idle                         1.000                    10.0%
+step                               10.000      8.000  -20%  100.0%        11.000
 
 furthest from the prediction, in ms of a step
 role         part          instruction      ms  predicted  off by
@@ -56,7 +56,7 @@ language.s0  language.moe  experts       6.000      5.000  -1.000
 TEST(ProfileText, WithoutAPredictionNothingIsSaidOfIt) {
   EXPECT_THAT(
       RunProfileText(Measured(), 150),
-      AllOf(HasSubstr("  experts                     4   6.000   60.0%         7.000"), Not(HasSubstr("predict"))));
+      AllOf(HasSubstr("  experts                       4   6.000   60.0%         7.000"), Not(HasSubstr("predict"))));
 }
 
 TEST(ProfileText, IsTheSameFromTheFile) {
