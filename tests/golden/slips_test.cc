@@ -30,6 +30,9 @@ namespace {
 
 const std::string kFolder = InSource("tests/golden/slips/");
 
+// The recipe of a slip. Tests run at once, each in a process with a folder of its own.
+std::string RecipeFile() { return testing::TempDir() + "slip.yaml"; }
+
 // One mistake: the lines that have it, or the override, and the keys of which one must change.
 struct Mistake {
   std::set<int> lines;  // of the recipe, or of the command line
@@ -119,7 +122,7 @@ bool Names(const Diagnostic& problem, const Mistake& mistake) {
 // Whether nothing is left to say of the recipe once the first help of each mistake is applied to what was read.
 bool HelpsWork(const Slip& slip, const std::vector<Diagnostic>& problems) {
   Diagnostics ignored;
-  std::optional<YamlNode> tree = ReadRecipeTree("slips_test.yaml", slip.overrides, ignored);
+  std::optional<YamlNode> tree = ReadRecipeTree(RecipeFile(), slip.overrides, ignored);
   if (!tree) return false;
   for (const Mistake& mistake : slip.mistakes) {
     auto first = std::find_if(problems.begin(), problems.end(), [&](auto& problem) { return IsAt(problem, mistake); });
@@ -132,8 +135,8 @@ bool HelpsWork(const Slip& slip, const std::vector<Diagnostic>& problems) {
 }
 
 double ScoreOf(const Slip& slip) {
-  std::ofstream("slips_test.yaml", std::ios::binary) << slip.text;
-  const std::vector<Diagnostic> problems = ProblemsOf("slips_test.yaml", slip.overrides);
+  std::ofstream(RecipeFile(), std::ios::binary) << slip.text;
+  const std::vector<Diagnostic> problems = ProblemsOf(RecipeFile(), slip.overrides);
   if (problems.empty()) return 0;
   double named = 0;  // places and keys
   for (const Mistake& mistake : slip.mistakes) {
