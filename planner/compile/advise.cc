@@ -24,6 +24,16 @@ namespace {
 
 constexpr int kMostTrials = 600;      // of a recipe, by its checks
 constexpr int kMostWholeTrials = 24;  // by making its plan
+// A trial takes time with the size of the recipe, and advice with the number of problems: a recipe with more gets none.
+constexpr size_t kMostValuesRead = 100'000;  // of all trials together
+constexpr size_t kMostAdvised = 200;         // problems
+
+size_t ValuesIn(const YamlNode& node) {
+  size_t values = 1;
+  for (const YamlNode& item : node.items) values += ValuesIn(item);
+  for (const YamlEntry& entry : node.entries) values += ValuesIn(entry.value);
+  return values;
+}
 
 // What makes a problem the same one after a change: numbers in its text may be others.
 using Identity = std::tuple<DiagnosticKind, std::string, int, int, std::string>;
@@ -38,7 +48,9 @@ Identity IdentityOf(const Diagnostic& problem) {
 class Trials {
  public:
   // `whole`: plans are made, too, since the checks find nothing.
-  Trials(const YamlNode& tree, bool whole) : tree_(tree), whole_(whole) {}
+  Trials(const YamlNode& tree, bool whole)
+      : tree_(tree), whole_(whole),
+        most_(std::min(whole ? kMostWholeTrials : kMostTrials, static_cast<int>(kMostValuesRead / ValuesIn(tree)))) {}
 
   std::vector<Diagnostic> ProblemsWith(std::span<const Edit> edits) {
     ++count_;
@@ -54,12 +66,13 @@ class Trials {
     return problems.as_found();
   }
 
-  bool exhausted() const { return count_ >= (whole_ ? kMostWholeTrials : kMostTrials); }
+  bool exhausted() const { return count_ >= most_; }
   bool whole() const { return whole_; }
 
  private:
   const YamlNode& tree_;
   const bool whole_;
+  const int most_;
   int count_ = 0;
 };
 
@@ -100,7 +113,7 @@ class Advisor {
         KeepIfItWorks(problems_[i]);
       } else if (problems_[i].kind == DiagnosticKind::kDeviceTooSmall) {
         AdviseMemory(problems_[i]);
-      } else if (before_.contains(IdentityOf(problems_[i]))) {
+      } else if (!trials_.exhausted() && before_.contains(IdentityOf(problems_[i]))) {
         AdviseValue(i);
       }
     }
@@ -130,6 +143,7 @@ class Advisor {
 
   // Suggestions without a path are for the value that the problem points at.
   void KeepIfItWorks(Diagnostic& problem) {
+    if (trials_.exhausted()) return problem.edits.clear();
     const std::optional<TreePlace> place = PlaceAt(tree_, problem.where);
     for (Edit& edit : problem.edits) {
       if (edit.path.empty() && place) edit.path = place->path;
@@ -196,11 +210,12 @@ class Advisor {
     for (const Fix& other : places) {
       if (other.place.path != path) others.push_back(other.place);
     }
-    std::vector<Identity> all;
-    for (size_t i : ProblemsOf(path, index)) all.push_back(IdentityOf(problems_[i]));
     std::vector<std::string> candidates = CandidatesOf(tree_, fix.place, others, problems_[index]);
     if (MayBeTooMuch(problems_[index].kind) && MayBeRemoved(path))
       candidates.emplace_back();  // without a value the key is removed
+    if (candidates.empty()) return;
+    std::vector<Identity> all;
+    for (size_t i : ProblemsOf(path, index)) all.push_back(IdentityOf(problems_[i]));
     // What the check proposes is tried first, and is enough if it works.
     const std::vector<std::string> named = NumbersIn(problems_[index].help);
     const auto proposed = named.empty() ? candidates.end() : std::find(candidates.begin(), candidates.end(), named[0]);
@@ -385,6 +400,12 @@ class Advisor {
   std::vector<Identity> ended_;  // and the problems that they end
 };
 
+// What is not tried is not proposed.
+std::vector<Diagnostic> WithoutEdits(std::vector<Diagnostic> problems) {
+  for (Diagnostic& problem : problems) problem.edits.clear();
+  return problems;
+}
+
 // Whether the checks find an error, or only the plan that is made has one.
 bool ChecksFail(const Recipe& recipe) {
   Diagnostics problems;
@@ -396,6 +417,7 @@ bool ChecksFail(const Recipe& recipe) {
 
 void Advise(const Recipe& recipe, Diagnostics& problems) {
   if (!recipe.tree || problems.empty()) return;
+  if (problems.as_found().size() > kMostAdvised) return problems.Replace(WithoutEdits(problems.as_found()));
   const bool whole = problems.has_errors() && !ChecksFail(recipe);
   problems.Replace(Advisor(*recipe.tree, problems.as_found(), whole).Advise());
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/data/plan_data.h"
+#include "planner/plan/limits.h"
 #include "planner/recipe/recipe_tree.h"
 
 namespace planwright {
@@ -53,20 +54,27 @@ std::map<string, Location> FilesOf(const std::vector<SourceRecipe>& sources, con
 
 // Of files only the names are compared: a copy of another name is not found out.
 void LintTrained(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnostics& diagnostics) {
-  const auto lint = [&](const Location& where, const string& what, const Location& trained) {
-    diagnostics
-        .Warning(DiagnosticKind::kEvaluatesTrainingData, where,
-                 absl::StrCat("evaluation set ", *set.name, " has ", what,
-                              ": its loss says nothing of samples that the model has not seen"),
-                 "use others for the set, or leave them out of the training")
-        .notes.push_back({trained, "the training has them here"});
+  const auto lint = [&](const Location& where, const string& what, const Location& trained,
+                        const string& help) -> Diagnostic& {
+    Diagnostic& problem =
+        diagnostics.Warning(DiagnosticKind::kEvaluatesTrainingData, where,
+                            absl::StrCat("evaluation set ", *set.name, " has ", what,
+                                         ": its loss says nothing of samples that the model has not seen"),
+                            help);
+    problem.notes.push_back({trained, "the training has them here"});
+    return problem;
   };
-  if (*data.kind == "mock" && set.seed && **set.seed == *data.seed)
-    lint(set.seed->where, "the seed of the training", data.seed.where.known() ? data.seed.where : data.where);
+  if (*data.kind == "mock" && set.seed && **set.seed == *data.seed) {
+    const string other = absl::StrCat(*data.seed < kLargestNumber ? *data.seed + 1 : 0);
+    lint(set.seed->where, "the seed of the training", data.seed.where.known() ? data.seed.where : data.where,
+         absl::StrCat("use another seed for the set, such as ", other))
+        .edits = {{"", other}};
+  }
   const std::map<string, Location> trained = FilesOf(data.sources, data.shards, data.path);
   for (const auto& [file, where] : FilesOf(set.sources, set.shards, set.path)) {
     if (const auto found = trained.find(file); found != trained.end())
-      lint(where, "files that the run is trained on", found->second);
+      lint(where, "files that the run is trained on", found->second,
+           "use others for the set, or leave them out of the training");
   }
 }
 

@@ -1,5 +1,7 @@
 // The checks of `evaluation`, and of what `checkpoint` keeps because of it.
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,16 +78,26 @@ void CheckSetData(const DataRecipe& data, const EvaluationSetRecipe& set, Diagno
   }
 }
 
+// What `every_samples` must be a multiple of: a step, or the steps between two checkpoints if the best one stays.
+int64_t EvaluationUnit(const Recipe& recipe) {
+  const int64_t step = *recipe.batch.global_samples;
+  const CheckpointRecipe& checkpoint = recipe.checkpoint;
+  if (!checkpoint.keep_best || !checkpoint.every_steps || !AllKnown(*checkpoint.every_steps)) return step;
+  const int64_t steps = **checkpoint.every_steps;
+  return steps >= 1 && steps <= kMostSamples / step ? step * steps : step;
+}
+
 void CheckEverySamples(const Recipe& recipe, const EvaluationRecipe& evaluation, Diagnostics& problems) {
   const Located<int64_t>&every = evaluation.every_samples, &global = recipe.batch.global_samples;
   if (!AllKnown(every, global) || *global < 1 || *every % *global == 0) return;
-  const int64_t below = *every / *global * *global;
-  problems
-      .Error(DiagnosticKind::kEvaluationBetweenSteps, every.where,
-             Cat("`every_samples` ", *every, " is no multiple of global_samples ", *global,
-                 ": an evaluation stands between two steps"),
-             below > 0 ? Cat("use ", below, " or ", below + *global) : Cat("use ", *global, " or a multiple"))
-      .notes.push_back({global.where, Cat("global_samples is ", *global, " here")});
+  const int64_t unit = EvaluationUnit(recipe), below = *every / unit * unit, above = below + unit;
+  Diagnostic& problem =
+      problems.Error(DiagnosticKind::kEvaluationBetweenSteps, every.where,
+                     Cat("`every_samples` ", *every, " is no multiple of global_samples ", *global,
+                         ": an evaluation stands between two steps"),
+                     below > 0 ? Cat("use ", below, " or ", above) : Cat("use ", unit, " or a multiple"));
+  problem.notes.push_back({global.where, Cat("global_samples is ", *global, " here")});
+  problem.edits = {{"", Cat(below > 0 && *every - below <= above - *every ? below : above)}};
 }
 
 void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
@@ -94,20 +106,25 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
   const Located<std::string>& best = *checkpoint.keep_best;
   if (!AllKnown(best, checkpoint.every_steps, checkpoint.keep_last)) return;
   if (!recipe.evaluation) {
+    if (recipe.damaged.contains("evaluation")) return;
     problems.Error(DiagnosticKind::kConflictingKeys, best.where,
                    "`checkpoint.keep_best` has no effect without `evaluation`: no loss says which one is best",
                    "add evaluation, or remove keep_best");
     return;
   }
+  bool all_known = !recipe.damaged.contains("evaluation.sets");
   std::vector<std::string> names;
   for (const EvaluationSetRecipe& set : recipe.evaluation->sets) {
-    if (AllKnown(set.name)) names.push_back(*set.name);
+    all_known = all_known && AllKnown(set.name);
+    names.push_back(*set.name);
   }
-  if (std::find(names.begin(), names.end(), *best) == names.end()) {
-    problems.Error(DiagnosticKind::kUnknownReference, best.where, Cat("there is no evaluation set ", Quoted(*best)),
-                   NearNameHelp(*best, names,
-                                names.empty() ? "name it in `evaluation.sets`"
-                                              : Cat("the sets are ", absl::StrJoin(names, ", "))));
+  if (all_known && std::find(names.begin(), names.end(), *best) == names.end()) {
+    Diagnostic& problem =
+        problems.Error(DiagnosticKind::kUnknownReference, best.where, Cat("there is no evaluation set ", Quoted(*best)),
+                       NearNameHelp(*best, names,
+                                    names.empty() ? "name it in `evaluation.sets`"
+                                                  : Cat("the sets are ", absl::StrJoin(names, ", "))));
+    if (const std::optional<std::string> near = NearName(*best, names)) problem.edits = {{"", *near}};
   }
   if (!checkpoint.every_steps) {
     problems.Error(DiagnosticKind::kConflictingKeys, best.where,
@@ -124,12 +141,13 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
   if (!AllKnown(every, global) || *global < 1 || *every % *global != 0) return;
   const int64_t steps = *every / *global;
   if (steps % **checkpoint.every_steps == 0) return;
-  problems
-      .Error(DiagnosticKind::kConflictingKeys, best.where,
-             Cat("`checkpoint.keep_best` needs a checkpoint at each evaluation: there is an evaluation every ", steps,
-                 steps == 1 ? " step" : " steps", ", but a checkpoint every ", **checkpoint.every_steps),
-             Cat("use checkpoint.every_steps: ", steps, " or a divisor of it"))
-      .notes.push_back({every.where, Cat(*every, " samples are ", steps, steps == 1 ? " step" : " steps")});
+  Diagnostic& problem =
+      problems.Error(DiagnosticKind::kConflictingKeys, best.where,
+                     Cat("`checkpoint.keep_best` needs a checkpoint at each evaluation: there is an evaluation every ",
+                         steps, steps == 1 ? " step" : " steps", ", but a checkpoint every ", **checkpoint.every_steps),
+                     Cat("use checkpoint.every_steps: ", steps, " or a divisor of it"));
+  problem.notes.push_back({every.where, Cat(*every, " samples are ", steps, steps == 1 ? " step" : " steps")});
+  problem.edits = {{"checkpoint.every_steps", Cat(steps)}};
 }
 
 }  // namespace
@@ -148,7 +166,9 @@ void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems) {
   CheckEverySamples(recipe, evaluation, problems);
   // A wrong kind is reported; what a set needs is not known then.
   if (!AllKnown(recipe.data.kind)) return;
-  for (const EvaluationSetRecipe& set : evaluation.sets) CheckSetData(recipe.data, set, problems);
+  for (const EvaluationSetRecipe& set : evaluation.sets) {
+    if (set.where.known()) CheckSetData(recipe.data, set, problems);
+  }
 }
 
 }  // namespace planwright

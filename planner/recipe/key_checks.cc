@@ -35,9 +35,6 @@ struct KeyContext {
   }
 };
 
-// A file with more unknown keys is not a recipe, and a longer list would help nobody.
-constexpr size_t kMostUnknownKeys = 200;
-
 // Walks through the tree and the table of keys together. CheckX checks a value whose key has type X.
 class KeyChecker {
  public:

@@ -2,6 +2,7 @@
 // all problems, not only the first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -11,6 +12,10 @@
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {
+
+// A file with more unknown keys is not a recipe, and a longer list would help nobody. Nor is it looked for what more
+// keys could mean.
+inline constexpr size_t kMostUnknownKeys = 200;
 
 // Checks all keys, and repairs the tree where a key is unknown: a misspelled key is renamed to the key that was
 // probably meant, so that its value is checked too, and a value whose meaning is clear is mended; other unknown keys

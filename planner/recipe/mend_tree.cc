@@ -9,6 +9,7 @@
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/recipe/key_checks.h"
 #include "planner/recipe/mend_words.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
@@ -195,7 +196,7 @@ void CheckNames(YamlNode& recipe, const std::string& section, const char* what, 
       names.push_back(entry.key);
     }
   }
-  if (names.empty()) return;
+  if (names.empty() || names.size() > kMostUnknownKeys) return;  // of so many names none is near
   for (const YamlEntry& entry : made) {
     std::vector<TreePlace> leaves;
     AddLeaves(entry.value, "", leaves);

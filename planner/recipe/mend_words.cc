@@ -12,6 +12,7 @@
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/recipe/field_words.h"
+#include "planner/recipe/key_checks.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
@@ -74,7 +75,7 @@ class Words {
  private:
   void FindUnknown(const YamlEntry& entry, const std::string& table_path, const std::string& path,
                    const std::string& kind) {
-    if (FindGoneKey(table_path, entry.key) != nullptr) return;
+    if (++unknown_keys_ > kMostUnknownKeys || FindGoneKey(table_path, entry.key) != nullptr) return;
     std::vector<std::string> here, deeper, elsewhere;
     for (const KeySpec* spec : KeysOf(table_path)) {
       if (WordOf(*spec) == entry.key) return;  // a key of another kind
@@ -124,6 +125,7 @@ class Words {
   // The words in the maps of an unknown section, all the way down.
   void FindSection(const YamlEntry& section, const std::string& path) {
     for (const YamlEntry& entry : section.value.entries) {
+      if (found_.size() == kMostUnknownKeys) return;
       const FieldWord* field = FindFieldWord(entry.key);
       if (entry.value.is_map()) {
         FindSection(entry, InsidePath(path, section.key));
@@ -250,6 +252,7 @@ class Words {
   }
 
   YamlNode& recipe_;
+  size_t unknown_keys_ = 0;
   std::vector<Word> found_;
   std::set<std::string> given_;  // keys that the recipe itself has
 };

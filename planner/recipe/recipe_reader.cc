@@ -158,7 +158,7 @@ void ReadEvaluationSets(const RecipeFields& fields, EvaluationRecipe& evaluation
     EvaluationSetRecipe& set = evaluation.sets.emplace_back(Defaults<EvaluationSetRecipe>());
     inner.Fill(set);
     set.sources = SourcesIn(inner);
-    set.where = item.where;
+    if (item.is_map()) set.where = item.where;  // told; without a location it is not checked what the set needs
   }
 }
 

@@ -94,15 +94,24 @@ YamlNode* Reach(YamlNode& tree, const std::vector<Step>& steps) {
   return node;
 }
 
-// Calls `visit` for each value, with its path and the location of its key; until it says true.
-template <typename Visit>
-bool Walk(const YamlNode& node, const std::string& path, const Location& key, const Visit& visit) {
-  if (visit(node, path, key)) return true;
+// Finds the first value for which `is` says true, given the location of its key, too. The path is made on the way back:
+// most values are on none.
+template <typename Is>
+bool FindPlace(const YamlNode& node, const Location& key, const Is& is, TreePlace& found) {
+  if (is(node, key)) {
+    found.node = &node;
+    return true;
+  }
+  const auto inside = [&](const std::string& step) {
+    const bool item = found.path.empty() || found.path[0] == '[';
+    found.path = Cat(step, item ? "" : ".", found.path);
+    return true;
+  };
   for (size_t i = 0; i < node.items.size(); ++i) {
-    if (Walk(node.items[i], Cat(path, "[", i, "]"), {}, visit)) return true;
+    if (FindPlace(node.items[i], {}, is, found)) return inside(Cat("[", i, "]"));
   }
   for (const YamlEntry& entry : node.entries) {
-    if (Walk(entry.value, InsidePath(path, entry.key), entry.key_where, visit)) return true;
+    if (FindPlace(entry.value, entry.key_where, is, found)) return inside(entry.key);
   }
   return false;
 }
@@ -151,19 +160,17 @@ std::string FlowText(const YamlNode& node) {
 
 // A map begins where its first key does, and that one is meant: maps come last.
 std::optional<TreePlace> PlaceAt(const YamlNode& tree, const Location& where) {
-  std::optional<TreePlace> found;
-  if (!where.known()) return found;
+  if (!where.known()) return std::nullopt;
   enum class Of { kValue, kKey, kMap };
   for (const Of of : {Of::kValue, Of::kKey, Of::kMap}) {
-    const auto visit = [&](const YamlNode& node, const std::string& path, const Location& key) {
-      const bool here = (of == Of::kKey ? SamePlace(key, where) : SamePlace(node.where, where)) &&
-                        (of != Of::kValue || !node.is_map()) && !path.empty();
-      if (here) found = {path, &node};
-      return here;
+    const auto is = [&](const YamlNode& node, const Location& key) {
+      return (of == Of::kKey ? SamePlace(key, where) : SamePlace(node.where, where)) &&
+             (of != Of::kValue || !node.is_map()) && &node != &tree;
     };
-    if (Walk(tree, "", {}, visit)) return found;
+    TreePlace found;
+    if (FindPlace(tree, {}, is, found)) return found;
   }
-  return found;
+  return std::nullopt;
 }
 
 const YamlNode* NodeAt(const YamlNode& tree, const std::string& path) {

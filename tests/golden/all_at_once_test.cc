@@ -14,9 +14,16 @@
 namespace planwright {
 namespace {
 
+// With an evaluation, whose best checkpoint stays.
 YamlNode TreeOf(const std::string& name) {
   Diagnostics problems;
-  return ReadRecipeTree(InSource("tests/golden/slips/" + name + ".yaml"), {}, problems).value();
+  YamlNode tree = ReadRecipeTree(InSource("tests/golden/slips/" + name + ".yaml"), {}, problems).value();
+  const YamlNode* step = NodeAt(tree, "batch.global_samples");
+  ApplyEdits(std::vector<Edit>{{"evaluation.every_samples", step->text},
+                               {"evaluation.sets", "[{name: held_out, samples: 16, seed: 7}]"},
+                               {"checkpoint", "{every_steps: 1, keep_last: 2, keep_best: held_out}"}},
+             tree);
+  return tree;
 }
 
 std::vector<Diagnostic> ProblemsOf(YamlNode tree, const std::vector<Edit>& edits) {
