@@ -16,7 +16,8 @@ namespace planwright {
 //   - the problem is told at the value that the author changed last: an override, then the recipe itself, then the
 //     files that it extends;
 //   - other problems of the same value that the change ends are notes of this one.
-// Suggestions that checks have made themselves are kept only if they work. `problems`: of reading and compiling
+// Suggestions that checks have made themselves are kept only if they work. Of very many problems none has edits, and of
+// a large recipe few values are tried (docs/limits.md). `problems`: of reading and compiling
 // `recipe`, which has not changed since.
 void Advise(const Recipe& recipe, Diagnostics& problems);
 

@@ -134,6 +134,10 @@ void KeysThatDiffer(const Inputs& in) {
   for (int i = 0; nested.size() < kLargestRecipe - 64; ++i)
     nested += " m" + std::to_string(i) + ": {modle: x, placment: {ranks: -1}}\n";
   for (int i = 0; names.size() < kLargestRecipe - 64; ++i) names += "m" + std::to_string(i) + ": {kind: hybrid_lm}, ";
+  // Few problems, so that values are tried, in a recipe that takes long to read.
+  std::string few = keys.substr(0, keys.find("k150:")) + "extends: [" + kRecipe + "]\nbig: [1";
+  few += Times(kLargestRecipe - few.size() - fs::file_size(kRecipe) - 16, ", 1") + "]\n";
+  in.Refused({"validate", in.Write("few.yaml", few), "batch.global_samples=7", "modules.language.parallel.tp=3"});
   in.Refused({"validate", in.Write("keys.yaml", keys)});
   in.Refused({"validate", in.Write("nested.yaml", nested)});
   in.Refused({"validate", in.Write("names.yaml", names + "}")});

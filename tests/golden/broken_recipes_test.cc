@@ -129,8 +129,8 @@ TEST_P(GoldenHelp, WorksWhenItIsPasted) {
     compile(changed, left);
     // Only the errors: what was made from a valid recipe may have warnings that nobody could see before.
     for (const Diagnostic& other : left.as_found()) {
-      if (other.severity == Severity::kError)
-        EXPECT_TRUE(IdentitiesOf(found).contains(IdentityOf(other))) << problem.message << " -> " << other.message;
+      if (other.severity != Severity::kError) continue;
+      EXPECT_TRUE(IdentitiesOf(found).contains(IdentityOf(other))) << problem.message << " -> " << other.message;
     }
     EXPECT_FALSE(IdentitiesOf(left).contains(IdentityOf(problem))) << problem.message;
   }
