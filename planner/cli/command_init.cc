@@ -101,7 +101,8 @@ int InitRecipe(const Arguments& arguments) {
     return UsageError(std::string(status.message()));
   const std::string output = arguments.value("--output").value_or("");
   if (arguments.has("--output")) {
-    if (absl::Status status = CheckRecipeTarget(output, arguments.has("--replace"), ""); !status.ok())
+    if (absl::Status status = CheckRecipeTarget(output, arguments.has("--replace"), *arguments.value("--model"));
+        !status.ok())
       return UsageError(std::string(status.message()));
   }
   Diagnostics diagnostics;

@@ -187,6 +187,11 @@ int Measure(const Arguments& arguments) {
   if (!recipes.ok()) return UsageError(std::string(recipes.status().message()));
   MeasureOptions options;
   options.output = *arguments.value("--output");
+  for (const MeasuredRecipe& recipe : *recipes) {
+    std::error_code error;
+    if (std::filesystem::equivalent(recipe.path, options.output, error))
+      return UsageError(options.output + " is the recipe: -o names the file of the profile");
+  }
   options.executor = arguments.value("--executor").value_or(ExecutorBesidePlan());
   options.device = arguments.value("--device").value_or("");
   if (!options.device.empty() && options.device != "cpu" && options.device != "cuda")

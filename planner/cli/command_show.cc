@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "planner/cli/command.h"
@@ -115,6 +116,9 @@ absl::Status CheckRole(const Plan& plan, const std::string& role) {
 
 // Writes the page of a plan into a file.
 int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::string& file) {
+  std::error_code error;
+  if (std::filesystem::equivalent(words.path, file, error))
+    return UsageError(file + " is the recipe: --html names the file of the page");
   const LoadedPlan loaded = LoadTimedPlan(words.path, words.overrides);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();

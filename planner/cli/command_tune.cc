@@ -161,6 +161,16 @@ int TuneRecipe(const Arguments& arguments) {
   if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors()) return invalid();
   if (absl::Status status = CheckAgainstRecipe(*recipe, *line); !status.ok())
     return UsageError(std::string(status.message()));
+  std::vector<std::string> targets = line->files;
+  if (const auto page = arguments.value("--html")) {
+    if (std::find(targets.begin(), targets.end(), *page) != targets.end())
+      return UsageError("--html and --write name one file: " + *page);
+    targets.push_back(*page);
+  }
+  for (const std::string& file : targets) {
+    if (absl::Status status = CheckNotRead(file, *recipe); !status.ok())
+      return UsageError(std::string(status.message()));
+  }
 
   LayoutSearch search;
   std::vector<Found> found;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,6 +19,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/estimate/step_time.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/yaml_tree.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/quantities.h"
 #include "planner/show/table.h"
@@ -166,6 +168,30 @@ absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagno
   }
   Complete(request, found);
   return found;
+}
+
+namespace {
+
+void AddFiles(const YamlNode& node, std::set<std::string>& files) {
+  if (node.where.file) files.insert(*node.where.file);
+  for (const YamlNode& item : node.items) AddFiles(item, files);
+  for (const YamlEntry& entry : node.entries) {
+    if (entry.key_where.file) files.insert(*entry.key_where.file);
+    AddFiles(entry.value, files);
+  }
+}
+
+}  // namespace
+
+absl::Status CheckNotRead(const std::string& path, const Recipe& recipe) {
+  std::set<std::string> files;
+  if (recipe.tree) AddFiles(*recipe.tree, files);
+  std::error_code error;
+  for (const std::string& file : files) {
+    if (!std::filesystem::equivalent(path, file, error)) continue;
+    return absl::InvalidArgumentError(path + " is a file that the recipe was read from: name another file");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckRecipeTarget(const std::string& path, bool replace, const std::string& recipe) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/cli/arguments.h"
+#include "planner/recipe/recipe.h"
 #include "planner/tune/tune.h"
 #include "planner/tuned/tuned_text.h"
 
@@ -41,5 +42,8 @@ absl::Status WriteLayoutRecipe(const std::string& path, const std::string& text,
 // InvalidArgument: `path` is no name for a file to write, or a file that is there and may not be replaced. `recipe`: of
 // the search, which is never replaced.
 absl::Status CheckRecipeTarget(const std::string& path, bool replace, const std::string& recipe);
+
+// InvalidArgument: `path`, which shall be written, is a file that the recipe was read from.
+absl::Status CheckNotRead(const std::string& path, const Recipe& recipe);
 
 }  // namespace planwright

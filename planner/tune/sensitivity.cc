@@ -42,6 +42,8 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
     if (other != chosen) add(other);
   }
   if (plans.empty() || of.front() != &chosen) return found;
+  std::vector<double> now;
+  for (const Plan& plan : plans) now.push_back(StepLength(plan, RatesOf(tuned.cluster)));
   for (const Link& link : kLinks) {
     const double speed = DeviceOf(tuned.cluster).*link.speed;
     const bool used = link.between_nodes ? plans[0].world_size > tuned.cluster.gpus_per_node : plans[0].world_size > 1;
@@ -52,9 +54,11 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
       Cluster cluster = tuned.cluster;
       cluster.device.*link.figure = speed / 1e9 / slower;
       const Rates rates = RatesOf(cluster);
+      // Of those that are slower now: one that is equal within the error of the times may be faster by itself.
       double best = StepLength(plans[0], rates);
       int at = -1;
       for (size_t i = 1; i < plans.size(); ++i) {
+        if (now[i] < now[0]) continue;
         const double length = StepLength(plans[i], rates);
         if (length < best) best = length, at = static_cast<int>(i);
       }

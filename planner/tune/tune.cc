@@ -55,13 +55,19 @@ double ErrorOf(const DeviceProfile& profile) {
   return count > 0 ? sum / count : 0;
 }
 
-// Those that take no more than `equal`, least memory first, and then the others as they come.
-std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal) {
+// Those that take no more than `equal`, least memory first, and then the others as they come. The fastest is among the
+// first `shown`, if these are more than one.
+std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal, size_t shown) {
+  const FoundLayout fastest = whole.front();
   const auto first_slower =
       std::find_if(whole.begin(), whole.end(), [&](const FoundLayout& layout) { return layout.step.seconds > equal; });
   std::stable_sort(whole.begin(), first_slower, [](const FoundLayout& a, const FoundLayout& b) {
     return std::tie(a.step.memory, a.step.seconds) < std::tie(b.step.memory, b.step.seconds);
   });
+  const auto at = std::find_if(whole.begin(), whole.end(),
+                               [&](const FoundLayout& layout) { return layout.candidate == fastest.candidate; });
+  if (shown > 1 && at - whole.begin() >= static_cast<std::ptrdiff_t>(shown))
+    std::rotate(whole.begin() + static_cast<std::ptrdiff_t>(shown) - 1, at, at + 1);
   return whole;
 }
 
@@ -120,12 +126,15 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   };
   const double fastest = found.whole.front().step.seconds;
   std::optional<Candidate> chosen;
-  for (const FoundLayout& next : InOrder(found.whole, fastest * (1 + result.error))) {
+  std::vector<Candidate> others = found.others;  // what could be chosen if speeds were others
+  if (result.given && (result.given->limit == 0 || result.given->memory <= result.given->limit))
+    others.push_back(CandidateOf(tuned.recipe));
+  for (const FoundLayout& next : InOrder(found.whole, fastest * (1 + result.error), request.best)) {
     if (result.best.size() >= std::max<size_t>(1, request.best)) break;
     std::optional<TunedLayout> layout = prove(next);
     if (!layout) continue;  // a lint that is an error
     layout->equal = layout->seconds <= fastest * (1 + result.error);
-    if (!chosen) chosen = next.candidate;
+    chosen ? others.push_back(next.candidate) : static_cast<void>(chosen = next.candidate);
     result.best.push_back(*std::move(layout));
   }
   if (!chosen) return absl::NotFoundError("lints that are errors refuse every layout that was found");
@@ -140,8 +149,9 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     std::optional<TunedLayout> layout = known != result.best.end() ? *known : prove(next);
     if (layout) result.frontier.push_back(*std::move(layout));
   }
+  result.fastest = fastest;
   result.gap = result.lower_bound > 0 ? fastest / result.lower_bound - 1 : std::numeric_limits<double>::infinity();
-  if (!result.interrupted && result.seconds) result.sensitivity = SensitivityOf(tuned, *chosen, found.others);
+  if (!result.interrupted && result.seconds) result.sensitivity = SensitivityOf(tuned, *chosen, others);
   return result;
 }
 

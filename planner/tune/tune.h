@@ -77,6 +77,7 @@ struct TuneResult {
   TuneCounts counts;
   bool seconds = true;       // false: the device is unknown, and times are FLOPs
   double error = 0;          // of the times, as a share: layouts closer than that to the fastest are equal
+  double fastest = 0;        // the least that a layout takes that was found; `best` may begin with an equal one
   double lower_bound = 0;    // no candidate of the space that fits takes less
   double gap = 0;            // how far the fastest is above it, as a share; 0: it is the optimum
   bool interrupted = false;  // by a limit or the stop flag, before the optimum was proved

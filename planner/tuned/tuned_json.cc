@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "nlohmann/json.hpp"
 #include "planner/tuned/tuned_text.h"
 
@@ -42,9 +44,15 @@ nlohmann::ordered_json FoundJson(const Found& found) {
   json["hours"] = found.speed ? Json(found.speed->hours) : Json();
   json["rank_hours"] = found.speed ? Json(found.speed->rank_hours) : Json();
   json["frontier"] = LayoutsJson(result, result.frontier);
-  json["space"] = {{"candidates", counts.space}, {"rules", counts.rules}, {"memory", counts.memory},
-                   {"time", counts.time},        {"timed", counts.timed}, {"simulated", counts.simulated}};
+  // Of large spaces they are averages.
+  json["space"] = {{"candidates", std::round(counts.space)},
+                   {"rules", std::round(counts.rules)},
+                   {"memory", std::round(counts.memory)},
+                   {"time", std::round(counts.time)},
+                   {"timed", counts.timed},
+                   {"simulated", counts.simulated}};
   json["error"] = result.error;
+  json["fastest"] = result.fastest;
   json["lower_bound"] = result.lower_bound;
   json["gap"] = result.gap;
   json["interrupted"] = result.interrupted;

@@ -34,6 +34,13 @@ std::string GapText(const Found& found) {
                         absl::StrFormat("%.1f %%", 100 * result.gap), " above the least that a candidate could take (",
                         StepText(found, result.lower_bound), ").");
   }
+  const double first = found.chosen()->seconds;
+  if (first > result.fastest) {
+    return absl::StrCat("The fastest layout takes ", StepText(found, result.fastest), ", which no candidate that fits ",
+                        result.gap > 0 ? absl::StrFormat("can be below by more than %.1f %%", 100 * result.gap)
+                                       : "is below by this model",
+                        ". The first one is equal to it within the error of the times, and needs less memory.");
+  }
   if (!(result.gap > 0)) return "No candidate that fits is faster by this model: it is the optimum.";
   return absl::StrCat("No candidate that fits takes less than ", StepText(found, result.lower_bound),
                       " by this model: the fastest is at most ", absl::StrFormat("%.1f %%", 100 * result.gap),
@@ -42,8 +49,9 @@ std::string GapText(const Found& found) {
 
 std::string SensitivityText(const TuneSensitivity& sensitivity) {
   if (!(sensitivity.slower > 0)) {
-    return absl::StrCat("The ", sensitivity.what,
-                        " was not measured. However slow it is, none of these layouts becomes faster than the first.");
+    return absl::StrCat(
+        "The ", sensitivity.what,
+        " was not measured. Up to 64 times slower, no layout that was compared becomes faster than the first.");
   }
   return absl::StrCat("The ", sensitivity.what, " was not measured. If it is ",
                       absl::StrFormat("%.2g", sensitivity.slower),

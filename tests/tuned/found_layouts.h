@@ -32,7 +32,7 @@ inline Found FoundLayouts() {
   found.result.counts = {
       .space = 1234567, .rules = 1000000, .memory = 200000, .time = 30000, .timed = 4567, .simulated = 89};
   found.result.error = 0.01;
-  found.result.lower_bound = 1.9;
+  found.result.lower_bound = 1.9, found.result.fastest = 1.99;
   found.result.gap = 0.05;
   found.result.sensitivity = {{"network", 2.5, "third"}, {"link", 0, ""}};
   found.speed = StepSpeed{.tokens_per_second = 500, .hours = 88.3, .rank_hours = 23311};

@@ -32,17 +32,24 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   Found found = FoundLayouts();
   const std::string text = FoundText(found, 1000);
   EXPECT_THAT(text, HasSubstr("within the error of the times (1.0 %)"));
-  EXPECT_THAT(text, HasSubstr("takes less than 1.9 s by this model: the fastest is at most 5.0 % above"));
+  EXPECT_THAT(text, HasSubstr("The fastest layout takes 1.99 s, which no candidate that fits can be below by more than "
+                              "5.0 %. The first one is equal to it within the error of the times"));
   EXPECT_THAT(text, HasSubstr("1,234,567 candidates: 1,000,000 break a rule, 200,000 do not fit memory, 30,000 cannot "
                               "be faster"));
   EXPECT_THAT(text, HasSubstr("4,567 were timed, 89 of them"));
   EXPECT_THAT(text, HasSubstr("The network was not measured. If it is 2.5 times slower than the data sheet says, the "
                               "fastest is: third."));
-  EXPECT_THAT(text, HasSubstr("The link was not measured. However slow it is, none of these layouts"));
+  EXPECT_THAT(text, HasSubstr("The link was not measured. Up to 64 times slower, no layout that was compared"));
   EXPECT_THAT(text, HasSubstr("All of these are proved"));
   EXPECT_THAT(text, Not(HasSubstr("unknown")));
   found.result.gap = 0;
+  EXPECT_THAT(FoundText(found, 1000),
+              AllOf(HasSubstr("1.99 s, which no candidate that fits is below"), Not(HasSubstr("it is the optimum"))));
+  found.result.fastest = 2;
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("it is the optimum"));
+  found.result.gap = 0.05;
+  EXPECT_THAT(FoundText(found, 1000),
+              HasSubstr("takes less than 1.9 s by this model: the fastest is at most 5.0 % above"));
   found.result.interrupted = true, found.result.gap = 0.5;
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("ended before its time: the fastest so far is at most 50.0 % above"));
   found.result.gap = std::numeric_limits<double>::infinity();
@@ -73,7 +80,7 @@ TEST(TunedText, HasALineForEachNumberOfGpus) {
   EXPECT_THAT(text, HasSubstr("GPUs  step  tok/s/GPU  memory    hours  GPU-hours"));
   EXPECT_THAT(text, HasSubstr(" 264  2 s         500  30.00 GB   88.3     23,311"));
   EXPECT_THAT(text, HasSubstr("8: no candidate of 12 is valid and fits"));
-  EXPECT_THAT(text, HasSubstr("264: No candidate that fits takes less than 1.9 s"));
+  EXPECT_THAT(text, HasSubstr("264: The fastest layout takes 1.99 s"));
 }
 
 TEST(TunedText, IsAlsoJson) {
