@@ -38,7 +38,8 @@ void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c1
   const std::string digest = DigestOf(samples);
   if (!digest.empty()) LogInfo("data " + digest);
   LeaveUnlessOk(AgreeOnData(assignment.environment, digest, store));
-  if (assignment.plan.data.kind != "sources") return;
+  // Without steps, nobody opens the samples of the training, and no checkpoint is written.
+  if (assignment.plan.data.kind != "sources" || assignment.steps == 0) return;
   if (samples.source != nullptr) LeaveUnlessOk(PostSources(samples.source->SourceDigests(), store));
   if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrLeave(PostedSources(store)));
 }

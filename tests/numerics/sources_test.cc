@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/numerics/layouts.h"
@@ -188,6 +189,23 @@ std::vector<std::string> LayoutOf(const std::string& name) {
   }
   ADD_FAILURE() << "no layout " << name;
   return {};
+}
+
+// No rank of `plan evaluate` opens the files of the training, so none may wait for what they say.
+TEST_F(Sources, ACheckpointIsEvaluatedAlone) {
+  const TrainingRun run = Train("none", LayoutOf("dp2_dp2"), 2, folder_ + "/run", {"checkpoint.every_steps=2"});
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  ASSERT_EQ(run.evaluations.size(), 2U);
+  std::string command = "timeout 120 '" + InBuild("bin/plan") + "' evaluate '" + folder_ + "/run' '" + folder_ +
+                        "/mixture.yaml' precision.params=fp64 data.balance=none --json";
+  for (const std::string& override : OneRankOnly()) command += " '" + override + "'";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string output(1 << 16, '\0');
+  output.resize(fread(output.data(), 1, output.size(), pipe));
+  ASSERT_EQ(pclose(pipe), 0) << output;
+  const double found = nlohmann::json::parse(output).at("sets").at("held_out").at("loss");
+  const double expected = run.evaluations[1].losses.at("held_out");
+  EXPECT_NEAR(found, expected, kFp64 * expected);
 }
 
 TEST_F(Sources, TrainTheSameCurveOnEveryLayout) {
