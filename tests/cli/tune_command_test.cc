@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "nlohmann/json.hpp"
 #include "tests/cli/plan_program.h"
@@ -151,6 +152,18 @@ TEST_F(TuneCommand, SaysWhatIsWrong) {
   EXPECT_THAT(problem(kTiny + " --best 0"), HasSubstr("at least 1"));
   EXPECT_THAT(problem(kTiny + " --replace"), HasSubstr("is for --write"));
   EXPECT_THAT(problem(InFolder("plan.json")), HasSubstr("is a compiled plan"));
+  // Nothing that was read is written over: the recipe, a file that it extends, or the other file that is written.
+  const std::string child = InFolder("child.yaml"), parent = InFolder("parent.yaml");
+  std::ofstream(parent) << "extends: [" + kTiny + "]\nname: parent\n";
+  std::ofstream(child) << "extends: [parent.yaml]\n";
+  const std::string before = Read("parent.yaml");
+  EXPECT_THAT(problem(child + " --html " + child), HasSubstr("a file that the recipe was read from"));
+  EXPECT_THAT(problem(child + " --write " + parent + " --replace"), HasSubstr("a file that the recipe was read from"));
+  EXPECT_THAT(problem(child + " --write " + InFolder("c.yaml") + " --html " + InFolder("c.yaml")),
+              HasSubstr("name one file"));
+  EXPECT_THAT(Plan("show " + parent + " --html " + parent).err, HasSubstr("is the recipe"));
+  EXPECT_THAT(Plan("measure " + parent + " -o " + parent).err, HasSubstr("is the recipe"));
+  EXPECT_EQ(Read("parent.yaml"), before);
   EXPECT_THAT(problem(""), HasSubstr("no recipe is given"));
 }
 
