@@ -142,7 +142,10 @@ void LocalProcesses::TakeForked(std::vector<ProcessEvent>& events) {
   if (const std::optional<int> status = fork_->Status()) fate_ = *status;
   const bool stops = WIFSTOPPED(fate_) || WIFCONTINUED(fate_);
   for (const ToldRank& told : fork_->Told()) {
+    // Another program than an executor may write what it likes.
+    if (told.local_rank < 0 || told.local_rank >= std::ssize(children_) || told.process <= 1) continue;
     Child& child = children_[static_cast<size_t>(told.local_rank)];
+    if (child.pid > 0) continue;
     Started(child, told.process);
     for (const int number : early_signals_) SignalGroup(told.process, number);
   }

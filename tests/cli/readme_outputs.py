@@ -2,14 +2,17 @@
 
 Usage: readme_outputs.py PLAN SOURCE_FOLDER
 
-Of each block of README.md that begins with "$ plan show", diff, validate or tune, and names a recipe of this
+Of each block of README.md that begins with "$ plan show", diff, validate, tune or compile, and names a recipe of this
 repository, every line must be printed, in this order. "..." stands for lines that are left out, and at the end of a
-line for the rest of it. Times are not compared.
+line for the rest of it. Times are not compared. What a command writes goes into a folder that is removed.
 """
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+
+COMPARED = ('show', 'diff', 'validate', 'tune', 'compile')
 
 
 def blocks(text):
@@ -56,11 +59,15 @@ def main():
     checked, failed = 0, False
     for command, shown in blocks(pathlib.Path(source, 'README.md').read_text()):
         words = command.split()
-        compared = words[0] == 'plan' and words[1] in ('show', 'diff', 'validate', 'tune')
-        if not compared or not words[2].startswith('recipes/'):
+        if words[0] != 'plan' or words[1] not in COMPARED or not words[2].startswith('recipes/'):
             continue
-        result = subprocess.run([plan] + words[1:], cwd=source, capture_output=True, text=True, check=False)
-        output = result.stdout + (result.stderr if words[1] == 'validate' else '')
+        with tempfile.TemporaryDirectory() as folder:
+            written = {words[i + 1]: f'{folder}/{i}' for i, word in enumerate(words) if word == '-o'}
+            result = subprocess.run([plan] + [written.get(word, word) for word in words[1:]], cwd=source,
+                                    capture_output=True, text=True, check=False)
+        output = result.stdout + (result.stderr if words[1] in ('validate', 'compile') else '')
+        for name, path in written.items():
+            output = output.replace(path, name)
         problem = difference(shown, [line.rstrip() for line in output.splitlines() if line.strip()])
         checked += 1
         if problem:
