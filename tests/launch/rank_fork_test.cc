@@ -99,6 +99,13 @@ TEST_F(RankForkTest, EachRankHasItsNumbersItsPipesAndItsEnd) {
   ExpectNoChildren();
 }
 
+TEST_F(RankForkTest, RanksThatWereNotAskedForAreNotBelieved) {
+  std::vector<Command> commands = Ranks({"exit=3", "await=" + Pid(0)});
+  for (Command& command : commands) command.environment.push_back("FAKE_LOADING=lie");
+  EXPECT_THAT(EndsOf(Run(commands, {.settle = kPatience})), UnorderedElementsAre(std::pair(0, 3), std::pair(1, 0)));
+  ExpectNoChildren();
+}
+
 TEST_F(RankForkTest, ManyShortRunsAllEnd) {
   for (int i = 0; i < 100; ++i) {
     const Supervision result = Run(Ranks({"", "exit=3", "kill=9", ""}), {.settle = kPatience});

@@ -7,6 +7,7 @@
 //   exit=N       kill=SIGNAL     stop (until SIGCONT)     sleep (longer than any test)
 //   ignore_term  on_term=N    what SIGTERM does: nothing, exit with N      on_usr1=N  what SIGUSR1 does
 //   unblock      from now on SIGUSR1 is received
+//   lie          tell the launcher of ranks that it did not ask for, and of a process that is none of its own
 //   await=FILE   wait until the file has contents
 //   await_stop=FILE, await_end=FILE   wait until the process whose id is in it is stopped, or gone
 //   env=NAME     print NAME's value            arguments   print this program's arguments
@@ -24,6 +25,7 @@
 #include <string>
 
 #include "planner/fork_ranks/become_rank.h"
+#include "planner/fork_ranks/fork_request.h"
 #include "planner/run_files/recorder_format.h"
 #include "tests/support/eventually.h"
 
@@ -101,6 +103,12 @@ void Obey(const std::string& word) {
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
     sigprocmask(SIG_UNBLOCK, &usr1, nullptr);
+  }
+  if (name == "lie") {
+    const auto request = planwright::ReadForkRequest(std::getenv(planwright::kForkVariable));
+    for (const planwright::ToldRank told : {planwright::ToldRank{99, getpid()}, {-3, getpid()}, {0, 1}}) {
+      if (write(request->tell, &told, sizeof told) != sizeof told) _exit(2);
+    }
   }
   if (name == "on_term") status_on_term = std::stoi(value), signal(SIGTERM, [](int) { _exit(status_on_term); });
   if (name == "await") Eventually([&] { return std::ifstream(value).peek() != EOF; });
