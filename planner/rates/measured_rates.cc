@@ -42,7 +42,6 @@ MeasuredRates::MeasuredRates(const DeviceProfile& profile, int ranks) {
   for (const MeasuredCommunication& point : profile.communication) {
     communication_[{point.kind, point.members, point.per_node, point.nodes}].push_back(
         {point.bytes, point.bytes, point.seconds.median, point.scaled == 0});
-    most_shared_ = std::max(most_shared_, point.bytes / point.seconds.median);
   }
   for (const MeasuredBeside& point : profile.beside) beside_[point.kind] = point.speed.median;
   for (const MeasuredSkew& point : profile.skew) skew_[point.kind][point.fullest] = point.factor.median;
@@ -151,6 +150,30 @@ std::optional<double> MeasuredRates::Beside(OpKind kind) const {
   const auto found = beside_.find(kind);
   if (found == beside_.end()) return std::nullopt;
   return found->second;
+}
+
+MeasuredRates::Messages MeasuredRates::messages() const {
+  // Of a smaller one the difference is noise of the latency.
+  constexpr double kLonger = 2;
+  const auto speed_of = [](const Points& points) {
+    const Point &small = points.front(), &large = points.back();
+    const bool told = large.size > small.size && large.seconds >= kLonger * small.seconds;
+    return told ? (large.size - small.size) / (large.seconds - small.seconds) : 0;
+  };
+  Messages messages;
+  for (const auto& [key, points] : communication_) messages.speed = std::max(messages.speed, speed_of(points));
+  if (messages.speed == 0) messages.speed = most_bytes_;
+  std::vector<double> latencies;
+  for (const auto& [key, points] : communication_) {
+    const double own = speed_of(points), speed = own > 0 ? own : messages.speed;
+    const Point& small = points.front();
+    latencies.push_back(std::max(0.0, small.seconds - (speed > 0 ? small.size / speed : 0)));
+  }
+  if (latencies.empty()) return messages;
+  const auto middle = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 2);
+  std::nth_element(latencies.begin(), middle, latencies.end());
+  messages.latency = *middle;
+  return messages;
 }
 
 double MeasuredRates::Skew(OpKind kind, double fullest) const {

@@ -31,9 +31,14 @@ class MeasuredRates {
   double Skew(OpKind kind, double fullest) const;
 
   // The best that any kind reached, for those that were not measured; 0: nothing of the sort was.
-  double most_flops() const { return most_flops_; }    // FLOP/s
-  double most_bytes() const { return most_bytes_; }    // bytes/s
-  double most_shared() const { return most_shared_; }  // bytes/s of communications
+  double most_flops() const { return most_flops_; }  // FLOP/s
+  double most_bytes() const { return most_bytes_; }  // bytes/s
+  // What communications take on a device without a data sheet (docs/measure.md#between-the-points).
+  struct Messages {
+    std::optional<double> latency;  // seconds of a message without bytes; nullopt: no communication was measured
+    double speed = 0;               // bytes/s of what a message has more; 0: nothing tells
+  };
+  Messages messages() const;
 
  private:
   struct Point {
@@ -55,7 +60,7 @@ class MeasuredRates {
   std::set<std::tuple<OpKind, DType, bool>> of_other_ranks_;  // keys of compute_ whose points have another number
   std::map<OpKind, double> beside_;
   std::map<OpKind, std::map<double, double>> skew_;
-  double most_flops_ = 0, most_bytes_ = 0, most_shared_ = 0;
+  double most_flops_ = 0, most_bytes_ = 0;
 };
 
 }  // namespace planwright

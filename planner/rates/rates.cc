@@ -24,13 +24,15 @@ Rates::Rates(RateTable table, const DeviceProfile& profile, int ranks) : table_(
   const auto fill = [](double& speed, double best, double share) {
     if (speed == 0) speed = best / share;
   };
+  const MeasuredRates::Messages messages = measured_->messages();
+  if (device.node_link == 0) table_.latency = messages.latency.value_or(table_.latency);
   if (device.bf16 == 0) {
     device.bf16 = device.fp32 = device.fp64 = measured_->most_flops();
     for (KindRate& kind : table_.kinds) kind.products = 1;
   }
   fill(device.memory_speed, measured_->most_bytes(), table_.memory);
-  fill(device.node_link, measured_->most_shared(), table_.link);
-  fill(device.network, measured_->most_shared(), table_.network);
+  fill(device.node_link, messages.speed, table_.link);
+  fill(device.network, messages.speed, table_.network);
 }
 
 Seconds Rates::Compute(const ComputeUse& use) const {

@@ -148,13 +148,41 @@ TEST(Rates, OfAProfileAloneEstimateByTheBestThatWasMeasured) {
   cluster.profile = TwoPoints();
   const Rates rates = RatesOf(cluster);
   EXPECT_TRUE(rates.known());
-  // 1e14 FLOP/s and 1e10 bytes/s.
+  // 1e14 FLOP/s. Of memory 1e9 bytes/s; of messages 9.9e7 bytes in 9 ms, which leaves 0.909 ms for the first byte.
   const Seconds product = rates.Compute({OpKind::kLinearInputGrad, 1e14, 1e6, DType::kFp32});
   EXPECT_NEAR(product.seconds, 1, 1e-3);
   EXPECT_EQ(product.known, Known::kEstimated);
   EXPECT_NEAR(rates.Compute({OpKind::kGelu, 0, 1e10}).seconds, 1, 1e-3);
-  EXPECT_NEAR(rates.Communication({OpKind::kAllGather, 1e10, 2, 2, 1}).seconds, 0.5, 1e-3);
+  EXPECT_NEAR(rates.Communication({OpKind::kAllGather, 1e10, 2, 2, 1}).seconds, 0.5 / 1.1 + 0.909e-3, 1e-6);
   EXPECT_EQ(rates.HostLaunch(OpKind::kAdd).seconds, 0);
+}
+
+// What tiny messages take is a latency: it says nothing of what a larger one takes for its bytes.
+TEST(Rates, OfTinyMessagesAreNoBandwidth) {
+  Cluster cluster;
+  cluster.profile = TwoPoints();
+  cluster.profile.communication = {{OpKind::kAllReduce, 64, 2, 2, 1, Took(1e-3)},
+                                   {OpKind::kAllReduce, 256, 2, 2, 1, Took(1.1e-3)}};
+  // Memory moves 1e10 bytes/s.
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 1e-3 + 5e-5, 1e-6);
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 256, 2, 2, 1}).seconds, 1e-3, 1e-6);
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 256, 2, 1, 2}).seconds, 1e-3 + 1e-5, 1e-6);
+  // One size is no bandwidth either.
+  cluster.profile.communication.pop_back();
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 1e-3 + 5e-5, 1e-6);
+  // A message that takes a hundred times as long is one, of whatever kind: 1e6 bytes in 0.1 s.
+  cluster.profile.communication.push_back({OpKind::kExchange, 1e3, 2, 2, 1, Took(1e-3)});
+  cluster.profile.communication.push_back({OpKind::kExchange, 1.001e6, 2, 2, 1, Took(0.101)});
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 0.05 + 1e-3, 1e-4);
+  // Without any, a message passes at the speed of memory.
+  cluster.profile.communication.clear();
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e10, 2, 2, 1}).seconds, 0.5, 1e-3);
+}
+
+// A link that the recipe gives stays, with the latency of the table.
+TEST(Rates, OfAProfileKeepTheLinkOfTheRecipe) {
+  Cluster cluster{.device = {.peak = 1, .bandwidth = 10, .link = 2, .network = 1}, .profile = TwoPoints()};
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1.36e9, 2, 2, 1}).seconds, 0.5 + 30e-6, 1e-9);
 }
 
 // Seconds beside FLOPs would be no sum.
