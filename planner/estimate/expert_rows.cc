@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -45,47 +46,52 @@ class GroupsOfTokens {
   std::vector<int> groups_;  // by tp, cp and lane: the expert_dp coordinate
 };
 
-// Rows of a microbatch by group and ep coordinate, and what they make of a layer.
+// Rows of a microbatch by group and expert, and what they make of a layer.
 class Counter {
  public:
   Counter(const Module& module, LayerRows& layer)
       : ep_(static_cast<size_t>(std::max(1, module.grid.ep))),
-        experts_of_rank_(std::max<int64_t>(1, module.experts() / module.grid.ep)),
-        counts_(ep_ * static_cast<size_t>(std::max(1, module.grid.expert_dp)), 0), layer_(layer) {
+        experts_of_rank_(static_cast<size_t>(std::max<int64_t>(1, module.experts() / std::max(1, module.grid.ep)))),
+        counts_(ep_ * experts_of_rank_ * static_cast<size_t>(std::max(1, module.grid.expert_dp)), 0), layer_(layer) {
     layer_.ranks.assign(ep_, 0);
-    layer_.fullest = 0;
+    layer_.fullest = layer_.fullest_expert = 0;
   }
 
   void Add(int group, RoutingId expert) {
-    const auto coordinate =
-        static_cast<size_t>(std::clamp<int64_t>(expert / experts_of_rank_, 0, static_cast<int64_t>(ep_) - 1));
-    ++counts_[static_cast<size_t>(group) * ep_ + coordinate];
+    const size_t experts = ep_ * experts_of_rank_;
+    const auto of_group = static_cast<size_t>(std::clamp<int64_t>(expert, 0, static_cast<int64_t>(experts) - 1));
+    ++counts_[static_cast<size_t>(group) * experts + of_group];
   }
 
   // A microbatch is over.
   void Fold() {
-    for (size_t first = 0; first < counts_.size(); first += ep_) {
-      int64_t sum = 0, most = 0;
+    for (size_t first = 0; first < counts_.size(); first += ep_ * experts_of_rank_) {
+      int64_t sum = 0, most = 0, most_of_expert = 0;
       for (size_t e = 0; e < ep_; ++e) {
-        sum += counts_[first + e], most = std::max(most, counts_[first + e]);
-        layer_.ranks[e] += static_cast<double>(counts_[first + e]);
+        const int64_t* begin = counts_.data() + first + e * experts_of_rank_;
+        const int64_t* end = begin + experts_of_rank_;
+        const int64_t of_rank = std::accumulate(begin, end, int64_t{0});
+        layer_.ranks[e] += static_cast<double>(of_rank);
+        sum += of_rank;
+        if (of_rank > most) most = of_rank, most_of_expert = *std::max_element(begin, end);
       }
-      if (sum > 0) {
-        layer_.fullest += static_cast<double>(most) * static_cast<double>(ep_) / static_cast<double>(sum);
-        all_ += static_cast<double>(sum), ++folded_;
-      }
+      if (sum == 0) continue;
+      layer_.fullest += static_cast<double>(most) * static_cast<double>(ep_) / static_cast<double>(sum);
+      layer_.fullest_expert +=
+          static_cast<double>(most_of_expert) * static_cast<double>(experts_of_rank_) / static_cast<double>(most);
+      all_ += static_cast<double>(sum), ++folded_;
     }
     std::fill(counts_.begin(), counts_.end(), 0);
   }
 
   void Finish() {
     layer_.fullest = folded_ > 0 ? layer_.fullest / folded_ : 1;
+    layer_.fullest_expert = folded_ > 0 ? layer_.fullest_expert / folded_ : 1;
     for (double& rows : layer_.ranks) rows = all_ > 0 ? rows * static_cast<double>(ep_) / all_ : 1;
   }
 
  private:
-  const size_t ep_;
-  const int64_t experts_of_rank_;
+  const size_t ep_, experts_of_rank_;
   std::vector<int64_t> counts_;
   LayerRows& layer_;
   double folded_ = 0, all_ = 0;

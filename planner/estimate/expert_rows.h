@@ -11,12 +11,14 @@
 
 namespace planwright {
 
-// One layer with experts. Rows are multiples of the mean over the ranks.
+// One layer with experts. Rows of ranks are multiples of the mean over the ranks.
 struct LayerRows {
   std::string frame;  // "language.layers.3"
   // Of the rank of an ep group to which most rows come, in one microbatch: the mean over microbatches, groups and
   // steps.
   double fullest = 1;
+  // The rows of the fullest expert of that rank, as multiples of the mean over its experts: the same mean.
+  double fullest_expert = 1;
   std::vector<double> ranks;  // by ep coordinate: over all microbatches
 };
 

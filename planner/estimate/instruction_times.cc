@@ -37,11 +37,11 @@ const LayerRows* InstructionTimes::RowsOf(const LinkedEntry& entry) const {
 const InstructionTime& InstructionTimes::of(const LinkedEntry& entry) {
   if (const LayerRows* layer = RowsOf(entry)) {
     const auto [at, is_new] = by_layer_.try_emplace({entry.instruction->number, layer});
-    fullest_ = layer->fullest;
+    fullest_ = layer->fullest, fullest_expert_ = layer->fullest_expert;
     if (is_new) at->second = Find(entry);
     return at->second;
   }
-  fullest_ = 1;
+  fullest_ = fullest_expert_ = 1;
   const auto number = static_cast<size_t>(entry.instruction->number);
   if (!found_[number]) times_[number] = Find(entry), found_[number] = true;
   return times_[number];
@@ -64,8 +64,10 @@ InstructionTime InstructionTimes::Find(const LinkedEntry& entry) const {
   InstructionTime time{.launch = rates_.HostLaunch(instruction.source->kind).seconds};
   const auto set = [&](const Seconds& seconds) { time.seconds = seconds.seconds, time.known = seconds.known; };
   const auto measure = [&](Rows rows) {
-    return Communicates(instruction) ? rates_.Communication(CommunicationUseOf(entry, rows))
-                                     : rates_.Compute(ComputeUseOf(entry, rows));
+    if (Communicates(instruction)) return rates_.Communication(CommunicationUseOf(entry, rows));
+    Seconds seconds = rates_.Compute(ComputeUseOf(entry, rows));
+    seconds.seconds *= rates_.Skew(instruction.source->kind, fullest_expert_);
+    return seconds;
   };
   if (instruction.op_class == OpClass::kState) {
     set(rates_.Compute(StateUseOf(instruction)));

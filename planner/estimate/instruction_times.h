@@ -68,9 +68,9 @@ class InstructionTimes {
   double MostOf(const Size& size) const;
 
   std::map<std::string, Size, std::less<>> sizes_;
-  std::vector<const LayerRows*> by_frame_;  // empty: no layer has rows of its own
-  double fullest_ = 1;                      // of the layer that is looked at
-  std::vector<InstructionTime> times_;      // by LinkedInstruction::number
+  std::vector<const LayerRows*> by_frame_;   // empty: no layer has rows of its own
+  double fullest_ = 1, fullest_expert_ = 1;  // of the layer that is looked at
+  std::vector<InstructionTime> times_;       // by LinkedInstruction::number
   std::vector<char> found_;
   std::map<std::pair<int, const LayerRows*>, InstructionTime> by_layer_;  // by number
 };

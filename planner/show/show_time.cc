@@ -68,20 +68,22 @@ nlohmann::ordered_json SharesJson(const std::array<double, 3>& shares) {
 
 // How unevenly the rows of experts were spread in a recording.
 std::string RowsText(const ExpertRows& rows, size_t width) {
-  Table table({"layer", "fullest rank of a microbatch", "over all of them", "rows by ep coordinate"});
+  Table table({"layer", "fullest rank of a microbatch", "its fullest expert", "over all microbatches",
+               "rows by ep coordinate"});
   for (const LayerRows& layer : rows.layers) {
     std::string ranks;
     for (size_t e = 0; e < std::min(kMostEp, layer.ranks.size()); ++e)
       absl::StrAppendFormat(&ranks, "%s%.2f", e > 0 ? " " : "", layer.ranks[e]);
     if (layer.ranks.size() > kMostEp) absl::StrAppend(&ranks, " ...");
-    table.Add({layer.frame, absl::StrFormat("%.3f", layer.fullest),
+    table.Add({layer.frame, absl::StrFormat("%.3f", layer.fullest), absl::StrFormat("%.3f", layer.fullest_expert),
                absl::StrFormat("%.3f", *std::max_element(layer.ranks.begin(), layer.ranks.end())), ranks});
   }
   const std::string steps = rows.first_step == rows.last_step
                                 ? absl::StrCat("step ", rows.last_step)
                                 : absl::StrCat("steps ", rows.first_step, "-", rows.last_step);
   return Wrapped(absl::StrCat("Rows of experts as recorded in ", steps,
-                              ", as multiples of the mean. All others of an ep group wait for the fullest rank:"),
+                              ", as multiples of the mean of all ranks, or of all experts of the rank. All others "
+                              "of an ep group wait for the fullest rank:"),
                  width) +
          "\n" + table.Text("", width);
 }
@@ -169,8 +171,10 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
   if (rows != nullptr) {
     json["expert_rows"] = {{"first_step", rows->first_step}, {"last_step", rows->last_step}, {"layers", Json::array()}};
     for (const LayerRows& layer : rows->layers) {
-      json["expert_rows"]["layers"].push_back(
-          {{"layer", layer.frame}, {"fullest", layer.fullest}, {"ranks", layer.ranks}});
+      json["expert_rows"]["layers"].push_back({{"layer", layer.frame},
+                                               {"fullest", layer.fullest},
+                                               {"fullest_expert", layer.fullest_expert},
+                                               {"ranks", layer.ranks}});
     }
   }
   return json;

@@ -66,7 +66,8 @@ class ExpertRowsTest : public ::testing::Test {
 // times the mean, and over all of them too.
 TEST_F(ExpertRowsTest, CountEachMicrobatch) {
   const Plan plan = TwoRanks();
-  const int64_t experts = plan.FindModule("language")->experts(), block = plan.budget.block_samples;
+  const int64_t experts = plan.FindModule("language")->experts(), block = plan.budget.block_samples,
+                top_k = plan.FindModule("language")->top_k();
   Record(plan, 6, [&](const LayerSummary&, int64_t step, int64_t sample, int64_t position, int64_t j) -> int64_t {
     if (step < 2) return experts - 1 - j;  // not counted
     return (sample / block) % 2 == 0 || position % 2 == 0 ? j : experts - 1 - j;
@@ -79,6 +80,7 @@ TEST_F(ExpertRowsTest, CountEachMicrobatch) {
   ASSERT_FALSE(rows->layers.empty());
   for (const LayerRows& layer : rows->layers) {
     EXPECT_DOUBLE_EQ(layer.fullest, 1.5);
+    EXPECT_DOUBLE_EQ(layer.fullest_expert, static_cast<double>(experts) / 2 / static_cast<double>(top_k));
     EXPECT_THAT(layer.ranks, ElementsAre(1.5, 0.5));
   }
   // The time of experts is that of the fullest rank.
@@ -86,6 +88,29 @@ TEST_F(ExpertRowsTest, CountEachMicrobatch) {
   const StepTime even = TimeStep(plan, rates), uneven = TimeStep(plan, rates, &*rows);
   EXPECT_NEAR(uneven.length / even.length, 1.5, 1e-9);
   EXPECT_NEAR(uneven.bubble, 1.0 / 3, 1e-9);
+}
+
+// Where a profile says how much longer a product takes of which one expert has most rows, its time is that of the
+// experts as they were recorded: here two of four have all rows of a rank, twice the mean.
+TEST_F(ExpertRowsTest, UnequalExpertsTakeWhatWasMeasuredOfThem) {
+  const Plan plan = TwoRanks();
+  const int64_t experts = plan.FindModule("language")->experts(), top_k = plan.FindModule("language")->top_k();
+  ASSERT_EQ(experts, 8);
+  ASSERT_EQ(top_k, 2);
+  Record(plan, 1, [&](const LayerSummary&, int64_t, int64_t, int64_t position, int64_t j) {
+    return position % 2 == 0 ? j : experts - 1 - j;
+  });
+  const absl::StatusOr<ExpertRows> rows = Read(plan);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  for (const LayerRows& layer : rows->layers) {
+    EXPECT_DOUBLE_EQ(layer.fullest, 1);
+    EXPECT_DOUBLE_EQ(layer.fullest_expert, 2);
+  }
+  const MeasuredTime factor{1.25, 1.25, 1.25, 1};
+  const DeviceProfile profile{.gpu = "none",
+                              .skew = {{OpKind::kExperts, 2, factor}, {OpKind::kExpertsGrad, 2, factor}}};
+  const Rates rates(testing::OnlyKinds({OpKind::kExperts, OpKind::kExpertsGrad}, 1), profile, 2);
+  EXPECT_NEAR(TimeStep(plan, rates, &*rows).length / TimeStep(plan, rates).length, 1.25, 1e-9);
 }
 
 // Turns of fullness cancel out over all microbatches, and cost what they cost in each.
