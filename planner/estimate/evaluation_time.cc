@@ -36,8 +36,7 @@ double TimeRounds(const Plan& plan, const Rates& rates, int64_t rounds) {
     for (int64_t i = 0; i < rounds; ++i) AppendRound(role.evaluate, i, role.step);
     role.step.insert(role.step.end(), role.score.begin(), role.score.end());
   }
-  const StepTime time = TimeStep(evaluation, rates);
-  return time.seconds ? time.length : 0;
+  return StepLength(evaluation, rates);
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ double TimeEvaluation(const Plan& plan) { return TimeEvaluation(plan, RatesOf(pl
 
 double TimeEvaluation(const Plan& plan, const Rates& rates) {
   const int64_t rounds = plan.evaluation.rounds();
-  if (rounds == 0) return 0;
+  if (rounds == 0 || !rates.known()) return 0;
   const double some = TimeRounds(plan, rates, std::min(rounds, kSimulatedRounds));
   if (rounds <= kSimulatedRounds) return some;
   return some + static_cast<double>(rounds - kSimulatedRounds) * (some - TimeRounds(plan, rates, kSimulatedRounds - 1));
