@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "planner/connection/proof.h"
 #include "planner/launch/held_signals.h"
 #include "planner/launch/local_processes.h"
 #include "planner/launch/rank_starter.h"
@@ -25,7 +26,15 @@ inline absl::StatusOr<std::string> LocalStoreAddress(const std::string& interfac
 
 class LocalStarter : public RankStarter {
  public:
-  // `address`: of this machine, for the store. `key`: any secret; MakeSecret() makes one.
+  // With the store at LocalStoreAddress(interface) and a key of its own. Errors are those of both.
+  static absl::StatusOr<LocalStarter> Open(const std::string& interface) {
+    absl::StatusOr<std::string> address = LocalStoreAddress(interface);
+    if (!address.ok()) return address.status();
+    absl::StatusOr<std::string> key = MakeSecret();
+    if (!key.ok()) return key.status();
+    return LocalStarter(*std::move(address), *std::move(key));
+  }
+  // `address`: of this machine, for the store. `key`: any secret.
   LocalStarter(std::string address, std::string key) : address_(std::move(address)), key_(std::move(key)) {}
 
   std::string address() const override { return address_; }

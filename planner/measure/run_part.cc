@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "planner/connection/proof.h"
 #include "planner/launch/local_starter.h"
 #include "planner/lives/launch_run.h"
 #include "planner/run_files/exit_status.h"
@@ -73,12 +72,9 @@ absl::StatusOr<Outcome> RunWith(const Plan& plan, const RunOptions& options, Ran
 
 absl::StatusOr<Outcome> RunPart(const Plan& plan, const RunOptions& run, RankStarter* starter) {
   if (starter != nullptr) return RunWith(plan, run, *starter);
-  const absl::StatusOr<std::string> address = LocalStoreAddress(plan.launch.interface);
-  if (!address.ok()) return address.status();
-  const absl::StatusOr<std::string> key = MakeSecret();
-  if (!key.ok()) return key.status();
-  LocalStarter here(*address, *key);
-  return RunWith(plan, run, here);
+  absl::StatusOr<LocalStarter> here = LocalStarter::Open(plan.launch.interface);
+  if (!here.ok()) return here.status();
+  return RunWith(plan, run, *here);
 }
 
 }  // namespace planwright
