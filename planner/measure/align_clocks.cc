@@ -38,18 +38,17 @@ bool AllNeedAll(OpKind kind) {
 
 }  // namespace
 
-void AlignClocks(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                 std::vector<Trace>& traces) {
+void AlignClocks(const RankPrograms& ranks, std::vector<Trace>& traces) {
   for (Trace& trace : traces) {
     if (trace.host != traces.front().host) Shift(trace, trace.wall_of_zero - traces.front().wall_of_zero);
   }
   std::map<std::pair<std::string, std::string>, Offset> offsets;  // of the second's clock to the first's
   for (size_t r = 0; r < traces.size(); ++r) {
-    const auto [first, end] = programs[r]->step();
+    const auto [first, end] = ranks.programs()[r]->step();
     const size_t entries = end - first;
     for (size_t i = 0; i < traces[r].instructions.size(); ++i) {
-      if (!AllNeedAll(programs[r]->entries()[first + i % entries].instruction->source->kind)) continue;
-      for (const StepEntry& met : matches.of(static_cast<int>(r), i % entries)) {
+      if (!AllNeedAll(ranks.programs()[r]->entries()[first + i % entries].instruction->source->kind)) continue;
+      for (const StepEntry& met : ranks.matches().of(static_cast<int>(r), i % entries)) {
         const Trace& other = traces[static_cast<size_t>(met.role)];
         if (other.host == traces[r].host) continue;
         const size_t of_other = other.instructions.size() / static_cast<size_t>(other.steps.count());

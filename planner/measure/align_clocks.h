@@ -3,17 +3,15 @@
 
 #include <vector>
 
-#include "planner/plan/plan.h"
 #include "planner/run_files/trace.h"
-#include "planner/simulate/match_communications.h"
+#include "planner/simulate/replayed_step.h"
 
 namespace planwright {
 
 // Moves the traces of other machines onto the clock of the first rank's: by their clocks of the day, and then so that
 // no member of an all_reduce, all_gather, reduce_scatter or all_to_all is done before the last one has come. That
-// leaves an interval, often of some ten microseconds, and its middle is taken. `programs`, `matches`: of the plan with
-// a role for each rank; `traces`: by rank, each with all entries of each of its steps.
-void AlignClocks(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                 std::vector<Trace>& traces);
+// leaves an interval, often of some ten microseconds, and its middle is taken. `traces`: by rank, each with all entries
+// of each of its steps.
+void AlignClocks(const RankPrograms& ranks, std::vector<Trace>& traces);
 
 }  // namespace planwright

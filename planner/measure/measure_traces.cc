@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -107,30 +106,24 @@ std::vector<Beside> BesideOthers(const LinkedProgram& program, const Trace& trac
 }  // namespace
 
 absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on_host, Measurements& into) {
-  Plan by_rank = WithRoleOfEachRank(plan);
-  LinkedBlocks blocks(by_rank);
-  const InstructionCosts costs(blocks);
-  CommunicationUses communications(by_rank);
+  const RankPrograms ranks(plan);
+  const std::vector<const LinkedProgram*>& programs = ranks.programs();
+  const InstructionCosts costs(ranks.blocks());
+  CommunicationUses communications(ranks.plan());
   const Rates rates = RatesOf(plan);
-  std::vector<std::unique_ptr<LinkedProgram>> linked;
-  std::vector<const LinkedProgram*> programs;
   std::vector<Trace> traces;
-  for (const Role& role : by_rank.roles) {
-    linked.push_back(std::make_unique<LinkedProgram>(blocks, role));
-    programs.push_back(linked.back().get());
+  for (const LinkedProgram* program : programs) {
     const int rank = static_cast<int>(traces.size());
     absl::StatusOr<Trace> trace = TraceOf(run_dir, rank);
     if (!trace.ok()) return trace.status();
-    if (!IsOf(*programs.back(), *trace))
+    if (!IsOf(*program, *trace))
       return absl::InvalidArgumentError(absl::StrCat(TracePath(run_dir, rank), ": it is the trace of another plan"));
     traces.push_back(*std::move(trace));
   }
-  CommunicationPartners partners(by_rank);
-  const CommunicationMatches matches(programs, partners);
-  AlignClocks(programs, matches, traces);
-  const std::vector<RankClass> classes = ClassesOf(by_rank);  // each rank is a role, and so one class
+  AlignClocks(ranks, traces);
+  const std::vector<RankClass> classes = ClassesOf(ranks.plan());  // each rank is a role, and so one class
   for (int64_t step = traces.front().steps.first; step <= traces.front().steps.last; ++step) {
-    const ReplayedStep replayed = ReplayOf(programs, matches, traces, step);
+    const ReplayedStep replayed = ReplayOf(ranks, traces, step);
     for (size_t r = 0; r < programs.size(); ++r) {
       const LinkedProgram& program = *programs[r];
       const InstructionTimes uses(program, costs, rates, communications, classes[r]);

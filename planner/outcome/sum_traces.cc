@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/link/communication_partners.h"
 #include "planner/link/linked_program.h"
 #include "planner/plan/json_limits.h"
 #include "planner/run_files/file_io.h"
@@ -126,22 +124,17 @@ std::optional<std::vector<double>> WaitingOf(const Plan& plan, const std::vector
   for (const Trace& trace : traces) {
     if (trace.host != traces.front().host) return std::nullopt;
   }
-  const Plan each = WithRoleOfEachRank(plan);
-  LinkedBlocks blocks(each);
-  std::vector<std::unique_ptr<LinkedProgram>> linked;
-  std::vector<const LinkedProgram*> programs;
+  const RankPrograms ranks(plan);
   for (size_t rank = 0; rank < traces.size(); ++rank) {
-    programs.push_back(linked.emplace_back(std::make_unique<LinkedProgram>(blocks, each.roles[rank])).get());
-    const size_t entries = programs.back()->step().end - programs.back()->step().first;
+    const LinkedProgram::Range entries_of_step = ranks.programs()[rank]->step();
+    const size_t entries = entries_of_step.end - entries_of_step.first;
     if (entries == 0 || traces[rank].instructions.size() != entries * static_cast<size_t>(traces[rank].steps.count()))
       return std::nullopt;
   }
-  CommunicationPartners partners(each, each.roles);
-  const CommunicationMatches matches(programs, partners);
   const StepRange& steps = traces.front().steps;
   std::vector<double> waiting(traces.size(), 0);
   for (int64_t step = steps.first; step <= steps.last; ++step) {
-    const ReplayedStep replayed = ReplayOf(programs, matches, traces, step);
+    const ReplayedStep replayed = ReplayOf(ranks, traces, step);
     for (size_t rank = 0; rank < waiting.size(); ++rank)
       waiting[rank] += 1e3 * replayed.waiting[rank] / static_cast<double>(steps.count());
   }

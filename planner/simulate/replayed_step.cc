@@ -19,8 +19,7 @@ std::vector<const TraceInstruction*> StepOf(const Trace& trace, int64_t step) {
   return entries;
 }
 
-}  // namespace
-
+// The plan with one role for each rank, in the order of ranks.
 Plan WithRoleOfEachRank(Plan plan) {
   std::vector<Role> roles(static_cast<size_t>(plan.world_size));
   for (const Role& role : plan.roles) {
@@ -36,8 +35,17 @@ Plan WithRoleOfEachRank(Plan plan) {
   return plan;
 }
 
-ReplayedStep ReplayOf(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                      const std::vector<Trace>& traces, int64_t step) {
+}  // namespace
+
+RankPrograms::RankPrograms(const Plan& plan) : plan_(WithRoleOfEachRank(plan)), blocks_(plan_) {
+  for (const Role& role : plan_.roles)
+    programs_.push_back(linked_.emplace_back(std::make_unique<LinkedProgram>(blocks_, role)).get());
+  CommunicationPartners partners(plan_);
+  matches_ = std::make_unique<CommunicationMatches>(programs_, partners);
+}
+
+ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& traces, int64_t step) {
+  const std::vector<const LinkedProgram*>& programs = ranks.programs();
   std::vector<std::vector<const TraceInstruction*>> ran;
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
   for (const Trace& trace : traces) {
@@ -70,7 +78,7 @@ ReplayedStep ReplayOf(const std::vector<const LinkedProgram*>& programs, const C
       time.before = Seconds(at.launch_begin - host);
       time.delay = Seconds(std::max<int64_t>(0, at.begin - ready));
       int64_t last_arrival = at.begin;
-      for (const StepEntry& met : matches.of(static_cast<int>(r), i))
+      for (const StepEntry& met : ranks.matches().of(static_cast<int>(r), i))
         last_arrival = std::max(last_arrival, ran[static_cast<size_t>(met.role)][met.entry]->begin);
       // Gloo keeps a short message for who comes later.
       time.waits = last_arrival < at.end;

@@ -11,8 +11,25 @@
 
 namespace planwright {
 
-// The plan with one role for each rank, in the order of ranks.
-Plan WithRoleOfEachRank(Plan plan);
+// The programs of all ranks of a plan, and which of their communications meet.
+class RankPrograms {
+ public:
+  // Of a plan that compiles or was verified; it is copied.
+  explicit RankPrograms(const Plan& plan);
+  RankPrograms(const RankPrograms&) = delete;
+
+  const Plan& plan() const { return plan_; }  // with one role for each rank, in the order of ranks
+  const LinkedBlocks& blocks() const { return blocks_; }
+  const std::vector<const LinkedProgram*>& programs() const { return programs_; }  // by rank
+  const CommunicationMatches& matches() const { return *matches_; }
+
+ private:
+  const Plan plan_;
+  LinkedBlocks blocks_;
+  std::vector<std::unique_ptr<LinkedProgram>> linked_;
+  std::vector<const LinkedProgram*> programs_;
+  std::unique_ptr<const CommunicationMatches> matches_;
+};
 
 struct ReplayedStep {
   std::vector<RoleTimes> times;  // by rank
@@ -20,8 +37,7 @@ struct ReplayedStep {
   std::vector<double> waiting;   // by rank: from its own arrival at communications to that of the last member
 };
 
-// `programs`, `matches`: of WithRoleOfEachRank. `traces`: by rank; each must have all entries of the step.
-ReplayedStep ReplayOf(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-                      const std::vector<Trace>& traces, int64_t step);
+// `traces`: by rank; each must have all entries of the step.
+ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& traces, int64_t step);
 
 }  // namespace planwright

@@ -45,24 +45,17 @@ TEST_P(Replay, FindsTheStepAndEachRanksWaiting) {
   ASSERT_EQ(run.exit_code, 0) << run.output;
   absl::StatusOr<Plan> read = ReadPlan(*ReadWholeFile(run_dir + "/plan.json", int64_t{1} << 30));
   ASSERT_TRUE(read.ok()) << read.status();
-  const Plan plan = WithRoleOfEachRank(*std::move(read));
+  const RankPrograms ranks(*read);
+  const Plan& plan = ranks.plan();
   std::vector<Trace> traces;
   for (int rank = 0; rank < plan.world_size; ++rank) {
     absl::StatusOr<Trace> trace = ReadTrace(*ReadWholeFile(TracePath(run_dir, rank), int64_t{1} << 30));
     ASSERT_TRUE(trace.ok()) << trace.status();
     traces.push_back(*std::move(trace));
   }
-  LinkedBlocks blocks(plan);
-  std::vector<std::unique_ptr<LinkedProgram>> linked;
-  std::vector<const LinkedProgram*> programs;
-  for (const Role& role : plan.roles) {
-    linked.push_back(std::make_unique<LinkedProgram>(blocks, role));
-    programs.push_back(linked.back().get());
-  }
-  CommunicationPartners partners(plan);
-  const CommunicationMatches matches(programs, partners);
-  const ReplayedStep measured = ReplayOf(programs, matches, traces, kTraced);
-  const SimulatedStep simulated = SimulateStep(programs, matches, measured.times, HostModel::kRunsMainStream);
+  const ReplayedStep measured = ReplayOf(ranks, traces, kTraced);
+  const SimulatedStep simulated =
+      SimulateStep(ranks.programs(), ranks.matches(), measured.times, HostModel::kRunsMainStream);
   ASSERT_TRUE(simulated.complete);
   EXPECT_NEAR(simulated.length, measured.length, kTolerance * measured.length);
   for (int rank = 0; rank < plan.world_size; ++rank) {
