@@ -24,6 +24,7 @@
 #include "planner/schedule/derive/slot_gradients.h"
 #include "planner/schedule/order/schedule_modules.h"
 #include "planner/schedule/programs/lower_programs.h"
+#include "planner/schedule/programs/program_length.h"
 #include "planner/topology/derive_grids.h"
 #include "planner/topology/place_modules.h"
 
@@ -189,12 +190,13 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster of_recipe, Diagnostic
   return plan;
 }
 
-std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics, StepTime* time) {
+std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics, StepTime* time, double* part) {
   const Recipe recipe = WithPreparedIds(written, diagnostics);
   Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
   std::optional<Plan> made = MakePlan(recipe, std::move(cluster), diagnostics);
   if (!made) return std::nullopt;
   Plan& plan = *made;
+  if (part != nullptr) *part = PartOfLongest(plan);
   // The digest is over the finished plan, and what is proved is what is written.
   plan.digest = PlanDigest(plan);
   ProvePlan(plan, diagnostics);

@@ -16,7 +16,10 @@ void CheckRecipe(const Recipe& recipe, Diagnostics& diagnostics);
 // Compiles a recipe and proves the plan. Nothing, and every problem that was found, when the recipe is not valid.
 // Warnings may come with a plan. `time`: where to put the predicted step, whose roles are those of the plan: it stays
 // good while the plan is moved, and not if it is copied. Null: a step is predicted only where the device is known.
-std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics, StepTime* time = nullptr);
+// `part`: where to put its PartOfLongest (program_length.h), also of a plan that is refused after it was made. Null:
+// nowhere.
+std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics, StepTime* time = nullptr,
+                                  double* part = nullptr);
 
 // The plan alone: not proved, without digest and lints of its figures. For those that look at many recipes, and prove
 // the one that they choose. `recipe`: undamaged, with the ids of prepared data (WithPreparedIds). `cluster`: ClusterOf.

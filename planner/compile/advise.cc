@@ -24,6 +24,8 @@ namespace {
 
 constexpr int kMostTrials = 600;      // of a recipe, by its checks
 constexpr int kMostWholeTrials = 24;  // by making its plan
+// The plans of all whole trials together, as parts of the longest one (PartOfLongest): they take no longer than it.
+constexpr double kLongestTried = 1;
 // A trial takes time with the size of the recipe, and advice with the number of problems: a recipe with more gets none.
 constexpr size_t kMostValuesRead = 100'000;  // of all trials together
 constexpr size_t kMostAdvised = 200;         // problems
@@ -47,10 +49,11 @@ Identity IdentityOf(const Diagnostic& problem) {
 // Reads and checks changed recipes.
 class Trials {
  public:
-  // `whole`: plans are made, too, since the checks find nothing.
-  Trials(const YamlNode& tree, bool whole)
-      : tree_(tree), whole_(whole),
-        most_(std::min(whole ? kMostWholeTrials : kMostTrials, static_cast<int>(kMostValuesRead / ValuesIn(tree)))) {}
+  // `part`: PartOfLongest of the plan that has the problems; plans are made then, since the checks find none. Nothing:
+  // the checks find them.
+  Trials(const YamlNode& tree, std::optional<double> part)
+      : tree_(tree), part_(part),
+        most_(std::min(whole() ? kMostWholeTrials : kMostTrials, static_cast<int>(kMostValuesRead / ValuesIn(tree)))) {}
 
   std::vector<Diagnostic> ProblemsWith(std::span<const Edit> edits) {
     ++count_;
@@ -58,22 +61,25 @@ class Trials {
     ApplyEdits(edits, changed);
     Diagnostics problems;
     const Recipe recipe = RecipeOfTree(std::move(changed), problems);
-    if (whole_) {
-      CompileRecipe(recipe, problems);
+    if (whole()) {
+      double part = 0;
+      CompileRecipe(recipe, problems, nullptr, &part);
+      tried_ += std::max(part, *part_ / 2);  // one that is refused while it is made takes time, too
     } else {
       CheckRecipe(recipe, problems);
     }
     return problems.as_found();
   }
 
-  bool exhausted() const { return count_ >= most_; }
-  bool whole() const { return whole_; }
+  bool exhausted() const { return count_ >= most_ || (whole() && tried_ + *part_ > kLongestTried); }
+  bool whole() const { return part_.has_value(); }
 
  private:
   const YamlNode& tree_;
-  const bool whole_;
+  const std::optional<double> part_;
   const int most_;
   int count_ = 0;
+  double tried_ = 0;  // of kLongestTried
 };
 
 // How far a change gets.
@@ -101,9 +107,11 @@ struct Fix {
 
 class Advisor {
  public:
-  Advisor(const YamlNode& tree, std::vector<Diagnostic> problems, bool whole)
-      : tree_(tree), problems_(std::move(problems)), trials_(tree, whole), folded_(problems_.size()) {
-    for (const Diagnostic& problem : trials_.ProblemsWith({})) before_.insert(IdentityOf(problem));
+  Advisor(const YamlNode& tree, std::vector<Diagnostic> problems, std::optional<double> part)
+      : tree_(tree), problems_(std::move(problems)), trials_(tree, part), folded_(problems_.size()) {
+    // A plan was made of the recipe as it is written, so that these are its problems already.
+    for (const Diagnostic& problem : trials_.whole() ? problems_ : trials_.ProblemsWith({}))
+      before_.insert(IdentityOf(problem));
   }
 
   std::vector<Diagnostic> Advise() {
@@ -406,25 +414,30 @@ std::vector<Diagnostic> WithoutEdits(std::vector<Diagnostic> problems) {
   return problems;
 }
 
-// Whether the checks find an error, or only the plan that is made has one.
+// Whether the checks find an error, or only the making of the plan has one.
 bool ChecksFail(const Recipe& recipe) {
   Diagnostics problems;
-  CheckRecipe(RecipeOfTree(*recipe.tree, problems), problems);
+  CheckRecipe(recipe, problems);
   return problems.has_errors();
 }
 
 }  // namespace
 
-void Advise(const Recipe& recipe, Diagnostics& problems) {
-  if (!recipe.tree || problems.empty()) return;
-  if (problems.as_found().size() > kMostAdvised) return problems.Replace(WithoutEdits(problems.as_found()));
-  const bool whole = problems.has_errors() && !ChecksFail(recipe);
-  problems.Replace(Advisor(*recipe.tree, problems.as_found(), whole).Advise());
-}
-
 std::optional<Plan> CompileWithAdvice(const Recipe& recipe, Diagnostics& problems, StepTime* time) {
-  std::optional<Plan> plan = CompileRecipe(recipe, problems, time);
-  Advise(recipe, problems);
+  double part = 0;
+  std::optional<Plan> plan = CompileRecipe(recipe, problems, time, &part);
+  if (!recipe.tree || problems.empty()) return plan;
+  if (problems.as_found().size() > kMostAdvised) {
+    problems.Replace(WithoutEdits(problems.as_found()));
+    return plan;
+  }
+  std::optional<double> whole;
+  if (problems.has_errors() && part > 0) {
+    whole = part;  // the checks have found no error: they come before a plan is made
+  } else if (problems.has_errors() && recipe.damaged.empty() && !ChecksFail(recipe)) {
+    whole = kLongestTried / kMostWholeTrials;  // refused while it was made: so may those of trials be
+  }
+  problems.Replace(Advisor(*recipe.tree, problems.as_found(), whole).Advise());
   return plan;
 }
 

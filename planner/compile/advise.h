@@ -11,18 +11,16 @@
 
 namespace planwright {
 
-// For each problem that a change of one value ends without a new problem:
+// CompileRecipe, and advice on what it finds: for people who wait for an answer. (Advice reads the recipe a few hundred
+// times, so that who compiles many recipes does without.) For each problem that a change of one value ends without a
+// new problem:
 //   - Diagnostic::edits is this change, and the help says it; for the size of a grid, all values that do it;
 //   - the problem is told at the value that the author changed last: an override, then the recipe itself, then the
 //     files that it extends;
 //   - other problems of the same value that the change ends are notes of this one.
 // Suggestions that checks have made themselves are kept only if they work. Of very many problems none has edits, and of
-// a large recipe few values are tried (docs/limits.md). `problems`: of reading and compiling
-// `recipe`, which has not changed since.
-void Advise(const Recipe& recipe, Diagnostics& problems);
-
-// CompileRecipe, and advice on what it finds: for people who wait for an answer. (Advice reads the recipe a few hundred
-// times, so that who compiles many recipes does without.)
+// a large recipe, or for a large plan, few values are tried (docs/limits.md). `problems`: of reading `recipe`, which
+// has not changed since.
 std::optional<Plan> CompileWithAdvice(const Recipe& recipe, Diagnostics& problems, StepTime* time = nullptr);
 
 }  // namespace planwright

@@ -360,6 +360,10 @@ void LongestRecipes(const Inputs& in) {
     std::vector<std::string> arguments = {"validate", LongBase()};
     for (std::string& text : LongOverrides(shape, MostMicrobatches(shape))) arguments.push_back(std::move(text));
     in.Ends(arguments, shape.name);
+    // Of these, advice makes more plans.
+    arguments.push_back("cluster.device.memory=0.001");
+    in.Refused(arguments, std::string(shape.name) + " on too small devices");
+    arguments.pop_back();
     arguments[0] = "compile";
     arguments.insert(arguments.end(), {"-o", in.folder() + "/p.json"});
     in.Ends(arguments, shape.name);

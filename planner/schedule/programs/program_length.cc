@@ -1,5 +1,6 @@
 #include "planner/schedule/programs/program_length.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -44,17 +45,31 @@ class OpenedLengths {
   std::map<std::string_view, Length> known_;
 };
 
-}  // namespace
-
-bool CheckLength(const Recipe& recipe, const Budget& budget, const std::vector<Block>& blocks,
-                 const std::vector<Role>& roles, Diagnostics& diagnostics) {
+// Blocks count by themselves too: rules of verify open each of them.
+Length LengthOf(const std::vector<Block>& blocks, const std::vector<Role>& roles) {
   OpenedLengths lengths(blocks);
-  // Blocks count by themselves too: rules of verify open each of them.
   Length all;
   for (const Block& block : blocks) all.Add(lengths.Of(block.body));
   for (const Role& role : roles) {
     for (const RoleList& part : kRoleLists) all.Add(lengths.Of(role.*part.list));
   }
+  return all;
+}
+
+}  // namespace
+
+double PartOfLongest(const Plan& plan) {
+  const Length all = LengthOf(plan.blocks, plan.roles);
+  auto passed = static_cast<int64_t>(plan.bridges.size());
+  for (const Module& module : plan.modules) passed += module.grid.pp;
+  const auto part = [](int64_t of, int64_t most) { return static_cast<double>(of) / static_cast<double>(most); };
+  return std::max({part(all.instructions, kMostInstructions), part(all.calls, kMostCalls),
+                   part(plan.budget.microbatches * passed, kMostPassages)});
+}
+
+bool CheckLength(const Recipe& recipe, const Budget& budget, const std::vector<Block>& blocks,
+                 const std::vector<Role>& roles, Diagnostics& diagnostics) {
+  const Length all = LengthOf(blocks, roles);
   if (all.instructions <= kMostInstructions && all.calls <= kMostCalls) return true;
   diagnostics.Error(
       DiagnosticKind::kOutOfRange, recipe.batch.global_samples.where,

@@ -10,6 +10,10 @@
 
 namespace planwright {
 
+// How long the programs of a plan are, as a part of the longest ones: of instructions and of calls, or of the passages
+// of microbatches through stages and bridges, whichever is most. Above 0, up to 1.
+double PartOfLongest(const Plan& plan);
+
 // False, and a located problem (PW0105), when they are too long.
 bool CheckLength(const Recipe& recipe, const Budget& budget, const std::vector<Block>& blocks,
                  const std::vector<Role>& roles, Diagnostics& diagnostics);
