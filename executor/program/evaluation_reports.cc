@@ -6,6 +6,7 @@
 
 #include "executor/log/log.h"
 #include "executor/program/rank.h"
+#include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
@@ -45,7 +46,9 @@ void EvaluationReports::End() {
         evaluated.sources.emplace_back(set.data.sources[i].name, MeanOf(of_part, tokens_of_part));
     }
     evaluated.all = MeanOf(sum, learnt);
-    if (evaluated.all.loss && std::isfinite(*evaluated.all.loss)) losses_[set.name] = *evaluated.all.loss;
+    evaluated.samples_digest = SamplesDigest(plan_, set);
+    if (const std::optional<double> loss = evaluated.all.loss)
+      losses_[set.name] = {std::isfinite(*loss) ? loss : std::nullopt, evaluated.samples_digest};
     record.sets.push_back(std::move(evaluated));
   }
   record.seconds = seconds_ = SecondsNow() - began_;
@@ -53,7 +56,7 @@ void EvaluationReports::End() {
 }
 
 void EvaluationReports::Write(const EvaluationRecord& record) {
-  const std::string line = EvaluationLine(record, plan_.budget.steps);
+  const std::string line = EvaluationLine(record, trains_ ? plan_.budget.steps : 0);
   LogInfo(line);
   if (log_ == nullptr) return;
   absl::Status status = log_->WriteEvaluation(record);

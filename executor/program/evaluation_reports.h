@@ -9,15 +9,16 @@
 #include "executor/optimizer/step_state.h"
 #include "executor/telemetry/step_log.h"
 #include "executor/tensorboard/event_file.h"
+#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
 
 namespace planwright::executor {
 
 class EvaluationReports {
  public:
-  // `log`, `events`: null on ranks that write none. Keeps references.
-  EvaluationReports(const Plan& plan, const StepState& step, StepLog* log, EventFile* events)
-      : plan_(plan), step_(step), log_(log), events_(events) {}
+  // `trains`: whether the run has steps to do. `log`, `events`: null on ranks that write none. Keeps references.
+  EvaluationReports(const Plan& plan, bool trains, const StepState& step, StepLog* log, EventFile* events)
+      : plan_(plan), trains_(trains), step_(step), log_(log), events_(events) {}
 
   // An evaluation begins when so many steps are done.
   void Begin(int64_t steps_done);
@@ -25,20 +26,21 @@ class EvaluationReports {
   // ExitError (kExitStorage) if a file cannot be written.
   void End();
 
-  // Of the last evaluation: the loss of each set that has one, and how long it took.
-  const std::map<std::string, double>& losses() const { return losses_; }
+  // Of the last evaluation: the loss of each set that has tokens to learn, and how long it took.
+  const std::map<std::string, SetLoss>& losses() const { return losses_; }
   double seconds() const { return seconds_; }
 
  private:
   void Write(const EvaluationRecord& record);
 
   const Plan& plan_;
+  const bool trains_;
   const StepState& step_;
   StepLog* const log_;
   EventFile* const events_;
   int64_t steps_done_ = 0;
   double began_ = 0, seconds_ = 0;
-  std::map<std::string, double> losses_;
+  std::map<std::string, SetLoss> losses_;
 };
 
 }  // namespace planwright::executor

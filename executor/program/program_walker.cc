@@ -60,9 +60,9 @@ ProgramWalker::ProgramWalker(Rank& rank)
     : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role),
       stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
       reports_(rank.plan, rank.step, rank.log, rank.events, rank.handlers.data_wait, stop_rules_),
-      evaluations_(rank.plan, rank.step, rank.log, rank.events), bound_(program_, rank, reports_, evaluations_),
-      values_(static_cast<size_t>(program_.values())), program_accesses_(program_),
-      order_(program_accesses_.resources(), program_accesses_.streams()) {
+      evaluations_(rank.plan, rank.last_step >= 0, rank.step, rank.log, rank.events),
+      bound_(program_, rank, reports_, evaluations_), values_(static_cast<size_t>(program_.values())),
+      program_accesses_(program_), order_(program_accesses_.resources(), program_accesses_.streams()) {
   if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank, program_accesses_.streams());
   if (rank.probe != nullptr) FindProbePoints();
 }
@@ -114,6 +114,7 @@ bool ProgramWalker::Walk() {
   if (rank_.ready) rank_.ready();
   const Budget& budget = rank_.plan.budget;
   const EvaluationSchedule evaluation{budget.steps, budget.global_samples, rank_.plan.evaluation.every_samples};
+  if (rank_.evaluation_seconds > 0) reports_.Evaluated(rank_.evaluation_seconds);
   // A run that begins is evaluated as it is, a run that goes on where that is due and no earlier life has done it.
   if (evaluation.every_samples > 0 && !rank_.evaluated && (!rank_.resumes || evaluation.DueAfter(step_)))
     Evaluate(step_);

@@ -91,10 +91,11 @@ struct Rank {
   StepProfile* profile = nullptr;  // null without --trace
   // The steps of this life, from 0. If the run resumes, the first one is known after the list `resume`.
   int64_t first_step = 0, last_step = 0;
-  DeadlineRule deadlines = {};  // none by default
-  bool resumes = false;         // the list `resume` runs instead of `setup`
-  bool evaluated = false;       // an earlier life has done the evaluation before the first step
-  ManifestNotes notes;          // of the checkpoint that was loaded, then of the next one
+  DeadlineRule deadlines = {};    // none by default
+  bool resumes = false;           // the list `resume` runs instead of `setup`
+  bool evaluated = false;         // an earlier life has done the evaluation before the first step
+  double evaluation_seconds = 0;  // that the last evaluation of earlier lives took; 0: unknown
+  ManifestNotes notes;            // of the checkpoint that was loaded, then of the next one
   std::string host;
   // Called after each run of the list `resume`: true if it must run again, with another checkpoint.
   std::function<bool()> resume_again = {};

@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<Beginning>> Beginning::Choose(const Assignment& a
     if (absl::Status chosen = beginning->ChooseCheckpoint(); !chosen.ok()) return chosen;
   }
   if (plan.initialize && !beginning->resumes_) {  // checkpoints of the run itself come first
-    absl::StatusOr<std::unique_ptr<InitialState>> chosen = InitialState::Choose(plan, assignment.environment, store);
+    absl::StatusOr<std::unique_ptr<InitialState>> chosen =
+        InitialState::Choose(plan, assignment.steps > 0, assignment.environment, store);
     if (!chosen.ok()) return chosen.status();
     beginning->initial_ = *std::move(chosen);
     beginning->first_step_ = beginning->initial_->first_step();
@@ -62,9 +63,11 @@ absl::Status Beginning::AgreeOnEvaluated() {
   absl::Status failed;
   try {
     if (log_ != nullptr) {
-      const absl::StatusOr<bool> found = log_->HasEvaluation(samples);
+      const absl::StatusOr<std::optional<EvaluationRecord>> found = log_->LastEvaluation();
       failed = found.status();
-      store_.set(key, found.ok() && *found ? "yes" : "no");
+      const EvaluationRecord* last = found.ok() && *found ? &**found : nullptr;
+      evaluation_seconds_ = last ? last->seconds : 0;
+      store_.set(key, last && last->consumed_samples == samples ? "yes" : "no");
     }
     evaluated_ = store_.get_to_str(key) == "yes";
   } catch (const std::exception& error) {

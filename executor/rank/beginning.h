@@ -26,6 +26,8 @@ class Beginning {
   int64_t first_step() const { return first_step_; }  // from 0
   // Whether an earlier life has done the evaluation that is due before the first step. After ChooseAgain.
   bool evaluated() const { return evaluated_; }
+  // What the last evaluation of earlier lives took; 0: there was none, or another rank than 0. After ChooseAgain.
+  double evaluation_seconds() const { return evaluation_seconds_; }
   RunCheckpoints* checkpoints() { return checkpoints_.get(); }  // null: the run keeps none
   InitialState* initial() { return initial_.get(); }            // null: no weights but those of a checkpoint or drawn
 
@@ -49,6 +51,7 @@ class Beginning {
   std::unique_ptr<InitialState> initial_;
   bool resumes_ = false;
   bool evaluated_ = false;
+  double evaluation_seconds_ = 0;
   int64_t first_step_ = 0;
 };
 

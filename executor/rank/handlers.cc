@@ -41,8 +41,7 @@ bool Reads(const Plan& plan, const std::vector<Instruction>& list, std::set<std:
   });
 }
 
-std::unique_ptr<SampleSource> OpenOrThrow(const Plan& plan) {
-  absl::StatusOr<std::unique_ptr<SampleSource>> opened = OpenSampleSource(plan);
+std::unique_ptr<SampleSource> OpenedOrThrow(absl::StatusOr<std::unique_ptr<SampleSource>> opened) {
   if (!opened.ok()) throw ExitError(kExitUsage, std::string(opened.status().message()));
   return *std::move(opened);
 }
@@ -85,14 +84,11 @@ RankSamples OpenSamples(const Plan& plan, const Role& role, bool trains, bool fo
   RankSamples samples;
   std::set<std::string_view> seen, seen_in_evaluation;
   if ((trains && Reads(plan, role.step, seen)) || (follows_routing && plan.data.balance != "none"))
-    samples.source = OpenOrThrow(plan);
+    samples.source = OpenedOrThrow(OpenSampleSource(plan));
   samples.slots = std::make_shared<SampleSlots>(plan, samples.source);
   if (!Reads(plan, role.evaluate, seen_in_evaluation)) return samples;
-  for (const EvaluationSet& set : plan.evaluation.sets) {
-    Plan of_set;  // what sources of samples look at
-    of_set.data = set.data, of_set.budget = plan.budget;
-    samples.evaluation.push_back(OpenOrThrow(of_set));
-  }
+  for (const EvaluationSet& set : plan.evaluation.sets)
+    samples.evaluation.push_back(OpenedOrThrow(OpenEvaluatedSource(plan, set)));
   return samples;
 }
 

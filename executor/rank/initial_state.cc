@@ -52,7 +52,7 @@ std::string SourcesText(const Plan& plan, const WeightsFit& fit) {
   return absl::StrJoin(texts, ", ");
 }
 
-absl::StatusOr<Choice> ChooseHere(const Plan& plan) {
+absl::StatusOr<Choice> ChooseHere(const Plan& plan, bool trains) {
   const InitializePlan& initialize = *plan.initialize;
   WeightsFit fit = FitWeights(plan);
   for (const std::string& line : fit.warnings) Say("warning: " + line);
@@ -66,6 +66,10 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan) {
     if (!done.ok()) return OfInput(done.status());
     choice.first_step = *done;
   }
+  if (!trains) {
+    Say("evaluating the weights of " + SourcesText(plan, fit));
+    return choice;
+  }
   Say(absl::StrCat("beginning at step ", choice.first_step + 1, " with the weights",
                    initialize.optimizer ? " and the optimizer" : "", " of ", SourcesText(plan, fit)));
   return choice;
@@ -73,12 +77,12 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& plan, const Environment& environment,
-                                                                   c10d::Store& store) {
+absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& plan, bool trains,
+                                                                   const Environment& environment, c10d::Store& store) {
   constexpr char kKey[] = "initialize/choice";
   try {
     if (environment.rank == 0) {
-      const absl::StatusOr<Choice> made = ChooseHere(plan);
+      const absl::StatusOr<Choice> made = ChooseHere(plan, trains);
       const Choice choice = made.ok() ? *made : Choice{};
       store.set(kKey, nlohmann::json{{"chosen", choice.chosen},
                                      {"first_step", choice.first_step},

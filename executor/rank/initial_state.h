@@ -27,8 +27,9 @@ class InitialState {
   // soon be another one. All ranks get the same answer, or the same error: InvalidArgument, with all that does not fit,
   // or if the checkpoint's samples are no whole number of steps of this plan; DataLoss if it is damaged; Unavailable if
   // a rank cannot be reached.
-  static absl::StatusOr<std::unique_ptr<InitialState>> Choose(const Plan& plan, const Environment& environment,
-                                                              c10d::Store& store);
+  // `trains`: whether the run has steps to do.
+  static absl::StatusOr<std::unique_ptr<InitialState>> Choose(const Plan& plan, bool trains,
+                                                              const Environment& environment, c10d::Store& store);
 
   // With which the run begins, from 0: not 0 if the schedule goes on where the checkpoint stands.
   int64_t first_step() const { return first_step_; }

@@ -77,8 +77,10 @@ Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
 
 bool ResumeAgain(Beginning& beginning, Rank& rank) {
   const bool again = ValueOrLeave(beginning.ChooseAgain());
-  if (!again) rank.first_step = beginning.first_step(), rank.evaluated = beginning.evaluated();
-  return again;
+  if (again) return true;
+  rank.first_step = beginning.first_step();
+  rank.evaluated = beginning.evaluated(), rank.evaluation_seconds = beginning.evaluation_seconds();
+  return false;
 }
 
 // After setup, before the first step.

@@ -130,12 +130,12 @@ absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
   return Append();
 }
 
-absl::StatusOr<bool> StepLog::HasEvaluation(int64_t samples) const {
+absl::StatusOr<std::optional<EvaluationRecord>> StepLog::LastEvaluation() const {
   absl::StatusOr<LineFile> file = LineFile::Open(path_);
   if (!file.ok()) return absl::ResourceExhaustedError(file.status().message());
-  const absl::StatusOr<std::optional<EvaluationRecord>> found = FindEvaluation(*file, samples);
+  absl::StatusOr<std::optional<EvaluationRecord>> found = NewestEvaluation(*file);
   if (!found.ok()) return absl::ResourceExhaustedError(found.status().message());
-  return found->has_value();
+  return found;
 }
 
 StepLog::~StepLog() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "planner/run_files/evaluation_record.h"
@@ -31,8 +32,8 @@ class StepLog {
   // Appends one line; it is in the file when Write returns. ResourceExhausted if it cannot be written.
   absl::Status Write(const StepRecord& record);
   absl::Status WriteEvaluation(const EvaluationRecord& record);
-  // Whether the file has the evaluation at so many consumed samples. ResourceExhausted if it cannot be read.
-  absl::StatusOr<bool> HasEvaluation(int64_t samples) const;
+  // The newest evaluation of the file; nullopt: NewestEvaluation finds none. ResourceExhausted if it cannot be read.
+  absl::StatusOr<std::optional<EvaluationRecord>> LastEvaluation() const;
   // After the last Write. Some file systems (NFS) tell only now that there was no room: ResourceExhausted.
   absl::Status Close();
 

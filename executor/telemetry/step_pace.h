@@ -20,7 +20,7 @@ class StepPace {
 
   // After each step that is done, in order. `step`: from 1. `elements`: see StepFlops.
   StepSpeed Of(int64_t step, double seconds, std::span<const int64_t> elements);
-  // After each evaluation.
+  // After each evaluation, and first for the last one of earlier lives.
   void Evaluated(double seconds) { ++evaluations_, evaluation_seconds_ += seconds; }
 
  private:
@@ -29,7 +29,7 @@ class StepPace {
   const double peak_;            // FLOP/s of one device; 0: unknown
   const int64_t steps_;
   const EvaluationSchedule evaluation_;
-  int64_t evaluations_ = 0;  // of this process
+  int64_t evaluations_ = 0;  // that Evaluated was told of
   double evaluation_seconds_ = 0;
   int64_t seen_ = 0;           // steps of this process
   std::deque<double> recent_;  // seconds of the last steps. The first one, which warms up, leaves as the second comes

@@ -72,16 +72,27 @@ class Fields {
     List(key, [&](const Json& item) { numbers.push_back(Real(item, absl::StrCat("an item of ", key))); });
     return numbers;
   }
-  std::map<std::string, double> RealsByNameOrNone(const char* key) {
-    std::map<std::string, double> numbers;
-    if (!json_.is_object() || !json_.contains(key)) return numbers;
+  // {"held_out": {"loss": 3.1 or null, "samples_digest": "5f..."}}; older programs wrote {"held_out": 3.1}.
+  std::map<std::string, SetLoss> LossesOrNone(const char* key) {
+    std::map<std::string, SetLoss> losses;
+    if (!json_.is_object() || !json_.contains(key)) return losses;
     const Json* value = Find(key);
-    if (value == nullptr) return numbers;
+    if (value == nullptr) return losses;
     if (!value->is_object()) Wrong(absl::StrCat(key, " is not an object"));
-    if (!problem_.empty()) return numbers;
-    for (const auto& [name, number] : value->items())
-      numbers[name] = Real(number, absl::StrCat(key, ".", Quoted(name)));
-    return numbers;
+    if (!problem_.empty()) return losses;
+    for (const auto& [name, json] : value->items()) {
+      const std::string where = absl::StrCat(key, ".", Quoted(name));
+      if (!json.is_object()) {
+        losses[name].loss = Real(json, where);
+        continue;
+      }
+      Fields set(json, where, problem_);
+      const Json* loss = set.Find("loss");
+      if (loss != nullptr && !loss->is_null()) losses[name].loss = set.Real(*loss, "its loss");
+      losses[name].samples_digest = set.Text("samples_digest");
+      set.Close();
+    }
+    return losses;
   }
   std::string RunId() {
     const std::string id = Text("run_id");
@@ -220,7 +231,10 @@ std::string NotesText(const ManifestNotes& notes) {
     absl::StrAppend(&text, ",\n  \"evaluation\": {",
                     absl::StrJoin(notes.evaluation, ", ",
                                   [](std::string* out, const auto& set) {
-                                    absl::StrAppend(out, "\n    ", Quoted(set.first), ": ", Number(set.second));
+                                    const SetLoss& loss = set.second;
+                                    absl::StrAppend(out, "\n    ", Quoted(set.first),
+                                                    ": {\"loss\": ", loss.loss ? Number(*loss.loss) : "null",
+                                                    ", \"samples_digest\": ", Quoted(loss.samples_digest), "}");
                                   }),
                     "\n  }");
   }
@@ -403,7 +417,7 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   manifest.plan_bytes = fields.Number("plan_bytes", 0, kLargestNumber);
   manifest.plan_sha256 = fields.Text("plan_sha256");
   if (json.is_object() && json.contains("data")) manifest.data = fields.Texts("data");
-  manifest.notes = {fields.RealsOrNone("recent_losses"), fields.RealsByNameOrNone("evaluation")};
+  manifest.notes = {fields.RealsOrNone("recent_losses"), fields.LossesOrNone("evaluation")};
   fields.List("shards", [&](const Json& item) {
     Fields shard(item, absl::StrCat("shards[", manifest.shards.size(), "]"), problem);
     ManifestShard read;

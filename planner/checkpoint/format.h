@@ -103,6 +103,13 @@ struct ManifestShard {
   std::string index_sha256;
 };
 
+// The loss of an evaluation set, which has tokens to learn.
+struct SetLoss {
+  std::optional<double> loss;  // nullopt: it is not finite
+  std::string samples_digest;  // SamplesDigest (plan_json.h); empty: of older programs
+  bool operator==(const SetLoss&) const = default;
+};
+
 // What a run knows of its curves at a checkpoint, beside the counters. The same on all ranks.
 struct ManifestNotes {
   // The losses of the last steps, oldest first, as many as `divergence.window` looks at. Empty: the run has no such
@@ -110,7 +117,7 @@ struct ManifestNotes {
   std::vector<double> recent_losses;
   // The loss of each evaluation set with these weights, by its name. Empty: they have not been evaluated when the
   // checkpoint was written. A set without a token to learn has none.
-  std::map<std::string, double> evaluation;
+  std::map<std::string, SetLoss> evaluation;
   bool operator==(const ManifestNotes&) const = default;
 };
 

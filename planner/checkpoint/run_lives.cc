@@ -326,10 +326,14 @@ absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
 const FoundCheckpoint* BestCheckpoint(const std::vector<FoundCheckpoint>& found, const std::string& set) {
   const FoundCheckpoint* best = nullptr;
   double least = 0;
+  std::optional<std::string> samples;
   for (const FoundCheckpoint& one : found) {
-    const auto loss = one.manifest.notes.evaluation.find(set);
-    if (loss == one.manifest.notes.evaluation.end() || (best != nullptr && loss->second >= least)) continue;
-    best = &one, least = loss->second;
+    const auto entry = one.manifest.notes.evaluation.find(set);
+    if (entry == one.manifest.notes.evaluation.end()) continue;
+    const SetLoss& loss = entry->second;
+    if (!samples) samples = loss.samples_digest;
+    if (loss.samples_digest != *samples || !loss.loss || (best != nullptr && *loss.loss >= least)) continue;
+    best = &one, least = *loss.loss;
   }
   return best;
 }

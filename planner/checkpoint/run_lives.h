@@ -74,7 +74,9 @@ struct NamedCheckpoint {
 };
 absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder);
 
-// The checkpoint with the least loss of an evaluation set, of several the newest; null: none has a loss of the set.
+// The checkpoint with the least finite loss of an evaluation set, of several the newest; null: none has one. A set
+// whose samples were changed is another set: of `found` (newest first), only those count whose loss is of the same
+// samples as that of the newest.
 const FoundCheckpoint* BestCheckpoint(const std::vector<FoundCheckpoint>& found, const std::string& set);
 
 // Which of `found` (newest first) may go: all but the newest `keep_last`, those whose step keep_every divides (0:

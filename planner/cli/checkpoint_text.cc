@@ -76,7 +76,8 @@ std::vector<ListedCheckpoint> NewestFirst(const CheckpointList& list) {
 std::string LossesText(const CheckpointList& list, const FoundCheckpoint& found) {
   std::string text;
   for (const auto& [set, loss] : found.manifest.notes.evaluation) {
-    absl::StrAppend(&text, text.empty() ? "; " : ", ", Printable(set), " ", absl::StrFormat("%.6g", loss),
+    absl::StrAppend(&text, text.empty() ? "; " : ", ", Printable(set), " ",
+                    loss.loss ? absl::StrFormat("%.6g", *loss.loss) : "nan",
                     BestCheckpoint(list.found, set) == &found ? " (best)" : "");
   }
   return text;
@@ -224,10 +225,11 @@ Json CheckpointsJson(const CheckpointList& list) {
     json["published"] = published.empty() ? Json(nullptr) : Json(published);
     json["state"] = row.found ? "usable" : KindText(row.unusable->kind);
     json["why"] = row.found ? Json(nullptr) : Json(row.unusable->why);
-    json["evaluation"] = row.found ? Json(row.found->manifest.notes.evaluation) : Json(nullptr);
+    json["evaluation"] = row.found ? Json::object() : Json(nullptr);
     json["best_of"] = Json::array();
     if (!row.found) continue;
     for (const auto& [set, loss] : row.found->manifest.notes.evaluation) {
+      json["evaluation"][set] = loss.loss ? Json(*loss.loss) : Json(nullptr);
       if (BestCheckpoint(list.found, set) == row.found) json["best_of"].push_back(set);
     }
   }

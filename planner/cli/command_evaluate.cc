@@ -1,13 +1,11 @@
 // `plan evaluate`: the evaluation sets of a recipe with the weights of a checkpoint, on any layout.
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
-#include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_format.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
@@ -15,6 +13,7 @@
 #include "planner/cli/load_plan.h"
 #include "planner/cli/local_run.h"
 #include "planner/cli/own_program.h"
+#include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
@@ -27,6 +26,7 @@
 #include "planner/run_files/step_record.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
+#include "planner/weights/fit.h"
 
 namespace planwright {
 namespace {
@@ -37,20 +37,28 @@ int FailedCheckpoint(const absl::Status& status) {
   return absl::IsDataLoss(status) ? kExitDamaged : kExitUsage;
 }
 
-// The recipe, so that its run begins with these weights, and with nothing else of the checkpoint.
+// The recipe, so that its run begins with these weights, and with nothing else of the checkpoint. What the recipe
+// itself begins with does not matter.
 LoadedPlan LoadWithWeights(const RecipeWords& words, const std::string& checkpoint) {
   std::error_code error;
+  const std::string folder = std::filesystem::absolute(checkpoint, error).lexically_normal().string();
   std::vector<std::string> overrides = words.overrides;
-  overrides.push_back("initialize.from=" + std::filesystem::absolute(checkpoint, error).lexically_normal().string());
-  overrides.emplace_back("initialize.optimizer=false");
-  overrides.emplace_back("initialize.schedule=recipe");
+  overrides.push_back("initialize={from: " + JsonText(nlohmann::json(folder)) +
+                      ", optimizer: false, schedule: recipe}");
   return LoadPlan(words.path, overrides);
+}
+
+// A run that is there would go on from its own checkpoints.
+absl::Status CheckNew(const std::string& run_dir) {
+  std::error_code error;
+  if (!std::filesystem::exists(run_dir, error) || std::filesystem::is_empty(run_dir, error)) return absl::OkStatus();
+  return absl::AlreadyExistsError(run_dir + " is not empty; choose another --run-dir, or leave it out");
 }
 
 absl::StatusOr<EvaluationRecord> ResultOf(const std::string& run_dir) {
   absl::StatusOr<LineFile> file = LineFile::Open(StepsPath(run_dir));
   if (!file.ok()) return file.status();
-  absl::StatusOr<std::optional<EvaluationRecord>> found = FindEvaluation(*file, 0);
+  absl::StatusOr<std::optional<EvaluationRecord>> found = NewestEvaluation(*file);
   if (!found.ok()) return found.status();
   if (!*found) return absl::NotFoundError(file->path() + " has no evaluation");
   return **std::move(found);
@@ -59,8 +67,7 @@ absl::StatusOr<EvaluationRecord> ResultOf(const std::string& run_dir) {
 std::string ResultText(const EvaluationRecord& record, size_t width) {
   Table table({"set", "source", "loss", "tokens"});
   const auto add = [&](const std::string& set, const std::string& source, const MeanLoss& mean) {
-    table.Add({Printable(set), Printable(source), mean.loss ? absl::StrFormat("%.9g", *mean.loss) : "-",
-               WithCommas(mean.tokens)});
+    table.Add({Printable(set), Printable(source), LossText(mean, "%.9g"), WithCommas(mean.tokens)});
   };
   for (const EvaluatedSet& set : record.sets) {
     add(set.name, set.sources.size() == 1 ? set.sources[0].first : "", set.all);
@@ -85,16 +92,6 @@ int PrintResult(const EvaluationRecord& record, const NamedCheckpoint& named, bo
   return std::cout ? kExitSuccess : kExitStorage;
 }
 
-// Makes a folder for the run that goes when the command ends; empty with --run-dir, which stays.
-absl::StatusOr<std::string> TemporaryFolder(const Arguments& arguments) {
-  if (arguments.has("--run-dir")) return "";
-  std::error_code error;
-  std::string folder = std::filesystem::temp_directory_path(error).string() + "/plan-evaluate-XXXXXX";
-  if (error || mkdtemp(folder.data()) == nullptr)
-    return absl::ResourceExhaustedError("cannot make a folder for the run; give --run-dir");
-  return folder;
-}
-
 int Evaluate(const Arguments& arguments) {
   if (arguments.words.empty())
     return UsageError("`plan evaluate` needs a checkpoint, or a run directory, and a recipe");
@@ -116,19 +113,25 @@ int Evaluate(const Arguments& arguments) {
   if (!loaded.plan) return loaded.exit_status();
   if (loaded.plan->evaluation.empty())
     return UsageError(Printable(words->path) + " has no evaluation.sets, so there is nothing to evaluate");
+  // Here, as each rank would say it.
+  if (absl::Status fits = FitWeights(*loaded.plan).status(); !fits.ok()) return FailedCheckpoint(fits);
   if (const int status = MakeIndexOfSets(*loaded.plan); status != kExitSuccess) return status;
-  const absl::StatusOr<std::string> temporary = TemporaryFolder(arguments);
-  if (!temporary.ok()) return UsageError(std::string(temporary.status().message()));
-  const absl::Cleanup remove = [&] {
-    std::error_code error;
-    if (!temporary->empty()) std::filesystem::remove_all(*temporary, error);
-  };
-  options.run_dir = temporary->empty() ? *arguments.value("--run-dir") : *temporary + "/run";
+  std::optional<TemporaryFolder> temporary;
+  if (arguments.has("--run-dir")) {
+    options.run_dir = *arguments.value("--run-dir");
+    if (absl::Status fresh = CheckNew(options.run_dir); !fresh.ok())
+      return UsageError(Printable(std::string(fresh.message())));
+  } else {
+    absl::StatusOr<TemporaryFolder> made = TemporaryFolder::Make("plan-evaluate");
+    if (!made.ok()) return UsageError(std::string(made.status().message()) + "; give --run-dir");
+    temporary.emplace(*std::move(made));
+    options.run_dir = temporary->path() + "/run";
+  }
   if (absl::Status fits = CheckRun(*loaded.plan, options); !fits.ok()) return UsageError(std::string(fits.message()));
   // What ranks print goes to stderr: the result is the command's output.
   const absl::StatusOr<Outcome> outcome = RunHere({*loaded.plan}, options, PrintingTerminal(true));
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
-  if (outcome->exit_code != kExitSuccess) return ReportRun(*outcome, options.run_dir, as_json);
+  if (outcome->exit_code != kExitSuccess) return ReportRun(*outcome, temporary ? "" : options.run_dir, as_json);
   const absl::StatusOr<EvaluationRecord> record = ResultOf(options.run_dir);
   if (!record.ok()) return UsageError(Printable(std::string(record.status().message())));
   return PrintResult(*record, *named, as_json);

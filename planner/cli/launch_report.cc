@@ -27,14 +27,15 @@ Terminal PrintingTerminal(bool as_json) {
 int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) {
   if (as_json) {
     nlohmann::ordered_json json = OutcomeJson(outcome);
-    json["run_dir"] = run_dir;
+    if (!run_dir.empty()) json["run_dir"] = run_dir;
     std::cout << JsonText(json, 2) << "\n";
   } else {
     const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
     if (outcome.profile) std::cout << RunProfileText(*outcome.profile, width);
     if (outcome.memory) std::cout << RunMemoryText(*outcome.memory, width);
   }
-  std::cerr << PrintableLines(OutcomeText(outcome)) << "run directory: " << Printable(run_dir) << "\n";
+  std::cerr << PrintableLines(OutcomeText(outcome));
+  if (!run_dir.empty()) std::cerr << "run directory: " << Printable(run_dir) << "\n";
   std::cout.flush();
   if (std::cout || outcome.exit_code != kExitSuccess) return outcome.exit_code;
   std::error_code error;

@@ -14,6 +14,7 @@ namespace planwright {
 Terminal PrintingTerminal(bool as_json);
 
 // Prints the outcome and returns its exit code; kExitStorage if the run is done, but stdout cannot be written.
+// `run_dir` empty: it will be gone, so that nobody shall look there.
 int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json);
 
 // For a launch that failed without an outcome: prints why, and returns the exit code: kExitStorage if its files had no

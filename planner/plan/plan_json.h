@@ -27,4 +27,10 @@ absl::StatusOr<Plan> ReadPlan(std::string_view text);
 // digest itself, and the `base` folders of paths.
 std::string PlanDigest(const Plan& plan);
 
+// SHA-256, in hex, of what an evaluation set of the plan is made of: the number of samples, their length in tokens, and
+// the data but for its folders; of mock data also the seed of the training, which draws what there is to learn. The
+// layout, the name of the set and how often it is evaluated change nothing. Losses of two digests are of other samples,
+// and are not compared. Files count by their names.
+std::string SamplesDigest(const Plan& plan, const EvaluationSet& set);
+
 }  // namespace planwright

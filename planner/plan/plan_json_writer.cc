@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
@@ -229,5 +230,11 @@ std::string WritePlan(const Plan& plan) { return Canonical(plan, false); }
 std::string WriteProfile(const DeviceProfile& profile) { return Canonical(profile, false); }
 
 std::string PlanDigest(const Plan& plan) { return Sha256Hex(Canonical(plan, true)); }
+
+std::string SamplesDigest(const Plan& plan, const EvaluationSet& set) {
+  return Sha256Hex(absl::StrCat(set.samples, " samples of ", plan.budget.sequence_length, " tokens",
+                                set.data.kind == "mock" ? absl::StrCat(", task ", plan.data.seed) : "", "\n",
+                                Canonical(set.data, true)));
+}
 
 }  // namespace planwright

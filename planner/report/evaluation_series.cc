@@ -1,15 +1,19 @@
 #include "planner/report/evaluation_series.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace planwright {
 
 void EvaluationSeries::Add(const EvaluationRecord& record) {
   seconds_ += std::max(0.0, record.seconds);
   for (const EvaluatedSet& set : record.sets) {
+    std::string& digest = samples_digests_[set.name];
+    if (std::exchange(digest, set.samples_digest) != set.samples_digest) best_.erase(set.name);
     if (!set.all.loss) continue;
-    const auto [best, fresh] = best_.try_emplace(set.name, Best{record.step, *set.all.loss});
-    if (!fresh && *set.all.loss < best->second.loss) best->second = {record.step, *set.all.loss};
+    const Point point{record.step, record.consumed_samples, *set.all.loss};
+    const auto [best, fresh] = best_.try_emplace(set.name, point);
+    if (!fresh && point.loss < best->second.loss) best->second = point;
   }
   newest_ = record;
   if (count_++ % distance_ != 0) return;
@@ -27,11 +31,16 @@ std::vector<std::string> EvaluationSeries::sets() const {
   return names;
 }
 
-std::optional<double> LossOf(const EvaluationRecord& record, const std::string& set) {
-  for (const EvaluatedSet& one : record.sets) {
-    if (one.name == set) return one.all.loss;
+std::vector<EvaluationSeries::Point> EvaluationSeries::Curve(const std::string& set) const {
+  std::vector<Point> points;
+  const auto digest = samples_digests_.find(set);
+  for (const EvaluationRecord& record : chosen_) {
+    for (const EvaluatedSet& one : record.sets) {
+      if (one.name == set && one.samples_digest == digest->second && one.all.loss)
+        points.push_back({record.step, record.consumed_samples, *one.all.loss});
+    }
   }
-  return std::nullopt;
+  return points;
 }
 
 }  // namespace planwright

@@ -16,8 +16,9 @@ class EvaluationSeries {
  public:
   static constexpr size_t kMost = 4000;
 
-  struct Best {
-    int64_t step = 0;
+  // A loss of a set.
+  struct Point {
+    int64_t step = 0, samples = 0;
     double loss = 0;
   };
 
@@ -29,8 +30,11 @@ class EvaluationSeries {
   const EvaluationRecord& newest() const { return *newest_; }  // of a run with evaluations
   // All of them, or every second, every fourth, ...
   const std::vector<EvaluationRecord>& chosen() const { return chosen_; }
-  // The least loss of each set, and the first step with it.
-  const std::map<std::string, Best>& best() const { return best_; }
+  // A set whose samples were changed is another set: losses of other samples than the newest are in none of these.
+  // The least loss of each set, and the first step with it. Without a finite loss a set has none.
+  const std::map<std::string, Point>& best() const { return best_; }
+  // The finite losses of a set in chosen().
+  std::vector<Point> Curve(const std::string& set) const;
   // Of the newest evaluation.
   std::vector<std::string> sets() const;
 
@@ -39,10 +43,8 @@ class EvaluationSeries {
   double seconds_ = 0;
   std::optional<EvaluationRecord> newest_;
   std::vector<EvaluationRecord> chosen_;
-  std::map<std::string, Best> best_;
+  std::map<std::string, Point> best_;
+  std::map<std::string, std::string> samples_digests_;  // of the newest record of each set
 };
-
-// The loss of a set; nullopt: it has none there.
-std::optional<double> LossOf(const EvaluationRecord& record, const std::string& set);
 
 }  // namespace planwright

@@ -51,9 +51,8 @@ RunLine LineOf(const RunReport& report, size_t run, Spread StepBin::*values, dou
 
 RunLine LineOfSet(const RunReport& report, size_t run, const std::string& set) {
   RunLine line{NameOfRun(report), ColorOfRun(run), {}};
-  for (const EvaluationRecord& record : report.evaluations.chosen()) {
-    const std::optional<double> loss = LossOf(record, set);
-    if (loss && std::abs(*loss) < 1e300) line.points.emplace_back(static_cast<double>(record.consumed_samples), *loss);
+  for (const EvaluationSeries::Point& point : report.evaluations.Curve(set)) {
+    if (std::abs(point.loss) < 1e300) line.points.emplace_back(static_cast<double>(point.samples), point.loss);
   }
   return line;
 }

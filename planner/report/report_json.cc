@@ -153,6 +153,7 @@ Json EvaluationRecordJson(const EvaluationRecord& record) {
     sets[set.name] = MeanJson(set.all);
     sets[set.name]["sources"] = Json::object();
     for (const auto& [source, mean] : set.sources) sets[set.name]["sources"][source] = MeanJson(mean);
+    if (!set.samples_digest.empty()) sets[set.name]["samples_digest"] = set.samples_digest;
   }
   return {{"step", record.step},
           {"consumed_samples", record.consumed_samples},

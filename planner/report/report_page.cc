@@ -46,7 +46,7 @@ std::string Tiles(const RunReport& report) {
   if (last.loss) text += Tile(absl::StrFormat("%.5g", *last.loss), "loss");
   if (!report.evaluations.empty()) {
     for (const EvaluatedSet& set : report.evaluations.newest().sets) {
-      if (set.all.loss) text += Tile(absl::StrFormat("%.5g", *set.all.loss), Cat("loss of ", Safe(set.name)));
+      if (set.all.tokens > 0) text += Tile(LossText(set.all, "%.5g"), Cat("loss of ", Safe(set.name)));
     }
   }
   if (const std::optional<Pace> pace = PaceOf(report)) {
@@ -94,10 +94,9 @@ std::vector<PageLine> EvaluationLines(const RunReport& report) {
   std::vector<PageLine> lines;
   for (const std::string& set : report.evaluations.sets()) {
     PageLine line{set, ColorOfLine(lines.size() + 1), {}};
-    for (const EvaluationRecord& record : report.evaluations.chosen()) {
-      const std::optional<double> loss = LossOf(record, set);
-      const std::optional<int64_t> at = record.step == 0 ? 0 : report.steps.IndexOfStep(record.step);
-      if (loss && at && std::abs(*loss) < 1e300) line.points.emplace_back(static_cast<double>(*at), *loss);
+    for (const EvaluationSeries::Point& point : report.evaluations.Curve(set)) {
+      const std::optional<int64_t> at = point.step == 0 ? 0 : report.steps.IndexOfStep(point.step);
+      if (at && std::abs(point.loss) < 1e300) line.points.emplace_back(static_cast<double>(*at), point.loss);
     }
     if (!line.points.empty() && lines.size() < kMostLines) lines.push_back(std::move(line));
   }

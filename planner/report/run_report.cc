@@ -268,16 +268,10 @@ void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
 
 // Evaluations are rare, so the newest may lie before the end of the file that was read.
 void FindNewestEvaluation(const std::string& path, RunReport& report) {
-  constexpr int64_t kMostBytes = int64_t{16} << 20;
   absl::StatusOr<LineFile> file = LineFile::Open(path);
   if (!file.ok()) return;  // the note of its steps says so
-  for (int64_t end = file->bytes(), last = end - kMostBytes; end > std::max<int64_t>(last, 0);) {
-    const absl::StatusOr<std::optional<LineFile::Line>> line = file->Before(end);
-    if (!line.ok() || !*line) return;
-    if (const std::optional<EvaluationRecord> found = ReadEvaluationRecord((*line)->text))
-      return report.evaluations.Add(*found);
-    end = (*line)->begin;
-  }
+  const absl::StatusOr<std::optional<EvaluationRecord>> found = NewestEvaluation(*file);
+  if (found.ok() && *found) report.evaluations.Add(**found);
 }
 
 void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunReport& report) {

@@ -1,9 +1,9 @@
 #include "planner/run_files/evaluation_record.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/json_fields.h"
 #include "planner/run_files/step_record.h"
@@ -21,7 +21,9 @@ std::string SetJson(const EvaluatedSet& set) {
   std::string sources;
   for (const auto& [name, mean] : set.sources)
     absl::StrAppend(&sources, sources.empty() ? "" : ", ", JsonText(nlohmann::json(name)), ": {", MeanJson(mean), "}");
-  return absl::StrCat(JsonText(nlohmann::json(set.name)), ": {", MeanJson(set.all), ", \"sources\": {", sources, "}}");
+  return absl::StrCat(
+      JsonText(nlohmann::json(set.name)), ": {", MeanJson(set.all), ", \"sources\": {", sources, "}",
+      set.samples_digest.empty() ? "" : ", \"samples_digest\": " + JsonText(nlohmann::json(set.samples_digest)), "}");
 }
 
 MeanLoss MeanFrom(const nlohmann::json& json) {
@@ -35,10 +37,9 @@ EvaluatedSet SetFrom(const std::string& name, const nlohmann::json& json) {
   if (const nlohmann::json& sources = FieldOf(json, "sources"); sources.is_object()) {
     for (const auto& [source, mean] : sources.items()) set.sources.emplace_back(source, MeanFrom(mean));
   }
+  set.samples_digest = TextOf(json, "samples_digest");
   return set;
 }
-
-std::string LossText(const MeanLoss& mean) { return mean.loss ? absl::StrFormat("%.6f", *mean.loss) : "-"; }
 
 }  // namespace
 
@@ -65,26 +66,32 @@ std::optional<EvaluationRecord> ReadEvaluationRecord(std::string_view line) {
   return record;
 }
 
-absl::StatusOr<std::optional<EvaluationRecord>> FindEvaluation(LineFile& file, int64_t samples) {
-  for (int64_t end = file.bytes(); end > 0;) {
+absl::StatusOr<std::optional<EvaluationRecord>> NewestEvaluation(LineFile& file) {
+  constexpr int64_t kMostBytes = int64_t{16} << 20;
+  for (int64_t end = file.bytes(), last = std::max<int64_t>(end - kMostBytes, 0); end > last;) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = file.Before(end);
     if (!line.ok()) return line.status();
-    std::optional<EvaluationRecord> record = ReadEvaluationRecord((*line)->text);
-    if (record && record->consumed_samples == samples) return record;
-    if (SamplesOfRecord((*line)->text).value_or(samples) < samples) break;
+    if (!*line) break;
+    if (std::optional<EvaluationRecord> record = ReadEvaluationRecord((*line)->text)) return record;
     end = (*line)->begin;
   }
   return std::nullopt;
 }
 
+std::string LossText(const MeanLoss& mean, const absl::FormatSpec<double>& format) {
+  if (mean.tokens == 0) return "-";
+  return mean.loss && std::isfinite(*mean.loss) ? absl::StrFormat(format, *mean.loss) : "nan";
+}
+
 std::string EvaluationLine(const EvaluationRecord& record, int64_t steps) {
-  std::string line = absl::StrFormat("evaluation of step %d/%d", record.step, steps);
+  std::string line =
+      steps > 0 ? absl::StrFormat("evaluation of step %d/%d", record.step, steps) : std::string("evaluation");
   for (const EvaluatedSet& set : record.sets) {
-    absl::StrAppend(&line, "  ", set.name, " ", LossText(set.all));
+    absl::StrAppend(&line, "  ", set.name, " ", LossText(set.all, "%.6f"));
     if (set.sources.size() < 2) continue;
     std::string sources;
     for (const auto& [name, mean] : set.sources)
-      absl::StrAppend(&sources, sources.empty() ? "" : ", ", name, " ", LossText(mean));
+      absl::StrAppend(&sources, sources.empty() ? "" : ", ", name, " ", LossText(mean, "%.6f"));
     absl::StrAppend(&line, " (", sources, ")");
   }
   return absl::StrCat(line, absl::StrFormat("  %.3f s", record.seconds));

@@ -60,8 +60,9 @@ An instruction that takes longer than its deadline hangs, and the run ends.
 
 `launch.deadline` of a recipe sets `floor` (600 s), `first_step` (1800 s) and `factor` (20). Until a rank has done the
 first step after its start, `first_step` takes the place of the floor if it is longer: libraries load, kernels are
-chosen, and files are read for the first time. The estimates are [predicted times](step_time.md). Without a known
-device (`cluster.gpu: none`) there are none, and the floor counts. `plan show RECIPE schedule` prints the deadlines.
+chosen, and files are read for the first time. The estimates are [predicted times](step_time.md). On a device of unknown
+speed (`cluster.gpu: none` without a [profile](measure.md)) there are none, and the floor counts. `plan show RECIPE
+schedule` prints the deadlines.
 
 The time of an instruction counts while it is the first unfinished one: of a communication from when it began, of work
 on a GPU from when it was launched. Other work on the host has no deadline, as its peers have theirs. Nobody knows how

@@ -23,11 +23,11 @@ int64_t Choose(const Philox& draws, int64_t index, int64_t count) {
 
 class MockSource : public SampleSource {
  public:
-  explicit MockSource(const Plan& plan)
+  MockSource(const Plan& plan, int64_t task_seed)
       : data_(plan.data), length_(plan.budget.sequence_length), taken_(ImageTokenIds(plan.data)),
         pad_(PadToken(taken_, data_.vocabulary)), counts_(data_.seed, "mock.image_count"),
-        grids_(data_.seed, "mock.image_grid"), classes_(data_.seed, "mock.class"), text_(data_.seed, "mock.text"),
-        patterns_(data_.seed, "mock.pattern"), noise_(data_.seed, "mock.noise") {
+        grids_(data_.seed, "mock.image_grid"), classes_(data_.seed, "mock.class"), text_(task_seed, "mock.text"),
+        patterns_(task_seed, "mock.pattern"), noise_(data_.seed, "mock.noise") {
     // The stride between the noise draws of two images: the size of the largest.
     for (const auto& grid : data_.image_grids) most_patches_ = std::max(most_patches_, grid[0] * grid[1]);
     // Without an image token the pad token is the last id, which text never reaches.
@@ -146,7 +146,7 @@ class MockSource : public SampleSource {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan) {
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan, int64_t task_seed) {
   const DataPlan& data = plan.data;
   if (data.vocabulary < MockVocabulary(data)) {
     return absl::InvalidArgumentError(
@@ -158,7 +158,7 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan) {
   if (!data.encoders.empty() && data.max_images > 0 && data.image_grids.empty()) {
     return absl::InvalidArgumentError("mock data for an encoder needs image_grids");
   }
-  return std::make_unique<MockSource>(plan);
+  return std::make_unique<MockSource>(plan, task_seed);
 }
 
 }  // namespace planwright

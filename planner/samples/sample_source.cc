@@ -9,11 +9,17 @@
 namespace planwright {
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan) {
-  if (plan.data.kind == "mock") return OpenMock(plan);
+  if (plan.data.kind == "mock") return OpenMock(plan, plan.data.seed);
   if (plan.data.kind == "recorded") return OpenRecorded(plan);
   if (plan.data.kind == "webdataset") return OpenWebdataset(plan);
   if (plan.data.kind == "sources") return OpenSources(plan);
   return absl::UnimplementedError(absl::StrCat("this version cannot read data of kind ", plan.data.kind));
+}
+
+absl::StatusOr<std::unique_ptr<SampleSource>> OpenEvaluatedSource(const Plan& plan, const EvaluationSet& set) {
+  Plan of_set;  // what sources of samples look at
+  of_set.data = set.data, of_set.budget = plan.budget;
+  return set.data.kind == "mock" ? OpenMock(of_set, plan.data.seed) : OpenSampleSource(of_set);
 }
 
 int64_t ImageTokens(const EncoderData& encoder, const Image& image) {

@@ -31,7 +31,8 @@ Manifest SomeManifest() {
   manifest.plan_bytes = 12345;
   manifest.plan_sha256 = std::string(64, 'c');
   manifest.data = {{"a \"quoted\" one", kDigest}, {"text", std::string(64, 'd')}};
-  manifest.notes = {.recent_losses = {5.5, 1.0 / 3, 4}, .evaluation = {{"held out", 0.1}, {"text", 2}}};
+  manifest.notes = {.recent_losses = {5.5, 1.0 / 3, 4},
+                    .evaluation = {{"held out", {0.1, "5f"}}, {"text", {std::nullopt, ""}}}};
   manifest.shards = {{0, 1000, 200, kDigest}, {1, 1001, 201, kDigest}, {4, 0, 3, kDigest}};
   return manifest;
 }
@@ -259,6 +260,18 @@ TEST(Manifests, WithAnyBitChangedAreRefused) {
   }
 }
 
+// Losses of programs that did not say of which samples they are.
+TEST(Manifests, OfOlderProgramsHaveLossesAlone) {
+  Manifest manifest = SomeManifest();
+  manifest.notes.evaluation = {{"text", {2.5, "5f"}}};
+  std::string text = Replaced(WriteManifest(manifest), "{\"loss\": 2.5, \"samples_digest\": \"5f\"}", "2.5");
+  const size_t last = text.rfind("  \"sha256\": \"");
+  text = text.substr(0, last) + "  \"sha256\": \"" + Sha256Hex(text.substr(0, last)) + "\"\n}\n";
+  const auto read = ReadManifest(text);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->notes.evaluation, (std::map<std::string, SetLoss>{{"text", {2.5, ""}}}));
+}
+
 TEST(Manifests, AreRefusedWithWhatIsWrong) {
   const std::string text = WriteManifest(SomeManifest());
   const std::vector<std::vector<std::string>> cases = {
@@ -277,6 +290,9 @@ TEST(Manifests, AreRefusedWithWhatIsWrong) {
       {"\"recent_losses\": [", "\"recent_losses\": 1, \"more\": [", "recent_losses is not a list"},
       {"\"evaluation\": {", "\"evaluation\": [], \"more\": {", "evaluation is not an object"},
       {"\"held out\": ", "\"held out\": null, \"x\": ", "evaluation.\"held out\" is not a number"},
+      {"\"loss\": null", "\"loss\": \"a\"", "evaluation.\"text\": its loss is not a number"},
+      {"\"loss\": null", "\"losses\": null", "evaluation.\"text\": it has no loss"},
+      {"\"loss\": null", "\"loss\": null, \"x\": 1", "evaluation.\"text\": it has an unknown field \"x\""},
       {"\"shards\": [", "\"shards\": [7,", "shards[0]: it is not an object"},
       {"{\n", "\n", "it is not JSON"},
   };

@@ -14,8 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/run_id.h"
-#include "planner/plan/sha256.h"
+#include "tests/checkpoint/run_folder.h"
 
 namespace planwright {
 namespace {
@@ -27,80 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-using Kind = UnusableCheckpoint::Kind;
-
-const string kRunId(32, 'a');
-
-class RunLives : public ::testing::Test {
- protected:
-  void SetUp() override {
-    string pattern = ::testing::TempDir() + "/run_livesXXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    run_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(run_); }
-
-  static void Write(const string& path, const string& bytes) {
-    fs::create_directories(fs::path(path).parent_path());
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
-
-  string FolderOf(int64_t step, int life) const { return run_ + "/checkpoints/" + CheckpointFolder(step, life); }
-
-  // A checkpoint of one shard. Its index and shard are not valid ones: only their sizes count here.
-  void Publish(int64_t step, int life, const string& run_id = kRunId, const string& plan = "plan") const {
-    Manifest manifest;
-    manifest.name = "tiny";
-    manifest.plan_digest = manifest.recipe_digest = Sha256Hex(plan);
-    manifest.precision = "fp32";
-    manifest.world_size = 4;
-    manifest.run_id = run_id;
-    manifest.life = life;
-    manifest.counters.step = manifest.counters.applied_steps = step;
-    manifest.counters.consumed_samples = 8 * step;
-    manifest.plan_bytes = 4;
-    manifest.plan_sha256 = Sha256Hex("plan");
-    manifest.shards = {{3, 100, 5, Sha256Hex("index")}};
-    const string folder = FolderOf(step, life);
-    Write(folder + "/" + kCheckpointPlanFile, "plan");
-    Write(folder + "/" + IndexFile(3), "index");
-    Write(folder + "/" + ShardFile(3), string(100, 'x'));
-    Write(folder + "/" + kManifestFile, WriteManifest(manifest));
-  }
-
-  static LifeStart StartOf(int from_life, int64_t from_step) {
-    return {.from_life = from_life, .from_step = from_step, .run_id = kRunId, .plan_digest = Sha256Hex("plan")};
-  }
-  // Takes the next life and notes how it begins.
-  int Begin(int from_life = 0, int64_t from_step = 0) const {
-    const absl::StatusOr<int> life = TakeLife(run_);
-    EXPECT_TRUE(life.ok()) << life.status();
-    EXPECT_TRUE(WriteLifeStart(run_, *life, StartOf(from_life, from_step)).ok());
-    return *life;
-  }
-
-  CheckpointList List(int before) const {
-    absl::StatusOr<CheckpointList> list = ListCheckpoints(run_, before);
-    EXPECT_TRUE(list.ok()) << list.status();
-    return list.ok() ? *std::move(list) : CheckpointList();
-  }
-  std::vector<string> Found(int before) const {
-    std::vector<string> names;
-    for (const FoundCheckpoint& found : List(before).found) names.push_back(fs::path(found.folder).filename());
-    return names;
-  }
-  // What is said of a folder that is not usable; its kind must be `kind`.
-  string WhyNot(int before, const string& folder, Kind kind) const {
-    for (const UnusableCheckpoint& unusable : List(before).unusable) {
-      if (unusable.folder != folder) continue;
-      EXPECT_EQ(unusable.kind, kind) << unusable.why;
-      return unusable.why;
-    }
-    return "usable";
-  }
-
-  string run_;
-};
+class RunLives : public testing::RunFolder {};
 
 TEST_F(RunLives, AreNumberedFromOne) {
   EXPECT_EQ(*NewestLife(run_), 0);
@@ -308,48 +234,6 @@ TEST_F(RunLives, DoNotLoadWhatIsNoCheckpoint) {
   EXPECT_EQ(List(2).unusable.front().step, 10);
 }
 
-// Steps of `found` that are to go, in this order.
-std::vector<int64_t> Removed(const std::vector<int64_t>& steps, int64_t keep_last, int64_t keep_every,
-                             int64_t verified) {
-  std::vector<FoundCheckpoint> found;
-  for (int64_t step : steps) found.emplace_back().manifest.counters.step = step;
-  std::vector<int64_t> removed;
-  for (const FoundCheckpoint& checkpoint : CheckpointsToRemove(found, keep_last, keep_every, "", verified))
-    removed.push_back(checkpoint.manifest.counters.step);
-  return removed;
-}
-
-TEST(Retention, KeepsTheNewestSomeForGoodAndTheVerified) {
-  const std::vector<int64_t> steps = {12, 10, 8, 6, 4, 2};
-  EXPECT_THAT(Removed(steps, 2, 0, -1), ElementsAre(2, 4, 6, 8));
-  EXPECT_THAT(Removed(steps, 2, 4, -1), ElementsAre(2, 6));
-  EXPECT_THAT(Removed(steps, 1, 0, 6), ElementsAre(2, 4, 8, 10));
-  EXPECT_THAT(Removed(steps, 1, 5, 12), ElementsAre(2, 4, 6, 8));
-  EXPECT_THAT(Removed(steps, 6, 0, -1), IsEmpty());
-  EXPECT_THAT(Removed(steps, 1000, 0, -1), IsEmpty());
-  EXPECT_THAT(Removed({}, 1, 1, 1), IsEmpty());
-}
-
-TEST(Retention, KeepsTheBestOfASet) {
-  std::vector<FoundCheckpoint> found;
-  for (const int64_t step : {12, 10, 8, 6, 4, 2}) found.emplace_back().manifest.counters.step = step;
-  const auto of_step = [&](int64_t step) -> Manifest& { return found[6 - step / 2].manifest; };
-  of_step(4).notes.evaluation = {{"held_out", 2.0}, {"other", 1.0}};
-  of_step(8).notes.evaluation = {{"held_out", 2.0}};
-  of_step(10).notes.evaluation = {{"held_out", 2.5}, {"other", 0.5}};
-  const auto removed = [&](const std::string& set) {
-    std::vector<int64_t> steps;
-    for (const FoundCheckpoint& one : CheckpointsToRemove(found, 1, 0, set, -1))
-      steps.push_back(one.manifest.counters.step);
-    return steps;
-  };
-  EXPECT_THAT(removed("held_out"), ElementsAre(2, 4, 6, 10)) << "of two with the same loss the newer one";
-  EXPECT_THAT(removed("other"), ElementsAre(2, 4, 6, 8));
-  EXPECT_THAT(removed("unknown"), ElementsAre(2, 4, 6, 8, 10));
-  EXPECT_EQ(BestCheckpoint(found, "held_out")->manifest.counters.step, 8);
-  EXPECT_EQ(BestCheckpoint(found, "unknown"), nullptr);
-}
-
 // The kernel says in which order names go.
 TEST_F(RunLives, RemoveTheManifestFirst) {
   Begin();
@@ -408,138 +292,6 @@ TEST_F(RunLives, TheCheckpointThatAFolderMeans) {
   EXPECT_THAT(error(run_), AllOf(HasSubstr("no checkpoint of " + run_ + " is whole"), HasSubstr(FolderOf(6, 1))));
   EXPECT_EQ(FindCheckpoint(FolderOf(4, 1)).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(error(FolderOf(6, 1) + "/" + ShardFile(3)), HasSubstr("is not a folder"));
-}
-
-// ---- The identity of a run.
-
-TEST_F(RunLives, AreOfOneRun) {
-  EXPECT_FALSE(ReadRunId(run_)->has_value());
-  const absl::StatusOr<string> id = TakeRunId(run_);
-  ASSERT_TRUE(id.ok()) << id.status();
-  EXPECT_TRUE(IsRunId(*id)) << *id;
-  EXPECT_EQ(*TakeRunId(run_), *id);
-  EXPECT_EQ(**ReadRunId(run_), *id);
-  fs::create_directories(run_ + "/other");
-  EXPECT_NE(*TakeRunId(run_ + "/other"), *id);
-  // Where the file is gone, a life remembers it.
-  fs::remove(run_ + "/run.json");
-  Begin();
-  EXPECT_EQ(*TakeRunId(run_), kRunId);
-  EXPECT_TRUE(fs::exists(run_ + "/run.json"));
-  for (const char* text : {"", "{", "[]", "{}", R"({"run_id": 7})", R"({"run_id": "aaaa"})"}) {
-    Write(run_ + "/run.json", text);
-    EXPECT_EQ(TakeRunId(run_).status().code(), absl::StatusCode::kDataLoss) << text;
-    EXPECT_THAT(string(ReadRunId(run_).status().message()), HasSubstr("/run.json is damaged")) << text;
-  }
-}
-
-TEST_F(RunLives, ThatBeginAtOnceAreOfOneRun) {
-  constexpr int kProcesses = 16;
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  std::vector<pid_t> children;
-  for (int i = 0; i < kProcesses; ++i) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      const absl::StatusOr<string> id = TakeRunId(run_);
-      _exit(id.ok() && write(ends[1], id->data(), 32) == 32 ? 0 : 1);
-    }
-    children.push_back(child);
-  }
-  close(ends[1]);
-  for (pid_t child : children) {
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
-  std::set<string> ids;
-  char id[32];
-  while (read(ends[0], id, 32) == 32) ids.insert(string(id, 32));
-  close(ends[0]);
-  EXPECT_THAT(ids, ElementsAre(**ReadRunId(run_)));
-  int files = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(run_)) ++files;
-  EXPECT_EQ(files, 1) << "run.json, and nothing beside it";
-}
-
-TEST_F(RunLives, DoNotLoadACheckpointOfAnotherRun) {
-  Begin();
-  Publish(2, 1);
-  Publish(4, 1, string(32, 'b'));
-  Publish(6, 1);
-  EXPECT_THAT(Found(2), ElementsAre("step-00000006.life-1", "step-00000002.life-1"));
-  EXPECT_THAT(WhyNot(2, FolderOf(4, 1), Kind::kOtherRun),
-              AllOf(HasSubstr("it is of run " + string(32, 'b')), HasSubstr("life 1 of run " + kRunId)));
-  // Newer ones of the run itself may be loaded; where it would be the newest, a person must decide.
-  EXPECT_TRUE(CheckNoneOfAnotherRun(List(2), &List(2).found[0]).ok());
-  EXPECT_TRUE(FindCheckpoint(run_).ok());
-  fs::remove_all(FolderOf(6, 1));
-  const absl::Status refused = CheckNoneOfAnotherRun(List(2), &List(2).found[0]);
-  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(string(refused.message()), AllOf(HasSubstr("checkpoint " + FolderOf(4, 1) + " is not one of this run"),
-                                               HasSubstr("move this one away"), HasSubstr("initialize.from")));
-  EXPECT_EQ(FindCheckpoint(run_).status(), refused);
-  EXPECT_EQ(CheckNoneOfAnotherRun(List(2), nullptr), refused);
-  // By itself it is a checkpoint like others.
-  EXPECT_TRUE(FindCheckpoint(FolderOf(4, 1)).ok());
-}
-
-// A copy of a run has its identity. What the two then do is told apart by their plans.
-TEST_F(RunLives, OfACopyOfTheRunAreToldApartByThePlan) {
-  Begin();
-  Publish(2, 1);
-  const string copy = run_ + "/copy";
-  fs::create_directories(copy);
-  for (const char* name : {"lives", "checkpoints"})
-    fs::copy(run_ + "/" + name, copy + "/" + name, fs::copy_options::recursive);
-  EXPECT_EQ(ListCheckpoints(copy, 2)->found.size(), 1U);
-  Publish(4, 1, kRunId, "another plan");
-  EXPECT_THAT(WhyNot(2, FolderOf(4, 1), Kind::kOtherRun), AllOf(HasSubstr("a run of plan " + Sha256Hex("another plan")),
-                                                                HasSubstr("had plan " + Sha256Hex("plan"))));
-}
-
-// The files of lives and of checkpoints of releases whose runs had no identity.
-TEST_F(RunLives, OfAnOlderReleaseGoOn) {
-  const auto plan_of = [](const string& plan) { return "{\"digest\": \"" + Sha256Hex(plan) + "\"}"; };
-  ASSERT_EQ(*TakeLife(run_), 1);
-  Write(run_ + "/lives/1/start.json", R"({"from_life": 0, "from_step": 0})");
-  Publish(2, 1, "");
-  Publish(4, 1, "", "another plan");
-  EXPECT_THAT(WhyNot(2, FolderOf(2, 1), Kind::kOtherRun), HasSubstr("the plan of life 1 is gone"));
-  // Where no later release has taken up a run, the plan of its newest life lies in the run directory.
-  Write(run_ + "/plan.json", plan_of("plan"));
-  EXPECT_THAT(Found(2), ElementsAre("step-00000002.life-1"));
-  EXPECT_THAT(WhyNot(2, FolderOf(4, 1), Kind::kOtherRun), HasSubstr("a run of plan " + Sha256Hex("another plan")));
-  fs::remove_all(FolderOf(4, 1));
-  // The next launch gives the run an identity. One before it has died before it had moved the plan.
-  ASSERT_EQ(*TakeLife(run_), 2);
-  ASSERT_EQ(*TakeLife(run_), 3);
-  Write(run_ + "/lives/2/plan.json", plan_of("plan"));
-  Write(run_ + "/plan.json", plan_of("plan of life 3"));
-  Write(run_ + "/run.json", R"({"run_id": ")" + kRunId + R"("})");
-  EXPECT_THAT(Found(3), ElementsAre("step-00000002.life-1"));
-  ASSERT_TRUE(WriteLifeStart(run_, 3, StartOf(1, 2)).ok());
-  Publish(6, 3);
-  EXPECT_THAT(Found(4), ElementsAre("step-00000006.life-3", "step-00000002.life-1"));
-  // From here on a checkpoint must say of which run it is; an old one of an old life need not.
-  Publish(8, 3, "");
-  EXPECT_THAT(WhyNot(4, FolderOf(8, 3), Kind::kOtherRun), HasSubstr("it is of a run without a run_id"));
-  Publish(2, 1, kRunId);
-  EXPECT_THAT(WhyNot(4, FolderOf(2, 1), Kind::kOtherRun), HasSubstr("life 1 of this run, which had no run_id then"));
-}
-
-TEST_F(RunLives, OfTwoRunsInOneFolderAreDamage) {
-  Begin();
-  Publish(2, 1);
-  Write(run_ + "/run.json", R"({"run_id": ")" + string(32, 'b') + R"("})");
-  EXPECT_EQ(ListCheckpoints(run_, 2).status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(string(ListCheckpoints(run_, 2).status().message()),
-              HasSubstr("/lives/1/start.json is of run " + kRunId + ", and " + run_ + " is run " + string(32, 'b')));
-  fs::remove(run_ + "/run.json");
-  fs::create_directories(run_ + "/lives/2");
-  fs::copy(run_ + "/lives/1/start.json", run_ + "/lives/2/start.json");
-  EXPECT_THAT(string(ReadLifeStart(run_, 2).status().message()), HasSubstr("it is not that of life 2"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ using ::testing::Not;
 
 // 8 samples a step, so after every second step.
 const std::string kSets = "evaluation={every_samples: 16, sets: [{name: held_out, samples: 11, seed: 4711}]}";
+const std::string kOtherSamples = "evaluation={every_samples: 16, sets: [{name: held_out, samples: 9, seed: 4711}]}";
 // The weights move so far in a step that the loss grows.
 const std::vector<std::string> kGrows = {"budget.learning_rate={peak: 0.5, min: 0.5, style: constant}"};
 
@@ -104,9 +105,25 @@ TEST_F(EvaluationRun, TheBestCheckpointStays) {
   EXPECT_THAT(report.output, AllOf(HasSubstr("evaluation of step 6: held_out "), HasSubstr(", least ")));
 }
 
+// The least loss is that of the first life, but it is of other samples.
+TEST_F(EvaluationRun, TheBestCheckpointIsThatOfTheSamplesOfToday) {
+  std::vector<std::string> words = kGrows;
+  words.insert(words.end(), {"checkpoint.keep_last=1", "checkpoint.keep_best=held_out", kSets});
+  ASSERT_EQ(Run(4, words).status, 0);
+  ASSERT_THAT(CheckpointNames(), ElementsAre("step-00000002.life-1", "step-00000004.life-1"));
+  words.back() = kOtherSamples;
+  const Ended ended = Run(6, words);
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  const std::map<int, double> losses = Losses();
+  ASSERT_LT(losses.at(2), losses.at(6));
+  EXPECT_THAT(CheckpointNames(), ElementsAre("step-00000004.life-1", "step-00000006.life-2"))
+      << "the one that was loaded, and the newest";
+  EXPECT_THAT(Plan({"status", RunDir()}).output, AllOf(HasSubstr("held_out "), Not(HasSubstr("least"))));
+}
+
 TEST_F(EvaluationRun, ALossThatGrowsEndsTheRun) {
   std::vector<std::string> words = kGrows;
-  words.emplace_back("divergence={window: 30, factor: 1.5}");
+  words.emplace_back("divergence={window: 30, factor: 2.5}");
   const Ended ended = Run(20, words);
   ASSERT_EQ(ended.status, kExitDiverged) << ended.output;
   const nlohmann::json outcome = Outcome();
@@ -118,7 +135,7 @@ TEST_F(EvaluationRun, ALossThatGrowsEndsTheRun) {
     return at == std::string::npos ? message : message.substr(at, message.find('\n', at) - at);
   };
   const std::string first = decision(outcome.at("message"));
-  EXPECT_THAT(first, HasSubstr("is more than divergence.factor 1.5 times "));
+  EXPECT_THAT(first, HasSubstr("is more than divergence.factor 2.5 times "));
   // The window is in the checkpoint: the smallest loss in it is of a step before.
   const Ended again = Run(20, words);
   EXPECT_EQ(again.status, kExitDiverged) << again.output;

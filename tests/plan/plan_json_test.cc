@@ -237,5 +237,40 @@ TEST(PlanDigest, IsSha256OfWhatRanksDo) {
   }
 }
 
+TEST(SamplesDigest, IsSha256OfWhatASetIsMadeOf) {
+  Plan plan = FullPlan();
+  plan.data.kind = "mock";
+  const EvaluationSet set{.name = "held_out", .samples = 8, .rounds = 2, .data = plan.data};
+  const std::string digest = SamplesDigest(plan, set);
+  EXPECT_EQ(digest.size(), 64u);
+  for (const auto& same : std::vector<void (*)(Plan&, EvaluationSet&)>{
+           [](Plan&, EvaluationSet&s) { s.name = "other"; }, [](Plan&, EvaluationSet&s) { s.rounds = 1; },
+           [](Plan&, EvaluationSet&s) { s.data.base = "elsewhere"; },
+           [](Plan&, EvaluationSet&s) { s.data.index = "elsewhere"; },
+           [](Plan&p, EvaluationSet&) { p.evaluation.every_samples += 8; }, [](Plan&p, EvaluationSet&) { ++p.seed; },
+           [](Plan&p, EvaluationSet&) { p.data.path += "x"; }}) {
+    Plan other = plan;
+    EvaluationSet of_other = set;
+    same(other, of_other);
+    EXPECT_EQ(SamplesDigest(other, of_other), digest);
+  }
+  for (const auto& change : std::vector<void (*)(Plan&, EvaluationSet&)>{
+           [](Plan&, EvaluationSet&s) { ++s.samples; }, [](Plan&, EvaluationSet&s) { ++s.data.seed; },
+           [](Plan&, EvaluationSet&s) { s.data.path += "x"; }, [](Plan&, EvaluationSet&s) { s.data.tokenizer += "x"; },
+           [](Plan&p, EvaluationSet&) { ++p.budget.sequence_length; }, [](Plan&p, EvaluationSet&) { ++p.data.seed; }}) {
+    Plan other = plan;
+    EvaluationSet of_other = set;
+    change(other, of_other);
+    EXPECT_NE(SamplesDigest(other, of_other), digest);
+  }
+  Plan of_files = plan;
+  EvaluationSet set_of_files = set;
+  of_files.data.kind = set_of_files.data.kind = "webdataset";
+  const std::string digest_of_files = SamplesDigest(of_files, set_of_files);
+  ++of_files.data.seed;
+  EXPECT_EQ(SamplesDigest(of_files, set_of_files), digest_of_files)
+      << "the seed of the training makes no task of files";
+}
+
 }  // namespace
 }  // namespace planwright

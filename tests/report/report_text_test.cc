@@ -35,6 +35,9 @@ TEST(ReportText, TellsOfEvaluations) {
   EXPECT_THAT(text, AllOf(HasSubstr(lines), HasSubstr("\nloss of held_out\n"), HasSubstr("\nloss of small\n")));
   EXPECT_THAT(text, HasSubstr("  evaluation                          13.3 %  8.00 s\n"));
   EXPECT_THAT(ReportText(KilledRun(), 100), Not(HasSubstr("evaluation")));
+  RunReport not_finite = testing::EvaluatedRun();
+  not_finite.evaluations.Add({.step = 31, .sets = {{"held_out", {std::nullopt, 100}, {}}, {"small", {}, {}}}});
+  EXPECT_THAT(StatusText(not_finite, 150), HasSubstr("held_out nan, least 5 of step 20; small -, least"));
 }
 
 TEST(OverlayText, HasALineForEachRun) {

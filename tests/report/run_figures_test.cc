@@ -100,6 +100,24 @@ TEST(Evaluations, CountInTheTimeAndInWhatIsLeft) {
   EXPECT_EQ(EvaluationsToCome(testing::KilledRun()), 0);
 }
 
+TEST(Evaluations, OfOtherSamplesAreOfAnotherSet) {
+  EvaluationSeries series;
+  const auto add = [&](int64_t step, std::optional<double> loss, const std::string& samples) {
+    series.Add({.step = step, .consumed_samples = 8 * step, .sets = {{"held_out", {loss, 10}, {}, samples}}});
+  };
+  add(0, 1.0, "old");
+  add(10, 3.0, "new");
+  EXPECT_EQ(series.best().at("held_out").loss, 3);
+  EXPECT_EQ(series.Curve("held_out").size(), 1U);
+  add(20, 2.5, "new");
+  add(30, std::nullopt, "new");
+  EXPECT_EQ(series.best().at("held_out").step, 20);
+  EXPECT_EQ(series.Curve("held_out").size(), 2U);
+  EXPECT_TRUE(series.Curve("unknown").empty());
+  add(40, std::nullopt, "newer");
+  EXPECT_FALSE(series.best().contains("held_out"));
+}
+
 TEST(EvaluationSchedule, SaysAfterWhichSteps) {
   const EvaluationSchedule schedule{.steps = 11, .global_samples = 8, .every_samples = 32};
   std::vector<int64_t> due;

@@ -16,7 +16,7 @@ EvaluationRecord Evaluation(int64_t step) {
   return {.step = step,
           .consumed_samples = 8 * step,
           .seconds = 0.25,
-          .sets = {{"held_out", {1.0 / 3, 100}, {{"icons", {0.1, 60}}, {"text \"quoted\"", {0.5, 40}}}},
+          .sets = {{"held_out", {1.0 / 3, 100}, {{"icons", {0.1, 60}}, {"text \"quoted\"", {0.5, 40}}}, "5f"},
                    {"nothing", {std::nullopt, 0}, {{"nothing", {std::nullopt, 0}}}}}};
 }
 
@@ -31,7 +31,11 @@ TEST(EvaluationRecord, IsReadAsItWasWritten) {
   }
   EvaluationRecord record = Evaluation(1);
   record.sets[0].all.loss = std::numeric_limits<double>::infinity();
-  EXPECT_FALSE(ReadEvaluationRecord(EvaluationJson(record))->sets[0].all.loss) << "not finite";
+  const EvaluatedSet not_finite = ReadEvaluationRecord(EvaluationJson(record))->sets[0];
+  EXPECT_FALSE(not_finite.all.loss);
+  EXPECT_EQ(LossText(not_finite.all, "%.6f"), "nan");
+  EXPECT_EQ(LossText(record.sets[0].all, "%.6f"), "nan") << "also before it is written";
+  EXPECT_EQ(LossText({std::nullopt, 0}, "%.6f"), "-") << "there is no token to learn";
 }
 
 TEST(EvaluationRecord, AndTheRecordOfAStepAreTwoThings) {
@@ -52,6 +56,7 @@ TEST(EvaluationRecord, IsALineForPeople) {
   EXPECT_EQ(
       EvaluationLine(Evaluation(7), 20),
       "evaluation of step 7/20  held_out 0.333333 (icons 0.100000, text \"quoted\" 0.500000)  nothing -  0.250 s");
+  EXPECT_EQ(EvaluationLine(Evaluation(0), 0).find("evaluation  held_out 0.3"), 0U) << EvaluationLine(Evaluation(0), 0);
 }
 
 class EvaluationsInAFile : public ::testing::Test {
@@ -70,13 +75,16 @@ class EvaluationsInAFile : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(EvaluationsInAFile, AreFoundBySamples) {
-  const std::string text =
-      EvaluationOf(0) + StepOf(1) + StepOf(2) + EvaluationOf(2) + StepOf(3) + "{broken\n" + StepOf(4);
-  LineFile file = Open(text);
-  EXPECT_EQ(FindEvaluation(file, 0)->value().step, 0);
-  EXPECT_EQ(FindEvaluation(file, 16)->value(), Evaluation(2));
-  for (const int64_t samples : {8, 24, 32, 40}) EXPECT_FALSE(FindEvaluation(file, samples)->has_value()) << samples;
+TEST_F(EvaluationsInAFile, AreFoundFromTheEnd) {
+  const auto newest = [&](const std::string& text) {
+    LineFile file = Open(text);
+    return *NewestEvaluation(file);
+  };
+  const std::string text = EvaluationOf(0) + StepOf(1) + StepOf(2);
+  EXPECT_EQ(newest(text)->step, 0);
+  EXPECT_EQ(newest(text + EvaluationOf(2) + StepOf(3) + "{broken\n" + StepOf(4)), Evaluation(2));
+  EXPECT_FALSE(newest(StepOf(1)).has_value());
+  EXPECT_FALSE(newest("").has_value());
 }
 
 TEST_F(EvaluationsInAFile, GoWithTheStepsBeforeThem) {

@@ -62,6 +62,35 @@ TEST(MockSource, SamplesDependOnlyOnSeedAndNumber) {
   EXPECT_LT(same, 3);
 }
 
+// What a model learns in the training holds for an evaluation set with another seed.
+TEST(MockSource, ASetHasOtherSamplesOfTheSameTask) {
+  const Plan plan = MockPlan();
+  EvaluationSet set{.name = "held_out", .samples = 60, .data = plan.data};
+  set.data.seed = 4711;
+  const auto source = OpenEvaluatedSource(plan, set);
+  ASSERT_TRUE(source.ok()) << source.status();
+  const std::vector<Sample> trained = Samples(plan, 60);
+  std::vector<std::vector<int>> patterns;
+  std::map<size_t, std::vector<int64_t>> text_of;  // of each class; only samples with one image are looked at
+  const auto text = [](const Sample& sample) {
+    return std::vector<int64_t>(
+        std::find_if(sample.tokens.begin(), sample.tokens.end(), [](auto id) { return id != 255; }),
+        std::find(sample.tokens.begin(), sample.tokens.end(), 254));
+  };
+  for (const Sample& sample : trained) {
+    if (sample.images[0].size() == 1) text_of[ClassOf(Signature(sample.images[0][0], 48), patterns)] = text(sample);
+  }
+  int same = 0;
+  for (int i = 0; i < 60; ++i) {
+    const Sample sample = *(*source)->Get(i, SampleParts::kAll);
+    same += sample.tokens == trained[static_cast<size_t>(i)].tokens;
+    if (sample.images[0].size() != 1) continue;
+    EXPECT_EQ(text(sample), text_of[ClassOf(Signature(sample.images[0][0], 48), patterns)]);
+  }
+  EXPECT_EQ(text_of.size(), 4U) << "the set has no other classes";
+  EXPECT_LT(same, 15) << "other samples";
+}
+
 TEST(MockSource, TextIsAFunctionOfTheSamplesOwnImagesInOrder) {
   const Plan plan = MockPlan();
   std::vector<std::vector<int>> patterns;

@@ -265,11 +265,11 @@ TEST(StepLog, KeepsEvaluationsWithTheirStep) {
     if (step > 0) ASSERT_TRUE(log->Write({.step = step, .consumed_samples = 8 * step}).ok());
     if (step % 2 == 0) ASSERT_TRUE(log->WriteEvaluation({.step = step, .consumed_samples = 8 * step}).ok());
   }
-  for (const int64_t samples : {0, 16, 32}) EXPECT_TRUE(*log->HasEvaluation(samples)) << samples;
-  for (const int64_t samples : {8, 24, 40}) EXPECT_FALSE(*log->HasEvaluation(samples)) << samples;
+  EXPECT_EQ(log->LastEvaluation()->value().step, 4);
+  ASSERT_TRUE(log->KeepUpTo(24, dropped).ok());
+  EXPECT_EQ(log->LastEvaluation()->value().step, 2) << "before the last step";
   ASSERT_TRUE(log->KeepUpTo(16, dropped).ok());
-  EXPECT_TRUE(*log->HasEvaluation(16));
-  EXPECT_FALSE(*log->HasEvaluation(32));
+  EXPECT_EQ(log->LastEvaluation()->value().step, 2);
   std::ifstream file(dropped);
   int steps = 0, evaluations = 0;
   for (std::string line; std::getline(file, line);) {
@@ -279,7 +279,7 @@ TEST(StepLog, KeepsEvaluationsWithTheirStep) {
   EXPECT_EQ(steps, 2);
   EXPECT_EQ(evaluations, 1);
   ASSERT_TRUE(log->KeepUpTo(-1, dropped).ok());
-  EXPECT_FALSE(*log->HasEvaluation(0)) << "a run that begins again is evaluated again";
+  EXPECT_FALSE(log->LastEvaluation()->has_value()) << "a run that begins again is evaluated again";
 }
 
 TEST(StepLog, AppendsALineAStep) {
