@@ -2,27 +2,30 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <map>
-#include <set>
-#include <tuple>
 
 #include "planner/recipe/model_facts.h"
 #include "planner/tune/budget_rule.h"
-#include "planner/tune/open_candidates.h"
 #include "planner/tune/quick_step.h"
+#include "planner/tune/ranking.h"
 
 namespace planwright {
 namespace {
 
-// Candidates whose bound is above the fastest by more than this are cut. Those within may be smaller.
-constexpr double kKept = 1.1;
-constexpr size_t kMostOpen = 500'000, kMostOnFrontier = 12, kMostOthers = 8, kMostScouts = 3;
-constexpr double kMuchBetter = 0.9;  // a candidate with such a bound is simulated at once
-constexpr int kMostDives = 50;
+constexpr size_t kMostScouts = 3;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 int64_t LanesOf(const ModuleChoice& choice) { return choice.ranks / (choice.tp * choice.cp * choice.pp); }
+
+bool IsOn(const Candidate& candidate, const Placing& placing) {
+  for (size_t m = 0; m < candidate.modules.size(); ++m) {
+    const ModuleChoice& module = candidate.modules[m];
+    if (module.first_rank != placing.first_rank[m] || module.ranks != placing.ranks[m]) return false;
+  }
+  return true;
+}
 
 int64_t LargestLane(int64_t samples, int64_t lanes) { return (samples + lanes - 1) / lanes; }
 
@@ -52,9 +55,12 @@ class Search {
  public:
   Search(const TuneRequest& request, const TunedRecipe& tuned, Space& space, double error,
          const std::function<bool(int64_t)>& stopped)
-      : request_(request), tuned_(tuned), space_(space), error_(error), stopped_(stopped),
-        rates_(RatesOf(tuned.cluster)), quick_(tuned, rates_), budget_(tuned.recipe),
-        layouts_(space.placings().size()) {
+      : tuned_(tuned), space_(space), rates_(RatesOf(tuned.cluster)), quick_(tuned, rates_), budget_(tuned.recipe),
+        layouts_(space.placings().size()),
+        ranking_(
+            request, tuned, error, stopped,
+            [this](const TimedCandidate& timed, const OpenCandidates::Layout* at) { return CandidateAt(timed, at); }),
+        counts_(ranking_.counts()) {
     for (size_t m = 0; m < tuned.recipe.modules.size(); ++m) {
       if (CarriesLoss(tuned.recipe.modules[m].model)) language_ = m;
     }
@@ -62,34 +68,13 @@ class Search {
 
   Found Run() {
     for (size_t p : PlacingsByGivenLayout()) {
-      if (Stop()) break;
+      if (ranking_.Stop()) break;
       TryPlacing(p);
     }
-    const bool complete = !found_.interrupted;
-    while (!open_.empty() && open_.least() < Needed() && !Stop()) Simulate(open_.Next());
-    const bool proved = !found_.interrupted;
-    if (!proved) TakeWhatIsKnown();
-    SimulateEquals();
-    SimulateFrontier();
-    found_.whole = simulated_.Sorted(tuned_.recipe);
-    // What is open has a bound; what was not reached has none.
-    if (complete) found_.lower_bound = std::min(simulated_.Fastest(), open_.empty() ? kInfinite : open_.least());
-    if (found_.whole.empty()) found_.lower_bound = 0;
-    found_.interrupted = !proved;
-    found_.counts.time += static_cast<double>(open_.size());
-    return std::move(found_);
+    return ranking_.Finish();
   }
 
  private:
-  bool Stop() {
-    if (!found_.interrupted && stopped_(found_.counts.timed)) found_.interrupted = true;
-    return found_.interrupted;
-  }
-
-  double Fastest() const { return std::min(known_seconds_, simulated_.Fastest()); }
-  // Below this a candidate may be one of those that are wanted.
-  double Needed() const { return simulated_.Fastest(std::max<size_t>(1, request_.best) - 1); }
-  double MostSeconds() const { return std::max(kKept, 1 + error_) * Fastest(); }
   bool TooLarge(int64_t memory) const { return quick_.limit() > 0 && memory > quick_.limit(); }
 
   // All placings, in the order of the time that the recipe's own sizes of axes would have there: so a good candidate is
@@ -106,7 +91,7 @@ class Search {
       const Placing& placing = space_.placings()[p];
       Scouted& scouted = order.emplace_back();
       scouted.placing = p;
-      for (size_t i = 0; i < space_.micro_samples().size() && !Stop(); ++i) {
+      for (size_t i = 0; i < space_.micro_samples().size() && !ranking_.Stop(); ++i) {
         Candidate candidate = given;
         const double seconds = TimeGivenLayout(placing, space_.micro_samples()[i], candidate);
         if (seconds < scouted.seconds) scouted.seconds = seconds, scouted.candidate = std::move(candidate);
@@ -114,37 +99,19 @@ class Search {
     }
     std::stable_sort(order.begin(), order.end(),
                      [](const Scouted& a, const Scouted& b) { return a.seconds < b.seconds; });
-    int64_t end = 0;
-    for (const ModuleChoice& module : given.modules) end = std::max(end, module.first_rank + module.ranks);
-    if (!space_.placings().empty() && space_.placings().front().ranks[0] == given.modules[0].ranks) {
+    if (!space_.placings().empty() && IsOn(given, space_.placings().front())) {
       const WholeStep step = SimulateWhole(tuned_, given);
-      if (step.fits) Know({given, step});
+      if (step.fits) ranking_.Know({given, step});
     }
     std::vector<size_t> placings;
     for (const Scouted& scouted : order) {
       placings.push_back(scouted.placing);
-      if (placings.size() > kMostScouts || scouted.seconds == kInfinite || scouted.seconds > Fastest()) continue;
+      if (placings.size() > kMostScouts || scouted.seconds == kInfinite || scouted.seconds > ranking_.Fastest())
+        continue;
       const WholeStep step = SimulateWhole(tuned_, scouted.candidate);
-      if (step.fits) Know({scouted.candidate, step});
+      if (step.fits) ranking_.Know({scouted.candidate, step});
     }
     return placings;
-  }
-
-  // A candidate that will come up in the space once more.
-  void Know(FoundLayout layout) {
-    known_seconds_ = std::min(known_seconds_, layout.step.seconds);
-    known_.push_back(std::move(layout));
-  }
-
-  // Of a search that was stopped: what was known before it, and those with the least bounds.
-  void TakeWhatIsKnown() {
-    for (int tries = 0; tries < 3 && !open_.empty(); ++tries) Simulate(open_.Next());
-    for (FoundLayout& known : known_) {
-      const std::vector<FoundLayout>& all = simulated_.layouts();
-      if (std::none_of(all.begin(), all.end(),
-                       [&](const FoundLayout& found) { return found.candidate == known.candidate; }))
-        simulated_.Add(std::move(known));
-    }
   }
 
   // `candidate`: the recipe's, which becomes the one that is timed.
@@ -171,7 +138,7 @@ class Search {
     const Placing& placing = space_.placings()[p];
     const size_t count = tuned_.recipe.modules.size();
     Place place{.placing = p, .together = placing.together};
-    double listed = static_cast<double>(space_.micro_samples().size() * space_.steps().size());
+    double listed = static_cast<double>(space_.steps().size());  // with each number of samples
     for (size_t m = 0; m < count; ++m) {
       layouts_[p].push_back(space_.LayoutsOf(m, placing));
       double ways = 0;
@@ -181,25 +148,30 @@ class Search {
       listed *= static_cast<double>(space_.listed()) * each;
       if (m != language_) place.others *= ways;
     }
-    found_.counts.space += listed;
-    double valid = 0;
+    listed = std::round(listed);
+    counts_.space += listed * static_cast<double>(space_.micro_samples().size());
     std::vector<char> too_large(layouts_[p][language_].size(), false);
-    for (place.micro = 0; place.micro < space_.micro_samples().size() && !Stop(); ++place.micro) {
-      valid += TryMicro(place, too_large);
-      for (int tries = 0; tries < 4 && !open_.empty() && open_.least() < Fastest(); ++tries) Simulate(open_.Next());
+    for (place.micro = 0; place.micro < space_.micro_samples().size(); ++place.micro) {
+      const Looked looked = TryMicro(place, too_large);
+      (looked.all ? counts_.rules : counts_.left) += listed - looked.valid;
+      ranking_.SimulateFaster();
     }
-    found_.counts.rules += std::max(0.0, listed - valid);
   }
 
-  // Returns how many candidates are valid. `too_large`: layouts of the language model of which all ways are too large,
-  // also with more samples.
-  double TryMicro(Place& place, std::vector<char>& too_large) {
+  struct Looked {
+    double valid = 0;  // candidates that are, as far as was looked
+    bool all = true;   // false: the search was ended before
+  };
+
+  // `too_large`: layouts of the language model of which all ways are too large, also with more samples.
+  Looked TryMicro(Place& place, std::vector<char>& too_large) {
     const int64_t micro = space_.micro_samples()[place.micro], global = *tuned_.recipe.batch.global_samples;
     const double each = place.others * static_cast<double>(space_.steps().size());
     const std::vector<ModuleChoice>& layouts = layouts_[place.placing][language_];
     std::map<int64_t, OtherModules> others;  // by samples of a block
     double valid = 0;
-    for (size_t l = 0; l < layouts.size() && !Stop(); ++l) {
+    size_t l = 0;
+    for (; l < layouts.size() && !ranking_.Stop(); ++l) {
       const ModuleChoice& layout = layouts[l];
       place.microbatches = budget_.MicrobatchesOf(
           micro, LanesOf(layout), static_cast<int64_t>(tuned_.recipe.modules.size()) + layout.pp - 1, 1);
@@ -211,9 +183,9 @@ class Search {
       if (is_new) at->second = OtherOptions(place);
       const OtherModules& rest = at->second;
       const double fitting_each = rest.fitting * static_cast<double>(space_.steps().size());
-      found_.counts.memory += (each - fitting_each) * ways;
+      counts_.memory += (each - fitting_each) * ways;
       if (too_large[l] || rest.fitting == 0) {
-        found_.counts.memory += fitting_each * ways;
+        counts_.memory += fitting_each * ways;
         continue;
       }
       double least = 0;
@@ -223,18 +195,18 @@ class Search {
         for (const Option& option : rest.options[m]) fastest = std::min(fastest, option.least);
         least = place.together ? least + fastest : std::max(least, fastest);
       }
-      if (least > MostSeconds()) {
-        found_.counts.time += fitting_each * ways;
+      if (least > ranking_.MostSeconds()) {
+        counts_.time += fitting_each * ways;
         continue;
       }
       std::vector<Option> options;
       const size_t fitting = AddOptions(place, language_, l, micro, place.together ? least : 0, options);
       too_large[l] = fitting == 0;
-      found_.counts.memory += fitting_each * (ways - static_cast<double>(fitting));
-      found_.counts.time += fitting_each * static_cast<double>(fitting - options.size());
+      counts_.memory += fitting_each * (ways - static_cast<double>(fitting));
+      counts_.time += fitting_each * static_cast<double>(fitting - options.size());
       for (const Option& option : options) TimeWithOthers(place, option, rest);
     }
-    return valid;
+    return {valid, l == layouts.size()};
   }
 
   OtherModules OtherOptions(const Place& place) {
@@ -285,7 +257,7 @@ class Search {
         return option.stages.known && TooLarge(option.stages.memory - 2 * option.stages.stages.front().out);
       };
       if (full < end && far_too_large(at(full))) continue;
-      if (none < end && at(none).least + beside > MostSeconds()) {
+      if (none < end && at(none).least + beside > ranking_.MostSeconds()) {
         fitting += recomputes;
         continue;
       }
@@ -293,7 +265,7 @@ class Search {
         const Option& option = at(w);
         if (!fits(option)) continue;
         ++fitting;
-        if (option.least + beside <= MostSeconds()) options.push_back(option);
+        if (option.least + beside <= ranking_.MostSeconds()) options.push_back(option);
       }
     }
     return fitting;
@@ -311,14 +283,14 @@ class Search {
       }
       for (const Option& option : others.options[m]) {
         const double with = place.together ? least + option.least : std::max(least, option.least);
-        if (with > MostSeconds()) continue;
+        if (with > ranking_.MostSeconds()) continue;
         chosen[m] = &option;
         choose(m + 1, with);
       }
     };
     choose(0, language.least);
     // The loops passed over layouts that are too large or too slow.
-    found_.counts.time += others.fitting * steps - looked;
+    counts_.time += others.fitting * steps - looked;
   }
 
   void TimeSteps(const Place& place, const std::vector<const Option*>& chosen) {
@@ -342,49 +314,33 @@ class Search {
     for (size_t s = 0; s < space_.steps().size(); ++s) {
       const StepChoice& step = space_.steps()[s];
       if (budget_.MicrobatchesOf(micro, lanes, all_stages, step.buckets) == 0) {
-        ++found_.counts.rules;
+        ++counts_.rules;
         continue;
       }
       if (TooLarge(best.memory)) {
-        ++found_.counts.memory;
+        ++counts_.memory;
         continue;
       }
-      ++found_.counts.timed;
+      ++counts_.timed;
       std::optional<QuickStep>& quick = times[(step.overlap_reduce ? 1 : 0) + (step.overlap_gather ? 2 : 0)];
-      if (best.seconds <= MostSeconds() && !quick) quick = time(step);  // the number of buckets does not count
-      if (!quick || quick->seconds > MostSeconds()) {
-        ++found_.counts.time;
+      if (best.seconds <= ranking_.MostSeconds() && !quick) quick = time(step);  // the number of buckets does not count
+      if (!quick || quick->seconds > ranking_.MostSeconds()) {
+        ++counts_.time;
         continue;
       }
-      if (!at) at = open_.AddLayouts(layouts);
-      open_.Add({.seconds = quick->seconds,
-                 .memory = quick->memory,
-                 .placing = static_cast<uint32_t>(place.placing),
-                 .micro = static_cast<uint32_t>(place.micro),
-                 .step = static_cast<uint32_t>(s),
-                 .layouts = *at});
-      // A much better one cuts much of what follows.
-      if (quick->seconds < kMuchBetter * Fastest() && dives_ < kMostDives) ++dives_, Simulate(open_.Next());
+      if (!at) at = ranking_.AddLayouts(layouts);
+      ranking_.Add({.seconds = quick->seconds,
+                    .memory = quick->memory,
+                    .placing = static_cast<uint32_t>(place.placing),
+                    .micro = static_cast<uint32_t>(place.micro),
+                    .step = static_cast<uint32_t>(s),
+                    .layouts = *at});
     }
-    if (open_.size() > kMostOpen) {
-      found_.counts.time += static_cast<double>(open_.DropAbove(MostSeconds()));
-      // Of too many, those stay that may be among the best.
-      if (open_.size() > kMostOpen / 2) found_.counts.time += static_cast<double>(open_.DropAbove(Needed()));
-    }
-    if (found_.counts.timed / 1000 != reported_) reported_ = found_.counts.timed / 1000, Report();
+    ranking_.Tidy();
   }
 
-  void Report() {
-    if (!request_.progress) return;
-    request_.progress({.space = found_.counts.space,
-                       .timed = found_.counts.timed,
-                       .simulated = found_.counts.simulated,
-                       .best = simulated_.empty() ? 0 : simulated_.Fastest()});
-  }
-
-  Candidate CandidateAt(const TimedCandidate& timed) const {
+  Candidate CandidateAt(const TimedCandidate& timed, const OpenCandidates::Layout* at) const {
     Candidate candidate;
-    const OpenCandidates::Layout* at = open_.layouts(timed);
     for (size_t m = 0; m < tuned_.recipe.modules.size(); ++m) {
       const ModuleChoice& layout = layouts_[timed.placing][m][at[m].layout];
       candidate.modules.push_back(space_.WaysOf(m, layout)[at[m].way]);
@@ -394,100 +350,15 @@ class Search {
     return candidate;
   }
 
-  // Returns what the whole plan says.
-  WholeStep Simulate(const TimedCandidate& timed) {
-    FoundLayout found{CandidateAt(timed), {}};
-    found.step = SimulateWhole(tuned_, found.candidate);
-    const WholeStep step = found.step;
-    ++found_.counts.simulated;
-    found_.counts.rules += step.valid ? 0 : 1;
-    found_.counts.memory += step.valid && !step.fits ? 1 : 0;
-    if (step.fits) simulated_.Add(std::move(found));
-    Report();
-    return step;
-  }
-
-  // Of those that are as fast as the fastest, within the error of the times, the ones with the least memory.
-  void SimulateEquals() {
-    if (!(error_ > 0) || simulated_.empty() || Stop()) return;
-    const double most = simulated_.Fastest() * (1 + error_);
-    std::vector<int64_t> memory;
-    for (const FoundLayout& found : simulated_.layouts()) {
-      if (found.step.seconds <= most) memory.push_back(found.step.memory);
-    }
-    std::sort(memory.begin(), memory.end());
-    std::vector<TimedCandidate> open = open_.TakeUpTo(most);
-    std::stable_sort(open.begin(), open.end(),
-                     [](const TimedCandidate& a, const TimedCandidate& b) { return a.memory < b.memory; });
-    size_t next = 0;
-    for (; next < open.size() && !Stop(); ++next) {
-      if (memory.size() >= request_.best && open[next].memory >= memory[request_.best - 1]) break;
-      const WholeStep step = Simulate(open[next]);
-      if (step.fits && step.seconds <= most)
-        memory.insert(std::upper_bound(memory.begin(), memory.end(), step.memory), step.memory);
-    }
-    open.erase(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(next));
-    open_.Reopen(open);
-  }
-
-  // By the bounds, which are near: layouts that are smaller than all faster ones.
-  void SimulateFrontier() {
-    if (simulated_.empty() || Stop()) return;
-    std::vector<TimedCandidate> open = open_.TakeUpTo(kInfinite);
-    std::vector<size_t> smaller;
-    int64_t least = std::numeric_limits<int64_t>::max();
-    for (const FoundLayout& found : simulated_.layouts()) least = std::min(least, found.step.memory);
-    for (size_t i = 0; i < open.size(); ++i) {
-      // A hundredth less is not worth a line.
-      if (static_cast<double>(open[i].memory) >= 0.99 * static_cast<double>(least)) continue;
-      smaller.push_back(i);
-      least = open[i].memory;
-    }
-    std::set<size_t> done;
-    const size_t step = std::max<size_t>(1, (smaller.size() + kMostOnFrontier - 1) / kMostOnFrontier);
-    for (size_t i = smaller.size(); i > 0 && !Stop(); i -= std::min(i, step)) {
-      Simulate(open[smaller[i - 1]]);
-      done.insert(smaller[i - 1]);
-    }
-    FindOthers(open);
-    std::vector<TimedCandidate> left;
-    for (size_t i = 0; i < open.size(); ++i) {
-      if (!done.contains(i)) left.push_back(open[i]);
-    }
-    open_.Reopen(left);
-  }
-
-  // `open`: by time.
-  void FindOthers(const std::vector<TimedCandidate>& open) {
-    std::set<std::vector<std::array<int64_t, 7>>> seen;
-    const auto add = [&](Candidate candidate) {
-      if (seen.insert(GridsOf(candidate)).second) found_.others.push_back(std::move(candidate));
-    };
-    for (const FoundLayout& found : simulated_.Sorted(tuned_.recipe)) {
-      if (found_.others.size() < kMostOthers) add(found.candidate);
-    }
-    for (const TimedCandidate& timed : open) {
-      if (found_.others.size() < kMostOthers) add(CandidateAt(timed));
-    }
-  }
-
-  const TuneRequest& request_;
   const TunedRecipe& tuned_;
   Space& space_;
-  const double error_;
-  const std::function<bool(int64_t)>& stopped_;
   const Rates rates_;
   QuickSteps quick_;
   BudgetRule budget_;
   size_t language_ = 0;
   std::vector<std::vector<std::vector<ModuleChoice>>> layouts_;  // by placing and module
-  OpenCandidates open_;
-  FoundLayouts simulated_;
-  std::vector<FoundLayout> known_;
-  double known_seconds_ = kInfinite;  // of a candidate of the space, before it comes up there
-  int64_t reported_ = 0;
-  int dives_ = 0;
-  Found found_;
+  Ranking ranking_;
+  TuneCounts& counts_;
 };
 
 }  // namespace
