@@ -1,12 +1,13 @@
-// Candidates that may be among the best: those that were timed from blocks, in the order of their bounds, and those
-// that were simulated whole (docs/decisions/0025-tune.md).
+// Candidates that may be among the best: those that were not looked at one by one, in the order of their bounds, and
+// those that were simulated whole (docs/decisions/0025-tune.md).
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "planner/tune/found_layouts.h"
-#include "planner/tune/open_candidates.h"
+#include "planner/tune/open_nodes.h"
 #include "planner/tune/search.h"
 #include "planner/tune/tune.h"
 
@@ -14,12 +15,10 @@ namespace planwright {
 
 class Ranking {
  public:
-  using CandidateAt = std::function<Candidate(const TimedCandidate&, const OpenCandidates::Layout*)>;
-
-  // `error`, `stopped`: as SearchSpace has them. `candidate_at`: the candidate of indices.
+  // `error`, `stopped`: as SearchSpace has them. Keeps references.
   Ranking(const TuneRequest& request, const TunedRecipe& tuned, double error,
-          const std::function<bool(int64_t timed)>& stopped, CandidateAt candidate_at)
-      : request_(request), tuned_(tuned), error_(error), stopped_(stopped), candidate_at_(std::move(candidate_at)),
+          const std::function<bool(int64_t timed)>& stopped, NodeSource& source, TuneCounts& counts)
+      : request_(request), tuned_(tuned), error_(error), stopped_(stopped), source_(source), counts_(counts),
         simulated_(tuned) {}
 
   // True once the search is to end with what it has.
@@ -31,41 +30,45 @@ class Ranking {
 
   // A candidate that will come up in the space once more.
   void Know(FoundLayout layout);
-  uint32_t AddLayouts(const std::vector<OpenCandidates::Layout>& layouts) { return open_.AddLayouts(layouts); }
-  // One that was timed, with a bound up to MostSeconds. Much better ones are simulated at once.
-  void Add(TimedCandidate candidate);
-  // Simulates a few of those with bounds below the fastest.
-  void SimulateFaster();
+  // One with a bound up to MostSeconds. The best of much better ones is simulated at once.
+  void Add(const OpenNode& node);
   // Drops what cannot be among the best any more, if there is much; tells how far the search is.
   void Tidy();
 
-  // All have been added, or the search was stopped: simulates what may be among the best.
-  Found Finish();
-
-  TuneCounts& counts() { return found_.counts; }
+  // All have been added, or the search was stopped: simulates what may be among the best. `unseen`: a bound of what was
+  // not added; infinite: all was.
+  Found Finish(double unseen);
 
  private:
   // Below this a candidate may be one of those that are wanted.
   double Needed() const { return simulated_.Fastest(std::max<size_t>(1, request_.best) - 1); }
-  Candidate CandidateOfTimed(const TimedCandidate& timed) const { return candidate_at_(timed, open_.layouts(timed)); }
+  // The search may go on, and its results may change.
+  bool MayGoOn() { return !Stop() && counts_.simulated < most_simulated_; }
   void Report() const;
-  // Returns what the whole plan says.
-  WholeStep Simulate(const TimedCandidate& timed);
+  // Returns what the whole plan of a node of one candidate says.
+  WholeStep Simulate(const OpenNode& one);
+  // Opens the parts of the next node, or simulates it if it is of one.
+  void LookAt(const OpenNode& node);
+  // Simulates the candidate with the least bound of a node, and opens the rest.
+  void SimulateLeast(OpenNode node);
   void TakeWhatIsKnown();
   void SimulateEquals();
   void SimulateFrontier();
-  void FindOthers(const std::vector<TimedCandidate>& open);
+  void FindOthers(const std::vector<OpenNode>& open);
 
   const TuneRequest& request_;
   const TunedRecipe& tuned_;
   const double error_;
   const std::function<bool(int64_t)>& stopped_;
-  const CandidateAt candidate_at_;
-  OpenCandidates open_;
+  NodeSource& source_;
+  TuneCounts& counts_;
+  OpenNodes open_;
   FoundLayouts simulated_;
   std::vector<FoundLayout> known_;
   double known_seconds_ = std::numeric_limits<double>::infinity();  // of a candidate, before it comes up in the space
-  int64_t reported_ = 0;
+  // Of nodes that were dropped as there were too many: their least bound, and how many candidates they are.
+  double dropped_least_ = std::numeric_limits<double>::infinity(), dropped_ = 0;
+  int64_t reported_ = 0, most_simulated_ = 0;
   int dives_ = 0;
   Found found_;
 };
