@@ -1,5 +1,6 @@
 // `plan init`: a first recipe of a model, with the fastest layout that a search finds (docs/tune.md#a-first-recipe).
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
@@ -16,6 +17,7 @@
 #include "planner/recipe/recipe_reader.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/show/show.h"
 #include "planner/tuned/gpu_counts.h"
 #include "planner/tuned/started_recipe.h"
 #include "planner/tuned/tunable_keys.h"
@@ -75,7 +77,7 @@ int Deliver(const Found& found, const std::string& text, const std::string& outp
     std::cout << text;
   } else {
     std::cerr << "wrote " << Printable(output) << ": a step is predicted to take "
-              << StepText(found, found.chosen()->seconds) << " on " << found.gpus << " GPUs\n";
+              << StepText(found, found.chosen()->seconds) << " on " << ClusterText(found) << "\n";
   }
   return kExitSuccess;
 }
@@ -131,18 +133,18 @@ int InitRecipe(const Arguments& arguments) {
     return UsageError(std::string(found.status().message()));
   }
   if (!found->chosen()) {
-    std::cerr << "no layout was found: " << PrintableLines(found->problem) << "\n";
+    std::cerr << "no layout was found: " << PrintableLines(FoundText(*found, LineWidth(STDERR_FILENO, kShowWidth)));
+    PrintGivenProblems(*found, request.overrides);
     return search.signal() != 0 ? 128 + search.signal() : kExitInvalid;
   }
   std::vector<std::string> changes = request.overrides;
   changes.insert(changes.end(), found->chosen()->changes.begin(), found->chosen()->changes.end());
-  Found shown = *found;
-  if (shown.result.best.size() > kCommentLayouts) shown.result.best.resize(kCommentLayouts);
-  const std::string comment = absl::StrCat("A first recipe of ", Printable(model),
-                                           ", with the layout that a search chose (docs/tune.md). "
-                                           "Batch, budget and data\nare a beginning: set your own, and search again "
-                                           "with `plan tune`. `given` is where the search began.\n\n",
-                                           FoundText(shown, kCommentWidth));
+  const std::string comment = FoundComment(
+      absl::StrCat("A first recipe of ", Printable(model),
+                   ", with the layout that a search chose (docs/tune.md). Batch, budget and data\n"
+                   "are a beginning: set your own, and search again with `plan tune`. `given` is where the "
+                   "search began."),
+      *found);
   const absl::StatusOr<std::string> text =
       TextOfStarted(*started, changes, comment, output.empty() ? "recipe.yaml" : output);
   if (!text.ok()) return UsageError(std::string(text.status().message()));

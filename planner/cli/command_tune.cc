@@ -17,6 +17,7 @@
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/show.h"
+#include "planner/show/table.h"
 #include "planner/tuned/gpu_counts.h"
 #include "planner/tuned/tunable_keys.h"
 #include "planner/tuned/tuned_recipe.h"
@@ -32,6 +33,7 @@ struct TuneCommandLine {
   GpuCounts::Form form = GpuCounts::Form::kOne;
   std::string write;               // empty: nothing is
   std::vector<std::string> files;  // that are written, in the order of `gpus`
+  std::string page;                // empty: there is none; "-": on stdout
   bool json = false;
 
   bool scaling() const { return form != GpuCounts::Form::kOne; }
@@ -53,8 +55,11 @@ absl::StatusOr<TuneCommandLine> ReadCommandLine(const Arguments& arguments) {
     if (!counts.ok()) return counts.status();
     line.gpus = counts->counts, line.form = counts->form;
   }
-  if (const auto page = arguments.value("--html"); page && page->empty())
+  line.page = arguments.value("--html").value_or("");
+  if (arguments.has("--html") && line.page.empty())
     return absl::InvalidArgumentError("option `--html` needs the name of a file; found an empty one");
+  if (line.page == "-" && line.json)
+    return absl::InvalidArgumentError("--html - and --json both print on stdout: name a file for the page");
   if (arguments.has("--replace") && !arguments.has("--write"))
     return absl::InvalidArgumentError("option `--replace` is for --write");
   if (!arguments.has("--write")) return line;
@@ -105,17 +110,17 @@ absl::Status CheckAgainstRecipe(const Recipe& recipe, const TuneCommandLine& lin
 absl::Status WriteRecipes(const TuneCommandLine& line, const std::vector<Found>& found) {
   for (const Found& one : found) {
     if (!one.chosen())
-      return absl::NotFoundError(absl::StrCat("nothing is written: no layout for ", one.gpus, " GPUs"));
+      return absl::NotFoundError(absl::StrCat("nothing is written: no layout for ", Counted(one.result.gpus, "GPU")));
   }
   for (size_t i = found.size(); i-- > 0;) {
     const TunedLayout& layout = *found[i].chosen();
-    Found shown = found[i];
-    if (shown.result.best.size() > kCommentLayouts) shown.result.best.resize(kCommentLayouts);
-    TunedRecipeText recipe = {.given = line.request.recipe,
-                              .overrides = line.request.overrides,
-                              .changes = layout.changes,
-                              .comment = absl::StrCat("The layout that `plan tune ", Printable(line.request.recipe),
-                                                      "` chose (docs/tune.md).\n\n", FoundText(shown, kCommentWidth))};
+    TunedRecipeText recipe = {
+        .given = line.request.recipe,
+        .overrides = line.request.overrides,
+        .changes = layout.changes,
+        .comment = FoundComment(
+            absl::StrCat("The layout that `plan tune ", Printable(line.request.recipe), "` chose (docs/tune.md)."),
+            found[i])};
     for (size_t j = 1; i == 0 && j < line.files.size(); ++j)
       recipe.fallbacks.push_back(std::filesystem::path(line.files[j]).filename().string());
     const absl::StatusOr<std::string> text = RecipeOfLayout(recipe, line.files[i]);
@@ -137,12 +142,19 @@ void PrintFound(const TuneCommandLine& line, const std::vector<Found>& found, bo
     std::cout << JsonText(json, 2) << "\n";
     return;
   }
+  for (const Found& one : found) PrintGivenProblems(one, line.request.overrides);
   const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
-  std::cout << PrintableLines(line.scaling() ? ScalingText(found, width) : FoundText(found.front(), width));
+  if (line.page != "-")
+    std::cout << PrintableLines(line.scaling() ? ScalingText(found, width) : FoundText(found.front(), width));
 }
 
-absl::Status WritePage(const std::string& file, const TuneCommandLine& line, const std::vector<Found>& found) {
+absl::Status WritePage(const TuneCommandLine& line, const std::vector<Found>& found) {
+  const std::string& file = line.page;
   const std::string page = FoundPage(std::filesystem::path(line.request.recipe).stem().string(), found);
+  if (file == "-") {
+    std::cout << page;
+    return absl::OkStatus();
+  }
   if (absl::Status status = WriteNamedFile(file, page); !status.ok()) return status;
   std::cerr << "wrote " << Printable(file) << "\n";
   return absl::OkStatus();
@@ -162,10 +174,10 @@ int TuneRecipe(const Arguments& arguments) {
   if (absl::Status status = CheckAgainstRecipe(*recipe, *line); !status.ok())
     return UsageError(std::string(status.message()));
   std::vector<std::string> targets = line->files;
-  if (const auto page = arguments.value("--html")) {
-    if (std::find(targets.begin(), targets.end(), *page) != targets.end())
-      return UsageError("--html and --write name one file: " + *page);
-    targets.push_back(*page);
+  if (!line->page.empty() && line->page != "-") {
+    if (std::find(targets.begin(), targets.end(), line->page) != targets.end())
+      return UsageError("--html and --write name one file: " + line->page);
+    targets.push_back(line->page);
   }
   for (const std::string& file : targets) {
     if (absl::Status status = CheckNotRead(file, *recipe); !status.ok())
@@ -190,13 +202,12 @@ int TuneRecipe(const Arguments& arguments) {
   PrintFound(*line, found, write && written.ok());
   if (!written.ok()) return UsageError(std::string(written.message()));
   if (!line->write.empty() && !write) UsageError("nothing is written: not every number of GPUs was searched");
-  if (const auto page = arguments.value("--html")) {
-    if (absl::Status status = WritePage(*page, *line, found); !status.ok())
-      return UsageError(std::string(status.message()));
+  if (!line->page.empty()) {
+    if (absl::Status status = WritePage(*line, found); !status.ok()) return UsageError(std::string(status.message()));
   }
   if (search.signal() != 0) return 128 + search.signal();
-  const bool any = std::any_of(found.begin(), found.end(), [](const Found& one) { return one.chosen() != nullptr; });
-  return any ? kExitSuccess : kExitInvalid;
+  const bool all = std::all_of(found.begin(), found.end(), [](const Found& one) { return one.chosen() != nullptr; });
+  return all ? kExitSuccess : kExitInvalid;
 }
 
 }  // namespace
@@ -206,7 +217,7 @@ CliCommand TuneCommand() {
       {"--gpus", "", "COUNTS", "search for so many GPUs: N, a list N,M,..., or a range MIN..MAX"},
       {"--write", "", "FILE", "write a recipe that extends RECIPE by the keys that change"},
       {"--replace", "", "", "let --write replace a file"},
-      {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory"},
+      {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory; `-` is stdout"},
       {"--json", "", "", "print all figures for scripts"}};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.begin() + 1, search.begin(), search.end());
@@ -220,7 +231,8 @@ CliCommand TuneCommand() {
       "gradients. A key of --fix stands for all that begin with it.\n"
       "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, and\n"
       "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
-      "Ctrl-C ends a search with the best so far. Exit status: 1 if no layout is valid and fits, 130 after Ctrl-C.\n",
+      "Ctrl-C ends a search with the best so far. Exit status: 1 if no layout is valid and fits, also for\n"
+      "one of several numbers of GPUs; 130 after Ctrl-C.\n",
       TuneRecipe,
       "r+"};
 }

@@ -16,9 +16,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/render.h"
 #include "planner/diagnostics/utf8.h"
-#include "planner/estimate/step_time.h"
-#include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/yaml_tree.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/quantities.h"
@@ -84,21 +84,6 @@ class ProgressLine {
   bool printed_ = false;
 };
 
-// The chosen layout's plan, for what a search does not say.
-void Complete(const TuneRequest& request, Found& found) {
-  std::vector<std::string> overrides = request.overrides;
-  const TunedLayout* layout = found.chosen() ? found.chosen() : found.result.given ? &*found.result.given : nullptr;
-  if (!layout) return;
-  overrides.insert(overrides.end(), layout->changes.begin(), layout->changes.end());
-  const LoadedPlan loaded = LoadPlan(request.recipe, overrides);
-  if (!loaded.plan) return;
-  found.gpus = loaded.plan->world_size;
-  found.cpus = loaded.plan->cluster.gpu == "none";
-  found.cluster = ClusterText(loaded.plan->cluster);
-  const StepTime time = TimeStep(*loaded.plan);
-  if (time.seconds && found.chosen()) found.speed = SpeedOf(*loaded.plan, time);
-}
-
 }  // namespace
 
 std::vector<Option> SearchOptions() {
@@ -154,20 +139,28 @@ LayoutSearch::~LayoutSearch() {
 int LayoutSearch::signal() const { return stop_signal; }
 
 absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagnostics) {
-  Found found{.gpus = request.gpus};
   request.stop = &stop_asked;
   ProgressLine line(request, request.gpus);
   request.progress = [&](const TuneProgress& progress) { line.Print(progress); };
   absl::StatusOr<TuneResult> result = Tune(request, diagnostics);
-  if (result.ok()) {
-    found.result = *std::move(result);
-  } else if (absl::IsNotFound(result.status())) {
-    found.problem = std::string(result.status().message());
-  } else {
-    return result.status();
+  if (!result.ok()) return result.status();
+  Found found{*std::move(result), {}};
+  if (!found.chosen()) {
+    std::vector<std::string> overrides = request.overrides;
+    overrides.insert(overrides.end(), found.result.changes.begin(), found.result.changes.end());
+    found.problems = LoadPlan(request.recipe, overrides).problems.sorted();
   }
-  Complete(request, found);
   return found;
+}
+
+void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides) {
+  if (found.chosen() || found.problems.empty()) return;
+  std::vector<std::string> all = overrides;
+  all.insert(all.end(), found.result.changes.begin(), found.result.changes.end());
+  SourceTexts texts;
+  AddOverrides(all, texts);
+  std::cerr << "The recipe as it was given, on " << Printable(ClusterText(found)) << ":\n"
+            << RenderText(found.problems, texts, WantsColor(STDERR_FILENO));
 }
 
 namespace {

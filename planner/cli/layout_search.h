@@ -30,10 +30,12 @@ class LayoutSearch {
   // 0: no signal came.
   int signal() const;
   // Of one number of GPUs (0: those of the recipe). `request.seconds`: of this search. InvalidArgument: the recipe has
-  // errors, which are in `diagnostics`, or cannot be searched on so many GPUs. Where nothing was found, Found::problem
-  // says why.
+  // errors, which are in `diagnostics`, or cannot be searched on so many GPUs.
   absl::StatusOr<Found> Run(TuneRequest request, Diagnostics& diagnostics);
 };
+
+// Where nothing was found: the problems of the recipe as it was given with `overrides`, on stderr.
+void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides);
 
 // Writes a recipe, reads it again, and compares its figures with those of the layout that it should have. The message
 // of an error is for the user.

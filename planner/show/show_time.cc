@@ -51,10 +51,11 @@ std::string RolesText(const StepTime& time, size_t width) {
 }
 
 std::string CostsText(const StepTime& time, size_t width) {
-  Table table({"part", "kind", "of a step", "seconds", "known"});
+  Table table({"part", "kind", "of a step", time.seconds ? "seconds" : "FLOPs", "known"});
   for (size_t i = 0; i < std::min(kMostCosts, time.costs.size()); ++i) {
     const StepCost& cost = time.costs[i];
-    table.Add({cost.part, cost.kind, ShareText(cost.seconds, time.length), SecondsText(cost.seconds),
+    table.Add({cost.part, cost.kind, ShareText(cost.seconds, time.length),
+               time.seconds ? SecondsText(cost.seconds) : FlopText(cost.seconds),
                cost.work() ? KnownText(KnownShares(cost)) : ""});
   }
   return table.Text("", width);

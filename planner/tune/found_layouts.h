@@ -2,7 +2,10 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/tune/whole_step.h"
@@ -14,12 +17,13 @@ struct FoundLayout {
   WholeStep step;
 };
 
+// Several candidates may make the same plan: of these, it keeps the one that changes least of the recipe.
 class FoundLayouts {
  public:
-  void Add(FoundLayout found) {
-    seconds_.insert(found.step.seconds);
-    layouts_.push_back(std::move(found));
-  }
+  // Keeps a reference.
+  explicit FoundLayouts(const TunedRecipe& tuned) : tuned_(tuned) {}
+
+  void Add(FoundLayout found);
   const std::vector<FoundLayout>& layouts() const { return layouts_; }
   bool empty() const { return layouts_.empty(); }
   // Seconds of the n-th fastest, from 0; infinite where there are not so many.
@@ -28,10 +32,15 @@ class FoundLayouts {
     return *std::next(seconds_.begin(), static_cast<std::ptrdiff_t>(n));
   }
   // Fastest first; of equal ones the one with least memory, and then the one that changes least of the recipe.
-  std::vector<FoundLayout> Sorted(const Recipe& recipe) const;
+  std::vector<FoundLayout> Sorted() const;
 
  private:
+  const std::string& DigestOf(size_t index);
+
+  const TunedRecipe& tuned_;
   std::vector<FoundLayout> layouts_;
+  std::vector<std::string> digests_;                                      // of `layouts_`; empty: not asked for yet
+  std::map<std::pair<double, int64_t>, std::vector<size_t>> by_figures_;  // seconds and memory, to indices
   std::multiset<double> seconds_;
 };
 

@@ -1,6 +1,7 @@
 #include "planner/tune/pass_reader.h"
 
 #include <memory>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "planner/link/host_waits.h"
@@ -200,10 +201,19 @@ int64_t OutBytes(const LinkedProgram& program, const InstructionCosts& costs, co
   return bytes;
 }
 
+// Seconds of the FLOPs alone: how much longer twice of them take, where no byte is moved.
+double ProductsOf(std::optional<ComputeUse> use, const Rates& rates) {
+  if (!use || !(use->flops > 0)) return 0;
+  use->bytes = 0;
+  const double once = rates.Compute(*use).seconds;
+  use->flops *= 2;
+  return rates.Compute(*use).seconds - once;
+}
+
 }  // namespace
 
 std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const InstructionCosts& costs, InstructionTimes& times,
-                                 HostModel host, double beside) {
+                                 const Rates& rates, HostModel host) {
   std::vector<ReadPass> passes;
   const ProgramAccesses accesses(program);
   std::optional<StreamDependencies> order;
@@ -216,7 +226,7 @@ std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const Instruction
   int64_t before = 0;
   const auto finish = [&] {
     if (!clocks) return;
-    const Pass made = clocks->Finish(beside);
+    const Pass made = clocks->Finish(rates.MostBeside());
     Pass& pass = passes.back().pass;
     pass.host_host = made.host_host, pass.host_main = made.host_main;
     pass.main_host = made.main_host, pass.main_main = made.main_main, pass.work = made.work;
@@ -242,6 +252,7 @@ std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const Instruction
         clocks.emplace(streams, host);
       }
       const bool host_waits = HostWaitsFor(*program.calls()[entry.call].block, *entry.instruction);
+      passes.back().products += ProductsOf(times.ComputeOf(entry), rates);
       clocks->Add(i - first, *entry.instruction, times.of(entry), host_waits, waits);
     }
     const int64_t fullest = live.Make(i);

@@ -15,11 +15,12 @@ struct ReadPass {
   std::string frame;  // "language.layers.0"
   bool backward = false;
   Pass pass;
-  int64_t out = 0;  // bytes of the values that a forward hands on
+  int64_t out = 0;      // bytes of the values that a forward hands on
+  double products = 0;  // seconds that its FLOPs take by themselves, without what is computed again
 };
 
-// In program order. A recomputation and the backward behind it are one pass. `beside`: Rates::MostBeside.
+// In program order. A recomputation and the backward behind it are one pass.
 std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const InstructionCosts& costs, InstructionTimes& times,
-                                 HostModel host, double beside);
+                                 const Rates& rates, HostModel host);
 
 }  // namespace planwright

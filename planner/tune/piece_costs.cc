@@ -70,7 +70,7 @@ std::unique_ptr<ModuleCosts> CostsOf(Plan& plan, size_t of, int64_t first_rank, 
   costs.Add(program.step_list());
   InstructionTimes times(program, costs, rates, uses, *ranks);
   const HostModel host = plan.cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches;
-  for (const ReadPass& read : ReadPasses(program, costs, times, host, rates.MostBeside())) {
+  for (const ReadPass& read : ReadPasses(program, costs, times, rates, host)) {
     PieceCost* piece = PieceOf(module, read.frame, *made);
     if (!piece) continue;
     if (read.backward) {
@@ -78,6 +78,7 @@ std::unique_ptr<ModuleCosts> CostsOf(Plan& plan, size_t of, int64_t first_rank, 
     } else {
       piece->forward = read.pass, piece->out = read.out;
     }
+    piece->products += read.products;
   }
   for (const Group& group : plan.groups) {
     if (group.module == module.name && module.grid.size(group.axes) > 1)

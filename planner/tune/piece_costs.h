@@ -29,6 +29,7 @@ struct PieceCost {
   int64_t out = 0;                           // bytes that the forward hands on
   std::map<GradientClass, int64_t> trained;  // elements of a rank
   int64_t untrained = 0;                     // bytes of a rank
+  double products = 0;                       // seconds that its FLOPs alone take, forward and backward
 };
 
 struct ModuleCosts {

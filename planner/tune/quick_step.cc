@@ -31,6 +31,8 @@ QuickSteps::QuickSteps(const TunedRecipe& tuned, const Rates& rates)
       feeds_(tuned.recipe.modules.size(), false) {
   for (size_t m = 0; m < tuned.recipe.modules.size(); ++m) {
     const ModuleRecipe& module = tuned.recipe.modules[m];
+    std::string& letters = letters_.emplace_back(*PatternOf(module.model));
+    std::erase_if(letters, [](char letter) { return letter == '|' || letter == '/'; });
     if (CarriesLoss(module.model)) language_ = m;
     for (const BridgeRecipe& bridge : tuned.recipe.bridges) {
       if (*bridge.from == *module.name) feeds_[m] = true;
@@ -90,17 +92,48 @@ void QuickSteps::AddStates(const Grid& grid, int rank, const std::map<GradientCl
   }
 }
 
-ModuleStages QuickSteps::StagesOf(size_t m, const ModuleChoice& choice, int64_t samples) {
-  ModuleStages made;
+const std::vector<int>& QuickSteps::SplitOf(size_t m, const ModuleChoice& choice) {
+  const auto [at, is_new] = splits_.try_emplace({m, choice.pp, choice.stage_layers});
+  if (!is_new) return at->second;
   ModuleRecipe module = tuned_.recipe.modules[m];
   module.pp.value = choice.pp;
   module.stage_layers.reset();
   if (!choice.stage_layers.empty()) module.stage_layers = Located(choice.stage_layers);
   Diagnostics problems;
   const std::optional<std::vector<int>> stage_of = StagesOfLayers(module, problems);
-  std::string letters = *PatternOf(module.model);
-  std::erase_if(letters, [](char letter) { return letter == '|' || letter == '/'; });
-  if (!stage_of || stage_of->size() != letters.size()) return made;
+  if (stage_of && stage_of->size() == letters_[m].size()) at->second = *stage_of;
+  return at->second;
+}
+
+double QuickSteps::LeastMicrobatch(size_t m, const ModuleChoice& choice, int64_t samples) {
+  const int64_t of_stage = choice.ranks / choice.pp;
+  // Otherwise stages lie differently in their nodes.
+  if (choice.pp > 1 && of_stage % node_ != 0) return 0;
+  const ModuleCosts* costs = pieces_.Of(m, choice, samples, choice.first_rank % node_);
+  if (!costs) return 0;
+  double sum = 0;
+  const auto add = [&](const PieceCost& piece, double times) {
+    sum += times * (piece.forward.main_main + (piece.backward ? piece.backward->main_main : 0));
+  };
+  add(costs->embed, 1), add(costs->head, 1);
+  for (const auto& [letter, piece] : costs->layers)
+    add(piece, static_cast<double>(std::count(letters_[m].begin(), letters_[m].end(), letter)));
+  return sum / static_cast<double>(choice.pp);
+}
+
+double QuickSteps::LeastOnRanks(int64_t ranks) {
+  const ModuleCosts* costs = measured_ ? nullptr : pieces_.Of(language_, ModuleChoice{}, 1, 0);
+  if (!costs) return 0;
+  double sum = costs->embed.products + costs->head.products;
+  for (char letter : letters_[language_]) sum += costs->layers.at(letter).products;
+  return sum * static_cast<double>(*tuned_.recipe.batch.global_samples) / static_cast<double>(ranks);
+}
+
+ModuleStages QuickSteps::StagesOf(size_t m, const ModuleChoice& choice, int64_t samples) {
+  ModuleStages made;
+  const std::vector<int>& stage_of = SplitOf(m, choice);
+  const std::string& letters = letters_[m];
+  if (stage_of.empty()) return made;
   const auto size = [](int64_t of) { return static_cast<int>(of); };
   const Grid grid{.first_rank = size(choice.first_rank),
                   .tp = size(choice.tp),
@@ -119,7 +152,7 @@ ModuleStages QuickSteps::StagesOf(size_t m, const ModuleChoice& choice, int64_t 
     std::vector<const PieceCost*> pieces;
     if (s == 0) pieces.push_back(&costs->embed);
     for (size_t layer = 0; layer < letters.size(); ++layer) {
-      if ((*stage_of)[layer] == s) pieces.push_back(&costs->layers.at(letters[layer]));
+      if (stage_of[layer] == s) pieces.push_back(&costs->layers.at(letters[layer]));
     }
     if (s + 1 == grid.pp) pieces.push_back(&costs->head);
     StageCost& stage = made.stages.emplace_back();
@@ -326,6 +359,15 @@ QuickStep QuickSteps::Time(const std::vector<const ModuleStages*>& modules, bool
     tail.Add(*runner.cost, runner.clocks.main, runner.last_backward, choice, beside);
   quick.seconds = tail.End();
   return quick;
+}
+
+QuickStep QuickSteps::TimeAlone(const ModuleStages& language, bool together, int64_t microbatches) const {
+  ModuleStages nothing;
+  nothing.known = true;
+  nothing.stages.resize(1);
+  std::vector<const ModuleStages*> modules(feeds_.size(), &nothing);
+  modules[language_] = &language;
+  return Time(modules, together, microbatches, {});
 }
 
 QuickStep QuickSteps::TimeCandidate(const Candidate& candidate, int64_t microbatches) {

@@ -4,6 +4,9 @@
 // values of that list.
 #pragma once
 
+#include <map>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "planner/tune/piece_costs.h"
@@ -51,8 +54,18 @@ class QuickSteps {
   QuickStep Time(const std::vector<const ModuleStages*>& modules, bool together, int64_t microbatches,
                  const StepChoice& step) const;
 
+  // Bounds of every candidate with these stages of the language model: as if all other modules took no time and memory.
+  // It overlaps all that can.
+  QuickStep TimeAlone(const ModuleStages& language, bool together, int64_t microbatches) const;
+
   // Of one candidate, which the rules allow.
   QuickStep TimeCandidate(const Candidate& candidate, int64_t microbatches);
+
+  // Cheaper bounds. Seconds of a microbatch on the slowest stage, as if stages were even; 0: unknown.
+  double LeastMicrobatch(size_t module, const ModuleChoice& choice, int64_t samples);
+  // Seconds of a step if the language model has so many ranks, whatever else is chosen: its products by themselves take
+  // as long. 0: unknown.
+  double LeastOnRanks(int64_t ranks);
 
   int64_t limit() const { return limit_; }  // bytes of the device; 0: unknown
   int64_t plans() const { return pieces_.plans(); }
@@ -62,9 +75,14 @@ class QuickSteps {
   double BeginSeconds(const StageCost& cost) const;
   double ExchangeSeconds(int64_t bytes, bool leaves_node) const;
 
+  // By layer: its stage; empty: the rules refuse it.
+  const std::vector<int>& SplitOf(size_t module, const ModuleChoice& choice);
+
   const TunedRecipe& tuned_;
   const Rates& rates_;
   PieceCosts pieces_;
+  std::vector<std::string> letters_;  // of the layers, by module
+  std::map<std::tuple<size_t, int64_t, std::vector<int64_t>>, std::vector<int>> splits_;
   const int64_t limit_;
   const int node_;           // ranks of a node
   const bool measured_;      // by a profile: times of other sizes than those of blocks are not bounded

@@ -12,11 +12,12 @@
 namespace planwright {
 
 struct Found {
-  std::vector<FoundLayout> whole;  // all that fit and were simulated, fastest first
+  std::vector<FoundLayout> whole;  // all that fit and were simulated, fastest first; each plan once
   // Of each other placing and grid, the one with the least bound: what would be chosen if speeds were others.
   std::vector<Candidate> others;
   TuneCounts counts;
-  double lower_bound = 0;  // 0: none is known
+  double lower_bound = 0;   // 0: none is known
+  double most_seconds = 0;  // of a step: slower candidates were cut, and are complete neither in `whole` nor elsewhere
   bool interrupted = false;
 };
 

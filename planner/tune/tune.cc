@@ -71,6 +71,17 @@ std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal, s
   return whole;
 }
 
+// Why no layout was found.
+std::string NothingFound(const TuneResult& result) {
+  const TuneCounts& counts = result.counts;
+  if (result.interrupted) return "The search was ended before a candidate was found that is valid and fits.";
+  if (counts.space == 0) {
+    return absl::StrFormat("There is no candidate: with the keys that are fixed, no layout has %d ranks.", result.gpus);
+  }
+  if (counts.memory == 0) return "No candidate is valid: each breaks a rule.";
+  return counts.rules == 0 ? "No candidate fits memory." : "No candidate is valid and fits memory.";
+}
+
 }  // namespace
 
 absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnostics) {
@@ -90,12 +101,15 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     tuned.changes = *std::move(changes);
   }
   recipe = read(tuned.changes, tuned.levels);
-  if (!recipe || tuned.levels.has_errors()) return invalid();
+  if (!recipe || tuned.levels.has_errors()) {
+    diagnostics = tuned.levels;
+    return invalid();
+  }
   tuned.recipe = WithPreparedIds(*recipe, diagnostics);
   tuned.cluster = ClusterOf(tuned.recipe.cluster, diagnostics);
   if (diagnostics.has_errors()) return invalid();
 
-  TuneResult result;
+  TuneResult result{.gpus = gpus, .cluster = tuned.cluster, .changes = tuned.changes, .asked = request.best};
   result.seconds = RatesOf(tuned.cluster).known();
   Diagnostics ignored = tuned.levels;
   const std::optional<Plan> given = CompileRecipe(*recipe, ignored);
@@ -116,20 +130,21 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   const Found found = SearchSpace(request, tuned, space, result.error, stopped);
   result.counts = found.counts, result.interrupted = found.interrupted, result.lower_bound = found.lower_bound;
   if (found.whole.empty()) {
-    return absl::NotFoundError(
-        absl::StrFormat("none of %.0f candidates is valid and fits: %.0f break a rule, and %.0f do not fit memory%s",
-                        result.counts.space, result.counts.rules, result.counts.memory,
-                        result.interrupted ? "; the search was stopped before its end" : ""));
+    result.problem = NothingFound(result);
+    return result;
   }
   const auto prove = [&](const FoundLayout& layout) {
     return ProveLayout(request, tuned, layout.candidate, given ? &*given : nullptr);
   };
   const double fastest = found.whole.front().step.seconds;
+  result.within = found.most_seconds / fastest - 1;
+  std::vector<FoundLayout> whole = found.whole;
+  std::erase_if(whole, [&](const FoundLayout& layout) { return layout.step.seconds > found.most_seconds; });
   std::optional<Candidate> chosen;
   std::vector<Candidate> others = found.others;  // what could be chosen if speeds were others
   if (result.given && (result.given->limit == 0 || result.given->memory <= result.given->limit))
     others.push_back(CandidateOf(tuned.recipe));
-  for (const FoundLayout& next : InOrder(found.whole, fastest * (1 + result.error), request.best)) {
+  for (const FoundLayout& next : InOrder(whole, fastest * (1 + result.error), request.best)) {
     if (result.best.size() >= std::max<size_t>(1, request.best)) break;
     std::optional<TunedLayout> layout = prove(next);
     if (!layout) continue;  // a lint that is an error
@@ -137,9 +152,12 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     chosen ? others.push_back(next.candidate) : static_cast<void>(chosen = next.candidate);
     result.best.push_back(*std::move(layout));
   }
-  if (!chosen) return absl::NotFoundError("lints that are errors refuse every layout that was found");
+  if (!chosen) {
+    result.problem = "Lints that are errors refuse every layout that was found.";
+    return result;
+  }
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (const FoundLayout& next : found.whole) {
+  for (const FoundLayout& next : whole) {
     // A hundredth less is not worth a line.
     if (next.step.memory >= least - least / 100) continue;
     least = next.step.memory;

@@ -11,6 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "planner/diagnostics/diagnostic.h"
+#include "planner/estimate/step_speed.h"
+#include "planner/plan/plan.h"
 
 namespace planwright {
 
@@ -40,7 +42,7 @@ struct TunedLayout {
   std::vector<std::string> changes;  // against the given recipe with its overrides: "modules.language.parallel.tp=2"
   std::string line;                  // "radio_encoder 8: tp 1 dp 8; language 56: tp 2 dp 28 ep 8; micro 1"
   double seconds = 0;                // of a step; of a device of unknown speed in FLOPs (TuneResult::seconds)
-  double tokens_per_second = 0;      // of each rank
+  std::optional<StepSpeed> speed;    // none: the speed of the device is unknown
   int64_t memory = 0, limit = 0;     // bytes of the fullest rank, as planned; of the device, 0: unknown
   std::string waits;                 // the role that waits most for others; empty: none does
   std::string waits_for;             // the role for which it waits most
@@ -52,13 +54,17 @@ struct TunedLayout {
   bool proved = false;  // it was compiled, every rule was proved, and `diff` says that the curve is the same
 };
 
-// Why candidates are gone. Numbers of candidates; large spaces are counted without being listed.
+// What became of the candidates. Large spaces are counted without being listed, so `space` and `rules` may be averages.
 struct TuneCounts {
-  double space = 0;       // the product of all choices
-  double rules = 0;       // not valid
-  double memory = 0;      // do not fit the device
-  double time = 0;        // a lower bound of their time is above the time of a better one
-  int64_t timed = 0;      // timed from blocks
+  // The product of all choices, of the placings that the search came to. Each candidate is one of the next five.
+  double space = 0;
+  double rules = 0;   // not valid
+  double memory = 0;  // do not fit the device
+  double time = 0;    // a lower bound of their time is above the time of a better one
+  double found = 0;   // valid, and fit: simulated with all their instructions
+  double left = 0;    // undecided: the search was ended before
+  // What the search did to know that.
+  int64_t timed = 0;      // candidates that were timed from blocks
   int64_t simulated = 0;  // of these, with all their instructions
 };
 
@@ -70,9 +76,18 @@ struct TuneSensitivity {
 };
 
 struct TuneResult {
-  std::vector<TunedLayout> best;     // first those that are equal, least memory first; then by time
+  int64_t gpus = 0;                  // ranks of the search
+  Cluster cluster;                   // that has them
+  std::vector<std::string> changes;  // of the cluster, against the given recipe with its overrides
+  std::string problem;               // why `best` is empty: no candidate is valid and fits
+  // First those that are equal, least memory first; then by time. Each plan once. Fewer than were asked for if all
+  // others take more than `within` longer than the fastest.
+  std::vector<TunedLayout> best;
+  size_t asked = 0;                  // TuneRequest::best
+  double within = 0;                 // a share: slower layouts are not searched, and not listed
   std::optional<TunedLayout> given;  // the recipe as it was given; none: on these GPUs it is not valid
-  // Layouts of which none other is both faster and smaller, fastest first.
+  // Of the layouts within `within` that were simulated, a sample of the smaller ones among them: those of which none
+  // other is both faster and smaller, fastest first.
   std::vector<TunedLayout> frontier;
   TuneCounts counts;
   bool seconds = true;       // false: the device is unknown, and times are FLOPs
@@ -84,8 +99,8 @@ struct TuneResult {
   std::vector<TuneSensitivity> sensitivity;
 };
 
-// Problems of the recipe go to `diagnostics`, with InvalidArgument. NotFound: no candidate is valid and fits; what was
-// found is in the message. A recipe that is invalid as it is can be tuned where some layout makes it valid.
+// Problems of the recipe go to `diagnostics`, with InvalidArgument. A recipe that is invalid as it is can be tuned
+// where some layout makes it valid.
 absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -6,7 +6,6 @@
 #include "planner/compile.h"
 #include "planner/diff/diff.h"
 #include "planner/estimate/memory.h"
-#include "planner/estimate/step_speed.h"
 #include "planner/recipe/recipe_reader.h"
 
 namespace planwright {
@@ -36,7 +35,7 @@ TunedLayout FiguresOf(const Plan& plan) {
   TunedLayout layout;
   const StepTime time = TimeStep(plan);
   layout.seconds = time.length;
-  if (time.seconds) layout.tokens_per_second = SpeedOf(plan, time).tokens_per_second;
+  if (time.seconds) layout.speed = SpeedOf(plan, time);
   for (const RoleEstimate& role : EstimateMemory(plan)) {
     layout.memory = std::max(layout.memory, role.planned.total());
     layout.limit = role.limit;

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "nlohmann/json.hpp"
+#include "planner/diagnostics/render.h"
 #include "planner/tuned/tuned_text.h"
 
 namespace planwright {
@@ -13,7 +14,7 @@ Json LayoutJson(const TuneResult& result, const TunedLayout& layout) {
   return {{"layout", layout.line},
           {"changes", layout.changes},
           {result.seconds ? "seconds" : "flops", layout.seconds},
-          {"tokens_per_second_per_rank", result.seconds ? Json(layout.tokens_per_second) : Json()},
+          {"tokens_per_second_per_rank", layout.speed ? Json(layout.speed->tokens_per_second) : Json()},
           {"memory", layout.memory},
           {"memory_limit", layout.limit > 0 ? Json(layout.limit) : Json()},
           {"waits", role(layout.waits)},
@@ -37,20 +38,25 @@ Json LayoutsJson(const TuneResult& result, const std::vector<TunedLayout>& layou
 nlohmann::ordered_json FoundJson(const Found& found) {
   const TuneResult& result = found.result;
   const TuneCounts& counts = result.counts;
-  Json json = {{"gpus", found.gpus}};
-  json["problem"] = found.chosen() ? Json() : Json(found.problem);
+  const std::optional<StepSpeed> speed = found.chosen() ? found.chosen()->speed : std::nullopt;
+  Json json = {{"gpus", result.gpus}};
+  json["problem"] = found.chosen() ? Json() : Json(result.problem);
+  json["problems"] = RenderJson(found.problems);
   json["given"] = result.given ? LayoutJson(result, *result.given) : Json();
   json["best"] = LayoutsJson(result, result.best);
-  json["hours"] = found.speed ? Json(found.speed->hours) : Json();
-  json["rank_hours"] = found.speed ? Json(found.speed->rank_hours) : Json();
+  json["hours"] = speed ? Json(speed->hours) : Json();
+  json["rank_hours"] = speed ? Json(speed->rank_hours) : Json();
   json["frontier"] = LayoutsJson(result, result.frontier);
   // Of large spaces they are averages.
   json["space"] = {{"candidates", std::round(counts.space)},
                    {"rules", std::round(counts.rules)},
                    {"memory", std::round(counts.memory)},
                    {"time", std::round(counts.time)},
+                   {"found", std::round(counts.found)},
+                   {"left", std::round(counts.left)},
                    {"timed", counts.timed},
                    {"simulated", counts.simulated}};
+  json["within"] = result.within;
   json["error"] = result.error;
   json["fastest"] = result.fastest;
   json["lower_bound"] = result.lower_bound;

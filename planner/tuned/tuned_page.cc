@@ -91,10 +91,10 @@ class FrontierDrawing {
 
 // Layouts in words stand below their figures: in one table they would be too wide.
 std::string LayoutsTables(const Found& found) {
-  HtmlTable figures({"", "step", found.cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds"});
+  HtmlTable figures({"", "step", found.cpus() ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds"});
   HtmlTable words({"", "layout"});
   const auto add = [&](const std::string& name, const TunedLayout& layout) {
-    figures.Add({Safe(name), StepText(found, layout.seconds), RateText(found, layout), MemoryText(layout),
+    figures.Add({Safe(name), StepText(found, layout.seconds), RateText(layout), MemoryText(layout),
                  Safe(WaitsText(layout)), Safe(BoundText(layout))});
     words.Add({Safe(name), Safe(layout.line)});
   };
@@ -112,20 +112,26 @@ std::string ChangesList(const TunedLayout& layout) {
 }
 
 std::string FoundSection(const Found& found) {
-  const std::string id = Cat("gpus", found.gpus);
-  const std::string title = Cat(Counted(found.gpus, found.cpus ? "rank" : "GPU"), " (", Printable(found.cluster), ")");
+  const std::string id = Cat("gpus", found.result.gpus);
+  const std::string title = Printable(ClusterText(found));
   const TunedLayout* chosen = found.chosen();
-  if (!chosen) return Section(id, title, Cat("<p>", Safe(found.problem), "</p>\n"));
+  if (!chosen) {
+    std::string text = Cat("<p>", Safe(found.result.problem), "</p>\n");
+    for (const std::string& remark : Remarks(found)) Append(text, "<p class=\"soft\">", Safe(remark), "</p>\n");
+    for (const Diagnostic& problem : found.problems)
+      Append(text, "<p>", Safe(Cat(KindNumber(problem.kind), ": ", problem.message)), "</p>\n");
+    return Section(id, title, text);
+  }
   std::string text = "<div class=\"tiles\">\n";
   text += Tile(StepText(found, chosen->seconds), "a step, predicted");
   if (found.result.given && chosen->seconds > 0 && found.result.given->seconds > 0)
     text +=
         Tile(absl::StrFormat("%.2f x", found.result.given->seconds / chosen->seconds), "as fast as the given layout");
-  if (found.result.seconds) text += Tile(RateText(found, *chosen), found.cpus ? "tok/s/rank" : "tok/s/GPU");
+  if (found.result.seconds) text += Tile(RateText(*chosen), found.cpus() ? "tok/s/rank" : "tok/s/GPU");
   text += Tile(MemoryText(*chosen), "of the fullest rank");
-  if (found.speed)
-    text +=
-        Tile(HoursText(found.speed->rank_hours), found.cpus ? "rank-hours of the budget" : "GPU-hours of the budget");
+  if (chosen->speed)
+    text += Tile(HoursText(chosen->speed->rank_hours),
+                 found.cpus() ? "rank-hours of the budget" : "GPU-hours of the budget");
   if (std::isfinite(found.result.gap)) text += Tile(ShareText(found.result.gap, 1), "gap to the optimum, at most");
   Append(text, "</div>\n", LayoutsTables(found), "<h3>Time and memory</h3>\n",
          "<div class=\"legend\"><span><i class=\"chip m2b\"></i>given</span><span><i class=\"chip m1b\"></i>the "
@@ -136,14 +142,16 @@ std::string FoundSection(const Found& found) {
 }
 
 std::string ScalingSection(const std::vector<Found>& found) {
-  const bool cpus = found.front().cpus;
+  const bool cpus = found.front().cpus();
   HtmlTable table({cpus ? "ranks" : "GPUs", "step", cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "hours",
                    cpus ? "rank-hours" : "GPU-hours", "layout"});
   for (const Found& one : found) {
     const TunedLayout* layout = one.chosen();
-    table.Add({WithCommas(one.gpus), layout ? StepText(one, layout->seconds) : "", layout ? RateText(one, *layout) : "",
-               layout ? MemoryText(*layout) : "", one.speed ? HoursText(one.speed->hours) : "",
-               one.speed ? HoursText(one.speed->rank_hours) : "", Safe(layout ? layout->line : one.problem)});
+    table.Add({WithCommas(one.result.gpus), layout ? StepText(one, layout->seconds) : "",
+               layout ? RateText(*layout) : "", layout ? MemoryText(*layout) : "",
+               layout && layout->speed ? HoursText(layout->speed->hours) : "",
+               layout && layout->speed ? HoursText(layout->speed->rank_hours) : "",
+               Safe(layout ? layout->line : one.result.problem)});
   }
   return Section("scaling", "Scaling", table.Markup());
 }

@@ -17,12 +17,24 @@ std::string CountText(double count) {
   return count < 1e15 ? WithCommas(std::llround(count)) : absl::StrFormat("%.2g", count);
 }
 
-std::string SpaceText(const TuneCounts& counts) {
-  return absl::StrCat("The space has ", CountText(counts.space), " candidates: ", CountText(counts.rules),
-                      " break a rule, ", CountText(counts.memory), " do not fit memory, ", CountText(counts.time),
-                      " cannot be faster by a lower bound of their time; ",
-                      CountText(static_cast<double>(counts.timed)), " were timed, ",
-                      CountText(static_cast<double>(counts.simulated)), " of them with all instructions.");
+std::string SpaceText(const TuneResult& result) {
+  const TuneCounts& counts = result.counts;
+  const bool one = counts.space == 1;
+  std::string text = absl::StrCat(
+      result.interrupted ? "What the search came to has " : "The space has ", CountText(counts.space),
+      one ? " candidate: " : " candidates: ", CountText(counts.rules), " broke a rule, ", CountText(counts.memory),
+      " did not fit memory, ", CountText(counts.time), " could not be faster by a lower bound of their time, ");
+  if (counts.left > 0) absl::StrAppend(&text, CountText(counts.left), " were left undecided, ");
+  absl::StrAppend(&text, "and ", CountText(counts.found), counts.found == 1 ? " was" : " were", " valid and fit. ",
+                  WithCommas(counts.timed), counts.timed == 1 ? " was" : " were", " timed, ",
+                  WithCommas(counts.simulated), " of them with all instructions.");
+  return text;
+}
+
+// Why fewer are listed than were asked for.
+std::string ShortListText(const TuneResult& result) {
+  return absl::StrCat("All others are more than ", ShareText(result.within, 1),
+                      " slower than the fastest, and are not listed.");
 }
 
 std::string GapText(const Found& found) {
@@ -61,7 +73,7 @@ std::string SensitivityText(const TuneSensitivity& sensitivity) {
 std::vector<std::string> Row(const Found& found, const std::string& name, const TunedLayout& layout) {
   return {name,
           StepText(found, layout.seconds),
-          RateText(found, layout),
+          RateText(layout),
           MemoryText(layout),
           WaitsText(layout),
           BoundText(layout),
@@ -70,17 +82,19 @@ std::vector<std::string> Row(const Found& found, const std::string& name, const 
 
 }  // namespace
 
-std::string ClusterText(const Cluster& cluster) {
-  return absl::StrCat(cluster.gpu == "none" ? "CPU ranks" : cluster.gpu, ", ", Counted(cluster.nodes, "node"), " of ",
-                      cluster.gpus_per_node);
+std::string ClusterText(const Found& found) {
+  const Cluster& cluster = found.result.cluster;
+  return absl::StrCat(Counted(found.result.gpus, found.cpus() ? "rank" : "GPU"), " (",
+                      found.cpus() ? "CPU ranks" : cluster.gpu, ", ", Counted(cluster.nodes, "node"), " of ",
+                      cluster.gpus_per_node, ")");
 }
 
 std::string StepText(const Found& found, double seconds) {
   return found.result.seconds ? SecondsText(seconds) : FlopText(seconds);
 }
 
-std::string RateText(const Found& found, const TunedLayout& layout) {
-  return found.result.seconds ? absl::StrFormat("%.5g", layout.tokens_per_second) : "-";
+std::string RateText(const TunedLayout& layout) {
+  return layout.speed ? absl::StrFormat("%.5g", layout.speed->tokens_per_second) : "-";
 }
 
 std::string MemoryText(const TunedLayout& layout) {
@@ -115,7 +129,9 @@ std::vector<std::string> Remarks(const Found& found) {
                                    absl::StrFormat("%.1f %%", 100 * result.error), "): least memory first."));
   }
   if (found.chosen()) remarks.push_back(GapText(found));
-  remarks.push_back(SpaceText(result.counts));
+  if (!result.interrupted && result.best.size() < result.asked && result.counts.time > 0)
+    remarks.push_back(ShortListText(result));
+  remarks.push_back(SpaceText(result));
   for (const TuneSensitivity& sensitivity : result.sensitivity) remarks.push_back(SensitivityText(sensitivity));
   const auto proved =
       std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.proved; });
@@ -133,9 +149,12 @@ std::vector<std::string> Remarks(const Found& found) {
 }
 
 std::string FoundText(const Found& found, size_t width) {
-  std::string text = absl::StrCat(Counted(found.gpus, found.cpus ? "rank" : "GPU"), " (", found.cluster, ")\n\n");
-  if (!found.chosen()) return absl::StrCat(text, Wrapped(found.problem, width), "\n");
-  Table table({"", "step", found.cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds", "layout"});
+  std::string text = absl::StrCat(ClusterText(found), "\n\n");
+  if (!found.chosen()) {
+    return absl::StrCat(text, Wrapped(found.result.problem, width), "\n", Wrapped(SpaceText(found.result), width, 2),
+                        "\n");
+  }
+  Table table({"", "step", found.cpus() ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds", "layout"});
   if (found.result.given) {
     table.Add(Row(found, "given", *found.result.given));
   } else {
@@ -148,22 +167,28 @@ std::string FoundText(const Found& found, size_t width) {
   return text;
 }
 
+std::string FoundComment(const std::string& introduction, Found found) {
+  constexpr size_t kWidth = 116, kLayouts = 5;
+  if (found.result.best.size() > kLayouts) found.result.best.resize(kLayouts);
+  return absl::StrCat(introduction, "\n\n", FoundText(found, kWidth));
+}
+
 std::string ScalingText(const std::vector<Found>& found, size_t width) {
-  const bool cpus = !found.empty() && found.front().cpus;
+  const bool cpus = !found.empty() && found.front().cpus();
   Table table({cpus ? "ranks" : "GPUs", "step", cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "hours",
                cpus ? "rank-hours" : "GPU-hours", "what binds", "layout"});
   std::string notes;
   for (const Found& one : found) {
-    const std::string name = WithCommas(one.gpus);
+    const std::string name = WithCommas(one.result.gpus);
     if (const TunedLayout* layout = one.chosen()) {
-      table.Add({name, StepText(one, layout->seconds), RateText(one, *layout), MemoryText(*layout),
-                 one.speed ? HoursText(one.speed->hours) : "", one.speed ? HoursText(one.speed->rank_hours) : "",
-                 BoundText(*layout), layout->line});
+      table.Add({name, StepText(one, layout->seconds), RateText(*layout), MemoryText(*layout),
+                 layout->speed ? HoursText(layout->speed->hours) : "",
+                 layout->speed ? HoursText(layout->speed->rank_hours) : "", BoundText(*layout), layout->line});
       if (one.result.interrupted || one.result.gap > 0)
         absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", GapText(one)), width, 2), "\n");
     } else {
       table.Add({name, "", "", "", "", "", "", "none"});
-      absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", one.problem), width, 2), "\n");
+      absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", one.result.problem), width, 2), "\n");
     }
   }
   return absl::StrCat(table.Text("", width), notes.empty() ? "" : "\n", notes);

@@ -3,36 +3,30 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "planner/estimate/step_speed.h"
-#include "planner/plan/plan.h"
+#include "planner/diagnostics/diagnostic.h"
 #include "planner/tune/tune.h"
 
 namespace planwright {
 
 // What was found for one number of GPUs.
 struct Found {
-  int64_t gpus = 0;
-  TuneResult result;               // without `best`: `problem` says why
-  std::string problem;             // no layout is valid and fits
-  std::string cluster;             // "h100_sxm, 33 nodes of 8"; of CPU ranks: "CPU ranks, ..."
-  bool cpus = false;               // ranks compute on CPUs
-  std::optional<StepSpeed> speed;  // of the first layout; none: the device is unknown
+  TuneResult result;
+  std::vector<Diagnostic> problems;  // of the given recipe on these GPUs, where nothing was found
 
+  bool cpus() const { return result.cluster.gpu == "none"; }  // ranks compute on CPUs
   const TunedLayout* chosen() const { return result.best.empty() ? nullptr : &result.best.front(); }
 };
 
-// "h100_sxm, 33 nodes of 8"
-std::string ClusterText(const Cluster& cluster);
+// "264 GPUs (h100_sxm, 33 nodes of 8)", "2 ranks (CPU ranks, 1 node of 2)"
+std::string ClusterText(const Found& found);
 
 // The table of layouts, and what is known of them: the space, the gap, equal layouts, sensitivity.
 std::string FoundText(const Found& found, size_t width);
-
-// Of the table in the comments of a recipe: columns, and the most layouts.
-inline constexpr size_t kCommentWidth = 116, kCommentLayouts = 5;
+// The same for the comments of a recipe, below `introduction`: with the first few layouts.
+std::string FoundComment(const std::string& introduction, Found found);
 // A line for each number of GPUs.
 std::string ScalingText(const std::vector<Found>& found, size_t width);
 
@@ -43,7 +37,7 @@ std::string FoundPage(const std::string& title, const std::vector<Found>& found)
 
 // Parts of these, the same in the terminal and on the page.
 std::string StepText(const Found& found, double seconds);  // "3.21 s"; of an unknown device, FLOPs
-std::string RateText(const Found& found, const TunedLayout& layout);
+std::string RateText(const TunedLayout& layout);
 std::string MemoryText(const TunedLayout& layout);  // in the unit of `plan show RECIPE memory`
 std::string WaitsText(const TunedLayout& layout);
 std::string BoundText(const TunedLayout& layout);

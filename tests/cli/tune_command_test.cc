@@ -52,8 +52,9 @@ class TuneCommand : public testing::PlanProgram {
 };
 
 TEST_F(TuneCommand, PrintsTheFiguresOfTheRecipeThatItWrites) {
-  const json tuned = PlanJson("tune " + kSmall + " batch.global_samples=16 --gpus 4" + kFewKeys + "--candidates 200 " +
-                              "--write " + InFolder("best.yaml"));
+  const json tuned =
+      PlanJson("tune " + kSmall + " batch.global_samples=16 --gpus 4 --best 4 --candidates 500 " +
+               "--fix modules.language.recompute,modules.radio_encoder.recompute --write " + InFolder("best.yaml"));
   ASSERT_GE(tuned["best"].size(), 2u);
   EXPECT_THAT(tuned["written"], ElementsAre(InFolder("best.yaml")));
   ExpectFigures(InFolder("best.yaml"), tuned["best"][0]);
@@ -127,13 +128,15 @@ TEST_F(TuneCommand, ComparesNumbersOfGpus) {
     EXPECT_DOUBLE_EQ(one["rank_hours"], one["hours"].get<double>() * one["gpus"].get<int>());
   EXPECT_THAT(Plan(call + " --html " + InFolder("page.html")).out, AllOf(HasSubstr("\n   1  "), HasSubstr("\n   4  ")));
   EXPECT_THAT(Read("page.html"), AllOf(HasSubstr("id=\"scaling\""), HasSubstr("<svg"), HasSubstr("4 GPUs (h100_sxm")));
+  // `-` is stdout, which then has nothing else.
+  EXPECT_EQ(Plan(call + " --html -").out, Read("page.html"));
 }
 
 TEST_F(TuneCommand, IsQuietInAPipe) {
   const ProgramResult result = Plan("tune " + kSmall + kFewKeys + "--candidates 3");
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.err, IsEmpty());
-  EXPECT_THAT(result.out, AllOf(HasSubstr("given"), Not(HasSubstr("\r")), HasSubstr("The space has")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("given"), Not(HasSubstr("\r")), HasSubstr(" candidates: ")));
 }
 
 TEST_F(TuneCommand, SaysWhatIsWrong) {
@@ -164,6 +167,7 @@ TEST_F(TuneCommand, SaysWhatIsWrong) {
   EXPECT_THAT(Plan("show " + parent + " --html " + parent).err, HasSubstr("is the recipe"));
   EXPECT_THAT(Plan("measure " + parent + " -o " + parent).err, HasSubstr("is the recipe"));
   EXPECT_EQ(Read("parent.yaml"), before);
+  EXPECT_THAT(problem(kTiny + " --html - --json"), HasSubstr("both print on stdout"));
   EXPECT_THAT(problem(""), HasSubstr("no recipe is given"));
 }
 
@@ -175,10 +179,30 @@ TEST_F(TuneCommand, SaysIfNothingFits) {
       kFewKeys;
   const ProgramResult result = Plan(call);
   EXPECT_EQ(result.status, 1) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("do not fit memory"));
+  EXPECT_THAT(result.out, AllOf(StartsWith("1 GPU (other, 1 node of 1)\n"), HasSubstr("No candidate fits memory.")));
   const ProgramResult data = Plan(call + " --json");
   EXPECT_EQ(data.status, 1);
   EXPECT_THAT(json::parse(data.out)["best"], IsEmpty());
+  EXPECT_EQ(json::parse(data.out)["gpus"], 1);
+}
+
+// The reasons are those that `plan validate` gives of the recipe as it is.
+TEST_F(TuneCommand, SaysWhatIsWrongWithTheRecipeIfNothingIsValid) {
+  const std::string recipe = kSmall + " batch.global_samples=6 batch.micro_samples=4";
+  const ProgramResult validated = Plan("validate " + recipe);
+  ASSERT_EQ(validated.status, 1);
+  const std::string code = validated.err.substr(validated.err.find("[PW"), 7);
+  const std::string call = "tune " + recipe + " --fix modules,batch,gradients";
+  const ProgramResult result = Plan(call);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out, AllOf(StartsWith("1 GPU (h100_sxm, 1 node of 1)\n"), HasSubstr("each breaks a rule"),
+                                HasSubstr("1 candidate:")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("The recipe as it was given, on 1 GPU"), HasSubstr(code)));
+  EXPECT_THAT(json::parse(Plan(call + " --json").out)["problems"][0].dump(), HasSubstr(code.substr(1)));
+  // Of several numbers of GPUs one has no layout.
+  const ProgramResult scaling = Plan("tune " + kSmall + " --gpus 1,2 --fix modules.language.placement,gradients");
+  EXPECT_EQ(scaling.status, 1);
+  EXPECT_THAT(scaling.out, AllOf(HasSubstr("2: There is no candidate: with the keys that are fixed")));
 }
 
 // On a terminal the command says how far it is; Ctrl-C then ends the search with the best so far.
@@ -264,7 +288,8 @@ TEST_F(InitCommand, SaysWhatIsWrong) {
   EXPECT_THAT(problem("--model " + InFolder("none.yaml") + " --gpus 8"), HasSubstr("there is no such file"));
   EXPECT_THAT(problem("--model nemotron_moe_vlm_20l --gpus 8 batch.global_sample=4", 1),
               HasSubstr("did you mean `global_samples`"));
-  EXPECT_THAT(problem("--model nemotron_moe_vlm_54l --gpus 1" + few_, 1), HasSubstr("no layout was found"));
+  EXPECT_THAT(problem("--model nemotron_moe_vlm_54l --gpus 1" + few_, 1),
+              AllOf(HasSubstr("no layout was found"), HasSubstr("1 GPU (h100_sxm, 1 node of 1)"), HasSubstr("[PW")));
 }
 
 }  // namespace

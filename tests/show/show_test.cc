@@ -13,7 +13,9 @@ namespace planwright {
 namespace {
 
 using nlohmann::ordered_json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Two encoder ranks feed a language model of four (tp2 dp2, ep4) on nodes of four.
 Plan SixRanks() {
@@ -198,6 +200,15 @@ TEST(ShowBudget, GivesRatesAtSampleCounts) {
   EXPECT_EQ(json["at"][2]["learning_rate"], 1e-3);
   EXPECT_FALSE(ShowBudgetJson(plan, {}).contains("at"));
   EXPECT_THAT(ShowBudget(plan, {10}), HasSubstr("12 samples past the budget"));
+}
+
+TEST(ShowTime, GivesFlopsWhereTheDeviceIsUnknown) {
+  const Plan plan = SixRanks();
+  StepTime time;
+  time.length = 4e12;
+  time.costs.push_back({.part = "language.moe", .kind = "experts", .seconds = 2e12});
+  const std::string unknown = ShowTime(plan, time, nullptr);
+  EXPECT_THAT(unknown, AllOf(HasSubstr("FLOPs"), HasSubstr("experts  50.0 %     2 TFLOP"), Not(HasSubstr("2e+12"))));
 }
 
 TEST(ShowModel, CountsParametersLayerByLayer) {

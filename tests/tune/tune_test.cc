@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "planner/compile.h"
 #include "planner/diff/diff.h"
@@ -128,12 +129,63 @@ TEST(Tune, FiguresAreThoseOfTheRecipeWithTheChanges) {
   }
 }
 
+double Sum(const TuneCounts& counts) { return counts.rules + counts.memory + counts.time + counts.found + counts.left; }
+
 TEST(Tune, EveryCandidateIsCountedOnce) {
-  const TuneResult result = Tuned(RequestOf(kTiny, kSlowGpus, {}));
-  const TuneCounts& counts = result.counts;
-  EXPECT_LE(counts.rules + counts.memory + counts.time, counts.space);
-  EXPECT_NEAR(counts.space, counts.rules + counts.memory + counts.time + static_cast<double>(counts.simulated),
-              static_cast<double>(counts.simulated));
+  std::vector<std::string> small = kSlowGpus;
+  small.push_back("cluster.device.memory=2.0");
+  for (const auto& overrides : {kSlowGpus, small}) {
+    TuneRequest request = RequestOf(kTiny, overrides, {});
+    const TuneCounts counts = Tuned(request).counts;
+    EXPECT_EQ(Sum(counts), counts.space);
+    EXPECT_EQ(counts.left, 0);
+    EXPECT_GT(counts.found, 0);
+    EXPECT_LE(counts.found, static_cast<double>(counts.simulated));
+    EXPECT_LT(static_cast<double>(counts.timed), counts.space);
+    // A search that is ended says how much is left.
+    request.candidates = 20;
+    const TuneCounts ended = Tuned(request).counts;
+    EXPECT_EQ(Sum(ended), ended.space);
+    EXPECT_GT(ended.left, 0);
+  }
+}
+
+// Nothing is averaged here: as many are found as there are, if none is cut by time.
+TEST(Tune, CountsAreThoseOfTryingEverything) {
+  const TuneRequest request = RequestOf(kTiny, kSlowGpus, {"modules", "gradients.buckets"});
+  const TuneResult result = Tuned(request);
+  const std::vector<WholeStep> all = TryEverything(request, 2);
+  EXPECT_EQ(result.counts.found + result.counts.time, static_cast<double>(all.size()));
+  EXPECT_EQ(Sum(result.counts), result.counts.space);
+}
+
+TEST(Tune, ListsEachPlanOnce) {
+  // On one rank nothing can overlap, so that some candidates make one plan.
+  TuneRequest request = RequestOf(kTiny, {}, {"modules"});
+  request.best = 1000;
+  const TuneResult result = Tuned(request);
+  ASSERT_GE(result.best.size(), 3u);
+  EXPECT_LT(static_cast<double>(result.best.size()), result.counts.found) << "some make the same plan";
+  for (const auto* list : {&result.best, &result.frontier}) {
+    std::set<std::string> digests;
+    for (const TunedLayout& layout : *list) EXPECT_TRUE(digests.insert(layout.digest).second) << layout.line;
+  }
+}
+
+TEST(Tune, ListsWhatIsNotMuchSlower) {
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {"modules.language", "gradients"});
+  request.best = 1000;
+  const TuneResult result = Tuned(request);
+  ASSERT_NEAR(result.within, 0.1, 1e-9);
+  EXPECT_GT(result.counts.time, 0);
+  size_t within = 0;
+  for (const WholeStep& step : TryEverything(request, 2)) {
+    within += step.seconds <= result.fastest * (1 + result.within) ? 1 : 0;
+  }
+  EXPECT_EQ(result.best.size(), within) << "all of them, and no other";
+  for (const auto* list : {&result.best, &result.frontier}) {
+    for (const TunedLayout& layout : *list) EXPECT_LE(layout.seconds, result.fastest * (1 + result.within));
+  }
 }
 
 TEST(Tune, FixedKeysStay) {
@@ -189,10 +241,23 @@ TEST(Tune, RefusesWhatNoLayoutMends) {
   EXPECT_EQ(Tune(RequestOf(kTiny, {"batch.global_sample=3"}, {}), problems).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(problems.has_errors());
+}
+
+TEST(Tune, SaysWhyNothingWasFound) {
   std::vector<std::string> overrides = kSlowGpus;
   overrides.push_back("cluster.device.memory=0.5");
-  Diagnostics others;
-  EXPECT_EQ(Tune(RequestOf(kTiny, overrides, {}), others).status().code(), absl::StatusCode::kNotFound);
+  const TuneResult none = Tuned(RequestOf(kTiny, overrides, {}));
+  EXPECT_TRUE(none.best.empty());
+  EXPECT_EQ(none.problem, "No candidate is valid and fits memory.");
+  EXPECT_GT(none.counts.memory, 0);
+  EXPECT_EQ(Sum(none.counts), none.counts.space);
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {"modules"});
+  request.gpus = 4;
+  const TuneResult fixed = Tuned(request);
+  EXPECT_TRUE(fixed.best.empty());
+  EXPECT_EQ(fixed.gpus, 4);
+  EXPECT_EQ(fixed.cluster.nodes, 2);
+  EXPECT_EQ(fixed.problem, "There is no candidate: with the keys that are fixed, no layout has 4 ranks.");
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ inline TunedLayout LayoutOf(const std::string& line, double seconds, int64_t mem
   return {.changes = {"batch.micro_samples=2"},
           .line = line,
           .seconds = seconds,
-          .tokens_per_second = 1000 / seconds,
+          .speed =
+              StepSpeed{.tokens_per_second = 1000 / seconds, .hours = 44.15 * seconds, .rank_hours = 11655.5 * seconds},
           .memory = memory,
           .limit = 80'000'000'000,
           .waits = "language.s0",
@@ -22,20 +23,27 @@ inline TunedLayout LayoutOf(const std::string& line, double seconds, int64_t mem
 }
 
 inline Found FoundLayouts() {
-  Found found{.gpus = 264, .cluster = "h100_sxm, 33 nodes of 8"};
+  Found found;
+  found.result.gpus = 264, found.result.asked = 3, found.result.within = 0.1;
+  found.result.cluster.gpu = "h100_sxm", found.result.cluster.nodes = 33, found.result.cluster.gpus_per_node = 8;
   found.result.best = {LayoutOf("first <layout>", 2, 30'000'000'000), LayoutOf("second", 1.99, 40'000'000'000),
                        LayoutOf("third", 3, 20'000'000'000)};
   found.result.best[0].equal = found.result.best[1].equal = true;
   found.result.given = LayoutOf("given layout", 6.9, 61'370'000'000);
   found.result.given->changes.clear();
   found.result.frontier = {found.result.best[1], found.result.best[0], found.result.best[2]};
-  found.result.counts = {
-      .space = 1234567, .rules = 1000000, .memory = 200000, .time = 30000, .timed = 4567, .simulated = 89};
+  found.result.counts = {.space = 1204089,
+                         .rules = 1000000,
+                         .memory = 200000,
+                         .time = 4000,
+                         .found = 89,
+                         .left = 0,
+                         .timed = 4567,
+                         .simulated = 89};
   found.result.error = 0.01;
   found.result.lower_bound = 1.9, found.result.fastest = 1.99;
   found.result.gap = 0.05;
   found.result.sensitivity = {{"network", 2.5, "third"}, {"link", 0, ""}};
-  found.speed = StepSpeed{.tokens_per_second = 500, .hours = 88.3, .rank_hours = 23311};
   return found;
 }
 

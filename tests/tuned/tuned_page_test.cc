@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "planner/diagnostics/text.h"
 #include "tests/show/markup_reader.h"
 #include "tests/tuned/found_layouts.h"
 
@@ -48,11 +49,14 @@ TEST(TunedPage, DrawsEveryLayout) {
 }
 
 TEST(TunedPage, ComparesNumbersOfGpus) {
-  Found none{.gpus = 8, .problem = "nothing <fits>"};
+  Found none;
+  none.result.gpus = 8, none.result.problem = "nothing <fits>";
+  none.problems.push_back({DiagnosticKind::kBrokenRule, Severity::kError, "what is <wrong>", {}, ""});
   EXPECT_EQ(Checked({none, FoundLayouts()}), 7);
   const std::string page = FoundPage("r", {none, FoundLayouts()});
   EXPECT_THAT(page, HasSubstr("id=\"scaling\""));
   EXPECT_THAT(page, HasSubstr("nothing &lt;fits&gt;"));
+  EXPECT_THAT(page, HasSubstr(Cat(KindNumber(DiagnosticKind::kBrokenRule), ": what is &lt;wrong&gt;")));
 }
 
 TEST(TunedPage, DrawsOneLayoutAlone) {

@@ -34,9 +34,9 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(text, HasSubstr("within the error of the times (1.0 %)"));
   EXPECT_THAT(text, HasSubstr("The fastest layout takes 1.99 s, which no candidate that fits can be below by more than "
                               "5.0 %. The first one is equal to it within the error of the times"));
-  EXPECT_THAT(text, HasSubstr("1,234,567 candidates: 1,000,000 break a rule, 200,000 do not fit memory, 30,000 cannot "
-                              "be faster"));
-  EXPECT_THAT(text, HasSubstr("4,567 were timed, 89 of them"));
+  EXPECT_THAT(text, HasSubstr("The space has 1,204,089 candidates: 1,000,000 broke a rule, 200,000 did not fit memory, "
+                              "4,000 could not be faster by a lower bound of their time, and 89 were valid and fit."));
+  EXPECT_THAT(text, HasSubstr("4,567 were timed, 89 of them with all instructions."));
   EXPECT_THAT(text, HasSubstr("The network was not measured. If it is 2.5 times slower than the data sheet says, the "
                               "fastest is: third."));
   EXPECT_THAT(text, HasSubstr("The link was not measured. Up to 64 times slower, no layout that was compared"));
@@ -61,10 +61,36 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("2 layouts are proved"));
 }
 
+TEST(TunedText, SaysWhatIsNotListed) {
+  Found found = FoundLayouts();
+  EXPECT_THAT(FoundText(found, 1000), Not(HasSubstr("not listed")));
+  found.result.asked = 4;
+  EXPECT_THAT(FoundText(found, 1000),
+              HasSubstr("All others are more than 10.0 % slower than the fastest, and are not listed."));
+  found.result.interrupted = true, found.result.counts.left = 5;
+  EXPECT_THAT(FoundText(found, 1000), AllOf(HasSubstr("What the search came to has"), Not(HasSubstr("not listed")),
+                                            HasSubstr("5 were left undecided, and 89")));
+  found.result.counts = {.space = 1, .found = 1, .timed = 1, .simulated = 1};
+  EXPECT_THAT(FoundText(found, 1000), AllOf(HasSubstr("1 candidate: "), HasSubstr("1 was valid and fit. 1 was timed")));
+}
+
+TEST(TunedText, SaysWhyThereIsNoLayout) {
+  Found none;
+  none.result.gpus = 1, none.result.cluster.gpu = "h100_sxm", none.result.problem = "No candidate fits memory.";
+  none.result.counts = {.space = 12, .memory = 12};
+  EXPECT_THAT(FoundText(none, 1000), AllOf(HasSubstr("1 GPU (h100_sxm, 1 node of 8)\n"),
+                                           HasSubstr("No candidate fits memory.\n"), HasSubstr("12 did not fit")));
+  none.problems.push_back({DiagnosticKind::kBrokenRule, Severity::kError, "what is wrong", {}, ""});
+  const nlohmann::ordered_json json = FoundJson(none);
+  EXPECT_EQ(json["problem"], "No candidate fits memory.");
+  EXPECT_EQ(json["problems"][0]["message"], "what is wrong");
+  EXPECT_EQ(json["space"]["memory"], 12);
+}
+
 TEST(TunedText, HasFlopsWhereTheDeviceIsUnknown) {
   Found found = FoundLayouts();
-  found.result.seconds = false, found.speed.reset(), found.cpus = true;
-  for (TunedLayout& layout : found.result.best) layout.seconds *= 1e12;
+  found.result.seconds = false, found.result.cluster.gpu = "none";
+  for (TunedLayout& layout : found.result.best) layout.seconds *= 1e12, layout.speed.reset();
   const std::string text = FoundText(found, 1000);
   EXPECT_THAT(text, HasSubstr("264 ranks"));
   EXPECT_THAT(text, HasSubstr("2 TFLOP"));
@@ -75,11 +101,12 @@ TEST(TunedText, HasFlopsWhereTheDeviceIsUnknown) {
 }
 
 TEST(TunedText, HasALineForEachNumberOfGpus) {
-  Found none{.gpus = 8, .problem = "no candidate of 12 is valid and fits"};
+  Found none;
+  none.result.gpus = 8, none.result.cluster.gpu = "h100_sxm", none.result.problem = "No candidate fits memory.";
   const std::string text = ScalingText({none, FoundLayouts()}, 1000);
   EXPECT_THAT(text, HasSubstr("GPUs  step  tok/s/GPU  memory    hours  GPU-hours"));
   EXPECT_THAT(text, HasSubstr(" 264  2 s         500  30.00 GB   88.3     23,311"));
-  EXPECT_THAT(text, HasSubstr("8: no candidate of 12 is valid and fits"));
+  EXPECT_THAT(text, HasSubstr("8: No candidate fits memory."));
   EXPECT_THAT(text, HasSubstr("264: The fastest layout takes 1.99 s"));
 }
 
@@ -90,7 +117,7 @@ TEST(TunedText, IsAlsoJson) {
   EXPECT_EQ(json["best"][1]["seconds"], 1.99);
   EXPECT_EQ(json["best"][1]["equal"], true);
   EXPECT_EQ(json["given"]["memory"], 61'370'000'000);
-  EXPECT_EQ(json["space"]["time"], 30000);
+  EXPECT_EQ(json["space"]["time"], 4000);
   EXPECT_EQ(json["gap"], 0.05);
   EXPECT_EQ(json["rank_hours"], 23311);
   EXPECT_EQ(json["sensitivity"][0]["slower"], 2.5);

@@ -1,0 +1,95 @@
+// The candidates of a space as a tree: a layout of the language model stands for all candidates that have it, then come
+// those of the other modules, and then how gradients are reduced. Each node has bounds of what is below it, so that a
+// search looks only below the best (docs/decisions/0025-tune.md).
+#pragma once
+
+#include <list>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "planner/tune/budget_rule.h"
+#include "planner/tune/open_nodes.h"
+#include "planner/tune/quick_step.h"
+#include "planner/tune/space.h"
+#include "planner/tune/tune.h"
+
+namespace planwright {
+
+// A layout of one module, with its costs for a number of samples.
+struct LayoutOption {
+  LayoutIndex at;
+  int64_t pp = 1;
+  ModuleStages stages;
+  double least = 0;  // seconds of a step
+};
+
+// The layouts of all modules but the language model that may fit, on one placing and with one size of microbatch.
+struct OtherModules {
+  std::vector<std::vector<LayoutOption>> options;  // by module; none of the language model
+  double candidates = 1;                           // how many they are together
+  double least = 0;                                // seconds of a step with the fastest of them
+};
+
+class LayoutTree : public NodeSource {
+ public:
+  // Keeps references.
+  LayoutTree(const TunedRecipe& tuned, Space& space, TuneCounts& counts);
+
+  Candidate CandidateOf(const OpenNode& node) override;
+  std::vector<OpenNode> PartsOf(const OpenNode& node, double most_seconds) override;
+
+  // Of a placing, by module.
+  const std::vector<std::vector<ModuleChoice>>& LayoutsOf(size_t placing);
+  // How many candidates a number of samples has there, with those that the rules refuse: an average.
+  double ListedOf(size_t placing) const { return placed_[placing].listed; }
+  // Layouts of all modules but the language model, with those that do not fit.
+  double OthersOf(size_t placing) const { return placed_[placing].others; }
+
+  // 0: the rules refuse it.
+  int64_t MicrobatchesOf(size_t micro, const ModuleChoice& language);
+  const OtherModules& OthersThatFit(size_t placing, int64_t microbatches);
+
+  // What became of the ways of a language layout: nodes of those that may fit and are not too slow.
+  struct Ways {
+    std::vector<OpenNode> nodes;
+    size_t fit = 0;  // ways that may fit
+  };
+  Ways WaysOf(size_t placing, size_t micro, size_t layout, int64_t microbatches, double most_seconds);
+
+  // The least that a step takes on a placing by the products of the language model alone, as nothing is faster than
+  // these; 0: unknown.
+  double LeastOf(size_t placing) { return quick_.LeastOnRanks(space_.placings()[placing].ranks[language_]); }
+
+  QuickSteps& quick() { return quick_; }
+  BudgetRule& budget() { return budget_; }
+  size_t language() const { return language_; }
+  bool TooLarge(int64_t memory) const { return quick_.limit() > 0 && memory > quick_.limit(); }
+
+ private:
+  struct Placed {
+    std::vector<std::vector<ModuleChoice>> layouts;  // by module
+    double listed = 0, others = 1;
+  };
+  using OthersKey = std::pair<size_t, int64_t>;  // placing, microbatches
+
+  LayoutOption OptionOf(size_t module, const ModuleChoice& way, LayoutIndex at, int64_t samples, int64_t microbatches);
+  void AddOptions(size_t placing, size_t module, size_t layout, int64_t microbatches,
+                  std::vector<LayoutOption>& options);
+  ModuleChoice ChoiceOf(size_t placing, size_t module, LayoutIndex at);
+  std::vector<OpenNode> ModulesOf(const OpenNode& node, double most_seconds);
+  std::vector<OpenNode> StepsOf(const OpenNode& node, double most_seconds);
+
+  const TunedRecipe& tuned_;
+  Space& space_;
+  TuneCounts& counts_;
+  const Rates rates_;
+  QuickSteps quick_;
+  BudgetRule budget_;
+  size_t language_ = 0;
+  std::vector<Placed> placed_;
+  std::list<std::pair<OthersKey, OtherModules>> others_;  // used last in front
+  std::vector<LayoutIndex> chosen_;                       // of nodes: layouts of all modules
+};
+
+}  // namespace planwright

@@ -1,0 +1,197 @@
+#include "planner/tune/ranking.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace planwright {
+namespace {
+
+// Candidates whose bound is above the fastest by more than this are cut. Those within may be smaller.
+constexpr double kKept = 1.1;
+constexpr size_t kMostOpen = 300'000, kMostOnFrontier = 12, kMostOthers = 8;
+// The best of a node with such a bound is simulated at once: it cuts much of what follows.
+constexpr double kMuchBetter = 0.97;
+constexpr int kMostDives = 50;
+// Bounds are near what they bound, and large spaces have many candidates that are nearly equal: after so many
+// simulations the gap is told instead of closed.
+constexpr int64_t kMostSimulated = 1500;
+// For what is listed beside the fastest: equal layouts, and the frontier.
+constexpr int64_t kMostBeside = 100;
+
+}  // namespace
+
+bool Ranking::Stop() {
+  if (!found_.interrupted && stopped_(counts_.timed)) found_.interrupted = true;
+  return found_.interrupted;
+}
+
+double Ranking::MostSeconds() const { return std::max(kKept, 1 + error_) * Fastest(); }
+
+void Ranking::Know(FoundLayout layout) {
+  known_seconds_ = std::min(known_seconds_, layout.step.seconds);
+  known_.push_back(std::move(layout));
+}
+
+void Ranking::Add(const OpenNode& node) {
+  open_.Add(node);
+  if (node.seconds < kMuchBetter * Fastest() && dives_ < kMostDives && !Stop()) ++dives_, SimulateLeast(open_.Next());
+  Tidy();
+}
+
+void Ranking::Tidy() {
+  if (open_.size() > kMostOpen) {
+    counts_.time += open_.DropAbove(MostSeconds());
+    if (open_.size() > kMostOpen / 2) {
+      const double middle = open_.Middle();
+      dropped_ += open_.DropAbove(middle);
+      dropped_least_ = std::min(dropped_least_, middle);
+    }
+  }
+  if (counts_.timed / 1000 != reported_) reported_ = counts_.timed / 1000, Report();
+}
+
+Found Ranking::Finish(double unseen) {
+  most_simulated_ = counts_.simulated + kMostSimulated;
+  while (!open_.empty() && open_.least() < Needed() && MayGoOn()) LookAt(open_.Next());
+  const bool interrupted = found_.interrupted;
+  // What is open has a bound, and so has what was dropped.
+  const double least = std::min({open_.least(), dropped_least_, unseen, simulated_.Fastest()});
+  const bool proved = !interrupted && least >= std::min(Needed(), simulated_.Fastest());
+  if (interrupted) TakeWhatIsKnown();
+  most_simulated_ = counts_.simulated + kMostBeside;
+  SimulateEquals();
+  SimulateFrontier();
+  found_.whole = simulated_.Sorted();
+  found_.lower_bound = found_.whole.empty() || least == kInfinite ? 0 : std::min(least, simulated_.Fastest());
+  found_.interrupted = interrupted;
+  found_.most_seconds = MostSeconds();
+  const double open = open_.candidates(), slower = open_.DropAbove(proved ? 0 : Fastest());
+  counts_.time += slower, counts_.left += open - slower;
+  (dropped_least_ >= Fastest() ? counts_.time : counts_.left) += dropped_;
+  return std::move(found_);
+}
+
+void Ranking::Report() const {
+  if (!request_.progress) return;
+  request_.progress({.space = counts_.space,
+                     .timed = counts_.timed,
+                     .simulated = counts_.simulated,
+                     .best = simulated_.empty() ? 0 : simulated_.Fastest()});
+}
+
+WholeStep Ranking::Simulate(const OpenNode& one) {
+  FoundLayout found{source_.CandidateOf(one), {}};
+  found.step = SimulateWhole(tuned_, found.candidate);
+  const WholeStep step = found.step;
+  ++counts_.simulated;
+  ++(!step.valid ? counts_.rules : !step.fits ? counts_.memory : counts_.found);
+  if (step.fits) simulated_.Add(std::move(found));
+  Report();
+  return step;
+}
+
+void Ranking::LookAt(const OpenNode& node) {
+  if (node.level == OpenNode::Level::kOne) return void(Simulate(node));
+  for (const OpenNode& part : source_.PartsOf(node, MostSeconds())) open_.Add(part);
+}
+
+void Ranking::SimulateLeast(OpenNode node) {
+  while (node.level != OpenNode::Level::kOne) {
+    std::vector<OpenNode> parts = source_.PartsOf(node, MostSeconds());
+    if (parts.empty()) return;
+    const auto least = std::min_element(parts.begin(), parts.end(), [](const OpenNode& a, const OpenNode& b) {
+      return std::tie(a.seconds, a.memory) < std::tie(b.seconds, b.memory);
+    });
+    node = *least;
+    parts.erase(least);
+    for (const OpenNode& part : parts) open_.Add(part);
+  }
+  Simulate(node);
+}
+
+// Of a search that was stopped: what was known before it, and those with the least bounds.
+void Ranking::TakeWhatIsKnown() {
+  for (int tries = 0; tries < 3 && !open_.empty(); ++tries) SimulateLeast(open_.Next());
+  for (FoundLayout& known : known_) simulated_.Add(std::move(known));
+}
+
+// Of those that are as fast as the fastest, within the error of the times, the ones with the least memory.
+void Ranking::SimulateEquals() {
+  if (!(error_ > 0) || simulated_.empty() || Stop()) return;
+  const double most = simulated_.Fastest() * (1 + error_);
+  std::vector<int64_t> memory;
+  for (const FoundLayout& found : simulated_.layouts()) {
+    if (found.step.seconds <= most) memory.push_back(found.step.memory);
+  }
+  std::sort(memory.begin(), memory.end());
+  const auto later = [](const OpenNode& a, const OpenNode& b) {
+    return std::tie(a.memory, a.seconds, a.order) > std::tie(b.memory, b.seconds, b.order);
+  };
+  std::vector<OpenNode> open = open_.TakeUpTo(most), slower;
+  std::make_heap(open.begin(), open.end(), later);
+  while (!open.empty() && MayGoOn()) {
+    if (memory.size() >= request_.best && open.front().memory >= memory[request_.best - 1]) break;
+    std::pop_heap(open.begin(), open.end(), later);
+    const OpenNode node = open.back();
+    open.pop_back();
+    if (node.level != OpenNode::Level::kOne) {
+      for (const OpenNode& part : source_.PartsOf(node, MostSeconds())) {
+        if (part.seconds > most) {
+          slower.push_back(part);
+        } else {
+          open.push_back(part), std::push_heap(open.begin(), open.end(), later);
+        }
+      }
+      continue;
+    }
+    const size_t before = simulated_.layouts().size();
+    const WholeStep step = Simulate(node);
+    if (simulated_.layouts().size() > before && step.seconds <= most)
+      memory.insert(std::upper_bound(memory.begin(), memory.end(), step.memory), step.memory);
+  }
+  open_.Reopen(open), open_.Reopen(slower);
+}
+
+// By the bounds, which are near: layouts that are smaller than all faster ones.
+void Ranking::SimulateFrontier() {
+  if (simulated_.empty() || Stop()) return;
+  std::vector<OpenNode> open = open_.TakeUpTo(kInfinite);
+  std::vector<size_t> smaller;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const FoundLayout& found : simulated_.layouts()) least = std::min(least, found.step.memory);
+  for (size_t i = 0; i < open.size(); ++i) {
+    // A hundredth less is not worth a line.
+    if (static_cast<double>(open[i].memory) >= 0.99 * static_cast<double>(least)) continue;
+    smaller.push_back(i);
+    least = open[i].memory;
+  }
+  std::set<size_t> done;
+  const size_t step = std::max<size_t>(1, (smaller.size() + kMostOnFrontier - 1) / kMostOnFrontier);
+  for (size_t i = smaller.size(); i > 0 && MayGoOn(); i -= std::min(i, step)) {
+    SimulateLeast(open[smaller[i - 1]]);
+    done.insert(smaller[i - 1]);
+  }
+  FindOthers(open);
+  std::vector<OpenNode> left;
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (!done.contains(i)) left.push_back(open[i]);
+  }
+  open_.Reopen(left);
+}
+
+// `open`: by time.
+void Ranking::FindOthers(const std::vector<OpenNode>& open) {
+  std::set<std::vector<std::array<int64_t, 7>>> seen;
+  const auto add = [&](Candidate candidate) {
+    if (seen.insert(GridsOf(candidate)).second) found_.others.push_back(std::move(candidate));
+  };
+  for (const FoundLayout& found : simulated_.Sorted()) {
+    if (found_.others.size() < kMostOthers) add(found.candidate);
+  }
+  for (const OpenNode& node : open) {
+    if (found_.others.size() < kMostOthers) add(source_.CandidateOf(node));
+  }
+}
+
+}  // namespace planwright

@@ -1,0 +1,76 @@
+// Candidates that may be among the best: those that were not looked at one by one, in the order of their bounds, and
+// those that were simulated whole (docs/decisions/0025-tune.md).
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "planner/tune/found_layouts.h"
+#include "planner/tune/open_nodes.h"
+#include "planner/tune/search.h"
+#include "planner/tune/tune.h"
+
+namespace planwright {
+
+class Ranking {
+ public:
+  // `error`, `stopped`: as SearchSpace has them. Keeps references.
+  Ranking(const TuneRequest& request, const TunedRecipe& tuned, double error,
+          const std::function<bool(int64_t timed)>& stopped, NodeSource& source, TuneCounts& counts)
+      : request_(request), tuned_(tuned), error_(error), stopped_(stopped), source_(source), counts_(counts),
+        simulated_(tuned) {}
+
+  // True once the search is to end with what it has.
+  bool Stop();
+  // Seconds of the fastest that is known; infinite: none is.
+  double Fastest() const { return std::min(known_seconds_, simulated_.Fastest()); }
+  // A bound above this is cut. Slower ones than the fastest may be smaller, or equal within the error.
+  double MostSeconds() const;
+
+  // A candidate that will come up in the space once more.
+  void Know(FoundLayout layout);
+  // One with a bound up to MostSeconds. The best of much better ones is simulated at once.
+  void Add(const OpenNode& node);
+  // Drops what cannot be among the best any more, if there is much; tells how far the search is.
+  void Tidy();
+
+  // All have been added, or the search was stopped: simulates what may be among the best. `unseen`: a bound of what was
+  // not added; infinite: all was.
+  Found Finish(double unseen);
+
+ private:
+  // Below this a candidate may be one of those that are wanted.
+  double Needed() const { return simulated_.Fastest(std::max<size_t>(1, request_.best) - 1); }
+  // The search may go on, and its results may change.
+  bool MayGoOn() { return !Stop() && counts_.simulated < most_simulated_; }
+  void Report() const;
+  // Returns what the whole plan of a node of one candidate says.
+  WholeStep Simulate(const OpenNode& one);
+  // Opens the parts of the next node, or simulates it if it is of one.
+  void LookAt(const OpenNode& node);
+  // Simulates the candidate with the least bound of a node, and opens the rest.
+  void SimulateLeast(OpenNode node);
+  void TakeWhatIsKnown();
+  void SimulateEquals();
+  void SimulateFrontier();
+  void FindOthers(const std::vector<OpenNode>& open);
+
+  const TuneRequest& request_;
+  const TunedRecipe& tuned_;
+  const double error_;
+  const std::function<bool(int64_t)>& stopped_;
+  NodeSource& source_;
+  TuneCounts& counts_;
+  OpenNodes open_;
+  FoundLayouts simulated_;
+  std::vector<FoundLayout> known_;
+  double known_seconds_ = std::numeric_limits<double>::infinity();  // of a candidate, before it comes up in the space
+  // Of nodes that were dropped as there were too many: their least bound, and how many candidates they are.
+  double dropped_least_ = std::numeric_limits<double>::infinity(), dropped_ = 0;
+  int64_t reported_ = 0, most_simulated_ = 0;
+  int dives_ = 0;
+  Found found_;
+};
+
+}  // namespace planwright
