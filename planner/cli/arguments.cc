@@ -31,7 +31,7 @@ std::optional<std::string> Arguments::value(const std::string& name) const {
 }
 
 absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments,
-                                         const std::vector<Option>& options) {
+                                         const std::vector<Option>& options, bool unknown_are_words) {
   Arguments result;
   bool only_words = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -46,6 +46,10 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& argumen
     }
     const size_t equals = argument.starts_with("--") ? argument.find('=') : std::string::npos;
     const Option* option = Find(options, argument.substr(0, equals));
+    if (!option && unknown_are_words) {
+      result.words.push_back(argument);
+      continue;
+    }
     if (!option) return UnknownOption(argument.substr(0, equals), options);
     if (result.has(option->name)) return absl::InvalidArgumentError("option `" + option->name + "` is given twice");
     if (option->value.empty()) {

@@ -18,6 +18,7 @@ struct CliCommand {
   // What its words are, for completion. One letter a word: r recipe or plan, s subject of `show`, k diagnostic kinds,
   // h shell, c what to do with a checkpoint, a with data, d folder, f file. A + at the end: overrides may follow.
   std::string words;
+  bool asks_for_options = false;  // options that it does not have are words: `plan explain --micro-batch-size`
 };
 
 CliCommand ValidateCommand();

@@ -18,7 +18,7 @@ int UnknownCommand(const std::string& name, const std::vector<CliCommand>& comma
 
 int RunCommand(CliCommand command, const std::vector<std::string>& arguments) {
   command.options.push_back({"--help", "-h", "", "print this help"});
-  const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, command.options);
+  const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, command.options, command.asks_for_options);
   if (!parsed.ok())
     return UsageError(std::string(parsed.status().message()) + "\nhelp: `plan " + command.name +
                       " --help` lists the options");

@@ -304,6 +304,32 @@ TEST_F(Cli, ExplainsAKeyAndPrintsTheGeneratedPages) {
   EXPECT_EQ(json::parse(Plan("explain --schema").out)["$schema"], "http://json-schema.org/draft-07/schema#");
 }
 
+TEST_F(Cli, ExplainsWordsTermsAndQuestions) {
+  const Result several = Plan("explain learning_rate peak lane");
+  EXPECT_EQ(several.status, 0);
+  for (const char* text : {"budget.learning_rate.peak\n", "lane (term)\n"}) EXPECT_THAT(several.out, HasSubstr(text));
+  const Result field = Plan("explain --micro-batch-size");
+  EXPECT_EQ(field.status, 0) << field.err;
+  EXPECT_THAT(field.out, HasSubstr("batch.micro_samples, with the same value\n"));
+  EXPECT_THAT(field.out, HasSubstr("batch.micro_samples\n    samples of a microbatch"));
+  EXPECT_THAT(Plan("explain launch").out, HasSubstr("plan launch\n    runs a plan"));
+  EXPECT_THAT(Plan("explain --trace").out, HasSubstr("plan launch --trace STEP[-LAST]\n"));
+  const Result question = Plan("explain how do I resume a run");
+  EXPECT_EQ(question.status, 0);
+  EXPECT_THAT(question.out, HasSubstr("docs/checkpoints.md#before-a-resume"));
+  const json found = json::parse(Plan("explain bubble --json").out);
+  EXPECT_THAT(found["kinds"], IsEmpty());
+  EXPECT_EQ(found["found"][0]["type"], "term");
+  EXPECT_EQ(found["found"][0]["by_name"], true);
+  EXPECT_EQ(json::parse(Plan("explain memory of gpus --json").out)["found"][0]["by_name"], false);
+  for (const char* nothing :
+       {"explain xyzzy", "explain --nonsense", "explain PW0203 --nonsense", "explain lane xyz.zy"}) {
+    EXPECT_EQ(Plan(nothing).status, 2) << nothing;
+    EXPECT_THAT(Plan(nothing).err, StartsWith("error: nothing is called")) << nothing;
+    EXPECT_THAT(Plan(nothing).out, IsEmpty()) << nothing;
+  }
+}
+
 TEST_F(Cli, LintsAreChangedByNumber) {
   const Result warned = Plan("validate " + kRecipe + " budget.train_samples=237");
   EXPECT_EQ(warned.status, 0);
