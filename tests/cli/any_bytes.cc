@@ -379,12 +379,17 @@ Json TinyPlan() {
   return Json::parse(WritePlan(*plan));
 }
 
-// Adds the digest of the contents, if the text is a plan.
+// The text of a plan, with the digest of its contents if the reader gets so far.
 std::string Mended(Json plan) {
-  const std::string says = "its contents give ", message(ReadPlan(plan.dump()).status().message());
-  if (const size_t at = message.find(says); at != std::string::npos)
-    plan["digest"] = message.substr(at + says.size(), 64);
-  return plan.dump();
+  plan["digest"] = std::string(64, '0');
+  std::string text = plan.dump();
+  plan = nullptr;  // large, and no longer needed
+  const std::string says = "its contents give ", message(ReadPlan(text).status().message());
+  if (const size_t at = message.find(says); at != std::string::npos) {
+    const std::string field = "\"digest\":\"";
+    text.replace(text.find(field) + field.size(), 64, message, at + says.size(), 64);
+  }
+  return text;
 }
 
 size_t ValuesIn(const Json& value) {

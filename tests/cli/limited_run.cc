@@ -15,7 +15,9 @@ LimitedEnd RunLimited(const std::string& program, const std::vector<std::string>
   std::vector<char*> words = {const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
-  const pid_t child = fork();
+  // The caller may hold a large input: vfork does not copy its page tables. Until execv the child makes system calls
+  // only.
+  const pid_t child = vfork();
   if (child == 0) {
     const rlimit limit = {memory, memory};
     setrlimit(RLIMIT_AS, &limit);
