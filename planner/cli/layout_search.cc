@@ -19,6 +19,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/yaml_tree.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/quantities.h"
