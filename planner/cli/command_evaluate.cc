@@ -33,7 +33,7 @@ namespace {
 
 // As UsageError: a damaged checkpoint has a status of its own.
 int FailedCheckpoint(const absl::Status& status) {
-  UsageError(Printable(std::string(status.message())));
+  UsageError(PrintableLines(std::string(status.message())));
   return absl::IsDataLoss(status) ? kExitDamaged : kExitUsage;
 }
 
@@ -43,6 +43,7 @@ LoadedPlan LoadWithWeights(const RecipeWords& words, const std::string& checkpoi
   std::error_code error;
   const std::string folder = std::filesystem::absolute(checkpoint, error).lexically_normal().string();
   std::vector<std::string> overrides = words.overrides;
+  overrides.emplace_back("initialize=none");  // maps are merged, so the recipe's own goes first
   overrides.push_back("initialize={from: " + JsonText(nlohmann::json(folder)) +
                       ", optimizer: false, schedule: recipe}");
   return LoadPlan(words.path, overrides);
