@@ -105,7 +105,8 @@ const OtherModules& LayoutTree::OthersThatFit(size_t p, int64_t microbatches) {
   return others_.front().second;
 }
 
-LayoutTree::Ways LayoutTree::WaysOf(size_t p, size_t micro, size_t l, int64_t microbatches, double most_seconds) {
+LayoutTree::Ways LayoutTree::WaysOf(size_t p, size_t micro, size_t l, int64_t microbatches, double most_seconds,
+                                    uint64_t& too_large) {
   Ways found;
   const std::vector<ModuleChoice> ways = space_.WaysOf(language_, LayoutsOf(p)[language_][l]);
   const int64_t samples = space_.micro_samples()[micro];
@@ -115,25 +116,33 @@ LayoutTree::Ways LayoutTree::WaysOf(size_t p, size_t micro, size_t l, int64_t mi
     return together ? seconds + others.least : std::max(seconds, others.least);
   };
   const auto too_slow = [&](const ModuleChoice& way) {
-    const double least = quick_.LeastMicrobatch(language_, way, samples) * static_cast<double>(microbatches);
-    return with_others(least) > most_seconds;
+    return with_others(quick_.LeastOfMany(way, samples, microbatches)) > most_seconds ||
+           with_others(quick_.LeastStep(language_, way, samples, microbatches)) > most_seconds;
   };
   const size_t recomputes = space_.recomputes(language_);
   // Ways differ first in how tokens travel. What recomputes nothing is the fastest of those, and what recomputes all
   // the smallest: if that is too slow or too large, so are the others.
-  for (size_t first = 0; first < ways.size(); first += recomputes) {
+  for (size_t first = 0, travel = 0; first < ways.size(); first += recomputes, ++travel) {
+    if (too_large >> travel & 1) continue;
     const size_t end = first + recomputes, none = FindWay(ways, first, end, kRecomputesNone),
                  full = FindWay(ways, first, end, kRecomputesAll);
-    if (full < end) {
-      const ModuleStages stages = quick_.StagesOf(language_, ways[full], samples);
-      // It keeps the input of each layer, which others may drop.
-      if (stages.known && TooLarge(stages.memory - 2 * stages.stages.front().out)) continue;
-    }
     if (none < end && too_slow(ways[none])) {
       found.fit += recomputes;
       continue;
     }
+    if (full < end) {
+      const ModuleStages stages = quick_.StagesOf(language_, ways[full], samples);
+      // It keeps the input of each layer, which others may drop.
+      if (stages.known && TooLarge(stages.memory - 2 * stages.stages.front().out)) {
+        too_large |= uint64_t{1} << travel;
+        continue;
+      }
+    }
     for (size_t w = first; w < end; ++w) {
+      if (too_slow(ways[w])) {
+        ++found.fit;
+        continue;
+      }
       const LayoutIndex at{static_cast<uint32_t>(l), static_cast<uint32_t>(w)};
       const LayoutOption option = OptionOf(language_, ways[w], at, samples, microbatches);
       if (TooLarge(option.stages.memory)) continue;

@@ -55,7 +55,9 @@ class LayoutTree : public NodeSource {
     std::vector<OpenNode> nodes;
     size_t fit = 0;  // ways that may fit
   };
-  Ways WaysOf(size_t placing, size_t micro, size_t layout, int64_t microbatches, double most_seconds);
+  // `too_large`: by way in which tokens travel, a bit; set: all that do so are too large, also with more samples.
+  Ways WaysOf(size_t placing, size_t micro, size_t layout, int64_t microbatches, double most_seconds,
+              uint64_t& too_large);
 
   // The least that a step takes on a placing by the products of the language model alone, as nothing is faster than
   // these; 0: unknown.

@@ -1,6 +1,7 @@
 #include "planner/tune/quick_step.h"
 
 #include <algorithm>
+#include <array>
 
 #include "planner/estimate/memory.h"
 #include "planner/model/stage_split.h"
@@ -105,20 +106,34 @@ const std::vector<int>& QuickSteps::SplitOf(size_t m, const ModuleChoice& choice
   return at->second;
 }
 
-double QuickSteps::LeastMicrobatch(size_t m, const ModuleChoice& choice, int64_t samples) {
-  const int64_t of_stage = choice.ranks / choice.pp;
-  // Otherwise stages lie differently in their nodes.
-  if (choice.pp > 1 && of_stage % node_ != 0) return 0;
+double QuickSteps::LeastStep(size_t m, const ModuleChoice& choice, int64_t samples, int64_t microbatches) {
   const ModuleCosts* costs = pieces_.Of(m, choice, samples, choice.first_rank % node_);
-  if (!costs) return 0;
-  double sum = 0;
-  const auto add = [&](const PieceCost& piece, double times) {
-    sum += times * (piece.forward.main_main + (piece.backward ? piece.backward->main_main : 0));
+  const std::vector<int>& stage_of = SplitOf(m, choice);
+  if (!costs || stage_of.empty()) return 0;
+  const auto length = [](const PieceCost& piece) {
+    return piece.forward.main_main + (piece.backward ? piece.backward->main_main : 0);
   };
-  add(costs->embed, 1), add(costs->head, 1);
-  for (const auto& [letter, piece] : costs->layers)
-    add(piece, static_cast<double>(std::count(letters_[m].begin(), letters_[m].end(), letter)));
-  return sum / static_cast<double>(choice.pp);
+  std::array<double, 256> of_letter{};
+  for (const auto& [letter, piece] : costs->layers) of_letter[static_cast<unsigned char>(letter)] = length(piece);
+  double least = 0, before = 0;
+  size_t layer = 0;
+  for (int64_t s = 0; s < choice.pp; ++s) {
+    double stage = s == 0 ? length(costs->embed) : 0;
+    for (; layer < stage_of.size() && stage_of[layer] == s; ++layer)
+      stage += of_letter[static_cast<unsigned char>(letters_[m][layer])];
+    if (s + 1 == choice.pp) stage += length(costs->head);
+    if (s * (choice.ranks / choice.pp) % node_ != 0) continue;
+    least = std::max(least, before + static_cast<double>(microbatches) * stage);
+    before += stage;
+  }
+  return least;
+}
+
+double QuickSteps::LeastOfMany(const ModuleChoice& choice, int64_t samples, int64_t microbatches) {
+  constexpr double kRounded = 0.995;  // rows of experts are whole numbers
+  if (measured_ || samples <= 2) return 0;
+  const double one = LeastStep(language_, choice, 1, microbatches), two = LeastStep(language_, choice, 2, microbatches);
+  return one > 0 ? kRounded * (two + static_cast<double>(samples - 2) * std::max(0.0, two - one)) : 0;
 }
 
 double QuickSteps::LeastOnRanks(int64_t ranks) {

@@ -61,8 +61,13 @@ class QuickSteps {
   // Of one candidate, which the rules allow.
   QuickStep TimeCandidate(const Candidate& candidate, int64_t microbatches);
 
-  // Cheaper bounds. Seconds of a microbatch on the slowest stage, as if stages were even; 0: unknown.
-  double LeastMicrobatch(size_t module, const ModuleChoice& choice, int64_t samples);
+  // Cheaper bounds of a step: the sums of parts on each stage, and what fills and drains the pipeline before and after
+  // it. Stages that lie differently in their nodes than the first count as nothing. 0: unknown.
+  double LeastStep(size_t module, const ModuleChoice& choice, int64_t samples, int64_t microbatches);
+  // The same for the language model with many samples from the costs of one and of two, which serve all. Without a
+  // profile each instruction takes the greatest of sums of a constant and a share for each sample, and so does a step:
+  // it grows with each sample by no less than it did from one to two.
+  double LeastOfMany(const ModuleChoice& choice, int64_t samples, int64_t microbatches);
   // Seconds of a step if the language model has so many ranks, whatever else is chosen: its products by themselves take
   // as long. 0: unknown.
   double LeastOnRanks(int64_t ranks);

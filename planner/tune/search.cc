@@ -104,7 +104,7 @@ class Search {
     const double listed = tree_.ListedOf(p);
     counts_.space += listed * static_cast<double>(space_.micro_samples().size());
     bool all = true;
-    std::vector<char> too_large(layouts, false);
+    std::vector<uint64_t> too_large(layouts, 0);
     for (size_t micro = 0; micro < space_.micro_samples().size(); ++micro) {
       double valid = 0;  // candidates that are, as far as was looked
       size_t l = 0;
@@ -115,18 +115,14 @@ class Search {
     return all;
   }
 
-  // Returns how many candidates there are. `too_large`: whether all are; then they are also with more samples.
-  double TryLayout(size_t p, size_t micro, size_t l, char& too_large) {
+  // Returns how many candidates there are. `too_large`: see LayoutTree::WaysOf.
+  double TryLayout(size_t p, size_t micro, size_t l, uint64_t& too_large) {
     const ModuleChoice& layout = tree_.LayoutsOf(p)[tree_.language()][l];
     const int64_t microbatches = tree_.MicrobatchesOf(micro, layout);
     if (microbatches == 0) return 0;
     const auto steps = static_cast<double>(space_.steps().size()),
                ways = static_cast<double>(space_.CountWays(tree_.language(), layout));
     const double all = tree_.OthersOf(p) * steps * ways;
-    if (too_large) {
-      counts_.memory += all;
-      return all;
-    }
     const OtherModules& others = tree_.OthersThatFit(p, microbatches);
     const double fitting = others.candidates * steps;
     if (fitting > 0 && others.least > ranking_.MostSeconds()) {
@@ -134,8 +130,7 @@ class Search {
       return all;
     }
     if (fitting > 0) {
-      const LayoutTree::Ways found = tree_.WaysOf(p, micro, l, microbatches, ranking_.MostSeconds());
-      too_large = found.fit == 0;
+      const LayoutTree::Ways found = tree_.WaysOf(p, micro, l, microbatches, ranking_.MostSeconds(), too_large);
       counts_.memory += all - fitting * static_cast<double>(found.fit);
       counts_.time += fitting * static_cast<double>(found.fit - found.nodes.size());
       for (const OpenNode& node : found.nodes) ranking_.Add(node);

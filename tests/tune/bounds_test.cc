@@ -1,6 +1,7 @@
 // The time and the memory that are put together from blocks are lower bounds of those of the whole plan, and near them.
 #include <gtest/gtest.h>
 
+#include "planner/recipe/model_facts.h"
 #include "planner/tune/quick_step.h"
 #include "tests/support/random_recipe.h"
 #include "tests/tune/tuned_recipe.h"
@@ -29,6 +30,17 @@ void Compare(const std::optional<TunedRecipe>& read, const std::string& name, Co
   const QuickStep bound = quick.TimeCandidate(candidate, plan->budget.microbatches);
   EXPECT_LE(bound.seconds, whole.seconds * (1 + 1e-9)) << name;
   EXPECT_LE(bound.memory, whole.memory) << name;
+  // The cheaper ones, of the language model alone, are below it.
+  const size_t m = CarriesLoss(tuned.recipe.modules[0].model) ? 0 : 1;
+  const ModuleChoice& language = candidate.modules.at(m);
+  const int64_t micro = candidate.step.micro_samples, microbatches = plan->budget.microbatches;
+  const ModuleStages stages = quick.StagesOf(m, language, micro);
+  const QuickStep alone = quick.TimeAlone(stages, Together(candidate), microbatches);
+  EXPECT_LE(alone.seconds, whole.seconds * (1 + 1e-9)) << name;
+  EXPECT_LE(alone.memory, whole.memory) << name;
+  EXPECT_LE(quick.LeastStep(m, language, micro, microbatches), whole.seconds * (1 + 1e-9)) << name;
+  EXPECT_LE(quick.LeastOnRanks(language.ranks), whole.seconds * (1 + 1e-9)) << name;
+  EXPECT_LE(quick.LeastOfMany(language, 5, microbatches), quick.LeastStep(m, language, 5, microbatches)) << name;
   ++compared.recipes;
   compared.seconds += whole.seconds > 0 ? bound.seconds / whole.seconds : 1;
   compared.memory += static_cast<double>(bound.memory) / static_cast<double>(std::max<int64_t>(1, whole.memory));
@@ -64,6 +76,20 @@ TEST(Bounds, AreNearTheWholePlanOfRealModels) {
     EXPECT_GE(compared.seconds, 0.95) << file;
     EXPECT_GE(compared.memory, 0.95) << file;
   }
+}
+
+// If they were not near, they would cut nothing.
+TEST(Bounds, AreNearBeforeStagesArePutTogether) {
+  const TunedRecipe tuned = ReadTuned("recipes/nemotron_moe_vlm_54l_33n.yaml", {}).value();
+  const Rates rates = RatesOf(tuned.cluster);
+  QuickSteps quick(tuned, rates);
+  ModuleChoice language = CandidateOf(tuned.recipe).modules[1];
+  language.pp = 4;
+  constexpr int64_t kMicrobatches = 24;
+  const double alone = quick.TimeAlone(quick.StagesOf(1, language, 1), false, kMicrobatches).seconds;
+  EXPECT_GE(quick.LeastStep(1, language, 1, kMicrobatches), 0.9 * alone);
+  EXPECT_GE(quick.LeastOfMany(language, 6, kMicrobatches), 0.95 * quick.LeastStep(1, language, 6, kMicrobatches));
+  EXPECT_GE(quick.LeastOnRanks(256), 0.1 * alone);
 }
 
 }  // namespace
