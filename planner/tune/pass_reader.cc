@@ -205,7 +205,7 @@ int64_t OutBytes(const LinkedProgram& program, const InstructionCosts& costs, co
 std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const InstructionCosts& costs, InstructionTimes& times,
                                  HostModel host, double beside) {
   std::vector<ReadPass> passes;
-  const ProgramAccesses accesses(program);
+  ProgramAccesses accesses(program);
   std::optional<StreamDependencies> order;
   const auto streams = static_cast<size_t>(accesses.streams());
   if (streams > 1) order.emplace(accesses.resources(), static_cast<int>(streams));
