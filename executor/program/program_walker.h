@@ -88,7 +88,7 @@ class ProgramWalker {
   EvaluationReports evaluations_;
   BoundProgram bound_;
   ValueTable values_;
-  const ProgramAccesses program_accesses_;
+  ProgramAccesses program_accesses_;
   StreamDependencies order_;          // of the instructions handed to streams_ so far
   std::unique_ptr<Streams> streams_;  // null: the program uses one stream
   int64_t step_ = 0;                  // from 0

@@ -30,7 +30,7 @@ bool CheckpointCopies::MakeWait(const std::vector<const LinkedProgram*>& program
     for (size_t i = 0; i < role.entries.size(); ++i) {
       const LinkedInstruction& instruction = *program.entries()[program.step().first + i].instruction;
       if (instruction.source->kind != OpKind::kAdamW || role.entries[i].arrived >= seconds[c]) continue;
-      times[c].entries[i].no_earlier = seconds[c];
+      times[c].kinds[times[c].entries[i]].no_earlier = seconds[c];
       waits = true;
     }
   }

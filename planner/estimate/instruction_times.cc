@@ -12,7 +12,7 @@ bool Communicates(const LinkedInstruction& instruction) { return instruction.op_
 InstructionTimes::InstructionTimes(const LinkedProgram& program, const InstructionCosts& costs, const Rates& rates,
                                    CommunicationUses& uses, const RankClass& ranks, const ExpertRows* rows)
     : program_(program), plan_(program.blocks().plan()), costs_(costs), rates_(rates), uses_(uses), ranks_(ranks),
-      times_(static_cast<size_t>(program.instructions())), found_(times_.size(), false) {
+      by_number_(static_cast<size_t>(program.instructions()), -1) {
   for (const Symbol& symbol : plan_.symbols) {
     auto mean = static_cast<double>(symbol.mean > 0 ? symbol.mean : symbol.maximum);
     // "radio_encoder.patches" is of the largest lane.
@@ -34,17 +34,17 @@ const LayerRows* InstructionTimes::RowsOf(const LinkedEntry& entry) const {
   return frame < 0 ? nullptr : by_frame_[static_cast<size_t>(frame)];
 }
 
-const InstructionTime& InstructionTimes::of(const LinkedEntry& entry) {
-  if (const LayerRows* layer = RowsOf(entry)) {
-    const auto [at, is_new] = by_layer_.try_emplace({entry.instruction->number, layer});
-    fullest_ = layer->fullest, fullest_expert_ = layer->fullest_expert;
-    if (is_new) at->second = Find(entry);
-    return at->second;
+uint32_t InstructionTimes::KindOf(const LinkedEntry& entry) {
+  const LayerRows* layer = RowsOf(entry);
+  const int number = entry.instruction->number;
+  int& kind =
+      layer ? by_layer_.try_emplace({number, layer}, -1).first->second : by_number_[static_cast<size_t>(number)];
+  if (kind < 0) {
+    fullest_ = layer ? layer->fullest : 1, fullest_expert_ = layer ? layer->fullest_expert : 1;
+    kind = static_cast<int>(kinds_.size());
+    kinds_.push_back(Find(entry));
   }
-  fullest_ = fullest_expert_ = 1;
-  const auto number = static_cast<size_t>(entry.instruction->number);
-  if (!found_[number]) times_[number] = Find(entry), found_[number] = true;
-  return times_[number];
+  return static_cast<uint32_t>(kind);
 }
 
 std::optional<ComputeUse> InstructionTimes::ComputeOf(const LinkedEntry& entry) const {

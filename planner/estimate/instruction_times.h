@@ -35,8 +35,10 @@ class InstructionTimes {
   std::optional<CommunicationUse> CommunicationOf(const LinkedEntry& entry) const;
 
   // Of an entry of the program. A block's instruction takes as long in each layer and microbatch: it is looked at once;
-  // where layers have other rows of experts, once for each layer. Call it for one entry after the other.
-  const InstructionTime& of(const LinkedEntry& entry);
+  // where layers have other rows of experts, once for each layer. The reference is valid until the next call.
+  const InstructionTime& of(const LinkedEntry& entry) { return kinds_[KindOf(entry)]; }
+  // The same number for all entries that were looked at together. They count from 0 as they come.
+  uint32_t KindOf(const LinkedEntry& entry);
 
  private:
   // How many rows of experts there are.
@@ -70,9 +72,9 @@ class InstructionTimes {
   std::map<std::string, Size, std::less<>> sizes_;
   std::vector<const LayerRows*> by_frame_;   // empty: no layer has rows of its own
   double fullest_ = 1, fullest_expert_ = 1;  // of the layer that is looked at
-  std::vector<InstructionTime> times_;       // by LinkedInstruction::number
-  std::vector<char> found_;
-  std::map<std::pair<int, const LayerRows*>, InstructionTime> by_layer_;  // by number
+  std::vector<InstructionTime> kinds_;
+  std::vector<int> by_number_;  // by LinkedInstruction::number: its kind; -1: not known yet
+  std::map<std::pair<int, const LayerRows*>, int> by_layer_;  // the same where layers have rows of their own
 };
 
 }  // namespace planwright

@@ -19,12 +19,19 @@ namespace {
 
 // The programs of a plan, with classes of ranks in the place of roles.
 struct Programs {
+  struct OneProgram {
+    OneProgram(LinkedBlocks& blocks, const Role& role) : program(blocks, role), waits(program) {}
+    const LinkedProgram program;
+    const StreamWaits waits;
+  };
+
   explicit Programs(const Plan& plan) : blocks(plan), costs(blocks), classes(ClassesOf(plan)), uses(plan) {
     for (const RankClass& ranks : classes) {
       const Role& role = plan.roles[static_cast<size_t>(ranks.role)];
       auto& known = linked[ranks.role];
-      if (!known) known = std::make_unique<LinkedProgram>(blocks, role);
-      by_class.push_back(known.get());
+      if (!known) known = std::make_unique<OneProgram>(blocks, role);
+      by_class.push_back(&known->program);
+      waits.push_back(&known->waits);
       Role& part = roles.emplace_back();
       part.name = role.name, part.modules = role.modules, part.ranks = ranks.ranks;
     }
@@ -34,9 +41,10 @@ struct Programs {
   const InstructionCosts costs;
   const std::vector<RankClass> classes;
   CommunicationUses uses;
-  std::map<int, std::unique_ptr<LinkedProgram>> linked;  // by role
+  std::map<int, std::unique_ptr<OneProgram>> linked;  // by role
   std::vector<const LinkedProgram*> by_class;
-  std::vector<Role> roles;  // by class, without instructions
+  std::vector<const StreamWaits*> waits;  // by class
+  std::vector<Role> roles;                // by class, without instructions
 };
 
 // By call: the index in the role's own list of the call around it; -1: it is that list.
@@ -237,16 +245,19 @@ std::vector<RoleTimes> GivenTimes(const Programs& programs, const Rates& rates, 
   std::vector<RoleTimes> given;
   for (size_t c = 0; c < programs.classes.size(); ++c) {
     const LinkedProgram& program = *programs.by_class[c];
-    std::vector<EntryTime>& entries = given.emplace_back().entries;
-    entries.reserve(program.step().end - program.step().first);
+    RoleTimes& role = given.emplace_back();
+    role.entries.reserve(program.step().end - program.step().first);
     for (size_t i = program.step().first; i < program.step().end; ++i) {
-      const InstructionTime& time = times[c].of(program.entries()[i]);
+      const LinkedEntry& entry = program.entries()[i];
+      role.entries.push_back(times[c].KindOf(entry));
+      if (role.entries.back() < role.kinds.size()) continue;
+      const InstructionTime& time = times[c].of(entry);
       // A host that runs an instruction itself comes to it first.
       const bool runs = host == HostModel::kRunsMainStream;
-      entries.push_back({.before = runs ? time.launch : 0,
-                         .launch = runs ? 0 : time.launch,
-                         .run = time.seconds,
-                         .beside = rates.Beside(program.entries()[i].instruction->source->kind)});
+      role.kinds.push_back({.before = runs ? time.launch : 0,
+                            .launch = runs ? 0 : time.launch,
+                            .run = time.seconds,
+                            .beside = rates.Beside(entry.instruction->source->kind)});
     }
   }
   return given;
@@ -265,7 +276,7 @@ Simulation::Simulation(Programs& programs, const Rates& rates, const ExpertRows*
       host(programs.blocks.plan().cluster.gpu == "none" ? HostModel::kRunsMainStream : HostModel::kLaunches),
       partners(programs.blocks.plan(), programs.roles), matches(programs.by_class, partners) {
   given = GivenTimes(programs, rates, host, times);
-  step = SimulateStep(programs.by_class, matches, given, host);
+  step = SimulateStep(programs.by_class, programs.waits, matches, given, host);
 }
 
 }  // namespace
@@ -316,7 +327,8 @@ StepTime TimeStep(const Plan& plan, const Rates& rates, const ExpertRows* rows) 
     const CheckpointCopies copies = CopiesOf(plan, programs.classes, rates);
     step.save = copies.save;
     if (copies.MakeWait(programs.by_class, simulated, simulation.given)) {
-      const SimulatedStep with = SimulateStep(programs.by_class, simulation.matches, simulation.given, simulation.host);
+      const SimulatedStep with =
+          SimulateStep(programs.by_class, programs.waits, simulation.matches, simulation.given, simulation.host);
       step.save.longer = with.length - step.length;
     }
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/plan/op_table.h"
+
 namespace planwright {
 
 // Links one list. The numbers of all instructions go into one vector, which grows; so the spans of instructions are set
@@ -132,6 +134,10 @@ class BlockLinker {
       linked.gradients = next(ends_[i].gradients);
       linked.parts = {made_.parts_.data() + part, ends_[i].parts - part};
       part = ends_[i].parts;
+      const std::optional<size_t> input = InfoOf(linked.source->kind).overwrites;
+      const bool makes = !linked.outputs.empty() && linked.outputs[0] >= 0;
+      if (input && makes && *input < linked.inputs.size() && linked.inputs[*input] >= 0)
+        linked.overwrites = static_cast<int>(*input);
       const bool bound = std::find(linked.inputs.begin(), linked.inputs.end(), kNoOperand) == linked.inputs.end() &&
                          !LacksOperand(linked);
       if (!bound && linked.op_class != OpClass::kControl && !made_.unbound) made_.unbound = &linked;

@@ -40,6 +40,8 @@ struct LinkedInstruction {
   int called = -1;  // call: index in Plan::blocks; -1: no call
   int frame = -1;   // call: index of LinkedBlocks::frame; -1: the frame of the caller
   int slots = -1;   // call with a frame: where its storages start (LinkedBlocks::storage)
+  // Index of the input whose memory the first output takes over, if it dies there (OpInfo::overwrites); -1: none.
+  int overwrites = -1;
   std::span<const int> inputs, outputs;        // operands
   std::span<const int> frees;                  // values that lose their name in the list
   std::span<const int> parameters, gradients;  // indices in LinkedBlock::slots

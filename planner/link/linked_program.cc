@@ -280,13 +280,13 @@ LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role)
 
 int LinkedProgram::Overwritten(size_t index) const {
   const LinkedEntry& entry = entries_[index];
-  const std::span<const int> inputs = entry.instruction->inputs, outputs = entry.instruction->outputs;
-  const std::optional<size_t> input = InfoOf(entry.instruction->source->kind).overwrites;
-  if (!input || *input >= inputs.size() || inputs[*input] < 0 || outputs.empty() || outputs[0] < 0) return -1;
-  const int value = ValueOf(entry, inputs[*input]);
+  const int input = entry.instruction->overwrites;
+  if (input < 0) return -1;
+  const std::span<const int> inputs = entry.instruction->inputs;
+  const int value = ValueOf(entry, inputs[static_cast<size_t>(input)]);
   // The instruction itself must not read it by another name, after it has begun to write.
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (i != *input && inputs[i] >= 0 && ValueOf(entry, inputs[i]) == value) return -1;
+    if (static_cast<int>(i) != input && inputs[i] >= 0 && ValueOf(entry, inputs[i]) == value) return -1;
   }
   const std::span<const int> events = after(index);
   return std::find(events.begin(), events.end(), value) == events.end() ? -1 : value;

@@ -79,7 +79,7 @@ std::vector<Beside> BesideOthers(const LinkedProgram& program, const Trace& trac
     const TraceInstruction& at = trace.instructions[before + i];
     const bool communication =
         program.entries()[program.step().first + i].instruction->op_class == OpClass::kCommunication;
-    const auto run = static_cast<int64_t>(times.entries[i].run * 1e9);
+    const auto run = static_cast<int64_t>(times.of(i).run * 1e9);
     all.push_back({at.end - run, at.end, i, communication});
     streams[at.stream].push_back(all.back());
   }
@@ -97,7 +97,7 @@ std::vector<Beside> BesideOthers(const LinkedProgram& program, const Trace& trac
         if (other->entry < i) beside[i].earlier += both;
       }
     }
-    const double run = times.entries[i].run;
+    const double run = times.of(i).run;
     beside[i] = {std::min(beside[i].earlier, run), std::min(beside[i].any, run)};
   }
   return beside;
@@ -131,7 +131,7 @@ absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on
       for (size_t i = 0; i < replayed.times[r].entries.size(); ++i) {
         const LinkedEntry& entry = program.entries()[program.step().first + i];
         const LinkedInstruction& instruction = *entry.instruction;
-        const EntryTime& time = replayed.times[r].entries[i];
+        const EntryTime& time = replayed.times[r].of(i);
         if (const std::optional<ComputeUse> use = uses.ComputeOf(entry)) {
           into.Add(*use, SizesOf(program, entry), time.run, beside[i]);
         } else if (const std::optional<CommunicationUse> use = uses.CommunicationOf(entry)) {

@@ -12,6 +12,8 @@ namespace {
 
 using std::string;
 
+constexpr int kNoStream = -1, kSeveral = -2;
+
 // "%m.gradient_shards.3" -> "%m.gradients.3". A shard is a part of the bucket, and a different part on each rank: as a
 // resource of its own it would make the order differ between ranks of a role.
 string WholeBucket(string resource) {
@@ -42,10 +44,7 @@ int ResourceTree::Intern(std::string_view name) {
   } else if (state && name.size() > 1) {
     parent = Intern(name.substr(0, 1));
   }
-  const auto [added, is_new] = numbers_.emplace(string(name), size());
-  names_.push_back(&added->first);
-  parents_.push_back(parent);
-  return added->second;
+  return numbers_.emplace(string(name), Add(parent)).first->second;
 }
 
 std::vector<StateAccess> StateAccessesOf(const Instruction& instruction, const std::vector<string>& modules) {
@@ -67,82 +66,74 @@ std::vector<StateAccess> StateAccessesOf(const Instruction& instruction, const s
   return accesses;
 }
 
-string ParameterResource(const Module& module, const Storage& storage) {
-  // The frame's dots become underscores: a dot would make "language" and "language.layers" resources in the tree.
-  const string slot = absl::StrCat("/", absl::StrReplaceAll(storage.frame, {{".", "_"}}), "_", storage.slot);
-  if (storage.bucket < 0) return absl::StrCat("%", module.name, ".buffers", slot);
-  return absl::StrCat("%", module.name, ".parameters.", storage.bucket, slot);
+string ParametersResource(const Module& module, int bucket) {
+  return bucket < 0 ? absl::StrCat("%", module.name, ".buffers")
+                    : absl::StrCat("%", module.name, ".parameters.", bucket);
 }
 
-string GradientResource(const Module& module, const Storage& storage) {
-  return absl::StrReplaceAll(ParameterResource(module, storage), {{".parameters.", ".gradients."}});
+string GradientsResource(const Module& module, int bucket) {
+  return absl::StrCat("%", module.name, ".gradients.", bucket);
 }
 
 StreamDependencies::StreamDependencies(const ResourceTree& resources, int streams)
-    : resources_(resources), streams_(streams),
-      known_(static_cast<size_t>(streams), Clock(static_cast<size_t>(streams), -1)),
-      freed_(static_cast<size_t>(streams), -1) {}
+    : resources_(resources), streams_(static_cast<size_t>(streams)), known_(streams_, Clock(streams_, -1)),
+      freed_(streams_, -1), waits_(streams_, -1) {}
 
-// Makes the clocks of a resource when it is first accessed: most resources of a large plan never are.
-StreamDependencies::LastAccesses& StreamDependencies::LastAccessesOf(int resource) {
-  if (resource >= static_cast<int>(last_.size())) last_.resize(static_cast<size_t>(resources_.size()));
-  LastAccesses& last = last_[static_cast<size_t>(resource)];
-  if (last.reads.empty()) {
-    const Clock none(static_cast<size_t>(streams_), -1);
-    last = {none, none, none, none};
-  }
-  return last;
-}
-
-void StreamDependencies::Raise(const Clock& by, Clock& clock) const {
-  for (size_t stream = 0; stream < clock.size(); ++stream) clock[stream] = std::max(clock[stream], by[stream]);
+// Adds a clock to waits_, unless nothing but `stream` is in it.
+void StreamDependencies::AddConflict(int resource, Last which, int stream) {
+  const int alone = alone_[static_cast<size_t>(resource)][which];
+  if (alone != kNoStream && alone != stream) Raise(LastOf(resource, which), waits_);
 }
 
 // Adds to waits_ what an access conflicts with: accesses to the resource, to anything inside it, and to anything that
 // contains it. Two reads do not conflict.
-void StreamDependencies::AddConflicts(const Access& access) {
-  const LastAccesses& own = LastAccessesOf(access.resource);
-  Raise(own.writes, waits_);
-  Raise(own.writes_inside, waits_);
+void StreamDependencies::AddConflicts(const Access& access, int stream) {
+  AddConflict(access.resource, kWrote, stream);
+  AddConflict(access.resource, kWroteInside, stream);
   if (access.writes) {
-    Raise(own.reads, waits_);
-    Raise(own.reads_inside, waits_);
+    AddConflict(access.resource, kRead, stream);
+    AddConflict(access.resource, kReadInside, stream);
   }
   for (int above = resources_.parent(access.resource); above >= 0; above = resources_.parent(above)) {
-    const LastAccesses& last = LastAccessesOf(above);
-    Raise(last.writes, waits_);
-    if (access.writes) Raise(last.reads, waits_);
+    AddConflict(above, kWrote, stream);
+    if (access.writes) AddConflict(above, kRead, stream);
   }
 }
 
+void StreamDependencies::Set(int resource, Last which, int stream) {
+  int& alone = alone_[static_cast<size_t>(resource)][which];
+  if (alone != stream) alone = alone == kNoStream ? stream : kSeveral;
+  LastOf(resource, which)[stream] = number_;
+}
+
 void StreamDependencies::Record(const Access& access, int stream) {
-  const size_t at = static_cast<size_t>(stream);
-  LastAccesses& own = LastAccessesOf(access.resource);
-  (access.writes ? own.writes : own.reads)[at] = number_;
-  for (int above = resources_.parent(access.resource); above >= 0; above = resources_.parent(above)) {
-    LastAccesses& last = LastAccessesOf(above);
-    (access.writes ? last.writes_inside : last.reads_inside)[at] = number_;
-  }
+  Set(access.resource, access.writes ? kWrote : kRead, stream);
+  for (int above = resources_.parent(access.resource); above >= 0; above = resources_.parent(above))
+    Set(above, access.writes ? kWroteInside : kReadInside, stream);
 }
 
 const std::vector<int64_t>& StreamDependencies::Next(const InstructionAccesses& instruction) {
   ++number_;
-  waits_.assign(static_cast<size_t>(streams_), -1);
-  for (const Access& access : instruction.accesses) AddConflicts(access);
-  if (instruction.makes_value) Raise(freed_, waits_);
+  if (const auto all = static_cast<size_t>(resources_.size()); alone_.size() < all) {
+    alone_.resize(all, {kNoStream, kNoStream, kNoStream, kNoStream});
+    last_.resize(all * kLasts * streams_, -1);
+  }
+  std::fill(waits_.begin(), waits_.end(), -1);
+  for (const Access& access : instruction.accesses) AddConflicts(access, instruction.stream);
+  if (instruction.makes_value) Raise(freed_.data(), waits_);
   for (const Access& access : instruction.accesses) Record(access, instruction.stream);
   // A freed value's memory may be given out again when every instruction that touched the value is done.
   for (int value : instruction.frees) {
-    const LastAccesses& last = LastAccessesOf(value);
-    Raise(last.reads, freed_);
-    Raise(last.writes, freed_);
+    Raise(LastOf(value, kRead), freed_);
+    Raise(LastOf(value, kWrote), freed_);
   }
   // Drop what needs no wait: an earlier instruction of this stream has waited for it, or it is on this stream itself.
-  Clock& known = known_[static_cast<size_t>(instruction.stream)];
-  for (size_t stream = 0; stream < waits_.size(); ++stream) {
-    if (waits_[stream] <= known[stream] || static_cast<int>(stream) == instruction.stream) waits_[stream] = -1;
+  const auto own = static_cast<size_t>(instruction.stream);
+  Clock& known = known_[own];
+  for (size_t stream = 0; stream < streams_; ++stream) {
+    if (waits_[stream] <= known[stream] || stream == own) waits_[stream] = -1;
   }
-  Raise(waits_, known);
+  Raise(waits_.data(), known);
   return waits_;
 }
 

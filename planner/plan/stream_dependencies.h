@@ -15,8 +15,9 @@
 //   class does not derive this rule; its users keep it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,14 +32,17 @@ namespace planwright {
 class ResourceTree {
  public:
   int Intern(std::string_view name);  // the number of a name; a new name and its new parents get numbers
+  // Adds a resource without a name, inside another one; -1: a root.
+  int Add(int parent) {
+    parents_.push_back(parent);
+    return size() - 1;
+  }
   int parent(int resource) const { return parents_[static_cast<size_t>(resource)]; }  // -1: a root
   int size() const { return static_cast<int>(parents_.size()); }
-  const std::string& name(int resource) const { return *names_[static_cast<size_t>(resource)]; }
 
  private:
   std::unordered_map<std::string, int> numbers_;
   std::vector<int> parents_;
-  std::vector<const std::string*> names_;
 };
 
 // An access to a resource of a ResourceTree.
@@ -58,10 +62,11 @@ struct StateAccess {
 // of a role. `modules`: those of the role.
 std::vector<StateAccess> StateAccessesOf(const Instruction& instruction, const std::vector<std::string>& modules);
 
-// A storage as a resource: "%language.parameters.3/language_layers_0_norm"; of a tensor in no bucket
-// "%language.buffers/...".
-std::string ParameterResource(const Module& module, const Storage& storage);
-std::string GradientResource(const Module& module, const Storage& storage);
+// The resource in which the storages of a bucket lie, each as a resource of its own: "%language.parameters.3". Of those
+// in no bucket (-1): "%language.buffers".
+std::string ParametersResource(const Module& module, int bucket);
+// The same of the gradients of a bucket: "%language.gradients.3".
+std::string GradientsResource(const Module& module, int bucket);
 
 // One instruction, as far as its order matters.
 struct InstructionAccesses {
@@ -85,22 +90,30 @@ class StreamDependencies {
 
  private:
   using Clock = std::vector<int64_t>;  // by stream: the number of an instruction; -1: none
-  // By kind of access, the last instructions that touched a resource itself, and anything inside it.
-  struct LastAccesses {
-    Clock reads, writes, reads_inside, writes_inside;
-  };
-  LastAccesses& LastAccessesOf(int resource);
-  void Raise(const Clock& by, Clock& clock) const;
-  void AddConflicts(const Access& access);
+  // The clocks of a resource: the last instructions that read it, that wrote it, and the same of anything inside it.
+  enum Last { kRead, kWrote, kReadInside, kWroteInside, kLasts };
+  // The stream that is alone in each of them, kNoStream or kSeveral: most resources are only ever touched on one
+  // stream, which does not wait for itself.
+  using Streams = std::array<int, kLasts>;
+  int64_t* LastOf(int resource, Last which) {
+    return last_.data() + (static_cast<size_t>(resource) * kLasts + which) * streams_;
+  }
+  void Raise(const int64_t* by, Clock& clock) const {
+    for (size_t stream = 0; stream < streams_; ++stream) clock[stream] = std::max(clock[stream], by[stream]);
+  }
+  void AddConflict(int resource, Last which, int stream);
+  void AddConflicts(const Access& access, int stream);
+  void Set(int resource, Last which, int stream);
   void Record(const Access& access, int stream);
 
   const ResourceTree& resources_;
-  const int streams_;
-  int64_t number_ = -1;             // of the instruction that was handed over last
-  std::vector<LastAccesses> last_;  // by resource
-  std::vector<Clock> known_;        // by stream: what is done when its next instruction starts
-  Clock freed_;                     // the last instructions that touched values which are freed by now
-  Clock waits_;                     // the result of Next
+  const size_t streams_;
+  int64_t number_ = -1;         // of the instruction that was handed over last
+  Clock last_;                  // by resource, Last and stream
+  std::vector<Streams> alone_;  // by resource
+  std::vector<Clock> known_;    // by stream: what is done when its next instruction starts
+  Clock freed_;                 // the last instructions that touched values which are freed by now
+  Clock waits_;                 // the result of Next
 };
 
 }  // namespace planwright

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/link/program_accesses.h"
-
 namespace planwright {
 namespace {
 
@@ -38,8 +36,10 @@ Plan WithRoleOfEachRank(Plan plan) {
 }  // namespace
 
 RankPrograms::RankPrograms(const Plan& plan) : plan_(WithRoleOfEachRank(plan)), blocks_(plan_) {
-  for (const Role& role : plan_.roles)
+  for (const Role& role : plan_.roles) {
     programs_.push_back(linked_.emplace_back(std::make_unique<LinkedProgram>(blocks_, role)).get());
+    waits_.push_back(made_waits_.emplace_back(std::make_unique<StreamWaits>(*programs_.back())).get());
+  }
   CommunicationPartners partners(plan_);
   matches_ = std::make_unique<CommunicationMatches>(programs_, partners);
 }
@@ -56,9 +56,8 @@ ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& trace
   ReplayedStep replayed{.length = Seconds(last - first), .waiting = std::vector<double>(programs.size(), 0)};
   for (size_t r = 0; r < programs.size(); ++r) {
     const LinkedProgram& program = *programs[r];
-    const ProgramAccesses accesses(program);
-    StreamDependencies order(accesses.resources(), accesses.streams());
-    std::vector<int64_t> stream_end(static_cast<size_t>(accesses.streams()), 0);
+    const StreamWaits& waits = *ranks.waits()[r];
+    std::vector<int64_t> stream_end(static_cast<size_t>(waits.streams()), 0);
     RoleTimes& times = replayed.times.emplace_back();
     int64_t host = ran[r].front()->launch_begin, last_communication = 0;
     times.begin = Seconds(host - first);
@@ -68,13 +67,10 @@ ReplayedStep ReplayOf(const RankPrograms& ranks, const std::vector<Trace>& trace
       const bool communicates = instruction.op_class == OpClass::kCommunication;
       // What it had to wait for on its own rank.
       int64_t ready = std::max(at.launch_begin, stream_end[instruction.stream]);
-      if (accesses.streams() > 1) {
-        for (int64_t wait : order.Next(accesses.of(program.step().first + i))) {
-          if (wait >= 0) ready = std::max(ready, ran[r][static_cast<size_t>(wait)]->end);
-        }
-      }
+      for (uint32_t wait : waits.of(i)) ready = std::max(ready, ran[r][wait]->end);
       if (communicates) ready = std::max(ready, last_communication), last_communication = at.begin;
-      EntryTime& time = times.entries.emplace_back();
+      times.entries.push_back(static_cast<uint32_t>(i));
+      EntryTime& time = times.kinds.emplace_back();
       time.before = Seconds(at.launch_begin - host);
       time.delay = Seconds(std::max<int64_t>(0, at.begin - ready));
       int64_t last_arrival = at.begin;

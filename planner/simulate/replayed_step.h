@@ -21,6 +21,7 @@ class RankPrograms {
   const Plan& plan() const { return plan_; }  // with one role for each rank, in the order of ranks
   const LinkedBlocks& blocks() const { return blocks_; }
   const std::vector<const LinkedProgram*>& programs() const { return programs_; }  // by rank
+  const std::vector<const StreamWaits*>& waits() const { return waits_; }          // by rank
   const CommunicationMatches& matches() const { return *matches_; }
 
  private:
@@ -28,6 +29,8 @@ class RankPrograms {
   LinkedBlocks blocks_;
   std::vector<std::unique_ptr<LinkedProgram>> linked_;
   std::vector<const LinkedProgram*> programs_;
+  std::vector<std::unique_ptr<StreamWaits>> made_waits_;
+  std::vector<const StreamWaits*> waits_;
   std::unique_ptr<const CommunicationMatches> matches_;
 };
 

@@ -2,58 +2,47 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 
 #include "planner/link/host_waits.h"
-#include "planner/link/program_accesses.h"
 
 namespace planwright {
 namespace {
-
-// Work, or a communication.
-struct Span {
-  double begin = 0, end = 0;
-  bool communication = false;
-};
 
 // How far one role has come.
 struct Runner {
   const LinkedProgram* program = nullptr;
   const RoleTimes* times = nullptr;
-  std::unique_ptr<ProgramAccesses> accesses;
-  std::unique_ptr<StreamDependencies> order;  // null: there is one stream
-  size_t next = 0;                            // index among the entries of the step
-  bool arrived = false;                       // at that entry
-  double host = 0, last_communication = 0;    // the latter: when the last one arrived
-  std::vector<double> stream;                 // when it is free
+  const StreamWaits* waits = nullptr;
+  size_t next = 0;                          // index among the entries of the step
+  bool arrived = false;                     // at that entry
+  double host = 0, last_communication = 0;  // the latter: when the last one arrived
+  std::vector<double> stream;               // when it is free
   // The entries by which host, last communication and streams are where they are; -1: the begin.
   int host_after = -1, last_communication_after = -1;
   std::vector<int> stream_after;
-  // By stream, when its last work and communications ran, in order; empty where nothing is slowed down.
-  std::vector<std::vector<Span>> spans;
+  // By stream, the entries that take time, in order; empty where nothing is slowed down.
+  std::vector<std::vector<uint32_t>> ran;
   std::vector<signed char> host_waits;  // by number of the instruction; -1: not known yet
   std::vector<int> waited_for_by;       // roles that wait until this one comes on
 };
 
 class Simulator {
  public:
-  Simulator(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
-            const std::vector<RoleTimes>& times, HostModel host)
+  Simulator(const std::vector<const LinkedProgram*>& programs, const std::vector<const StreamWaits*>& waits,
+            const CommunicationMatches& matches, const std::vector<RoleTimes>& times, HostModel host)
       : matches_(matches), host_(host), runners_(programs.size()) {
     for (const RoleTimes& role : times) {
-      for (const EntryTime& entry : role.entries) slows_ |= entry.beside < 1;
+      for (const EntryTime& kind : role.kinds) slows_ |= kind.beside < 1;
     }
     step_.roles.resize(programs.size());
     for (size_t r = 0; r < programs.size(); ++r) {
       Runner& runner = runners_[r];
-      runner.program = programs[r], runner.times = &times[r];
-      runner.accesses = std::make_unique<ProgramAccesses>(*programs[r]);
-      const int streams = runner.accesses->streams();
-      if (streams > 1) runner.order = std::make_unique<StreamDependencies>(runner.accesses->resources(), streams);
+      runner.program = programs[r], runner.times = &times[r], runner.waits = waits[r];
+      const int streams = waits[r]->streams();
       runner.host = runner.last_communication = times[r].begin;
       runner.stream.assign(static_cast<size_t>(streams), times[r].begin);
       runner.stream_after.assign(static_cast<size_t>(streams), -1);
-      runner.spans.resize(static_cast<size_t>(streams));
+      runner.ran.resize(static_cast<size_t>(streams));
       runner.host_waits.assign(static_cast<size_t>(programs[r]->instructions()), -1);
       step_.roles[r].entries.resize(times[r].entries.size());
       step_.roles[r].begin = times[r].begin;
@@ -94,7 +83,7 @@ class Simulator {
       if (!runner.arrived) Arrive(runner, entry);
       entry.start = entry.arrived;
       entry.last.role = -1;
-      if (runner.times->entries[runner.next].waits) {
+      if (runner.times->of(runner.next).waits) {
         for (const StepEntry& met : matches_.of(role, runner.next)) {
           Runner& other = runners_[met.role];
           if (other.next < met.entry || (other.next == met.entry && !other.arrived)) {
@@ -119,7 +108,7 @@ class Simulator {
   // The host launches the entry, and its stream comes to it.
   void Arrive(Runner& runner, SimulatedEntry& entry) {
     const LinkedInstruction& instruction = *EntryOf(runner).instruction;
-    const EntryTime& time = runner.times->entries[runner.next];
+    const EntryTime& time = runner.times->of(runner.next);
     const auto no_earlier = [&](double when, int after) {
       if (when > entry.arrived) entry.arrived = when, entry.after = after;
     };
@@ -127,13 +116,7 @@ class Simulator {
     runner.host += time.before;
     entry.arrived = runner.stream[stream], entry.after = runner.stream_after[stream];
     no_earlier(runner.host, runner.host_after);
-    if (runner.order) {
-      const InstructionAccesses& touched = runner.accesses->of(runner.program->step().first + runner.next);
-      for (int64_t wait : runner.order->Next(touched)) {
-        // Entries are numbered as they are handed over. Those of the step before are done.
-        if (wait >= 0) no_earlier(EndOf(runner, static_cast<size_t>(wait)), static_cast<int>(wait));
-      }
-    }
+    for (uint32_t wait : runner.waits->of(runner.next)) no_earlier(EndOf(runner, wait), static_cast<int>(wait));
     if (instruction.op_class == OpClass::kCommunication) {
       no_earlier(runner.last_communication, runner.last_communication_after);
       runner.last_communication_after = entry.after;
@@ -151,40 +134,42 @@ class Simulator {
 
   // When an instruction ends that takes `run` by itself. While streams launched something of the other sort before,
   // which still runs, it goes on slowly.
-  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, const EntryTime& time) const {
+  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, const EntryTime& time) {
     const double run = time.run, beside = std::min(1.0, time.beside);
-    if (!slows_ || runner.spans.size() == 1 || run <= 0) return start + run;
+    if (!slows_ || runner.ran.size() == 1 || run <= 0) return start + run;
+    const std::vector<SimulatedEntry>& entries = step_.roles[static_cast<size_t>(&runner - runners_.data())].entries;
     const bool communicates = instruction.op_class == OpClass::kCommunication;
-    std::vector<Span> others;
-    for (const std::vector<Span>& spans : runner.spans) {
+    beside_.clear();
+    for (const std::vector<uint32_t>& ran : runner.ran) {
       // Of one stream in order: what ended before `start` is behind all that matters.
-      for (size_t i = spans.size(); i-- > 0 && spans[i].end > start;) {
-        if (spans[i].communication != communicates) others.push_back(spans[i]);
+      for (size_t i = ran.size(); i-- > 0 && entries[ran[i]].end > start;) {
+        if (Communicates(runner, ran[i]) != communicates) beside_.push_back(&entries[ran[i]]);
       }
     }
-    std::sort(others.begin(), others.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    runner.ran[static_cast<size_t>(instruction.stream)].push_back(static_cast<uint32_t>(runner.next));
+    std::sort(beside_.begin(), beside_.end(),
+              [](const SimulatedEntry* a, const SimulatedEntry* b) { return a->start < b->start; });
     double at = start, left = run;
-    for (const Span& other : others) {
-      if (other.end <= at) continue;
-      const double free = std::max(0.0, other.begin - at);
+    for (const SimulatedEntry* other : beside_) {
+      if (other->end <= at) continue;
+      const double free = std::max(0.0, other->start - at);
       if (left <= free) break;
       left -= free, at += free;
-      const double slow = (other.end - at) * beside;
-      if (left <= slow) return Keep(runner, instruction, start, at + left / beside);
-      left -= slow, at = other.end;
+      const double slow = (other->end - at) * beside;
+      if (left <= slow) return at + left / beside;
+      left -= slow, at = other->end;
     }
-    return Keep(runner, instruction, start, at + left);
+    return at + left;
   }
 
-  static double Keep(Runner& runner, const LinkedInstruction& instruction, double begin, double end) {
-    runner.spans[static_cast<size_t>(instruction.stream)].push_back(
-        {begin, end, instruction.op_class == OpClass::kCommunication});
-    return end;
+  bool Communicates(const Runner& runner, size_t entry) const {
+    return runner.program->entries()[runner.program->step().first + entry].instruction->op_class ==
+           OpClass::kCommunication;
   }
 
   void Finish(Runner& runner, SimulatedEntry& entry) {
     const LinkedInstruction& instruction = *EntryOf(runner).instruction;
-    entry.end = EndBeside(runner, instruction, entry.start, runner.times->entries[runner.next]);
+    entry.end = EndBeside(runner, instruction, entry.start, runner.times->of(runner.next));
     const int index = static_cast<int>(runner.next);
     runner.stream[instruction.stream] = entry.end, runner.stream_after[instruction.stream] = index;
     signed char& waits = runner.host_waits[static_cast<size_t>(instruction.number)];
@@ -195,17 +180,19 @@ class Simulator {
 
   const CommunicationMatches& matches_;
   const HostModel host_;
-  bool slows_ = false;           // some entry goes on slowly beside others
-  std::vector<Runner> runners_;  // by role
-  std::vector<int> ready_;       // roles that may go on
+  bool slows_ = false;                         // some entry goes on slowly beside others
+  std::vector<Runner> runners_;                // by role
+  std::vector<int> ready_;                     // roles that may go on
+  std::vector<const SimulatedEntry*> beside_;  // what EndBeside looks at; kept so that its memory is reused
   SimulatedStep step_;
 };
 
 }  // namespace
 
-SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
+SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs,
+                           const std::vector<const StreamWaits*>& waits, const CommunicationMatches& matches,
                            const std::vector<RoleTimes>& times, HostModel host) {
-  return Simulator(programs, matches, times, host).Run();
+  return Simulator(programs, waits, matches, times, host).Run();
 }
 
 }  // namespace planwright

@@ -4,9 +4,11 @@
 // whoever asks. Two ranks that take different times are two roles here.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/link/linked_program.h"
+#include "planner/link/stream_waits.h"
 #include "planner/plan/plan.h"
 #include "planner/simulate/match_communications.h"
 
@@ -29,8 +31,12 @@ struct EntryTime {
 };
 
 struct RoleTimes {
-  double begin = 0;                // when the host comes to the step
-  std::vector<EntryTime> entries;  // of LinkedProgram::step(), in program order
+  double begin = 0;              // when the host comes to the step
+  std::vector<EntryTime> kinds;  // entries that take the same have the same
+  // Of LinkedProgram::step(), in program order: indices in `kinds`.
+  std::vector<uint32_t> entries;
+
+  const EntryTime& of(size_t entry) const { return kinds[entries[entry]]; }
 };
 
 // What launches an instruction.
@@ -61,8 +67,9 @@ struct SimulatedStep {
   bool complete = true;              // false: some role never met its partners, which V3 refuses
 };
 
-// `programs`, `times`: by role, in the order of Plan::roles. `matches`: of these programs.
-SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs, const CommunicationMatches& matches,
+// `programs`, `waits`, `times`: by role, in the order of Plan::roles. `waits`, `matches`: of these programs.
+SimulatedStep SimulateStep(const std::vector<const LinkedProgram*>& programs,
+                           const std::vector<const StreamWaits*>& waits, const CommunicationMatches& matches,
                            const std::vector<RoleTimes>& times, HostModel host);
 
 }  // namespace planwright

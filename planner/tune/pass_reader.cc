@@ -215,7 +215,7 @@ double ProductsOf(std::optional<ComputeUse> use, const Rates& rates) {
 std::vector<ReadPass> ReadPasses(const LinkedProgram& program, const InstructionCosts& costs, InstructionTimes& times,
                                  const Rates& rates, HostModel host) {
   std::vector<ReadPass> passes;
-  const ProgramAccesses accesses(program);
+  ProgramAccesses accesses(program);
   std::optional<StreamDependencies> order;
   const auto streams = static_cast<size_t>(accesses.streams());
   if (streams > 1) order.emplace(accesses.resources(), static_cast<int>(streams));

@@ -319,7 +319,7 @@ TEST(ProgramAccesses, WhatIsOverwrittenIsWritten) {
     ASSERT_EQ(program.problem(), "");
     EXPECT_EQ(program.Overwritten(2) >= 0, dies);
     for (size_t other : {0, 1, 3}) EXPECT_EQ(program.Overwritten(other), -1);
-    const ProgramAccesses accesses(program);
+    ProgramAccesses accesses(program);
     ASSERT_EQ(accesses.streams(), 2);
     StreamDependencies order(accesses.resources(), accesses.streams());
     for (size_t i = 0; i < 2; ++i) order.Next(accesses.of(i));

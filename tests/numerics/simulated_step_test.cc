@@ -55,7 +55,7 @@ TEST_P(Replay, FindsTheStepAndEachRanksWaiting) {
   }
   const ReplayedStep measured = ReplayOf(ranks, traces, kTraced);
   const SimulatedStep simulated =
-      SimulateStep(ranks.programs(), ranks.matches(), measured.times, HostModel::kRunsMainStream);
+      SimulateStep(ranks.programs(), ranks.waits(), ranks.matches(), measured.times, HostModel::kRunsMainStream);
   ASSERT_TRUE(simulated.complete);
   EXPECT_NEAR(simulated.length, measured.length, kTolerance * measured.length);
   for (int rank = 0; rank < plan.world_size; ++rank) {

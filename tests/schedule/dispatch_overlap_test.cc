@@ -62,7 +62,7 @@ class Order {
   using Clock = std::vector<int64_t>;  // by stream: the last instruction that is done
   size_t last_size() const { return static_cast<size_t>(accesses_.streams()); }
 
-  const ProgramAccesses accesses_;
+  ProgramAccesses accesses_;
   std::vector<Clock> clocks_;                             // by number: when it starts
   std::map<size_t, std::pair<int64_t, size_t>> numbers_;  // by entry: its number and stream
 };

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "planner/plan/op_table.h"
 #include "planner/plan/stream_dependencies.h"
 #include "tests/support/compiled.h"
@@ -244,8 +245,11 @@ Program OnOwnStreams(const Plan& plan, const Role& role, std::optional<std::pair
           const auto has = [&](const std::vector<std::string>& slots) {
             return std::find(slots.begin(), slots.end(), storage.slot) != slots.end();
           };
-          if (has(op.parameters)) accesses.push_back({ParameterResource(*module, storage), false});
-          if (has(op.gradients)) accesses.push_back({GradientResource(*module, storage), true});
+          // A dot would make "language" and "language.layers" resources in the tree.
+          const std::string slot =
+              absl::StrCat("/", absl::StrReplaceAll(storage.frame, {{".", "_"}}), "_", storage.slot);
+          if (has(op.parameters)) accesses.push_back({ParametersResource(*module, storage.bucket) + slot, false});
+          if (has(op.gradients)) accesses.push_back({GradientsResource(*module, storage.bucket) + slot, true});
         }
       }
       if (accesses.empty()) continue;
