@@ -63,7 +63,8 @@ class Programs:
     def unknown(self, command):
         """What a command has that its program has not; empty if nothing."""
         words = re.sub(r'^(build(-gpu)?/bin/)', '', command).split()
-        if words[0] == './dev' and not re.search(rf'^  {re.escape(words[1])}\b', self.help('./dev help'), re.M) and words[1] != 'help':
+        in_dev = rf'^  {re.escape(words[1])}\b'
+        if words[0] == './dev' and words[1] != 'help' and not re.search(in_dev, self.help('./dev help'), re.M):
             return f'./dev has no command {words[1]}'
         if words[0].startswith('tests/') and not (self.source / words[0]).exists():
             return f'there is no {words[0]}'
