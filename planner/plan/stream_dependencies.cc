@@ -12,8 +12,6 @@ namespace {
 
 using std::string;
 
-constexpr int kNoStream = -1, kSeveral = -2;
-
 // "%m.gradient_shards.3" -> "%m.gradients.3". A shard is a part of the bucket, and a different part on each rank: as a
 // resource of its own it would make the order differ between ranks of a role.
 string WholeBucket(string resource) {
@@ -79,12 +77,6 @@ StreamDependencies::StreamDependencies(const ResourceTree& resources, int stream
     : resources_(resources), streams_(static_cast<size_t>(streams)), known_(streams_, Clock(streams_, -1)),
       freed_(streams_, -1), waits_(streams_, -1) {}
 
-// Adds a clock to waits_, unless nothing but `stream` is in it.
-void StreamDependencies::AddConflict(int resource, Last which, int stream) {
-  const int alone = alone_[static_cast<size_t>(resource)][which];
-  if (alone != kNoStream && alone != stream) Raise(LastOf(resource, which), waits_);
-}
-
 // Adds to waits_ what an access conflicts with: accesses to the resource, to anything inside it, and to anything that
 // contains it. Two reads do not conflict.
 void StreamDependencies::AddConflicts(const Access& access, int stream) {
@@ -98,12 +90,6 @@ void StreamDependencies::AddConflicts(const Access& access, int stream) {
     AddConflict(above, kWrote, stream);
     if (access.writes) AddConflict(above, kRead, stream);
   }
-}
-
-void StreamDependencies::Set(int resource, Last which, int stream) {
-  int& alone = alone_[static_cast<size_t>(resource)][which];
-  if (alone != stream) alone = alone == kNoStream ? stream : kSeveral;
-  LastOf(resource, which)[stream] = number_;
 }
 
 void StreamDependencies::Record(const Access& access, int stream) {

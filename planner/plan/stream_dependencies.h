@@ -94,6 +94,7 @@ class StreamDependencies {
   enum Last { kRead, kWrote, kReadInside, kWroteInside, kLasts };
   // The stream that is alone in each of them, kNoStream or kSeveral: most resources are only ever touched on one
   // stream, which does not wait for itself.
+  static constexpr int kNoStream = -1, kSeveral = -2;
   using Streams = std::array<int, kLasts>;
   int64_t* LastOf(int resource, Last which) {
     return last_.data() + (static_cast<size_t>(resource) * kLasts + which) * streams_;
@@ -101,9 +102,17 @@ class StreamDependencies {
   void Raise(const int64_t* by, Clock& clock) const {
     for (size_t stream = 0; stream < streams_; ++stream) clock[stream] = std::max(clock[stream], by[stream]);
   }
-  void AddConflict(int resource, Last which, int stream);
+  // Adds a clock to waits_, unless nothing but `stream` is in it.
+  void AddConflict(int resource, Last which, int stream) {
+    const int alone = alone_[static_cast<size_t>(resource)][which];
+    if (alone != kNoStream && alone != stream) Raise(LastOf(resource, which), waits_);
+  }
   void AddConflicts(const Access& access, int stream);
-  void Set(int resource, Last which, int stream);
+  void Set(int resource, Last which, int stream) {
+    int& alone = alone_[static_cast<size_t>(resource)][which];
+    if (alone != stream) alone = alone == kNoStream ? stream : kSeveral;
+    LastOf(resource, which)[stream] = number_;
+  }
   void Record(const Access& access, int stream);
 
   const ResourceTree& resources_;
