@@ -66,7 +66,9 @@ std::string SensitivityText(const TuneSensitivity& sensitivity) {
         " was not measured. Up to 64 times slower, no layout that was compared becomes faster than the first.");
   }
   return absl::StrCat("The ", sensitivity.what, " was not measured. If it is ",
-                      absl::StrFormat("%.2g", sensitivity.slower),
+                      // 1.01 is not 1.
+                      sensitivity.slower < 1.095 ? absl::StrFormat("%.3g", sensitivity.slower)
+                                                 : absl::StrFormat("%.2g", sensitivity.slower),
                       " times slower than the data sheet says, the fastest is: ", sensitivity.instead, ".");
 }
 

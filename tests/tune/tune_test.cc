@@ -227,12 +227,23 @@ TEST(Tune, EndsEarlyWithWhatItHas) {
   EXPECT_GE(reports, 1);
   ASSERT_FALSE(result.best.empty());
   EXPECT_TRUE(result.best[0].proved);
+  // What it did not look into has a bound all the same.
+  request = RequestOf(kTiny, kSlowGpus, {"modules.radio_encoder", "modules.language.recompute", "gradients"});
+  const double least = Tuned(request).fastest;
+  request.candidates = 1;
+  const TuneResult ended = Tuned(request);
+  EXPECT_TRUE(ended.interrupted);
+  EXPECT_GT(ended.lower_bound, 0);
+  EXPECT_LE(ended.lower_bound, least);
+  EXPECT_LE(ended.fastest, ended.lower_bound * (1 + ended.gap) * (1 + 1e-9));
   const std::atomic<bool> stop = true;
   request.stop = &stop;
   Diagnostics problems;
   const absl::StatusOr<TuneResult> at_once = Tune(request, problems);
   ASSERT_TRUE(at_once.ok()) << at_once.status();
   EXPECT_TRUE(at_once->interrupted);
+  EXPECT_GT(at_once->lower_bound, 0) << "the products of the language model are";
+  EXPECT_LE(at_once->lower_bound, least);
   EXPECT_EQ(at_once->best.at(0).digest, at_once->given.value().digest) << "nothing better is known than the recipe";
 }
 
