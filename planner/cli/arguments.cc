@@ -30,8 +30,8 @@ std::optional<std::string> Arguments::value(const std::string& name) const {
   return it->second;
 }
 
-absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments,
-                                         const std::vector<Option>& options, bool unknown_are_words) {
+absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options,
+                                         bool unknown_are_words) {
   Arguments result;
   bool only_words = false;
   for (size_t i = 0; i < arguments.size(); ++i) {

@@ -15,13 +15,15 @@ struct CliCommand {
   std::vector<Option> options;   // without --help, which every command has
   std::string details;           // further paragraphs of --help; may be empty
   int (*run)(const Arguments&);  // returns an ExitStatus
-  // What its words are, for completion. One letter a word: r recipe or plan, s subject of `show`, k diagnostic kinds,
-  // h shell, c what to do with a checkpoint, a with data, d folder, f file. A + at the end: overrides may follow.
+  // What its words are, for completion. One letter a word: r recipe or plan, s subject of `show`, k what `plan explain`
+  // knows, h shell, m command, c what to do with a checkpoint, a with data, d folder, f file. A + at the end: overrides
+  // may follow.
   std::string words;
   bool asks_for_options = false;  // options that it does not have are words: `plan explain --micro-batch-size`
 };
 
 CliCommand ValidateCommand();
+CliCommand FmtCommand();
 CliCommand CompileCommand();
 CliCommand ShowCommand();
 CliCommand DiffCommand();
@@ -40,6 +42,7 @@ CliCommand DataCommand();
 CliCommand ImportCommand();
 CliCommand ExportCommand();
 CliCommand ExplainCommand();
+CliCommand HelpCommand();
 CliCommand CompletionCommand();
 
 std::vector<CliCommand> Commands();
@@ -47,8 +50,9 @@ std::vector<CliCommand> Commands();
 // The subjects of `plan show`.
 std::vector<std::string> ShowSubjects();
 
-std::string HelpText(const CliCommand& command);
-std::string OverviewText();
+// The options of a command with --help, which all have; and how one is written: "-o, --output FILE".
+std::vector<Option> WithHelp(const CliCommand& command);
+std::string OptionText(const Option& option);
 
 // Prints "error: MESSAGE" on stderr and returns kExitUsage.
 int UsageError(const std::string& message);

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
-#include <map>
 
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
+#include "planner/cli/explained_subjects.h"
 #include "planner/diagnostics/explanation.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/text.h"
@@ -49,40 +49,6 @@ int List(bool json) {
     for (DiagnosticKind kind : AllKinds()) std::cout << Line(kind);
   }
   return kExitSuccess;
-}
-
-// The commands of `plan`, and their options: subjects that only this room knows.
-void AddCommands(std::vector<Subject>& subjects) {
-  struct OfOption {
-    std::vector<std::string> commands, helps;
-    std::string text;
-  };
-  std::map<std::string, OfOption> options;
-  for (const CliCommand& command : Commands()) {
-    std::string body = command.details;
-    for (const Option& option : command.options) {
-      Append(body, " ", option.name, " ", option.help);
-      OfOption& of = options[option.name];
-      of.commands.push_back(command.name);
-      of.helps.push_back(option.help);
-      Append(of.text, "    plan ", command.name, " ", option.name, option.value.empty() ? "" : " ", option.value, "\n",
-             IndentedLines(option.help));
-    }
-    subjects.push_back({SubjectType::kCommand,
-                        command.name,
-                        {"plan " + command.name},
-                        command.summary,
-                        Cat("plan ", command.name, "\n", IndentedLines(command.summary), "    usage: plan ",
-                            command.name, " ", command.usage, "\n    `plan help ", command.name, "` has the options\n"),
-                        body});
-  }
-  for (const auto& [name, of] : options) {
-    const std::string commands =
-        of.commands.size() > 5 ? Cat(of.commands.size(), " commands") : absl::StrJoin(of.commands, ", ");
-    const std::string summary = Cat("of plan ", commands, of.commands.size() == 1 ? Cat(": ", of.helps[0]) : "");
-    subjects.push_back(
-        {SubjectType::kOption, name, {}, summary, Cat(name, "\n", of.text), absl::StrJoin(of.helps, " ")});
-  }
 }
 
 // A word as a part of a recipe's path: "modules.language.parallel.tp". Empty: it is none.
@@ -210,8 +176,7 @@ Json SubjectsJson(const Answer& answer) {
 
 // The words one by one if each is a name, or else all of them as one name or question.
 int ExplainWords(const std::vector<std::string>& words, bool json) {
-  std::vector<Subject> subjects = AllSubjects();
-  AddCommands(subjects);
+  const std::vector<Subject> subjects = ExplainedSubjects();
   const std::string all = absl::StrJoin(words, " ");
   std::vector<Answer> answers = {AnswerByName(all, subjects)};
   if (answers[0].text.empty() && words.size() > 1) {

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
-#include "planner/diagnostics/diagnostic.h"
-
 namespace planwright {
 
 std::vector<CompletionRow> CompletionRows(const std::vector<CliCommand>& commands) {
   std::vector<CompletionRow> rows;
   for (const CliCommand& command : commands) {
-    CompletionRow row{command.name, command.summary, command.options, command.words};
-    row.options.push_back({"--help", "-h", "", "print help"});
-    rows.push_back(std::move(row));
+    rows.push_back({command.name, command.summary, WithHelp(command), command.words});
   }
   return rows;
 }
@@ -23,14 +19,6 @@ std::string ValueChoices(const Option& option) {
   std::string choices = option.value;
   std::replace(choices.begin(), choices.end(), '|', ' ');
   return choices;
-}
-
-std::string KindNumbers() {
-  std::string text;
-#define KIND(id, number, summary) text += (text.empty() ? "" : " ") + std::string(number);
-#include "planner/diagnostics/diagnostic_kind.def"
-#undef KIND
-  return text;
 }
 
 }  // namespace planwright

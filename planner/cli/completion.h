@@ -1,5 +1,6 @@
 // Scripts for completion in bash and zsh. Both are made from the table of commands. The keys of overrides depend on the
-// recipe, so the scripts call `plan completion keys RECIPE` for them.
+// recipe, so the scripts call `plan completion keys RECIPE` for them, and `plan completion words` for what `plan
+// explain` knows.
 #pragma once
 
 #include <string>
@@ -22,8 +23,5 @@ std::vector<CompletionRow> CompletionRows(const std::vector<CliCommand>& command
 
 // How to complete an option's value: "file", "dir", a list such as "cpu cuda", or "" for nothing.
 std::string ValueChoices(const Option& option);
-
-// All diagnostic kinds: "PW0001 PW0002 ..."
-std::string KindNumbers();
 
 }  // namespace planwright

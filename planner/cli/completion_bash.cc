@@ -83,14 +83,15 @@ _plan() {
     case $kind in
       r) _plan_files "$cur" .yaml .yml .json ;;
       s) _plan_offer "$_plan_subjects" "$cur" ;;
-      h) _plan_offer "bash zsh keys" "$cur" ;;
+      h) _plan_offer "bash zsh keys words" "$cur" ;;
+      m) _plan_offer "$_plan_commands" "$cur" ;;
       c) _plan_offer "ls show verify" "$cur" ;;
       a) _plan_offer "index stats trace" "$cur" ;;
       d) COMPREPLY=($(compgen -d -- "$cur")) ;;
       f) _plan_files "$cur" '' ;;
       k) ;;
     esac
-    [[ $words == k ]] && _plan_offer "$_plan_kinds" "$cur"
+    [[ $words == k ]] && _plan_offer "$("${COMP_WORDS[0]}" completion words 2>/dev/null)" "$cur"
     [[ $words == *+ && -n $recipe && $kind != s && $recipe != *.json ]] && _plan_keys "$recipe" "$cur"
   fi
 }
@@ -128,8 +129,7 @@ std::string BashCompletion(const std::vector<CliCommand>& commands) {
   return Cat(
       "# bash completion for `plan`, written by `plan completion bash`. Use it with: source <(plan completion "
       "bash)\n_plan_commands=",
-      Quoted(names), "\n_plan_subjects=", Quoted(subjects), "\n_plan_kinds=", Quoted(KindNumbers()), "\n\n", table,
-      kBashFunctions);
+      Quoted(names), "\n_plan_subjects=", Quoted(subjects), "\n\n", table, kBashFunctions);
 }
 
 }  // namespace planwright

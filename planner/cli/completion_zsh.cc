@@ -57,13 +57,14 @@ _plan() {
   case $kind in
     r) _files -g '*.(yaml|yml|json)(-.)' ;;
     s) compadd -- ${=_plan_subjects} ;;
-    h) compadd -- bash zsh keys ;;
+    h) compadd -- bash zsh keys words ;;
+    m) compadd -- ${_plan_commands%%:*} ;;
     c) compadd -- ls show verify ;;
     a) compadd -- index stats trace ;;
     d) _files -/ ;;
     f) _files ;;
   esac
-  [[ $kinds_of_words == k ]] && compadd -- ${=_plan_kinds}
+  [[ $kinds_of_words == k ]] && compadd -- ${(f)"$("$words[1]" completion words 2>/dev/null)"}
   if [[ $kinds_of_words == *+ && -n $recipe && $kind != s && $recipe != *.json ]]; then _plan_keys "$recipe"; fi
 }
 
@@ -107,8 +108,8 @@ std::string ZshCompletion(const std::vector<CliCommand>& commands) {
   return Cat(
       "#compdef plan\n# zsh completion for `plan`, written by `plan completion zsh`. Use it with: source <(plan "
       "completion zsh)\n",
-      "typeset -ga _plan_commands=(\n", names, ")\ntypeset -g _plan_subjects='", subjects,
-      "'\ntypeset -g _plan_kinds='", KindNumbers(), "'\n\n", table, kZshFunctions);
+      "typeset -ga _plan_commands=(\n", names, ")\ntypeset -g _plan_subjects='", subjects, "'\n\n", table,
+      kZshFunctions);
 }
 
 }  // namespace planwright

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "planner/cli/command.h"
+#include "planner/cli/manual.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/exit_status.h"
@@ -16,9 +17,8 @@ int UnknownCommand(const std::string& name, const std::vector<CliCommand>& comma
   return UsageError("no command `" + name + "`; " + NearNameHelp(name, names, "`plan --help` lists them"));
 }
 
-int RunCommand(CliCommand command, const std::vector<std::string>& arguments) {
-  command.options.push_back({"--help", "-h", "", "print this help"});
-  const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, command.options, command.asks_for_options);
+int RunCommand(const CliCommand& command, const std::vector<std::string>& arguments) {
+  const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, WithHelp(command), command.asks_for_options);
   if (!parsed.ok())
     return UsageError(std::string(parsed.status().message()) + "\nhelp: `plan " + command.name +
                       " --help` lists the options");
@@ -35,7 +35,7 @@ int Run(const std::vector<std::string>& arguments) {
     return kExitUsage;
   }
   const std::string& name = arguments[0];
-  if (name == "--help" || name == "-h" || name == "help") {
+  if (name == "--help" || name == "-h") {
     std::cout << OverviewText();
     return kExitSuccess;
   }

@@ -11,8 +11,8 @@ namespace planwright {
 std::string_view PageHeadings();
 
 struct PageSection {
-  std::string place;  // "docs/checkpoints.md#resuming", as GitHub names the anchor
-  std::string title;  // "Resuming (Checkpoints)"; of the page itself its title
+  std::string place;  // "docs/checkpoints.md#before-a-resume", as GitHub names the anchor
+  std::string title;  // "Before a resume (Checkpoints)"; of the page itself its title
 };
 std::vector<PageSection> PageSections(std::string_view headings);
 

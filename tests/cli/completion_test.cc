@@ -99,6 +99,10 @@ TEST_F(Completion, BashOffersSubjectsKindsAndChoices) {
   EXPECT_THAT(Bash("show --json r.yaml b"), ElementsAre("bridges", "budget"));
   EXPECT_THAT(Bash("explain PW020"), Contains("PW0203"));
   EXPECT_THAT(Bash("explain PW0203 PW08"), Contains("PW0801"));
+  EXPECT_THAT(Bash("explain micro_"), IsSupersetOf({"micro_samples", "micro_batch_size"}));
+  EXPECT_THAT(Bash("explain bub"), ElementsAre("bubble"));
+  EXPECT_THAT(Bash("help la"), ElementsAre("launch"));
+  EXPECT_THAT(Bash("help launch la"), ElementsAre("launch"));
   EXPECT_THAT(Bash("launch r.yaml --device c"), ElementsAre("cpu", "cuda"));
   EXPECT_THAT(Bash("launch r.yaml --device = cu"), ElementsAre("cuda"));
   EXPECT_THAT(Bash("completion b"), ElementsAre("bash"));
@@ -134,7 +138,8 @@ TEST_F(Completion, ZshOffersTheSame) {
   EXPECT_THAT(Zsh("show r.yaml ''", ""), IsSupersetOf({"ranks", "bridges", "budget"}));
   EXPECT_THAT(Zsh("launch r.yaml --", "--"), IsSupersetOf({"--steps", "--device", "--help"}));
   EXPECT_THAT(Zsh("launch r.yaml --device ''", ""), ElementsAre("cpu", "cuda"));
-  EXPECT_THAT(Zsh("explain ''", ""), Contains("PW0203"));
+  EXPECT_THAT(Zsh("explain ''", ""), IsSupersetOf({"PW0203", "micro_samples", "bubble"}));
+  EXPECT_THAT(Zsh("help ''", ""), IsSupersetOf({"launch", "explain"}));
   EXPECT_THAT(Zsh("checkpoint ''", ""), ElementsAre("ls", "show", "verify"));
   EXPECT_THAT(Zsh("checkpoint ls ''", ""), Contains("files"));
   EXPECT_THAT(Zsh("data ''", ""), ElementsAre("index", "stats", "trace"));

@@ -80,12 +80,14 @@ class EveryCommand : public testing::PlanProgram {
         {"agent", folder_ + "/head.json"},
         {"job", folder_ + "/done_run"},
         {"explain", "PW0203"},
+        {"help", "launch"},
+        {"fmt", "--check " + kToy},
         {"completion", "bash"}};
   }
   // Commands that read no recipe.
   static bool TakesRecipe(const std::string& command) {
-    static const std::set<std::string> kOthers = {"agent",  "checkpoint", "completion", "explain", "export",
-                                                  "import", "init",       "job",        "report",  "status"};
+    static const std::set<std::string> kOthers = {"agent", "checkpoint", "completion", "explain", "export", "fmt",
+                                                  "help",  "import",     "init",       "job",     "report", "status"};
     return !kOthers.contains(command);
   }
   // Commands that do something by themselves. Of the others, two are parts of a run (tests/agents, tests/slurm), and

@@ -49,6 +49,9 @@ std::vector<std::string> Found(const std::string& question) {
   return names;
 }
 
+// In front of pages that are not there.
+const std::string kDocs = "docs/";
+
 TEST(Explain, FindsEveryKeyByItsPathAndByItsLastWord) {
   for (const KeySpec& key : RecipeKeys()) {
     const std::string path(key.path), word(WordOf(key));
@@ -135,15 +138,15 @@ TEST(Glossary, ReadsTermsAsMarkdown) {
   ASSERT_EQ(terms.size(), 2u);
   EXPECT_EQ(terms[0].names, (std::vector<std::string>{"bridge", "leader"}));
   EXPECT_EQ(terms[0].text, "bridge Carries rows, [4,5] and `*` of a page. Leader: who sends.");
-  EXPECT_EQ(terms[0].pages, std::vector<std::string>{"docs/x/y.md#z"});
+  EXPECT_EQ(terms[0].pages, std::vector<std::string>{kDocs + "x/y.md#z"});
   EXPECT_EQ(terms[1].names, (std::vector<std::string>{"a", "b", "c"}));
-  EXPECT_EQ(terms[1].pages, std::vector<std::string>{"docs/glossary.md#words"});
+  EXPECT_EQ(terms[1].pages, std::vector<std::string>{kDocs + "glossary.md#words"});
 }
 
 TEST(Pages, AreFoundByTheirHeadings) {
-  const std::vector<PageSection> sections = PageSections("docs/./a.md\n# Saving\n## The `step` file, twice\n");
+  const std::vector<PageSection> sections = PageSections(kDocs + "./a.md\n# Saving\n## The `step` file, twice\n");
   ASSERT_EQ(sections.size(), 2u);
-  EXPECT_EQ(sections[1].place, "docs/a.md#the-step-file-twice");
+  EXPECT_EQ(sections[1].place, kDocs + "a.md#the-step-file-twice");
   EXPECT_EQ(sections[1].title, "The step file, twice (Saving)");
   EXPECT_GT(PageSections(PageHeadings()).size(), 100u);
 }

@@ -1,0 +1,101 @@
+// `plan fmt`: writes recipes in their one form, with their comments.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "nlohmann/json.hpp"
+#include "planner/cli/command.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/render.h"
+#include "planner/diagnostics/text.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/format/format_recipe.h"
+#include "planner/format/line_diff.h"
+#include "planner/plan/json_text.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+
+namespace planwright {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  if (path != "-") return ReadWholeFile(path, kLargestRecipe + 1);
+  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+}
+
+// Puts the text in the place of the file, to which a link may lead, with the file's permissions.
+absl::Status Replace(const std::string& path, const std::string& text) {
+  std::error_code error;
+  const fs::path file = fs::canonical(path, error);
+  struct stat status = {};
+  if (error || stat(file.c_str(), &status) != 0) return absl::UnavailableError(Cat("cannot find ", path));
+  const int mode = static_cast<int>(status.st_mode & 07777);
+  if (absl::Status written = WriteFileAtomically(file.string(), text, mode); !written.ok()) return written;
+  if (chmod(file.c_str(), static_cast<mode_t>(mode)) != 0)  // the umask took some away
+    return absl::UnavailableError(Cat("cannot give ", path, " its permissions back"));
+  return absl::OkStatus();
+}
+
+int Format(const Arguments& arguments) {
+  const bool json = arguments.has("--json"), check = arguments.has("--check"), print = arguments.has("--stdout");
+  if (arguments.words.empty()) return UsageError("no recipe is given: `plan fmt RECIPE`, or `-` for stdin");
+  if (check && print)
+    return UsageError("--check prints what would change, --stdout the whole recipe: give one of them");
+  if (print && json) return UsageError("--stdout prints the recipe, --json what changed: give one of them");
+  Json files = Json::array();
+  std::string out;
+  int result = kExitSuccess;
+  for (const std::string& path : arguments.words) {
+    const absl::StatusOr<std::string> text = ReadText(path);
+    if (!text.ok()) return UsageError(std::string(text.status().message()));
+    const std::string name = path == "-" ? "<stdin>" : path;
+    Diagnostics problems;
+    const std::optional<absl::StatusOr<std::string>> formatted = FormatRecipe(*text, name, problems);
+    if (!formatted) {
+      SourceTexts texts;
+      std::cerr << RenderText(problems.sorted(), texts, false);
+      return kExitInvalid;
+    }
+    if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
+    const bool same = **formatted == *text;
+    const std::string diff = check && !same ? LineDiff(*text, **formatted) : "";
+    files.push_back({{"path", path}, {"changed", !same}});
+    if (check) files.back()["diff"] = diff;
+    if (print || (path == "-" && !check)) {
+      out += **formatted;
+    } else if (check) {
+      if (!same) result = kExitInvalid;
+      if (!same) Append(out, path, " is not in its form; `plan fmt ", path, "` writes it:\n", PrintableLines(diff));
+    } else if (!same) {
+      if (const absl::Status written = Replace(path, **formatted); !written.ok())
+        return UsageError(std::string(written.message()));
+      Append(out, "formatted ", path, "\n");
+    }
+  }
+  std::cout << (json ? JsonText(Json{{"files", files}}, 2) + "\n" : out);
+  return result;
+}
+
+}  // namespace
+
+CliCommand FmtCommand() {
+  return {
+      "fmt",
+      "writes a recipe in its one form, with its comments",
+      "RECIPE ... [--check | --stdout] [--json]",
+      {{"--check", "", "", "write nothing: print what would change, and exit with 1 if anything would"},
+       {"--stdout", "", "", "print the recipe instead of writing it"},
+       {"--json", "", "", "print which files changed; with --check the changes, too"}},
+      "Keys come in the order of docs/recipe_reference.md, two spaces a level, one blank line at most. Names, values\n"
+      "and comments stay; what is on one line stays there if it fits. The recipe says the same before and after,\n"
+      "which is checked before a file is written. RECIPE `-` is stdin, and then stdout gets the result.\n",
+      Format,
+      "rrrrrrrr"};
+}
+
+}  // namespace planwright

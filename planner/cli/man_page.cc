@@ -1,0 +1,102 @@
+// Man pages: the same table of commands as input of man (roff with the macros of man(7)).
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "planner/cli/manual.h"
+#include "planner/diagnostics/text.h"
+#include "planner/plan/plan.h"
+#include "planner/run_files/exit_status.h"
+
+namespace planwright {
+namespace {
+
+// Text that roff prints as it is: no escapes, no requests at the start of a line, and dashes that can be copied.
+std::string Roff(std::string_view text) {
+  std::string out;
+  bool begins = true;
+  for (const char c : text) {
+    if (begins && (c == '.' || c == '\'')) out += "\\&";
+    begins = c == '\n';
+    switch (c) {
+      case '\\': out += "\\e"; break;
+      case '-': out += "\\-"; break;
+      case '\'': out += "\\(aq"; break;
+      case '`': out += "\\(ga"; break;
+      case '^': out += "\\(ha"; break;
+      case '~': out += "\\(ti"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string Bold(std::string_view text) { return Cat("\\fB", Roff(text), "\\fR"); }
+
+std::string Head(const std::string& name, std::string_view summary) {
+  return Cat(".\\\" `plan help --man DIR` writes this page.\n.TH ", absl::AsciiStrToUpper(Roff(name)),
+             " 1 \"\" \"plan ", kToolVersion, "\" \"Planwright\"\n.SH NAME\n", Roff(name), " \\- ", Roff(summary),
+             "\n");
+}
+
+// Lines that begin with a space are columns, and stay as they are.
+std::string Details(const std::string& details) {
+  std::string text;
+  bool columns = false;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(details, '\n', absl::SkipEmpty()))) {
+    const bool in = line.starts_with(' ');
+    if (in != columns) text += in ? ".PP\n.nf\n" : ".fi\n.PP\n";
+    columns = in;
+    Append(text, Roff(line), "\n");
+  }
+  return text + (columns ? ".fi\n" : "");
+}
+
+std::string Statuses(bool runs) {
+  std::string text = ".SH EXIT STATUS\n";
+  for (const ExitStatusRow& row : ExitStatuses()) {
+    if (runs || row.number < kExitPeerLost)
+      Append(text, ".TP\n", Bold(absl::StrCat(row.number)), "\n", Roff(row.meaning), "\n");
+  }
+  return text + (runs ? Cat(".TP\n", Bold("128+N"), "\ninterrupted by signal N\n") : "");
+}
+
+}  // namespace
+
+std::string ManPage(const CliCommand& command) {
+  const ManualEntry& entry = ManualOf(command.name);
+  std::string text = Cat(Head("plan-" + command.name, command.summary), ".SH SYNOPSIS\n", Bold("plan " + command.name),
+                         " ", Roff(command.usage), "\n");
+  if (!command.details.empty()) Append(text, ".SH DESCRIPTION\n", Details(command.details));
+  text += ".SH OPTIONS\n";
+  for (const Option& option : WithHelp(command))
+    Append(text, ".TP\n", Bold(OptionText(option)), "\n", Roff(option.help), "\n");
+  text += ".SH EXAMPLES\n";
+  for (const ManualExample& example : entry.examples)
+    Append(text, ".TP\n", Bold(example.command), "\n", Roff(example.does), "\n");
+  text += Statuses(entry.runs);
+  text += ".SH SEE ALSO\n";
+  Append(text, Bold("plan"), "(1)");
+  for (const std::string_view name : entry.see_also) Append(text, ",\n", Bold(Cat("plan-", name)), "(1)");
+  for (const std::string_view page : entry.pages) Append(text, ",\n", Roff(page));
+  return text + "\n";
+}
+
+std::string ManOverview() {
+  std::string text = Cat(Head("plan", "compiles a training recipe into a proven parallel plan, and runs it"),
+                         ".SH SYNOPSIS\n", Bold("plan"), " COMMAND ...\n.SH DESCRIPTION\n",
+                         Roff("RECIPE is a recipe (.yaml) or a compiled plan (.json). Overrides follow it: "
+                              "batch.global_samples=64. Each command has a page of its own, such as plan-launch.\n"),
+                         ".SH COMMANDS\n");
+  for (const CliCommand& command : Commands())
+    Append(text, ".TP\n", Bold(command.name), "\n", Roff(command.summary), "\n");
+  text += Statuses(true);
+  text += ".SH SEE ALSO\n";
+  std::string separator;
+  for (const CliCommand& command : Commands()) {
+    Append(text, separator, Bold("plan-" + command.name), "(1)");
+    separator = ",\n";
+  }
+  return text + "\n";
+}
+
+}  // namespace planwright

@@ -1,0 +1,11 @@
+// What differs between two texts, by lines.
+#pragma once
+
+#include <string>
+
+namespace planwright {
+
+// "@@ line 3 @@", "-" before lines of `from` alone, "+" before those of `to` alone; empty if the texts are the same.
+std::string LineDiff(const std::string& from, const std::string& to);
+
+}  // namespace planwright

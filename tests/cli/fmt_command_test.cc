@@ -1,0 +1,91 @@
+// `plan fmt` on files: what is written, and what stays.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/cli/plan_program.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::ProgramResult;
+using ::testing::StartsWith;
+
+constexpr char kMessy[] = "batch: {micro_samples: 1,global_samples: 8}   # eight\nname:   r\n";
+constexpr char kTidy[] = "name: r\nbatch: {global_samples: 8, micro_samples: 1}  # eight\n";
+
+class Fmt : public testing::PlanProgram {
+ protected:
+  std::string digest(const std::string& recipe) {
+    return json::parse(Plan("validate " + recipe + " --json").out)["summary"]["digest"];
+  }
+};
+
+TEST_F(Fmt, ChecksPrintsAndWrites) {
+  const std::string file = Write("r.yaml", kMessy);
+  const ProgramResult check = Plan("fmt --check " + file);
+  EXPECT_EQ(check.status, 1);
+  EXPECT_THAT(check.out, HasSubstr("\n+name: r\n"));
+  EXPECT_EQ(Read("r.yaml"), kMessy);
+  EXPECT_EQ(json::parse(Plan("fmt --check --json " + file).out)["files"][0]["changed"], true);
+  const ProgramResult printed = Plan("fmt --stdout " + file);
+  EXPECT_EQ(printed.status, 0);
+  EXPECT_EQ(printed.out, kTidy);
+  EXPECT_EQ(Read("r.yaml"), kMessy);
+  EXPECT_EQ(Shell("sh -c '" + InBuild("bin/plan") + " fmt - < " + file + "'").out, kTidy);
+  const ProgramResult written = Plan("fmt " + file);
+  EXPECT_EQ(written.status, 0) << written.err;
+  EXPECT_EQ(written.out, "formatted " + file + "\n");
+  EXPECT_EQ(Read("r.yaml"), kTidy);
+  EXPECT_EQ(Plan("fmt --check " + file).status, 0);
+  EXPECT_THAT(Plan("fmt " + file).out, IsEmpty()) << "nothing changed";
+}
+
+TEST_F(Fmt, KeepsPermissionsAndLinks) {
+  const std::string file = Write("r.yaml", kMessy);
+  ASSERT_EQ(chmod(file.c_str(), 0666), 0);
+  std::filesystem::create_symlink("r.yaml", folder_ + "/link.yaml");
+  EXPECT_EQ(Plan("fmt " + folder_ + "/link.yaml").status, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link.yaml"));
+  EXPECT_EQ(Read("r.yaml"), kTidy);
+  struct stat status = {};
+  ASSERT_EQ(stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0666u);
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) files += entry.path().extension() == ".yaml";
+  EXPECT_EQ(files, 2u) << "a temporary file is left";
+}
+
+TEST_F(Fmt, ThePlanStaysTheSame) {
+  const std::string recipe =
+      Write("r.yaml",
+            "modules: {language: {recompute: full}}\n\n# the batch\nbatch: {global_samples: 16}\n"
+            "extends: ['" +
+                InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml") + "']\nname: r\n");
+  const std::string before = digest(recipe);
+  EXPECT_EQ(Plan("fmt " + recipe).status, 0);
+  EXPECT_THAT(Read("r.yaml"), StartsWith("name: r\nextends: [\""));
+  EXPECT_THAT(Read("r.yaml"), HasSubstr("\n# the batch\nbatch:"));
+  EXPECT_EQ(digest(recipe), before);
+}
+
+TEST_F(Fmt, LeavesWhatItCannotFormat) {
+  const std::string broken = Write("broken.yaml", "a: [1\n"), form = Write("form.yaml", "? name\n: r\n");
+  EXPECT_EQ(Plan("fmt " + broken).status, 1);
+  EXPECT_THAT(Plan("fmt " + broken).err, HasSubstr("PW0002"));
+  EXPECT_EQ(Plan("fmt " + form).status, 2);
+  EXPECT_THAT(Plan("fmt " + form).err, HasSubstr("form.yaml:1: "));
+  EXPECT_EQ(Read("form.yaml"), "? name\n: r\n");
+  for (const char* wrong : {"fmt", "fmt none.yaml", "fmt --check --stdout x.yaml", "fmt --stdout --json x.yaml"}) {
+    EXPECT_EQ(Plan(wrong).status, 2) << wrong;
+    EXPECT_THAT(Plan(wrong).err, StartsWith("error: ")) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace planwright
