@@ -67,6 +67,7 @@ LaunchPlan LaunchOf(const LaunchRecipe& recipe) {
   for (const auto& name : recipe.fallbacks) plan.fallbacks.push_back(*name);
   if (!recipe.fallbacks.empty()) plan.base = FolderOf(recipe.fallbacks[0].where);
   for (const auto& mount : recipe.slurm.mounts) plan.mounts.push_back(*mount);
+  for (const auto& option : recipe.slurm.options) plan.options.push_back(*option);
   return plan;
 }
 

@@ -1,5 +1,9 @@
 #include "executor/rank/device.h"
 
+#ifdef PLANWRIGHT_CUDA
+#include <ATen/Context.h>
+#endif
+
 #include "executor/communication/backends.h"
 
 namespace planwright::executor {
@@ -24,6 +28,14 @@ absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wan
   }
 #endif
   return at::Device(at::kCPU);
+}
+
+std::string DevicesText() {
+#ifdef PLANWRIGHT_CUDA
+  return "cuda " + std::to_string(at::getNumGPUs());
+#else
+  return "cpu";
+#endif
 }
 
 void FollowDevice(at::Device device, Recorder& recorder) {

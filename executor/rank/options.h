@@ -24,6 +24,7 @@ struct RankOptions {
 
 // executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] [--trace STEP[-LAST]]
 //     [--record-routing DIR | --replay-routing DIR] [--rounds FILE] [--device cpu|cuda]
+// (`executor --devices` alone prints what its ranks can compute on, device.h.)
 // InvalidArgument, with the usage, names what cannot be read.
 absl::StatusOr<RankOptions> ReadOptions(int argc, const char* const* argv);
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/log/log.h"
@@ -39,6 +40,10 @@ void TellProfileMismatch(const Assignment& assignment, at::Device device) {
 }  // namespace
 
 int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
+  if (argc == 2 && std::string_view(argv[1]) == "--devices") {
+    std::puts(DevicesText().c_str());
+    return 0;
+  }
   StartUp start_up;
   const absl::Status became = BecomeRank();
   PrepareProcess();

@@ -33,7 +33,11 @@ bool IsFolder(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error);
 }
-bool IsRunFolder(const std::string& folder) { return IsFolder(folder + "/checkpoints") || IsFolder(folder + "/lives"); }
+bool IsRunFolder(const std::string& folder) {
+  // A run that keeps no checkpoints has neither folder.
+  return IsFolder(folder + "/checkpoints") || IsFolder(folder + "/lives") ||
+         (Exists(folder + "/plan.json") && IsFolder(folder + "/logs"));
+}
 
 absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir) {
   const absl::StatusOr<int> newest = NewestLife(run_dir);

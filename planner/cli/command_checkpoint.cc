@@ -43,14 +43,18 @@ int Failed(const absl::Status& status) {
 
 int List(const std::string& run_dir, bool as_json) {
   if (absl::Status status = CheckFolder(run_dir); !status.ok()) return Failed(status);
-  if (!IsRunFolder(run_dir))
-    return UsageError(Printable(run_dir) + " is no run directory: it has neither a folder checkpoints nor one lives");
+  if (!IsRunFolder(run_dir)) {
+    return UsageError(Printable(run_dir) + " is no run directory: it has no folder checkpoints, lives or logs");
+  }
   const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
   if (!list.ok()) return Failed(list.status());
   if (as_json) {
     Print(CheckpointsJson(*list));
   } else if (list->found.empty() && list->unusable.empty()) {
-    std::cerr << Printable(run_dir) << " has no checkpoints\n";
+    const char* why = IsFolder(run_dir + "/lives")
+                          ? " has no checkpoints yet: none was written"
+                          : " has no checkpoints: the run keeps none (checkpoint.every_steps says when to write one)";
+    std::cerr << Printable(run_dir) << why << "; they would be in " << Printable(run_dir) << "/checkpoints\n";
   } else {
     std::cout << CheckpointsText(*list, LineWidth(STDOUT_FILENO, kShowWidth));
   }

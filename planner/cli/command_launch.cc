@@ -1,8 +1,10 @@
 #include <filesystem>
 #include <iostream>
 
+#include "planner/cli/before_ranks.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
+#include "planner/cli/go_on.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/local_run.h"
@@ -137,6 +139,8 @@ int Launch(const Arguments& arguments) {
   plans.insert(plans.end(), fallbacks->begin(), fallbacks->end());
   std::cout.flush();
   if (!arguments.has("--dry-run")) {
+    const LaunchWay way = {.here = arguments.has("--local"), .yes = arguments.has("--yes"), .as_json = as_json};
+    if (const std::optional<int> status = CheckBeforeRanks(plans[0], *launch, way)) return *status;
     std::map<std::string, std::string> digests, of_fallback;
     for (const Plan& plan : plans) {
       const int status = MakeIndexBeforeRanks(plan, &plan == &plans.front() ? digests : of_fallback);
@@ -150,7 +154,9 @@ int Launch(const Arguments& arguments) {
   const absl::StatusOr<Outcome> outcome =
       arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal) : RunHere(plans, *launch, terminal);
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
-  return ReportRun(*outcome, launch->run_dir, as_json);
+  const int status = ReportRun(*outcome, launch->run_dir, as_json);
+  std::cerr << PrintableLines(GoOnText(plans[0], *outcome, arguments, launch->run_dir));
+  return status;
 }
 
 }  // namespace
@@ -161,7 +167,7 @@ CliCommand LaunchCommand() {
       "runs a plan, one process for each rank",
       "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
       "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
-      "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda]",
+      "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda] [--yes]",
       {{"--local", "", "", "start all ranks on this machine"},
        {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
        {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
@@ -178,6 +184,7 @@ CliCommand LaunchCommand() {
        {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},
        {"--device", "", "cpu|cuda",
         "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
+       {"--yes", "", "", "do not ask whether more ranks than cores are meant"},
        {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
        {"--json", "", "", "print the outcome; the ranks' output goes to stderr"}},
       "Rank 0's output is printed line by line, that of the others as `[rank 3] ...`; control characters are written\n"

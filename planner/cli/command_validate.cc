@@ -6,6 +6,7 @@
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/diagnostics/render.h"
+#include "planner/diagnostics/utf8.h"
 #include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run_files/exit_status.h"
@@ -68,7 +69,8 @@ int Validate(const Arguments& arguments) {
   const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
   if (!words.ok()) return UsageError(std::string(words.status().message()));
   const auto start = std::chrono::steady_clock::now();
-  const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
+  std::vector<std::string> absent;
+  const LoadedPlan loaded = LoadComparedPlan(words->path, words->overrides, absent);
   const size_t bytes = loaded.plan ? WritePlan(*loaded.plan).size() : 0;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (arguments.has("--json")) {
@@ -77,6 +79,8 @@ int Validate(const Arguments& arguments) {
     std::cout << JsonText(json, 2) << "\n";
   } else {
     loaded.PrintProblems();
+    for (const std::string& path : absent)
+      std::cerr << Printable("note: " + path + " is not on this machine, so it was not compared with the plan") << "\n";
     if (loaded.plan) std::cout << SummaryText(*loaded.plan, bytes, seconds);
   }
   return loaded.plan ? static_cast<int>(kExitSuccess) : loaded.exit_status();
@@ -89,7 +93,9 @@ CliCommand ValidateCommand() {
           "reports every problem of a recipe at once; needs no GPU",
           "RECIPE [OVERRIDE ...] [--json]",
           {{"--json", "", "", "print {\"valid\", \"problems\"} for scripts"}},
-          "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again.\n",
+          "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again. "
+          "Weights\n"
+          "and recorded batches that are on this machine are compared with the plan.\n",
           Validate,
           "r+"};
 }

@@ -1,5 +1,6 @@
 #include "planner/cli/launch_report.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -25,6 +26,7 @@ Terminal PrintingTerminal(bool as_json) {
 }
 
 int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) {
+  signal(SIGPIPE, SIG_IGN);  // how the run ended matters more than that nobody reads it
   if (as_json) {
     nlohmann::ordered_json json = OutcomeJson(outcome);
     if (!run_dir.empty()) json["run_dir"] = run_dir;

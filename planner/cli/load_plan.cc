@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <iostream>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "planner/cli/files_of_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/compile/advise.h"
 #include "planner/diagnostics/render.h"
@@ -44,16 +49,55 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   if (!loaded.problems.has_errors()) loaded.plan = *std::move(plan);
 }
 
-LoadedPlan Load(const std::string& path, const std::vector<std::string>& overrides, bool timed) {
+// Where a recipe names its weights and its batch.
+struct NamedFiles {
+  Location weights, batch;
+};
+
+NamedFiles NamedBy(const Recipe& recipe) {
+  NamedFiles named;
+  if (recipe.initialize && recipe.initialize->from) named.weights = recipe.initialize->from->where;
+  if (recipe.initialize && !recipe.initialize->sources.empty())
+    named.weights = recipe.initialize->sources[0].from.where;
+  if (recipe.data.path) named.batch = recipe.data.path->where;
+  return named;
+}
+
+void Compare(const NamedFiles& named, LoadedPlan& loaded, std::vector<std::string>& absent) {
+  for (const FileOfPlan& file : CompareFiles(*loaded.plan, /*weights=*/true)) {
+    if (!file.here) {
+      absent.push_back(file.path);
+      continue;
+    }
+    const bool weights = file.key == FileOfPlan::Key::kWeights;
+    // A list has a line for each tensor.
+    std::vector<std::string> lines = absl::StrSplit(std::string(file.problem.message()), '\n');
+    constexpr size_t kMost = 4;
+    const size_t all = lines.size();
+    lines.resize(std::min(all, kMost));
+    for (std::string& line : lines) absl::StripAsciiWhitespace(&line);
+    std::string message = lines[0];
+    if (all > 1) absl::StrAppend(&message, " ", absl::StrJoin(lines.begin() + 1, lines.end(), "; "));
+    if (all > kMost) absl::StrAppend(&message, "; and ", all - kMost, " more");
+    loaded.problems.Error(DiagnosticKind::kFilesDoNotFit, weights ? named.weights : named.batch, message,
+                          weights ? "`plan weights` lists what fits and what does not" : "");
+  }
+  if (loaded.problems.has_errors()) loaded.plan.reset();
+}
+
+LoadedPlan Load(const std::string& path, const std::vector<std::string>& overrides, bool timed,
+                std::vector<std::string>* absent = nullptr) {
   LoadedPlan loaded;
   loaded.overrides = overrides;
   if (path.ends_with(".json")) {
     LoadCompiled(path, loaded);
     if (timed && loaded.plan) loaded.time = TimeStep(*loaded.plan);
+    if (absent && loaded.plan) Compare({}, loaded, *absent);
     return loaded;
   }
   const std::optional<Recipe> recipe = ReadRecipe(path, overrides, loaded.problems);
   if (recipe) loaded.plan = CompileWithAdvice(*recipe, loaded.problems, timed ? &loaded.time.emplace() : nullptr);
+  if (absent && loaded.plan) Compare(NamedBy(*recipe), loaded, *absent);
   loaded.plan ? MakeOriginsRelative(path, *loaded.plan) : loaded.time.reset();
   return loaded;
 }
@@ -66,6 +110,11 @@ LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& ove
 
 LoadedPlan LoadTimedPlan(const std::string& path, const std::vector<std::string>& overrides) {
   return Load(path, overrides, /*timed=*/true);
+}
+
+LoadedPlan LoadComparedPlan(const std::string& path, const std::vector<std::string>& overrides,
+                            std::vector<std::string>& absent) {
+  return Load(path, overrides, /*timed=*/false, &absent);
 }
 
 int LoadedPlan::exit_status() const {

@@ -31,6 +31,11 @@ LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& ove
 // With the predicted step: compiling a recipe predicts it, so it is done once.
 LoadedPlan LoadTimedPlan(const std::string& path, const std::vector<std::string>& overrides);
 
+// With the files that it names compared with the plan, as far as they are on this machine (files_of_plan.h): PW0616 of
+// those that do not fit. `absent`: paths of those that are not here.
+LoadedPlan LoadComparedPlan(const std::string& path, const std::vector<std::string>& overrides,
+                            std::vector<std::string>& absent);
+
 // {"valid", "problems"}: what `plan validate --json` prints.
 nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded);
 

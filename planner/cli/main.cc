@@ -62,10 +62,10 @@ int main(int argc, char** argv) {
   }
   std::cout.flush();
   // A full disk, or a reader that closed the pipe. Scripts must not take a cut output for a result.
-  if (!std::cout) {
+  // How a run ended matters more.
+  if (!std::cout && (status == planwright::kExitSuccess || status == planwright::kExitInvalid)) {
     std::cerr << "error: cannot write the output\n";
-    // How a run ended matters more.
-    if (status == planwright::kExitSuccess || status == planwright::kExitInvalid) status = planwright::kExitUsage;
+    status = planwright::kExitUsage;
   }
   return status;
 }

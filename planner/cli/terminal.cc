@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iostream>
 #include <string_view>
+
+#include "planner/diagnostics/utf8.h"
 
 namespace planwright {
 
@@ -23,6 +26,15 @@ size_t LineWidth(int fd, size_t most) {
   winsize window = {};
   if (width == 0 && isatty(fd) && ioctl(fd, TIOCGWINSZ, &window) == 0) width = window.ws_col;
   return width == 0 ? most : std::clamp(width, kLeast, most);
+}
+
+bool CanAsk() { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }
+
+bool Ask(const std::string& question) {
+  std::cerr << Printable(question) << " [y/N] " << std::flush;
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
 }
 
 }  // namespace planwright

@@ -15,7 +15,7 @@ HeldSignals::HeldSignals() {
   sigset_t set;
   sigemptyset(&set);
   for (int number : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, number);
-  for (int number : {SIGHUP, SIGQUIT}) {
+  for (int number : {SIGHUP, SIGQUIT, SIGPIPE}) {
     struct sigaction action {};
     if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&set, number);
   }

@@ -8,8 +8,9 @@
 namespace planwright {
 
 // Blocks SIGCHLD in the calling thread, and the signals that ask to end: SIGINT, SIGTERM, SIGUSR1 (by which Slurm can
-// announce the end of a job), and SIGHUP and SIGQUIT unless the program was started with them ignored (nohup). The
-// destructor restores the mask. Other threads must have them blocked already.
+// announce the end of a job), and SIGHUP, SIGQUIT and SIGPIPE (nobody reads what this program prints any more) unless
+// the program was started with them ignored (nohup). The destructor restores the mask. Other threads must have them
+// blocked already.
 class HeldSignals {
  public:
   HeldSignals();

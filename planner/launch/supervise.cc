@@ -70,6 +70,7 @@ class Supervisor {
 
   // The first signal is passed on to the ranks, so that they can end well. A second one kills them at once.
   void Interrupt(int number) {
+    if (interrupted_by_ != 0 && number == SIGPIPE) return;  // stderr is closed too; nobody asked again
     if (interrupted_by_ != 0) return Send(SIGKILL);
     interrupted_by_ = number;
     LogEvent("interrupted by signal " + std::to_string(number));

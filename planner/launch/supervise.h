@@ -29,7 +29,7 @@ struct Supervision {
   std::vector<ProcessEnd> ends;     // in the order in which the supervisor noticed them
   std::optional<ProcessEnd> cause;  // the first failure, from which the others followed; nullopt: none failed by itself
   std::optional<int> stopped;       // a child that was stopped (SIGSTOP) when the run began to end, or for too long
-  // The first SIGINT, SIGTERM, SIGUSR1, SIGHUP or SIGQUIT that the supervisor or an agent received; 0: none.
+  // The first SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT or SIGPIPE that the supervisor or an agent received; 0: none.
   int interrupted_by = 0;
 };
 

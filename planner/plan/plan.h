@@ -55,9 +55,10 @@ struct LaunchPlan {
   std::string base;                    // folder of the file that names them
   // Options of sbatch; empty: not given.
   std::string partition, account, qos, constraint;
-  std::string time;                 // "1-04:00:00"
-  std::string container;            // image that the nodes run the ranks in
-  std::vector<std::string> mounts;  // "FROM:TO[:FLAGS]" of the container
+  std::string time;                  // "1-04:00:00"
+  std::string container;             // image that the nodes run the ranks in
+  std::vector<std::string> mounts;   // "FROM:TO[:FLAGS]" of the container
+  std::vector<std::string> options;  // others of sbatch, as it takes them: "--reservation=big"
 
   bool operator==(const LaunchPlan&) const = default;
 };

@@ -166,7 +166,7 @@ void Describe(V& v, Visited<V, Cluster>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, LaunchPlan>& x) {
   auto& [interface, restarts, deadline_floor, deadline_first_step, deadline_factor, predicted_step, fallbacks, base,
-         partition, account, qos, constraint, time, container, mounts] = x;
+         partition, account, qos, constraint, time, container, mounts, options] = x;
   v.Omittable("interface", kFree | kKeeps, interface, {});
   v.Omittable("restarts", kFree | kKeeps, restarts, int64_t{0});
   v("deadline_floor", kFree | kKeeps | kFromZero, deadline_floor);
@@ -182,6 +182,7 @@ void Describe(V& v, Visited<V, LaunchPlan>& x) {
   v.Omittable("time", kFree | kKeeps, time, {});
   v.Omittable("container", kFree | kKeeps, container, {});
   v.Omittable("mounts", kFree | kKeeps, mounts, {});
+  v.Omittable("options", kFree | kKeeps, options, {});
 }
 
 template <typename V>

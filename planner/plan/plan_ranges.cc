@@ -329,7 +329,8 @@ std::string RangeProblem(const Bridge& bridge) { return NumberProblem("bridge", 
 
 std::string RangeProblem(const LaunchPlan& launch) {
   if (std::string problem = NumberProblem("launch", launch); !problem.empty()) return problem;
-  return launch.restarts < 0 ? "restarts below zero" : SlurmOptionsProblem(launch);
+  // Which options a plan for GPUs gives by itself is known where its job is written.
+  return launch.restarts < 0 ? "restarts below zero" : SlurmOptionsProblem(launch, /*on_gpus=*/false);
 }
 
 std::string RangeProblem(const Plan& plan) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/plan/sbatch_options.h"
+
 namespace planwright {
 namespace {
 
@@ -68,7 +70,7 @@ std::string SlurmOptionProblem(std::string_view option, std::string_view value) 
   return "there is no such option";
 }
 
-std::string SlurmOptionsProblem(const LaunchPlan& launch) {
+std::string SlurmOptionsProblem(const LaunchPlan& launch, bool on_gpus) {
   std::string found;
   const auto check = [&](std::string_view option, const std::string& value) {
     if (value.empty() || !found.empty()) return;
@@ -82,7 +84,7 @@ std::string SlurmOptionsProblem(const LaunchPlan& launch) {
   check("time", launch.time);
   check("container", launch.container);
   for (const std::string& mount : launch.mounts) check("mounts", mount);
-  return found;
+  return found.empty() ? SbatchOptionsProblem(launch.options, on_gpus) : found;
 }
 
 }  // namespace planwright

@@ -21,6 +21,7 @@ std::string SlurmWordProblem(std::string_view value, std::string_view more);
 std::optional<int64_t> SlurmSeconds(std::string_view time);
 
 // The first problem of all options that are given: "launch.slurm.time is `4h`; ..."; empty without one.
-std::string SlurmOptionsProblem(const LaunchPlan& launch);
+// `on_gpus`: of the ranks.
+std::string SlurmOptionsProblem(const LaunchPlan& launch, bool on_gpus);
 
 }  // namespace planwright

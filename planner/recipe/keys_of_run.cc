@@ -51,6 +51,8 @@ constexpr KeySpec kRunKeys[] = {
      "container image in which nodes run their ranks (pyxis)"},
     {"launch.slurm.mounts", "", To<&SlurmRecipe::mounts>, kOptional, "", kAny, "",
      "folders that the container sees, as FROM:TO[:FLAGS]"},
+    {"launch.slurm.options", "", To<&SlurmRecipe::options>, kOptional, "", kAny, "",
+     "further options of sbatch in full, as --reservation=NAME"},
 };
 
 }  // namespace

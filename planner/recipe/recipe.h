@@ -248,6 +248,7 @@ struct SlurmRecipe {
   std::optional<Located<std::string>> partition, account, qos, constraint, time;
   std::optional<Located<std::string>> container;
   std::vector<Located<std::string>> mounts;
+  std::vector<Located<std::string>> options;
 };
 
 struct LaunchRecipe {

@@ -1,12 +1,14 @@
 #include "planner/recipe/recipe_checks.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "planner/diagnostics/text.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/limits.h"
+#include "planner/plan/sbatch_options.h"
 #include "planner/plan/slurm_options.h"
 #include "planner/recipe/model_facts.h"
 
@@ -161,7 +163,32 @@ void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& pr
   }
 }
 
-void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems) {
+namespace {
+
+void CheckSbatchOptions(const Recipe& recipe, Diagnostics& problems) {
+  const bool on_gpus = AllKnown(recipe.cluster.gpu) && *recipe.cluster.gpu != "none";
+  std::map<std::string_view, Location> first;
+  for (const Located<std::string>& option : recipe.launch.slurm.options) {
+    if (!AllKnown(option)) continue;
+    const SbatchProblem problem = SbatchOptionProblem(*option, on_gpus);
+    if (!problem.what.empty()) {
+      problems.Error(problem.taken ? DiagnosticKind::kConflictingKeys : DiagnosticKind::kBadName, option.where,
+                     Cat("`launch.slurm.options`: ", problem.what), problem.help);
+      continue;
+    }
+    const auto [other, added] = first.try_emplace(SbatchOptionName(*option), option.where);
+    if (added) continue;
+    problems
+        .Error(DiagnosticKind::kConflictingKeys, option.where,
+               Cat("`launch.slurm.options` has ", other->first, " twice"), "remove one of the two")
+        .notes.push_back({other->second, "the other one is here"});
+  }
+}
+
+}  // namespace
+
+void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems) {
+  const LaunchRecipe& launch = recipe.launch;
   const auto check = [&](std::string_view option, const Located<std::string>& value) {
     const std::string problem = SlurmOptionProblem(option, *value);
     if (problem.empty()) return;
@@ -183,6 +210,7 @@ void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems) {
                    "`launch.slurm.mounts` has no effect without `launch.slurm.container`",
                    "add container: the image that sees them, or remove mounts");
   }
+  CheckSbatchOptions(recipe, problems);
   if (!launch.fallbacks.empty() && AllKnown(launch.restarts) && *launch.restarts == 0) {
     problems.Error(DiagnosticKind::kConflictingKeys, launch.fallbacks[0].where,
                    "`launch.fallbacks` has no effect without `launch.restarts`: only a run that is started again takes "

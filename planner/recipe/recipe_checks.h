@@ -26,9 +26,9 @@ void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems);
 // a checkpoint is known at the launch.
 void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems);
 
-// Words of launch.slurm that sbatch or a shell could take for something else (PW0107), times that are none (PW0104),
-// and keys without effect (PW0109).
-void CheckLaunchSettings(const LaunchRecipe& launch, Diagnostics& problems);
+// `launch`: words of slurm that sbatch or a shell could take for something else (PW0107), times that are none (PW0104),
+// options that the plan gives or that are there twice, and keys without effect (PW0109).
+void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems);
 
 // All modules: that a parameter is trained at all (PW0508), keys of a module that contradict each other (PW0109),
 // recompute of layers that a module does not have (PW0509), and a frozen encoder with random crops (lint PW0507).

@@ -208,7 +208,7 @@ Recipe RecipeOfTree(YamlNode tree, Diagnostics& problems) {
   CheckCheckpointSettings(recipe.checkpoint, problems);
   CheckEvaluationSettings(recipe, problems);
   if (recipe.initialize) CheckInitializeSettings(recipe, *recipe.initialize, problems);
-  CheckLaunchSettings(recipe.launch, problems);
+  CheckLaunchSettings(recipe, problems);
   LintValues(recipe, tree, problems);
   if (recipe.modules.size() > kMostModules) {  // told; checks of pairs of modules would take long
     recipe.modules.clear();

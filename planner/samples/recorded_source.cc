@@ -4,6 +4,7 @@
 // also, if it has them, document_ends [documents] and documents_per_sample [samples]. Sample n is row n mod samples.
 // The file is checked as a whole before the first step.
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
 #include <functional>
@@ -28,13 +29,20 @@ absl::Status TensorError(const SafetensorsFile& file, const std::string& name, c
   return absl::InvalidArgumentError(absl::StrCat(file.path(), ": ", name, " ", what));
 }
 
+absl::Status ShapeError(const SafetensorsFile& file, const std::string& name, const std::vector<int64_t>& found,
+                        const std::vector<int64_t>& expected) {
+  return TensorError(
+      file, name,
+      absl::StrCat("is [", absl::StrJoin(found, ", "), "], but the plan and the rest of the batch need [",
+                   absl::StrJoin(expected, ", "), "]"));
+}
+
 absl::StatusOr<std::vector<int64_t>> Integers(const SafetensorsFile& file, const std::string& name,
                                               const std::vector<int64_t>& shape) {
   const absl::StatusOr<StoredTensor> stored = file.Find(name);
   if (!stored.ok()) return stored.status();
   if (stored->dtype != DType::kInt64) return TensorError(file, name, "is not I64");
-  if (stored->shape != shape)
-    return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan's sequence_length");
+  if (stored->shape != shape) return ShapeError(file, name, stored->shape, shape);
   return ReadAs<int64_t>(file, *stored);
 }
 
@@ -42,8 +50,7 @@ absl::StatusOr<std::vector<double>> Reals(const SafetensorsFile& file, const std
                                           const std::vector<int64_t>& shape) {
   const absl::StatusOr<StoredTensor> stored = file.Find(name);
   if (!stored.ok()) return stored.status();
-  if (stored->shape != shape)
-    return TensorError(file, name, "has a shape that does not fit the rest of the batch or the plan");
+  if (stored->shape != shape) return ShapeError(file, name, stored->shape, shape);
   // Samples are kept in fp64; fp32 is widened without loss.
   std::vector<double> values;
   if (stored->dtype == DType::kFp64) {

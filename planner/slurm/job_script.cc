@@ -33,7 +33,8 @@ int NodesOfPlan(const Plan& plan) {
 
 absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& job) {
   const LaunchPlan& launch = plan.launch;
-  if (const std::string problem = SlurmOptionsProblem(launch); !problem.empty())
+  const bool gpus = plan.cluster.gpu != "none";
+  if (const std::string problem = SlurmOptionsProblem(launch, gpus); !problem.empty())
     return absl::InvalidArgumentError(problem);
   for (const absl::Status& status :
        {CheckPath("the run directory", job.run_dir), CheckPath("the program", job.program)}) {
@@ -50,7 +51,6 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   const auto option = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) options += "#SBATCH --" + name + "=" + value + "\n";
   };
-  const bool gpus = plan.cluster.gpu != "none";
   option("job-name", JobName(plan));
   option("partition", launch.partition);
   option("account", launch.account);
@@ -71,6 +71,7 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   options += "#SBATCH --signal=B:USR1@" + std::to_string(job.signal_seconds) + "\n";
   options += "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --export=NONE\n";
   if (!launch.fallbacks.empty()) options += "#SBATCH --no-kill\n";
+  for (const std::string& other : launch.options) options += "#SBATCH " + other + "\n";
   options += "#SBATCH --output=" + job.run_dir + "/job/slurm-%j.log\n";
   return "#!/bin/sh\n" + options + "exec '" + job.program + "' job '" + job.run_dir + "'\n";
 }
@@ -90,7 +91,7 @@ absl::StatusOr<std::vector<std::string>> AgentStepCommand(const Plan& plan, int 
   }
   if (!plan.launch.fallbacks.empty()) arguments.push_back("--no-kill");
   if (!plan.launch.container.empty()) {
-    if (const std::string problem = SlurmOptionsProblem(plan.launch); !problem.empty())
+    if (const std::string problem = SlurmOptionsProblem(plan.launch, plan.cluster.gpu != "none"); !problem.empty())
       return absl::InvalidArgumentError(problem);
     arguments.push_back("--container-image=" + plan.launch.container);
     std::vector<std::string> mounts = plan.launch.mounts;

@@ -242,8 +242,8 @@ TEST_F(Cli, SaysWhereAWordIsNotOneForSlurm) {
 }
 
 TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
-  const std::string launch = "launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " +
-                             folder_ + "/run --trace ";
+  const std::string launch = "launch " + kRecipe + " --local --yes --executor " + InBuild("bin/fake_rank") +
+                             " --run-dir " + folder_ + "/run --trace ";
   const std::pair<std::string, std::string> kMistakes[] = {
       {"0", "option `--trace` needs a step from 1"},
       {"4-", "found `4-`"},
@@ -262,7 +262,7 @@ TEST_F(Cli, ProfilesOnlyStepsOfTheRun) {
 
 // The executor here is a stand-in that writes no trace.
 TEST_F(Cli, ARunWithoutItsTracesHasFailed) {
-  const Result result = Plan("launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") +
+  const Result result = Plan("launch " + kRecipe + " --local --yes --executor " + InBuild("bin/fake_rank") +
                              " --trace 2 --run-dir " + folder_ + "/run");
   EXPECT_EQ(result.status, 15);
   EXPECT_THAT(result.err, HasSubstr("its trace is incomplete"));
@@ -347,21 +347,22 @@ TEST_F(Cli, LintsAreChangedByNumber) {
 TEST_F(Cli, LaunchesOneExecutorARank) {
   const std::string run = folder_ + "/run";
   const Result result =
-      Plan("launch " + kRecipe + " --local --json --executor " + InBuild("bin/fake_rank") + " --run-dir " + run);
+      Plan("launch " + kRecipe + " --local --yes --json --executor " + InBuild("bin/fake_rank") + " --run-dir " + run);
   EXPECT_EQ(result.status, 0) << result.err;
   const json outcome = json::parse(result.out);
   EXPECT_EQ(outcome["cause"], "done");
   EXPECT_EQ(outcome["run_dir"], run);
   EXPECT_TRUE(std::filesystem::exists(run + "/logs/rank0007.out"));
-  EXPECT_EQ(Plan("launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run).status,
-            2)
+  EXPECT_EQ(
+      Plan("launch " + kRecipe + " --local --yes --executor " + InBuild("bin/fake_rank") + " --run-dir " + run).status,
+      2)
       << "the run directory is used";
 }
 
 TEST_F(Cli, AFailedRunGivesTheRanksExitStatus) {
   setenv("FAKE_RANK_5", "exit=12", 1);
-  const Result result =
-      Plan("launch " + kRecipe + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_ + "/run");
+  const Result result = Plan("launch " + kRecipe + " --local --yes --executor " + InBuild("bin/fake_rank") +
+                             " --run-dir " + folder_ + "/run");
   unsetenv("FAKE_RANK_5");
   EXPECT_EQ(result.status, 12);
   EXPECT_THAT(result.err, HasSubstr("error: rank 5 stopped because of its numbers"));

@@ -92,7 +92,7 @@ TEST_F(DataCommand, AndALaunchNameDocumentsThatDoNotFitBeforeRanksStart) {
   EXPECT_EQ(index.status, kExitInvalid) << index.err;
   EXPECT_THAT(index.err, HasSubstr(what));
   EXPECT_THAT(index.out, HasSubstr("waves   webdataset "));
-  for (const std::string way : {"--local", "--slurm", "--agents"}) {
+  for (const std::string way : {"--local --yes", "--slurm", "--agents"}) {
     const ProgramResult launch = Plan("launch " + words + " " + way + " --executor " + InBuild("bin/fake_rank") +
                                       " --run-dir " + folder_ + "/run");
     EXPECT_EQ(launch.status, kExitInvalid) << launch.err;
@@ -121,7 +121,7 @@ TEST_F(DataCommand, AMeasurementMakesTheIndexAndLeavesOutSizesThatDocumentsDoNot
 }
 
 TEST_F(DataCommand, ALaunchMakesTheIndexBeforeRanksStart) {
-  const std::string rest = " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_ + "/run",
+  const std::string rest = " --local --yes --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_ + "/run",
                     made = "index of the data: ";
   const ProgramResult first = Plan("launch " + Recipe(shards_) + rest);
   EXPECT_EQ(first.status, kExitSuccess) << first.err;

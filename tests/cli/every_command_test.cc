@@ -56,33 +56,33 @@ class EveryCommand : public testing::PlanProgram {
       testing::WriteCheckpointOf(testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml")),
                                  folder_ + "/trained", 4, 1);
     }
-    return {
-        {"validate", recipe + " " + overrides},
-        {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
-        {"show", recipe + " ranks " + overrides},
-        {"weights", recipe + " " + overrides},
-        {"data", "index " + recipe + " " + overrides},
-        {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
-        {"launch", recipe + " " + overrides + " --local --executor " + InBuild("bin/fake_rank") + " --run-dir " + run},
-        {"measure",
-         recipe + " " + overrides + " -o " + folder_ + "/profile.json --executor " + InBuild("bin/fake_rank")},
-        {"tune", recipe + " " + overrides + " --candidates 3 --best 1 --fix modules.language.parallel,gradients"},
-        {"init",
-         "--model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm --candidates 3 --best 1 "
-         "--fix modules.language.recompute,modules.radio_encoder.parallel,gradients"},
-        {"status", folder_ + "/done_run"},
-        {"report", folder_ + "/done_run"},
-        {"evaluate", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " " + recipe + " " + overrides},
-        {"checkpoint", "ls " + folder_ + "/old_run"},
-        {"import", folder_ + "/published"},
-        {"export", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " -o " + folder_ + "/home" +
-                       std::to_string(runs_)},
-        {"agent", folder_ + "/head.json"},
-        {"job", folder_ + "/done_run"},
-        {"explain", "PW0203"},
-        {"help", "launch"},
-        {"fmt", "--check " + kToy},
-        {"completion", "bash"}};
+    return {{"validate", recipe + " " + overrides},
+            {"compile", recipe + " " + overrides + " -o " + folder_ + "/plan.json"},
+            {"show", recipe + " ranks " + overrides},
+            {"weights", recipe + " " + overrides},
+            {"data", "index " + recipe + " " + overrides},
+            {"diff", recipe + " " + overrides + " " + recipe + " " + overrides},
+            {"launch",
+             recipe + " " + overrides + " --local --yes --executor " + InBuild("bin/fake_rank") + " --run-dir " + run},
+            {"measure",
+             recipe + " " + overrides + " -o " + folder_ + "/profile.json --executor " + InBuild("bin/fake_rank")},
+            {"tune", recipe + " " + overrides + " --candidates 3 --best 1 --fix modules.language.parallel,gradients"},
+            {"init",
+             "--model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm --candidates 3 --best 1 "
+             "--fix modules.language.recompute,modules.radio_encoder.parallel,gradients"},
+            {"status", folder_ + "/done_run"},
+            {"report", folder_ + "/done_run"},
+            {"evaluate", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " " + recipe + " " + overrides},
+            {"checkpoint", "ls " + folder_ + "/old_run"},
+            {"import", folder_ + "/published"},
+            {"export", folder_ + "/trained/checkpoints/" + CheckpointFolder(4, 1) + " -o " + folder_ + "/home" +
+                           std::to_string(runs_)},
+            {"agent", folder_ + "/head.json"},
+            {"job", folder_ + "/done_run"},
+            {"explain", "PW0203"},
+            {"help", "launch"},
+            {"fmt", "--check " + kToy},
+            {"completion", "bash"}};
   }
   // Commands that read no recipe.
   static bool TakesRecipe(const std::string& command) {

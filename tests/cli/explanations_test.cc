@@ -27,6 +27,7 @@ const std::map<std::string, std::string> kWithoutExample = {
     {"RepeatedModule", "keys given twice are RepeatedKey, and files merge"},
     {"BridgeCircle", "BridgeDirection refuses all that could close one"},
     {"PreparedShards", "it needs shards and their prepared.json"},
+    {"FilesDoNotFit", "it needs files of weights or of a batch"},
     {"BrokenRule", "the planner's own fault, or a plan that was changed with its digest"},
 };
 

@@ -252,8 +252,9 @@ TEST_F(BadFiles, OfThePlanOfARank) {
 TEST_F(BadFiles, TimeOut) {
   for (const char* value : {"inf", "nan", "1e400", "0", "-5", "10 ", ""}) {
     const std::string variable = std::string("PLANWRIGHT_TIMEOUT_SECONDS=") + value;
-    const Ended ended = End(StartProgram({InBuild("bin/plan"), "launch", Recipe(), "--local", "--run-dir", RunDir()},
-                                         {variable}, Folder() + "/output_of_time_out"));
+    const Ended ended =
+        End(StartProgram({InBuild("bin/plan"), "launch", Recipe(), "--local", "--yes", "--run-dir", RunDir()},
+                         {variable}, Folder() + "/output_of_time_out"));
     EXPECT_EQ(ended.status, kExitUsage) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr(std::string("PLANWRIGHT_TIMEOUT_SECONDS='") + value +
                                         "' is not a number of seconds from 0.001 to 1e9"));

@@ -51,7 +51,8 @@ class Causes : public ::testing::Test {
                                      "budget.train_samples=320",
                                      "budget.learning_rate.decay_samples=320"};
     argv.insert(argv.end(), overrides.begin(), overrides.end());
-    argv.insert(argv.end(), {"--local", "--executor", InBuild("bin/failing_executor"), "--run-dir", folder_ + "/run"});
+    argv.insert(argv.end(),
+                {"--local", "--yes", "--executor", InBuild("bin/failing_executor"), "--run-dir", folder_ + "/run"});
     const Started launch = StartProgram(argv,
                                         {"PLANWRIGHT_FAULT=" + fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(rank),
                                          "PLANWRIGHT_FAULT_STEP=5", "PLANWRIGHT_FAULT_MARK=" + folder_ + "/mark"},

@@ -57,7 +57,7 @@ Started CheckpointRun::Launch(const std::string& run_dir, int steps, const std::
                                    "budget.learning_rate.decay_samples=320",
                                    "checkpoint.every_steps=2"};
   argv.insert(argv.end(), words.begin(), words.end());
-  argv.insert(argv.end(), {"--local", "--run-dir", run_dir, "--steps", std::to_string(steps)});
+  argv.insert(argv.end(), {"--local", "--yes", "--run-dir", run_dir, "--steps", std::to_string(steps)});
   return StartProgram(argv, {}, folder_ + "/output" + std::to_string(++programs_));
 }
 

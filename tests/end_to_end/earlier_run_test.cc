@@ -26,7 +26,7 @@ class EarlierRun : public CheckpointRun {
   }
   // The losses of the last two steps are those of the version that began the run, which ran it to its end.
   void ExpectGoesOn(const std::string& plan, const ::testing::Matcher<const std::string&>& says) {
-    const Ended ended = Plan({"launch", plan, "--local", "--run-dir", RunDir()});
+    const Ended ended = Plan({"launch", plan, "--local", "--yes", "--run-dir", RunDir()});
     ASSERT_EQ(ended.status, 0) << ended.output;
     EXPECT_THAT(ended.output, AllOf(HasSubstr("resuming after step 2 "), says, Not(HasSubstr("warning"))));
     const std::vector<std::string> curve = Curve();

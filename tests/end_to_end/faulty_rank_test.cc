@@ -26,7 +26,7 @@ int TimeoutSeconds() {
     const auto start = std::chrono::steady_clock::now();
     const Started launch = StartProgram(
         {InBuild("bin/plan"), "launch", InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
-         "modules.language.placement.first_rank=1", "--local", "--steps", "2", "--run-dir", folder + "/run"},
+         "modules.language.placement.first_rank=1", "--local", "--yes", "--steps", "2", "--run-dir", folder + "/run"},
         {}, folder + "/output");
     EXPECT_EQ(WaitFor(launch.pid, kPatience), 0) << ReadAll(launch.output);
     const auto took = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);

@@ -26,7 +26,7 @@ Started StartRun(const FaultyRun& run, const std::string& folder) {
                                    "budget.learning_rate.decay_samples=80000"};
   if (run.ranks == 2) argv.push_back("modules.language.placement.first_rank=1");
   for (const std::string& word :
-       {std::string("--local"), std::string("--device"), run.device, std::string("--executor"),
+       {std::string("--local"), std::string("--yes"), std::string("--device"), run.device, std::string("--executor"),
         run.binaries + "/failing_executor", std::string("--run-dir"), folder + "/run"}) {
     argv.push_back(word);
   }

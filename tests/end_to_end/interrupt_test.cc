@@ -84,9 +84,10 @@ TEST_F(Interrupt, ASecondSignalEndsItAtOnce) {
 
 TEST_F(Interrupt, WithoutCheckpointsNothingIsSaved) {
   for (int number : {SIGTERM, SIGINT}) {
-    const Started launch = StartProgram({InBuild("bin/plan"), "launch", Recipe(),
-                                         "modules.language.placement.first_rank=1", "--local", "--run-dir", RunDir()},
-                                        {}, Folder() + "/plain");
+    const Started launch =
+        StartProgram({InBuild("bin/plan"), "launch", Recipe(), "modules.language.placement.first_rank=1", "--local",
+                      "--yes", "--run-dir", RunDir()},
+                     {}, Folder() + "/plain");
     WaitForSteps(1);
     kill(launch.pid, number);
     EXPECT_EQ(End(launch).status, 128 + number);

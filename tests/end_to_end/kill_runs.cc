@@ -117,8 +117,8 @@ Started KillRuns::Launch(const std::string& executor, const std::string& run_dir
                          const std::vector<std::string>& environment) const {
   std::vector<std::string> argv = {setup_.binaries + "/plan", "launch", setup_.recipe, "checkpoint.every_steps=2"};
   argv.insert(argv.end(), setup_.overrides.begin(), setup_.overrides.end());
-  argv.insert(argv.end(), {"--local", "--device", setup_.device, "--executor", setup_.binaries + "/" + executor,
-                           "--steps", std::to_string(steps), "--run-dir", run_dir});
+  argv.insert(argv.end(), {"--local", "--yes", "--device", setup_.device, "--executor",
+                           setup_.binaries + "/" + executor, "--steps", std::to_string(steps), "--run-dir", run_dir});
   return StartProgram(argv, environment, run_dir + ".output");
 }
 

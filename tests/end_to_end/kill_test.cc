@@ -40,7 +40,7 @@ class KillTest : public ::testing::Test {
                          "modules.radio_encoder.placement.ranks=2", "modules.radio_encoder.parallel.tp=2",
                          "modules.language.placement.first_rank=2", "modules.language.placement.ranks=2",
                          "modules.language.parallel.tp=2", "budget.train_samples=80000",
-                         "budget.learning_rate.decay_samples=80000", "--local", "--run-dir", RunDir()},
+                         "budget.learning_rate.decay_samples=80000", "--local", "--yes", "--run-dir", RunDir()},
                         {}, folder_ + "/output");
   }
 

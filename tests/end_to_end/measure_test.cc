@@ -228,7 +228,8 @@ TEST_F(Measure, GoesOnAfterAnInterruptionAndARecipeTakesItsProfile) {
   const auto launch = [&] {
     const std::string run_dir = folder_ + "/run";
     fs::remove_all(run_dir);
-    return Run({"launch", kTiny, "cluster.profile=" + profile_, "--local", "--steps", "1", "--run-dir", run_dir});
+    return Run(
+        {"launch", kTiny, "cluster.profile=" + profile_, "--local", "--yes", "--steps", "1", "--run-dir", run_dir});
   };
   const Ended same = launch();
   EXPECT_EQ(same.status, kExitSuccess) << same.output;
@@ -310,7 +311,8 @@ TEST_F(Measure, SoakPredictsTheOrderOfTenLayouts) {
   for (int round = 0; round < kRounds; ++round) {
     for (size_t i = 0; i < plans.size(); ++i) {
       const std::string run_dir = folder_ + "/run";
-      const Ended run = Run({"launch", plans[i], "--local", "--steps", std::to_string(kSteps), "--run-dir", run_dir});
+      const Ended run =
+          Run({"launch", plans[i], "--local", "--yes", "--steps", std::to_string(kSteps), "--run-dir", run_dir});
       ASSERT_EQ(run.status, kExitSuccess) << run.output;
       std::istringstream lines(ReadAll(run_dir + "/metrics.jsonl"));
       int step = 0;

@@ -49,8 +49,8 @@ class MeetingTest : public ::testing::Test {
     std::vector<std::string> arguments = {std::string(kBin) + "plan", "launch", kRecipe,
                                           "modules.language.placement.first_rank=1"};
     arguments.insert(arguments.end(), words.begin(), words.end());
-    for (const std::string& word :
-         {std::string("--local"), std::string("--run-dir"), RunDir(), std::string("--steps"), std::to_string(steps)})
+    for (const std::string& word : {std::string("--local"), std::string("--yes"), std::string("--run-dir"), RunDir(),
+                                    std::string("--steps"), std::to_string(steps)})
       arguments.push_back(word);
     return StartProgram(arguments, {}, folder_ + "/output");
   }

@@ -21,7 +21,7 @@ with tempfile.TemporaryDirectory(prefix="planwright_trace_") as folder:
     # The recipe makes up how fast CPUs are, so that there is a prediction.
     subprocess.run([BUILD / "bin/plan", "launch", SOURCE / "recipes/nemotron_moe_vlm_tiny.yaml",
                     "modules.language.placement.first_rank=1", "cluster.gpus_per_node=2",
-                    "cluster.device={peak: 0.02, bandwidth: 10, link: 5}", "--local", "--steps", "3",
+                    "cluster.device={peak: 0.02, bandwidth: 10, link: 5}", "--local", "--yes", "--steps", "3",
                     "--trace", "2-3", "--run-dir", run], check=True, stdout=subprocess.DEVNULL)
     parts = [json.loads((run / f"trace/rank000{rank}.json").read_text()) for rank in (0, 1)]
     trace = Trace((run / "trace.json.gz").read_bytes())

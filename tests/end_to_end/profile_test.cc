@@ -71,7 +71,7 @@ Profiled Launch(const std::vector<std::string>& words, const std::vector<std::st
   std::string folder = (fs::temp_directory_path() / "planwright_profile_XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   const std::string run_dir = folder + "/run";
-  std::vector<std::string> argv = {InBuild("bin/plan"), "launch", kTiny, "--local", "--run-dir", run_dir};
+  std::vector<std::string> argv = {InBuild("bin/plan"), "launch", kTiny, "--local", "--yes", "--run-dir", run_dir};
   argv.insert(argv.end(), words.begin(), words.end());
   const Started launch = StartProgram(argv, environment, folder + "/output");
   Profiled run;

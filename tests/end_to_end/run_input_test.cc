@@ -136,7 +136,7 @@ TEST_F(RunInput, OtherNamesOfModules) {
   Write(recipe, std::regex_replace(ReadAll(Recipe()), std::regex("radio_encoder"), "eyes"));
   const Ended ended = Plan({"launch", recipe, "modules.language.placement.first_rank=1", "batch.micro_samples=2",
                             "budget.train_samples=320", "budget.learning_rate.decay_samples=320",
-                            "checkpoint.every_steps=2", "--local", "--run-dir", RunDir(), "--accept-changes"});
+                            "checkpoint.every_steps=2", "--local", "--yes", "--run-dir", RunDir(), "--accept-changes"});
   EXPECT_EQ(ended.status, kExitUsage) << ended.output;
   EXPECT_THAT(ended.output, AllOf(HasSubstr("does not fit the plan"), HasSubstr("the checkpoint has no eyes."),
                                   Not(HasSubstr("step 1/"))));
@@ -150,6 +150,7 @@ TEST_F(RunInput, CheckpointsThatWereMoved) {
   fs::create_directories(Checkpoint("notes"));
   fs::create_directories(Checkpoint("step-7.life-1"));
   fs::copy(fourth, Checkpoint("step-00000004.life-1.bak"));
+  fs::remove(RunDir() + "/outcome.json");  // with which the run would be done
   ExpectGoesOn(4, 4, "its name is not that of a checkpoint");
   // Two that have changed names.
   const auto swap = [&] { fs::rename(second, third), fs::rename(fourth, second), fs::rename(third, fourth); };

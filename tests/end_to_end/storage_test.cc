@@ -118,7 +118,7 @@ TEST_F(Storage, ThatIsFullForTheOutcome) {
 
 TEST_F(Storage, ThatIsFullForWhatIsPrinted) {
   for (const std::string& json : {std::string(), std::string(" --json")}) {
-    const std::string command = InBuild("bin/plan") + " launch " + Recipe() + " --local --steps 1 --run-dir " +
+    const std::string command = InBuild("bin/plan") + " launch " + Recipe() + " --local --yes --steps 1 --run-dir " +
                                 RunDir() + json + " > /dev/full";
     const Ended ended = End(StartProgram({"/bin/sh", "-c", command}, {}, Folder() + "/output"));
     EXPECT_EQ(ended.status, kExitStorage) << ended.output;

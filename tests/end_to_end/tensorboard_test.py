@@ -22,7 +22,8 @@ from tensorboard.backend.event_processing import event_accumulator  # noqa: E402
 
 def launch(run_dir, *words):
     command = [BUILD / "bin/plan", "launch", SOURCE / "recipes/nemotron_moe_vlm_tiny.yaml",
-               "modules.language.placement.first_rank=1", "checkpoint.every_steps=4", "--local", "--run-dir", run_dir]
+               "modules.language.placement.first_rank=1", "checkpoint.every_steps=4", "--local", "--yes",
+               "--run-dir", run_dir]
     subprocess.run([*command, *words], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -62,7 +62,7 @@ class TuneSoak : public ::testing::Test {
   // Seconds of the steps of one run.
   std::vector<double> StepsOf(const std::string& plan) const {
     const std::string run_dir = folder_ + "/run";
-    Run({"launch", plan, "--local", "--steps", std::to_string(kSteps), "--run-dir", run_dir});
+    Run({"launch", plan, "--local", "--yes", "--steps", std::to_string(kSteps), "--run-dir", run_dir});
     std::vector<double> seconds;
     std::istringstream lines(ReadAll(run_dir + "/metrics.jsonl"));
     int step = 0;

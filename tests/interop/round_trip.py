@@ -103,7 +103,8 @@ def training_recipe(toy, recipe, imported):
 
 def train(plan, folder, steps):
     """Trains until `steps` are done. Returns the loss and the logits of the last one, and of the first one."""
-    run([plan, "launch", "recipe.yaml", "--local", "--steps", steps, "--run-dir", "run", "--probe", "probe"], folder)
+    run([plan, "launch", "recipe.yaml", "--local", "--yes", "--steps", steps, "--run-dir", "run", "--probe", "probe"],
+        folder)
     losses = [json.loads(line)["loss"] for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
     logits = [load_file(folder / f"probe/values_{step}.safetensors")["outputs/logits"] for step in ("last", "first")]
     return (losses[-1], logits[0]), (losses[0], logits[1])

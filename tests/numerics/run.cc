@@ -133,7 +133,7 @@ TrainingRun Launch(const LaunchOptions& options) {
   const std::string bin = (options.binaries.empty() ? InBuild("bin") : options.binaries) + "/";
   std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(InSource()) / options.recipe);
   for (const std::string& override : options.overrides) command += " " + Quoted(override);
-  command += " --local --run-dir " + Quoted(run.directory);
+  command += " --local --yes --run-dir " + Quoted(run.directory);
   if (options.probes) command += " --probe " + Quoted(probe);
   if (options.steps > 0) command += " --steps " + std::to_string(options.steps);
   if (!options.device.empty()) command += " --device " + options.device;

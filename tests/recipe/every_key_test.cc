@@ -56,7 +56,7 @@ checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440, keep_best: he
 log: {every_steps: 9}
 launch: {interface: ib7, restarts: 4, deadline: {floor: 61.0, first_step: 62.0, factor: 6.5}, fallbacks: [less.yaml],
          slurm: {partition: long, account: team, qos: high, constraint: gpu, time: "2:00:00", container: image.sqsh,
-                 mounts: ["/a:/b"]}}
+                 mounts: ["/a:/b"], options: [--reservation=big]}}
 lints: {PW0407: error, PW0605: off}
 )";
 
@@ -306,6 +306,8 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(**slurm.container, "image.sqsh");
   ASSERT_EQ(slurm.mounts.size(), 1u);
   EXPECT_EQ(*slurm.mounts[0], "/a:/b");
+  ASSERT_EQ(slurm.options.size(), 1u);
+  EXPECT_EQ(*slurm.options[0], "--reservation=big");
   EXPECT_EQ(**r.initialize->from, "runs/before");
   EXPECT_TRUE(*r.initialize->optimizer);
   EXPECT_EQ(*r.initialize->schedule, "checkpoint");

@@ -48,6 +48,51 @@ exec '/opt/planwright/bin/plan' job '/data/runs/a'
 )");
 }
 
+TEST(JobScript, OtherOptionsAreThoseOfTheRecipe) {
+  Plan plan = SmallPlan();
+  plan.launch.options = {"--reservation=big", "--nodelist=n[0-1]", "--hold"};
+  EXPECT_THAT(*RenderJobScript(plan, kJob),
+              HasSubstr("\n#SBATCH --reservation=big\n#SBATCH --nodelist=n[0-1]\n#SBATCH --hold\n"));
+}
+
+// What the script says already, however it is written, and what would change whom sbatch answers.
+TEST(JobScript, OptionsThatThePlanGivesAreRefused) {
+  Plan plan = SmallPlan();
+  for (const std::string option :
+       {"--nodes=3", "--job-name=a", "--ntasks-per-node=8", "--gpus-per-node=4", "--gres=gpu:h100:8",
+        "--exclusive=user", "--mem=10G", "--signal=B:TERM@9", "--no-requeue", "--open-mode=truncate", "--export=ALL",
+        "--output=x.log", "--time=5", "--partition=a", "--wrap=x", "--wait", "--outp=x.log", "--node=3"}) {
+    plan.launch.options = {option};
+    const absl::Status status = RenderJobScript(plan, kJob).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("launch.slurm.options: `" + option + "`: ")) << option;
+  }
+  plan.launch.options = {"--comment=a", "--comment=b"};
+  EXPECT_THAT(std::string(RenderJobScript(plan, kJob).status().message()), HasSubstr("has --comment twice"));
+  // Of ranks on CPUs nobody else says how much memory their jobs get.
+  plan.cluster.gpu = "none";
+  plan.launch.options = {"--mem=10G", "--exclusive"};
+  EXPECT_THAT(*RenderJobScript(plan, kJob), HasSubstr("#SBATCH --mem=10G\n#SBATCH --exclusive\n"));
+}
+
+// Each option that the script has is one that options may not have.
+TEST(JobScript, AllItsOptionsAreItsOwn) {
+  for (const char* gpu : {"none", "h100_sxm"}) {
+    Plan plan = SmallPlan();
+    plan.cluster.gpu = gpu;
+    plan.launch.partition = plan.launch.account = plan.launch.qos = plan.launch.constraint = "x";
+    plan.launch.time = "1:00:00";
+    plan.launch.fallbacks = {"smaller.yaml"};
+    const std::string script = *RenderJobScript(plan, kJob);
+    int options = 0;
+    for (size_t at = 0; (at = script.find("#SBATCH ", at)) != std::string::npos; ++options) {
+      at += std::string("#SBATCH ").size();
+      plan.launch.options = {script.substr(at, script.find('\n', at) - at)};
+      EXPECT_FALSE(RenderJobScript(plan, kJob).ok()) << plan.launch.options[0];
+    }
+    EXPECT_GE(options, 14);
+  }
+}
+
 TEST(JobScript, ATimeThatIsOverBeforeAStepIsRefused) {
   Plan plan = SmallPlan();
   for (const std::string time : {"3", "3:29", "0:03:29", "0-0:3"}) {
@@ -91,6 +136,12 @@ TEST(JobScript, NothingElseThanPlainWordsIsAnOption) {
       EXPECT_THAT(std::string(script.status().message()), HasSubstr(std::string("`") + value + "`"));
     }
     Plan plan = SmallPlan();
+    for (const std::string option : {value, (std::string("--comment=") + value).c_str()}) {
+      if (option == "--comment=-p" || option == "--comment=--wrap=x" || option == "--comment=*") continue;  // a value
+      plan.launch.options = {option};
+      EXPECT_FALSE(RenderJobScript(plan, kJob).ok()) << option;
+    }
+    plan = SmallPlan();
     plan.launch.time = value;
     EXPECT_FALSE(RenderJobScript(plan, kJob).ok()) << value;
     plan = SmallPlan();

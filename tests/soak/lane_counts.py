@@ -25,7 +25,7 @@ def excesses(plan, recipe, folder, lanes, balance, seed):
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     tp = RANKS // lanes
-    subprocess.run([plan, "launch", recipe, "--local", "--steps", "2", "--run-dir", f"{folder}/run", "--probe",
+    subprocess.run([plan, "launch", recipe, "--local", "--yes", "--steps", "2", "--run-dir", f"{folder}/run", "--probe",
                     f"{folder}/probe", f"modules.radio_encoder.placement.ranks={RANKS}",
                     f"modules.radio_encoder.parallel.tp={tp}", f"modules.language.placement.first_rank={RANKS}",
                     f"modules.language.placement.ranks={RANKS}", "batch.global_samples=64", "batch.micro_samples=4",

@@ -176,6 +176,15 @@ lints: {PW0704: off})",
      R"(evaluation: {every_samples: 80, sets: [{name: held_out, samples: 16, seed: 4321}]}
 lints: {PW0704: off})",
      "Give the set other files, or another seed, or leave its files out of the training."},
+
+    {kFilesDoNotFit,
+     "`initialize` names weights, or `data.path` a recorded batch, that are on this machine and do not fit the plan: "
+     "tensors have other names or shapes, or the batch has another sequence length, other images or other tokens. "
+     "Files "
+     "that are not on this machine are compared by the ranks, before the first step.",
+     "", "",
+     "Name the files of this model, or give the model and the batch the sizes of the files. `plan weights` lists what "
+     "of the weights fits."},
 };
 
 }  // namespace

@@ -1,0 +1,86 @@
+#include "planner/cli/before_ranks.h"
+
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "planner/cli/checkpoint_folders.h"
+#include "planner/cli/command.h"
+#include "planner/cli/files_of_plan.h"
+#include "planner/cli/launch_report.h"
+#include "planner/cli/terminal.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/launch/check_machine.h"
+#include "planner/plan/json_limits.h"
+#include "planner/run_files/exit_status.h"
+#include "planner/run_files/file_io.h"
+#include "planner/run_files/outcome.h"
+
+namespace planwright {
+namespace {
+
+// The checkpoint from which the run in the directory would go on; none if it begins, or if its files are in disorder,
+// of which its next life tells.
+std::optional<FoundCheckpoint> NewestOf(const Plan& plan, const std::string& run_dir) {
+  if (plan.checkpoint.every_steps == 0) return std::nullopt;
+  absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
+  if (!list.ok() || list->found.empty()) return std::nullopt;
+  return std::move(list->found.front());
+}
+
+// The outcome of a run that has done all steps that this launch asks for.
+std::optional<Outcome> OutcomeIfDone(const Plan& plan, const RunOptions& options, const FoundCheckpoint& newest) {
+  if (newest.manifest.counters.consumed_samples < StepsOf(plan, options) * plan.budget.global_samples)
+    return std::nullopt;
+  const absl::StatusOr<std::string> text = ReadWholeFile(OutcomePath(options.run_dir), kOutcomeJson.bytes);
+  absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status();
+  if (!outcome.ok() || outcome->exit_code != kExitSuccess) return std::nullopt;
+  return *std::move(outcome);
+}
+
+int TellDone(const Plan& plan, const RunOptions& options, const FoundCheckpoint& newest, const Outcome& outcome,
+             bool as_json) {
+  const bool fewer = options.steps.has_value() && *options.steps < plan.budget.steps;
+  std::cerr << Printable(absl::StrCat(
+                   "the run in ", options.run_dir, " is done: its newest checkpoint is after step ",
+                   newest.manifest.counters.step, ", and ",
+                   fewer ? absl::StrCat("--steps ", *options.steps, " asks for no more; give more, or leave it out")
+                         : "the budget has no more; give budget.train_samples more, or choose another --run-dir"))
+            << "\n";
+  return as_json ? ReportRun(outcome, options.run_dir, true) : static_cast<int>(kExitSuccess);
+}
+
+// nullopt: they fit, as far as that can be known here.
+std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
+  for (const FileOfPlan& file : CompareFiles(plan, weights)) {
+    if (file.here) {
+      UsageError(std::string(file.problem.message()));
+      return absl::IsDataLoss(file.problem) ? kExitDamaged : kExitUsage;
+    }
+    const std::string what = file.key == FileOfPlan::Key::kWeights ? "weights " : "samples ";
+    if (here) return UsageError("there is nothing at " + file.path + ", where the recipe has " + what);
+    std::cerr << Printable("note: " + what + file.path + " are not on this machine: the ranks compare them") << "\n";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int> CheckBeforeRanks(const Plan& plan, const RunOptions& options, const LaunchWay& way) {
+  const std::optional<FoundCheckpoint> newest = NewestOf(plan, options.run_dir);
+  if (newest) {
+    if (const std::optional<Outcome> done = OutcomeIfDone(plan, options, *newest))
+      return TellDone(plan, options, *newest, *done, way.as_json);
+  }
+  // A run that goes on takes its weights from its own checkpoint.
+  if (const std::optional<int> status = CheckFilesHere(plan, /*weights=*/!newest, way.here)) return status;
+  if (const absl::Status status = CheckExecutor(plan, options, way.here); !status.ok())
+    return UsageError(std::string(status.message()));
+  const std::string few = way.here && !way.yes ? TooFewCores(plan, options) : "";
+  if (few.empty()) return std::nullopt;
+  if (!CanAsk()) return UsageError(few + "; give --yes if that is meant");
+  if (Ask(few + ". Go on?")) return std::nullopt;
+  return kExitUsage;
+}
+
+}  // namespace planwright

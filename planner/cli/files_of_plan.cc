@@ -1,0 +1,53 @@
+#include "planner/cli/files_of_plan.h"
+
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "planner/run_files/file_io.h"
+#include "planner/samples/sample_source.h"
+#include "planner/weights/fit.h"
+#include "planner/weights/parts.h"
+
+namespace planwright {
+namespace {
+
+bool IsHere(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+void CompareWeights(const Plan& plan, std::vector<FileOfPlan>& files) {
+  const absl::StatusOr<std::vector<PartSource>> sources = SourcesOfParts(plan);
+  std::set<std::string> absent;
+  if (sources.ok()) {
+    for (const PartSource& source : *sources) {
+      if (!source.path.empty() && !IsHere(source.path)) absent.insert(source.path);
+    }
+  }
+  for (const std::string& path : absent) files.push_back({.path = path, .here = false});
+  if (!absent.empty()) return;
+  if (const absl::Status fits = FitWeights(plan).status(); !fits.ok()) files.push_back({.problem = fits});
+}
+
+void CompareBatch(const DataPlan& data, const Budget& budget, std::vector<FileOfPlan>& files) {
+  if (data.kind != "recorded") return;
+  FileOfPlan file = {.key = FileOfPlan::Key::kBatch, .path = ResolvePath(data.base, data.path)};
+  file.here = IsHere(file.path);
+  Plan alone;  // what a source of samples looks at
+  alone.data = data, alone.budget = budget;
+  if (file.here) file.problem = OpenSampleSource(alone).status();
+  if (!file.here || !file.problem.ok()) files.push_back(std::move(file));
+}
+
+}  // namespace
+
+std::vector<FileOfPlan> CompareFiles(const Plan& plan, bool weights) {
+  std::vector<FileOfPlan> files;
+  if (weights && plan.initialize) CompareWeights(plan, files);
+  CompareBatch(plan.data, plan.budget, files);
+  for (const EvaluationSet& set : plan.evaluation.sets) CompareBatch(set.data, plan.budget, files);
+  return files;
+}
+
+}  // namespace planwright

@@ -1,0 +1,27 @@
+// The files that a plan names beside shards: weights to begin with, and recorded batches. Where they are on this
+// machine, they are compared with the plan before a rank is started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+struct FileOfPlan {
+  enum class Key { kWeights, kBatch };
+  Key key = Key::kWeights;
+  std::string path;
+  bool here = true;  // it is on this machine
+  // Why it does not fit the plan, maybe in several lines: InvalidArgument; DataLoss for a damaged checkpoint; what
+  // reading it gives.
+  absl::Status problem;
+};
+
+// Those that do not fit, and those that are not here; weights first, of which only headers are read.
+// `weights`: they are looked at, too.
+std::vector<FileOfPlan> CompareFiles(const Plan& plan, bool weights);
+
+}  // namespace planwright

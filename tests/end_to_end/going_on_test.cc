@@ -1,0 +1,122 @@
+// How a run ends, and the command that it names to go on: pasted into a shell, it does.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "planner/run_files/exit_status.h"
+#include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class GoingOn : public CheckpointRun {
+ protected:
+  Ended Bash(const std::string& script) {
+    return End(StartProgram({"/bin/bash", "-c", script}, {}, Folder() + "/bash.out"));
+  }
+  static std::string LaunchText(const std::string& words) {
+    return InBuild("bin/plan") + " launch " + Recipe() +
+           " modules.language.placement.first_rank=1 batch.micro_samples=2 budget.train_samples=320"
+           " budget.learning_rate.decay_samples=320 " +
+           words + " --local --yes";
+  }
+  // Pastes what stands below "to go on after step N:", and checks that the run is then as if it had never ended.
+  void ExpectGoesOnAsSaid(const std::string& said) {
+    const size_t steps = Curve().size();
+    const std::string head = "to go on after step ";
+    const size_t at = said.find(head), line = said.find("\n  ", at);
+    ASSERT_NE(at, std::string::npos) << said;
+    const int64_t step = std::stoll(said.substr(at + head.size()));
+    EXPECT_LE(step, static_cast<int64_t>(steps));
+    EXPECT_GT(step, 0);
+    const Ended pasted = Bash(said.substr(line + 3));
+    EXPECT_EQ(pasted.status, 0) << pasted.output;
+    EXPECT_THAT(pasted.output, HasSubstr("resuming after step " + std::to_string(step) + " "));
+    EXPECT_THAT(pasted.output, Not(HasSubstr("to go on after")));
+    ExpectCurve(kSteps);
+  }
+};
+
+TEST_F(GoingOn, AfterAnInterrupt) {
+  // A word that a shell would split, and options of the first steps alone.
+  const Started launch = Begin(kSteps, {"launch={deadline: {floor: 600}}", "--trace", "1-2"});
+  WaitForSteps(3);
+  kill(launch.pid, SIGTERM);
+  const Ended ended = End(launch);
+  ASSERT_EQ(ended.status, kExitPreempted) << ended.output;
+  ExpectGoesOnAsSaid(ended.output);
+}
+
+TEST_F(GoingOn, AfterAFailure) {
+  const Started launch = Begin(kSteps);
+  WaitForSteps(4);
+  for (const pid_t pid : ProcessesWith("executor --plan " + RunDir() + "/")) {
+    if (pid == launch.pid) continue;
+    kill(pid, SIGKILL);
+    break;
+  }
+  const Ended ended = End(launch);
+  ASSERT_EQ(ended.status, kExitPeerLost) << ended.output;
+  ExpectGoesOnAsSaid(ended.output);
+}
+
+TEST_F(GoingOn, NotWithoutCheckpoints) {
+  const Ended ended = Plan({"launch", Recipe(), "--local", "--yes", "divergence={window: 2, factor: 1.000001}",
+                            "budget.learning_rate.peak=10", "lints={PW0111: off}", "--run-dir", RunDir()});
+  ASSERT_EQ(ended.status, kExitDiverged) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("nothing was kept to go on from: with checkpoint.every_steps=N"));
+  const Ended list = Plan({"checkpoint", "ls", RunDir()});
+  EXPECT_EQ(list.status, 0);
+  EXPECT_EQ(list.output, RunDir() +
+                             " has no checkpoints: the run keeps none (checkpoint.every_steps says when to write one); "
+                             "they would be in " +
+                             RunDir() + "/checkpoints\n");
+  const Ended none = Plan({"checkpoint", "ls", Folder()});
+  EXPECT_EQ(none.status, kExitUsage);
+  EXPECT_THAT(none.output, HasSubstr("error: " + Folder() + " is no run directory"));
+}
+
+// Who reads only the first lines ends the run as who interrupts it: with a checkpoint.
+TEST_F(GoingOn, WhenNobodyReadsIt) {
+  const Ended ended = Bash(LaunchText("checkpoint.every_steps=2") + " --steps " + std::to_string(kSteps) +
+                           " --run-dir " + RunDir() + " 2>" + Folder() + "/err | head -3; exit ${PIPESTATUS[0]}");
+  EXPECT_EQ(ended.status, kExitPreempted) << ended.output;
+  const std::string said = ReadAll(Folder() + "/err");
+  EXPECT_THAT(said, AllOf(HasSubstr("preempted by SIGPIPE, with a checkpoint written"), Not(HasSubstr("error"))));
+  EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+  ExpectGoesOnAsSaid(said);
+}
+
+// stderr too: neither of the two closed streams is a second request, which would kill the ranks before they have saved.
+TEST_F(GoingOn, WhenNobodyReadsAnyOfIt) {
+  const Ended ended = Bash(LaunchText("checkpoint.every_steps=2") + " --steps " + std::to_string(kSteps) +
+                           " --run-dir " + RunDir() + " 2>&1 | head -3; exit ${PIPESTATUS[0]}");
+  EXPECT_EQ(ended.status, kExitPreempted) << ended.output;
+  EXPECT_FALSE(CheckpointNames().empty());
+  const size_t steps = Curve().size();
+  const Ended on = Run(kSteps);
+  EXPECT_EQ(on.status, 0) << on.output;
+  EXPECT_THAT(on.output, HasSubstr("resuming after step " + std::to_string(steps) + " "));
+  ExpectCurve(kSteps);
+}
+
+TEST_F(GoingOn, WhatOnlyPrintsEndsQuietly) {
+  for (const std::string command : {"show " + Recipe() + " memory", std::string("explain"), "validate " + Recipe()}) {
+    // The reader has gone before the first byte.
+    const Ended ended = Bash("exec 3> >(:); wait $!; " + InBuild("bin/plan") + " " + command + " >&3");
+    EXPECT_EQ(ended.status, 128 + SIGPIPE) << command;
+    EXPECT_EQ(ended.output, "") << command;
+  }
+}
+
+}  // namespace
+}  // namespace planwright::testing
