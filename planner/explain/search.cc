@@ -183,7 +183,7 @@ std::optional<std::string> NearSubject(std::string_view name, const std::vector<
     for (const std::string& other : subject.names) names.push_back(other);
     names.push_back(subject.name);
   }
-  std::erase_if(names, [](const std::string& other) { return other.size() < 2; });
+  std::erase_if(names, [](const std::string& other) { return other.size() < 3; });
   return NearName(name, names);
 }
 
