@@ -13,6 +13,7 @@
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/checkpoint_text.h"
 #include "planner/cli/command.h"
+#include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
@@ -106,25 +107,19 @@ bool IsProven(Plan plan) {
   return VerifyPlan(plan).empty();
 }
 
-// Reads a checkpoint, and says on a terminal how far it is.
+// Reads a checkpoint, and says how far it is.
 CheckedCheckpoint Check(const std::string& folder) {
-  const bool tells = isatty(STDERR_FILENO) != 0;
   CheckedCheckpoint checked;
   checked.folder = folder;
   std::mutex mutex;
-  int64_t told = -1;
+  ProgressBar bar;
   const auto progress = [&](int64_t done, int64_t all) {
     const std::scoped_lock lock(mutex);
     checked.bytes = all;
-    const int64_t percent =
-        all > 0 ? static_cast<int64_t>(100 * (static_cast<double>(done) / static_cast<double>(all))) : 0;
-    if (!tells || percent <= told) return;
-    told = percent;
-    std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
+    if (all > 0) bar.Show(static_cast<double>(done) / static_cast<double>(all), "of " + BytesText(all));
   };
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
   checked.problems = CheckCheckpointFiles(folder, static_cast<int>(threads), IsProven, progress);
-  if (told >= 0) std::cerr << "\r\x1b[K" << std::flush;
   return checked;
 }
 

@@ -8,6 +8,7 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
 #include "planner/cli/weights_text.h"
 #include "planner/plan/json_text.h"
@@ -18,21 +19,14 @@
 namespace planwright {
 namespace {
 
-// Reads all values, and says on a terminal how far it is.
+// Reads all values, and says how far it is.
 WeightValues ReadValues(const Plan& plan, WeightsFit& fit) {
-  const bool tells = isatty(STDERR_FILENO) != 0;
-  int64_t told = -1;
+  ProgressBar bar;
   const auto progress = [&](int64_t done, int64_t all) {
-    const int64_t percent =
-        all > 0 ? static_cast<int64_t>(100.0 * static_cast<double>(done) / static_cast<double>(all)) : 0;
-    if (!tells || percent <= told) return;
-    told = percent;
-    std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
+    if (all > 0) bar.Show(static_cast<double>(done) / static_cast<double>(all), "of " + BytesText(all));
   };
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
-  WeightValues values = ReadAllValues(plan, fit, static_cast<int>(threads), progress);
-  if (told >= 0) std::cerr << "\r\x1b[K" << std::flush;
-  return values;
+  return ReadAllValues(plan, fit, static_cast<int>(threads), progress);
 }
 
 int Weights(const Arguments& arguments) {
