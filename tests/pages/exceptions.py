@@ -76,6 +76,7 @@ BEFORE = (
      'printf X | dd of=run/checkpoints/step-00000008.life-2/rank-00002.safetensors bs=1 seek=99999 conv=notrunc'),
     ('README.md', './dev prepare icons', 'rm -rf build/icon_ids'),
     ('docs/training/prepare_data.md', 'plan data index', 'rm -rf build/icon_ids/index'),
+    ('docs/training/prepare_data.md', 'plan launch', 'rm -rf build/demo/icon_ids'),
     ('docs/training/data.md', 'plan launch recipe.yaml',
      SOURCES.format('{name: a, kind: webdataset, shards: waves/shard-000000.tar, weight: 1}, '
                     '{name: b, kind: webdataset, shards: waves/shard-000001.tar, weight: 1}') +

@@ -7,8 +7,8 @@ of a page one after the other in one folder. What is not run is in exceptions.py
 show, and a command needs, too. compare.py says how outputs are compared. Of show, diff and tune stdout is compared:
 pages leave out the warnings, which go to stderr.
 
---long runs the demo, and then what is too long for `./dev test`, in SOURCE. A command that the demo ran is compared
-with what the demo printed.
+--long runs the demo, and then what is too long for `./dev test`, beside the build of SOURCE. A command that the demo
+ran is compared with what the demo printed.
 
 A command with a word in capitals, such as RECIPE, or in <> is a form: it is not run. Of forms, of what is not run, and
 of commands between backquotes in the text it is checked that the program has such a command with such options.
@@ -85,9 +85,12 @@ class Page:
     def __init__(self, name, programs, folder, used, demo):
         self.name, self.programs, self.used, self.ran = name, programs, used, 0
         self.long, self.demo = demo is not None, demo or {}
-        self.folder = programs.source if self.long else folder
+        self.folder = folder
         shutil.copytree(programs.source / 'recipes', folder / 'recipes')
-        (folder / 'build/demo').mkdir(parents=True)
+        if self.long:
+            (folder / 'build').symlink_to(programs.source / 'build')
+        else:
+            (folder / 'build/demo').mkdir(parents=True)
 
     def entry(self, table, shown):
         """What a table of exceptions says about a command, or None."""
@@ -116,7 +119,8 @@ class Page:
             output, status = self.programs.run(f'set -e\n{before[0]}', self.folder)
             if status:
                 return f'what stands before it in exceptions.py ends with {status}:\n{output}'
-        output, status = self.programs.run(shown.command, self.folder)
+        folder = self.programs.source if shown.command.startswith('./dev ') else self.folder
+        output, status = self.programs.run(shown.command, folder)
         self.ran += 1
         fails = any(FAILS.search(line) for line in shown.output)
         if bool(status) != fails and not (shown.command.startswith('plan diff') and status == 1):
