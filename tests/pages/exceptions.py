@@ -4,7 +4,8 @@ ALWAYS = 'always'  # what stands in no entry
 LONG = 'long'      # `./dev soak` runs it
 NEVER = 'never'    # nothing here can
 
-KILLED = 'plan launch recipes/icons_held_out_8r_toy.yaml checkpoint.every_steps=10 --local --run-dir build/demo/killed'
+KILLED = ('plan launch recipes/icons_held_out_8r_toy.yaml checkpoint.every_steps=10 --local --yes '
+          '--run-dir build/demo/killed')
 
 # Page, how the command (and its output) begins, when it runs, why. The first entry that fits counts.
 NOT_RUN = (
