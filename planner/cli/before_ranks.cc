@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "planner/cli/check_checkpoint.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
 #include "planner/cli/files_of_plan.h"
@@ -28,13 +29,15 @@ std::optional<FoundCheckpoint> NewestOf(const Plan& plan, const std::string& run
   return std::move(list->found.front());
 }
 
-// The outcome of a run that has done all steps that this launch asks for.
+// The outcome of a run that has done all steps that this launch asks for, and whose newest checkpoint is whole. With a
+// damaged one it is not done: its next life tells, and goes on from an older one.
 std::optional<Outcome> OutcomeIfDone(const Plan& plan, const RunOptions& options, const FoundCheckpoint& newest) {
   if (newest.manifest.counters.consumed_samples < StepsOf(plan, options) * plan.budget.global_samples)
     return std::nullopt;
   const absl::StatusOr<std::string> text = ReadWholeFile(OutcomePath(options.run_dir), kOutcomeJson.bytes);
   absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status();
   if (!outcome.ok() || outcome->exit_code != kExitSuccess) return std::nullopt;
+  if (!CheckCheckpoint(newest.folder).problems.empty()) return std::nullopt;
   return *std::move(outcome);
 }
 
@@ -57,9 +60,11 @@ std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
       UsageError(std::string(file.problem.message()));
       return absl::IsDataLoss(file.problem) ? kExitDamaged : kExitUsage;
     }
-    const std::string what = file.key == FileOfPlan::Key::kWeights ? "weights " : "samples ";
-    if (here) return UsageError("there is nothing at " + file.path + ", where the recipe has " + what);
-    std::cerr << Printable("note: " + what + file.path + " are not on this machine: the ranks compare them") << "\n";
+    const std::string what = file.key == FileOfPlan::Key::kWeights ? "weights" : "samples";
+    if (here)
+      return UsageError("cannot read " + file.path + ": No such file or directory, where the recipe has its " + what);
+    std::cerr << Printable("note: " + what + " " + file.path + " are not on this machine: the ranks compare them")
+              << "\n";
   }
   return std::nullopt;
 }

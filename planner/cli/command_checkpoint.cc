@@ -4,32 +4,24 @@
 
 #include <algorithm>
 #include <iostream>
-#include <mutex>
-#include <thread>
 
-#include "planner/checkpoint/check_files.h"
 #include "planner/checkpoint/folder_names.h"
 #include "planner/checkpoint/shard_files.h"
+#include "planner/cli/check_checkpoint.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/checkpoint_text.h"
 #include "planner/cli/command.h"
-#include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/utf8.h"
-#include "planner/plan/earlier_parts.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/show/quantities.h"
 #include "planner/show/show.h"
-#include "planner/verify/verify.h"
 
 namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr unsigned kMostThreads = 16;
 
 void Print(const Json& json) {
   // Names of folders may be no UTF-8.
@@ -102,34 +94,13 @@ int Show(const std::string& folder, bool as_json) {
   return kExitSuccess;
 }
 
-bool IsProven(Plan plan) {
-  DropEarlierParts(plan);
-  return VerifyPlan(plan).empty();
-}
-
-// Reads a checkpoint, and says how far it is.
-CheckedCheckpoint Check(const std::string& folder) {
-  CheckedCheckpoint checked;
-  checked.folder = folder;
-  std::mutex mutex;
-  ProgressBar bar;
-  const auto progress = [&](int64_t done, int64_t all) {
-    const std::scoped_lock lock(mutex);
-    checked.bytes = all;
-    if (all > 0) bar.Show(static_cast<double>(done) / static_cast<double>(all), "of " + BytesText(all));
-  };
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostThreads);
-  checked.problems = CheckCheckpointFiles(folder, static_cast<int>(threads), IsProven, progress);
-  return checked;
-}
-
 int Verify(const std::string& folder, bool all, bool as_json) {
   const absl::StatusOr<std::vector<std::string>> folders = CheckpointFoldersOf(folder);
   if (!folders.ok()) return Failed(folders.status());
   Json json = Json::array();
   bool whole = true;
   for (const std::string& each : *folders) {
-    const CheckedCheckpoint checked = Check(each);
+    const CheckedCheckpoint checked = CheckCheckpoint(each);
     whole = whole && checked.problems.empty();
     if (as_json) {
       json.push_back(CheckedJson(checked));

@@ -1,7 +1,5 @@
 // `plan export`: a checkpoint as a Hugging Face folder (docs/hugging_face.md#what-comes-home).
 
-#include <unistd.h>
-
 #include <charconv>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/cli/command.h"
 #include "planner/cli/exchange_text.h"
+#include "planner/cli/progress_bar.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/exchange/export_run.h"
 #include "planner/plan/json_text.h"
@@ -72,24 +71,6 @@ absl::StatusOr<ExportRequest> RequestOf(const Arguments& arguments) {
   return request;
 }
 
-// A line on a terminal that says how far it is.
-class Progress {
- public:
-  void operator()(int64_t done, int64_t all) {
-    const auto percent = static_cast<int64_t>(100 * static_cast<double>(done) / static_cast<double>(all));
-    if (!tells_ || percent <= told_) return;
-    told_ = percent;
-    std::cerr << "\r" << percent << "% of " << BytesText(all) << " " << std::flush;
-  }
-  ~Progress() {
-    if (told_ >= 0) std::cerr << "\r\x1b[K" << std::flush;
-  }
-
- private:
-  const bool tells_ = isatty(STDERR_FILENO) != 0;
-  int64_t told_ = -1;
-};
-
 Json JsonOf(const ExportRequest& request, const ExportedRun& exported) {
   const bool written = exported.findings.problems.empty();
   Json json = {{"folder", written ? Json(request.to) : Json()},
@@ -112,8 +93,10 @@ int Export(const Arguments& arguments) {
   if (!request.ok()) return ExportFailed(request.status());
   absl::StatusOr<ExportedRun> exported;
   {
-    Progress progress;
-    exported = ExportRun(*request, [&progress](int64_t done, int64_t all) { progress(done, all); });
+    ProgressBar bar;
+    exported = ExportRun(*request, [&bar](int64_t done, int64_t all) {
+      if (all > 0) bar.Show(static_cast<double>(done) / static_cast<double>(all), "of " + BytesText(all));
+    });
   }
   if (!exported.ok()) return ExportFailed(exported.status());
   const bool written = exported->findings.problems.empty();

@@ -1,12 +1,11 @@
 #include "planner/cli/data_index.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <iostream>
+#include <utility>
 
 #include "planner/cli/command.h"
-#include "planner/cli/terminal.h"
+#include "planner/cli/progress_bar.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/samples/sample_source.h"
@@ -19,39 +18,28 @@ namespace {
 
 using IndexClock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBetweenLines(200);  // so that telling costs nothing
-
-// Says how far the reading of shards is: in one line that changes, on a terminal; else once, that it begins.
-class ProgressLine {
+// Says that the reading of shards begins, and how far it is.
+class IndexTelling {
  public:
   void operator()(const IndexProgress& progress) {
     if (progress.waiting) {
       std::cerr << "index of the data: another process makes it; waiting\n" << std::flush;
       return;
     }
-    if (!begun_) {
+    if (!std::exchange(begun_, true)) {
       std::cerr << "index of the data: reading " << Counted(progress.all_shards, "shard") << ", "
                 << BytesText(progress.all_bytes) << "\n"
                 << std::flush;
     }
-    const IndexClock::time_point now = IndexClock::now();
-    if (isatty(STDERR_FILENO) != 0 && (!begun_ || now - told_ >= kBetweenLines)) {
-      std::cerr << "\r\x1b[K" << WithCommas(progress.shards) << " of " << Counted(progress.all_shards, "shard") << ", "
-                << Counted(progress.documents, "document") << ", " << BytesText(progress.bytes);
-      if (progress.bytes > 0) std::cerr << ", " << SecondsText(progress.seconds_left) << " left";
-      std::cerr << std::flush;
-      told_ = now;
-      open_ = true;
+    if (progress.all_bytes > 0) {
+      bar_.Show(static_cast<double>(progress.bytes) / static_cast<double>(progress.all_bytes),
+                "of " + BytesText(progress.all_bytes) + ", " + Counted(progress.documents, "document"));
     }
-    begun_ = true;
-  }
-  void End() const {
-    if (open_) std::cerr << "\r\x1b[K" << std::flush;
   }
 
  private:
-  bool begun_ = false, open_ = false;
-  IndexClock::time_point told_;
+  bool begun_ = false;
+  ProgressBar bar_;
 };
 
 std::string LeftOutText(const IndexedSource& source) {
@@ -77,10 +65,11 @@ int ReportBadData(const char* what, const absl::Status& status) {
 
 absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs) {
   const IndexClock::time_point begin = IndexClock::now();
-  ProgressLine line;
-  absl::StatusOr<std::vector<IndexedSource>> sources =
-      UpdateIndex(data, {.jobs = jobs}, [&](const IndexProgress& progress) { line(progress); });
-  line.End();
+  absl::StatusOr<std::vector<IndexedSource>> sources;
+  {
+    IndexTelling telling;
+    sources = UpdateIndex(data, {.jobs = jobs}, [&](const IndexProgress& progress) { telling(progress); });
+  }
   if (!sources.ok()) return sources.status();
   DataIndexResult result;
   result.sources = *std::move(sources);

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
 #include "planner/cli/histogram.h"
+#include "planner/cli/progress_bar.h"
 #include "planner/cli/sample_runs.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/utf8.h"
@@ -59,10 +61,15 @@ SampleFigures FiguresOf(const DataPlan& data, const Sample& sample, const Sample
 absl::StatusOr<std::vector<SampleFigures>> ReadFigures(const Plan& plan, const SampleSource& source, int64_t samples) {
   std::vector<SampleFigures> figures(samples);
   std::vector<absl::Status> problems(samples);
+  std::mutex mutex;
+  int64_t done = 0;
+  ProgressBar bar;
   ForEachItem(ThreadsOfRank(), samples, [&](int64_t number) {
     const absl::StatusOr<Sample> sample = source.Get(number, SampleParts::kText);
     problems[number] = sample.status();
     if (sample.ok()) figures[number] = FiguresOf(plan.data, *sample, source.Origin(number));
+    const std::scoped_lock lock(mutex);
+    bar.Show(static_cast<double>(++done) / static_cast<double>(samples), "of " + Counted(samples, "sample"));
   });
   for (int64_t number = 0; number < samples; ++number) {
     if (!problems[number].ok())

@@ -101,8 +101,8 @@ Json DiffJson(const PlanDiff& diff) {
 std::string DiffText(const PlanDiff& diff, const std::string& from, const std::string& to, size_t width) {
   constexpr size_t kLeastForColumns = 140;
   if (diff.same()) return from + " and " + to + " are the same plan\n";
-  std::string text = from + " and " + to + ": " + WithCommas(static_cast<int64_t>(diff.changes.size())) +
-                     " differences; the loss curve " +
+  std::string text = from + " and " + to + ": " + Counted(static_cast<int64_t>(diff.changes.size()), "difference") +
+                     "; the loss curve " +
                      (diff.may_change_loss() ? "may change (see those marked !)" : "does not change") + "\n";
   if (diff.first_other_sample)
     text += "samples are other ones from sample " + WithCommas(*diff.first_other_sample) + " on\n";

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -25,8 +24,6 @@ namespace planwright {
 namespace {
 
 constexpr size_t kMostListed = 20;  // mistakes that are told at once
-
-using Seconds = std::chrono::duration<double>;
 
 // Keeps other processes from making an index in this folder. Where the file system knows no locks, two processes make
 // the same files, each under names of its own, and rename them: then both do the work.
@@ -159,7 +156,6 @@ class IndexUpdate {
       ++progress_told_.all_shards;
       progress_told_.all_bytes += source.bytes();
     }
-    begin_ = std::chrono::steady_clock::now();
     ForEachItem(jobs_, static_cast<int64_t>(items_.size()), [&](int64_t item) { ReadItem(static_cast<size_t>(item)); });
     return absl::OkStatus();
   }
@@ -277,11 +273,7 @@ class IndexUpdate {
   }
 
   void Tell() {
-    if (!progress_) return;
-    progress_told_.seconds = Seconds(std::chrono::steady_clock::now() - begin_).count();
-    const auto done = static_cast<double>(progress_told_.bytes), all = static_cast<double>(progress_told_.all_bytes);
-    progress_told_.seconds_left = done > 0 ? progress_told_.seconds * (all - done) / done : 0;
-    progress_(progress_told_);
+    if (progress_) progress_(progress_told_);
   }
 
   const DataPlan& data_;
@@ -290,7 +282,6 @@ class IndexUpdate {
   std::vector<std::unique_ptr<SourceUpdate>> webdatasets_;
   std::vector<TokenUpdate> tokens_;
   TarMembersCache tars_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::vector<Item> items_;
   size_t wrong_ = 0;             // mistakes so far; guarded by mutex_

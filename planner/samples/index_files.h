@@ -24,7 +24,6 @@ struct IndexProgress {
   int64_t shards = 0, all_shards = 0;
   int64_t documents = 0;
   int64_t bytes = 0, all_bytes = 0;
-  double seconds = 0, seconds_left = 0;
 };
 
 struct IndexedSource {

@@ -124,7 +124,7 @@ TEST_F(DiffCheckpoint, APlanWithTheGroupsOfBeforeIsCompared) {
   EXPECT_EQ(same.status, 1) << same.err;
   EXPECT_THAT(same.err, IsEmpty());
   EXPECT_THAT(same.out, AllOf(HasSubstr("after step 2 of 4"), HasSubstr("\nprograms\n"),
-                              HasSubstr("1 differences; the loss curve does not change")));
+                              HasSubstr("1 difference; the loss curve does not change")));
   const ProgramResult rate = Diff(run + " " + recipe + " budget.learning_rate.peak=2.0e-2 --json");
   EXPECT_EQ(rate.status, 1) << rate.err;
   const json told = json::parse(rate.out);

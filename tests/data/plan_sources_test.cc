@@ -155,7 +155,7 @@ TEST_F(Sources, OfThePageAreAccepted) {
   EXPECT_EQ(plan_->long_documents, "cut");
   // And a mistake in it is found.
   std::filesystem::remove(files_.folder() + "/corpus/captions/captions-000003.tar");
-  EXPECT_EQ(ProblemsOf(data), "DataFile:6: there is no file corpus/captions/captions-000003.tar\n");
+  EXPECT_EQ(ProblemsOf(data), "DataFile:7: there is no file corpus/captions/captions-000003.tar\n");
 }
 
 TEST_F(Sources, HaveAllTheirProblemsToldAtOnce) {

@@ -84,7 +84,8 @@ TEST_F(BeforeRanks, WeightsOfAnotherModel) {
   const Ended valid = Plan({"validate", Recipe(), gone});
   EXPECT_EQ(valid.status, 0) << valid.output;
   EXPECT_THAT(valid.output, HasSubstr("note: " + Folder() + "/gone is not on this machine"));
-  ExpectRefused({gone, "--local", "--yes"}, kExitUsage, "there is nothing at " + Folder() + "/gone");
+  ExpectRefused({gone, "--local", "--yes"}, kExitUsage,
+                "cannot read " + Folder() + "/gone: No such file or directory, where the recipe has its weights");
   // Once it has checkpoints of its own, a run needs those weights no more.
   ASSERT_EQ(Plan({"launch", Recipe(), from, "checkpoint.every_steps=1", "--local", "--yes", "--steps", "1", "--run-dir",
                   Other()})

@@ -39,7 +39,7 @@ class EarlierRun : public CheckpointRun {
 
 // Only the programs of the plan that its recipe gives now are other ones.
 TEST_F(EarlierRun, GoesOnWithItsRecipe) {
-  ExpectGoesOn(kEarlier + "/recipe.yaml", HasSubstr("1 differences; the loss curve does not change\n\nprograms\n"));
+  ExpectGoesOn(kEarlier + "/recipe.yaml", HasSubstr("1 difference; the loss curve does not change\n\nprograms\n"));
 }
 
 // A plan that was compiled before is run without the groups that are gone.

@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <string>
 
 #include "planner/checkpoint/format.h"
 #include "planner/run_files/exit_status.h"
@@ -263,9 +266,14 @@ TEST_F(Identity, ARunDirectoryMayBeMovedAndCopied) {
 TEST_F(Identity, TheCheckpointsOwnPlanIsCompared) {
   ASSERT_EQ(Run(4).status, 0);
   const std::string rate = "budget.learning_rate.peak=1.0e-3";
-  const Ended accepted = Run(4, {rate, "--accept-changes"});
-  ASSERT_EQ(accepted.status, 0) << accepted.output;
-  ASSERT_THAT(accepted.output, HasSubstr("nothing to do"));
+  const std::map<std::string, std::string> fault = {{"", "SIGKILL"}, {"_RANK", "0"},        {"_LIST", "step"},
+                                                    {"_STEP", "5"},  {"_NUMBER", "1"},      {"_MOMENT", "before"},
+                                                    {"_WAITS", ""},  {"_MARK", "/dev/null"}};
+  for (const auto& [name, value] : fault) setenv(("PLANWRIGHT_FAULT" + name).c_str(), value.c_str(), 1);
+  const Ended accepted = Run(6, {rate, "--accept-changes", "--executor", InBuild("bin/matrix_executor")});
+  for (const auto& [name, value] : fault) unsetenv(("PLANWRIGHT_FAULT" + name).c_str());
+  ASSERT_EQ(accepted.status, kExitPeerLost) << accepted.output;
+  ASSERT_THAT(accepted.output, HasSubstr("resuming after step 4"));
   const Ended refused = Run(6, {rate});
   EXPECT_EQ(refused.status, kExitUsage) << refused.output;
   EXPECT_THAT(refused.output, HasSubstr("would change the loss curve"));

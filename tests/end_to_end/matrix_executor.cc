@@ -5,6 +5,7 @@
 //   PLANWRIGHT_FAULT_STEP=N         step,
 //   PLANWRIGHT_FAULT_NUMBER=N       and number
 //   PLANWRIGHT_FAULT_MOMENT=before | during | after
+//   PLANWRIGHT_FAULT_WAITS=FILE     no earlier than this file is there: what another thread writes meanwhile
 //   PLANWRIGHT_FAULT_MARK=FILE      gets the moment of the fault (CLOCK_MONOTONIC, in nanoseconds), and, in a second
 //                                   line, the path and the kind of the instruction
 //
@@ -43,6 +44,8 @@ void Mark(const FailPoint& point) {
 }
 
 void Fail(const FailPoint& point) {
+  const std::string waits = Variable("PLANWRIGHT_FAULT_WAITS");
+  while (!waits.empty() && access(waits.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   Mark(point);
   const std::string fault = Variable("PLANWRIGHT_FAULT");
   if (fault == "SIGKILL") raise(SIGKILL);

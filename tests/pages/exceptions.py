@@ -25,6 +25,8 @@ NOT_RUN = (
     ('docs/gpu.md', 'mkdir', NEVER, 'needs what was fetched'),
     ('docs/gpu.md', 'pip', NEVER, 'fetches packages'),
     ('docs/gpu.md', 'build-gpu/bin/', NEVER, 'needs GPUs'),
+    ('docs/help.md', 'plan help --man ~', NEVER, 'writes to the home folder of the reader'),
+    ('docs/help.md', 'man', NEVER, 'reads pages of the home folder of the reader'),
     ('docs/hugging_face.md', 'plan', NEVER, 'needs a published model of 63 GB'),
     ('docs/measure.md', 'plan measure recipes/', LONG, 'measures for ten seconds'),
     ('docs/measure.md', 'plan measure a.yaml', NEVER, 'of recipes of the reader'),
@@ -40,7 +42,7 @@ NOT_RUN = (
     ('*', './dev', NEVER, 'builds or fetches; who builds and tests runs it, and `./dev soak` runs the demo'),
 )
 
-TINY = 'plan launch recipes/nemotron_moe_vlm_tiny.yaml checkpoint.every_steps=2 --local --run-dir run'
+TINY = 'plan launch recipes/nemotron_moe_vlm_tiny.yaml checkpoint.every_steps=2 --local --yes --run-dir run'
 FIVE_RANKS = 'modules.language.placement.first_rank=1 modules.language.placement.ranks=4 modules.language.parallel.tp=2'
 
 # A recipe of the reader: the tiny one, with sources of its own. DATA has documents of waves, as webdataset writes them.
@@ -60,7 +62,7 @@ BEFORE = (
      "sed -e 's/global_samples/global_sample/' -e 's|models/|../../recipes/models/|' "
      'recipes/nemotron_moe_vlm_20l_mock_8r.yaml >build/demo/typo.yaml'),
     ('README.md', 'plan export build/demo/tiny',
-     'plan launch recipes/nemotron_moe_vlm_tiny.yaml checkpoint.every_steps=5 --steps 5 --local '
+     'plan launch recipes/nemotron_moe_vlm_tiny.yaml checkpoint.every_steps=5 --steps 5 --local --yes '
      '--run-dir build/demo/tiny'),
     # Life 1 publishes steps 2, 4 and 6; life 2 does not see step 6, goes on from step 4, and ends while it writes 10.
     ('docs/checkpoints.md', 'plan checkpoint ls', f'''
@@ -81,7 +83,7 @@ BEFORE = (
     ('docs/training/data.md', 'plan launch recipe.yaml',
      SOURCES.format('{name: a, kind: webdataset, shards: waves/shard-000000.tar, weight: 1}, '
                     '{name: b, kind: webdataset, shards: waves/shard-000001.tar, weight: 1}') +
-     'plan launch recipe.yaml --local --run-dir run --steps 3\n'
+     'plan launch recipe.yaml --local --yes --run-dir run --steps 3\n'
      "sed -i -e 's/000000.tar, weight: 1/&3/' -e 's/000001.tar, weight: 1/&2/' recipe.yaml"),
     ('docs/training/data.md', 'plan data index',
      SOURCES.format('{name: waves, kind: webdataset, shards: waves/*.tar}')),

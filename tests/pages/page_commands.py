@@ -68,7 +68,7 @@ class Programs:
             return f'./dev has no command {words[1]}'
         if words[0].startswith('tests/') and not (self.source / words[0]).exists():
             return f'there is no {words[0]}'
-        if words[0] != 'plan' or words[1].startswith('-'):
+        if words[0] != 'plan' or words[1].startswith('-') or words[1].isupper():
             return ''
         if not re.search(rf'^  {re.escape(words[1])} ', self.help('plan --help'), re.M):
             return f'plan has no command {words[1]}'

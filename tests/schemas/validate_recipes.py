@@ -94,6 +94,7 @@ UNSEEN = {
     "101_image_token_of_another": "two numbers that do not fit",
     "102_prepared_for_another_model": "other files",
     "103_files_of_sources": "other files",
+    "105_options_of_sbatch": "what other keys give sbatch",
     "99_evaluation_mistakes": "names, and numbers that do not fit",
 }
 
