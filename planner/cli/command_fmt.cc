@@ -1,9 +1,12 @@
 // `plan fmt`: writes recipes in their one form, with their comments.
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <iterator>
 
 #include "nlohmann/json.hpp"
 #include "planner/cli/command.h"
@@ -25,7 +28,16 @@ using Json = nlohmann::ordered_json;
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (path != "-") return ReadWholeFile(path, kLargestRecipe + 1);
-  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::string text;
+  char chunk[1 << 14];
+  while (text.size() <= kLargestRecipe) {  // one byte more than a recipe may have, to notice that there is more
+    const ssize_t count = read(STDIN_FILENO, chunk, std::min(sizeof chunk, kLargestRecipe + 1 - text.size()));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::UnavailableError(Cat("cannot read stdin: ", std::strerror(errno)));
+    if (count == 0) break;
+    text.append(chunk, static_cast<size_t>(count));
+  }
+  return text;
 }
 
 // Puts the text in the place of the file, to which a link may lead, with the file's permissions.
@@ -41,44 +53,55 @@ absl::Status Replace(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+struct Outcome {
+  Json files = Json::array();  // the recipes that have a form
+  std::string out;
+  int result = kExitSuccess;
+};
+
+// Formats one recipe. Returns its status, after its problems are told.
+int FormatOne(const std::string& path, bool check, bool print, Outcome& done) {
+  const absl::StatusOr<std::string> text = ReadText(path);
+  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  const std::string name = path == "-" ? "<stdin>" : path;
+  Diagnostics problems;
+  const std::optional<absl::StatusOr<std::string>> formatted = FormatRecipe(*text, name, problems);
+  if (!formatted) {
+    SourceTexts texts;
+    std::cerr << RenderText(problems.sorted(), texts, false);
+    return kExitInvalid;
+  }
+  if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
+  const bool same = **formatted == *text, written = !check && !print && path != "-";
+  if (!same && written) {
+    if (const absl::Status replaced = Replace(path, **formatted); !replaced.ok())
+      return UsageError(std::string(replaced.message()));
+  }
+  const std::string diff = check && !same ? LineDiff(*text, **formatted) : "";
+  done.files.push_back({{"path", path}, {"changed", !same}});
+  if (check) done.files.back()["diff"] = diff;
+  if (check && !same) {
+    Append(done.out, path, " is not in its form; `plan fmt ", path, "` writes it:\n", PrintableLines(diff));
+  } else if (!check && !written) {
+    done.out += **formatted;
+  } else if (!same) {
+    Append(done.out, "formatted ", path, "\n");
+  }
+  return check && !same ? kExitInvalid : kExitSuccess;
+}
+
 int Format(const Arguments& arguments) {
   const bool json = arguments.has("--json"), check = arguments.has("--check"), print = arguments.has("--stdout");
   if (arguments.words.empty()) return UsageError("no recipe is given: `plan fmt RECIPE`, or `-` for stdin");
   if (check && print)
     return UsageError("--check prints what would change, --stdout the whole recipe: give one of them");
   if (print && json) return UsageError("--stdout prints the recipe, --json what changed: give one of them");
-  Json files = Json::array();
-  std::string out;
-  int result = kExitSuccess;
-  for (const std::string& path : arguments.words) {
-    const absl::StatusOr<std::string> text = ReadText(path);
-    if (!text.ok()) return UsageError(std::string(text.status().message()));
-    const std::string name = path == "-" ? "<stdin>" : path;
-    Diagnostics problems;
-    const std::optional<absl::StatusOr<std::string>> formatted = FormatRecipe(*text, name, problems);
-    if (!formatted) {
-      SourceTexts texts;
-      std::cerr << RenderText(problems.sorted(), texts, false);
-      return kExitInvalid;
-    }
-    if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
-    const bool same = **formatted == *text;
-    const std::string diff = check && !same ? LineDiff(*text, **formatted) : "";
-    files.push_back({{"path", path}, {"changed", !same}});
-    if (check) files.back()["diff"] = diff;
-    if (print || (path == "-" && !check)) {
-      out += **formatted;
-    } else if (check) {
-      if (!same) result = kExitInvalid;
-      if (!same) Append(out, path, " is not in its form; `plan fmt ", path, "` writes it:\n", PrintableLines(diff));
-    } else if (!same) {
-      if (const absl::Status written = Replace(path, **formatted); !written.ok())
-        return UsageError(std::string(written.message()));
-      Append(out, "formatted ", path, "\n");
-    }
-  }
-  std::cout << (json ? JsonText(Json{{"files", files}}, 2) + "\n" : out);
-  return result;
+  // A recipe with problems does not keep the others from their form, and what was written is told in any case.
+  Outcome done;
+  for (const std::string& path : arguments.words)
+    done.result = std::max(done.result, FormatOne(path, check, print, done));
+  std::cout << (json ? JsonText(Json{{"files", done.files}}, 2) + "\n" : done.out);
+  return done.result;
 }
 
 }  // namespace

@@ -11,8 +11,62 @@ namespace {
 
 constexpr size_t kNone = std::string::npos;
 
-// Whether a quote after `before` opens a value, and is no letter of a plain one: it's.
-bool OpensAfter(char before) { return std::string_view(" [{,:\n").find(before) != kNone; }
+// The tokens of YAML that decide what a `#` is. Behind a space it is a comment, and also where a token may begin:
+// behind a closing quote or bracket, a comma, or the sign of a block scalar. Within a plain value it is a letter, as
+// are quotes and, outside of brackets, brackets there.
+class Tokens {
+ public:
+  Tokens(std::string_view text, size_t at, int depth) : text_(text), at_(at), depth_(depth) {}
+
+  // The next `#` that begins a comment, or bracket that closes the outermost one; npos if there is none.
+  size_t Next() {
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      const bool begins = !plain_, behind_value = closed_;
+      if (IsBlank(at_)) continue;
+      closed_ = false;
+      if (c == '#' && (begins || at_ == 0 || IsBlank(at_ - 1))) {
+        plain_ = false;
+        return at_;
+      }
+      if (depth_ > 0 && c == ',') {
+        plain_ = false;
+      } else if ((c == '[' || c == '{') && (begins || depth_ > 0)) {
+        plain_ = false;
+        ++depth_;
+      } else if ((c == ']' || c == '}') && depth_ > 0) {
+        plain_ = false;
+        closed_ = true;
+        if (--depth_ == 0) return at_++;
+      } else if (c == ':' && ((depth_ > 0 && behind_value) || EndsKey(at_ + 1))) {
+        plain_ = false;
+      } else if (begins && (c == '"' || c == '\'')) {
+        const size_t end = EndOfQuoted(text_, at_);
+        if (end == kNone) return kNone;
+        at_ = end - 1;
+        closed_ = true;
+      } else if (begins && depth_ == 0 && (c == '|' || c == '>')) {
+        at_ = std::min(text_.find_first_not_of("+-0123456789", at_ + 1), text_.size()) - 1;
+      } else if (begins && !((c == '-' || c == '?') && IsBlank(at_ + 1))) {
+        plain_ = true;
+      }
+    }
+    return kNone;
+  }
+  void SkipComment() { at_ = std::min(text_.find('\n', at_), text_.size()); }
+
+ private:
+  bool IsBlank(size_t at) const { return at >= text_.size() || absl::ascii_isspace(text_[at]); }
+  bool EndsKey(size_t at) const {
+    return IsBlank(at) || (depth_ > 0 && std::string_view(",[]{}").find(text_[at]) != kNone);
+  }
+
+  std::string_view text_;
+  size_t at_;
+  int depth_;
+  bool plain_ = false;   // within a plain value
+  bool closed_ = false;  // behind a closing quote or bracket
+};
 
 }  // namespace
 
@@ -66,20 +120,10 @@ std::string SourceText::Written(const YamlNode& node) const {
 }
 
 size_t SourceText::EndOfFlow(size_t at) const {
-  int depth = 0;
-  for (size_t i = at; i < text_.size(); ++i) {
-    const char c = text_[i], before = i == 0 ? '\n' : text_[i - 1];
-    if ((c == '"' || c == '\'') && OpensAfter(before)) {
-      const size_t end = EndOfQuoted(text_, i);
-      if (end == kNone) return text_.size();
-      i = end - 1;
-    } else if (c == '#' && (before == ' ' || before == '\n' || before == '\t')) {
-      i = std::min(text_.find('\n', i), text_.size());
-    } else if (c == '[' || c == '{') {
-      ++depth;
-    } else if ((c == ']' || c == '}') && --depth == 0) {
-      return i;
-    }
+  Tokens tokens(text_, at, 0);
+  for (size_t i = tokens.Next(); i != kNone; i = tokens.Next()) {
+    if (text_[i] != '#') return i;
+    tokens.SkipComment();
   }
   return text_.size();
 }
@@ -108,21 +152,19 @@ int SourceText::LastLine(const YamlNode& node, int parent, int limit) const {
   return last;
 }
 
-size_t SourceText::CommentAt(std::string_view line) {
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char before = i == 0 ? '\n' : line[i - 1];
-    if ((line[i] == '"' || line[i] == '\'') && OpensAfter(before)) {
-      const size_t end = EndOfQuoted(std::string(line), i);
-      if (end == kNone) return kNone;
-      i = end - 1;
-    } else if (line[i] == '#' && (i == 0 || before == ' ' || before == '\t')) {
-      return i;
-    }
-  }
-  return kNone;
+size_t SourceText::CommentAt(std::string_view line, int depth) {
+  Tokens tokens(line, 0, depth);
+  size_t at = tokens.Next();
+  while (at != kNone && line[at] != '#') at = tokens.Next();
+  return at;
 }
 
-void SourceText::MarkScalars(const YamlNode& node, int parent, int limit, std::vector<bool>& inside) const {
+void SourceText::MarkScalars(const YamlNode& node, int parent, int limit, std::vector<bool>& inside,
+                             std::vector<bool>& flow) const {
+  if (IsFlow(node)) {
+    const int last = std::min(LastLine(node, parent, limit), lines());
+    for (int line = node.where.line + 1; line <= last; ++line) flow[static_cast<size_t>(line)] = true;
+  }
   if (node.is_scalar()) {
     const int last = LastLine(node, parent, limit);
     // The last line of a quoted text may end in a comment, but its beginning is text: such a line counts as text.
@@ -130,21 +172,22 @@ void SourceText::MarkScalars(const YamlNode& node, int parent, int limit, std::v
       inside[static_cast<size_t>(line)] = true;
   }
   for (const YamlNode& item : node.items)
-    MarkScalars(item, static_cast<int>(Indent(item.where.line)) + 1, limit, inside);
+    MarkScalars(item, static_cast<int>(Indent(item.where.line)) + 1, limit, inside, flow);
   for (size_t i = 0; i < node.entries.size(); ++i) {
     const int end = i + 1 < node.entries.size() ? node.entries[i + 1].key_where.line : limit;
     MarkScalars(node.entries[i].value, node.entries[i].key_where.column,
-                std::max(end, node.entries[i].value.where.line + 1), inside);
+                std::max(end, node.entries[i].value.where.line + 1), inside, flow);
   }
 }
 
 std::vector<std::string> SourceText::Comments(const YamlNode& tree) const {
-  std::vector<bool> inside(lines_.size() + 2, false);
-  MarkScalars(tree, 0, lines() + 1, inside);
+  std::vector<bool> inside(lines_.size() + 2, false), flow = inside;
+  MarkScalars(tree, 0, lines() + 1, inside, flow);
   std::vector<std::string> comments;
   for (int line = 1; line <= lines(); ++line) {
     if (inside[static_cast<size_t>(line)]) continue;
-    const size_t at = CommentAt(Line(line));
+    // How many brackets are open is not counted here: no line closes more than there can be.
+    const size_t at = CommentAt(Line(line), flow[static_cast<size_t>(line)] ? static_cast<int>(kDeepestRecipe) + 1 : 0);
     if (at != kNone) comments.push_back(Line(line).substr(at));
   }
   return comments;

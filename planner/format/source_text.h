@@ -29,7 +29,8 @@ class SourceText {
   // no longer of it.
   int LastLine(const YamlNode& node, int parent, int limit) const;
   // Where a comment begins in a line that no quote of the line before reaches: the column of `#`, from 0; npos: none.
-  static size_t CommentAt(std::string_view line);
+  // `depth`: how many brackets are open before it.
+  static size_t CommentAt(std::string_view line, int depth = 0);
   // All comments of the text, in their order, without the spaces around them. `tree`: of this text.
   std::vector<std::string> Comments(const YamlNode& tree) const;
 
@@ -37,8 +38,9 @@ class SourceText {
   size_t Offset(const Location& where) const;
   int LineOf(size_t offset) const;
   size_t EndOfFlow(size_t at) const;
-  // Marks the lines that are inside of scalars, whose `#` are text.
-  void MarkScalars(const YamlNode& node, int parent, int limit, std::vector<bool>& inside) const;
+  // Marks the lines that are inside of scalars, whose `#` are text, and those that begin inside of brackets.
+  void MarkScalars(const YamlNode& node, int parent, int limit, std::vector<bool>& inside,
+                   std::vector<bool>& flow) const;
 
   std::string text_;
   std::vector<std::string> lines_;

@@ -67,7 +67,8 @@ class Words {
     std::stable_partition(found_.begin(), found_.end(),
                           [](const Word& word) { return !word.field || word.field->unit != FieldUnit::Steps; });
     for (const Word& word : found_) {
-      if (NodeAt(recipe_, word.target) != nullptr) given_.insert(word.target);
+      const YamlNode* there = NodeAt(recipe_, word.target);
+      if (there != nullptr && !IsOver(word, *there)) given_.insert(word.target);
     }
     for (const Word& word : found_) Mend(word, problems);
   }
@@ -189,18 +190,33 @@ class Words {
     return "";
   }
 
+  static bool SameFile(const Location& a, const Location& b) { return a.file && b.file && *a.file == *b.file; }
+
+  // Whether what is written at the place of the word wins over `there`: an override does, and the recipe itself (where
+  // the merged root is) over the files that it extends.
+  bool IsOver(const Word& word, const YamlNode& there) const {
+    const Location& where = word.entry.key_where;
+    if (where.file && *where.file == kCommandLine) return true;
+    return there.where.file && *there.where.file != kCommandLine && !SameFile(where, there.where) &&
+           SameFile(where, recipe_.where);
+  }
+
   void Mend(const Word& word, Diagnostics& problems) {
     const std::string own = InsidePath(word.path, word.entry.key), target = Named(word.target, word);
     const YamlNode* there = target.empty() ? nullptr : NodeAt(recipe_, target);
     const std::string value = target.empty() ? "" : Converted(word, target);
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     const bool pair = word.field && (word.field->unit == FieldUnit::First || word.field->unit == FieldUnit::Second);
-    // What the recipe says at the right place stays, unless the word is of an override, which is said later.
-    const bool put = !value.empty() && (there == nullptr || by_override || (pair && !given_.contains(target)));
-    Diagnostic& problem = problems.Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
-                                         Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `",
-                                             word.path, word.path.empty() ? "" : "`"),
-                                         Help(word, target, value, there, put));
+    // What is said at the right place stays, unless it is of a file that the word's own is laid over.
+    const bool put = !value.empty() && (there == nullptr || IsOver(word, *there) || (pair && !given_.contains(target)));
+    // Another file is no reason to remove the word from this one, even if that file wins.
+    const bool other =
+        there != nullptr && !by_override && there->where.file && !SameFile(there->where, word.entry.key_where);
+    Diagnostic& problem =
+        problems.Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
+                       Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
+                           word.path.empty() ? "" : "`"),
+                       Help(word, target, value, other ? nullptr : there, put || (other && !value.empty())));
     if (there != nullptr && !put && there->where.known())
       problem.notes.push_back({there->where, Cat(LastOf(target), " is given here")});
     if (put || there != nullptr || (word.field && word.target.empty()) || Follows(word)) problem.edits = {{own, ""}};

@@ -78,7 +78,7 @@ bool CheckText(const std::string& text, const YamlOrigin& origin, Diagnostics& p
 }
 
 // Double quotes escape with a backslash; single quotes escape a quote by writing it twice.
-size_t EndOfQuoted(const std::string& text, size_t at) {
+size_t EndOfQuoted(std::string_view text, size_t at) {
   const char quote = text[at];
   for (size_t i = at + 1; i < text.size(); ++i) {
     if (quote == '"' && text[i] == '\\') {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "planner/diagnostics/diagnostic.h"
 #include "planner/recipe/yaml_tree.h"
@@ -13,7 +14,7 @@ namespace planwright {
 bool CheckText(const std::string& text, const YamlOrigin& origin, Diagnostics& problems);
 
 // The byte after the quote that closes the one at text[at]; npos if none does.
-size_t EndOfQuoted(const std::string& text, size_t at);
+size_t EndOfQuoted(std::string_view text, size_t at);
 
 // The first quote before byte `end` that opens a value and is not closed on its line; npos if there is none. It is the
 // most frequent cause of a syntax error on a later line.

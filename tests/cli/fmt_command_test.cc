@@ -74,6 +74,26 @@ TEST_F(Fmt, ThePlanStaysTheSame) {
   EXPECT_EQ(digest(recipe), before);
 }
 
+TEST_F(Fmt, LooksAtAllFilesAndTellsAllProblems) {
+  const std::string a = Write("a.yaml", kMessy), form = Write("form.yaml", "? name\n: r\n"),
+                    broken = Write("broken.yaml", "a: [1\n"), c = Write("c.yaml", kMessy);
+  const ProgramResult result = Plan("fmt " + a + " none.yaml " + form + " " + broken + " " + c);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.out, "formatted " + a + "\nformatted " + c + "\n");
+  for (const char* problem : {"none.yaml", "form.yaml:1: ", "PW0002"}) EXPECT_THAT(result.err, HasSubstr(problem));
+  EXPECT_EQ(Read("a.yaml"), kTidy);
+  EXPECT_EQ(Read("c.yaml"), kTidy);
+}
+
+TEST_F(Fmt, AStdinThatCannotBeReadIsAnError) {
+  for (const std::string& from : {std::string("<&-"), "<" + folder_}) {
+    const ProgramResult result = Shell("sh -c '" + InBuild("bin/plan") + " fmt - " + from + "'");
+    EXPECT_EQ(result.status, 2) << from;
+    EXPECT_THAT(result.err, StartsWith("error: cannot read stdin: ")) << from;
+    EXPECT_THAT(result.out, IsEmpty()) << from;
+  }
+}
+
 TEST_F(Fmt, LeavesWhatItCannotFormat) {
   const std::string broken = Write("broken.yaml", "a: [1\n"), form = Write("form.yaml", "? name\n: r\n");
   EXPECT_EQ(Plan("fmt " + broken).status, 1);

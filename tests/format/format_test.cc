@@ -165,6 +165,29 @@ TEST(FormatRecipe, LeavesValuesOfSeveralLinesAsTheyAre) {
             "                [3, 4]]   # two\n");
 }
 
+// YAML needs no space before a comment behind a closing quote or bracket.
+TEST(FormatRecipe, KeepsCommentsThatTouchAValue) {
+  EXPECT_EQ(Formatted("name: \"x\"#1\n"
+                      "log: {every_steps: 1}#2\n"
+                      "bridges:\n"
+                      "- {from: a, to: 'b'}#3\n"
+                      "data:\n"
+                      "  image_grids: [[1, 2],#4 ]\n"
+                      "    [3, 4]]#5\n"
+                      "  kind: 'mock'#6\n"),
+            "name: \"x\"  #1\n"
+            "bridges:\n"
+            "  - {from: a, to: \"b\"}  #3\n"
+            "data:\n"
+            "  kind: \"mock\"  #6\n"
+            "  image_grids: [[1, 2],#4 ]\n"
+            "    [3, 4]]#5\n"
+            "log: {every_steps: 1}  #2\n");
+  for (const char* same : {"name: a]#b\n", "name: it's \"so\"#1\n", "extends: [a#b, it's, c:#d]\n",
+                           "name: |-#c\n  x\"#y\n", "extends: [\"a\", b#\n  c]#d\n"})
+    EXPECT_EQ(Formatted(same), same);
+}
+
 TEST(FormatRecipe, BreaksWhatIsTooLong) {
   const std::string long_name(100, 'n');
   EXPECT_EQ(Formatted(Cat("extends: [", long_name, ", ", long_name, "]\n")),

@@ -76,6 +76,36 @@ TEST(FieldWords, AreAnsweredWithTheKeyAndItsUnit) {
   EXPECT_EQ(Said({"seed=7"}), "unknown key \"seed\": did you mean `data.seed=7`?\n");
 }
 
+// The help and the edits of the first problem of a recipe that extends the small one.
+std::string SaidOfExtending(const std::string& base, const std::string& text) {
+  TempRecipes files;
+  files.Write("base.yaml", base);
+  Diagnostics problems;
+  ReadRecipe(files.Write("r.yaml", "extends: [base.yaml]\n" + text), {}, problems);
+  if (problems.as_found().empty()) return "";
+  const Diagnostic& problem = problems.as_found()[0];
+  std::string said = problem.help;
+  for (const Edit& edit : problem.edits) said += "; " + edit.path + "=" + edit.value;
+  return said;
+}
+
+TEST(FieldWords, WinOverTheFilesThatTheirFileExtends) {
+  const std::string size = "`global_batch_size` of Megatron-LM is `";
+  EXPECT_EQ(SaidOfExtending(kSmallRecipe, "batch: {global_batch_size: 64}\n"),
+            size + "global_samples` here: write global_samples: 64; batch.global_batch_size=; batch.global_samples=64");
+  EXPECT_EQ(SaidOfExtending(kSmallRecipe, "batch: {global_batch_size: 64, global_samples: 8}\n"),
+            size + "batch.global_samples` here, which the recipe has: remove this; batch.global_batch_size=");
+  EXPECT_EQ(SaidOfExtending(std::string(kSmallRecipe) + "optimizer: {betas: [0.8, 0.9]}\n",
+                            "optimizer: {adam_beta2: 0.98}\n"),
+            "`adam_beta2` of Megatron-LM is `betas` here: write betas: [0.8, 0.98]; optimizer.adam_beta2=; "
+            "optimizer.betas=[0.8, 0.98]");
+  // The other way round the value of the recipe stays.
+  std::string base = kSmallRecipe;
+  base.replace(base.find("global_samples: 4"), 17, "global_batch_size: 64");
+  EXPECT_EQ(SaidOfExtending(base, "batch: {global_samples: 8}\n"),
+            size + "global_samples` here: write global_samples: 64; batch.global_batch_size=");
+}
+
 TEST(FieldWords, NamesOfOverridesAreNearToThoseOfTheRecipe) {
   EXPECT_EQ(Said({"modules.langage.parallel.tp=1"}),
             "there is no module \"langage\": did you mean `modules.language.parallel.tp=1`?\n");
