@@ -35,7 +35,10 @@ std::string CalledAs() {
 }  // namespace
 
 std::string GoOnText(const Plan& plan, const Outcome& outcome, const Arguments& arguments, const std::string& run_dir) {
-  if (outcome.exit_code == kExitSuccess || outcome.exit_code == kExitReplaced) return "";
+  // The same command would end in the same way: the message says what to change.
+  static const std::set<int> kAsBefore = {kExitInvalid, kExitUsage, kExitDamaged};
+  if (outcome.exit_code == kExitSuccess || outcome.exit_code == kExitReplaced || kAsBefore.contains(outcome.exit_code))
+    return "";
   if (plan.checkpoint.every_steps == 0)
     return "nothing was kept to go on from: with checkpoint.every_steps=N a run keeps checkpoints\n";
   static const std::set<std::string, std::less<>> kLeftOut = {"--run-dir", "--trace", "--record-routing"};

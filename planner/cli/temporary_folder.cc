@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +15,9 @@ namespace planwright {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Says that a folder is one of these: a person may have one of such a name.
+constexpr char kMarker[] = ".planwright-temporary";
 
 // Opens and locks a folder of this user. -1: it is gone, of another user, or a command has it.
 int TakeFolder(const std::string& path) {
@@ -33,6 +37,8 @@ void RemoveLeftOvers(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
     if (!entry->path().filename().string().starts_with(prefix)) continue;
+    std::error_code unreadable;
+    if (!fs::is_regular_file(fs::symlink_status(entry->path() / kMarker, unreadable))) continue;
     const int lock = TakeFolder(entry->path().string());
     if (lock < 0) continue;
     std::error_code ignored;  // the next command tries again
@@ -51,7 +57,14 @@ absl::StatusOr<TemporaryFolder> TemporaryFolder::Make(const std::string& name) {
   for (int attempt = 0; !error && attempt < 10; ++attempt) {
     std::string path = (parent / (name + "-XXXXXX")).string();
     if (mkdtemp(path.data()) == nullptr) break;
-    if (const int lock = TakeFolder(path); lock >= 0) return TemporaryFolder(std::move(path), lock);
+    const int lock = TakeFolder(path);
+    if (lock < 0) continue;
+    if (!std::ofstream(path + "/" + kMarker)) {
+      fs::remove_all(path, error);
+      close(lock);
+      break;
+    }
+    return TemporaryFolder(std::move(path), lock);
   }
   return absl::ResourceExhaustedError("cannot make a folder " + (parent / (name + "-XXXXXX")).string());
 }

@@ -28,6 +28,8 @@ constexpr char kQueue[] = "a job whose time is over goes back into the queue, an
 constexpr char kOutput[] = "what a job prints is in RUN/job/slurm-N.log";
 constexpr char kExport[] = "the environment of a job is in RUN/job/launch.json";
 constexpr char kFolder[] = "a job runs in the folder in which it is submitted";
+constexpr char kOneJob[] = "a launch is one job of the cluster where it is submitted";
+constexpr char kUser[] = "a job is of the user who launches it";
 constexpr char kAnswer[] = "it changes what sbatch does and prints, not the job";
 constexpr char kRemove[] = "remove it", kRemoveChange[] = "remove it, and change the recipe's ranks or cluster";
 
@@ -55,6 +57,14 @@ constexpr Taken kTaken[] = {
     {"mem-per-cpu", kWhole, kRemove, true},
     {"mem-per-gpu", kWhole, kRemove, true},
     {"exclusive", kWhole, kRemove, true},
+    {"oversubscribe", kWhole, kRemove, true},
+    {"share", kWhole, kRemove, true},
+    {"overcommit", kTasks, kRemove},
+    {"array", kOneJob, kRemove},
+    {"het-group", kOneJob, kRemove},
+    {"clusters", kOneJob, "remove it, and launch on that cluster"},
+    {"uid", kUser, kRemove},
+    {"gid", kUser, kRemove},
     {"signal", kSignal, kRemove},
     {"requeue", kQueue, kRemove},
     {"no-requeue", kQueue, kRemove},

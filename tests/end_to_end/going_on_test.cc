@@ -69,6 +69,16 @@ TEST_F(GoingOn, AfterAFailure) {
   ExpectGoesOnAsSaid(ended.output);
 }
 
+// The same command would end in the same way.
+TEST_F(GoingOn, NotWithDamagedCheckpoints) {
+  ASSERT_EQ(Run(4).status, 0);
+  for (const auto& checkpoint : fs::directory_iterator(RunDir() + "/checkpoints"))
+    fs::resize_file(checkpoint.path() / "rank-00000.safetensors", 1000);
+  const Ended ended = Run(6);
+  ASSERT_EQ(ended.status, kExitDamaged) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(Not(HasSubstr("to go on")), Not(HasSubstr("to begin again"))));
+}
+
 TEST_F(GoingOn, NotWithoutCheckpoints) {
   const Ended ended = Plan({"launch", Recipe(), "--local", "--yes", "divergence={window: 2, factor: 1.000001}",
                             "budget.learning_rate.peak=10", "lints={PW0111: off}", "--run-dir", RunDir()});

@@ -23,6 +23,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 std::string Sets(int samples) {
   return "evaluation={every_samples: 16, sets: [{name: held_out, samples: " + std::to_string(samples) + ", seed: 1}]}";
@@ -99,18 +100,20 @@ TEST_F(PlanEvaluate, RefusesWhatItCannotEvaluate) {
 TEST_F(PlanEvaluate, LeavesNothingForEver) {
   const std::string of_others = Temporary() + "/plan-evaluate-others";
   fs::create_directories(of_others);
+  std::ofstream(of_others + "/.planwright-temporary");
+  fs::create_directory(Temporary() + "/plan-evaluate-notes");  // of a person, who may call it so
   const int lock = open(of_others.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(flock(lock, LOCK_EX), 0) << "as a command that runs";
   const Started started = Start(1'000'000);
   ASSERT_TRUE(Eventually([&] { return !ProcessesWith("executor --plan " + Temporary()).empty(); }));
   ASSERT_EQ(kill(started.pid, SIGKILL), 0);
   EXPECT_EQ(WaitFor(started.pid, kPatience), 128 + SIGKILL);
-  EXPECT_EQ(TemporaryNames().size(), 2U);
+  EXPECT_EQ(TemporaryNames().size(), 3U);
   EXPECT_TRUE(Eventually([&] { return ProcessesWith("executor --plan " + Temporary()).empty(); }))
       << "ranks do not outlive it";
   const Ended next = End(Start(8));
   EXPECT_EQ(next.status, 0) << next.output;
-  EXPECT_THAT(TemporaryNames(), ElementsAre("plan-evaluate-others"));
+  EXPECT_THAT(TemporaryNames(), UnorderedElementsAre("plan-evaluate-notes", "plan-evaluate-others"));
 
   close(lock);
   const Started interrupted = Start(1'000'000);
@@ -119,7 +122,7 @@ TEST_F(PlanEvaluate, LeavesNothingForEver) {
   const Ended ended = End(interrupted);
   EXPECT_EQ(ended.status, 128 + SIGINT) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("interrupted by SIGINT"));
-  EXPECT_THAT(TemporaryNames(), ElementsAre());
+  EXPECT_THAT(TemporaryNames(), ElementsAre("plan-evaluate-notes"));
 }
 
 }  // namespace

@@ -58,10 +58,28 @@ TEST(JobScript, OtherOptionsAreThoseOfTheRecipe) {
 // What the script says already, however it is written, and what would change whom sbatch answers.
 TEST(JobScript, OptionsThatThePlanGivesAreRefused) {
   Plan plan = SmallPlan();
-  for (const std::string option :
-       {"--nodes=3", "--job-name=a", "--ntasks-per-node=8", "--gpus-per-node=4", "--gres=gpu:h100:8",
-        "--exclusive=user", "--mem=10G", "--signal=B:TERM@9", "--no-requeue", "--open-mode=truncate", "--export=ALL",
-        "--output=x.log", "--time=5", "--partition=a", "--wrap=x", "--wait", "--outp=x.log", "--node=3"}) {
+  for (const std::string option : {"--nodes=3",
+                                   "--job-name=a",
+                                   "--ntasks-per-node=8",
+                                   "--gpus-per-node=4",
+                                   "--gres=gpu:h100:8",
+                                   "--exclusive=user",
+                                   "--oversubscribe",
+                                   "--array=1-10",
+                                   "--clusters=far",
+                                   "--uid=1",
+                                   "--mem=10G",
+                                   "--signal=B:TERM@9",
+                                   "--no-requeue",
+                                   "--open-mode=truncate",
+                                   "--export=ALL",
+                                   "--output=x.log",
+                                   "--time=5",
+                                   "--partition=a",
+                                   "--wrap=x",
+                                   "--wait",
+                                   "--outp=x.log",
+                                   "--node=3"}) {
     plan.launch.options = {option};
     const absl::Status status = RenderJobScript(plan, kJob).status();
     EXPECT_THAT(std::string(status.message()), HasSubstr("launch.slurm.options: `" + option + "`: ")) << option;
