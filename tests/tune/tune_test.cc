@@ -10,6 +10,7 @@
 #include "planner/diff/diff.h"
 #include "planner/estimate/memory.h"
 #include "planner/estimate/step_time.h"
+#include "planner/tune/budget_rule.h"
 #include "planner/tune/space.h"
 #include "tests/tune/tuned_recipe.h"
 
@@ -245,6 +246,27 @@ TEST(Tune, EndsEarlyWithWhatItHas) {
   EXPECT_GT(at_once->lower_bound, 0) << "the products of the language model are";
   EXPECT_LE(at_once->lower_bound, least);
   EXPECT_EQ(at_once->best.at(0).digest, at_once->given.value().digest) << "nothing better is known than the recipe";
+}
+
+TEST(Tune, SaysThatItEndedAtItsLimit) {
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {"modules.radio_encoder", "modules.language.recompute"});
+  EXPECT_FALSE(Tuned(request).at_limit);
+  request.simulations = 3;
+  const TuneResult result = Tuned(request);
+  EXPECT_TRUE(result.at_limit);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_GT(result.counts.left + result.counts.time, 0);
+}
+
+// They are not simulated to learn that they are refused.
+TEST(Tune, PackedDocumentsHaveOneSampleInAMicrobatch) {
+  const auto refused = [](const std::string& packed) {
+    BudgetRule rule(ReadTuned(kTiny, {"data.packed_documents=" + packed}).value().recipe);
+    EXPECT_GT(rule.MicrobatchesOf(1, 1, 2, 1), 0);
+    return rule.MicrobatchesOf(2, 1, 2, 1) == 0;
+  };
+  EXPECT_FALSE(refused("false"));
+  EXPECT_TRUE(refused("true"));
 }
 
 TEST(Tune, RefusesWhatNoLayoutMends) {
