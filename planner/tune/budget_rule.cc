@@ -8,6 +8,8 @@ namespace planwright {
 int64_t BudgetRule::MicrobatchesOf(int64_t micro, int64_t lanes, int64_t stages, int64_t buckets) {
   const auto [at, is_new] = known_.try_emplace({micro, lanes, stages, buckets});
   if (!is_new) return at->second;
+  // Data refuses them, but only where a whole plan is made.
+  if (micro > 1 && *changed_.data.packed_documents) return at->second = 0;
   std::vector<Grid> grids(changed_.modules.size());
   for (size_t m = 0; m < grids.size(); ++m) {
     if (CarriesLoss(changed_.modules[m].model)) grids[m].dp = static_cast<int>(lanes);

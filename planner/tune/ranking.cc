@@ -13,9 +13,6 @@ constexpr size_t kMostOpen = 300'000, kMostOnFrontier = 12, kMostOthers = 8;
 // The best of a node with such a bound is simulated at once: it cuts much of what follows.
 constexpr double kMuchBetter = 0.97;
 constexpr int kMostDives = 50;
-// Bounds are near what they bound, and large spaces have many candidates that are nearly equal: after so many
-// simulations the gap is told instead of closed.
-constexpr int64_t kMostSimulated = 1500;
 // For what is listed beside the fastest: equal layouts, and the frontier.
 constexpr int64_t kMostBeside = 100;
 
@@ -52,9 +49,10 @@ void Ranking::Tidy() {
 }
 
 Found Ranking::Finish(double unseen) {
-  most_simulated_ = counts_.simulated + kMostSimulated;
+  most_simulated_ = counts_.simulated + request_.simulations;
   while (!open_.empty() && open_.least() < Needed() && MayGoOn()) LookAt(open_.Next());
   const bool interrupted = found_.interrupted;
+  found_.at_limit = !interrupted && !open_.empty() && open_.least() < Needed();
   // What is open has a bound, and so has what was dropped.
   const double least = std::min({open_.least(), dropped_least_, unseen, simulated_.Fastest()});
   const bool proved = !interrupted && least >= std::min(Needed(), simulated_.Fastest());
@@ -150,6 +148,8 @@ void Ranking::SimulateEquals() {
     if (simulated_.layouts().size() > before && step.seconds <= most)
       memory.insert(std::upper_bound(memory.begin(), memory.end(), step.memory), step.memory);
   }
+  found_.at_limit |= !open.empty() && counts_.simulated >= most_simulated_ &&
+                     (memory.size() < request_.best || open.front().memory < memory[request_.best - 1]);
   open_.Reopen(open), open_.Reopen(slower);
 }
 

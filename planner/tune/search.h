@@ -19,6 +19,7 @@ struct Found {
   double lower_bound = 0;   // 0: none is known
   double most_seconds = 0;  // of a step: slower candidates were cut, and are complete neither in `whole` nor elsewhere
   bool interrupted = false;
+  bool at_limit = false;  // TuneResult::at_limit
 };
 
 // `error`: of the times, as a share. `stopped`: asked often; true ends the search with what it has.

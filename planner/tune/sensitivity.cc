@@ -28,7 +28,7 @@ bool Measured(const Cluster& cluster, const Link& link) {
 
 }  // namespace
 
-std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candidate& chosen,
+std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candidate& fastest,
                                            const std::vector<Candidate>& others) {
   std::vector<TuneSensitivity> found;
   std::vector<Plan> plans;
@@ -37,11 +37,11 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
     std::optional<Plan> plan = PlanOf(tuned, candidate);
     if (plan) plans.push_back(*std::move(plan)), of.push_back(&candidate);
   };
-  add(chosen);
+  add(fastest);
   for (const Candidate& other : others) {
-    if (other != chosen) add(other);
+    if (other != fastest) add(other);
   }
-  if (plans.empty() || of.front() != &chosen) return found;
+  if (plans.empty() || of.front() != &fastest) return found;
   std::vector<double> now;
   for (const Plan& plan : plans) now.push_back(StepLength(plan, RatesOf(tuned.cluster)));
   for (const Link& link : kLinks) {
@@ -49,7 +49,7 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
     const bool used = link.between_nodes ? plans[0].world_size > tuned.cluster.gpus_per_node : plans[0].world_size > 1;
     if (!used || speed <= 0 || Measured(tuned.cluster, link)) continue;
     TuneSensitivity sensitivity{.what = link.what};
-    // The fastest other one if the link is so many times slower; -1: the chosen one is still faster.
+    // The fastest other one if the link is so many times slower; -1: the fastest one is still faster.
     const auto faster = [&](double slower) {
       Cluster cluster = tuned.cluster;
       cluster.device.*link.figure = speed / 1e9 / slower;

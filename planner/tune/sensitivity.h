@@ -9,8 +9,8 @@
 namespace planwright {
 
 // For the links of a node and for the network, as far as the profile has no time of them: how much slower each must be
-// for another of `others` to be faster than `chosen`.
-std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candidate& chosen,
+// for another of `others` to be faster than `fastest`.
+std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candidate& fastest,
                                            const std::vector<Candidate>& others);
 
 }  // namespace planwright

@@ -78,6 +78,9 @@ std::string NothingFound(const TuneResult& result) {
   if (counts.space == 0) {
     return absl::StrFormat("There is no candidate: with the keys that are fixed, no layout has %d ranks.", result.gpus);
   }
+  if (result.at_limit)
+    return absl::StrFormat("The search ended early: %d candidates were simulated, and none is valid and fits.",
+                           counts.simulated);
   if (counts.memory == 0) return "No candidate is valid: each breaks a rule.";
   return counts.rules == 0 ? "No candidate fits memory." : "No candidate is valid and fits memory.";
 }
@@ -128,7 +131,8 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   };
   result.error = ErrorOf(tuned.cluster.profile);
   const Found found = SearchSpace(request, tuned, space, result.error, stopped);
-  result.counts = found.counts, result.interrupted = found.interrupted, result.lower_bound = found.lower_bound;
+  result.counts = found.counts, result.interrupted = found.interrupted;
+  result.at_limit = found.at_limit, result.lower_bound = found.lower_bound;
   if (found.whole.empty()) {
     result.problem = NothingFound(result);
     return result;
@@ -140,8 +144,8 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   result.within = found.most_seconds / fastest - 1;
   std::vector<FoundLayout> whole = found.whole;
   std::erase_if(whole, [&](const FoundLayout& layout) { return layout.step.seconds > found.most_seconds; });
-  std::optional<Candidate> chosen;
-  std::vector<Candidate> others = found.others;  // what could be chosen if speeds were others
+  const Candidate fastest_one = whole.front().candidate;  // the first row may be an equal one with less memory
+  std::vector<Candidate> others = found.others;           // what could be chosen if speeds were others
   if (result.given && (result.given->limit == 0 || result.given->memory <= result.given->limit))
     others.push_back(CandidateOf(tuned.recipe));
   for (const FoundLayout& next : InOrder(whole, fastest * (1 + result.error), request.best)) {
@@ -149,10 +153,10 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     std::optional<TunedLayout> layout = prove(next);
     if (!layout) continue;  // a lint that is an error
     layout->equal = layout->seconds <= fastest * (1 + result.error);
-    chosen ? others.push_back(next.candidate) : static_cast<void>(chosen = next.candidate);
+    others.push_back(next.candidate);
     result.best.push_back(*std::move(layout));
   }
-  if (!chosen) {
+  if (result.best.empty()) {
     result.problem = "Lints that are errors refuse every layout that was found.";
     return result;
   }
@@ -169,7 +173,7 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   }
   result.fastest = fastest;
   result.gap = result.lower_bound > 0 ? fastest / result.lower_bound - 1 : std::numeric_limits<double>::infinity();
-  if (!result.interrupted && result.seconds) result.sensitivity = SensitivityOf(tuned, *chosen, others);
+  if (!result.interrupted && result.seconds) result.sensitivity = SensitivityOf(tuned, fastest_one, others);
   return result;
 }
 

@@ -30,9 +30,12 @@ struct TuneRequest {
   // Keys that keep their value ("modules.language.parallel.tp"). A key stands for all that begin with it
   // ("modules.language").
   std::vector<std::string> fixed;
-  size_t best = 10;                         // layouts that are returned
-  double seconds = 0;                       // of wall time after which the search stops with what it has; 0: no limit
-  int64_t candidates = 0;                   // the most that are timed; 0: no limit
+  size_t best = 10;        // layouts that are returned
+  double seconds = 0;      // of wall time after which the search stops with what it has; 0: no limit
+  int64_t candidates = 0;  // the most that are timed; 0: no limit
+  // Bounds are near what they bound, and large spaces have many candidates that are nearly equal: after so many whole
+  // simulations the gap is told instead of closed.
+  int64_t simulations = 1500;
   const std::atomic<bool>* stop = nullptr;  // set by others: as if the time were over
   std::function<void(const TuneProgress&)> progress;
 };
@@ -94,8 +97,9 @@ struct TuneResult {
   double error = 0;          // of the times, as a share: layouts closer than that to the fastest are equal
   double fastest = 0;        // the least that a layout takes that was found; `best` may begin with an equal one
   double lower_bound = 0;    // no candidate of the space that fits takes less
-  double gap = 0;            // how far the fastest is above it, as a share; 0: it is the optimum
+  double gap = 0;            // how far the fastest is above it, as a share; 0: it is the optimum of the space
   bool interrupted = false;  // by a limit or the stop flag, before the optimum was proved
+  bool at_limit = false;     // ended by TuneRequest::simulations: `best` may lack some, or the optimum is not proved
   std::vector<TuneSensitivity> sensitivity;
 };
 

@@ -2,6 +2,7 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/diagnostics/render.h"
+#include "planner/show/table.h"
 #include "planner/tuned/tuned_text.h"
 
 namespace planwright {
@@ -61,7 +62,12 @@ nlohmann::ordered_json FoundJson(const Found& found) {
   json["fastest"] = result.fastest;
   json["lower_bound"] = result.lower_bound;
   json["gap"] = result.gap;
+  json["searched"] = kSearchedLayouts;
   json["interrupted"] = result.interrupted;
+  const bool at_limit = result.at_limit && !result.interrupted;
+  json["ended_early"] = at_limit             ? Json(WithCommas(counts.simulated) + " layouts were simulated")
+                        : result.interrupted ? Json("interrupted")
+                                             : Json();
   json["sensitivity"] = Json::array();
   for (const TuneSensitivity& sensitivity : result.sensitivity) {
     json["sensitivity"].push_back({{"what", sensitivity.what},

@@ -37,6 +37,12 @@ std::string ShortListText(const TuneResult& result) {
                       " slower than the fastest, and are not listed.");
 }
 
+// Why the search ended by itself before all was decided; empty: all was.
+std::string LimitText(const TuneResult& result) {
+  if (!result.at_limit || result.interrupted) return "";
+  return absl::StrCat("The search ended early: ", WithCommas(result.counts.simulated), " layouts were simulated. ");
+}
+
 std::string GapText(const Found& found) {
   const TuneResult& result = found.result;
   if (!std::isfinite(result.gap))
@@ -44,26 +50,31 @@ std::string GapText(const Found& found) {
   if (result.interrupted) {
     return absl::StrCat("The search was ended before its time: the fastest so far is at most ",
                         absl::StrFormat("%.1f %%", 100 * result.gap), " above the least that a candidate could take (",
-                        StepText(found, result.lower_bound), ").");
+                        StepText(found, result.lower_bound), "). Candidates are ", kSearchedLayouts, ".");
   }
   const double first = found.chosen()->seconds;
   if (first > result.fastest) {
-    return absl::StrCat("The fastest layout takes ", StepText(found, result.fastest), ", which no candidate that fits ",
+    return absl::StrCat(LimitText(result), "The fastest layout takes ", StepText(found, result.fastest),
+                        ", which no candidate that fits ",
                         result.gap > 0 ? absl::StrFormat("can be below by more than %.1f %%", 100 * result.gap)
                                        : "is below by this model",
-                        ". The first one is equal to it within the error of the times, and needs less memory.");
+                        ". The first one is equal to it within the error of the times, and needs less memory. ",
+                        "Candidates are ", kSearchedLayouts, ".");
   }
-  if (!(result.gap > 0)) return "No candidate that fits is faster by this model: it is the optimum.";
-  return absl::StrCat("No candidate that fits takes less than ", StepText(found, result.lower_bound),
+  if (!(result.gap > 0)) {
+    return absl::StrCat(LimitText(result), "No candidate that fits is faster by this model: it is the optimum among ",
+                        kSearchedLayouts, ".");
+  }
+  return absl::StrCat(LimitText(result), "No candidate that fits takes less than ", StepText(found, result.lower_bound),
                       " by this model: the fastest is at most ", absl::StrFormat("%.1f %%", 100 * result.gap),
-                      " above the optimum.");
+                      " above the optimum among ", kSearchedLayouts, ".");
 }
 
 std::string SensitivityText(const TuneSensitivity& sensitivity) {
   if (!(sensitivity.slower > 0)) {
     return absl::StrCat(
         "The ", sensitivity.what,
-        " was not measured. Up to 64 times slower, no layout that was compared becomes faster than the first.");
+        " was not measured. Up to 64 times slower, no layout that was compared becomes faster than the fastest.");
   }
   return absl::StrCat("The ", sensitivity.what, " was not measured. If it is ",
                       // 1.01 is not 1.
@@ -131,7 +142,7 @@ std::vector<std::string> Remarks(const Found& found) {
                                    absl::StrFormat("%.1f %%", 100 * result.error), "): least memory first."));
   }
   if (found.chosen()) remarks.push_back(GapText(found));
-  if (!result.interrupted && result.best.size() < result.asked && result.counts.time > 0)
+  if (!result.interrupted && !result.at_limit && result.best.size() < result.asked && result.counts.time > 0)
     remarks.push_back(ShortListText(result));
   remarks.push_back(SpaceText(result));
   for (const TuneSensitivity& sensitivity : result.sensitivity) remarks.push_back(SensitivityText(sensitivity));
@@ -186,7 +197,7 @@ std::string ScalingText(const std::vector<Found>& found, size_t width) {
       table.Add({name, StepText(one, layout->seconds), RateText(*layout), MemoryText(*layout),
                  layout->speed ? HoursText(layout->speed->hours) : "",
                  layout->speed ? HoursText(layout->speed->rank_hours) : "", BoundText(*layout), layout->line});
-      if (one.result.interrupted || one.result.gap > 0)
+      if (one.result.interrupted || one.result.at_limit || one.result.gap > 0)
         absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", GapText(one)), width, 2), "\n");
     } else {
       table.Add({name, "", "", "", "", "", "", "none"});

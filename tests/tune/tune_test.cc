@@ -10,6 +10,8 @@
 #include "planner/diff/diff.h"
 #include "planner/estimate/memory.h"
 #include "planner/estimate/step_time.h"
+#include "planner/rates/device.h"
+#include "planner/tune/budget_rule.h"
 #include "planner/tune/space.h"
 #include "tests/tune/tuned_recipe.h"
 
@@ -245,6 +247,61 @@ TEST(Tune, EndsEarlyWithWhatItHas) {
   EXPECT_GT(at_once->lower_bound, 0) << "the products of the language model are";
   EXPECT_LE(at_once->lower_bound, least);
   EXPECT_EQ(at_once->best.at(0).digest, at_once->given.value().digest) << "nothing better is known than the recipe";
+}
+
+// Times of a profile have an error, so that the first row may be a slower one with less memory.
+TEST(Tune, SensitivityComparesWithTheFastest) {
+  const TuneRequest request =
+      RequestOf("recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
+                {"cluster.gpu=h100_sxm", "cluster.profile=" + InSource("recipes/profiles/h100_sxm.json")},
+                {"modules.language.recompute", "modules.radio_encoder", "modules.language.placement",
+                 "gradients.overlap_reduce", "modules.language.parallel.pp", "modules.language.parallel.ep", "batch"});
+  const TuneResult result = Tuned(request);
+  ASSERT_FALSE(result.best.empty());
+  ASSERT_GT(result.best[0].seconds, result.fastest);
+  ASSERT_EQ(result.sensitivity.size(), 1u);
+  const TuneSensitivity& link = result.sensitivity[0];
+  ASSERT_EQ(link.what, "link");
+  ASSERT_GT(link.slower, 1.1);
+  const auto with_slower_links = [&](const TunedLayout& layout, double slower) {
+    std::vector<std::string> overrides = request.overrides;
+    overrides.insert(overrides.end(), layout.changes.begin(), layout.changes.end());
+    Diagnostics problems;
+    const auto plan = CompileRecipe(*ReadRecipe(request.recipe, overrides, problems), problems);
+    Cluster cluster = plan.value().cluster;
+    cluster.device.link = DeviceOf(cluster).node_link / 1e9 / slower;
+    return StepLength(*plan, RatesOf(cluster));
+  };
+  const TunedLayout *fastest = nullptr, *instead = nullptr;
+  for (const TunedLayout& layout : result.best) {
+    if (layout.seconds == result.fastest) fastest = &layout;
+    if (layout.line == link.instead) instead = &layout;
+  }
+  ASSERT_TRUE(fastest && instead);
+  EXPECT_LT(with_slower_links(*instead, link.slower), with_slower_links(*fastest, link.slower));
+  for (const TunedLayout& layout : result.best)
+    EXPECT_GE(with_slower_links(layout, link.slower / 1.03), with_slower_links(*fastest, link.slower / 1.03));
+}
+
+TEST(Tune, SaysThatItEndedAtItsLimit) {
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {"modules.radio_encoder", "modules.language.recompute"});
+  EXPECT_FALSE(Tuned(request).at_limit);
+  request.simulations = 3;
+  const TuneResult result = Tuned(request);
+  EXPECT_TRUE(result.at_limit);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_GT(result.counts.left + result.counts.time, 0);
+}
+
+// They are not simulated to learn that they are refused.
+TEST(Tune, PackedDocumentsHaveOneSampleInAMicrobatch) {
+  const auto refused = [](const std::string& packed) {
+    BudgetRule rule(ReadTuned(kTiny, {"data.packed_documents=" + packed}).value().recipe);
+    EXPECT_GT(rule.MicrobatchesOf(1, 1, 2, 1), 0);
+    return rule.MicrobatchesOf(2, 1, 2, 1) == 0;
+  };
+  EXPECT_FALSE(refused("false"));
+  EXPECT_TRUE(refused("true"));
 }
 
 TEST(Tune, RefusesWhatNoLayoutMends) {

@@ -46,7 +46,9 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000),
               AllOf(HasSubstr("1.99 s, which no candidate that fits is below"), Not(HasSubstr("it is the optimum"))));
   found.result.fastest = 2;
-  EXPECT_THAT(FoundText(found, 1000), HasSubstr("it is the optimum"));
+  EXPECT_THAT(FoundText(found, 1000),
+              HasSubstr("it is the optimum among layouts whose stages differ by at most one layer."));
+  EXPECT_EQ(FoundJson(found)["searched"], "layouts whose stages differ by at most one layer");
   found.result.gap = 0.05;
   EXPECT_THAT(FoundText(found, 1000),
               HasSubstr("takes less than 1.9 s by this model: the fastest is at most 5.0 % above"));
@@ -59,6 +61,21 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("does not run on so many ranks, or does not fit"));
   found.result.best[1].proved = false;
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("2 layouts are proved"));
+}
+
+TEST(TunedText, SaysThatItEndedAtItsLimit) {
+  Found found = FoundLayouts();
+  EXPECT_THAT(FoundText(found, 1000), Not(HasSubstr("ended early")));
+  EXPECT_TRUE(FoundJson(found)["ended_early"].is_null());
+  found.result.at_limit = true, found.result.counts.simulated = 1650, found.result.asked = 4;
+  EXPECT_THAT(FoundText(found, 1000), AllOf(HasSubstr("The search ended early: 1,650 layouts were simulated. The "),
+                                            Not(HasSubstr("not listed"))));
+  EXPECT_EQ(FoundJson(found)["ended_early"], "1,650 layouts were simulated");
+  found.result.gap = 0, found.result.fastest = 2;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("The search ended early: 1,650 layouts were simulated. No"));
+  EXPECT_THAT(ScalingText({found}, 1000), HasSubstr("264: The search ended early"));
+  found.result.interrupted = true;
+  EXPECT_EQ(FoundJson(found)["ended_early"], "interrupted");
 }
 
 TEST(TunedText, SaysWhatIsNotListed) {
