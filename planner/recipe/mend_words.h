@@ -6,8 +6,9 @@
 
 namespace planwright {
 
-// Tells each (PW0101) with the key that it is here and the value in that key's unit, and puts it there; if the recipe
-// has that key too, the word is only removed. Other unknown keys are left for the checks of keys.
+// Tells each (PW0101) with the key that it is here and the value in that key's unit, and puts it there. If the same
+// file has that key too, the word is only removed. Over a key of a file that it extends the recipe's word wins. Other
+// unknown keys are left for the checks of keys.
 void MendWords(YamlNode& recipe, Diagnostics& problems);
 
 }  // namespace planwright
