@@ -89,8 +89,7 @@ int PrintResult(const EvaluationRecord& record, const NamedCheckpoint& named, bo
     std::cout << Printable(named.checkpoint.folder) << ", after step " << WithCommas(manifest.counters.step) << "\n\n"
               << ResultText(record, LineWidth(STDOUT_FILENO, kShowWidth));
   }
-  std::cout.flush();
-  return std::cout ? kExitSuccess : kExitStorage;
+  return kExitSuccess;
 }
 
 int Evaluate(const Arguments& arguments) {

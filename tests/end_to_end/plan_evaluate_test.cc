@@ -97,6 +97,13 @@ TEST_F(PlanEvaluate, RefusesWhatItCannotEvaluate) {
   EXPECT_THAT(Evaluate(Recipe(), {Sets(8)}).output, HasSubstr(RunDir() + " has no checkpoint that counts"));
 }
 
+TEST_F(PlanEvaluate, SaysThatItsResultCannotBeWritten) {
+  const std::string command = InBuild("bin/plan") + " evaluate " + RunDir() + " " + Recipe() + " '" + Sets(8) + "'";
+  const Ended ended = End(StartProgram({"/bin/bash", "-c", command + " >/dev/full"}, {}, Folder() + "/full"));
+  EXPECT_EQ(ended.status, kExitUsage) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("error: cannot write the output"));
+}
+
 TEST_F(PlanEvaluate, LeavesNothingForEver) {
   const std::string of_others = Temporary() + "/plan-evaluate-others";
   fs::create_directories(of_others);
