@@ -102,7 +102,7 @@ bool ProgramWalker::Walk() {
   }
   SetUp();
   step_ = rank_.first_step;
-  stop_rules_.Resume(rank_.notes.recent_losses);
+  stop_rules_.Resume(rank_.notes);
   if (rank_.probe != nullptr) rank_.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
   BindList(program_.evaluate(), "evaluate");
@@ -137,7 +137,7 @@ bool ProgramWalker::Walk() {
     if (every > 0 && (last || (step + 1) % every == 0)) {
       JoinStreams();
       reports_.Finish();  // the record of a step is written before a checkpoint of it is
-      rank_.notes.recent_losses = stop_rules_.recent_losses();
+      stop_rules_.Note(rank_.notes);
       RunList(program_.save(), absl::StrCat("save after step ", step + 1));
     }
   }

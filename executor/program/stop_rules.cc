@@ -12,6 +12,16 @@
 
 namespace planwright::executor {
 
+void StopRules::Resume(const ManifestNotes& notes) {
+  divergence_.Resume(notes.recent_losses);
+  skipped_in_a_row_ = notes.skipped_in_a_row;
+}
+
+void StopRules::Note(ManifestNotes& notes) const {
+  notes.recent_losses = divergence_.window();
+  notes.skipped_in_a_row = skipped_in_a_row_;
+}
+
 void StopRules::Take(const StepRecord& record, int64_t stop_requests) {
   if (stop_requests > 0 && !stop_after_) {
     stop_after_ = record.step - 1 + lag_;

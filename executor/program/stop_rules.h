@@ -9,6 +9,7 @@
 
 #include "executor/program/divergence_rule.h"
 #include "executor/telemetry/step_log.h"
+#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
 
 namespace planwright::executor {
@@ -27,9 +28,10 @@ class StopRules {
   // the loss is too far above those before.
   void Take(const StepRecord& record, int64_t stop_requests);
 
-  // The losses that `divergence` looks at, oldest first: as a checkpoint has them, and for the next one.
-  void Resume(const std::vector<double>& losses) { divergence_.Resume(losses); }
-  std::vector<double> recent_losses() const { return divergence_.window(); }
+  // Goes on from what a checkpoint notes of the steps before it: the losses that `divergence` looks at, and how many
+  // steps were skipped in a row. And what the next checkpoint notes.
+  void Resume(const ManifestNotes& notes);
+  void Note(ManifestNotes& notes) const;
 
   // Whether all ranks stop after step `step` (from 0), which this rank has just launched, since one of them was asked
   // to. All ranks give the same answer for the same step, although a rank may read the request some steps later than
@@ -44,7 +46,7 @@ class StopRules {
   const Plan& plan_;
   const int64_t lag_;
   DivergenceRule divergence_;
-  int skipped_in_a_row_ = 0;
+  int64_t skipped_in_a_row_ = 0;
   std::optional<int64_t> stop_after_;  // from 0
 };
 

@@ -227,6 +227,7 @@ std::string NotesText(const ManifestNotes& notes) {
                                   [](std::string* out, double loss) { absl::StrAppend(out, Number(loss)); }),
                     "]");
   }
+  if (notes.skipped_in_a_row > 0) absl::StrAppend(&text, ",\n  \"skipped_in_a_row\": ", notes.skipped_in_a_row);
   if (!notes.evaluation.empty()) {
     absl::StrAppend(&text, ",\n  \"evaluation\": {",
                     absl::StrJoin(notes.evaluation, ", ",
@@ -417,7 +418,9 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   manifest.plan_bytes = fields.Number("plan_bytes", 0, kLargestNumber);
   manifest.plan_sha256 = fields.Text("plan_sha256");
   if (json.is_object() && json.contains("data")) manifest.data = fields.Texts("data");
-  manifest.notes = {fields.RealsOrNone("recent_losses"), fields.LossesOrNone("evaluation")};
+  manifest.notes = {fields.RealsOrNone("recent_losses"), 0, fields.LossesOrNone("evaluation")};
+  if (json.is_object() && json.contains("skipped_in_a_row"))
+    manifest.notes.skipped_in_a_row = fields.Number("skipped_in_a_row", 0, manifest.counters.skipped_steps);
   fields.List("shards", [&](const Json& item) {
     Fields shard(item, absl::StrCat("shards[", manifest.shards.size(), "]"), problem);
     ManifestShard read;

@@ -115,6 +115,9 @@ struct ManifestNotes {
   // The losses of the last steps, oldest first, as many as `divergence.window` looks at. Empty: the run has no such
   // rule.
   std::vector<double> recent_losses;
+  // How many steps up to this one were skipped, as their gradient norm was not finite: a run ends at so many in a row,
+  // also if they are of several lives.
+  int64_t skipped_in_a_row = 0;
   // The loss of each evaluation set with these weights, by its name. Empty: they have not been evaluated when the
   // checkpoint was written. A set without a token to learn has none.
   std::map<std::string, SetLoss> evaluation;

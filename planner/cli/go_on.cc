@@ -50,9 +50,10 @@ std::string GoOnText(const Plan& plan, const Outcome& outcome, const Arguments& 
   }
   command += " --run-dir " + ShellWord(run_dir);
   const int64_t step = NewestStep(run_dir);
+  const bool by_numbers = outcome.exit_code == kExitNumerics || outcome.exit_code == kExitDiverged;
   return absl::StrCat(
-      step > 0 ? absl::StrCat("to go on after step ", step) : "no checkpoint was written; to begin again", ":\n  ",
-      command, "\n");
+      step > 0 ? absl::StrCat("to go on after step ", step) : "no checkpoint was written; to begin again",
+      by_numbers ? "; with this recipe the same will happen again" : "", ":\n  ", command, "\n");
 }
 
 }  // namespace planwright

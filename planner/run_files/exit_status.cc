@@ -42,7 +42,8 @@ cause only if no rank ended in another way.
   an error. Its number is in the kernel's log of the host, which a rank usually may not read.
 - **NCCL's network** (21) is its remote or system error, with NCCL's last message in words.
 - **A stopped rank** (24) is seen by the launcher, as its parent. A rank that **hangs** (11) is found by its deadline.
-- **Non-finite numbers** (12) are 10 steps in a row whose gradient norm is not finite. A single such step is skipped.
+- **Non-finite numbers** (12) are 10 steps in a row whose gradient norm is not finite, also if they are of several
+  lives. A single such step is skipped.
 - **A diverged loss** (25) is more than `divergence.factor` times the smallest of the `divergence.window` steps before
   ([divergence](training/evaluation.md#divergence)). A resume from the same checkpoint, with the same samples, ends in
   the same way.

@@ -32,6 +32,7 @@ Manifest SomeManifest() {
   manifest.plan_sha256 = std::string(64, 'c');
   manifest.data = {{"a \"quoted\" one", kDigest}, {"text", std::string(64, 'd')}};
   manifest.notes = {.recent_losses = {5.5, 1.0 / 3, 4},
+                    .skipped_in_a_row = 2,
                     .evaluation = {{"held out", {0.1, "5f"}}, {"text", {std::nullopt, ""}}}};
   manifest.shards = {{0, 1000, 200, kDigest}, {1, 1001, 201, kDigest}, {4, 0, 3, kDigest}};
   return manifest;
@@ -287,6 +288,7 @@ TEST(Manifests, AreRefusedWithWhatIsWrong) {
       {"\"data\": {", "\"data\": [], \"more\": {", "data is not an object"},
       {"\"text\": \"d", "\"text\": 7, \"more\": \"d", "data.\"text\" is not a text"},
       {"\"recent_losses\": [", "\"recent_losses\": [\"a\", ", "an item of recent_losses is not a number"},
+      {"\"skipped_in_a_row\": 2", "\"skipped_in_a_row\": 4", "skipped_in_a_row is not a number from 0 to 3"},
       {"\"recent_losses\": [", "\"recent_losses\": 1, \"more\": [", "recent_losses is not a list"},
       {"\"evaluation\": {", "\"evaluation\": [], \"more\": {", "evaluation is not an object"},
       {"\"held out\": ", "\"held out\": null, \"x\": ", "evaluation.\"held out\" is not a number"},

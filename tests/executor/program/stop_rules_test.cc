@@ -50,8 +50,17 @@ TEST(StopRules, TenSkippedStepsInARowEndTheRun) {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(EndOf(rules, Record(++step, true)), "");
   EXPECT_EQ(EndOf(rules, Record(++step)), "");  // one good step, and they are counted anew
   for (int i = 0; i < 9; ++i) EXPECT_EQ(EndOf(rules, Record(++step, true)), "") << step;
-  EXPECT_EQ(EndOf(rules, Record(++step, true)),
-            "10 steps in a row had a gradient norm that is not finite, in language");
+  // Also if the tenth is of another life.
+  ManifestNotes notes;
+  rules.Note(notes);
+  EXPECT_EQ(notes.skipped_in_a_row, 9);
+  StopRules resumed(plan, 0);
+  resumed.Resume(notes);
+  ++step;
+  for (StopRules* each : {&rules, &resumed}) {
+    EXPECT_EQ(EndOf(*each, Record(step, true)),
+              "10 steps in a row had a gradient norm that is not finite, in language");
+  }
 }
 
 TEST(StopRules, ALossThatGrowsEndsTheRun) {
@@ -71,9 +80,11 @@ TEST(StopRules, ALossThatGrowsEndsTheRun) {
   StopRules rules(plan, 0);
   EXPECT_EQ(take(rules, 1, 4), "");
   EXPECT_EQ(take(rules, 2, 5), "");
-  EXPECT_EQ(rules.recent_losses(), (std::vector<double>{4, 5}));
+  ManifestNotes notes;
+  rules.Note(notes);
+  EXPECT_EQ(notes.recent_losses, (std::vector<double>{4, 5}));
   StopRules resumed(plan, 0);
-  resumed.Resume(rules.recent_losses());
+  resumed.Resume(notes);
   for (StopRules* each : {&rules, &resumed}) {
     EXPECT_EQ(take(*each, 3, 6.5),
               "step 3: the loss 6.5 is more than divergence.factor 1.5 times 4, the smallest of the 2 steps before");
