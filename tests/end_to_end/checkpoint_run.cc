@@ -47,7 +47,8 @@ void CheckpointRun::TearDown() {
   fs::remove_all(folder_);
 }
 
-Started CheckpointRun::Launch(const std::string& run_dir, int steps, const std::vector<std::string>& words) {
+Started CheckpointRun::Launch(const std::string& run_dir, int steps, const std::vector<std::string>& words,
+                              const std::vector<std::string>& environment) {
   std::vector<std::string> argv = {PlanProgram(),
                                    "launch",
                                    Recipe(),
@@ -58,7 +59,21 @@ Started CheckpointRun::Launch(const std::string& run_dir, int steps, const std::
                                    "checkpoint.every_steps=2"};
   argv.insert(argv.end(), words.begin(), words.end());
   argv.insert(argv.end(), {"--local", "--yes", "--run-dir", run_dir, "--steps", std::to_string(steps)});
-  return StartProgram(argv, {}, folder_ + "/output" + std::to_string(++programs_));
+  return StartProgram(argv, environment, folder_ + "/output" + std::to_string(++programs_));
+}
+
+Ended CheckpointRun::RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words) {
+  words.insert(words.end(), {"--executor", InBuild("bin/matrix_executor")});
+  return End(Launch(RunDir(), steps, words,
+                    {"PLANWRIGHT_FAULT=SIGKILL", "PLANWRIGHT_FAULT_RANK=" + std::to_string(at.rank),
+                     "PLANWRIGHT_FAULT_LIST=" + at.list, "PLANWRIGHT_FAULT_STEP=" + std::to_string(at.step),
+                     "PLANWRIGHT_FAULT_NUMBER=" + std::to_string(at.number), "PLANWRIGHT_FAULT_MOMENT=before",
+                     "PLANWRIGHT_FAULT_WAITS=" + at.waits, "PLANWRIGHT_FAULT_MARK=" + Folder() + "/mark"}));
+}
+
+std::string CheckpointRun::FirstManifest(int step) const {
+  const std::string number = std::to_string(step);
+  return Checkpoints() + "/step-" + std::string(8 - number.size(), '0') + number + ".life-1/manifest.json";
 }
 
 Started CheckpointRun::Begin(int steps, const std::vector<std::string>& words) {

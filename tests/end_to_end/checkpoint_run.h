@@ -17,6 +17,14 @@ struct Ended {
   std::string output;  // stdout and stderr
 };
 
+// Where a rank is killed: before an instruction of a list of its program.
+struct KillPoint {
+  int rank = 0;
+  std::string list;          // "step", "evaluate": FailPoint::list
+  int step = 1, number = 0;  // FailPoint::step and number
+  std::string waits;         // not before this file is there, however slow the machine is; empty: at once
+};
+
 class CheckpointRun : public ::testing::Test {
  protected:
   static constexpr int kSteps = 40;  // of the whole run
@@ -34,6 +42,10 @@ class CheckpointRun : public ::testing::Test {
   Started Begin(int steps, const std::vector<std::string>& words = {});
   Ended End(const Started& started);
   Ended Run(int steps, const std::vector<std::string>& words = {}) { return End(Begin(steps, words)); }
+  // Until a rank is killed by SIGKILL.
+  Ended RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words = {});
+  // The manifest of a checkpoint of the first life: a KillPoint may wait for it.
+  std::string FirstManifest(int step) const;
   // `plan` with these words.
   Ended Plan(const std::vector<std::string>& words);
 
@@ -54,7 +66,8 @@ class CheckpointRun : public ::testing::Test {
   void ExpectWholeCheckpoints(size_t number);
 
  private:
-  Started Launch(const std::string& run_dir, int steps, const std::vector<std::string>& words);
+  Started Launch(const std::string& run_dir, int steps, const std::vector<std::string>& words,
+                 const std::vector<std::string>& environment = {});
   const std::vector<std::string>& Whole();
 
   std::string folder_;

@@ -2,7 +2,6 @@
 // loss grows (docs/training/evaluation.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <map>
@@ -29,17 +28,6 @@ const std::vector<std::string> kGrows = {"budget.learning_rate={peak: 0.5, min: 
 class EvaluationRun : public CheckpointRun {
  protected:
   // Kills rank 1 in an instruction of a list, behind so many steps.
-  // `waits`: a file that is there before, so that what is left of the run does not depend on speed.
-  Ended RunUntilKilled(int steps, const std::string& list, int step, const std::string& waits = "") {
-    const std::map<std::string, std::string> fault = {
-        {"", "SIGKILL"},  {"_RANK", "1"},        {"_LIST", list},   {"_STEP", std::to_string(step)},
-        {"_NUMBER", "3"}, {"_MOMENT", "before"}, {"_WAITS", waits}, {"_MARK", Folder() + "/mark"}};
-    for (const auto& [name, value] : fault) setenv(("PLANWRIGHT_FAULT" + name).c_str(), value.c_str(), 1);
-    const Ended ended = Run(steps, {kSets, "--executor", InBuild("bin/matrix_executor")});
-    for (const auto& [name, value] : fault) unsetenv(("PLANWRIGHT_FAULT" + name).c_str());
-    return ended;
-  }
-
   // Steps of the evaluations in RUN/metrics.jsonl, and the loss of each.
   std::map<int, double> Losses() const {
     std::map<int, double> losses;
@@ -61,8 +49,8 @@ TEST_F(EvaluationRun, AResumeRepeatsNone) {
   ASSERT_EQ(Losses().size(), 3U) << "before the first step, and after steps 2 and 4";
   fs::remove_all(RunDir());
 
-  const Ended killed =
-      RunUntilKilled(kSome, "evaluate", 4, RunDir() + "/checkpoints/step-00000002.life-1/manifest.json");
+  const Ended killed = RunUntilKilled(
+      kSome, {.rank = 1, .list = "evaluate", .step = 4, .number = 3, .waits = FirstManifest(2)}, {kSets});
   ASSERT_EQ(killed.status, kExitPeerLost) << killed.output;
   EXPECT_THAT(Outcome().at("instruction"), HasSubstr("evaluation after step 4, held_out 1/"));
   EXPECT_EQ(Losses().size(), 2U);
@@ -77,7 +65,7 @@ TEST_F(EvaluationRun, AResumeRepeatsNone) {
 
   // A life that ends before its first checkpoint leaves nothing: the next one begins, and evaluates as it does.
   fs::remove_all(RunDir());
-  ASSERT_EQ(RunUntilKilled(kSome, "step", 1).status, kExitPeerLost);
+  ASSERT_EQ(RunUntilKilled(kSome, {.rank = 1, .list = "step", .step = 1, .number = 3}, {kSets}).status, kExitPeerLost);
   EXPECT_EQ(Losses().size(), 1U);
   ASSERT_EQ(Run(kSome, {kSets}).status, 0);
   EXPECT_EQ(Curve(), curve);

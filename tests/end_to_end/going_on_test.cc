@@ -57,16 +57,21 @@ TEST_F(GoingOn, AfterAnInterrupt) {
 }
 
 TEST_F(GoingOn, AfterAFailure) {
-  const Started launch = Begin(kSteps);
-  WaitForSteps(4);
-  for (const pid_t pid : ProcessesWith("executor --plan " + RunDir() + "/")) {
-    if (pid == launch.pid) continue;
-    kill(pid, SIGKILL);
-    break;
-  }
-  const Ended ended = End(launch);
+  const Ended ended =
+      RunUntilKilled(kSteps, {.rank = 1, .list = "step", .step = 5, .number = 1, .waits = FirstManifest(2)});
   ASSERT_EQ(ended.status, kExitPeerLost) << ended.output;
   ExpectGoesOnAsSaid(ended.output);
+}
+
+// Steps that are skipped in a row count over lives, so that such a run is never done.
+TEST_F(GoingOn, NotBeyondNumbersThatAreNotFinite) {
+  for (int life = 1; life <= 2; ++life) {
+    const Ended ended =
+        Plan({"launch", Recipe(), "--local", "--yes", "budget.learning_rate.peak=1e30", "budget.learning_rate.min=1e29",
+              "lints={PW0111: off}", "checkpoint.every_steps=2", "--run-dir", RunDir()});
+    ASSERT_EQ(ended.status, kExitNumerics) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("; with this recipe the same will happen again:\n"));
+  }
 }
 
 // The same command would end in the same way.

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 
 #include "planner/checkpoint/format.h"
@@ -266,12 +264,8 @@ TEST_F(Identity, ARunDirectoryMayBeMovedAndCopied) {
 TEST_F(Identity, TheCheckpointsOwnPlanIsCompared) {
   ASSERT_EQ(Run(4).status, 0);
   const std::string rate = "budget.learning_rate.peak=1.0e-3";
-  const std::map<std::string, std::string> fault = {{"", "SIGKILL"}, {"_RANK", "0"},        {"_LIST", "step"},
-                                                    {"_STEP", "5"},  {"_NUMBER", "1"},      {"_MOMENT", "before"},
-                                                    {"_WAITS", ""},  {"_MARK", "/dev/null"}};
-  for (const auto& [name, value] : fault) setenv(("PLANWRIGHT_FAULT" + name).c_str(), value.c_str(), 1);
-  const Ended accepted = Run(6, {rate, "--accept-changes", "--executor", InBuild("bin/matrix_executor")});
-  for (const auto& [name, value] : fault) unsetenv(("PLANWRIGHT_FAULT" + name).c_str());
+  const Ended accepted =
+      RunUntilKilled(6, {.rank = 0, .list = "step", .step = 5, .number = 1}, {rate, "--accept-changes"});
   ASSERT_EQ(accepted.status, kExitPeerLost) << accepted.output;
   ASSERT_THAT(accepted.output, HasSubstr("resuming after step 4"));
   const Ended refused = Run(6, {rate});
