@@ -57,7 +57,7 @@ constexpr KeySpec kModelKeys[] = {
      "GB/s of the device's share of the network between nodes, in one direction"},
     {"cluster.profile", "", To<&ClusterRecipe::profile>, kOptional, "", kAny, "",
      "file of times that `plan measure` wrote on such devices, absolute or relative to this file; "
-     "recipes/profiles/h100_sxm.json has those of an H100"},
+     "recipes/profiles has those of an H100 and of H200s"},
 
     {"models", "", kNamedMaps, kOptional, "", kAny, "", "model definitions by name"},
     {"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny, "radio_vit|hybrid_lm",
