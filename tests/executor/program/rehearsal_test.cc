@@ -138,7 +138,7 @@ int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = 
       .rank = number,
       .device = at::kCPU,
       .handlers = {
-          .compute = [handler](OpKind kind) { return OpClassOf(kind) == OpClass::kCompute ? handler : nullptr; },
+          .compute = [handler](const ComputeBinding&) { return ComputeForm{handler}; },
           .data = Data,
           .parameters =
               [](OpKind, ModuleState& module) {

@@ -171,7 +171,10 @@ class WalkerTest : public ::testing::Test {
               .role = plan.roles[0],
               .rank = 0,
               .device = at::kCPU,
-              .handlers = {.compute = handlers,
+              .handlers = {.compute =
+                               [handlers](const ComputeBinding& binding) {
+                                 return ComputeForm{handlers(binding.instruction.kind)};
+                               },
                            .data =
                                [this](const Instruction& instruction, const CallContext& call) {
                                  reads_.emplace_back(&instruction, call.step, call.microbatch);
