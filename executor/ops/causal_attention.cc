@@ -17,9 +17,9 @@
 // With packed documents document_ends is the last input, and a query sees the keys of its own document only.
 //
 // The plain form computes an exact softmax in fp32 (fp64 for fp64). It works through strips of queries, so that only a
-// strip of the score matrix exists at a time. Results have the dtype of q. lse, the log of the sum of exponentials of each row of
-// scores, is fp32 (fp64). The backward reads q, k, v, a and lse, and computes the probabilities again: exp(score - lse)
-// (docs/model/attention.md#backward).
+// strip of the score matrix exists at a time. Results have the dtype of q. lse, the log of the sum of exponentials of
+// each row of scores, is fp32 (fp64). The backward reads q, k, v, a and lse, and computes the probabilities again:
+// exp(score - lse) (docs/model/attention.md#backward).
 #include "executor/ops/causal_attention.h"
 
 #include <ATen/TensorOperators.h>
@@ -133,15 +133,16 @@ Tensors AttentionGrad(const ComputeContext& context, AttendedKeys whose) {
     strip.keys(dk).add_(at::matmul(ds.transpose(2, 3), strip.queries(split.q)));
   });
   return AttentionGradients(in, Narrow(FromQueryHeads(in, dq), in.q), Narrow(FromKeyHeads(dk), in.q),
-                   Narrow(FromKeyHeads(dv), in.q));
+                            Narrow(FromKeyHeads(dv), in.q));
 }
 
 }  // namespace
 
 AttentionInputs::AttentionInputs(const ComputeContext& context, AttendedKeys whose, size_t index, size_t between)
-    : apart(whose == AttendedKeys::kAll || context.instruction.over_cp()), q_heads(context.instruction.integer("q_heads")),
-      head_dim(context.instruction.integer("head_dim")), all_kv_heads(context.instruction.integer("kv_heads")),
-      kv_heads(all_kv_heads), first_key(0), scale(1 / std::sqrt(static_cast<double>(head_dim))) {
+    : apart(whose == AttendedKeys::kAll || context.instruction.over_cp()),
+      q_heads(context.instruction.integer("q_heads")), head_dim(context.instruction.integer("head_dim")),
+      all_kv_heads(context.instruction.integer("kv_heads")), kv_heads(all_kv_heads), first_key(0),
+      scale(1 / std::sqrt(static_cast<double>(head_dim))) {
   if (whose == AttendedKeys::kAll) {
     const int64_t tp = context.call.tp;
     TORCH_CHECK(all_kv_heads % tp == 0 || tp % all_kv_heads == 0, all_kv_heads, " key heads for ", tp, " ranks");
@@ -163,7 +164,8 @@ AttentionInputs::AttentionInputs(const ComputeContext& context, AttendedKeys who
   chunks = QueryChunks(context, q.size(0), context.inputs.size() > ends ? &context.inputs[ends] : nullptr);
 }
 
-Tensors AttentionGradients(const AttentionInputs& in, const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv) {
+Tensors AttentionGradients(const AttentionInputs& in, const at::Tensor& dq, const at::Tensor& dk,
+                           const at::Tensor& dv) {
   if (!in.apart) return {at::cat({dq, dk, dv}, 2)};
   if (in.kv_heads == in.all_kv_heads) return {dq, at::cat({dk, dv}, 2)};
   const int64_t keys = in.all_kv_heads * in.head_dim, first = in.first_key * in.head_dim;
@@ -176,6 +178,8 @@ Tensors AttentionGradients(const AttentionInputs& in, const at::Tensor& dq, cons
 Tensors RunCausalAttention(const ComputeContext& context) { return Attention(context, AttendedKeys::kOwn); }
 Tensors RunCausalAttentionAllKv(const ComputeContext& context) { return Attention(context, AttendedKeys::kAll); }
 Tensors RunCausalAttentionGrad(const ComputeContext& context) { return AttentionGrad(context, AttendedKeys::kOwn); }
-Tensors RunCausalAttentionAllKvGrad(const ComputeContext& context) { return AttentionGrad(context, AttendedKeys::kAll); }
+Tensors RunCausalAttentionAllKvGrad(const ComputeContext& context) {
+  return AttentionGrad(context, AttendedKeys::kAll);
+}
 
 }  // namespace planwright::executor::ops

@@ -1,5 +1,5 @@
-// What both forms of causal attention share: their operands, and gradients as outputs. causal_attention.cc describes the
-// operations.
+// What both forms of causal attention share: their operands, and gradients as outputs. causal_attention.cc describes
+// the operations.
 #pragma once
 
 #include <vector>

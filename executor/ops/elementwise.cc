@@ -1,5 +1,5 @@
 // Activations, sums, joins and slices. Inputs and outputs may have any leading dims. Each result is computed in the
-// dtype of its inputs; none of these operations reduces over a dim. 
+// dtype of its inputs; none of these operations reduces over a dim.
 //
 //   squared_relu        x -> relu(x)^2; the backward reads x (docs/model/mixture_of_experts.md#shared-expert)
 //   gelu                x -> GELU in its tanh form, with `erf` exact; the backward reads x
@@ -27,9 +27,7 @@ const char* GeluForm(const ComputeContext& context) {
 
 }  // namespace
 
-Tensors RunSquaredRelu(const ComputeContext& context) {
-  return {context.inputs[0].relu().square_()};
-}
+Tensors RunSquaredRelu(const ComputeContext& context) { return {context.inputs[0].relu().square_()}; }
 
 Tensors RunSquaredReluGrad(const ComputeContext& context) {
   return {context.inputs[1].relu().mul_(2).mul_(context.inputs[0])};

@@ -70,8 +70,8 @@ using ComputeHandler = Tensors (*)(const ComputeContext&);
 // The plain form of a compute instruction (forms.h); null for kinds of other classes.
 ComputeHandler PlainFormOf(OpKind kind);
 
-// The plain forms, called Run<Kind>, in the file of their family. PlainFormOf refers to all of them, so a missing one is
-// a link error.
+// The plain forms, called Run<Kind>, in the file of their family. PlainFormOf refers to all of them, so a missing one
+// is a link error.
 namespace ops {
 #define COMPUTE_HANDLER(id) Tensors Run##id(const ComputeContext& context);
 #define OP(id, name, op_class, text) OP_##op_class(id)

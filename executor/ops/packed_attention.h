@@ -1,4 +1,5 @@
-// What both forms of the vision encoder's attention share: their operands. vision_attention.cc describes the operations.
+// What both forms of the vision encoder's attention share: their operands. vision_attention.cc describes the
+// operations.
 #pragma once
 
 #include <cmath>

@@ -32,9 +32,9 @@ PackedAttention::PackedAttention(const ComputeContext& context, size_t first, si
   const at::Tensor& grids = context.inputs[grid];
   const std::vector<ImageSpan> lane = ImageSpans(grids, h.class_tokens),
                                part = ImageSpans(grids, h.class_tokens, LanePart::Of(context));
-  TORCH_CHECK(x.q.size(0) == TokenCount(part) && x.k.size(0) == TokenCount(lane), "packed attention over ",
-              lane.size(), " images needs ", TokenCount(part), " queries and ", TokenCount(lane), " keys, not ",
-              x.q.size(0), " and ", x.k.size(0));
+  TORCH_CHECK(x.q.size(0) == TokenCount(part) && x.k.size(0) == TokenCount(lane), "packed attention over ", lane.size(),
+              " images needs ", TokenCount(part), " queries and ", TokenCount(lane), " keys, not ", x.q.size(0),
+              " and ", x.k.size(0));
   for (const ImageSpan& image : part) {
     const ImageSpan& whole = lane[image.image];
     images.push_back({image.first_token, image.tokens(), whole.first_token, whole.tokens()});

@@ -1,5 +1,5 @@
-// The end of a step by the kernels of executor/kernels/adamw.h, for fp32 and fp64 shards on a GPU. optimizer.h says what
-// the functions do.
+// The end of a step by the kernels of executor/kernels/adamw.h, for fp32 and fp64 shards on a GPU. optimizer.h says
+// what the functions do.
 #include <ATen/ops/empty.h>
 
 #include "executor/kernels/adamw.h"

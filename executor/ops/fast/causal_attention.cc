@@ -1,5 +1,5 @@
-// Causal attention in bf16, without a score in memory: by cuDNN's kernel or LibTorch's flash kernel (flash_attention.h).
-// executor/ops/causal_attention.cc has the plain form, which defines it.
+// Causal attention in bf16, without a score in memory: by cuDNN's kernel or LibTorch's flash kernel
+// (flash_attention.h). executor/ops/causal_attention.cc has the plain form, which defines it.
 #include "executor/ops/causal_attention.h"
 
 #include "executor/ops/fast/fast_form.h"
@@ -31,8 +31,7 @@ Tensors AttentionGrad(const ComputeContext& context, AttendedKeys whose) {
   const AttentionInputs in(context, whose, 1, 2);
   const size_t index = in.apart ? 3 : 2;
   const at::Tensor &da = context.inputs[0], &a = context.inputs[index], &lse = context.inputs[index + 1];
-  const FlashGradients d =
-      FlashBackward(FlashOperandsOf(in), in.chunks, FlashHeads(in, da), {FlashHeads(in, a), lse});
+  const FlashGradients d = FlashBackward(FlashOperandsOf(in), in.chunks, FlashHeads(in, da), {FlashHeads(in, a), lse});
   return AttentionGradients(in, FromFlashHeads(d.dq), FromFlashHeads(d.dk), FromFlashHeads(d.dv));
 }
 

@@ -1,10 +1,11 @@
 // Cross entropy by the kernels of executor/kernels/cross_entropy.h. executor/ops/cross_entropy.cc has the plain forms,
 // which define it.
+#include "executor/kernels/cross_entropy.h"
+
 #include <ATen/ops/empty.h>
 
 #include <limits>
 
-#include "executor/kernels/cross_entropy.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/gpu_rows.h"

@@ -1,8 +1,9 @@
 // Elementwise operations in one pass each (executor/kernels/elementwise.h). A sum of three is rounded once.
 // executor/ops/elementwise.cc has the plain forms, which define them.
+#include "executor/kernels/elementwise.h"
+
 #include <ATen/ops/empty_like.h>
 
-#include "executor/kernels/elementwise.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"

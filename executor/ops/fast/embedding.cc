@@ -1,9 +1,10 @@
 // The gradient of an embedding table by the kernel of executor/kernels/embedding.h. executor/ops/embedding.cc has the
 // plain form, which defines it.
+#include "executor/kernels/embedding.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/sort.h>
 
-#include "executor/kernels/embedding.h"
 #include "executor/ops/embedding_rows.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/fast_form.h"

@@ -1,11 +1,12 @@
 // The routed experts: products of all experts at once, in every dtype, and in bf16 one kernel between them
 // (executor/kernels/expert_activation.h). executor/ops/experts.cc has the plain form, which defines operands and
 // results.
+#include "executor/ops/experts.h"
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include "executor/kernels/expert_activation.h"
-#include "executor/ops/experts.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/expert_rows_on_gpu.h"
 #include "executor/ops/fast/fast_form.h"

@@ -1,9 +1,10 @@
 // The gated norm by kernels (executor/kernels/gated_norm.h). executor/ops/gated_norm.cc has the plain form, which
 // defines it.
+#include "executor/kernels/gated_norm.h"
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include "executor/kernels/gated_norm.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"

@@ -1,9 +1,10 @@
 // The convolution of a Mamba layer by kernels (executor/kernels/mamba_conv.h). executor/ops/mamba_conv.cc has the plain
 // form, which defines it. Documents and parameter_cp are no obstacle.
+#include "executor/kernels/mamba_conv.h"
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
-#include "executor/kernels/mamba_conv.h"
 #include "executor/ops/documents.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"

@@ -2,12 +2,13 @@
 // state; the state from chunk to chunk; outputs. Backward: dt and decays again; the gradients of the states likewise,
 // from the last chunk to the first; then heads, groups and positions. executor/ops/mamba_scan.cc has the plain form,
 // which defines operands and results.
+#include "executor/kernels/mamba_scan.h"
+
 #include <ATen/ops/empty.h>
 
 #include <utility>
 #include <vector>
 
-#include "executor/kernels/mamba_scan.h"
 #include "executor/ops/documents.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"

@@ -27,7 +27,8 @@ bool TakesRmsNorm(const ComputeBinding& binding) {
 }
 
 bool TakesRmsNormGrad(const ComputeBinding& binding) {
-  return PlannedInBf16(binding, 2) && binding.inputs[2]->dtype == DType::kFp32 && TakesWidth(binding, *binding.inputs[1]);
+  return PlannedInBf16(binding, 2) && binding.inputs[2]->dtype == DType::kFp32 &&
+         TakesWidth(binding, *binding.inputs[1]);
 }
 
 Tensors FastRmsNorm(const ComputeContext& context) {

@@ -77,8 +77,8 @@ Tensors BatchForward(const FlashOperands& batch) {
   return {JoinImages(result.a), result.lse.transpose(0, 1).reshape({batch.q.size(2), -1})};
 }
 
-Tensors BatchBackward(const PackedAttention& attention, const FlashOperands& batch, const at::Tensor& da, const at::Tensor& a,
-                      const at::Tensor& lse) {
+Tensors BatchBackward(const PackedAttention& attention, const FlashOperands& batch, const at::Tensor& da,
+                      const at::Tensor& a, const at::Tensor& lse) {
   const int64_t images = batch.q.size(0), rows = batch.q.size(1), heads = batch.q.size(2);
   const FlashResult forward = {Sequences(attention, a.contiguous()), lse.view({heads, images, rows}).transpose(0, 1)};
   const FlashGradients d = CudnnBackward(batch, /*causal=*/false, Sequences(attention, da.contiguous()), forward);
@@ -95,7 +95,8 @@ Tensors FlashForward(const PackedAttention& attention) {
   return {JoinHeads(std::get<0>(result)), std::get<1>(result)};
 }
 
-Tensors FlashBackward(const PackedAttention& attention, const at::Tensor& da, const at::Tensor& a, const at::Tensor& lse) {
+Tensors FlashBackward(const PackedAttention& attention, const at::Tensor& da, const at::Tensor& a,
+                      const at::Tensor& lse) {
   const PackedSequences s(attention);
   const PackedHeads& h = attention.h;
   const at::Tensor &q = attention.x.q, keys = KeysOfPart(attention, attention.x.k),

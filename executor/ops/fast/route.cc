@@ -1,12 +1,14 @@
 // The router in bf16: one kernel behind the product with the gate, one before the products of the backward
-// (executor/kernels/route.h). executor/ops/route.cc has the plain form, which defines it. Products of two bf16 numbers are exact in fp32, so tensor cores that add in fp32 give the logits
-// that the plain form gets from widened operands, up to the order of additions.
+// (executor/kernels/route.h). executor/ops/route.cc has the plain form, which defines it. Products of two bf16 numbers
+// are exact in fp32, so tensor cores that add in fp32 give the logits that the plain form gets from widened operands,
+// up to the order of additions.
+#include "executor/kernels/route.h"
+
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
-#include "executor/kernels/route.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"

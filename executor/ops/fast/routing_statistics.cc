@@ -1,9 +1,10 @@
 // The logged numbers about routing, in one or two kernels each (executor/kernels/routing_statistics.h).
 // executor/ops/routing_statistics.cc has the plain forms, which define them.
+#include "executor/kernels/routing_statistics.h"
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
-#include "executor/kernels/routing_statistics.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/fast_form.h"
 

@@ -3,6 +3,8 @@
 // which define operands and results.
 //
 // A row here is read by the slot that has it; slots of experts of other ranks have none.
+#include "executor/ops/select_rows.h"
+
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -15,7 +17,6 @@
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/gpu_rows.h"
 #include "executor/ops/fast/planned_types.h"
-#include "executor/ops/select_rows.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -64,7 +65,8 @@ at::Tensor SumOfTokens(const Instruction& instruction, const at::Tensor& rows, c
 }  // namespace
 
 bool TakesSelectRows(const ComputeBinding& binding) {
-  const std::optional<int64_t> slots = PlannedElements(*binding.inputs[2]), experts = PlannedElements(*binding.inputs[3]);
+  const std::optional<int64_t> slots = PlannedElements(*binding.inputs[2]),
+                               experts = PlannedElements(*binding.inputs[3]);
   return TakesSelected(binding) && binding.inputs[1]->dtype == DType::kFp32 && slots &&
          *slots <= std::numeric_limits<int>::max() && experts && *experts < kMostOrderedExperts;
 }

@@ -5,10 +5,10 @@ namespace planwright::executor::ops {
 
 const FastForm* FindFastForm(OpKind kind) {
   switch (kind) {
-#define FAST_FORM(id)                                           \
-  case OpKind::k##id: {                                         \
+#define FAST_FORM(id)                                          \
+  case OpKind::k##id: {                                        \
     static constexpr FastForm kForm = {&Takes##id, &Fast##id}; \
-    return &kForm;                                              \
+    return &kForm;                                             \
   }
 #include "executor/ops/fast_forms.def"
 #undef FAST_FORM
