@@ -1,5 +1,5 @@
 // The `executor` program: one rank of a run.
-#include "executor/ops/handler.h"
+#include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
 #include "planner/verify/verify.h"
 
@@ -19,5 +19,5 @@ absl::Status CheckPlan(Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace planwright::executor;
-  return RankMain(argc, argv, {.compute = ComputeHandlerOf, .prepare = CheckPlan});
+  return RankMain(argc, argv, {.compute = ChooseForm, .prepare = CheckPlan});
 }

@@ -1,4 +1,4 @@
-// Kernels between the two products of the routed experts (executor/ops/experts_on_gpu.cc), with r = relu(pre) and the
+// Kernels between the two products of the routed experts (executor/ops/fast/experts.cc), with r = relu(pre) and the
 // routing weight w of each row. width is a multiple of 8, and matrices start at multiples of 16 bytes. nvcc compiles
 // the kernels, so nothing of LibTorch is here.
 #pragma once

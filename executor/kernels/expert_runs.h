@@ -1,5 +1,5 @@
-// A kernel of executor/ops/expert_rows.cc: the rows of one expert follow each other and are a run. nvcc compiles it, so
-// nothing of LibTorch is here.
+// A kernel of executor/ops/fast/expert_rows_on_gpu.cc: the rows of one expert follow each other and are a run. nvcc
+// compiles it, so nothing of LibTorch is here.
 #pragma once
 
 #include <cuda_runtime_api.h>

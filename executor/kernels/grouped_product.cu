@@ -1,4 +1,4 @@
-// Grouped matrix products in tiles (executor/ops/grouped_product.h says what they are for).
+// Grouped matrix products in tiles (executor/ops/fast/grouped_product.h says what they are for).
 #include <type_traits>
 
 #include "executor/kernels/grouped_product.h"

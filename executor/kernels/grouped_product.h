@@ -1,4 +1,4 @@
-// The kernels of executor/ops/grouped_product.cc. nvcc compiles them, so this header includes nothing of LibTorch:
+// The kernels of executor/ops/fast/grouped_product.cc. nvcc compiles them, so this header includes nothing of LibTorch:
 // that would be slow and fragile there.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The kernels of executor/ops/mamba_scan_on_gpu.cc: the Mamba-2 scan and its gradient for bf16, heads of 64 and a state
+// The kernels of executor/ops/fast/mamba_scan.cc: the Mamba-2 scan and its gradient for bf16, heads of 64 and a state
 // of 128. The mathematics and its letters are those of docs/model/mamba.md#scan. nvcc compiles them, so this header
 // includes nothing of LibTorch.
 //

@@ -1,4 +1,4 @@
-// Kernels of the router (executor/ops/route_on_gpu.cc). nvcc compiles them, so nothing of LibTorch is here.
+// Kernels of the router (executor/ops/fast/route.cc). nvcc compiles them, so nothing of LibTorch is here.
 #pragma once
 
 #include <cuda_bf16.h>

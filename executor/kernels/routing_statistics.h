@@ -1,4 +1,4 @@
-// Kernels of executor/ops/routing_statistics_on_gpu.cc. nvcc compiles them, so nothing of LibTorch is here.
+// Kernels of executor/ops/fast/routing_statistics.cc. nvcc compiles them, so nothing of LibTorch is here.
 #pragma once
 
 #include <cuda_runtime_api.h>

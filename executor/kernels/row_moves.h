@@ -1,6 +1,6 @@
-// Kernels that move rows between tokens, slots and experts (permute_rows_on_gpu.cc, select_rows_on_gpu.cc and
-// expert_rows.cc in executor/ops). Rows are whole multiples of 16 bytes and start at multiples of 16 bytes. nvcc
-// compiles the kernels, so nothing of LibTorch is here.
+// Kernels that move rows between tokens, slots and experts (permute_rows.cc, select_rows.cc and
+// expert_rows_on_gpu.cc in executor/ops/fast). Rows are whole multiples of 16 bytes and start at multiples of 16 bytes.
+// nvcc compiles the kernels, so nothing of LibTorch is here.
 #pragma once
 
 #include <cuda_bf16.h>

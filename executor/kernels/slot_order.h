@@ -1,6 +1,6 @@
-// Kernels that order the choices of tokens by expert (permute_rows_on_gpu.cc and select_rows_on_gpu.cc in
-// executor/ops). A slot is one choice of one token: token * k + j. A row is an index in the order by expert. There are
-// fewer than 2^31 of them. nvcc compiles the kernels, so nothing of LibTorch is here.
+// Kernels that order the choices of tokens by expert (permute_rows.cc and select_rows.cc in
+// executor/ops/fast). A slot is one choice of one token: token * k + j. A row is an index in the order by expert. There
+// are fewer than 2^31 of them. nvcc compiles the kernels, so nothing of LibTorch is here.
 #pragma once
 
 #include <cuda_runtime_api.h>

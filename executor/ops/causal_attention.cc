@@ -17,10 +17,11 @@
 // With packed documents document_ends is the last input, and a query sees the keys of its own document only.
 //
 // The plain form computes an exact softmax in fp32 (fp64 for fp64). It works through strips of queries, so that only a
-// strip of the score matrix exists at a time. On GPUs bf16 goes through LibTorch's flash kernel instead; a test
-// compares it with the plain form. Results have the dtype of q. lse, the log of the sum of exponentials of each row of
-// scores, is fp32 (fp64). The backward reads q, k, v, a and lse, and computes the probabilities again: exp(score - lse)
-// (docs/model/attention.md#backward).
+// strip of the score matrix exists at a time. Results have the dtype of q. lse, the log of the sum of exponentials of
+// each row of scores, is fp32 (fp64). The backward reads q, k, v, a and lse, and computes the probabilities again:
+// exp(score - lse) (docs/model/attention.md#backward).
+#include "executor/ops/causal_attention.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -34,57 +35,12 @@
 #include <cmath>
 #include <limits>
 
-#include "executor/ops/flash_attention.h"
-#include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 namespace {
 
 constexpr int64_t kQueriesPerStrip = 256;
-
-// Whose keys and values the inputs have: those of this rank's queries, or those of all ranks' beside them.
-enum class Keys { kOwn, kAll };
-
-// What the operations read.
-struct AttentionInputs {
-  bool apart;  // q is an input of its own
-  int64_t q_heads, head_dim;
-  int64_t all_kv_heads;         // that the inputs have
-  int64_t kv_heads, first_key;  // those of them that the queries read
-  int64_t group;                // so many query heads share one key head
-  at::Tensor q, k, v;           // [positions,B,heads * head_dim], as they came: k and v are parts of an input
-  std::vector<QueryChunk> chunks;
-  double scale;
-
-  // `index`: of q (or qkv) among the inputs. `between`: how many inputs follow these before document_ends.
-  AttentionInputs(const ComputeContext& context, Keys whose, size_t index, size_t between)
-      : apart(whose == Keys::kAll || context.instruction.over_cp()), q_heads(context.instruction.integer("q_heads")),
-        head_dim(context.instruction.integer("head_dim")), all_kv_heads(context.instruction.integer("kv_heads")),
-        kv_heads(all_kv_heads), first_key(0), scale(1 / std::sqrt(static_cast<double>(head_dim))) {
-    if (whose == Keys::kAll) {
-      const int64_t tp = context.call.tp;
-      TORCH_CHECK(all_kv_heads % tp == 0 || tp % all_kv_heads == 0, all_kv_heads, " key heads for ", tp, " ranks");
-      kv_heads = std::max<int64_t>(1, all_kv_heads / tp);
-      first_key = context.call.tp_rank * all_kv_heads / tp;
-    }
-    group = q_heads / kv_heads;
-    const int64_t queries = q_heads * head_dim, keys = all_kv_heads * head_dim;
-    const at::Tensor &first = context.inputs[index], &second = context.inputs[index + (apart ? 1 : 0)];
-    const int64_t before = apart ? 0 : queries;  // columns of the second before the keys
-    TORCH_CHECK(q_heads % kv_heads == 0 && second.size(2) == before + 2 * keys &&
-                    first.size(2) == before + (apart ? queries : 2 * keys),
-                "inputs of ", first.sizes(), " and ", second.sizes(), " for ", q_heads, " query and 2 * ", all_kv_heads,
-                " key and value heads of ", head_dim);
-    q = first.narrow(2, 0, queries);
-    k = second.narrow(2, before + first_key * head_dim, kv_heads * head_dim);
-    v = second.narrow(2, before + keys + first_key * head_dim, kv_heads * head_dim);
-    const size_t ends = index + (apart ? 2 : 1) + between;
-    chunks = QueryChunks(context, q.size(0), context.inputs.size() > ends ? &context.inputs[ends] : nullptr);
-  }
-
-  int64_t samples() const { return q.size(1); }
-};
 
 // [S,B,kv*group*d] <-> [B,kv,group,S,d]
 at::Tensor QueryHeads(const AttentionInputs& in, const at::Tensor& x) {
@@ -143,37 +99,8 @@ void ForStrips(const AttentionInputs& in, Work work) {
   }
 }
 
-bool TakesFlash(const at::Tensor& q) { return q.is_cuda() && q.scalar_type() == at::kBFloat16; }
-
-// [S,B,heads*d] <-> [B,S,heads,d]
-at::Tensor FlashHeads(const AttentionInputs& in, const at::Tensor& x) {
-  return x.reshape({x.size(0), x.size(1), x.size(2) / in.head_dim, in.head_dim}).transpose(0, 1);
-}
-at::Tensor FromFlashHeads(const at::Tensor& x) {
-  const at::Tensor by_position = x.transpose(0, 1);
-  return by_position.reshape({by_position.size(0), by_position.size(1), x.size(2) * x.size(3)});
-}
-FlashOperands FlashOperandsOf(const AttentionInputs& in) {
-  return {FlashHeads(in, in.q), FlashHeads(in, in.k), FlashHeads(in, in.v), in.scale};
-}
-
-// The gradients of q, k and v as outputs: one tensor, or two where q is an input of its own.
-Tensors Gradients(const AttentionInputs& in, const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv) {
-  if (!in.apart) return {at::cat({dq, dk, dv}, 2)};
-  if (in.kv_heads == in.all_kv_heads) return {dq, at::cat({dk, dv}, 2)};
-  const int64_t keys = in.all_kv_heads * in.head_dim, first = in.first_key * in.head_dim;
-  const at::Tensor dkv = at::zeros({dk.size(0), dk.size(1), 2 * keys}, dk.options());
-  dkv.narrow(2, first, dk.size(2)).copy_(dk);
-  dkv.narrow(2, keys + first, dv.size(2)).copy_(dv);
-  return {dq, dkv};
-}
-
-Tensors Attention(const ComputeContext& context, Keys whose) {
+Tensors Attention(const ComputeContext& context, AttendedKeys whose) {
   const AttentionInputs in(context, whose, 0, 0);
-  if (TakesFlash(in.q)) {
-    const FlashResult result = FlashForward(FlashOperandsOf(in), in.chunks);
-    return {FromFlashHeads(result.a), result.lse};
-  }
   const Heads split(in);
   const at::Tensor a = at::empty_like(split.q);
   const at::Tensor lse = at::empty({in.samples(), in.kv_heads, in.group, in.q.size(0), 1}, split.q.options());
@@ -187,15 +114,10 @@ Tensors Attention(const ComputeContext& context, Keys whose) {
   return {Narrow(FromQueryHeads(in, a), in.q), lse.view({in.samples(), in.q_heads, in.q.size(0)})};
 }
 
-Tensors AttentionGrad(const ComputeContext& context, Keys whose) {
+Tensors AttentionGrad(const ComputeContext& context, AttendedKeys whose) {
   const AttentionInputs in(context, whose, 1, 2);
   const size_t index = in.apart ? 3 : 2;
   const at::Tensor &da_whole = context.inputs[0], &a = context.inputs[index], &lse_whole = context.inputs[index + 1];
-  if (TakesFlash(in.q)) {
-    const FlashGradients d =
-        FlashBackward(FlashOperandsOf(in), in.chunks, FlashHeads(in, da_whole), {FlashHeads(in, a), lse_whole});
-    return Gradients(in, FromFlashHeads(d.dq), FromFlashHeads(d.dk), FromFlashHeads(d.dv));
-  }
   const Heads split(in);
   const at::Tensor da = QueryHeads(in, da_whole),
                    lse = lse_whole.view({in.samples(), in.kv_heads, in.group, in.q.size(0), 1});
@@ -210,15 +132,54 @@ Tensors AttentionGrad(const ComputeContext& context, Keys whose) {
     dq.narrow(3, strip.span.first, strip.span.length).copy_(strip.heads(at::matmul(ds, strip.keys(split.k))));
     strip.keys(dk).add_(at::matmul(ds.transpose(2, 3), strip.queries(split.q)));
   });
-  return Gradients(in, Narrow(FromQueryHeads(in, dq), in.q), Narrow(FromKeyHeads(dk), in.q),
-                   Narrow(FromKeyHeads(dv), in.q));
+  return AttentionGradients(in, Narrow(FromQueryHeads(in, dq), in.q), Narrow(FromKeyHeads(dk), in.q),
+                            Narrow(FromKeyHeads(dv), in.q));
 }
 
 }  // namespace
 
-Tensors RunCausalAttention(const ComputeContext& context) { return Attention(context, Keys::kOwn); }
-Tensors RunCausalAttentionAllKv(const ComputeContext& context) { return Attention(context, Keys::kAll); }
-Tensors RunCausalAttentionGrad(const ComputeContext& context) { return AttentionGrad(context, Keys::kOwn); }
-Tensors RunCausalAttentionAllKvGrad(const ComputeContext& context) { return AttentionGrad(context, Keys::kAll); }
+AttentionInputs::AttentionInputs(const ComputeContext& context, AttendedKeys whose, size_t index, size_t between)
+    : apart(whose == AttendedKeys::kAll || context.instruction.over_cp()),
+      q_heads(context.instruction.integer("q_heads")), head_dim(context.instruction.integer("head_dim")),
+      all_kv_heads(context.instruction.integer("kv_heads")), kv_heads(all_kv_heads), first_key(0),
+      scale(1 / std::sqrt(static_cast<double>(head_dim))) {
+  if (whose == AttendedKeys::kAll) {
+    const int64_t tp = context.call.tp;
+    TORCH_CHECK(all_kv_heads % tp == 0 || tp % all_kv_heads == 0, all_kv_heads, " key heads for ", tp, " ranks");
+    kv_heads = std::max<int64_t>(1, all_kv_heads / tp);
+    first_key = context.call.tp_rank * all_kv_heads / tp;
+  }
+  group = q_heads / kv_heads;
+  const int64_t queries = q_heads * head_dim, keys = all_kv_heads * head_dim;
+  const at::Tensor &first = context.inputs[index], &second = context.inputs[index + (apart ? 1 : 0)];
+  const int64_t before = apart ? 0 : queries;  // columns of the second before the keys
+  TORCH_CHECK(q_heads % kv_heads == 0 && second.size(2) == before + 2 * keys &&
+                  first.size(2) == before + (apart ? queries : 2 * keys),
+              "inputs of ", first.sizes(), " and ", second.sizes(), " for ", q_heads, " query and 2 * ", all_kv_heads,
+              " key and value heads of ", head_dim);
+  q = first.narrow(2, 0, queries);
+  k = second.narrow(2, before + first_key * head_dim, kv_heads * head_dim);
+  v = second.narrow(2, before + keys + first_key * head_dim, kv_heads * head_dim);
+  const size_t ends = index + (apart ? 2 : 1) + between;
+  chunks = QueryChunks(context, q.size(0), context.inputs.size() > ends ? &context.inputs[ends] : nullptr);
+}
+
+Tensors AttentionGradients(const AttentionInputs& in, const at::Tensor& dq, const at::Tensor& dk,
+                           const at::Tensor& dv) {
+  if (!in.apart) return {at::cat({dq, dk, dv}, 2)};
+  if (in.kv_heads == in.all_kv_heads) return {dq, at::cat({dk, dv}, 2)};
+  const int64_t keys = in.all_kv_heads * in.head_dim, first = in.first_key * in.head_dim;
+  const at::Tensor dkv = at::zeros({dk.size(0), dk.size(1), 2 * keys}, dk.options());
+  dkv.narrow(2, first, dk.size(2)).copy_(dk);
+  dkv.narrow(2, keys + first, dv.size(2)).copy_(dv);
+  return {dq, dkv};
+}
+
+Tensors RunCausalAttention(const ComputeContext& context) { return Attention(context, AttendedKeys::kOwn); }
+Tensors RunCausalAttentionAllKv(const ComputeContext& context) { return Attention(context, AttendedKeys::kAll); }
+Tensors RunCausalAttentionGrad(const ComputeContext& context) { return AttentionGrad(context, AttendedKeys::kOwn); }
+Tensors RunCausalAttentionAllKvGrad(const ComputeContext& context) {
+  return AttentionGrad(context, AttendedKeys::kAll);
+}
 
 }  // namespace planwright::executor::ops

@@ -15,8 +15,7 @@
 //
 // m, parts, sums and token_loss are fp32 (fp64 for fp64), dlogits has the dtype of the logits. The backward reads the
 // reduced m and sums. Parts and gradient go through blocks of positions, so that temporary tensors do not grow to a
-// second copy of the logits. bf16 on a GPU has kernels instead, which read the logits once and need no temporary
-// tensors.
+// second copy of the logits. The fast forms read the logits once and need no temporary tensors.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
@@ -27,9 +26,6 @@
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 #include "executor/ops/vocabulary_part.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/cross_entropy_on_gpu.h"
-#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -65,9 +61,6 @@ at::Tensor OfIds(const at::Tensor& block, int64_t ids) {
 }  // namespace
 
 Tensors RunCrossEntropyParts(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesCrossEntropyKernels(context, 0)) return CrossEntropyPartsOnGpu(context);
-#endif
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const at::Tensor& logits = context.inputs[0];
   const LocalLabels labels = LabelsOf(context, context.inputs[1], logits.size(2));
@@ -90,9 +83,6 @@ Tensors RunCrossEntropyParts(const ComputeContext& context) {
 }
 
 Tensors RunCrossEntropySums(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesSumsKernel(context)) return CrossEntropySumsOnGpu(context);
-#endif
   const at::Tensor &parts = context.inputs[0], &m = context.inputs[1];
   return {at::stack({parts[0] * (parts[1] - m).exp_(), (parts[2] - m).masked_fill_(parts[3] == 0, 0)})};
 }
@@ -104,9 +94,6 @@ Tensors RunTokenLoss(const ComputeContext& context) {
 }
 
 Tensors RunCrossEntropyGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesCrossEntropyKernels(context, 2)) return CrossEntropyGradOnGpu(context);
-#endif
   const at::Tensor &logits = context.inputs[0], &m = context.inputs[1];
   const at::Tensor mask = context.inputs[4].t().to(m.scalar_type()).unsqueeze(-1);
   // dlogits = (softmax - one-hot of the label) mask. softmax = exp(logit - m) / sums[0].

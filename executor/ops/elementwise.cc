@@ -1,6 +1,5 @@
 // Activations, sums, joins and slices. Inputs and outputs may have any leading dims. Each result is computed in the
-// dtype of its inputs; none of these operations reduces over a dim. In bf16 on a GPU squared_relu and a sum of three
-// tensors are one pass over memory (elementwise_on_gpu.h), and the sum is rounded once.
+// dtype of its inputs; none of these operations reduces over a dim.
 //
 //   squared_relu        x -> relu(x)^2; the backward reads x (docs/model/mixture_of_experts.md#shared-expert)
 //   gelu                x -> GELU in its tanh form, with `erf` exact; the backward reads x
@@ -17,9 +16,6 @@
 
 #include "executor/ops/handler.h"
 #include "executor/zigzag.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/elementwise_on_gpu.h"
-#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -31,17 +27,9 @@ const char* GeluForm(const ComputeContext& context) {
 
 }  // namespace
 
-Tensors RunSquaredRelu(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesElementwise(context.inputs)) return SquaredReluOnGpu(context);
-#endif
-  return {context.inputs[0].relu().square_()};
-}
+Tensors RunSquaredRelu(const ComputeContext& context) { return {context.inputs[0].relu().square_()}; }
 
 Tensors RunSquaredReluGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesElementwise(context.inputs)) return SquaredReluGradOnGpu(context);
-#endif
   return {context.inputs[1].relu().mul_(2).mul_(context.inputs[0])};
 }
 
@@ -52,9 +40,6 @@ Tensors RunGeluGrad(const ComputeContext& context) {
 }
 
 Tensors RunAdd(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (context.inputs.size() == 3 && TakesElementwise(context.inputs)) return AddThreeOnGpu(context);
-#endif
   at::Tensor sum = context.inputs[0] + context.inputs[1];
   for (size_t i = 2; i < context.inputs.size(); ++i) sum.add_(context.inputs[i]);
   return {sum};

@@ -19,28 +19,13 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include "executor/ops/embedding_rows.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 #include "executor/zigzag.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/embedding_on_gpu.h"
-#endif
 
 namespace planwright::executor::ops {
 namespace {
-
-struct LocalRows {
-  at::Tensor row;  // i64 [S,B]: row of this rank's part of the table
-  at::Tensor
-      valid;  // bool [S,B]: the row is in this part, and the token is no image token (image_token -1: there is none)
-};
-
-LocalRows RowsOfTokens(const ComputeContext& context, const at::Tensor& tokens, int64_t rows) {
-  const at::Tensor by_position = tokens.t();
-  const at::Tensor row = by_position - context.call.tp_rank * rows;
-  return {row,
-          (row >= 0).logical_and_(row < rows).logical_and_(by_position != context.instruction.integer("image_token"))};
-}
 
 // bool, of the shape of `tokens`.
 at::Tensor IsImage(const ComputeContext& context, const at::Tensor& tokens) {
@@ -76,9 +61,15 @@ at::Tensor PositionsInPart(const CallContext& call, const at::Tensor& positions,
 
 }  // namespace
 
+EmbeddingRows::EmbeddingRows(const ComputeContext& context, const at::Tensor& tokens, int64_t rows) {
+  const at::Tensor by_position = tokens.t();
+  row = by_position - context.call.tp_rank * rows;
+  valid = (row >= 0).logical_and_(row < rows).logical_and_(by_position != context.instruction.integer("image_token"));
+}
+
 Tensors RunEmbedTokens(const ComputeContext& context) {
   const at::Tensor& table = context.parameters[0];
-  const LocalRows local = RowsOfTokens(context, context.inputs[0], table.size(0));
+  const EmbeddingRows local(context, context.inputs[0], table.size(0));
   const at::Tensor row = local.row.clamp(0, table.size(0) - 1).reshape({-1});
   at::Tensor e = table.index_select(0, row).view({local.row.size(0), local.row.size(1), table.size(1)});
   return {e.masked_fill_(local.valid.logical_not().unsqueeze(-1), 0)};
@@ -87,13 +78,7 @@ Tensors RunEmbedTokens(const ComputeContext& context) {
 Tensors RunEmbedTokensGrad(const ComputeContext& context) {
   const at::Tensor& gradient = context.gradients[0];
   const int64_t rows = gradient.size(0);
-  const LocalRows local = RowsOfTokens(context, context.inputs[1], rows);
-#ifdef PLANWRIGHT_CUDA
-  if (TakesTokenRowsKernel(gradient, context.inputs[0])) {
-    AddTokenRowsOnGpu(gradient, local.row.masked_fill(local.valid.logical_not(), rows), context.inputs[0]);
-    return {};
-  }
-#endif
+  const EmbeddingRows local(context, context.inputs[1], rows);
   const at::Tensor de =
       AsRows(context.inputs[0].masked_fill(local.valid.logical_not().unsqueeze(-1), 0)).to(gradient.scalar_type());
   // Positions without a row here add zeros. They are spread over the table: many additions to one row would run one

@@ -11,23 +11,16 @@
 // the result of up before the activation, which is kept in order of experts for the backward. Products have the dtype
 // of the rows, the activation is computed in fp32 (fp64), and gradients of weights are added in the dtype of their
 // buffers. The backward reads the rows, their weights and pre (docs/model/mixture_of_experts.md#backward).
+#include "executor/ops/experts.h"
+
 #include <ATen/TensorOperators.h>
 
-#include "executor/ops/expert_rows.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/experts_on_gpu.h"
-#endif
-#include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
 
-Tensors RunExperts(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (ExpertsTakeKernels(context)) return ExpertsOnGpu(context);
-#endif
+Tensors ExpertsOfRows(const ExpertRows& order, const ComputeContext& context) {
   const at::Tensor &received = context.inputs[0], &up = context.parameters[0], &down = context.parameters[1];
-  const ExpertRows order(context.inputs[2], up.size(0), received.size(0), received.device());
   const at::Tensor pre = order.Product(order.Sort(received), up.transpose(1, 2));
   // The weight multiplies the activation and not the output of down. So its gradient follows from that of the
   // activation, and nothing else is kept for it.
@@ -35,12 +28,8 @@ Tensors RunExperts(const ComputeContext& context) {
   return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), pre};
 }
 
-Tensors RunExpertsGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (ExpertsGradTakesKernels(context)) return ExpertsGradOnGpu(context);
-#endif
+Tensors ExpertsGradOfRows(const ExpertRows& order, const ComputeContext& context) {
   const at::Tensor &up = context.parameters[0], &down = context.parameters[1], &received = context.inputs[1];
-  const ExpertRows order(context.inputs[4], up.size(0), received.size(0), received.device());
   const at::Tensor dout = order.Sort(context.inputs[0]), rows = order.Sort(received);
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
   const at::Tensor positive = Wide(context.inputs[3]).relu(), squared = positive.square();  // d(relu(x)^2) = 2 relu(x)
@@ -51,6 +40,18 @@ Tensors RunExpertsGrad(const ComputeContext& context) {
   const at::Tensor dpre = Narrow((dact * positive).mul_(weight).mul_(2), rows);
   if (context.learns()) order.AddOuterProducts(context.gradients[0], dpre, rows);
   return {order.Unsort(order.Product(dpre, up)), Narrow(order.Unsort(dweight), context.inputs[2])};
+}
+
+Tensors RunExperts(const ComputeContext& context) {
+  const at::Tensor& received = context.inputs[0];
+  return ExpertsOfRows(
+      ExpertRows(context.inputs[2], context.parameters[0].size(0), received.size(0), received.device()), context);
+}
+
+Tensors RunExpertsGrad(const ComputeContext& context) {
+  const at::Tensor& received = context.inputs[1];
+  return ExpertsGradOfRows(
+      ExpertRows(context.inputs[4], context.parameters[0].size(0), received.size(0), received.device()), context);
 }
 
 }  // namespace planwright::executor::ops

@@ -7,8 +7,7 @@
 // With parameter_cp the features are those of this cp rank, the weight that of all (parameter_part.h).
 //
 // Computed in fp32 (fp64 for fp64); yn, dy and dz are rounded to the dtype of the inputs, scale stays wide. The
-// backward reads y, z and scale, and computes the gate again. In bf16 on a GPU each is one kernel
-// (gated_norm_on_gpu.h).
+// backward reads y, z and scale, and computes the gate again.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
@@ -16,9 +15,6 @@
 #include "executor/ops/handler.h"
 #include "executor/ops/parameter_part.h"
 #include "executor/ops/tensor_math.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/gated_norm_on_gpu.h"
-#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -33,31 +29,25 @@ at::Tensor InGroups(const ComputeContext& context, const at::Tensor& x) {
   return x.reshape({x.size(0), x.size(1), x.size(2) / size, size});
 }
 
-ParameterPart PartOf(const ComputeContext& context) {
+ParameterPart GatePart(const ComputeContext& context) {
   return ParameterPart(context, {context.instruction.integer("inner")});
 }
 
 }  // namespace
 
 Tensors RunGatedNorm(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesGatedNorm(context, 1)) return GatedNormOnGpu(context, PartOf(context));
-#endif
   const at::Tensor& y = context.inputs[0];
   const at::Tensor gated = InGroups(context, at::silu(Gate(context, context.inputs[1])).mul_(y));
   const at::Tensor scale = gated.square().mean({-1}).add_(context.instruction.real("eps")).rsqrt_();
   const at::Tensor normed = (gated * scale.unsqueeze(-1)).view(y.sizes());
-  return {Narrow(normed.mul_(PartOf(context).Of(context.parameters[0])), y), scale};
+  return {Narrow(normed.mul_(GatePart(context).Of(context.parameters[0])), y), scale};
 }
 
 Tensors RunGatedNormGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesGatedNorm(context, 2)) return GatedNormGradOnGpu(context, PartOf(context));
-#endif
   const at::Tensor dyn = Wide(context.inputs[0]), y = Wide(context.inputs[1]), z = Gate(context, context.inputs[2]);
   const at::Tensor scale = context.inputs[3].unsqueeze(-1), gate = at::silu(z);
   const at::Tensor unit = InGroups(context, gate * y) * scale;
-  const ParameterPart own = PartOf(context);
+  const ParameterPart own = GatePart(context);
   if (context.learns()) own.AddTo(context.gradients[0], (dyn * unit.view(dyn.sizes())).sum(at::IntArrayRef({0, 1})));
   const at::Tensor dunit = InGroups(context, dyn * own.Of(context.parameters[0]));
   // The norm removes the length of a vector, so the part of its gradient along the vector itself is removed too.

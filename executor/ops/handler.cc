@@ -26,7 +26,7 @@ at::Tensor ComputeContext::OutputOver(size_t index) const {
   return input;
 }
 
-ComputeHandler ComputeHandlerOf(OpKind kind) {
+ComputeHandler PlainFormOf(OpKind kind) {
   // One entry for each kind, in the order of the table, which is that of the enum.
   static constexpr ComputeHandler kHandlers[] = {
 #define OP(id, name, op_class, text) OP_##op_class(id)

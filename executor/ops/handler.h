@@ -67,11 +67,11 @@ struct ComputeContext {
 
 using ComputeHandler = Tensors (*)(const ComputeContext&);
 
-// The handler of a compute instruction; null for kinds of other classes.
-ComputeHandler ComputeHandlerOf(OpKind kind);
+// The plain form of a compute instruction (forms.h); null for kinds of other classes.
+ComputeHandler PlainFormOf(OpKind kind);
 
-// One handler for each compute instruction, called Run<Kind>, in the file of its family. ComputeHandlerOf refers to all
-// of them, so a missing one is a link error.
+// The plain forms, called Run<Kind>, in the file of their family. PlainFormOf refers to all of them, so a missing one
+// is a link error.
 namespace ops {
 #define COMPUTE_HANDLER(id) Tensors Run##id(const ComputeContext& context);
 #define OP(id, name, op_class, text) OP_##op_class(id)

@@ -7,8 +7,7 @@
 // the features are those of this cp rank, the parameters those of all (parameter_part.h).
 //
 // Computed in fp32 (fp64 for fp64), the results rounded to the dtype of zxbcdt. The backward reads zxbcdt and computes
-// the sum before SiLU again. The window w is short (4), so the convolution is a sum of w shifted products. In bf16 on a
-// GPU, where each of them would be a pass over memory, one kernel does it (mamba_conv_on_gpu.h).
+// the sum before SiLU again. The window w is short (4), so the convolution is a sum of w shifted products.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
@@ -20,9 +19,6 @@
 #include "executor/ops/handler.h"
 #include "executor/ops/parameter_part.h"
 #include "executor/ops/tensor_math.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/mamba_conv_on_gpu.h"
-#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -39,7 +35,7 @@ at::Tensor Tap(const at::Tensor& weight, int64_t ago) {
 }
 
 // x | B | C, each with its own segment of the parameters.
-ParameterPart PartOf(const ComputeContext& context) {
+ParameterPart SegmentsPart(const ComputeContext& context) {
   const int64_t inner = context.instruction.integer("inner"), bc = context.instruction.integer("bc");
   return ParameterPart(context, {inner, bc, bc});
 }
@@ -80,10 +76,7 @@ const at::Tensor* DocumentsAt(const ComputeContext& context, size_t index) {
 }  // namespace
 
 Tensors RunMambaConv(const ComputeContext& context) {
-  const ParameterPart own = PartOf(context);
-#ifdef PLANWRIGHT_CUDA
-  if (TakesMambaConv(context, 0)) return MambaConvOnGpu(context, own);
-#endif
+  const ParameterPart own = SegmentsPart(context);
   const at::Tensor x = ConvolutionInput(context, context.inputs[0]);
   const at::Tensor sum = Convolve(x, Borders(DocumentsAt(context, 1), x), Wide(own.Of(context.parameters[0])),
                                   Wide(own.Of(context.parameters[1])));
@@ -91,10 +84,7 @@ Tensors RunMambaConv(const ComputeContext& context) {
 }
 
 Tensors RunMambaConvGrad(const ComputeContext& context) {
-  const ParameterPart own = PartOf(context);
-#ifdef PLANWRIGHT_CUDA
-  if (TakesMambaConv(context, 1)) return MambaConvGradOnGpu(context, own);
-#endif
+  const ParameterPart own = SegmentsPart(context);
   const at::Tensor x = ConvolutionInput(context, context.inputs[1]), weight = Wide(own.Of(context.parameters[0]));
   const Borders borders(DocumentsAt(context, 2), x);
   const at::Tensor dsum =

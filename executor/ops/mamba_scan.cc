@@ -11,8 +11,6 @@
 // Everything is computed in fp32 (fp64 for fp64 inputs); y, dxbc and ddt are rounded to the dtype of the inputs, states
 // stay wide. The backward reads the inputs and the states at the chunks' starts, and computes everything else of a
 // chunk again (docs/model/mamba.md#backward).
-//
-// This is the plain form, for every device, dtype and size. mamba_scan_on_gpu.h has a fast one for the usual sizes.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/cat.h>
@@ -22,9 +20,6 @@
 #include "executor/ops/parameter_part.h"
 #include "executor/ops/scan_chunks.h"
 #include "executor/ops/tensor_math.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/mamba_scan_on_gpu.h"
-#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -129,9 +124,6 @@ Tensors OwnParameters(const ComputeContext& context) {
 }  // namespace
 
 Tensors RunMambaScan(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (KernelsTakeScan(context)) return MambaScanOnGpu(context);
-#endif
   const at::Tensor& xbc = context.inputs[0];
   const ScanSizes z(context, xbc);
   const Tensors parameters = OwnParameters(context);
@@ -151,9 +143,6 @@ Tensors RunMambaScan(const ComputeContext& context) {
 }
 
 Tensors RunMambaScanGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (KernelsTakeScanGrad(context)) return MambaScanGradOnGpu(context);
-#endif
   const at::Tensor& xbc = context.inputs[1];
   const ScanSizes z(context, xbc);
   const Tensors parameters = OwnParameters(context);

@@ -6,19 +6,15 @@
 //   layer_norm        x [...,H] -> y, mean [...,1], scale [...,1] = 1/deviation; parameters weight, bias [H]
 //   layer_norm_grad   dy, x, mean, scale -> dx; adds to the gradients of weight and bias
 //
-// Statistics are fp32 (fp64 for fp64); y and dx have the dtype of x. The backward reads x and the statistics. RMSNorm
-// in bf16 on a GPU is one kernel (norm_on_gpu.h). LayerNorm is LibTorch's. On a CPU it would return statistics in the
-// dtype of x, so there it gets wide tensors. On a GPU its statistics are wide, but the gradients of bf16 weights are
-// rounded to bf16 once.
+// Statistics are fp32 (fp64 for fp64); y and dx have the dtype of x. The backward reads x and the statistics. LayerNorm
+// is LibTorch's. On a CPU it would return statistics in the dtype of x, so there it gets wide tensors. On a GPU its
+// statistics are wide, but the gradients of bf16 weights are rounded to bf16 once.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
 
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/norm_on_gpu.h"
-#endif
 
 namespace planwright::executor::ops {
 namespace {
@@ -28,9 +24,6 @@ at::Tensor ForLayerNorm(const at::Tensor& x) { return x.is_cuda() ? x : Wide(x);
 }  // namespace
 
 Tensors RunRmsNorm(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesRmsNorm(context, 0)) return RmsNormOnGpu(context);
-#endif
   const at::Tensor& x = context.inputs[0];
   const at::Tensor wide = Wide(x);
   const at::Tensor scale = wide.square().mean({-1}, true).add_(context.instruction.real("eps")).rsqrt_();
@@ -38,9 +31,6 @@ Tensors RunRmsNorm(const ComputeContext& context) {
 }
 
 Tensors RunRmsNormGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (TakesRmsNorm(context, 1)) return RmsNormGradOnGpu(context);
-#endif
   const at::Tensor dy = Wide(context.inputs[0]);
   const at::Tensor& scale = context.inputs[2];
   const at::Tensor unit = Wide(context.inputs[1]) * scale;  // x / rms

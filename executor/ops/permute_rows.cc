@@ -15,9 +15,6 @@
 #include <ATen/ops/empty_like.h>
 
 #include "executor/ops/handler.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/permute_rows_on_gpu.h"
-#endif
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -40,9 +37,6 @@ at::Tensor SumOverSlots(const Instruction& instruction, const at::Tensor& rows, 
 }  // namespace
 
 Tensors RunPermuteRows(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (PermuteRowsTakesKernels(context)) return PermuteRowsOnGpu(context);
-#endif
   const at::Tensor &weights = context.inputs[1], &ids = context.inputs[2];
   // Slots ascend with tokens and the sort is stable, so rows are ordered by expert, then by token.
   const at::Tensor order = std::get<1>(ids.reshape({-1}).sort(std::optional<bool>(true), 0, false));
@@ -51,9 +45,6 @@ Tensors RunPermuteRows(const ComputeContext& context) {
 }
 
 Tensors RunPermuteRowsGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (PermuteRowsGradTakesKernels(context)) return PermuteRowsGradOnGpu(context);
-#endif
   const at::Tensor row_of_slot = RowsOfSlots(context.inputs[2]);
   const int64_t top_k = context.instruction.integer("top_k");
   const at::Tensor dweights = context.inputs[1].index_select(0, row_of_slot).view({row_of_slot.size(0) / top_k, top_k});
@@ -61,16 +52,10 @@ Tensors RunPermuteRowsGrad(const ComputeContext& context) {
 }
 
 Tensors RunUnpermuteRows(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (UnpermuteRowsTakesKernels(context)) return UnpermuteRowsOnGpu(context);
-#endif
   return {SumOverSlots(context.instruction, context.inputs[0], RowsOfSlots(context.inputs[1]))};
 }
 
 Tensors RunUnpermuteRowsGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (UnpermuteRowsTakesKernels(context)) return UnpermuteRowsGradOnGpu(context);
-#endif
   const at::Tensor token = context.inputs[1].div(context.instruction.integer("top_k"), "floor");
   return {AsRows(context.inputs[0]).index_select(0, token)};
 }

@@ -19,9 +19,6 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "executor/ops/handler.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/route_on_gpu.h"
-#endif
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -59,9 +56,6 @@ at::Tensor AuxLossGrad(const ComputeContext& context, const at::Tensor& scores) 
 }  // namespace
 
 Tensors RunRoute(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (RouteTakesKernels(context)) return RouteOnGpu(context);
-#endif
   const at::Tensor& n = context.inputs[0];
   const int64_t samples = n.size(1), experts = context.parameters[0].size(0),
                 top_k = context.instruction.integer("top_k");
@@ -83,9 +77,6 @@ Tensors RunRoute(const ComputeContext& context) {
 }
 
 Tensors RunRouteGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (RouteGradTakesKernels(context)) return RouteGradOnGpu(context);
-#endif
   const Instruction& instruction = context.instruction;
   const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[3];
   const at::Tensor n = AsRows(context.inputs[1]), scores = Wide(context.inputs[4]).sigmoid();

@@ -13,9 +13,6 @@
 #include <ATen/ops/arange.h>
 
 #include "executor/ops/handler.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/routing_statistics_on_gpu.h"
-#endif
 #include "executor/zigzag.h"
 
 namespace planwright::executor::ops {
@@ -39,10 +36,6 @@ at::Tensor Mix(at::Tensor x) {
 }  // namespace
 
 Tensors RunSequenceAuxLoss(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (context.inputs[0].is_cuda() && context.inputs[0].scalar_type() == at::kFloat)
-    return SequenceAuxLossOnGpu(context);
-#endif
   const at::Tensor &probs = context.inputs[0], &counts = context.inputs[1];
   const int64_t samples = counts.size(0), experts = counts.size(1);
   const double sequence = static_cast<double>(context.instruction.integer("sequence"));
@@ -54,9 +47,6 @@ Tensors RunSequenceAuxLoss(const ComputeContext& context) {
 }
 
 Tensors RunRoutingFingerprint(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (context.inputs[0].is_cuda()) return RoutingFingerprintOnGpu(context);
-#endif
   const at::Tensor& ids = context.inputs[0];
   // The positions of this rank: of its zigzag part over cp, the consecutive part over tp.
   at::Tensor position = at::arange(context.instruction.integer("sequence"), ids.options());

@@ -21,10 +21,6 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include "executor/ops/handler.h"
-#ifdef PLANWRIGHT_CUDA
-#include "executor/ops/select_rows_on_gpu.h"
-#endif
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -50,15 +46,17 @@ at::Tensor OrderKeysOfSlots(const at::Tensor& ids, int64_t local, int64_t rank, 
   return at::where((expert >= 0).logical_and_(expert < local), source.mul_(local).add_(expert), ranks * local);
 }
 
-Tensors RunSelectRows(const ComputeContext& context) {
-  const at::Tensor &weights = context.inputs[1], &ids = context.inputs[2], counts = context.inputs[3].cpu();
-  const int64_t ranks = counts.size(0), local = counts.size(1), slots = ids.numel(), k = ids.size(1);
-  const int64_t rows = counts.sum().item<int64_t>();
+int64_t RowsHere(const ComputeContext& context) {
+  const at::Tensor &ids = context.inputs[2], counts = context.inputs[3].cpu();
+  const int64_t ranks = counts.size(0), slots = ids.numel(), rows = counts.sum().item<int64_t>();
   TORCH_CHECK(ranks == context.call.ep && slots % ranks == 0 && rows <= slots, "row counts ", counts.sizes(), " of ",
               rows, " rows do not fit ", slots, " slots of ", context.call.ep, " ranks");
-#ifdef PLANWRIGHT_CUDA
-  if (SelectRowsTakesKernels(context, rows)) return SelectRowsOnGpu(context, rows);
-#endif
+  return rows;
+}
+
+Tensors RunSelectRows(const ComputeContext& context) {
+  const at::Tensor &weights = context.inputs[1], &ids = context.inputs[2], counts = context.inputs[3].cpu();
+  const int64_t ranks = counts.size(0), local = counts.size(1), k = ids.size(1), rows = RowsHere(context);
   // The sort is stable, so rows are by token within an expert. Slots of other ranks' experts come last.
   const auto [sorted, slot] =
       OrderKeysOfSlots(ids, local, context.call.ep_rank, ranks).sort(std::optional<bool>(true), 0, false);
@@ -72,9 +70,6 @@ Tensors RunSelectRows(const ComputeContext& context) {
 }
 
 Tensors RunSelectRowsGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (SelectRowsGradTakesKernels(context)) return SelectRowsGradOnGpu(context);
-#endif
   const at::Tensor &drow_weights = context.inputs[1], &order = context.inputs[2];
   const at::Tensor dn = SumOfTokens(context.instruction, context.inputs[0], order);
   const at::Tensor dweights =
@@ -84,16 +79,10 @@ Tensors RunSelectRowsGrad(const ComputeContext& context) {
 }
 
 Tensors RunCombineRows(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (CombineRowsTakesKernels(context)) return CombineRowsOnGpu(context);
-#endif
   return {SumOfTokens(context.instruction, context.inputs[0], context.inputs[1])};
 }
 
 Tensors RunCombineRowsGrad(const ComputeContext& context) {
-#ifdef PLANWRIGHT_CUDA
-  if (CombineRowsGradTakesKernels(context)) return CombineRowsGradOnGpu(context);
-#endif
   const at::Tensor token = context.inputs[1].div(context.instruction.integer("top_k"), "floor");
   return {AsRows(context.inputs[0]).index_select(0, token)};
 }

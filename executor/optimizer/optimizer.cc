@@ -10,10 +10,6 @@
 #include <cmath>
 #include <limits>
 
-#ifdef PLANWRIGHT_CUDA
-#include "executor/optimizer/optimizer_on_gpu.h"
-#endif
-
 namespace planwright::executor {
 namespace {
 
@@ -42,12 +38,7 @@ void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t cou
   weight.addcdiv_(m, denominator, -step.learning_rate / correction1);
 }
 
-}  // namespace
-
 void ScaleGradients(const StepState& step, BucketState& bucket) {
-#ifdef PLANWRIGHT_CUDA
-  if (bucket.gradient_shard.is_cuda()) return ScaleGradientsOnGpu(step, bucket);
-#endif
   // The reciprocal is taken in fp64.
   bucket.gradient_shard.mul_(step.loss_tokens.clamp_min(1).to(at::kDouble).reciprocal_());
 }
@@ -55,9 +46,6 @@ void ScaleGradients(const StepState& step, BucketState& bucket) {
 void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
   if (!bucket.counted) return;
   const at::Tensor& gradient = bucket.gradient_shard;
-#ifdef PLANWRIGHT_CUDA
-  if (gradient.is_cuda()) return AddSquaresOnGpu(gradient, sum);
-#endif
   // A shard in fp64 is not copied, so no memory bounds the parts, only the dot product's own limit.
   const bool wide_already = gradient.scalar_type() == at::kDouble;
   ForParts(0, gradient.numel(), wide_already ? std::numeric_limits<int32_t>::max() : kElementsPerPart,
@@ -65,6 +53,27 @@ void SquareNorm(const BucketState& bucket, const at::Tensor& sum) {
              const at::Tensor wide = gradient.narrow(0, first, size).to(at::kDouble);
              at::Tensor(sum).add_(wide.dot(wide));
            });
+}
+
+void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
+  // Read on the host, which costs nothing there.
+  if (step.skipped.item<float>() != 0) return;
+  const int64_t count = step.applied_steps.item<int64_t>();
+  if (step.clip.item<double>() < 1) bucket.gradient_shard.mul_(step.clip);
+  for (const DecayRange& range : bucket.ranges) {
+    ForParts(range.first, range.end, kElementsPerPart,
+             [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
+  }
+  // The forward reads the parameters, which are the masters rounded to the model's dtype.
+  if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
+}
+
+}  // namespace
+
+const BucketForms& BucketFormsOn(at::Device device) {
+  static constexpr BucketForms kPlain = {ScaleGradients, SquareNorm, StepAdamW};
+  const BucketForms* fast = device.is_cuda() ? FastBucketForms() : nullptr;
+  return fast != nullptr ? *fast : kPlain;
 }
 
 void ClipAndGate(const Plan& plan, StepState& step) {
@@ -88,22 +97,6 @@ void ClipAndGate(const Plan& plan, StepState& step) {
   // torch.nn.utils.clip_grad_norm_ has the same 1e-6.
   const at::Tensor coefficient = at::full_like(norm, limit).div_(norm + 1e-6);
   step.clip.copy_(at::where(coefficient < 1, coefficient, at::ones_like(coefficient)));
-}
-
-void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
-#ifdef PLANWRIGHT_CUDA
-  if (bucket.master.is_cuda()) return StepAdamWOnGpu(optimizer, step, bucket);
-#endif
-  // Read on the host, which costs nothing there.
-  if (step.skipped.item<float>() != 0) return;
-  const int64_t count = step.applied_steps.item<int64_t>();
-  if (step.clip.item<double>() < 1) bucket.gradient_shard.mul_(step.clip);
-  for (const DecayRange& range : bucket.ranges) {
-    ForParts(range.first, range.end, kElementsPerPart,
-             [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
-  }
-  // The forward reads the parameters, which are the masters rounded to the model's dtype.
-  if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);
 }
 
 at::Tensor ExpertCounts(const StepState& step, const Module& module, const LayerSummary& layer) {

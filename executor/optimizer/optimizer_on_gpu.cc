@@ -1,9 +1,10 @@
-#include "executor/optimizer/optimizer_on_gpu.h"
-
+// The end of a step by the kernels of executor/kernels/adamw.h, for fp32 and fp64 shards on a GPU. optimizer.h says
+// what the functions do.
 #include <ATen/ops/empty.h>
 
 #include "executor/kernels/adamw.h"
-#include "executor/ops/cuda_operands.h"
+#include "executor/ops/fast/cuda_operands.h"
+#include "executor/optimizer/optimizer.h"
 
 namespace planwright::executor {
 namespace {
@@ -29,8 +30,6 @@ void WithType(const at::Tensor& shard, Work work) {
   }
 }
 
-}  // namespace
-
 void ScaleGradientsOnGpu(const StepState& step, BucketState& bucket) {
   const at::Tensor& gradient = bucket.gradient_shard;
   WithType(gradient, [&](auto type) {
@@ -40,7 +39,9 @@ void ScaleGradientsOnGpu(const StepState& step, BucketState& bucket) {
   });
 }
 
-void AddSquaresOnGpu(const at::Tensor& gradient, const at::Tensor& sum) {
+void SquareNormOnGpu(const BucketState& bucket, const at::Tensor& sum) {
+  if (!bucket.counted) return;
+  const at::Tensor& gradient = bucket.gradient_shard;
   const at::Tensor parts = at::empty({kSquareSumParts}, sum.options());
   WithType(gradient, [&](auto type) {
     LaunchAddSquares(Aligned<decltype(type)>(gradient), gradient.numel(), Elements<double>(parts),
@@ -49,6 +50,7 @@ void AddSquaresOnGpu(const at::Tensor& gradient, const at::Tensor& sum) {
   });
 }
 
+// Gradients are clipped on the way and stay as they are.
 void StepAdamWOnGpu(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
   const AdamWSettings settings = {step.learning_rate, step.weight_decay, optimizer.beta1, optimizer.beta2,
                                   optimizer.eps};
@@ -67,6 +69,13 @@ void StepAdamWOnGpu(const OptimizerPlan& optimizer, const StepState& step, Bucke
         Elements<T>(factors), CurrentStream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
   });
+}
+
+}  // namespace
+
+const BucketForms* FastBucketForms() {
+  static constexpr BucketForms kFast = {ScaleGradientsOnGpu, SquareNormOnGpu, StepAdamWOnGpu};
+  return &kFast;
 }
 
 }  // namespace planwright::executor

@@ -1,5 +1,7 @@
 #include "executor/program/bound_program.h"
 
+#include <absl/strings/str_cat.h>
+
 #include "executor/program/actions.h"
 #include "executor/program/instruction_text.h"
 
@@ -54,10 +56,12 @@ void BoundProgram::Bind(const LinkedEntry& entry) {
     bound_calls_[entry.call] = true;
   }
   const BoundInstruction& bound = instructions_[entry.instruction->number];
-  if (!bound.action && bound.compute == nullptr) BindInstruction(*entry.instruction, call);
+  if (!bound.action && bound.compute == nullptr) BindInstruction(entry);
 }
 
-void BoundProgram::BindInstruction(const LinkedInstruction& linked, const LinkedCall& call) {
+void BoundProgram::BindInstruction(const LinkedEntry& entry) {
+  const LinkedInstruction& linked = *entry.instruction;
+  const LinkedCall& call = program_.calls()[entry.call];
   const Instruction& source = *linked.source;
   BoundInstruction& bound = instructions_[linked.number];
   const Module* module = call.block->module < 0 ? nullptr : &rank_.plan.modules[call.block->module];
@@ -72,16 +76,46 @@ void BoundProgram::BindInstruction(const LinkedInstruction& linked, const Linked
         return rank_.handlers.data(source, arguments.call);
       };
       return;
-    case OpClass::kCompute:
-      bound.compute = rank_.handlers.compute(source.kind);
-      TORCH_CHECK(bound.compute != nullptr, "this executor has no handler of ", OpName(source.kind));
-      TORCH_CHECK(call.block->block != nullptr || (source.parameters.empty() && source.gradients.empty()),
-                  OpName(source.kind), " has parameters or gradients, but is in no block that could have slots");
-      return;
+    case OpClass::kCompute: bound.compute = BindCompute(entry, module); return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
     case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_, evaluations_); return;
     case OpClass::kStorage: bound.action = BindStorage(linked, rank_); return;
   }
+}
+
+ComputeHandler BoundProgram::BindCompute(const LinkedEntry& entry, const Module* module) {
+  const LinkedInstruction& linked = *entry.instruction;
+  const Instruction& source = *linked.source;
+  const LinkedBlock& block = *program_.calls()[entry.call].block;
+  TORCH_CHECK(block.block != nullptr || (source.parameters.empty() && source.gradients.empty()), OpName(source.kind),
+              " has parameters or gradients, but is in no block that could have slots");
+  static const SlotOperands kNone;
+  const SlotOperands* slots = calls_[entry.call].operands;
+  const SlotOperands& operands = slots == nullptr ? kNone : slots[linked.index];
+  ComputeBinding binding{source, module, rank_.device, {}, operands.parameters, operands.gradients};
+  for (int operand : linked.inputs) {
+    TORCH_CHECK(operand >= 0, OpName(source.kind), " reads what is no value of its list");
+    binding.inputs.push_back(block.types[static_cast<size_t>(operand)]);
+  }
+  const ComputeForm form = rank_.handlers.compute(binding);
+  TORCH_CHECK(form.run != nullptr, "this executor has no handler of ", OpName(source.kind));
+  FormCounts& counts = forms_[source.kind];
+  ++counts.all;
+  if (form.choice == ComputeForm::Choice::kFast) ++counts.fast;
+  counts.has_fast |= form.choice != ComputeForm::Choice::kOnly;
+  return form.run;
+}
+
+std::string BoundProgram::FormsText() const {
+  int all = 0, fast = 0;
+  std::string kinds;
+  for (const auto& [kind, counts] : forms_) {
+    all += counts.all, fast += counts.fast;
+    if (!counts.has_fast) continue;
+    absl::StrAppend(&kinds, kinds.empty() ? ": " : ", ", std::string(OpName(kind)), " ", counts.fast);
+    if (counts.fast < counts.all) absl::StrAppend(&kinds, " of ", counts.all);
+  }
+  return absl::StrCat(all, " compute instructions, ", fast, " in their fast form", fast == 0 ? "" : kinds);
 }
 
 const SlotOperands* BoundProgram::SlotOperandsOf(const LinkedCall& call) {

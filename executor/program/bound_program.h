@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -23,7 +24,7 @@ struct SlotOperands {
 
 struct BoundInstruction {
   Action action;                     // of every class except compute
-  ComputeHandler compute = nullptr;  // of compute
+  ComputeHandler compute = nullptr;  // of compute: the form that was chosen
   // Set if the instruction itself names a module or a microbatch: then it does not use the context of its call.
   std::optional<CallContext> context;
   std::string text;  // for the recorder and for errors
@@ -50,8 +51,13 @@ class BoundProgram {
   }
   const BoundCall& call(const LinkedEntry& entry) const { return calls_[entry.call]; }
 
+  // How many compute instructions are bound, and how many of each kind in their fast form, for the log.
+  std::string FormsText() const;
+
  private:
-  void BindInstruction(const LinkedInstruction& linked, const LinkedCall& call);
+  void BindInstruction(const LinkedEntry& entry);
+  // `module`: of the block that contains the instruction; null: none.
+  ComputeHandler BindCompute(const LinkedEntry& entry, const Module* module);
   const SlotOperands* SlotOperandsOf(const LinkedCall& call);
 
   const LinkedProgram& program_;
@@ -61,6 +67,11 @@ class BoundProgram {
   std::vector<BoundInstruction> instructions_;  // by LinkedInstruction::number
   std::vector<BoundCall> calls_;
   std::vector<bool> bound_calls_;
+  struct FormCounts {
+    int all = 0, fast = 0;
+    bool has_fast = false;
+  };
+  std::map<OpKind, FormCounts> forms_;  // of the instructions that are bound
   // By LinkedCall::slots, then by index in the block. Calls of one block in one frame share it.
   std::unordered_map<int, std::vector<SlotOperands>> operands_;
 };

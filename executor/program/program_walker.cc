@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "executor/communication/failure.h"
+#include "executor/log/log.h"
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/step_profile.h"
@@ -109,6 +110,7 @@ bool ProgramWalker::Walk() {
   BindList(program_.score(), "score");
   BindList(program_.save(), "save");
   BindList(program_.teardown(), "teardown");
+  LogInfo(bound_.FormsText());
   AnnounceReads();
   if (rank_.profile != nullptr) rank_.profile->Prepare(program_, rank_.device);
   if (rank_.ready) rank_.ready();

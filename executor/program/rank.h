@@ -14,7 +14,7 @@
 
 #include "executor/communication/communicators.h"
 #include "executor/fail_point.h"
-#include "executor/ops/handler.h"
+#include "executor/ops/forms.h"
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
 #include "executor/streams/streams.h"
@@ -48,7 +48,8 @@ class ExitError : public std::runtime_error {
 // What the walker calls but does not link: the rooms of compute and data handlers, and the filling of weights. Tests
 // replace them.
 struct Handlers {
-  std::function<ComputeHandler(OpKind)> compute;  // null: no handler of this kind
+  // The form in which an instruction runs, asked once; its `run` is null if there is none for the kind.
+  std::function<ComputeForm(const ComputeBinding&)> compute;
   // Runs a read of samples and returns its outputs.
   std::function<Tensors(const Instruction&, const CallContext&)> data;
   // Runs initialize_parameters or load_parameters: fills the storages of a module, but not its master weights.

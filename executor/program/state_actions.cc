@@ -136,20 +136,20 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
       return BindAccumulateRows(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
     case OpKind::kAccumulateCounts: return BindAccumulateCounts(module, rank);
     case OpKind::kScaleGradients:
-      return WithoutOutputs([&step = rank.step, &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
-        ScaleGradients(step, bucket);
-      });
+      return WithoutOutputs([scale = BucketFormsOn(rank.device).scale_gradients, &step = rank.step,
+                             &bucket = BucketOf(instruction, rank)](const ActionArguments&) { scale(step, bucket); });
     case OpKind::kSquareNorm:
-      return WithoutOutputs([&bucket = BucketOf(instruction, rank),
+      return WithoutOutputs([add = BucketFormsOn(rank.device).square_norm, &bucket = BucketOf(instruction, rank),
                              sum = rank.step.sum("$reals.norm." + instruction.text("module"))](const ActionArguments&) {
-        SquareNorm(bucket, sum);
+        add(bucket, sum);
       });
     case OpKind::kClipAndGate:
       return WithoutOutputs([&rank](const ActionArguments&) { ClipAndGate(rank.plan, rank.step); });
     case OpKind::kAdamW:
-      return WithoutOutputs([&rank, &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
+      return WithoutOutputs([&rank, adamw = BucketFormsOn(rank.device).adamw,
+                             &bucket = BucketOf(instruction, rank)](const ActionArguments&) {
         if (const auto copy = std::exchange(bucket.copied, nullptr)) copy->Wait();
-        StepAdamW(rank.plan.optimizer, rank.step, bucket);
+        adamw(rank.plan.optimizer, rank.step, bucket);
       });
     case OpKind::kUpdateExpertBias:
       return WithoutOutputs([&step = rank.step, &state = ModuleOf(instruction, rank)](const ActionArguments&) {

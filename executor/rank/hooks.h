@@ -11,7 +11,7 @@
 namespace planwright::executor {
 
 struct RankMainHooks {
-  std::function<ComputeHandler(OpKind)> compute;  // ComputeHandlerOf of executor/ops/handler.h
+  std::function<ComputeForm(const ComputeBinding&)> compute;  // ChooseForm of executor/ops/forms.h
   // Called with the plan as loaded, before any peer is contacted. An error ends the rank with that message.
   std::function<absl::Status(Plan&)> prepare;
   BeforeInstruction before_instruction = {};  // executor/streams/streams.h

@@ -13,7 +13,7 @@ namespace planwright {
 // over rows, without class tokens.
 double OpFlops(const Instruction& instruction, const std::vector<std::vector<double>>& shapes, double image_rows);
 
-// Bytes of temporary tensors of its fast kernels on a GPU in bf16. 0 for kinds without a formula.
+// Bytes of temporary tensors of its fast form on a GPU in bf16. 0 for kinds without a formula.
 double OpWorkspace(const Instruction& instruction, const std::vector<std::vector<double>>& shapes);
 
 }  // namespace planwright

@@ -105,10 +105,8 @@ OpInfo::Values TakeValues(LineReader& line) {
 
 // Lines whose text is kept as it is, and lines that are one word, by the field that they set.
 constexpr std::pair<std::string_view, string OpInfo::*> kTextLines[] = {
-    {"does", &OpInfo::does},
-    {"names", &OpInfo::names},
-    {"names_cp", &OpInfo::names_cp},
-    {"formulas", &OpInfo::formulas},
+    {"does", &OpInfo::does},         {"names", &OpInfo::names}, {"names_cp", &OpInfo::names_cp},
+    {"formulas", &OpInfo::formulas}, {"fast", &OpInfo::fast},
 };
 constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
     {"counts_on_host", &OpInfo::counts_on_host},
@@ -287,6 +285,7 @@ void AppendReference(const OpInfo& info, string& page) {
   if (info.computes_as) item("computes the same as", string(OpName(*info.computes_as)));
   if (info.overwrites) item("overwrites, if it dies there", absl::StrCat("i", *info.overwrites));
   if (info.flops) item(info.mixing ? "FLOPs, without weights" : "FLOPs", info.flops->text());
+  item("fast form on a GPU", info.fast);
   if (info.workspace) item("workspace in bf16 on a GPU, bytes", info.workspace->text());
   item("stands in the lists", ListsOf(info.kind));
   for (const StateEffect& effect : info.effects) item(effect.writes ? "writes" : "reads", effect.resource);

@@ -108,7 +108,8 @@ struct OpInfo {
   std::vector<std::string> published;
   std::vector<StateEffect> effects;
   std::optional<Expression> flops;      // over operands ("rows(o0)") and attributes (docs/flops.md); none: not counted
-  std::optional<Expression> workspace;  // as flops: bytes of temporary tensors of its fast kernels; none: 0
+  std::string fast;                     // which instructions take its fast form on a GPU, in words; empty: it has none
+  std::optional<Expression> workspace;  // as flops: bytes of temporary tensors of its fast form; none: 0
   bool mixing = false;                  // these FLOPs are of values with values, without weights
   // The input whose memory the first output takes over where it dies with the instruction.
   std::optional<size_t> overwrites;

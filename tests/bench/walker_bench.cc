@@ -63,7 +63,7 @@ double Seconds(const Plan& plan, Recorder& recorder, int64_t steps) {
   Rank rank{.plan = plan,
             .role = plan.roles[0],
             .device = at::kCPU,
-            .handlers = {.compute = [](OpKind) -> ComputeHandler { return Nothing; },
+            .handlers = {.compute = [](const ComputeBinding&) { return ComputeForm{Nothing}; },
                          .data = [one](const Instruction&, const CallContext&) { return Tensors{one}; }},
             .communicators = {},
             .step = StepState(plan, at::kCPU),

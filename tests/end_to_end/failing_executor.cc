@@ -27,7 +27,7 @@
 #include <string>
 #include <thread>
 
-#include "executor/ops/handler.h"
+#include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
 
 namespace planwright::executor {
@@ -101,7 +101,9 @@ Tensors FailOnce(const ComputeContext& context) {
   return ops::RunLinear(context);
 }
 
-ComputeHandler FailingHandlerOf(OpKind kind) { return kind == OpKind::kLinear ? FailOnce : ComputeHandlerOf(kind); }
+ComputeForm FailingForm(const ComputeBinding& binding) {
+  return binding.instruction.kind == OpKind::kLinear ? ComputeForm{FailOnce} : ChooseForm(binding);
+}
 
 absl::Status SkipSums(Plan& plan) {
   if (Variable("PLANWRIGHT_FAULT") != "skip" || !OnThisRank()) return absl::OkStatus();
@@ -118,5 +120,5 @@ absl::Status SkipSums(Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace planwright::executor;
-  return RankMain(argc, argv, {.compute = FailingHandlerOf, .prepare = SkipSums});
+  return RankMain(argc, argv, {.compute = FailingForm, .prepare = SkipSums});
 }

@@ -24,7 +24,7 @@
 #include <string>
 #include <thread>
 
-#include "executor/ops/handler.h"
+#include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
 #include "planner/fork_ranks/become_rank.h"
 #include "planner/run_files/exit_status.h"
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   const auto any_plan = [](planwright::Plan&) { return absl::OkStatus(); };
   const bool planned = Variable("RANK") == Variable("PLANWRIGHT_FAULT_RANK");
   return RankMain(argc, argv,
-                  {.compute = ComputeHandlerOf,
+                  {.compute = ChooseForm,
                    .prepare = any_plan,
                    .fail_point = planned ? FailPointHook(PassFailPoint) : FailPointHook()});
 }

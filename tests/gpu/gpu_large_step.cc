@@ -70,10 +70,11 @@ int Main() {
   bucket.gradient_shard[kElements - 1].fill_(4e6);
   step.sum("$integers.loss_tokens").fill_(4);
 
-  bool good = Within("scale_gradients", [&] { ScaleGradients(step, bucket); });
-  good &= Within("square_norm", [&] { SquareNorm(bucket, step.sum("$reals.norm.m")); });
+  const BucketForms& forms = BucketFormsOn(at::kCUDA);
+  bool good = Within("scale_gradients", [&] { forms.scale_gradients(step, bucket); });
+  good &= Within("square_norm", [&] { forms.square_norm(bucket, step.sum("$reals.norm.m")); });
   good &= Within("clip_and_gate", [&] { ClipAndGate(plan, step); });
-  good &= Within("adamw", [&] { StepAdamW(plan.optimizer, step, bucket); });
+  good &= Within("adamw", [&] { forms.adamw(plan.optimizer, step, bucket); });
   const double expected = 4.0 * (kElements - 1) + 1e12;
   const double norm = step.norms[1].item<double>();  // over all modules
   std::printf("      norm %.17g, expected %.17g\n", norm, std::sqrt(expected));

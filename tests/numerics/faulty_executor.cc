@@ -23,7 +23,7 @@
 #include <string_view>
 #include <thread>
 
-#include "executor/ops/handler.h"
+#include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
 #include "planner/groups/derive_groups.h"
 #include "planner/schedule/blocks/block_builder.h"
@@ -58,12 +58,13 @@ Tensors MisplaceExpertRows(const ComputeContext& context) {
   return outputs;
 }
 
-ComputeHandler FaultyHandlerOf(OpKind kind) {
+ComputeForm FaultyForm(const ComputeBinding& binding) {
   const std::string fault = Fault();
-  if (fault == "shifted_bridge_rows" && kind == OpKind::kMergeImages) return MergeShiftedRows;
-  if (fault == "doubled_gradient" && kind == OpKind::kLinearWeightGrad) return AddGradientTwice;
-  if (fault == "misplaced_expert_rows" && kind == OpKind::kExperts) return MisplaceExpertRows;
-  return ComputeHandlerOf(kind);
+  const OpKind kind = binding.instruction.kind;
+  if (fault == "shifted_bridge_rows" && kind == OpKind::kMergeImages) return {MergeShiftedRows};
+  if (fault == "doubled_gradient" && kind == OpKind::kLinearWeightGrad) return {AddGradientTwice};
+  if (fault == "misplaced_expert_rows" && kind == OpKind::kExperts) return {MisplaceExpertRows};
+  return ChooseForm(binding);
 }
 
 // "random_streams:7": instructions are put on three streams at random, the same on all ranks, and delayed at random,
@@ -164,7 +165,7 @@ int main(int argc, char** argv) {
   const bool cuda = std::find(argv, argv + argc, std::string_view("cuda")) != argv + argc;
   const BeforeInstruction delay = [cuda] { Delay(cuda); };
   return RankMain(argc, argv,
-                  {.compute = FaultyHandlerOf,
+                  {.compute = FaultyForm,
                    .prepare = DamagePlan,
                    .before_instruction = StreamSeed() || Fault() == "delayed_streams" ? delay : nullptr});
 }

@@ -1,6 +1,6 @@
 // The executor without training: a step begins and does nothing more. So a run that goes on from a checkpoint saves
 // again what it has loaded, in its own layout (reshard_test.cc).
-#include "executor/ops/handler.h"
+#include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
 #include "planner/plan/plan_json.h"
 
@@ -19,5 +19,5 @@ absl::Status TakeOutTraining(Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace planwright::executor;
-  return RankMain(argc, argv, {.compute = ComputeHandlerOf, .prepare = TakeOutTraining});
+  return RankMain(argc, argv, {.compute = ChooseForm, .prepare = TakeOutTraining});
 }

@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <utility>
 
-#include "executor/ops/handler.h"
+#include "executor/ops/forms.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
 #include "executor/rank/handlers.h"
@@ -32,7 +32,7 @@ void Walk(const Plan& plan, const std::string& folder) {
   ProbeWriter probe(folder, 0);
   StepState step(plan, at::kCPU);
   Rank* all = nullptr;
-  Handlers handlers = {.compute = ComputeHandlerOf, .parameters = [&](OpKind, ModuleState& module) {
+  Handlers handlers = {.compute = ChooseForm, .parameters = [&](OpKind, ModuleState& module) {
                          (*initial)->Load(module, all->step, all->notes);
                        }};
   const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*trains=*/true, /*follows_routing=*/false);

@@ -93,6 +93,7 @@ TEST(OpTable, EveryKindSaysWhatItDoes) {
     // Slices have no index notation: they change a layout, so the rules of communication check them.
     const bool slices = info.kind == OpKind::kLocalSlice || info.kind == OpKind::kSliceRows;
     EXPECT_EQ(info.operands.empty(), info.op_class != OpClass::kCompute || slices) << info.name;
+    EXPECT_TRUE(info.op_class == OpClass::kCompute || info.fast.empty()) << info.name;
     const bool changes = info.op_class == OpClass::kState || info.op_class == OpClass::kStorage;
     EXPECT_EQ(info.effects.empty(), !changes || info.kind == OpKind::kPublishCheckpoint) << info.name;
     std::set<std::string> attributes;

@@ -8,8 +8,8 @@
 
 #include <numeric>
 
-#include "executor/ops/cuda_operands.h"
-#include "executor/ops/expert_rows.h"
+#include "executor/ops/fast/cuda_operands.h"
+#include "executor/ops/fast/expert_rows_on_gpu.h"
 #include "tests/executor/kernels/check_kernel.h"
 
 namespace planwright::executor {
@@ -196,7 +196,7 @@ TEST_F(Kernels, OuterProductsOfExpertRows) {
       for (const at::Tensor& known : {counts, counts.to(at::kCUDA)}) {
         const at::Tensor buffer = Sums({3 * width * 56 + offset});
         const at::Tensor sums = buffer.narrow(0, offset, 3 * width * 56).view(task.shape());
-        const ops::ExpertRows rows(known, 3, 100, task.a().device());
+        const ops::ExpertRowsOnGpu rows(known, 3, 100, task.a().device());
         rows.AddOuterProducts(sums, task.a(), task.b());
         task.Expect(sums);
       }

@@ -9,8 +9,8 @@
 
 #include <numeric>
 
-#include "executor/ops/cuda_operands.h"
-#include "executor/ops/grouped_product.h"
+#include "executor/ops/fast/cuda_operands.h"
+#include "executor/ops/fast/grouped_product.h"
 #include "tests/executor/kernels/check_kernel.h"
 
 namespace planwright::executor {

@@ -53,7 +53,8 @@ Plan MakePlan(const std::string& precision, int shards, int64_t elements = kElem
 // One rank's shard on a device.
 struct Shard {
   Shard(const Plan& plan, int rank, at::Device device)
-      : module(plan, plan.modules[0], rank, device), step(plan, device), bucket(module.buckets()[0]) {}
+      : module(plan, plan.modules[0], rank, device), step(plan, device), bucket(module.buckets()[0]),
+        forms(BucketFormsOn(device)) {}
   void Fill(const at::Tensor& weights) {
     bucket.parameters.copy_(weights);
     module.RefreshMasters();
@@ -65,6 +66,7 @@ struct Shard {
   ModuleState module;
   StepState step;
   BucketState& bucket;
+  const BucketForms& forms;
 };
 
 class StepKernels : public Kernels {};
@@ -88,7 +90,7 @@ TEST_F(StepKernels, AdamWIsThatOfTheCpu) {
             shard->step.learning_rate = 0.01 * (i + 1), shard->step.weight_decay = 0.1;
             shard->step.applied_steps.fill_(i + 1);
             shard->step.clip.fill_(i == 2 ? 0.25 : 1.0);
-            StepAdamW(plan.optimizer, shard->step, shard->bucket);
+            shard->forms.adamw(plan.optimizer, shard->step, shard->bucket);
           }
         }
         EXPECT_LE(Gap(gpu.bucket.master.cpu(), cpu.bucket.master), ToleranceOf(precision));
@@ -117,7 +119,7 @@ TEST_F(StepKernels, AFewElements) {
       shard->SetGradients(gradients);
       shard->step.learning_rate = 0.01, shard->step.weight_decay = 0.1;
       shard->step.applied_steps.fill_(1);
-      StepAdamW(plan.optimizer, shard->step, shard->bucket);
+      shard->forms.adamw(plan.optimizer, shard->step, shard->bucket);
     }
     EXPECT_LE(Gap(gpu.bucket.master.cpu(), cpu.bucket.master), 1e-6) << elements;
   }
@@ -131,7 +133,7 @@ TEST_F(StepKernels, ASkippedStepChangesNothing) {
   gpu.bucket.gradients.fill_(std::nan(""));
   gpu.step.learning_rate = 0.1, gpu.step.weight_decay = 0.1;
   gpu.step.skipped.fill_(1);
-  StepAdamW(plan.optimizer, gpu.step, gpu.bucket);
+  gpu.forms.adamw(plan.optimizer, gpu.step, gpu.bucket);
   EXPECT_TRUE(gpu.bucket.parameters.equal(before));
   EXPECT_TRUE(gpu.bucket.master.equal(master));
   for (const char* state : {"exp_avg", "exp_avg_sq"})
@@ -148,7 +150,7 @@ TEST_F(StepKernels, ScaleRoundsAsOnTheCpu) {
         for (Shard* shard : {&gpu, &cpu}) {
           shard->SetGradients(gradients);
           shard->step.loss_tokens.fill_(tokens);
-          ScaleGradients(shard->step, shard->bucket);
+          shard->forms.scale_gradients(shard->step, shard->bucket);
         }
         EXPECT_TRUE(gpu.bucket.gradient_shard.cpu().equal(cpu.bucket.gradient_shard))
             << precision << " " << elements << " " << tokens;
@@ -170,7 +172,7 @@ TEST_F(StepKernels, NormIsThatOfTheCpu) {
         Shard& shard = &sum == &sums[2] ? cpu : gpu;
         shard.SetGradients(gradients);
         shard.step.squares[0].fill_(3.0);  // it is added to
-        SquareNorm(shard.bucket, shard.step.squares[0]);
+        shard.forms.square_norm(shard.bucket, shard.step.squares[0]);
         sum = shard.step.squares[0].item<double>();
       }
       EXPECT_EQ(sums[0], sums[1]) << precision << " " << elements;

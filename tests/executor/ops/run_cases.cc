@@ -221,7 +221,7 @@ Tensors RunKind(const Entry& entry, const Attributes& attributes, const RankCoor
       .OnCpRank(rank.cp_rank, rank.cp)
       .OnEpRank(rank.ep_rank, rank.ep)
       .WithOutputs(types)
-      .Run(ComputeHandlerOf(entry.kind), inputs, parameters, gradients);
+      .Run(PlainFormOf(entry.kind), inputs, parameters, gradients);
 }
 
 Named FreshOperands(const Table& table, const OpCase& c) {

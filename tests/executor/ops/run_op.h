@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "executor/ops/handler.h"
+#include "tests/executor/ops/bound_form.h"
 
 namespace planwright::executor {
 
 using Handler = Tensors (*)(const ComputeContext&);
 
-// The attributes of an instruction and the context of its call; runs any handler with them.
+// The attributes of an instruction and the context of its call; runs any operation with them, named by its plain form,
+// in the form that the executor would choose.
 class Op {
  public:
   explicit Op(Attributes attributes = {}) {
@@ -66,7 +68,7 @@ class Op {
 
   Tensors Run(Handler handler, const Tensors& inputs, const Tensors& parameters = {}, const Tensors& gradients = {}) {
     call_.plan = &plan_;
-    return handler({instruction_, call_, inputs, parameters, gradients, overwrites_});
+    return RunBound(handler, {instruction_, call_, inputs, parameters, gradients, overwrites_});
   }
 
  private:

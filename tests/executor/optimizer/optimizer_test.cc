@@ -57,7 +57,7 @@ std::vector<double> Train(int shards, int steps, const std::string& precision = 
       step.learning_rate = 0.01 * (i + 1), step.weight_decay = 0.1;
       step.applied_steps.fill_(i + 1);
       bucket.gradient_shard.copy_(Gradients(i).narrow(0, bucket.shard_first, bucket.gradient_shard.numel()));
-      StepAdamW(plan.optimizer, step, bucket);
+      BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, bucket);
     }
     const at::Tensor shard = bucket.parameter_shard.to(at::kDouble).contiguous();
     result.insert(result.end(), shard.const_data_ptr<double>(), shard.const_data_ptr<double>() + shard.numel());
@@ -90,12 +90,12 @@ TEST(AdamW, ClipsAndLeavesASkippedStepOut) {
   step.learning_rate = 0.1, step.weight_decay = 0.1;
   step.skipped.fill_(1);
   bucket.gradients.fill_(std::nan(""));
-  StepAdamW(plan.optimizer, step, bucket);
+  BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, bucket);
   EXPECT_TRUE(bucket.parameters.equal(Weights()));
   EXPECT_EQ(bucket.states.at("exp_avg").abs().max().item<double>(), 0);
   step.skipped.fill_(0), step.applied_steps.fill_(1), step.clip.fill_(0.25);
   bucket.gradients.fill_(2.0);
-  StepAdamW(plan.optimizer, step, bucket);
+  BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, bucket);
   EXPECT_NEAR(bucket.states.at("exp_avg")[3].item<double>(), 0.1 * 0.5, 1e-9);
 }
 
@@ -118,7 +118,7 @@ TEST(AdamW, Bf16ParametersKeepFp32Masters) {
     step.learning_rate = 1e-4;
     step.applied_steps.fill_(i + 1);
     bucket.gradient_shard.fill_(1.0);
-    StepAdamW(plan.optimizer, step, bucket);
+    BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, bucket);
   }
   EXPECT_NEAR(bucket.parameter_shard[0].item<float>(), 0.99, 0.004);
 }
@@ -133,7 +133,7 @@ TEST(Norm, CountsEachElementOnce) {
     StepState step(plan, at::kCPU);
     BucketState& bucket = module.buckets()[0];
     bucket.gradient_shard.copy_(Gradients(1).narrow(0, bucket.shard_first, 12));
-    SquareNorm(bucket, step.sum("$reals.norm.m"));
+    BucketFormsOn(at::kCPU).square_norm(bucket, step.sum("$reals.norm.m"));
     sum += step.sum("$reals.norm.m").item<double>();
   }
   EXPECT_NEAR(sum, Gradients(1).square().sum().item<double>(), 1e-12);
@@ -157,7 +157,7 @@ TEST(Norm, OfDoublesIsOneDotProductBitForBit) {
   const BucketState& bucket = module.buckets()[0];
   const at::Tensor& gradient = bucket.gradient_shard;
   gradient.copy_(at::arange(kElements, at::kDouble).mul_(0.7310001).sin_());
-  SquareNorm(bucket, step.sum("$reals.norm.m"));
+  BucketFormsOn(at::kCPU).square_norm(bucket, step.sum("$reals.norm.m"));
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), gradient.dot(gradient).item<double>());
 }
 
@@ -174,10 +174,10 @@ TEST(LargeShard, IsWorkedThroughInPartsWithoutATrace) {
   bucket.parameters.fill_(1.0);
   // 1, 2, 3, 1, ...: squares add up to a whole number
   bucket.gradient_shard.copy_(at::arange(kElements, at::kInt).remainder(3).add_(1));
-  SquareNorm(bucket, step.sum("$reals.norm.m"));
+  BucketFormsOn(at::kCPU).square_norm(bucket, step.sum("$reals.norm.m"));
   const int64_t rest = kElements % 3;  // of the pattern's 1 + 4 + 9
   EXPECT_EQ(step.sum("$reals.norm.m").item<double>(), 14.0 * (kElements / 3) + (rest > 0 ? 1 : 0) + (rest > 1 ? 4 : 0));
-  StepAdamW(plan.optimizer, step, bucket);
+  BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, bucket);
   // The first step moves each weight by the learning rate against the sign of its gradient, after decay.
   for (int64_t e : {int64_t{0}, kPart - 1, kPart, kPart + 1, kElements - 1}) {
     EXPECT_NEAR(bucket.parameters[e].item<double>(), 1 - 0.001 - 0.01, 1e-6) << e;
@@ -220,10 +220,10 @@ TEST(Gate, ANonFiniteNormSkipsTheStepAndItsCount) {
     module.buckets()[0].parameters.copy_(Weights());
     module.buckets()[0].gradients.fill_(bad);
     step.learning_rate = 0.1;
-    SquareNorm(module.buckets()[0], step.squares[0]);
+    BucketFormsOn(at::kCPU).square_norm(module.buckets()[0], step.squares[0]);
     ClipAndGate(plan, step);
     EXPECT_EQ(step.skipped.item<float>(), 1);
-    StepAdamW(plan.optimizer, step, module.buckets()[0]);
+    BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, module.buckets()[0]);
     EXPECT_EQ(step.applied_steps.item<int64_t>(), 0);
     EXPECT_EQ(step.skipped_steps.item<int64_t>(), 1);
     EXPECT_LE(step.clip.item<double>(), 1);
@@ -238,7 +238,7 @@ TEST(Scale, DividesByTheLossTokensAndNotByZero) {
   for (int64_t tokens : {0, 1, 8}) {
     module.buckets()[0].gradients.fill_(4.0);
     step.loss_tokens.fill_(tokens);
-    ScaleGradients(step, module.buckets()[0]);
+    BucketFormsOn(at::kCPU).scale_gradients(step, module.buckets()[0]);
     EXPECT_EQ(module.buckets()[0].gradients[3].item<double>(), tokens == 8 ? 0.5 : 4.0);
   }
 }

@@ -137,13 +137,12 @@ int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = 
       .role = *plan.RoleOf(number),
       .rank = number,
       .device = at::kCPU,
-      .handlers = {
-          .compute = [handler](OpKind kind) { return OpClassOf(kind) == OpClass::kCompute ? handler : nullptr; },
-          .data = Data,
-          .parameters =
-              [](OpKind, ModuleState& module) {
-                for (BucketState& bucket : module.buckets()) bucket.parameters.fill_(1.0);
-              }},
+      .handlers = {.compute = [handler](const ComputeBinding&) { return ComputeForm{handler}; },
+                   .data = Data,
+                   .parameters =
+                       [](OpKind, ModuleState& module) {
+                         for (BucketState& bucket : module.buckets()) bucket.parameters.fill_(1.0);
+                       }},
       .communicators = Communicators::Make(plan, number, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
       .step = StepState(plan, at::kCPU),
       .recorder = **recorder,

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <vector>
@@ -164,6 +166,11 @@ class WalkerTest : public ::testing::Test {
 
   // Runs `steps` steps; weights start at 2 and 3.
   void Run(const Plan& plan, int64_t steps, ComputeHandler (*handlers)(OpKind) = ToyHandler) {
+    RunForms(plan, steps,
+             [handlers](const ComputeBinding& binding) { return ComputeForm{handlers(binding.instruction.kind)}; });
+  }
+
+  void RunForms(const Plan& plan, int64_t steps, const std::function<ComputeForm(const ComputeBinding&)>& forms) {
     auto recorder = Recorder::Open(folder_, 0, "here");
     ASSERT_TRUE(recorder.ok());
     ProbeWriter probe(folder_ + "/probe", 0);
@@ -171,7 +178,7 @@ class WalkerTest : public ::testing::Test {
               .role = plan.roles[0],
               .rank = 0,
               .device = at::kCPU,
-              .handlers = {.compute = handlers,
+              .handlers = {.compute = forms,
                            .data =
                                [this](const Instruction& instruction, const CallContext& call) {
                                  reads_.emplace_back(&instruction, call.step, call.microbatch);
@@ -235,6 +242,37 @@ TEST_F(WalkerTest, WorksOutTheStepByHand) {
   // The first AdamW step is lr times the sign of the gradient, up to eps.
   const double expected[] = {1.9, 1.9, 2.9, 2.9};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(weights_[i], expected[i], 1e-8);
+}
+
+// Each instruction is asked for its form once, however many calls and steps run it, and by what the plan says of it.
+TEST_F(WalkerTest, ChoosesTheFormOfAnInstructionOnce) {
+  std::map<const Instruction*, int> asked;
+  ASSERT_TRUE(OpenLog(folder_, 0, [] { return absl::OkStatus(); }).ok());
+  RunForms(ToyPlan(), 3, [&](const ComputeBinding& binding) {
+    ++asked[&binding.instruction];
+    EXPECT_EQ(binding.device, at::Device(at::kCPU));
+    EXPECT_EQ(binding.module->name, "m");
+    EXPECT_EQ(binding.inputs.size(), binding.instruction.inputs.size());
+    for (const ValueType* type : binding.inputs) EXPECT_EQ(TypeText(*type), TypeText(kVector));
+    EXPECT_EQ(binding.parameters.size(), binding.instruction.parameters.size());
+    EXPECT_EQ(binding.learns(), binding.instruction.kind == OpKind::kLinearWeightGrad);
+    for (const Tensors* operands : {&binding.parameters, &binding.gradients}) {
+      for (const at::Tensor& operand : *operands) EXPECT_EQ(operand.sizes(), at::IntArrayRef({2}));
+    }
+    using enum ComputeForm::Choice;
+    const OpKind kind = binding.instruction.kind;
+    return ComputeForm{ToyHandler(kind), kind == OpKind::kLinear            ? kFast
+                                         : kind == OpKind::kLinearInputGrad ? kPlain
+                                                                            : kOnly};
+  });
+  EXPECT_EQ(asked.size(), 4u);
+  for (const auto& [instruction, times] : asked) EXPECT_EQ(times, 1) << OpName(instruction->kind);
+  EXPECT_EQ(Metrics().size(), 3u);
+  std::ifstream file(folder_ + "/logs/rank0000.log");
+  const std::string log{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(log.find("] 4 compute instructions, 1 in their fast form: linear 1, linear_input_grad 0 of 1\n"),
+            std::string::npos)
+      << log;
 }
 
 TEST_F(WalkerTest, WritesProbeParts) {

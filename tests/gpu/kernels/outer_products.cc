@@ -6,7 +6,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
-#include "executor/ops/cuda_operands.h"
+#include "executor/ops/fast/cuda_operands.h"
 #include "tests/gpu/kernels/kernel_case.h"
 
 namespace planwright::executor {

@@ -1,0 +1,80 @@
+// Which instructions take a fast form, by their planned types. No test here needs a GPU.
+#include "executor/ops/forms.h"
+
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "executor/ops/fast/fast_form.h"
+#include "planner/plan/op_table.h"
+
+namespace planwright::executor {
+namespace {
+
+using Choice = ComputeForm::Choice;
+
+// The choice on a GPU. Types are texts of plan files.
+Choice ChoiceOf(OpKind kind, const std::vector<std::string>& types, const Attributes& attributes = {},
+                const Tensors& parameters = {}, const Tensors& gradients = {}) {
+  Instruction instruction;
+  instruction.kind = kind, instruction.attributes = attributes;
+  std::vector<ValueType> read;
+  for (const std::string& text : types) read.push_back(TypeFromText(text).value());
+  ComputeBinding binding{instruction, nullptr, at::Device(at::kCUDA, 0), {}, parameters, gradients};
+  for (const ValueType& type : read) binding.inputs.push_back(&type);
+  const ComputeForm form = ChooseForm(binding);
+  EXPECT_EQ(form.run == PlainFormOf(kind), form.choice != Choice::kFast);
+  return form.choice;
+}
+
+at::Tensor Weight(at::IntArrayRef shape, at::ScalarType dtype = at::kBFloat16) { return at::empty(shape, dtype); }
+
+TEST(FastForms, TheTableOfOperationsAndThatOfTheExecutorAreOne) {
+  for (const OpInfo& info : AllOps())
+    EXPECT_EQ(ops::FindFastForm(info.kind) != nullptr, !info.fast.empty()) << info.name;
+}
+
+TEST(FastForms, TakeBf16OfWidthsOfWholeVectors) {
+  const auto norm = [](const std::string& type, int64_t width, at::ScalarType dtype = at::kBFloat16) {
+    return ChoiceOf(OpKind::kRmsNorm, {type}, {}, {Weight({width}, dtype)});
+  };
+  EXPECT_EQ(norm("bf16[24,1,64]", 64), Choice::kFast);
+  EXPECT_EQ(norm("bf16[rows,64]", 64), Choice::kFast);  // any number of rows
+  EXPECT_EQ(norm("bf16[24,1,60]", 60), Choice::kPlain);
+  EXPECT_EQ(norm("bf16[24,1,width]", 64), Choice::kPlain);  // known too late
+  EXPECT_EQ(norm("bf16[24,1,8192]", 8192), Choice::kPlain);
+  EXPECT_EQ(norm("fp32[24,1,64]", 64, at::kFloat), Choice::kPlain);
+  EXPECT_EQ(norm("bf16[24,1,64]", 64, at::kFloat), Choice::kPlain);
+}
+
+TEST(FastForms, StatisticsOfABackwardAreFp32) {
+  const auto norm = [](const std::string& scale) {
+    return ChoiceOf(OpKind::kRmsNormGrad, {"bf16[24,1,64]", "bf16[24,1,64]", scale}, {}, {Weight({64})});
+  };
+  EXPECT_EQ(norm("fp32[24,1,1]"), Choice::kFast);
+  EXPECT_EQ(norm("bf16[24,1,1]"), Choice::kPlain);
+}
+
+TEST(FastForms, OneKernelAddsThree) {
+  const std::string x = "bf16[24,1,30]";
+  EXPECT_EQ(ChoiceOf(OpKind::kAdd, {x, x, x}), Choice::kFast);
+  EXPECT_EQ(ChoiceOf(OpKind::kAdd, {x, x}), Choice::kPlain);
+  EXPECT_EQ(ChoiceOf(OpKind::kAdd, {x, x, "fp32[24,1,30]"}), Choice::kPlain);
+}
+
+TEST(FastForms, ExpertsTakeEveryPrecision) {
+  for (const char* dtype : {"bf16", "fp32", "fp64"}) {
+    EXPECT_EQ(ChoiceOf(OpKind::kExperts, {std::string(dtype) + "[rows,24]", "fp32[rows]", "int64[4]"}), Choice::kFast);
+    EXPECT_EQ(ChoiceOf(OpKind::kRoutingFingerprint, {"int64[24,2]"}), Choice::kFast);
+  }
+}
+
+TEST(FastForms, AKindWithoutOneHasOneForm) {
+  EXPECT_EQ(ChoiceOf(OpKind::kGelu, {"bf16[24,1,64]"}), Choice::kOnly);
+  EXPECT_EQ(ChoiceOf(OpKind::kLinear, {"bf16[24,1,64]"}, {}, {Weight({8, 64})}), Choice::kOnly);
+}
+
+}  // namespace
+}  // namespace planwright::executor

@@ -1,0 +1,162 @@
+// On a GPU, bf16: the kernels of packed attention against the plain form in fp64 on the same rounded numbers.
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "executor/ops/fast/cudnn_attention.h"
+#include "executor/ops/handler.h"
+#include "tests/executor/ops/bound_form.h"
+
+namespace planwright::executor::flash_attention_test {
+namespace {
+
+constexpr int64_t kHeads = 4, kHeadDim = 80, kClassTokens = 10;
+
+using Kernels = std::set<std::string>;
+
+// Which kernels of attention are called while it lives.
+class CalledKernels {
+ public:
+  CalledKernels() { names_.clear(); }
+  ~CalledKernels() { at::removeCallback(handle_); }
+  CalledKernels(const CalledKernels&) = delete;
+  CalledKernels& operator=(const CalledKernels&) = delete;
+  Kernels names() const { return names_; }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& call) {
+    const std::string name = call.name();
+    if (name.rfind("aten::_flash_attention", 0) == 0) names_.insert("flash");
+    if (name.rfind("aten::_scaled_dot_product_cudnn_attention", 0) == 0) names_.insert("cudnn");
+    return nullptr;
+  }
+  static thread_local Kernels names_;
+  at::CallbackHandle handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(Note));
+};
+thread_local Kernels CalledKernels::names_;
+
+Tensors RunOp(Tensors (*handler)(const ComputeContext&), const Tensors& inputs, const Plan& plan) {
+  CallContext call;
+  call.plan = &plan;
+  Instruction instruction;
+  instruction.attributes = {{"heads", kHeads}, {"head_dim", kHeadDim}, {"class_tokens", kClassTokens}};
+  return RunBound(handler, {instruction, call, inputs, {}, {}});
+}
+
+double RelativeGap(const at::Tensor& actual, const at::Tensor& exact) {
+  return ((actual.cpu().to(at::kDouble) - exact).norm() / exact.norm()).item<double>();
+}
+
+// Forward and backward on the GPU in bf16 and on the CPU in fp64. Returns the kernels that the GPU took.
+Kernels CompareWithThePlainForm(const std::vector<int64_t>& sizes, const Plan& plan) {
+  const at::Tensor grid = at::tensor(sizes, at::kLong).view({-1, 2});
+  const int64_t tokens = grid.prod(1).sum().item<int64_t>() + grid.size(0) * kClassTokens;
+  const at::Tensor qkv = at::randn({tokens, 3 * kHeads * kHeadDim}, at::kDouble).to(at::kBFloat16);
+  const at::Tensor da = at::randn({tokens, kHeads * kHeadDim}, at::kDouble).to(at::kBFloat16);
+
+  const Tensors exact = RunOp(ops::RunPackedAttention, {qkv.to(at::kDouble), grid}, plan);
+  const at::Tensor exact_grad =
+      RunOp(ops::RunPackedAttentionGrad, {da.to(at::kDouble), qkv.to(at::kDouble), exact[0], exact[1], grid}, plan)[0];
+  const CalledKernels called;
+  const Tensors fast = RunOp(ops::RunPackedAttention, {qkv.to(at::kCUDA), grid}, plan);
+  const at::Tensor grad =
+      RunOp(ops::RunPackedAttentionGrad, {da.to(at::kCUDA), qkv.to(at::kCUDA), fast[0], fast[1], grid}, plan)[0];
+
+  EXPECT_EQ(fast[0].sizes(), exact[0].sizes());
+  EXPECT_EQ(fast[1].sizes(), exact[1].sizes());
+  EXPECT_EQ(grad.sizes(), exact_grad.sizes());
+  EXPECT_EQ(fast[1].scalar_type(), at::kFloat);
+  EXPECT_LT(RelativeGap(fast[0], exact[0]), 0.01);  // bf16 has 8 bits: one rounding is 0.004
+  EXPECT_LT(RelativeGap(fast[1], exact[1]), 1e-5);
+  EXPECT_LT(RelativeGap(grad, exact_grad), 0.01);
+  return called.names();
+}
+
+Plan PlanOfOneSize(int64_t rows, int64_t columns) {
+  Plan plan;
+  plan.data.kind = "mock";
+  plan.data.image_grids = {{rows, columns}};
+  return plan;
+}
+
+// Whether library and device have cuDNN's kernel.
+bool HasCudnn() {
+  const at::Tensor x = at::empty({1, 64, kHeads, kHeadDim}, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
+  return ops::TakesCudnn({x, x, x});
+}
+
+TEST(FlashAttention, MeetsThePlainFormForwardAndBackward) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  EXPECT_EQ(CompareWithThePlainForm({6, 8, 2, 4, 2, 4, 20, 14}, Plan{}), Kernels{"flash"});
+}
+
+// Images of one size are a batch of cuDNN's kernel. 290 and 58 rows: no whole number of the kernel's tiles.
+TEST(FlashAttention, ImagesOfOneSizeMeetThePlainForm) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  const Kernels expected = {HasCudnn() ? "cudnn" : "flash"};
+  EXPECT_EQ(CompareWithThePlainForm({20, 14}, PlanOfOneSize(20, 14)), expected);
+  EXPECT_EQ(CompareWithThePlainForm({20, 14, 20, 14}, PlanOfOneSize(20, 14)), expected);
+  EXPECT_EQ(CompareWithThePlainForm({20, 14, 20, 14, 20, 14}, PlanOfOneSize(20, 14)), expected);
+  EXPECT_EQ(CompareWithThePlainForm({6, 8, 6, 8, 6, 8}, PlanOfOneSize(6, 8)), expected);
+}
+
+// The flash kernel's order of additions is fixed; and what the plan says of sizes is not trusted blindly.
+TEST(FlashAttention, DeterministicRunsAndOtherSizesTakeTheFlashKernel) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  EXPECT_EQ(CompareWithThePlainForm({20, 14, 6, 8}, PlanOfOneSize(20, 14)), Kernels{"flash"});
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  EXPECT_EQ(CompareWithThePlainForm({20, 14, 20, 14}, PlanOfOneSize(20, 14)), Kernels{"flash"});
+  at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);
+}
+
+// With cp the queries are those of a part and the keys those of the lane. Images end inside parts, and the parts of
+// four coordinates begin with other images than the lane.
+TEST(FlashAttention, PartsMeetThePlainForm) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  const at::Tensor grid = at::tensor({6, 8, 2, 4, 2, 4, 20, 14}, at::kLong).view({4, 2});
+  const int64_t tokens = 48 + 8 + 8 + 280 + 4 * kClassTokens, width = kHeads * kHeadDim, cp = 4;
+  const at::Tensor qkv = at::randn({tokens, 3 * width}, at::kDouble).to(at::kBFloat16);
+  const at::Tensor da = at::randn({tokens, width}, at::kDouble).to(at::kBFloat16);
+  const at::Tensor q = qkv.narrow(1, 0, width), kv = qkv.narrow(1, width, 2 * width).contiguous();
+  Plan plan;
+  Instruction instruction;
+  instruction.attributes = {{"heads", kHeads},
+                            {"head_dim", kHeadDim},
+                            {"class_tokens", kClassTokens},
+                            {"cp", int64_t{cp}},
+                            {"factor", int64_t{2}}};
+  const auto run = [&](int coordinate, Tensors (*handler)(const ComputeContext&), const Tensors& inputs) {
+    CallContext call;
+    call.plan = &plan;
+    call.cp = cp, call.cp_rank = coordinate;
+    return RunBound(handler, {instruction, call, inputs, {}, {}});
+  };
+  const at::Tensor counts = run(0, ops::RunDealBands, {grid})[0];
+  int64_t first = 0;
+  for (int part = 0; part < cp; ++part) {
+    const int64_t rows = counts[part].item<int64_t>();
+    const at::Tensor mine = q.narrow(0, first, rows).contiguous(), d = da.narrow(0, first, rows).contiguous();
+    first += rows;
+    const at::Tensor wide_q = mine.to(at::kDouble), wide_kv = kv.to(at::kDouble);
+    const Tensors exact = run(part, ops::RunPackedAttention, {wide_q, wide_kv, grid});
+    const Tensors exact_grad =
+        run(part, ops::RunPackedAttentionGrad, {d.to(at::kDouble), wide_q, wide_kv, exact[0], exact[1], grid});
+    const Tensors flash = run(part, ops::RunPackedAttention, {mine.to(at::kCUDA), kv.to(at::kCUDA), grid});
+    const Tensors grad = run(part, ops::RunPackedAttentionGrad,
+                             {d.to(at::kCUDA), mine.to(at::kCUDA), kv.to(at::kCUDA), flash[0], flash[1], grid});
+    EXPECT_LT(RelativeGap(flash[0], exact[0]), 0.01);
+    EXPECT_LT(RelativeGap(flash[1], exact[1]), 1e-5);
+    for (size_t i = 0; i < 2; ++i) EXPECT_LT(RelativeGap(grad[i], exact_grad[i]), 0.01);
+  }
+}
+
+}  // namespace
+}  // namespace planwright::executor::flash_attention_test
