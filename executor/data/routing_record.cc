@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <absl/strings/str_cat.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -33,6 +34,35 @@ std::vector<int64_t> PositionsOf(const CallContext& call, int64_t sequence) {
   return {begin, begin + length};
 }
 
+constexpr int kEndOfFile = -1;  // beside errno's numbers
+
+// Write and read `count` ids at `offset` of a file, in ids: 0, an errno, or kEndOfFile.
+int WriteIds(int file, const RoutingId* ids, int64_t count, int64_t offset) {
+  while (count > 0) {
+    const ssize_t bytes = pwrite(file, ids, static_cast<size_t>(count) * sizeof(RoutingId),
+                                 offset * static_cast<int64_t>(sizeof(RoutingId)));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return errno;
+    const int64_t written = bytes / static_cast<int64_t>(sizeof(RoutingId));
+    if (written == 0) return ENOSPC;
+    ids += written, count -= written, offset += written;
+  }
+  return 0;
+}
+
+int ReadIds(int file, RoutingId* ids, int64_t count, int64_t offset) {
+  while (count > 0) {
+    const ssize_t bytes = pread(file, ids, static_cast<size_t>(count) * sizeof(RoutingId),
+                                offset * static_cast<int64_t>(sizeof(RoutingId)));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return errno;
+    const int64_t read = bytes / static_cast<int64_t>(sizeof(RoutingId));
+    if (read == 0) return kEndOfFile;
+    ids += read, count -= read, offset += read;
+  }
+  return 0;
+}
+
 }  // namespace
 
 RoutingRecord::~RoutingRecord() {
@@ -45,7 +75,6 @@ std::string RoutingRecord::PathOf(const CallContext& call) const {
 
 int RoutingRecord::FileOf(const CallContext& call) {
   const std::string name = PathOf(call);
-  const std::lock_guard lock(mutex_);
   const auto found = files_.find(name);
   if (found != files_.end()) return found->second;
   const absl::StatusOr<int> file = OpenPlainFile(name, mode_ == Mode::kWrite ? O_WRONLY | O_CREAT : O_RDONLY);
@@ -54,45 +83,73 @@ int RoutingRecord::FileOf(const CallContext& call) {
   return *file;
 }
 
-template <typename Work>
-void RoutingRecord::ForRuns(const CallContext& call, int64_t samples, int64_t top_k, Work work) {
-  const int file = FileOf(call);
+std::vector<RoutingRecord::Run> RoutingRecord::RunsOf(const CallContext& call, int64_t samples, int64_t top_k) const {
   const int64_t sequence = call.plan->budget.sequence_length;
   const std::vector<int64_t> positions = PositionsOf(call, sequence);
-  // Token t of the call is position * samples + sample; the file has all positions of a sample together.
+  const auto count = static_cast<int64_t>(positions.size());
+  std::vector<Run> runs;
   for (int64_t sample = 0; sample < samples; ++sample) {
     const int64_t number = slots_->NumberOf(call.lane_samples().first + sample);
-    for (size_t i = 0; i < positions.size(); ++i) {
-      const int64_t token = number * sequence + positions[i];
-      work(file, token * top_k * static_cast<int64_t>(sizeof(RoutingId)), static_cast<int64_t>(i) * samples + sample);
+    for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+      for (end = begin + 1; end < count && positions[end] == positions[end - 1] + 1;) ++end;
+      runs.push_back(
+          {(number * sequence + positions[begin]) * top_k, (sample * count + begin) * top_k, (end - begin) * top_k});
+    }
+  }
+  return runs;
+}
+
+void RoutingRecord::Write(const CallContext& call, const at::Tensor& ids) {
+  const std::lock_guard lock(mutex_);
+  const int64_t top_k = ids.size(1), samples = call.lane_samples().end - call.lane_samples().first;
+  if (samples == 0) return;
+  Copy copy = {PathOf(call), FileOf(call), RunsOf(call, samples, top_k)};
+  // Token t of the call is position * samples + sample; the file has all positions of a sample together.
+  const at::Tensor by_sample =
+      ids.to(at::kShort).view({ids.size(0) / samples, samples, top_k}).transpose(0, 1).contiguous();
+  copy.ids = by_sample.to(at::kCPU, at::kShort, /*non_blocking=*/true);
+  if (!ids.is_cpu()) {
+    copy.copied.emplace(ids.device().type());
+    copy.copied->record(c10::impl::VirtualGuardImpl(ids.device().type()).getStream(ids.device()));
+  }
+  copies_.push_back(std::move(copy));
+  WriteCopies(/*wait=*/false);
+}
+
+void RoutingRecord::Finish() {
+  const std::lock_guard lock(mutex_);
+  WriteCopies(/*wait=*/true);
+}
+
+void RoutingRecord::WriteCopies(bool wait) {
+  for (; !copies_.empty(); copies_.pop_front()) {
+    const Copy& copy = copies_.front();
+    if (copy.copied && !copy.copied->query()) {
+      if (!wait) return;
+      copy.copied->synchronize();
+    }
+    for (const Run& run : copy.runs) {
+      const int problem = WriteIds(copy.file, copy.ids.const_data_ptr<RoutingId>() + run.first, run.ids, run.offset);
+      if (problem != 0)
+        throw FileError(
+            absl::ResourceExhaustedError(absl::StrCat("cannot write ", copy.path, ": ", std::strerror(problem))));
     }
   }
 }
 
-void RoutingRecord::Write(const CallContext& call, const at::Tensor& ids) {
-  const at::Tensor narrow = ids.to(at::kShort).cpu().contiguous();
-  const int64_t top_k = ids.size(1), samples = call.lane_samples().end - call.lane_samples().first;
-  const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(RoutingId)));
-  ForRuns(call, samples, top_k, [&](int file, int64_t offset, int64_t row) {
-    const ssize_t written = pwrite(file, narrow.const_data_ptr<RoutingId>() + row * top_k, bytes, offset);
-    if (written == bytes) return;
-    const int problem = written < 0 ? errno : ENOSPC;  // a part of a few bytes: there was no room for all of them
-    throw FileError(
-        absl::ResourceExhaustedError(absl::StrCat("cannot write ", PathOf(call), ": ", std::strerror(problem))));
-  });
-}
-
 at::Tensor RoutingRecord::Read(const CallContext& call, int64_t samples, int64_t top_k) {
-  const int64_t positions = static_cast<int64_t>(PositionsOf(call, call.plan->budget.sequence_length).size());
-  const at::Tensor narrow = at::empty({positions * samples, top_k}, at::kShort);
-  const auto bytes = static_cast<ssize_t>(top_k * static_cast<int64_t>(sizeof(RoutingId)));
-  ForRuns(call, samples, top_k, [&](int file, int64_t offset, int64_t row) {
-    const ssize_t read = pread(file, narrow.mutable_data_ptr<RoutingId>() + row * top_k, bytes, offset);
-    if (read == bytes) return;
-    const std::string why = read < 0 ? std::strerror(errno) : absl::StrCat("no choices for step ", call.step + 1);
+  const std::lock_guard lock(mutex_);
+  const int file = FileOf(call);
+  const auto positions = static_cast<int64_t>(PositionsOf(call, call.plan->budget.sequence_length).size());
+  const at::Tensor narrow = at::empty({samples, positions, top_k}, at::kShort);
+  for (const Run& run : RunsOf(call, samples, top_k)) {
+    const int problem = ReadIds(file, narrow.mutable_data_ptr<RoutingId>() + run.first, run.ids, run.offset);
+    if (problem == 0) continue;
+    const std::string why =
+        problem == kEndOfFile ? absl::StrCat("no choices for step ", call.step + 1) : std::strerror(problem);
     throw FileError(absl::InvalidArgumentError(absl::StrCat("cannot read ", PathOf(call), ": ", why)));
-  });
-  const at::Tensor ids = narrow.to(at::kLong);
+  }
+  const at::Tensor ids = narrow.transpose(0, 1).reshape({positions * samples, top_k}).to(at::kLong);
   const bool known =
       ids.numel() == 0 || (ids.min().item<int64_t>() >= 0 && ids.max().item<int64_t>() < call.module->experts());
   if (known) return ids;

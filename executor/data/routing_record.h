@@ -9,11 +9,15 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "executor/data/sample_slots.h"
 #include "executor/ops/handler.h"
@@ -34,21 +38,40 @@ class RoutingRecord {
   // Take the tokens of a call of `route`, ids i64 [T,k] (T = positions of this rank * samples of its lane); Read
   // returns them in host memory. FileError if a file cannot be written, does not have these tokens, or names an expert
   // that the module does not have: the run that wrote it had other layers, samples or experts.
+  // The host does not wait for a device here: its choices are copied beside its work, and are written in one of the
+  // next calls, or by Finish.
   void Write(const CallContext& call, const at::Tensor& ids);
   at::Tensor Read(const CallContext& call, int64_t samples, int64_t top_k);
 
+  // Waits for copies that are under way and writes them. FileError as Write. To be called after the last Write.
+  void Finish();
+
  private:
+  // Consecutive positions of a sample: together in the file, and in a tensor [samples, positions of this rank, k].
+  struct Run {
+    int64_t offset = 0;  // in the file, in ids
+    int64_t first = 0;   // in the tensor, in ids
+    int64_t ids = 0;
+  };
+  struct Copy {
+    std::string path;
+    int file = -1;
+    std::vector<Run> runs;
+    at::Tensor ids;                    // i16 [samples, positions, k] in host memory, once `copied`
+    std::optional<c10::Event> copied;  // none: ids are there
+  };
+
   std::string PathOf(const CallContext& call) const;
   int FileOf(const CallContext& call);
-  // Calls work(file, offset, row) for each token: its row of ids is at `offset` of the file.
-  template <typename Work>
-  void ForRuns(const CallContext& call, int64_t samples, int64_t top_k, Work work);
+  std::vector<Run> RunsOf(const CallContext& call, int64_t samples, int64_t top_k) const;
+  void WriteCopies(bool wait);
 
   const std::string folder_;
   const Mode mode_;
   const std::shared_ptr<SampleSlots> slots_;
   std::mutex mutex_;
   std::map<std::string, int> files_;  // descriptors, by name
+  std::deque<Copy> copies_;           // that are not written yet, in the order of their calls
 };
 
 }  // namespace planwright::executor

@@ -11,6 +11,7 @@ namespace planwright::executor {
 int FinishRun(const TrainingParts& parts, const Rank& rank, bool whole) {
   const Assignment& assignment = parts.assignment;
   if (RunCheckpoints* checkpoints = parts.beginning.checkpoints(); checkpoints != nullptr) checkpoints->Finish();
+  if (rank.handlers.finish_routing) rank.handlers.finish_routing();
   LeaveUnlessOk(parts.files.Close());
   LeaveUnlessOk(WriteMemoryReport(assignment.options.run_dir, rank));
   parts.recorder.Done();

@@ -136,6 +136,7 @@ void FollowRouting(const std::string& record, const std::string& replay, const R
     handlers.record_routing = [routing](const CallContext& call, const at::Tensor& ids) {
       WithFiles([&] { routing->Write(call, ids); });
     };
+    handlers.finish_routing = [routing] { WithFiles([&] { routing->Finish(); }); };
   }
   if (!replay.empty()) {
     const auto routing = std::make_shared<RoutingRecord>(replay, RoutingRecord::Mode::kRead, samples.slots);

@@ -33,8 +33,9 @@ void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device
 // Carries out initialize_parameters.
 void DrawParameters(const Plan& plan, int rank, ModuleState& module);
 
-// Sets Handlers::record_routing or replay_routing. `record`, `replay`: folders; at most one is not empty. They throw
-// ExitError: kExitStorage if choices cannot be written, kExitUsage if they cannot be read or are not those of this run.
+// Sets Handlers::record_routing and finish_routing, or replay_routing. `record`, `replay`: folders; at most one is not
+// empty. They throw ExitError: kExitStorage if choices cannot be written, kExitUsage if they cannot be read or are not
+// those of this run.
 void FollowRouting(const std::string& record, const std::string& replay, const RankSamples& samples,
                    Handlers& handlers);
 

@@ -13,6 +13,7 @@
 #include "planner/cli/submit_job.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/measure/measure_parts.h"
+#include "planner/measure/sizes_around.h"
 #include "planner/measure/skewed_routing.h"
 #include "planner/outcome/outcome_text.h"
 #include "planner/plan/json_text.h"
@@ -40,21 +41,6 @@ absl::StatusOr<std::vector<MeasuredRecipe>> RecipesOf(const Arguments& arguments
   }
   if (recipes.empty()) return absl::InvalidArgumentError("`plan measure` needs a RECIPE: its sizes are measured");
   return recipes;
-}
-
-// Sizes around those of a plan, and other surroundings, each as overrides.
-std::vector<std::vector<std::string>> SizesAround(const Plan& plan) {
-  const Budget& budget = plan.budget;
-  std::vector<std::vector<std::string>> around;
-  const auto length = [&](int64_t tokens) { around.push_back({"batch.sequence_length=" + std::to_string(tokens)}); };
-  length(2 * budget.sequence_length);
-  if (budget.sequence_length % 2 == 0) length(budget.sequence_length / 2);
-  around.push_back({"batch.micro_samples=" + std::to_string(2 * budget.micro_samples)});
-  // How fast work goes on beside a communication shows only where a plan has both at the same time.
-  const bool overlaps =
-      std::any_of(plan.groups.begin(), plan.groups.end(), [](const Group& group) { return group.streams.size() > 1; });
-  if (plan.world_size > 1 && !overlaps) around.push_back({"gradients.overlap_reduce=true"});
-  return around;
 }
 
 std::string NameOf(const MeasuredRecipe& recipe, const std::vector<std::string>& more) {
@@ -237,9 +223,10 @@ CliCommand MeasureCommand() {
        {"--json", "", "", "print path, device and size of the profile, or the outcome of a part that failed"}},
       "Each recipe runs for a few steps, and again with sequences of twice and half the length, with twice the "
       "samples\n"
-      "of a microbatch, with unequal experts, and with communications beside work. Times are those of the last steps,\n"
-      "inside the training; communications are also timed after them. Overrides follow their recipe. Parts that are\n"
-      "done are kept in PROFILE.json.parts until all are: the same command goes on.\n",
+      "of a microbatch, with unequal experts, and with communications beside work and without. Times are those of the\n"
+      "last steps, inside the training; communications are also timed after them. Overrides follow their recipe. "
+      "Parts\n"
+      "that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n",
       Measure,
       "r+"};
 }

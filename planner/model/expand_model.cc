@@ -54,6 +54,9 @@ std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
         });
     if (wanted) kinds.emplace_back(kind.word);
   }
+  const bool elementwise = std::any_of(recipe.recompute.begin(), recipe.recompute.end(),
+                                       [](const Located<std::string>& word) { return *word == kElementwise; });
+  if (elementwise) kinds.emplace_back(kElementwise);
   return kinds;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/estimate/expert_rows.h"
 #include "planner/estimate/step_time.h"
 #include "planner/outcome/assemble_probe.h"
 #include "planner/outcome/cause.h"
@@ -11,11 +12,20 @@
 #include "planner/outcome/measured_memory.h"
 #include "planner/outcome/slow_ranks.h"
 #include "planner/outcome/sum_traces.h"
+#include "planner/rates/rates.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/routing_folder.h"
 
 namespace planwright {
 namespace {
+
+// The predicted step, with the rows of experts that the run had if it recorded or replayed its choices.
+StepTime Predicted(const Plan& plan, const RunOptions& options) {
+  const std::string& folder = options.record_routing.empty() ? options.replay_routing : options.record_routing;
+  if (folder.empty()) return TimeStep(plan);
+  const absl::StatusOr<ExpertRows> rows = ReadExpertRows(plan, folder);
+  return rows.ok() ? TimeStep(plan, RatesOf(plan), &*rows) : TimeStep(plan);  // not ok: the run did not come so far
+}
 
 // Joins what ranks that ended well have left, and says what that makes of the outcome.
 void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
@@ -34,7 +44,7 @@ void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
   if (!options.profile || !options.joins_traces) return;
   // A run on another kind of device has no prediction.
   const bool as_planned = OnGpus(plan, options) == (plan.cluster.gpu != "none");
-  const StepTime time = as_planned ? TimeStep(plan) : StepTime();
+  const StepTime time = as_planned ? Predicted(plan, options) : StepTime();
   absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, time, options.run_dir);
   if (profile.ok()) {
     outcome.profile = *std::move(profile);

@@ -24,6 +24,9 @@ std::span<const LayerKind> LayerKinds();
 const LayerKind* FindLayerKind(char letter);
 const LayerKind* FindLayerKind(std::string_view word);
 
+// The word of `recompute` that is no layer kind: of layers of all kinds, what is elementwise runs again (ops.def).
+inline constexpr std::string_view kElementwise = "elementwise";
+
 // The word of a letter, as `recompute` takes it: "mamba", "attention", "moe", "mlp", "block" (of an encoder). Empty: no
 // such kind.
 std::string_view LayerWord(char letter);

@@ -112,6 +112,7 @@ constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
     {"counts_on_host", &OpInfo::counts_on_host},
     {"keeps_meaning", &OpInfo::keeps_meaning},
     {"mixing", &OpInfo::mixing},
+    {"elementwise", &OpInfo::elementwise},
     {"own_rows", &OpInfo::own_rows},
 };
 

@@ -119,6 +119,7 @@ struct OpInfo {
   std::optional<OpKind> on_one_rank;   // it stands in place of this kind, where the layout needs it
   std::optional<OpKind> computes_as;   // what it computes, from operands that are arranged in another way
   bool keeps_meaning = false;          // its output means what its input means, or is a part of it
+  bool elementwise = false;            // bound by memory: `recompute: elementwise` runs it again
   bool own_rows = false;               // members of the group may have different numbers of rows
 
   bool PassesGradient(size_t input) const;

@@ -21,7 +21,7 @@ constexpr KeyRange kCount{Bound::kInclusive, Bound::kInclusive, 0, 16777216};
 // The words of all layer kinds, and the meaning of their letters in a pattern.
 #define LAYER(id, letter, word, title) "|" word
 #define ENCODER_LAYER(letter, word, title) "|" word
-constexpr char kRecompute[] = "none|full"
+constexpr char kRecompute[] = "none|full|elementwise"
 #include "planner/plan/layer_kinds.def"
     ;
 #define LAYER(id, letter, word, title) "; " letter " " title
@@ -57,7 +57,7 @@ constexpr KeySpec kModelKeys[] = {
      "GB/s of the device's share of the network between nodes, in one direction"},
     {"cluster.profile", "", To<&ClusterRecipe::profile>, kOptional, "", kAny, "",
      "file of times that `plan measure` wrote on such devices, absolute or relative to this file; "
-     "recipes/profiles/h100_sxm.json has those of an H100"},
+     "recipes/profiles has those of an H100 and of H200s"},
 
     {"models", "", kNamedMaps, kOptional, "", kAny, "", "model definitions by name"},
     {"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny, "radio_vit|hybrid_lm",
@@ -181,8 +181,8 @@ constexpr KeySpec kModelKeys[] = {
     {"modules.<name>.parallel.last_stage_layers", "", To<&ModuleRecipe::last_stage_layers>, kOptional, "", kStageLayers,
      "", "number of layers of the last pipeline stage; the other stages share the rest evenly"},
     {"modules.<name>.recompute", "", To<&ModuleRecipe::recompute>, kOptional, "none", kAny, kRecompute,
-     "layers that repeat their forward in the backward to save memory: none, full (all layers), or layer kinds "
-     "(block is the kind of an encoder's layers)"},
+     "what repeats its forward in the backward to save memory: none, full (all layers), layer kinds (block is the kind "
+     "of an encoder's layers), or elementwise: norms, activation functions and short convolutions of all other layers"},
     {"modules.<name>.train", "", kMap, kOptional, "", kAny, "", "which parts are trained"},
     {"modules.<name>.train.backbone", "", To<&ModuleRecipe::train_backbone>, kOptional, "trained", kAny,
      "trained|frozen", "all parts except the projector"},

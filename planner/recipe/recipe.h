@@ -93,7 +93,7 @@ struct ModuleRecipe {
   std::optional<Located<int64_t>> dp;           // only if written: compared with the derived dp
   Located<std::string> train_backbone;          // trained | frozen
   Located<std::string> train_projection;        // trained | frozen
-  std::vector<Located<std::string>> recompute;  // none | full | layer kinds (plan/layer_kinds.def)
+  std::vector<Located<std::string>> recompute;  // none | full | elementwise | layer kinds (plan/layer_kinds.def)
 };
 
 struct BridgeRecipe {

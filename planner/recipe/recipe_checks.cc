@@ -84,7 +84,7 @@ void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
 
 // The reason why a word of `recompute` has no effect on a module; empty if it has one.
 std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string& word) {
-  const LayerKind* kind = FindLayerKind(word);  // null: the word is `full`
+  const LayerKind* kind = FindLayerKind(word);  // null: the word is `full` or `elementwise`
   if (!AllKnown(module.model.kind, module.train_backbone, PatternOf(module.model))) return "";
   if (!CarriesLoss(module.model)) {
     if (kind != nullptr && kind->of != LayerKind::Of::kEncoder) return "it is an encoder, and its layer kind is block";
@@ -97,6 +97,11 @@ std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string&
              : "";
 }
 
+bool HasFull(const ModuleRecipe& module) {
+  return std::any_of(module.recompute.begin(), module.recompute.end(),
+                     [](const Located<std::string>& word) { return AllKnown(word) && word.value == "full"; });
+}
+
 void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
   for (const Located<std::string>& word : module.recompute) {
     if (!AllKnown(word)) continue;
@@ -105,6 +110,11 @@ void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
       problems.Error(DiagnosticKind::kConflictingKeys, word.where,
                      Cat("`recompute` of module ", module.name.value, " lists none together with other words"),
                      "remove none, or all other words");
+    } else if (word.value == kElementwise && HasFull(module)) {
+      problems.Error(
+          DiagnosticKind::kConflictingKeys, word.where,
+          Cat("`recompute` of module ", module.name.value, " lists elementwise beside full, which runs it too"),
+          "remove elementwise, or full");
     } else if (const std::string why = WhyNothingToRecompute(module, word.value); !why.empty()) {
       problems.Error(DiagnosticKind::kNothingToRecompute, word.where,
                      Cat("module ", module.name.value, " cannot recompute ", word.value, ": ", why),

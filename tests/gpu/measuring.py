@@ -90,7 +90,8 @@ class Measure:
 
     def launch(self, part, case, options=()):
         """Trains a case of the part. Returns the records of metrics.jsonl, or None; and the output."""
-        assert case in self.cases[part], f"{case.name} is no case of {part}: nobody has planned it"
+        planned = {known.name for known in self.cases[part]}
+        assert case.name in planned, f"{case.name} is no case of {part}: nobody has planned it"
         folder = self.out / case.name
         good, text = self.run(part, case.name, [self.binaries / "plan", "launch", case.recipe, *case.overrides,
                                                 "--local", "--device", "cuda", "--steps", case.steps, "--run-dir",

@@ -1,8 +1,9 @@
 """The parts of `tests/gpu/measure` for two GPUs: the whole vision-language model, 12.3 billion parameters."""
 
+import dataclasses
 import statistics
 
-from measuring import BUCKETS, DISPATCH, NO_OVERLAP, RECIPES, WARM_UP, Case, Measure, with_samples
+from measuring import BUCKETS, DISPATCH, NO_OVERLAP, RECIPES, TENSORS, WARM_UP, Case, Measure, with_samples
 
 TEXT = RECIPES / "nemotron_moe_vlm_20l_2g_text_only.yaml"
 FROZEN = RECIPES / "nemotron_moe_vlm_20l_2g_frozen.yaml"
@@ -24,10 +25,36 @@ LAYOUTS = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpus_per_no
            "modules.language.placement.ranks=2", "batch.global_samples=4", "budget.learning_rate.warmup_samples=100")
 
 
+# What the part `profile_2g` measures, and those steps that `held_out` predicts with it. Of the held out ones only the
+# first two have the model and the layout that were measured, with other numbers of microbatches.
+PROFILED = [Case("profiled_text", TEXT, with_samples(8, STEPS)),
+            Case("profiled_images", LEARNING, ("models.nemotron_hybrid_moe_20l.moe.experts=32",
+                                               *with_samples(4, STEPS)))]
+HELD_OUT = {
+    "text_8": (TEXT, 16, ()),
+    "text_16": (TEXT, 32, ()),
+    "text_experts_64": (TEXT, 16, ("models.nemotron_hybrid_moe_20l.moe.experts=64",)),
+    "text_length_4096": (TEXT, 16, ("batch.sequence_length=4096", "data.text_tokens=4096")),
+    "text_samples_2": (TEXT, 16, ("batch.micro_samples=2", "models.nemotron_hybrid_moe_20l.moe.experts=32")),
+    "text_recompute": (TEXT, 8, ("modules.language.recompute=full",)),
+    "text_apart_experts": (TEXT, 8, ("models.nemotron_hybrid_moe_20l.moe.experts=32", "modules.language.parallel.ep=1",
+                                     *DISPATCH[False])),
+    "frozen_8": (FROZEN, 16, ()),
+    "frozen_4": (FROZEN, 8, ()),
+    "learning_4": (LEARNING, 8, ()),
+    "learning_8_layers": (LEARNING, 8, ("models.radio_vit_h.layers=8",)),
+}
+MEDIAN, WORST = 0.03, 0.08  # how far predicted steps may be off
+STEP, PART, SMALL_PART = 0.10, 0.20, 0.05  # the same of traced steps and their parts; parts below a share of the step
+EVEN = 1.1  # times the mean number of rows, that the fullest expert ranks may have while a run is young
+TRACED = "11-15"
+
+
 class TwoGpus(Measure):
     gpus = 2
     limits = {"text_8": 200, "text_16": 280, "frozen": 240, "learning": 300, "dispatch": 150, "overlap": 200,
-              "trace": 300, "scaling": 150, "agree": 250, "layouts": 200, "icons": 250}
+              "trace": 300, "scaling": 150, "agree": 250, "layouts": 200, "icons": 250,
+              "traced": 300, "profile_2g": 480, "held_out": 560}
     cases = {
         "text_8": [Case("text_8", TEXT, steps=STEPS)],
         "text_16": [Case("text_16", TEXT, with_samples(32, STEPS), STEPS)],
@@ -49,6 +76,11 @@ class TwoGpus(Measure):
                     *(Case(name, ONE, (*LAYOUTS, "modules.language.parallel.tp=2"), 10)
                       for name in ("tp2_replayed", "tp2_free"))],
         "icons": [Case("icons", ICONS, steps=100)],
+        "traced": [Case(f"traced_{name}", recipe, with_samples(16, STEPS), 16)
+                   for name, recipe in (("text", TEXT), ("frozen", FROZEN), ("learning", LEARNING))],
+        "profile_2g": PROFILED,
+        "held_out": [Case(f"held_out_{name}", recipe, (*with_samples(samples, STEPS), *overrides), 12)
+                     for name, (recipe, samples, overrides) in HELD_OUT.items()],
     }
 
     def text_8(self):
@@ -127,3 +159,70 @@ class TwoGpus(Measure):
         print("loss: " + " ".join(f"{loss:.3f}" for loss in losses[::10]) + f" {losses[-1]:.3f}")
         first, last = statistics.mean(losses[:10]), statistics.mean(losses[-10:])
         self.judge(last < 0.8 * first, f"icons at real width: the loss falls from {first:.3f} to {last:.3f}")
+
+    def changed(self, case, *overrides):
+        return dataclasses.replace(case, overrides=(*case.overrides, *overrides))
+
+    def with_profile(self, case):
+        """The case with the profile that `profile_2g` has measured in this folder, if there is one."""
+        path = self.out / "profile.json"
+        return self.changed(case, f"cluster.profile={path}") if path.exists() else case
+
+    def profile_2g(self):
+        """`plan measure` on two GPUs."""
+        words = [word for case in PROFILED for word in (case.recipe, *case.overrides)]
+        good, text = self.run("profile_2g", "profile", [self.binaries / "plan", "measure", *words, "--device", "cuda",
+                                                        "-o", self.out / "profile.json"])
+        print(text)
+        self.judge(good, "plan measure: every part is measured")
+
+    def traced(self):
+        """Steps of the three twins that are traced and record their choices of experts: predicted beside measured."""
+        for case in self.cases["traced"]:
+            case = self.with_profile(case)
+            records, text = self.launch("traced", case, ["--trace", TRACED, "--record-routing",
+                                                         self.out / f"choices_{case.name}"])
+            if records is None:
+                continue
+            print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
+            role = self.outcome(case)["profile"]["roles"][0]
+            rows = [(part["name"], part["device_ms"], part.get("predicted_ms", 0)) for part in role["parts"]]
+            rows.append(("all communication", role["communication_ms"], role.get("predicted_communication_ms", 0)))
+            self.close(case.name, "a step", role["step_ms"], role["predicted_step_ms"], STEP)
+            for name, measured, predicted in rows:
+                if measured >= SMALL_PART * role["step_ms"]:
+                    self.close(case.name, name, measured, predicted, PART)
+
+    def close(self, case, what, measured, predicted, allowed):
+        off = predicted / measured - 1
+        self.judge(abs(off) <= allowed, f"{case}: {what} predicted {predicted:.1f} ms, measured {measured:.1f} ms, "
+                                        f"{off:+.1%}, allowed {allowed:.0%}")
+
+    def memory_of(self, case, used):
+        """Judges tensors beside the plan with EVEN times the mean number of rows, as the plan of the run has room for
+        the most uneven rows, and the device beside the plan of the run."""
+        planned = self.planned(self.changed(case, f"models.nemotron_hybrid_moe_20l.moe.imbalance={EVEN}"))
+        off = used["tensors_peak"] / (sum(planned.values()) - planned["workspace"]) - 1
+        self.judge(abs(off) <= TENSORS, f"{case.name}: tensors at their peak are {off:+.1%} of the plan's with {EVEN} "
+                                        "times the mean number of rows")
+        whole = used["used"] / sum(self.planned(case).values()) - 1
+        self.judge(whole <= 0, f"{case.name}: the device has {whole:+.1%} of the plan's in use")
+
+    def held_out(self):
+        """Steps and memory of runs that were not measured, beside the prediction by the profile."""
+        off = []
+        for case in self.cases["held_out"]:
+            records, _ = self.launch("held_out", case)
+            if records is None:
+                continue
+            took = statistics.median(record["step_seconds"] for record in records[WARM_UP:])
+            answer = self.show("time", self.with_profile(case))
+            off.append(answer["seconds"] / took - 1)
+            print(f"{case.name}: predicted {answer['seconds'] * 1e3:.1f} ms, measured {took * 1e3:.1f} ms, "
+                  f"{off[-1]:+.1%}; " + ", ".join(f"{word} {share:.0%}" for word, share in answer["known"].items()),
+                  flush=True)
+            self.memory_of(case, records[-1]["device_memory"])
+        far = sorted(map(abs, off))
+        self.judge(far and statistics.median(far) <= MEDIAN and far[-1] <= WORST,
+                   f"{len(far)} steps: median error {statistics.median(far):.1%}, worst {far[-1]:.1%}; allowed "
+                   f"{MEDIAN:.0%} and {WORST:.0%}")

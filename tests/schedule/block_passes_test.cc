@@ -71,6 +71,38 @@ TEST(BlockPasses, APrunedPairSavesWhatIsRead) {
   EXPECT_THAT(pair.forward.body[1].frees, ElementsAre("n"));
 }
 
+// Forward: x -> n = x^2 -> u = linear n -> r = u^2. The backward reads x, n and u: n is made again of x.
+TEST(BlockPasses, ElementwiseRecomputeMakesAgainWhatIsCheap) {
+  Pair pair = SmallPair();
+  BlockBuilder b("language", "language.small.backward", 0);
+  b.TakeSaved(pair.forward);
+  b.Input("dr", kSmall);
+  b.Emit(OpKind::kSquaredReluGrad, {.inputs = {"dr", "u"}}, {{"du", kSmall}});
+  b.Emit(OpKind::kLinearInputGrad, {.inputs = {"du"}, .parameters = {"up"}}, {{"dn", kSmall}});
+  b.Emit(OpKind::kSquaredReluGrad, {.inputs = {"dn", "x"}}, {{"dx", kSmall}});
+  b.Emit(OpKind::kAdd, {.inputs = {"dx", "n"}}, {{"sum", kSmall}});
+  pair.backward = b.Finish({"sum"}, {});
+  PruneSaved(pair.forward, pair.backward);
+  ASSERT_THAT(pair.forward.saved, ElementsAre("x", "n", "u"));
+  const std::optional<Block> again = MakeElementwiseRecompute(pair.forward, pair.backward);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->name, "language.small.recompute");
+  EXPECT_THAT(Kinds(*again), ElementsAre("squared_relu"));
+  EXPECT_THAT(Names(again->takes), ElementsAre("x", "u"));
+  EXPECT_THAT(again->saved, ElementsAre("x", "n", "u"));
+  EXPECT_THAT(pair.forward.saved, ElementsAre("x", "u"));
+  EXPECT_THAT(pair.forward.body[1].frees, ElementsAre("n"));
+}
+
+// n cannot be made again: x is not kept. u is no elementwise value.
+TEST(BlockPasses, ElementwiseRecomputeNeedsWhatGoesIn) {
+  Pair pair = SmallPair();
+  PruneSaved(pair.forward, pair.backward);
+  ASSERT_THAT(pair.forward.saved, ElementsAre("u"));
+  EXPECT_FALSE(MakeElementwiseRecompute(pair.forward, pair.backward));
+  EXPECT_THAT(pair.forward.saved, ElementsAre("u"));
+}
+
 TEST(BlockPasses, ARecomputedForwardSavesItsInputAndCountsOnce) {
   Pair pair = SmallPair();
   PruneSaved(pair.forward, pair.backward);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/diagnostics/bug.h"
 #include "planner/plan/layer_kinds.h"
+#include "planner/plan/op_table.h"
 #include "planner/schedule/blocks/block_builder.h"
 
 namespace planwright {
@@ -114,6 +115,42 @@ std::optional<Block> MakeRecompute(Block& forward) {
   return again;
 }
 
+std::optional<Block> MakeElementwiseRecompute(Block& forward, const Block& backward) {
+  Require(forward.takes.empty() && absl::EndsWith(forward.name, ".forward"),
+          absl::StrCat(forward.name, " is no forward to run again"));
+  const std::set<string> saved(forward.saved.begin(), forward.saved.end());
+  // Values that are there when the backward begins: kept, or made again from such.
+  std::set<string> there, made;
+  for (const Output& input : forward.inputs) {
+    if (saved.contains(input.name)) there.insert(input.name);
+  }
+  Block again;
+  for (const Instruction& instruction : forward.body) {
+    const bool wanted = std::any_of(instruction.outputs.begin(), instruction.outputs.end(),
+                                    [&](const Output& output) { return saved.contains(output.name); });
+    if (!wanted) continue;
+    const bool runs =
+        InfoOf(instruction.kind).elementwise && std::all_of(instruction.inputs.begin(), instruction.inputs.end(),
+                                                            [&](const string& input) { return there.contains(input); });
+    for (const Output& output : instruction.outputs) {
+      if (runs || saved.contains(output.name)) there.insert(output.name);
+      if (runs) made.insert(output.name);
+    }
+    if (runs) again.body.push_back(instruction);
+  }
+  if (again.body.empty()) return std::nullopt;
+  again.name = absl::StrCat(forward.name.substr(0, forward.name.size() - string(".forward").size()), ".recompute");
+  again.module = forward.module;
+  again.origin = forward.origin;
+  again.takes = backward.takes;
+  std::erase_if(again.takes, [&](const Output& take) { return made.contains(take.name); });
+  again.saved = forward.saved;
+  std::erase_if(forward.saved, [&](const string& name) { return made.contains(name); });
+  DropDeadInstructions(again);
+  DropDeadInstructions(forward);
+  return again;
+}
+
 Block MakeEvaluation(const Block& forward) {
   Require(forward.takes.empty() && absl::EndsWith(forward.name, ".forward"),
           absl::StrCat(forward.name, " is no forward to evaluate"));
@@ -133,7 +170,7 @@ Block MakeEvaluation(const Block& forward) {
   return evaluation;
 }
 
-void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute) {
+void FinishBlocks(LayerBlocks& blocks, bool learns, Recompute recompute) {
   if (!learns) {
     blocks.backward = blocks.recompute = std::nullopt;
     blocks.forward.saved.clear();
@@ -142,11 +179,17 @@ void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute) {
     return;
   }
   PruneSaved(blocks.forward, *blocks.backward);
-  if (recompute) blocks.recompute = MakeRecompute(blocks.forward);
+  if (recompute == Recompute::kLayer) blocks.recompute = MakeRecompute(blocks.forward);
+  if (recompute == Recompute::kElementwise)
+    blocks.recompute = MakeElementwiseRecompute(blocks.forward, *blocks.backward);
 }
 
-bool IsRecomputed(const Module& module, char kind) {
-  return std::find(module.recompute.begin(), module.recompute.end(), LayerWord(kind)) != module.recompute.end();
+Recompute RecomputeOf(const Module& module, char kind) {
+  const auto named = [&](std::string_view word) {
+    return std::find(module.recompute.begin(), module.recompute.end(), word) != module.recompute.end();
+  };
+  if (named(LayerWord(kind))) return Recompute::kLayer;
+  return named(kElementwise) ? Recompute::kElementwise : Recompute::kNothing;
 }
 
 }  // namespace planwright

@@ -26,15 +26,23 @@ void PruneSaved(Block& forward, Block& backward);
 // that the result takes. Returns nothing, and changes nothing, where the backward takes only inputs of the forward.
 std::optional<Block> MakeRecompute(Block& forward);
 
+// The same of elementwise instructions alone (ops.def): of what the backward takes, the result makes again what norms,
+// activation functions and short convolutions made of other values that it takes, and hands on the rest. `forward` then
+// saves only that rest. Returns nothing, and changes nothing, where there is nothing to make again.
+std::optional<Block> MakeElementwiseRecompute(Block& forward, const Block& backward);
+
 // The forward as an evaluation runs it, NAME.evaluate. It keeps nothing for a backward, adds to no sum of the step, and
 // draws nothing: an encoder resizes its position table in place of cropping it. Its values take no gradient. A head
 // with a loss returns the loss of each token.
 Block MakeEvaluation(const Block& forward);
 
-// All passes over one layer, embedding or head. Without `learns` there is no backward, and nothing is saved for it.
-void FinishBlocks(LayerBlocks& blocks, bool learns, bool recompute);
+// What runs again in the backward.
+enum class Recompute { kNothing, kElementwise, kLayer };
 
-// Whether layers of this kind (LayerSummary::kind) are recomputed.
-bool IsRecomputed(const Module& module, char kind);
+// All passes over one layer, embedding or head. Without `learns` there is no backward, and nothing is saved for it.
+void FinishBlocks(LayerBlocks& blocks, bool learns, Recompute recompute);
+
+// What layers of this kind (LayerSummary::kind) run again.
+Recompute RecomputeOf(const Module& module, char kind);
 
 }  // namespace planwright

@@ -143,9 +143,9 @@ ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const
   if (inputs.evaluates) AddEvaluation(blocks);
   if (inputs.sums_by_source() && module.carries_loss) ReturnTokenLoss(blocks.head.forward);
   const bool learns = LearnsBefore(context);
-  FinishBlocks(blocks.embedding, learns, false);
-  FinishBlocks(blocks.head, learns || module.trained(), false);
-  for (auto& [kind, layer] : blocks.layers) FinishBlocks(layer, learns, IsRecomputed(module, kind));
+  FinishBlocks(blocks.embedding, learns, Recompute::kNothing);
+  FinishBlocks(blocks.head, learns || module.trained(), Recompute::kNothing);
+  for (auto& [kind, layer] : blocks.layers) FinishBlocks(layer, learns, RecomputeOf(module, kind));
   return blocks;
 }
 

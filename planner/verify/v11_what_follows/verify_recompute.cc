@@ -1,5 +1,6 @@
 // V11 of recompute: programs run the forward of a layer again in the backward pass for exactly the layer kinds that
-// Module::recompute names.
+// Module::recompute names, and keep of them what went in. With the word elementwise, all other layers run again what is
+// elementwise, as far as it can be made of what is kept, and nothing else.
 //
 // Not here: that the second forward is the same as the first (V5, verify_backward.cc), and what it saves (V4,
 // verify_saved_values.cc).
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/plan/layer_kinds.h"
+#include "planner/plan/op_table.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {
@@ -26,30 +28,73 @@ class RecomputeCheck {
   }
 
   // Module::recompute has words of the module's layer kinds, each once, in the order of layer_kinds.def. So two plans
-  // that recompute the same have the same words.
+  // that recompute the same have the same words. Last comes elementwise.
   void CheckWords() {
     std::vector<string> known;
     for (const LayerKind& kind : LayerKinds()) {
       const bool of_module = kind.of == (module_.has_images ? LayerKind::Of::kEncoder : LayerKind::Of::kLanguage);
       if (of_module && Named(kind.word)) known.emplace_back(kind.word);
     }
+    if (Named(kElementwise)) known.emplace_back(kElementwise);
     if (known != module_.recompute)
       Fail("has words in recompute that are not its layer kinds, or not in their order", -1);
   }
 
-  // The forward of this frame is run again exactly if its layer kind is named and it has a backward.
+  // The forward of this frame is run again exactly if its layer kind is named and it has a backward; or in parts.
   void CheckFrame(const FramePair& pair) {
     const auto layer = layers_.find(pair.frame);
-    const bool wanted = layer != layers_.end() && pair.backward && Named(LayerWord(layer->second->kind));
-    if (wanted == !pair.again.empty()) return;
-    Fail(absl::StrCat(wanted ? "does not run the forward of " : "runs the forward of ", string(pair.frame),
-                      wanted ? " again" : " again, but recompute does not name it"),
-         pair.backward->origin);
+    if (layer == layers_.end() || !pair.backward) {
+      if (!pair.again.empty()) Fail("runs the forward of ", pair, " again, but recompute does not name it");
+      return;
+    }
+    if (Named(LayerWord(layer->second->kind))) return CheckWhole(pair);
+    if (Named(kElementwise)) return CheckElementwise(pair);
+    if (!pair.again.empty()) Fail("runs the forward of ", pair, " again, but recompute does not name it");
   }
 
  private:
+  void CheckWhole(const FramePair& pair) {
+    if (pair.again.empty()) return Fail("does not run the forward of ", pair, " again");
+    for (const string& name : pair.forward->saved) {
+      if (!HasOutput(pair.forward->inputs, name))
+        Fail("keeps values of ", pair, absl::StrCat(" that running it again makes: ", name));
+    }
+  }
+
+  void CheckElementwise(const FramePair& pair) {
+    std::set<string> there(pair.forward->saved.begin(), pair.forward->saved.end());
+    for (const Block* again : pair.again) {
+      for (const Instruction& op : again->body) {
+        if (!InfoOf(op.kind).elementwise)
+          Fail("runs ", pair, absl::StrCat(" again with ", string(OpName(op.kind)), ", which is not elementwise"));
+        for (const Output& output : op.outputs) there.insert(output.name);
+      }
+    }
+    for (const Instruction& op : pair.forward->body) {
+      if (!InfoOf(op.kind).elementwise) continue;
+      const bool could =
+          std::all_of(op.inputs.begin(), op.inputs.end(), [&](const string& input) { return there.contains(input); });
+      for (const Output& output : op.outputs) {
+        if (could && Keeps(*pair.forward, output.name))
+          Fail("keeps values of ", pair, absl::StrCat(" that running elementwise again makes: ", output.name));
+      }
+    }
+  }
+
+  static bool Keeps(const Block& forward, std::string_view name) {
+    return std::find(forward.saved.begin(), forward.saved.end(), name) != forward.saved.end();
+  }
+  static bool HasOutput(const std::vector<Output>& values, std::string_view name) {
+    return std::any_of(values.begin(), values.end(), [&](const Output& value) { return value.name == name; });
+  }
+
   bool Named(std::string_view word) const {
     return std::find(module_.recompute.begin(), module_.recompute.end(), word) != module_.recompute.end();
+  }
+
+  void Fail(std::string_view before, const FramePair& pair, std::string_view behind) {
+    Fail(absl::StrCat(string(before), string(pair.frame), string(behind)),
+         (pair.backward ? pair.backward : pair.forward)->origin);
   }
 
   void Fail(string what, int origin) {

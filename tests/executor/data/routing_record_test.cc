@@ -53,6 +53,26 @@ class RoutingRecordTest : public ::testing::Test {
 
 TEST_F(RoutingRecordTest, ReadsWhatWasWritten) { EXPECT_TRUE(at::equal(Read(Call(0, 0)), ids_)); }
 
+// Ranks that share a sequence write their positions where one rank would have written them.
+TEST_F(RoutingRecordTest, RanksThatShareASequenceWriteTheSameFile) {
+  std::filesystem::remove(folder_ + "/language.layers.3.i16");
+  constexpr int64_t kSamples = 4, kPositions = 64, kTopK = 2;
+  const at::Tensor whole = ids_.view({kPositions, kSamples, kTopK});
+  for (int cp_rank = 0; cp_rank < 2; ++cp_rank) {
+    // Zigzag: of four chunks of 16 positions the first and the last, or those between.
+    const at::Tensor first = whole.narrow(0, 16 * cp_rank, 16), last = whole.narrow(0, 16 * (3 - cp_rank), 16);
+    for (int tp_rank = 0; tp_rank < 2; ++tp_rank) {
+      CallContext call = Call(0, 0);
+      call.cp = call.tp = 2, call.cp_rank = cp_rank, call.tp_rank = tp_rank;
+      const at::Tensor part = (tp_rank == 0 ? first : last).reshape({16 * kSamples, kTopK});
+      RoutingRecord(folder_, RoutingRecord::Mode::kWrite, Slots()).Write(call, part);
+      EXPECT_TRUE(
+          at::equal(RoutingRecord(folder_, RoutingRecord::Mode::kRead, Slots()).Read(call, kSamples, kTopK), part));
+    }
+  }
+  EXPECT_TRUE(at::equal(Read(Call(0, 0)), ids_));
+}
+
 TEST_F(RoutingRecordTest, AStepThatWasNotRecordedIsNamed) {
   EXPECT_THAT(ErrorOf(Call(0, 1)),
               HasSubstr("cannot read " + folder_ + "/language.layers.3.i16: no choices for step 1"));

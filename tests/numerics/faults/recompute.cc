@@ -57,6 +57,17 @@ void LeaveOutASum(Plan& plan) {
   }
 }
 
+// The second norm of a layer is made again of what the first one reads.
+void NormOfAnotherValue(Plan& plan) {
+  Block& again = BlockNamed(plan, "radio_encoder.layer.recompute");
+  std::vector<Instruction*> norms;
+  for (Instruction& op : again.body) {
+    if (op.kind == OpKind::kLayerNorm) norms.push_back(&op);
+  }
+  Require(norms.size() == 2, "the layer has other norms");
+  norms[1]->inputs = norms[0]->inputs;
+}
+
 }  // namespace
 
 std::vector<PlanFault> RecomputeFaults() {
@@ -65,7 +76,9 @@ std::vector<PlanFault> RecomputeFaults() {
   };
   return {{"recompute_counts_twice", layout("moe", "modules.language.recompute=[moe]"), CountStatisticsTwice},
           {"recompute_from_the_output", layout("mamba", "modules.language.recompute=[mamba]"), BeginWithTheOutput},
-          {"recompute_without_a_sum", layout("block", "modules.radio_encoder.recompute=[block]"), LeaveOutASum}};
+          {"recompute_without_a_sum", layout("block", "modules.radio_encoder.recompute=[block]"), LeaveOutASum},
+          {"recompute_of_another_value", layout("elementwise", "modules.radio_encoder.recompute=[elementwise]"),
+           NormOfAnotherValue}};
 }
 
 }  // namespace planwright::testing

@@ -71,6 +71,7 @@ int LayoutDraw::AddModule(const std::string& name, bool language, int first_rank
   for (const std::string& axis : Parallel(name, axes)) overrides_.push_back(axis);
   if (Chance(20)) overrides_.push_back(module + "recompute=[full]");
   if (language && Chance(15)) overrides_.push_back(module + "recompute=[moe]");
+  if (Chance(15)) overrides_.push_back(module + "recompute=[elementwise]");
   if (language && Chance(40)) overrides_.push_back(module + "parallel.dispatch=all_gather");
   if (language && Chance(40)) overrides_.push_back(module + "parallel.overlap_dispatch=true");
   ranks_ = first_rank + ranks;

@@ -18,6 +18,11 @@ std::vector<Layout> RecomputeLayouts() {
       {"recompute_frozen_language",
        Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2), full),
        {"modules.language.train.backbone=frozen"}},
+      {"recompute_elementwise_tp2_ep2",
+       Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2),
+            {"modules.language.recompute=[elementwise]", "modules.radio_encoder.recompute=[elementwise]"})},
+      {"recompute_elementwise_beside_layers", Join(OneRankOnly(), {"modules.language.recompute=[moe, elementwise]",
+                                                                   "modules.radio_encoder.recompute=[elementwise]"})},
   };
 }
 

@@ -184,5 +184,42 @@ TEST(Follows, ModulesRecomputeWhatTheySay) {
       damages, "");
 }
 
+TEST(Follows, ElementwiseRecomputeIsWhole) {
+  using Words = std::vector<std::string>;
+  // Keeps what GELU made, and hands it on.
+  const auto keep = [](Plan& p) {
+    Block& again = BlockOf(p, "radio_encoder.layer.recompute");
+    const auto gelu = std::find_if(again.body.begin(), again.body.end(),
+                                   [](const Instruction& op) { return op.kind == OpKind::kGelu; });
+    ASSERT_NE(gelu, again.body.end());
+    again.takes.push_back(gelu->outputs.front());
+    BlockOf(p, "radio_encoder.layer.forward").saved.push_back(gelu->outputs.front().name);
+    again.body.erase(gelu);
+  };
+  const std::vector<Damage> damages = {
+      {"says_nothing", [](Plan& p) { Encoder(p).recompute.clear(); }, "does not name it"},
+      {"says_whole_layers", [](Plan& p) { Encoder(p).recompute = Words{"block"}; }, "that running it again makes"},
+      {"says_both",
+       [](Plan& p) {
+         Encoder(p).recompute = Words{"block", "elementwise"};
+       },
+       "running it again makes"},
+      {"says_it_first",
+       [](Plan& p) {
+         Encoder(p).recompute = Words{"elementwise", "block"};
+       },
+       "words"},
+      {"keeps_a_value", keep, "that running elementwise again makes"},
+  };
+  ExpectRefused(CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2),
+                                         {"modules.radio_encoder.recompute=[elementwise]"})),
+                damages, "");
+  const std::vector<Damage> of_whole = {
+      {"says_elementwise", [](Plan& p) { Encoder(p).recompute = Words{"elementwise"}; }, "which is not elementwise"}};
+  ExpectRefused(
+      CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2), {"modules.radio_encoder.recompute=[block]"})),
+      of_whole, "");
+}
+
 }  // namespace
 }  // namespace planwright
