@@ -109,11 +109,8 @@ constexpr std::pair<std::string_view, string OpInfo::*> kTextLines[] = {
     {"formulas", &OpInfo::formulas}, {"fast", &OpInfo::fast},
 };
 constexpr std::pair<std::string_view, bool OpInfo::*> kFlagLines[] = {
-    {"counts_on_host", &OpInfo::counts_on_host},
-    {"keeps_meaning", &OpInfo::keeps_meaning},
-    {"mixing", &OpInfo::mixing},
-    {"elementwise", &OpInfo::elementwise},
-    {"own_rows", &OpInfo::own_rows},
+    {"counts_on_host", &OpInfo::counts_on_host}, {"keeps_meaning", &OpInfo::keeps_meaning}, {"mixing", &OpInfo::mixing},
+    {"elementwise", &OpInfo::elementwise},       {"own_rows", &OpInfo::own_rows},
 };
 
 class TableParser {

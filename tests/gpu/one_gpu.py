@@ -17,6 +17,7 @@ PROFILED = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpu=h100_s
 IMAGES = ("cluster.gpus_per_node=1", "modules.radio_encoder.placement.ranks=1", "modules.language.placement.ranks=1",
           "modules.language.parallel.ep=1", *NO_OVERLAP, "models.nemotron_hybrid_moe_20l.moe.experts=16",
           "cluster.gpu=h100_sxm")
+BLOCKS = ("modules.radio_encoder.recompute=block", "modules.language.recompute=mamba")
 MEDIAN, WORST, ORDER = 0.03, 0.08, 0.05
 # The recipe of the part that asks for equal bits, which starts three times.
 SMALL = ("models.nemotron_hybrid_moe_20l.moe.experts=8", "batch.global_samples=2")
@@ -28,7 +29,7 @@ class OneGpu(Measure):
     cases = {
         # The first two are measured. The others have sizes and numbers that the measurement does not have.
         "profile": [Case("profile_text", YARDSTICK, PROFILED, 12),
-                    Case("profile_images", LEARNING, (*IMAGES, *with_samples(2, 20)), 12),
+                    Case("profile_images", LEARNING, (*IMAGES, *BLOCKS, *with_samples(2, 20)), 12),
                     *(Case(f"profile_text_{name}", YARDSTICK, PROFILED + overrides, 12)
                       for name, overrides in (("length_6144", ("batch.sequence_length=6144", "data.text_tokens=6144")),
                                               ("experts_12", ("models.nemotron_hybrid_moe_20l.moe.experts=12",)),
@@ -37,11 +38,12 @@ class OneGpu(Measure):
                                               ("samples_2", ("batch.micro_samples=2",)),
                                               ("samples_8", with_samples(8, 20)))),
                     *(Case(f"profile_images_{name}", recipe, (*IMAGES, *with_samples(4, 20), *overrides), 12)
-                      for name, recipe, overrides in (("samples_4", LEARNING, ()), ("frozen", FROZEN, ()),
+                      for name, recipe, overrides in (("samples_4", LEARNING, BLOCKS), ("frozen", FROZEN, ()),
                                                       ("elementwise", LEARNING,
-                                                       ("modules.radio_encoder.recompute=elementwise",
+                                                       ("modules.language.recompute=mamba",
                                                         "models.nemotron_hybrid_moe_20l.moe.experts=8")),
-                                                      ("layers_8", LEARNING, ("models.radio_vit_h.layers=8",))))],
+                                                      ("layers_8", LEARNING,
+                                                       (*BLOCKS, "models.radio_vit_h.layers=8"))))],
         "step": [Case("step", YARDSTICK, steps=WARM_UP + 20)],
         "loss": [Case("loss", YARDSTICK, ("batch.global_samples=1", "budget.learning_rate.warmup_samples=20"), 200)],
         "repeat": [Case(name, YARDSTICK, (*SMALL, f"precision.deterministic={on}"), 12)
@@ -80,8 +82,9 @@ class OneGpu(Measure):
             answer = self.show("time", dataclasses.replace(case, overrides=(*case.overrides,
                                                                             f"cluster.profile={path.resolve()}")))
             said, known = answer["seconds"], answer["known"]
-            print(f"{case.name}: predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms, {said / took - 1:+.1%}; " +
-                  ", ".join(f"{word} {share:.0%}" for word, share in known.items()), flush=True)
+            print(f"{case.name}: predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms, "
+                  f"{said / took - 1:+.1%}; " + ", ".join(f"{word} {share:.0%}" for word, share in known.items()),
+                  flush=True)
             good, what = self.memory_verdicts(records, case)[0]
             self.judge(good, what)
             found.append((said, took))

@@ -25,11 +25,13 @@ LAYOUTS = ("models.nemotron_hybrid_moe_20l.moe.experts=16", "cluster.gpus_per_no
            "modules.language.placement.ranks=2", "batch.global_samples=4", "budget.learning_rate.warmup_samples=100")
 
 
+BLOCKS = ("modules.radio_encoder.recompute=block", "modules.language.recompute=mamba")
+
 # What the part `profile_2g` measures, and those steps that `held_out` predicts with it. Of the held out ones only the
 # first two have the model and the layout that were measured, with other numbers of microbatches.
 PROFILED = [Case("profiled_text", TEXT, with_samples(8, STEPS)),
             Case("profiled_images", LEARNING, ("models.nemotron_hybrid_moe_20l.moe.experts=32",
-                                               *with_samples(4, STEPS)))]
+                                               *BLOCKS, *with_samples(4, STEPS)))]
 HELD_OUT = {
     "text_8": (TEXT, 16, ()),
     "text_16": (TEXT, 32, ()),
@@ -41,8 +43,9 @@ HELD_OUT = {
                                      *DISPATCH[False])),
     "frozen_8": (FROZEN, 16, ()),
     "frozen_4": (FROZEN, 8, ()),
-    "learning_4": (LEARNING, 8, ()),
-    "learning_8_layers": (LEARNING, 8, ("models.radio_vit_h.layers=8",)),
+    "learning_4": (LEARNING, 8, BLOCKS),
+    "learning_8_layers": (LEARNING, 8, (*BLOCKS, "models.radio_vit_h.layers=8")),
+    "learning_elementwise": (LEARNING, 16, ()),
 }
 MEDIAN, WORST = 0.03, 0.08  # how far predicted steps may be off
 STEP, PART, SMALL_PART = 0.10, 0.20, 0.05  # the same of traced steps and their parts; parts below a share of the step

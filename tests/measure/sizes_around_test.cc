@@ -13,7 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 
-const std::string kTiny = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
+const std::string kOneRank = InSource("recipes/nemotron_moe_vlm_tiny.yaml");
 const std::string kTwoGpus = InSource("recipes/nemotron_moe_vlm_20l_2g_text_only.yaml");
 
 bool HasSideStreams(const Plan& plan) {
@@ -24,7 +24,7 @@ bool HasSideStreams(const Plan& plan) {
 }
 
 TEST(SizesAround, OneRankHasNoCommunications) {
-  EXPECT_THAT(SizesAround(testing::CompiledFile(kTiny)),
+  EXPECT_THAT(SizesAround(testing::CompiledFile(kOneRank)),
               ElementsAre(ElementsAre("batch.sequence_length=96"), ElementsAre("batch.sequence_length=24"),
                           ElementsAre("batch.micro_samples=2")));
 }

@@ -192,8 +192,11 @@ TEST(Follows, ElementwiseRecomputeIsWhole) {
     const auto gelu = std::find_if(again.body.begin(), again.body.end(),
                                    [](const Instruction& op) { return op.kind == OpKind::kGelu; });
     ASSERT_NE(gelu, again.body.end());
-    again.takes.push_back(gelu->outputs.front());
-    BlockOf(p, "radio_encoder.layer.forward").saved.push_back(gelu->outputs.front().name);
+    Block& first = BlockOf(p, "radio_encoder.layer.forward");
+    const Output kept = gelu->outputs.front();
+    again.takes.push_back(kept);
+    first.saved.push_back(kept.name);
+    for (Instruction& op : first.body) std::erase(op.frees, kept.name);
     again.body.erase(gelu);
   };
   const std::vector<Damage> damages = {
