@@ -5,6 +5,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/sort.h>
 
+#include <optional>
+
 #include "executor/ops/embedding_rows.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/fast_form.h"
