@@ -102,6 +102,7 @@ std::optional<int64_t> LanguageLanes(const Recipe& recipe) {
 // because of another problem (AllKnown).
 std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
   auto grids = PlaceModules(recipe, diagnostics);
+  CheckProfilePrecision(recipe, cluster, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   EvaluationPlan evaluation = PlanEvaluation(recipe, diagnostics);
   if (!grids) {

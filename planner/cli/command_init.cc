@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -15,6 +16,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/json_text.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/recipe_tree.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 #include "planner/show/show.h"
@@ -56,10 +58,70 @@ std::string ModelNames() {
   return names;
 }
 
-int PrintInvalid(const std::string& recipe, const std::vector<std::string>& overrides, bool as_json) {
-  const LoadedPlan loaded = LoadPlan(recipe, overrides);
-  loaded.PrintProblems(as_json);
-  return loaded.exit_status();
+// The first recipe, which is in a passing file and on which overrides are laid, as messages name it.
+constexpr char kFirstRecipe[] = "<first recipe>";
+
+struct FirstRecipe {
+  std::string path, text;
+  std::vector<std::string> overrides;
+
+  std::vector<Diagnostic> Named(std::vector<Diagnostic> problems) const {
+    const auto name = std::make_shared<const std::string>(kFirstRecipe);
+    const auto rename = [&](Location& where) {
+      if (where.file && *where.file == path) where.file = name;
+    };
+    for (Diagnostic& problem : problems) {
+      rename(problem.where);
+      for (Note& note : problem.notes) rename(note.where);
+    }
+    return problems;
+  }
+
+  int PrintInvalid(bool as_json) const {
+    LoadedPlan loaded = LoadPlan(path, overrides);
+    loaded.problems.Replace(Named(loaded.problems.as_found()));
+    if (as_json) {
+      loaded.PrintProblems(true);
+    } else {
+      SourceTexts texts;
+      AddOverrides(overrides, texts);
+      texts.Add(kFirstRecipe, text);
+      std::cerr << RenderText(loaded.problems.sorted(), texts, WantsColor(STDERR_FILENO));
+    }
+    return kExitInvalid;
+  }
+};
+
+bool IsOverride(const Location& where) { return where.file && *where.file == kCommandLine; }
+
+// The cluster that has so many GPUs. What overrides say of it stays, and the rest follows: further overrides.
+// InvalidArgument: they name another number of GPUs.
+absl::Status FitCluster(const ClusterRecipe& cluster, int64_t gpus, std::vector<std::string>& overrides) {
+  const int64_t nodes = *cluster.nodes, node = *cluster.gpus_per_node;
+  const bool nodes_given = IsOverride(cluster.nodes.where), node_given = IsOverride(cluster.gpus_per_node.where);
+  if (gpus % node == 0 && gpus / node == nodes) return absl::OkStatus();
+  if (!nodes_given && !node_given) return CheckWholeNodes({gpus}, kGpusOfANode);
+  if (!nodes_given && gpus % node == 0) {
+    overrides.push_back(absl::StrCat("cluster.nodes=", gpus / node));
+    return absl::OkStatus();
+  }
+  if (!node_given && gpus % nodes == 0) {
+    overrides.push_back(absl::StrCat("cluster.gpus_per_node=", gpus / nodes));
+    return absl::OkStatus();
+  }
+  std::string given = nodes_given ? absl::StrCat("cluster.nodes=", nodes) : "";
+  if (node_given) absl::StrAppend(&given, given.empty() ? "" : " and ", "cluster.gpus_per_node=", node);
+  return absl::InvalidArgumentError(absl::StrCat("option `--gpus` is ", gpus, ", and no cluster of ", given,
+                                                 " has so many GPUs: change one of them"));
+}
+
+using Json = nlohmann::ordered_json;
+
+// `file`: null for stdout. `text`: null if there is none.
+Json JsonOf(const Found& found, const Json& file, const Json& text) {
+  Json json = FoundJson(found);
+  json["file"] = file, json["text"] = text;
+  return json;
 }
 
 // Prints or writes the recipe. `output`: empty for stdout.
@@ -69,10 +131,7 @@ int Deliver(const Found& found, const std::string& text, const std::string& outp
       return UsageError(std::string(status.message()));
   }
   if (as_json) {
-    nlohmann::ordered_json json = FoundJson(found);
-    json["file"] = output.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(output);
-    json["text"] = text;
-    std::cout << JsonText(json, 2) << "\n";
+    std::cout << JsonText(JsonOf(found, output.empty() ? Json() : Json(output), text), 2) << "\n";
   } else if (output.empty()) {
     std::cout << text;
   } else {
@@ -96,11 +155,10 @@ int InitRecipe(const Arguments& arguments) {
   }
   const absl::StatusOr<int64_t> gpus = IntegerOption("--gpus", *arguments.value("--gpus"), 1);
   if (!gpus.ok()) return UsageError(std::string(gpus.status().message()));
-  if (absl::Status status = CheckWholeNodes({*gpus}, kGpusOfANode); !status.ok())
-    return UsageError(std::string(status.message()));
   if (*gpus > kMostGpus) return UsageError(absl::StrCat("option `--gpus` is at most ", kMostGpus));
   if (absl::Status status = ReadSearchOptions(arguments, request); !status.ok())
     return UsageError(std::string(status.message()));
+  if (arguments.has("--replace") && !arguments.has("--output")) return UsageError("option `--replace` is for -o");
   const std::string output = arguments.value("--output").value_or("");
   if (arguments.has("--output")) {
     if (absl::Status status = CheckRecipeTarget(output, arguments.has("--replace"), *arguments.value("--model"));
@@ -112,29 +170,41 @@ int InitRecipe(const Arguments& arguments) {
   const absl::StatusOr<StartedRecipe> started = StartRecipe(model, *gpus, diagnostics);
   if (!started.ok()) {
     if (!diagnostics.has_errors()) return UsageError(std::string(started.status().message()));
-    return PrintInvalid(model, {}, as_json);
+    const LoadedPlan loaded = LoadPlan(model, {});
+    loaded.PrintProblems(as_json);
+    return loaded.exit_status();
   }
   const PassingFolder folder;
   if (folder.path().empty()) return UsageError("no folder for passing files can be made (TMPDIR)");
   request.recipe = folder.path() + "/" + fs::path(model).stem().string() + ".yaml";
+  const std::string file = output.empty() ? "recipe.yaml" : output;
   const absl::StatusOr<std::string> first = TextOfStarted(*started, {}, "", request.recipe);
-  if (!first.ok()) return UsageError(std::string(first.status().message()));
+  // What a recipe cannot hold is said before the search.
+  for (const absl::Status& status : {first.status(), TextOfStarted(*started, request.overrides, "", file).status()}) {
+    if (!status.ok()) return UsageError(std::string(status.message()));
+  }
   if (absl::Status status = WriteNamedFile(request.recipe, *first); !status.ok())
     return UsageError(std::string(status.message()));
+  const auto invalid = [&] { return FirstRecipe{request.recipe, *first, request.overrides}.PrintInvalid(as_json); };
   const std::optional<Recipe> recipe = ReadRecipe(request.recipe, request.overrides, diagnostics);
-  if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors())
-    return PrintInvalid(request.recipe, request.overrides, as_json);
-  if (absl::Status status = CheckFixedKeys(*recipe, request.fixed); !status.ok())
-    return UsageError(std::string(status.message()));
-  LayoutSearch search;
-  const absl::StatusOr<Found> found = search.Run(request, diagnostics);
-  if (!found.ok()) {
-    if (diagnostics.has_errors()) return PrintInvalid(request.recipe, request.overrides, as_json);
-    return UsageError(std::string(found.status().message()));
+  if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors()) return invalid();
+  for (const absl::Status& status :
+       {CheckFixedKeys(*recipe, request.fixed), FitCluster(recipe->cluster, *gpus, request.overrides)}) {
+    if (!status.ok()) return UsageError(std::string(status.message()));
   }
+  request.gpus = *gpus;
+  LayoutSearch search;
+  absl::StatusOr<Found> found = search.Run(request, diagnostics);
+  if (!found.ok()) return diagnostics.has_errors() ? invalid() : UsageError(std::string(found.status().message()));
+  const FirstRecipe given{request.recipe, *first, request.overrides};
+  found->problems = given.Named(std::move(found->problems));
   if (!found->chosen()) {
-    std::cerr << "no layout was found: " << PrintableLines(FoundText(*found, LineWidth(STDERR_FILENO, kShowWidth)));
-    PrintGivenProblems(*found, request.overrides);
+    if (as_json) {
+      std::cout << JsonText(JsonOf(*found, nullptr, nullptr), 2) << "\n";
+    } else {
+      std::cerr << "no layout was found: " << PrintableLines(FoundText(*found, LineWidth(STDERR_FILENO, kShowWidth)));
+      PrintGivenProblems(*found, request.overrides, {{kFirstRecipe, *first}});
+    }
     return search.signal() != 0 ? 128 + search.signal() : kExitInvalid;
   }
   std::vector<std::string> changes = request.overrides;
@@ -145,9 +215,13 @@ int InitRecipe(const Arguments& arguments) {
                    "are a beginning: set your own, and search again with `plan tune`. `given` is where the "
                    "search began."),
       *found);
-  const absl::StatusOr<std::string> text =
-      TextOfStarted(*started, changes, comment, output.empty() ? "recipe.yaml" : output);
+  const absl::StatusOr<std::string> text = TextOfStarted(*started, changes, comment, file);
   if (!text.ok()) return UsageError(std::string(text.status().message()));
+  // A text with `extends` is only read as a file.
+  if (started->extends.empty()) {
+    if (absl::Status status = CheckLayoutText(file, *text, *found->chosen()); !status.ok())
+      return UsageError(std::string(status.message()));
+  }
   const int status = Deliver(*found, *text, output, as_json);
   return status == kExitSuccess && search.signal() != 0 ? 128 + search.signal() : status;
 }
@@ -156,9 +230,9 @@ int InitRecipe(const Arguments& arguments) {
 
 CliCommand InitCommand() {
   std::vector<Option> options = {{"--model", "", ModelNames(), "the model; or a file that `plan import` wrote"},
-                                 {"--gpus", "", "N", "GPUs of the cluster, in nodes of eight"},
+                                 {"--gpus", "", "N", "GPUs of the cluster, in nodes of eight; fewer are one node"},
                                  {"--output", "-o", "FILE", "write the recipe there; without it, it is printed"},
-                                 {"--replace", "", "", "let -o replace a file"},
+                                 {"--replace", "", "", "let -o replace a file that is there"},
                                  {"--json", "", "", "print the same as JSON"}};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.end() - 1, search.begin(), search.end());
@@ -168,7 +242,9 @@ CliCommand InitCommand() {
           options,
           "The recipe is valid as it is, with mock data. Overrides change what it begins with:\n"
           "cluster.gpu=h200_sxm batch.global_samples=768. Relative paths in them are seen from the current folder.\n"
-          "The layout is that of `plan tune`.\n",
+          "cluster.gpus_per_node and cluster.nodes may be overridden, too: what is left open follows from --gpus.\n"
+          "The layout is that of `plan tune`, and so are the options of the search. Comments of the\n"
+          "recipe list five layouts at most. Exit status: 1 if no layout is valid and fits; 130 after Ctrl-C.\n",
           InitRecipe,
           ""};
 }

@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "planner/cli/command.h"
+#include "planner/cli/page_file.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
@@ -12,22 +13,14 @@
 #include "planner/report/report_page.h"
 #include "planner/report/report_text.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
 #include "planner/show/show.h"
 
 namespace planwright {
 namespace {
 
-// Writes a page to where --html says.
 int WritePage(const std::string& file, const std::string& page) {
-  if (file == "-") {
-    std::cout << page;
-    return kExitSuccess;
-  }
-  if (absl::Status status = WriteNamedFile(file, page); !status.ok())
-    return UsageError(Printable(std::string(status.message())));
-  std::cerr << "wrote " << Printable(file) << "\n";
-  return kExitSuccess;
+  const absl::Status status = WritePageFile(file, page);
+  return status.ok() ? kExitSuccess : UsageError(Printable(std::string(status.message())));
 }
 
 // Of several runs: a table, or a page with all their curves.
@@ -53,6 +46,10 @@ int Report(const Arguments& arguments) {
   if (arguments.words.empty()) return UsageError("`plan report` needs a run directory");
   const std::optional<std::string> file = arguments.value("--html");
   if (file && arguments.has("--json")) return UsageError("--html and --json exclude each other");
+  if (file) {
+    if (absl::Status status = CheckPageFile(*file); !status.ok())
+      return UsageError(Printable(std::string(status.message())));
+  }
   if (arguments.words.size() > 1) return ReportSeveral(arguments, file);
   const absl::StatusOr<RunReport> report = GatherRun(arguments.words[0], {});
   if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));

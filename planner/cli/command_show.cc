@@ -5,12 +5,11 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/page_file.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/utf8.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
 #include "planner/show/page/page.h"
 #include "planner/show/show.h"
 
@@ -119,17 +118,12 @@ int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::st
   std::error_code error;
   if (std::filesystem::equivalent(words.path, file, error))
     return UsageError(file + " is the recipe: --html names the file of the page");
+  if (absl::Status status = CheckPageFile(file); !status.ok()) return UsageError(std::string(status.message()));
   const LoadedPlan loaded = LoadTimedPlan(words.path, words.overrides);
   loaded.PrintProblems(arguments.has("--json"));
   if (!loaded.plan) return loaded.exit_status();
-  const std::string page = PlanPage(*loaded.plan, *loaded.time);
-  if (file == "-") {
-    std::cout << page;
-    return kExitSuccess;
-  }
-  if (absl::Status status = WriteNamedFile(file, page); !status.ok()) return UsageError(std::string(status.message()));
-  std::cerr << "wrote " << Printable(file) << "\n";
-  return kExitSuccess;
+  const absl::Status status = WritePageFile(file, PlanPage(*loaded.plan, *loaded.time));
+  return status.ok() ? kExitSuccess : UsageError(std::string(status.message()));
 }
 
 int Show(const Arguments& arguments) {

@@ -10,12 +10,12 @@
 #include "planner/cli/command.h"
 #include "planner/cli/layout_search.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/page_file.h"
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/json_text.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 #include "planner/tuned/gpu_counts.h"
@@ -33,7 +33,8 @@ struct TuneCommandLine {
   GpuCounts::Form form = GpuCounts::Form::kOne;
   std::string write;               // empty: nothing is
   std::vector<std::string> files;  // that are written, in the order of `gpus`
-  std::string page;                // empty: there is none; "-": on stdout
+  bool has_page = false;
+  std::string page;  // "-": on stdout
   bool json = false;
 
   bool scaling() const { return form != GpuCounts::Form::kOne; }
@@ -55,9 +56,8 @@ absl::StatusOr<TuneCommandLine> ReadCommandLine(const Arguments& arguments) {
     if (!counts.ok()) return counts.status();
     line.gpus = counts->counts, line.form = counts->form;
   }
+  line.has_page = arguments.has("--html");
   line.page = arguments.value("--html").value_or("");
-  if (arguments.has("--html") && line.page.empty())
-    return absl::InvalidArgumentError("option `--html` needs the name of a file; found an empty one");
   if (line.page == "-" && line.json)
     return absl::InvalidArgumentError("--html - and --json both print on stdout: name a file for the page");
   if (arguments.has("--replace") && !arguments.has("--write"))
@@ -148,16 +148,32 @@ void PrintFound(const TuneCommandLine& line, const std::vector<Found>& found, bo
     std::cout << PrintableLines(line.scaling() ? ScalingText(found, width) : FoundText(found.front(), width));
 }
 
-absl::Status WritePage(const TuneCommandLine& line, const std::vector<Found>& found) {
-  const std::string& file = line.page;
-  const std::string page = FoundPage(std::filesystem::path(line.request.recipe).stem().string(), found);
-  if (file == "-") {
-    std::cout << page;
-    return absl::OkStatus();
+// Which files are written is known before the search, which takes long: a mistake must not end it.
+absl::Status CheckTargets(const TuneCommandLine& line, const Recipe& recipe) {
+  std::vector<std::string> targets = line.files;
+  if (!line.page.empty() && line.page != "-") {
+    for (const std::string& file : line.files) {
+      if (SameFile(file, line.page))
+        return absl::InvalidArgumentError("--html and --write name one file: " + line.page);
+    }
+    targets.push_back(line.page);
   }
-  if (absl::Status status = WriteNamedFile(file, page); !status.ok()) return status;
-  std::cerr << "wrote " << Printable(file) << "\n";
-  return absl::OkStatus();
+  for (const std::string& file : targets) {
+    if (absl::Status status = CheckNotRead(file, recipe); !status.ok()) return status;
+  }
+  return line.has_page ? CheckPageFile(line.page) : absl::OkStatus();
+}
+
+// A number of GPUs without a search.
+Found NotSearched(const Recipe& recipe, int64_t gpus, const std::string& why) {
+  const int64_t node = *recipe.cluster.gpus_per_node;
+  Found found;
+  found.searched = false;
+  found.result.gpus = gpus, found.result.problem = why;
+  found.result.cluster = {.nodes = static_cast<int>(std::max<int64_t>(1, gpus / node)),
+                          .gpus_per_node = static_cast<int>(std::min(gpus, node)),
+                          .gpu = *recipe.cluster.gpu};
+  return found;
 }
 
 int TuneRecipe(const Arguments& arguments) {
@@ -173,41 +189,49 @@ int TuneRecipe(const Arguments& arguments) {
   if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors()) return invalid();
   if (absl::Status status = CheckAgainstRecipe(*recipe, *line); !status.ok())
     return UsageError(std::string(status.message()));
-  std::vector<std::string> targets = line->files;
-  if (!line->page.empty() && line->page != "-") {
-    if (std::find(targets.begin(), targets.end(), line->page) != targets.end())
-      return UsageError("--html and --write name one file: " + line->page);
-    targets.push_back(line->page);
-  }
-  for (const std::string& file : targets) {
-    if (absl::Status status = CheckNotRead(file, *recipe); !status.ok())
-      return UsageError(std::string(status.message()));
-  }
+  if (absl::Status status = CheckTargets(*line, *recipe); !status.ok())
+    return UsageError(std::string(status.message()));
 
   LayoutSearch search;
   std::vector<Found> found;
-  for (size_t i = 0; i < line->gpus.size() && search.signal() == 0; ++i) {
+  for (const int64_t gpus : line->gpus) {
+    if (search.signal() != 0) {
+      found.push_back(NotSearched(*recipe, gpus, "It was not searched: the command was ended before."));
+      found.back().result.interrupted = true;
+      continue;
+    }
     TuneRequest request = line->request;
-    request.gpus = line->gpus[i];
+    request.gpus = gpus;
     // An equal part of the time for each.
     request.seconds /= static_cast<double>(line->gpus.size());
     Diagnostics problems;
     absl::StatusOr<Found> one = search.Run(request, problems);
-    if (!one.ok() && problems.has_errors()) return invalid();
-    if (!one.ok()) return UsageError(std::string(one.status().message()));
-    found.push_back(*std::move(one));
+    if (!one.ok() && gpus == 0)
+      return problems.has_errors() ? invalid() : UsageError(std::string(one.status().message()));
+    if (one.ok()) {
+      found.push_back(*std::move(one));
+    } else {
+      // What was found for other numbers stays.
+      found.push_back(NotSearched(
+          *recipe, gpus,
+          problems.has_errors() ? "The recipe has errors on so many GPUs." : std::string(one.status().message())));
+      found.back().problems = problems.sorted();
+    }
   }
-  const bool write = !line->write.empty() && found.size() == line->gpus.size();
+  const bool all = std::all_of(found.begin(), found.end(), [](const Found& one) { return one.searched; });
+  const bool write = !line->write.empty() && all;
   const absl::Status written = write ? WriteRecipes(*line, found) : absl::OkStatus();
   PrintFound(*line, found, write && written.ok());
-  if (!written.ok()) return UsageError(std::string(written.message()));
   if (!line->write.empty() && !write) UsageError("nothing is written: not every number of GPUs was searched");
-  if (!line->page.empty()) {
-    if (absl::Status status = WritePage(*line, found); !status.ok()) return UsageError(std::string(status.message()));
+  const std::string title = std::filesystem::path(line->request.recipe).stem().string();
+  const absl::Status page = line->has_page ? WritePageFile(line->page, FoundPage(title, found)) : absl::OkStatus();
+  for (const absl::Status* status : {&written, &page}) {
+    if (!status->ok()) UsageError(std::string(status->message()));
   }
+  if (!written.ok() || !page.ok()) return kExitUsage;
   if (search.signal() != 0) return 128 + search.signal();
-  const bool all = std::all_of(found.begin(), found.end(), [](const Found& one) { return one.chosen() != nullptr; });
-  return all ? kExitSuccess : kExitInvalid;
+  const bool good = std::all_of(found.begin(), found.end(), [](const Found& one) { return one.chosen() != nullptr; });
+  return good ? kExitSuccess : kExitInvalid;
 }
 
 }  // namespace
@@ -216,7 +240,7 @@ CliCommand TuneCommand() {
   std::vector<Option> options = {
       {"--gpus", "", "COUNTS", "search for so many GPUs: N, a list N,M,..., or a range MIN..MAX"},
       {"--write", "", "FILE", "write a recipe that extends RECIPE by the keys that change"},
-      {"--replace", "", "", "let --write replace a file"},
+      {"--replace", "", "", "let --write replace a file that is there"},
       {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory; `-` is stdout"},
       {"--json", "", "", "print all figures for scripts"}};
   const std::vector<Option> search = SearchOptions();
@@ -231,8 +255,11 @@ CliCommand TuneCommand() {
       "gradients. A key of --fix stands for all that begin with it.\n"
       "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, and\n"
       "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
-      "Ctrl-C ends a search with the best so far. Exit status: 1 if no layout is valid and fits, also for\n"
-      "one of several numbers of GPUs; 130 after Ctrl-C.\n",
+      "Row 1 is the fastest, unless others are as fast within the error of the times and need less memory by more\n"
+      "than 1 % of the device's: then the fastest of these, and so on.\n"
+      "Ctrl-C ends a search with the best so far; of several numbers of GPUs those that were searched stay. A\n"
+      "search that ends early says so, and how far from the optimum it may be. --html replaces no file but a page.\n"
+      "Exit status: 1 if no layout is valid and fits, also for one of several numbers of GPUs; 130 after Ctrl-C.\n",
       TuneRecipe,
       "r+"};
 }

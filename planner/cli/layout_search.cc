@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
+#include "planner/compile.h"
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/recipe/recipe_reader.h"
@@ -91,7 +92,9 @@ std::vector<Option> SearchOptions() {
   return {{"--fix", "", "KEYS", "keys that keep their value, comma separated: modules.language.parallel.tp,gradients"},
           {"--best", "", "N", "list so many layouts (default: 10)"},
           {"--seconds", "", "S", "end the search after so many seconds, with the best so far"},
-          {"--candidates", "", "N", "end the search after so many timed layouts"}};
+          {"--candidates", "", "N", "begin nothing more after so many timed layouts; what was begun is finished"},
+          {"--simulations", "", "N",
+           absl::StrCat("simulate at most so many layouts to find the fastest (default: ", kSimulations, ")")}};
 }
 
 absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request) {
@@ -105,6 +108,11 @@ absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request)
     const absl::StatusOr<int64_t> most = IntegerOption("--candidates", *arguments.value("--candidates"), 1);
     if (!most.ok()) return most.status();
     request.candidates = *most;
+  }
+  if (arguments.has("--simulations")) {
+    const absl::StatusOr<int64_t> most = IntegerOption("--simulations", *arguments.value("--simulations"), 1);
+    if (!most.ok()) return most.status();
+    request.simulations = *most;
   }
   if (const auto text = arguments.value("--seconds")) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), request.seconds);
@@ -154,12 +162,14 @@ absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagno
   return found;
 }
 
-void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides) {
+void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides,
+                        const std::map<std::string, std::string>& sources) {
   if (found.chosen() || found.problems.empty()) return;
   std::vector<std::string> all = overrides;
   all.insert(all.end(), found.result.changes.begin(), found.result.changes.end());
   SourceTexts texts;
   AddOverrides(all, texts);
+  for (const auto& [name, text] : sources) texts.Add(name, text);
   std::cerr << "The recipe as it was given, on " << Printable(ClusterText(found)) << ":\n"
             << RenderText(found.problems, texts, WantsColor(STDERR_FILENO));
 }
@@ -195,34 +205,55 @@ absl::Status CheckRecipeTarget(const std::string& path, bool replace, const std:
   if (!path.ends_with(".yaml") && !path.ends_with(".yml"))
     return absl::InvalidArgumentError(path + ": the name of a recipe ends in .yaml");
   std::error_code error;
-  if (!fs::exists(fs::symlink_status(path, error))) return absl::OkStatus();
+  if (!fs::exists(fs::symlink_status(path, error))) return CheckNamedFile(path);
   if (!fs::is_regular_file(fs::status(path, error)))
     return absl::InvalidArgumentError(path + " exists and is no plain file");
   if (!recipe.empty() && fs::equivalent(path, recipe, error))
     return absl::InvalidArgumentError(path + " is the given recipe, which the written one extends: name another file");
   if (!replace) return absl::InvalidArgumentError(path + " exists: name another file, or replace it with --replace");
+  return CheckNamedFile(path);
+}
+
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  const auto canonical = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  };
+  return canonical(a) == canonical(b);
+}
+
+namespace {
+
+absl::Status CheckFigures(const std::optional<Plan>& plan, const Diagnostics& found, const TunedLayout& layout,
+                          const std::string& what) {
+  if (!plan) {
+    std::string problems;
+    for (const Diagnostic& problem : found.sorted()) {
+      if (problem.severity == Severity::kError) absl::StrAppend(&problems, "\n  ", problem.message);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ", but is not valid. Do overrides name files from another folder?", problems));
+  }
+  const TunedLayout figures = FiguresOf(*plan);
+  if (figures.seconds != layout.seconds || figures.memory != layout.memory) {
+    return absl::InternalError(absl::StrCat(what, ", but has another time or memory than the layout that was found: ",
+                                            SecondsText(figures.seconds), ", ", BytesText(figures.memory)));
+  }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckLayoutText(const std::string& path, const std::string& text, const TunedLayout& layout) {
+  Diagnostics problems;
+  const std::optional<Recipe> recipe = ReadRecipeText(text, path, problems);
+  return CheckFigures(recipe ? CompileRecipe(*recipe, problems) : std::nullopt, problems, layout, path + " was made");
 }
 
 absl::Status WriteLayoutRecipe(const std::string& path, const std::string& text, const TunedLayout& layout) {
   if (absl::Status status = WriteNamedFile(path, text); !status.ok()) return status;
   const LoadedPlan loaded = LoadPlan(path, {});
-  if (!loaded.plan) {
-    std::string problems;
-    for (const Diagnostic& problem : loaded.problems.sorted()) {
-      if (problem.severity == Severity::kError) absl::StrAppend(&problems, "\n  ", problem.message);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " was written, but is not valid. Do overrides name files from another folder?", problems));
-  }
-  const TunedLayout figures = FiguresOf(*loaded.plan);
-  if (figures.seconds != layout.seconds || figures.memory != layout.memory) {
-    return absl::InternalError(absl::StrCat(path,
-                                            " was written, but has another time or memory than the layout that was "
-                                            "found: ",
-                                            SecondsText(figures.seconds), ", ", BytesText(figures.memory)));
-  }
-  return absl::OkStatus();
+  return CheckFigures(loaded.plan, loaded.problems, layout, path + " was written");
 }
 
 }  // namespace planwright

@@ -1,6 +1,7 @@
 // Searches for layouts on the command line, for `plan tune` and `plan init`: limits, progress, Ctrl-C.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@
 
 namespace planwright {
 
-// --best, --seconds, --candidates, --fix.
+// --best, --seconds, --candidates, --simulations, --fix.
 std::vector<Option> SearchOptions();
 
 // `request` with what these options say. InvalidArgument: for the user.
@@ -34,18 +35,27 @@ class LayoutSearch {
   absl::StatusOr<Found> Run(TuneRequest request, Diagnostics& diagnostics);
 };
 
-// Where nothing was found: the problems of the recipe as it was given with `overrides`, on stderr.
-void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides);
+// Where nothing was found: the problems of the recipe as it was given with `overrides`, on stderr. `sources`: texts
+// that problems point at and that are no files, by name.
+void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides,
+                        const std::map<std::string, std::string>& sources = {});
+
+// Reads the text that shall be the recipe `path`, and compares its figures with those of the layout that it should
+// have. The message of an error is for the user.
+absl::Status CheckLayoutText(const std::string& path, const std::string& text, const TunedLayout& layout);
 
 // Writes a recipe, reads it again, and compares its figures with those of the layout that it should have. The message
 // of an error is for the user.
 absl::Status WriteLayoutRecipe(const std::string& path, const std::string& text, const TunedLayout& layout);
 
-// InvalidArgument: `path` is no name for a file to write, or a file that is there and may not be replaced. `recipe`: of
-// the search, which is never replaced.
+// Before a search: whether `path` can be written. InvalidArgument: it is no name for a recipe, or a file that is there
+// and may not be replaced. `recipe`: of the search, which is never replaced. Errors of writing.
 absl::Status CheckRecipeTarget(const std::string& path, bool replace, const std::string& recipe);
 
 // InvalidArgument: `path`, which shall be written, is a file that the recipe was read from.
 absl::Status CheckNotRead(const std::string& path, const Recipe& recipe);
+
+// Whether two names are of one file, which need not be there.
+bool SameFile(const std::string& a, const std::string& b);
 
 }  // namespace planwright

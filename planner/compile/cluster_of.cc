@@ -1,5 +1,6 @@
 #include "planner/compile/cluster_of.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include "planner/data/plan_data.h"
 #include "planner/diagnostics/text.h"
 #include "planner/plan/json_limits.h"
+#include "planner/plan/precision.h"
 #include "planner/run_files/file_io.h"
 
 namespace planwright {
@@ -88,6 +90,16 @@ Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
   if (recipe.profile && AllKnown(recipe.profile, recipe.gpu))
     cluster.profile = ProfileOf(*recipe.profile, recipe.gpu, diagnostics);
   return cluster;
+}
+
+void CheckProfilePrecision(const Recipe& recipe, const Cluster& cluster, Diagnostics& diagnostics) {
+  if (!cluster.profile.measured() || !recipe.cluster.profile || !AllKnown(recipe.precision)) return;
+  const auto in_precision = [&](const MeasuredCompute& point) { return point.dtype == DTypeOf(*recipe.precision); };
+  if (std::any_of(cluster.profile.compute.begin(), cluster.profile.compute.end(), in_precision)) return;
+  diagnostics.Error(
+      DiagnosticKind::kProfileUnusable, recipe.cluster.profile->where,
+      Cat("the profile ", **recipe.cluster.profile, " has no time of an instruction in ", *recipe.precision),
+      "measure this recipe into it with `plan measure`, or remove `profile`");
 }
 
 void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics) {

@@ -11,6 +11,9 @@ namespace planwright {
 // a device without the figures that nobody else knows (PW0102): `gpu: other`, and CPU ranks that have some.
 Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics);
 
+// Problem (PW0021): the profile has no time in the recipe's precision, so that no plan of the recipe can use it.
+void CheckProfilePrecision(const Recipe& recipe, const Cluster& cluster, Diagnostics& diagnostics);
+
 // Drops from the plan's profile what no instruction of the plan asks for, and texts for people. Problems (PW0021): no
 // time of an instruction that computes is left, or more points than a plan has room for.
 void KeepWhatIsAsked(const ClusterRecipe& recipe, Plan& plan, Diagnostics& diagnostics);

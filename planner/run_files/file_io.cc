@@ -74,12 +74,18 @@ bool IsWrittenInto(const std::string& path) {
   return stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
 }
 
+// Where `path` is written before it is renamed. The process id keeps two writers apart.
+std::string Beside(const std::string& path) { return path + ".writing." + std::to_string(getpid()); }
+
+// O_EXCL and O_NOFOLLOW refuse a file or link that somebody else has put there. -1 with errno.
+int OpenBeside(const std::string& beside, int mode) {
+  return open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+}
+
 // Puts what `write` writes into the place of `path`, whatever is there but a folder.
 absl::Status Replace(const std::string& path, int mode, const std::function<bool(int fd)>& write) {
-  // The process id in the name keeps two writers apart; O_EXCL and O_NOFOLLOW refuse a file or link that somebody else
-  // has put there.
-  const std::string beside = path + ".writing." + std::to_string(getpid());
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+  const std::string beside = Beside(path);
+  const int fd = OpenBeside(beside, mode);
   if (fd < 0) return CannotWrite(path, errno);
   // Without fsync, a crash of the machine after the rename could leave an empty file under the final name.
   bool good = write(fd) && fsync(fd) == 0;
@@ -89,6 +95,15 @@ absl::Status Replace(const std::string& path, int mode, const std::function<bool
   if (good) return absl::OkStatus();
   unlink(beside.c_str());
   return CannotWrite(path, error);
+}
+
+// What is replaced where the user names `path`: the file to which a link leads.
+absl::StatusOr<std::string> NamedTarget(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+  if (error) return CannotWrite(path, error.value());
+  return target.string();
 }
 
 // The problem of an open descriptor that is no plain file; empty: it is one.
@@ -130,11 +145,22 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
 
 absl::Status WriteNamedFile(const std::string& path, std::string_view bytes) {
   if (IsWrittenInto(path)) return WriteInto(path, bytes);
-  const auto write = [&](int fd) { return WriteAll(fd, bytes); };
+  const absl::StatusOr<std::string> target = NamedTarget(path);
+  if (!target.ok()) return target.status();
+  return Replace(*target, 0644, [&](int fd) { return WriteAll(fd, bytes); });
+}
+
+absl::Status CheckNamedFile(const std::string& path) {
+  if (IsWrittenInto(path)) return access(path.c_str(), W_OK) == 0 ? absl::OkStatus() : CannotWrite(path, errno);
+  const absl::StatusOr<std::string> target = NamedTarget(path);
+  if (!target.ok()) return target.status();
   std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return Replace(path, 0644, write);
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
-  return error ? CannotWrite(path, error.value()) : Replace(target, 0644, write);
+  if (std::filesystem::is_directory(*target, error)) return CannotWrite(path, EISDIR);
+  const std::string beside = Beside(*target);
+  const int fd = OpenBeside(beside, 0644);
+  if (fd < 0) return CannotWrite(path, errno);
+  close(fd), unlink(beside.c_str());
+  return absl::OkStatus();
 }
 
 absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then) {

@@ -60,6 +60,9 @@ class PlainFile {
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode = 0644);
 // The same for a file that the user names, such as `-o FILE`: the file to which a link leads is replaced.
 absl::Status WriteNamedFile(const std::string& path, std::string_view bytes);
+// Whether it could write the file now, for work that takes long before there is something to write: makes the file
+// beside `path` and removes it. Errors of WriteNamedFile.
+absl::Status CheckNamedFile(const std::string& path);
 // The same with the first `bytes` bytes of the plain file at `path`, and `then`. They are copied by the system, in
 // bounded memory. A process that has the file before open goes on with that one.
 absl::Status CutFileAtomically(const std::string& path, int64_t bytes, std::string_view then = "");

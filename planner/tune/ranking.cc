@@ -13,8 +13,9 @@ constexpr size_t kMostOpen = 300'000, kMostOnFrontier = 12, kMostOthers = 8;
 // The best of a node with such a bound is simulated at once: it cuts much of what follows.
 constexpr double kMuchBetter = 0.97;
 constexpr int kMostDives = 50;
-// For what is listed beside the fastest: equal layouts, and the frontier.
-constexpr int64_t kMostBeside = 100;
+// Simulations for what is listed beside the fastest, equal layouts and the frontier: so many, or such a part of those
+// for the fastest if that is more.
+constexpr int64_t kBeside = 100, kShareBeside = 15;
 
 }  // namespace
 
@@ -49,15 +50,17 @@ void Ranking::Tidy() {
 }
 
 Found Ranking::Finish(double unseen) {
-  most_simulated_ = counts_.simulated + request_.simulations;
+  most_simulated_ = request_.simulations;
   while (!open_.empty() && open_.least() < Needed() && MayGoOn()) LookAt(open_.Next());
   const bool interrupted = found_.interrupted;
   found_.at_limit = !interrupted && !open_.empty() && open_.least() < Needed();
   // What is open has a bound, and so has what was dropped.
   const double least = std::min({open_.least(), dropped_least_, unseen, simulated_.Fastest()});
   const bool proved = !interrupted && least >= std::min(Needed(), simulated_.Fastest());
-  if (interrupted) TakeWhatIsKnown();
-  most_simulated_ = counts_.simulated + kMostBeside;
+  if (interrupted) SimulateLeastOnes();
+  // They need not have come up.
+  if (interrupted || found_.at_limit) TakeWhatIsKnown();
+  most_simulated_ = counts_.simulated + std::max(kBeside, request_.simulations / kShareBeside);
   SimulateEquals();
   SimulateFrontier();
   found_.whole = simulated_.Sorted();
@@ -108,13 +111,17 @@ void Ranking::SimulateLeast(OpenNode node) {
   Simulate(node);
 }
 
-// Of a search that was stopped: what was known before it, and those with the least bounds.
-void Ranking::TakeWhatIsKnown() {
+// Of a search that was stopped.
+void Ranking::SimulateLeastOnes() {
   for (int tries = 0; tries < 3 && !open_.empty(); ++tries) SimulateLeast(open_.Next());
+}
+
+void Ranking::TakeWhatIsKnown() {
   for (FoundLayout& known : known_) simulated_.Add(std::move(known));
 }
 
-// Of those that are as fast as the fastest, within the error of the times, the ones with the least memory.
+// Of those that are as fast as the fastest, within the error of the times, the ones with the least memory: they may
+// come before it (FirstOfEqual).
 void Ranking::SimulateEquals() {
   if (!(error_ > 0) || simulated_.empty() || Stop()) return;
   const double most = simulated_.Fastest() * (1 + error_);

@@ -51,6 +51,7 @@ class Ranking {
   void LookAt(const OpenNode& node);
   // Simulates the candidate with the least bound of a node, and opens the rest.
   void SimulateLeast(OpenNode node);
+  void SimulateLeastOnes();
   void TakeWhatIsKnown();
   void SimulateEquals();
   void SimulateFrontier();

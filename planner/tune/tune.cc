@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/compile.h"
 #include "planner/compile/cluster_of.h"
 #include "planner/data/source_files.h"
+#include "planner/rates/device.h"
 #include "planner/rates/rates.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/show/table.h"
 #include "planner/topology/check_modules.h"
 #include "planner/tune/search.h"
 #include "planner/tune/sensitivity.h"
@@ -55,15 +56,24 @@ double ErrorOf(const DeviceProfile& profile) {
   return count > 0 ? sum / count : 0;
 }
 
-// Those that take no more than `equal`, least memory first, and then the others as they come. The fastest is among the
-// first `shown`, if these are more than one.
-std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal, size_t shown) {
+// Bytes that a layout must need less than a faster one that is equal to it, to be worth more.
+int64_t WorthOf(const Cluster& cluster, const FoundLayout& fastest) {
+  const int64_t memory = DeviceOf(cluster).memory;
+  return (memory > 0 ? memory : fastest.step.memory) / 100;
+}
+
+// Those that take no more than `equal` in the order of FirstOfEqual, and then the others as they come: `whole` is by
+// time. The fastest is among the first `shown`, if these are more than one.
+std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal, int64_t worth, size_t shown) {
   const FoundLayout fastest = whole.front();
   const auto first_slower =
       std::find_if(whole.begin(), whole.end(), [&](const FoundLayout& layout) { return layout.step.seconds > equal; });
-  std::stable_sort(whole.begin(), first_slower, [](const FoundLayout& a, const FoundLayout& b) {
-    return std::tie(a.step.memory, a.step.seconds) < std::tie(b.step.memory, b.step.seconds);
-  });
+  const auto equals = static_cast<size_t>(first_slower - whole.begin());
+  for (size_t i = 0; i < std::min(equals, shown); ++i) {
+    const auto from = whole.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto at = from + static_cast<std::ptrdiff_t>(FirstOfEqual({from, first_slower}, worth));
+    std::rotate(from, at, at + 1);
+  }
   const auto at = std::find_if(whole.begin(), whole.end(),
                                [&](const FoundLayout& layout) { return layout.candidate == fastest.candidate; });
   if (shown > 1 && at - whole.begin() >= static_cast<std::ptrdiff_t>(shown))
@@ -79,8 +89,8 @@ std::string NothingFound(const TuneResult& result) {
     return absl::StrFormat("There is no candidate: with the keys that are fixed, no layout has %d ranks.", result.gpus);
   }
   if (result.at_limit)
-    return absl::StrFormat("The search ended early: %d candidates were simulated, and none is valid and fits.",
-                           counts.simulated);
+    return absl::StrCat("The search ended early: none of ", Counted(counts.simulated, "candidate"),
+                        " that were simulated is valid and fits; ", kMoreSimulations, ".");
   if (counts.memory == 0) return "No candidate is valid: each breaks a rule.";
   return counts.rules == 0 ? "No candidate fits memory." : "No candidate is valid and fits memory.";
 }
@@ -110,6 +120,7 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   }
   tuned.recipe = WithPreparedIds(*recipe, diagnostics);
   tuned.cluster = ClusterOf(tuned.recipe.cluster, diagnostics);
+  CheckProfilePrecision(tuned.recipe, tuned.cluster, diagnostics);
   if (diagnostics.has_errors()) return invalid();
 
   TuneResult result{.gpus = gpus, .cluster = tuned.cluster, .changes = tuned.changes, .asked = request.best};
@@ -142,13 +153,14 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   };
   const double fastest = found.whole.front().step.seconds;
   result.within = found.most_seconds / fastest - 1;
+  result.worth = WorthOf(tuned.cluster, found.whole.front());
   std::vector<FoundLayout> whole = found.whole;
   std::erase_if(whole, [&](const FoundLayout& layout) { return layout.step.seconds > found.most_seconds; });
   const Candidate fastest_one = whole.front().candidate;  // the first row may be an equal one with less memory
   std::vector<Candidate> others = found.others;           // what could be chosen if speeds were others
   if (result.given && (result.given->limit == 0 || result.given->memory <= result.given->limit))
     others.push_back(CandidateOf(tuned.recipe));
-  for (const FoundLayout& next : InOrder(whole, fastest * (1 + result.error), request.best)) {
+  for (const FoundLayout& next : InOrder(whole, fastest * (1 + result.error), result.worth, request.best)) {
     if (result.best.size() >= std::max<size_t>(1, request.best)) break;
     std::optional<TunedLayout> layout = prove(next);
     if (!layout) continue;  // a lint that is an error

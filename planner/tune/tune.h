@@ -23,6 +23,10 @@ struct TuneProgress {
   double best = 0;        // seconds of a step, of the fastest so far; 0: none yet
 };
 
+inline constexpr int64_t kSimulations = 1500;  // TuneRequest::simulations, unless it says more
+// What lets such a search go on, for those who read its result.
+inline constexpr char kMoreSimulations[] = "--simulations N lets it go on";
+
 struct TuneRequest {
   std::string recipe;                  // a file
   std::vector<std::string> overrides;  // as ReadRecipe takes them
@@ -30,12 +34,15 @@ struct TuneRequest {
   // Keys that keep their value ("modules.language.parallel.tp"). A key stands for all that begin with it
   // ("modules.language").
   std::vector<std::string> fixed;
-  size_t best = 10;        // layouts that are returned
-  double seconds = 0;      // of wall time after which the search stops with what it has; 0: no limit
-  int64_t candidates = 0;  // the most that are timed; 0: no limit
+  size_t best = 10;    // layouts that are returned
+  double seconds = 0;  // of wall time after which the search stops with what it has; 0: no limit
+  // Timed candidates after which no further ones are begun; 0: no limit. Those that are timed together, which may be
+  // thousands, are timed to their end.
+  int64_t candidates = 0;
   // Bounds are near what they bound, and large spaces have many candidates that are nearly equal: after so many whole
-  // simulations the gap is told instead of closed.
-  int64_t simulations = 1500;
+  // simulations the gap is told instead of closed. For what is listed beside the fastest 100 more, or a fifteenth of
+  // this if that is more, are simulated at most.
+  int64_t simulations = kSimulations;
   const std::atomic<bool>* stop = nullptr;  // set by others: as if the time were over
   std::function<void(const TuneProgress&)> progress;
 };
@@ -47,14 +54,15 @@ struct TunedLayout {
   double seconds = 0;                // of a step; of a device of unknown speed in FLOPs (TuneResult::seconds)
   std::optional<StepSpeed> speed;    // none: the speed of the device is unknown
   int64_t memory = 0, limit = 0;     // bytes of the fullest rank, as planned; of the device, 0: unknown
-  std::string waits;                 // the role that waits most for others; empty: none does
-  std::string waits_for;             // the role for which it waits most
-  double waiting = 0;                // share of a step that it waits
-  std::string bound;                 // what most of the chain that bounds the step is: "language.moe experts"
-  double bound_share = 0;            // of the step
-  std::string digest;                // of its plan
-  bool equal = false;                // not slower than the fastest by more than the error of the times
-  bool proved = false;  // it was compiled, every rule was proved, and `diff` says that the curve is the same
+  // Ranks that wait most for others, and those for which they wait most, in the words of `plan show RECIPE time`:
+  // "language.s0", "radio_encoder.s0, 2 samples of radio_encoder". Empty: none do.
+  std::string waits, waits_for;
+  double waiting = 0;      // share of a step that they wait
+  std::string bound;       // what most of the chain that bounds the step is: "language.moe experts"
+  double bound_share = 0;  // of the step
+  std::string digest;      // of its plan
+  bool equal = false;      // not slower than the fastest by more than the error of the times
+  bool proved = false;     // it was compiled, every rule was proved, and `diff` says that the curve is the same
 };
 
 // What became of the candidates. Large spaces are counted without being listed, so `space` and `rules` may be averages.
@@ -83,11 +91,12 @@ struct TuneResult {
   Cluster cluster;                   // that has them
   std::vector<std::string> changes;  // of the cluster, against the given recipe with its overrides
   std::string problem;               // why `best` is empty: no candidate is valid and fits
-  // First those that are equal, least memory first; then by time. Each plan once. Fewer than were asked for if all
-  // others take more than `within` longer than the fastest.
+  // First those that are equal, in the order of FirstOfEqual (found_layouts.h); then by time. Each plan once. Fewer
+  // than were asked for if all others take more than `within` longer than the fastest.
   std::vector<TunedLayout> best;
   size_t asked = 0;                  // TuneRequest::best
   double within = 0;                 // a share: slower layouts are not searched, and not listed
+  int64_t worth = 0;                 // bytes that a layout must save to come before a faster equal one
   std::optional<TunedLayout> given;  // the recipe as it was given; none: on these GPUs it is not valid
   // Of the layouts within `within` that were simulated, a sample of the smaller ones among them: those of which none
   // other is both faster and smaller, fastest first.

@@ -7,6 +7,7 @@
 #include "planner/diff/diff.h"
 #include "planner/estimate/memory.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/show/time_words.h"
 
 namespace planwright {
 namespace {
@@ -24,8 +25,8 @@ void SetWaiting(const StepTime& time, TunedLayout& layout) {
     return a.waiting_for_others < b.waiting_for_others;
   });
   if (most == time.roles.end() || !(most->waiting_for_others > 0)) return;
-  layout.waits = most->role->name;
-  if (most->waits_for >= 0) layout.waits_for = time.roles[static_cast<size_t>(most->waits_for)].role->name;
+  layout.waits = NameOfRanks(*most);
+  layout.waits_for = WaitsForText(time, static_cast<size_t>(most - time.roles.begin()));
   layout.waiting = most->waiting_for_others / time.length;
 }
 

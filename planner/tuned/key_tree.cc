@@ -47,8 +47,9 @@ bool IsMap(const std::string& value) { return value.starts_with("{"); }
 
 }  // namespace
 
-std::string ScalarText(const std::string& text) {
-  if (IsPlain(text)) return text;
+std::string ScalarText(const std::string& text) { return IsPlain(text) ? text : QuotedText(text); }
+
+std::string QuotedText(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
   return quoted + "'";

@@ -9,8 +9,9 @@
 
 namespace planwright {
 
-// A text as a scalar: as it is if that means the same, else in quotes.
+// A text as a scalar: as it is if that means the same, else in quotes. And always in quotes.
 std::string ScalarText(const std::string& text);
+std::string QuotedText(const std::string& text);
 
 class KeyTree {
  public:

@@ -43,10 +43,11 @@ std::vector<NamedModel> ModelsOf(const YamlNode& tree) {
   return models;
 }
 
-// Four samples for each GPU at least, and a number that many layouts divide.
+// Four samples for each GPU at least, and a number that many layouts divide. A recipe has no more than 65,536.
 int64_t SamplesFor(int64_t gpus) {
+  constexpr int64_t kMost = 49'152;
   int64_t samples = 192;
-  while (samples < 4 * gpus) samples *= 2;
+  while (samples < 4 * gpus && samples < kMost) samples *= 2;
   return samples;
 }
 
@@ -105,6 +106,36 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
   return keys;
 }
 
+// A value in one line, behind a key or in a list.
+std::string FlowText(const YamlNode& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case YamlNode::Kind::kNull: return "null";
+    case YamlNode::Kind::kScalar: return node.quoted ? QuotedText(node.text) : ScalarText(node.text);
+    case YamlNode::Kind::kSequence:
+      for (const YamlNode& item : node.items) parts.push_back(FlowText(item));
+      return absl::StrCat("[", absl::StrJoin(parts, ", "), "]");
+    case YamlNode::Kind::kMap:
+      for (const YamlEntry& entry : node.entries) parts.push_back(absl::StrCat(entry.key, ": ", FlowText(entry.value)));
+      return absl::StrCat("{", absl::StrJoin(parts, ", "), "}");
+  }
+  return "";
+}
+
+// The keys of a map as overrides. `key`: of the map.
+void AddKeys(const YamlNode& map, const std::string& key, std::vector<std::string>& keys) {
+  for (const YamlEntry& entry : map.entries) {
+    const std::string name = absl::StrCat(key, ".", entry.key);
+    if (entry.value.is_map() && !entry.value.entries.empty()) {
+      AddKeys(entry.value, name, keys);
+    } else {
+      keys.push_back(absl::StrCat(name, "=", FlowText(entry.value)));
+    }
+  }
+}
+
+bool IsOfModels(const std::string& change) { return change.starts_with("models.") || change.starts_with("models="); }
+
 }  // namespace
 
 absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus, Diagnostics& diagnostics) {
@@ -116,6 +147,8 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
     if (known.name != model) continue;
     tree = RecipeTreeOfText(known.text, known.name, diagnostics);
     recipe.models = known.text;
+    if (const YamlEntry* section = tree ? tree->Find("models") : nullptr)
+      AddKeys(section->value, "models", recipe.model_keys);
   }
   const bool file = model.ends_with(".yaml") || model.ends_with(".yml");
   if (!tree && !file) {
@@ -130,6 +163,11 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
     recipe.extends = model;
   }
   if (!tree) return absl::InvalidArgumentError(absl::StrCat("cannot read ", model));
+  // Modules of its own would stay beside those of the first recipe.
+  if (tree->Find("modules")) {
+    return absl::InvalidArgumentError(absl::StrCat(model, " has `modules`: of a whole recipe `plan tune ", model,
+                                                   " --gpus ", gpus, "` searches the layouts"));
+  }
   const std::vector<NamedModel> models = ModelsOf(*tree);
   const auto languages = std::count_if(models.begin(), models.end(), [](const NamedModel& m) { return m.language(); });
   if (languages != 1) {
@@ -144,7 +182,10 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
 absl::StatusOr<std::string> TextOfStarted(const StartedRecipe& recipe, const std::vector<std::string>& changes,
                                           const std::string& comment, const std::string& path) {
   KeyTree keys;
-  for (const auto* part : {&recipe.keys, &changes}) {
+  // A key must not be written twice.
+  const bool rewritten = !recipe.models.empty() && std::any_of(changes.begin(), changes.end(), IsOfModels);
+  const std::vector<std::string> none;
+  for (const auto* part : {&recipe.keys, rewritten ? &recipe.model_keys : &none, &changes}) {
     for (const std::string& change : *part) {
       if (absl::Status status = keys.Set(ForFile(change, path)); !status.ok()) return status;
     }
@@ -152,7 +193,7 @@ absl::StatusOr<std::string> TextOfStarted(const StartedRecipe& recipe, const std
   std::string text = AsComment(comment);
   if (!recipe.extends.empty()) absl::StrAppend(&text, "extends: [", PathInFile(recipe.extends, path), "]\n");
   absl::StrAppend(&text, keys.Yaml());
-  if (recipe.models.empty()) return text;
+  if (recipe.models.empty() || rewritten) return text;
   // The first line of a file names its schema, by a path that is another one here.
   const size_t line = recipe.models.find('\n');
   const bool names_schema = recipe.models.starts_with("# yaml-language-server:");

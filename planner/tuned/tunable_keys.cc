@@ -11,9 +11,9 @@ namespace planwright {
 std::vector<std::string> TunableKeys(const Recipe& recipe) {
   std::vector<std::string> keys;
   for (const ModuleRecipe& module : recipe.modules) {
-    for (const char* key : {"placement.first_rank", "placement.ranks", "parallel.tp", "parallel.cp", "parallel.pp",
-                            "parallel.ep", "parallel.expert_tp", "parallel.dp", "parallel.stage_layers",
-                            "parallel.dispatch", "parallel.overlap_dispatch", "recompute"})
+    for (const char* key :
+         {"placement.first_rank", "placement.ranks", "parallel.tp", "parallel.cp", "parallel.pp", "parallel.ep",
+          "parallel.expert_tp", "parallel.stage_layers", "parallel.dispatch", "parallel.overlap_dispatch", "recompute"})
       keys.push_back(absl::StrCat("modules.", *module.name, ".", key));
   }
   for (const char* key :
@@ -33,8 +33,12 @@ absl::Status CheckFixedKeys(const Recipe& recipe, const std::vector<std::string>
   std::string problems;
   for (const std::string& key : fixed) {
     if (std::find(words.begin(), words.end(), key) != words.end()) continue;
-    absl::StrAppend(&problems, problems.empty() ? "" : "\n", "option `--fix`: a search does not change `", key, "`; ",
-                    NearNameHelp(key, words, "`plan tune --help` lists what it changes"));
+    // A recipe may give dp, but it is no choice of its own.
+    const bool dp = absl::StartsWith(key, "modules.") && absl::EndsWith(key, ".parallel.dp");
+    absl::StrAppend(&problems, problems.empty() ? "" : "\n", "option `--fix`: ",
+                    dp ? absl::StrCat("`", key, "` follows from placement.ranks, tp, cp and pp: fix these")
+                       : absl::StrCat("a search does not change `", key, "`; ",
+                                      NearNameHelp(key, words, "`plan tune --help` lists what it changes")));
   }
   return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(problems);
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "planner/diagnostics/render.h"
 #include "planner/show/table.h"
@@ -28,6 +29,11 @@ Json LayoutJson(const TuneResult& result, const TunedLayout& layout) {
           {"proved", layout.proved}};
 }
 
+// Of large spaces they are averages.
+Json CountJson(double count) {
+  return count < 9e15 ? Json(static_cast<int64_t>(std::llround(count))) : Json(std::round(count));
+}
+
 Json LayoutsJson(const TuneResult& result, const std::vector<TunedLayout>& layouts) {
   Json json = Json::array();
   for (const TunedLayout& layout : layouts) json.push_back(LayoutJson(result, layout));
@@ -48,26 +54,28 @@ nlohmann::ordered_json FoundJson(const Found& found) {
   json["hours"] = speed ? Json(speed->hours) : Json();
   json["rank_hours"] = speed ? Json(speed->rank_hours) : Json();
   json["frontier"] = LayoutsJson(result, result.frontier);
-  // Of large spaces they are averages.
-  json["space"] = {{"candidates", std::round(counts.space)},
-                   {"rules", std::round(counts.rules)},
-                   {"memory", std::round(counts.memory)},
-                   {"time", std::round(counts.time)},
-                   {"found", std::round(counts.found)},
-                   {"left", std::round(counts.left)},
+  json["space"] = {{"candidates", CountJson(counts.space)},
+                   {"rules", CountJson(counts.rules)},
+                   {"memory", CountJson(counts.memory)},
+                   {"time", CountJson(counts.time)},
+                   {"found", CountJson(counts.found)},
+                   {"left", CountJson(counts.left)},
                    {"timed", counts.timed},
                    {"simulated", counts.simulated}};
   json["within"] = result.within;
   json["error"] = result.error;
-  json["fastest"] = result.fastest;
-  json["lower_bound"] = result.lower_bound;
-  json["gap"] = result.gap;
+  const auto if_found = [&](double figure) { return found.chosen() && std::isfinite(figure) ? Json(figure) : Json(); };
+  json["fastest"] = if_found(result.fastest);
+  json["lower_bound"] = result.lower_bound > 0 ? if_found(result.lower_bound) : Json();
+  json["gap"] = if_found(result.gap);
   json["searched"] = kSearchedLayouts;
   json["interrupted"] = result.interrupted;
   const bool at_limit = result.at_limit && !result.interrupted;
-  json["ended_early"] = at_limit             ? Json(WithCommas(counts.simulated) + " layouts were simulated")
-                        : result.interrupted ? Json("interrupted")
-                                             : Json();
+  json["ended_early"] =
+      !found.searched ? Json("not searched")
+      : at_limit      ? Json(absl::StrCat(WithCommas(counts.simulated), " layouts were simulated; ", kMoreSimulations))
+      : result.interrupted ? Json("interrupted")
+                           : Json();
   json["sensitivity"] = Json::array();
   for (const TuneSensitivity& sensitivity : result.sensitivity) {
     json["sensitivity"].push_back({{"what", sensitivity.what},

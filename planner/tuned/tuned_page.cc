@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
@@ -132,7 +131,7 @@ std::string FoundSection(const Found& found) {
   if (chosen->speed)
     text += Tile(HoursText(chosen->speed->rank_hours),
                  found.cpus() ? "rank-hours of the budget" : "GPU-hours of the budget");
-  if (std::isfinite(found.result.gap)) text += Tile(ShareText(found.result.gap, 1), "gap to the optimum, at most");
+  text += Tile(GapFigure(found), "gap to the optimum, at most");
   Append(text, "</div>\n", LayoutsTables(found), "<h3>Time and memory</h3>\n",
          "<div class=\"legend\"><span><i class=\"chip m2b\"></i>given</span><span><i class=\"chip m1b\"></i>the "
          "fastest</span><span><i class=\"chip m0b\"></i>frontier: none is both faster and smaller</span></div>\n",
@@ -144,14 +143,14 @@ std::string FoundSection(const Found& found) {
 std::string ScalingSection(const std::vector<Found>& found) {
   const bool cpus = found.front().cpus();
   HtmlTable table({cpus ? "ranks" : "GPUs", "step", cpus ? "tok/s/rank" : "tok/s/GPU", "memory", "hours",
-                   cpus ? "rank-hours" : "GPU-hours", "layout"});
+                   cpus ? "rank-hours" : "GPU-hours", "gap, at most", "what binds", "layout"});
   for (const Found& one : found) {
     const TunedLayout* layout = one.chosen();
     table.Add({WithCommas(one.result.gpus), layout ? StepText(one, layout->seconds) : "",
                layout ? RateText(*layout) : "", layout ? MemoryText(*layout) : "",
                layout && layout->speed ? HoursText(layout->speed->hours) : "",
-               layout && layout->speed ? HoursText(layout->speed->rank_hours) : "",
-               Safe(layout ? layout->line : one.result.problem)});
+               layout && layout->speed ? HoursText(layout->speed->rank_hours) : "", layout ? GapFigure(one) : "",
+               layout ? Safe(BoundText(*layout)) : "", Safe(layout ? layout->line : one.result.problem)});
   }
   return Section("scaling", "Scaling", table.Markup());
 }

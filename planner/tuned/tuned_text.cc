@@ -40,7 +40,8 @@ std::string ShortListText(const TuneResult& result) {
 // Why the search ended by itself before all was decided; empty: all was.
 std::string LimitText(const TuneResult& result) {
   if (!result.at_limit || result.interrupted) return "";
-  return absl::StrCat("The search ended early: ", WithCommas(result.counts.simulated), " layouts were simulated. ");
+  return absl::StrCat("The search ended early: ", WithCommas(result.counts.simulated), " layouts were simulated; ",
+                      kMoreSimulations, ". ");
 }
 
 std::string GapText(const Found& found) {
@@ -48,26 +49,26 @@ std::string GapText(const Found& found) {
   if (!std::isfinite(result.gap))
     return "The search was ended before anything was known of the least that a candidate takes: others may be faster.";
   if (result.interrupted) {
-    return absl::StrCat("The search was ended before its time: the fastest so far is at most ",
-                        absl::StrFormat("%.1f %%", 100 * result.gap), " above the least that a candidate could take (",
-                        StepText(found, result.lower_bound), "). Candidates are ", kSearchedLayouts, ".");
+    return absl::StrCat("The search was ended before its time: the fastest so far is at most ", GapFigure(found),
+                        " above the least that a candidate could take (", StepText(found, result.lower_bound),
+                        "). Candidates are ", kSearchedLayouts, ".");
   }
   const double first = found.chosen()->seconds;
   if (first > result.fastest) {
-    return absl::StrCat(LimitText(result), "The fastest layout takes ", StepText(found, result.fastest),
-                        ", which no candidate that fits ",
-                        result.gap > 0 ? absl::StrFormat("can be below by more than %.1f %%", 100 * result.gap)
-                                       : "is below by this model",
-                        ". The first one is equal to it within the error of the times, and needs less memory. ",
-                        "Candidates are ", kSearchedLayouts, ".");
+    return absl::StrCat(
+        LimitText(result), "The fastest layout takes ", StepText(found, result.fastest),
+        ", which no candidate that fits ",
+        result.gap > 0 ? absl::StrCat("can be below by more than ", GapFigure(found)) : "is below by this model",
+        ". The first one is equal to it within the error of the times, and needs less memory. ", "Candidates are ",
+        kSearchedLayouts, ".");
   }
   if (!(result.gap > 0)) {
     return absl::StrCat(LimitText(result), "No candidate that fits is faster by this model: it is the optimum among ",
                         kSearchedLayouts, ".");
   }
   return absl::StrCat(LimitText(result), "No candidate that fits takes less than ", StepText(found, result.lower_bound),
-                      " by this model: the fastest is at most ", absl::StrFormat("%.1f %%", 100 * result.gap),
-                      " above the optimum among ", kSearchedLayouts, ".");
+                      " by this model: the fastest is at most ", GapFigure(found), " above the optimum among ",
+                      kSearchedLayouts, ".");
 }
 
 std::string SensitivityText(const TuneSensitivity& sensitivity) {
@@ -119,12 +120,20 @@ std::string MemoryText(const TunedLayout& layout) {
 
 std::string WaitsText(const TunedLayout& layout) {
   if (layout.waits.empty()) return "nobody";
-  return absl::StrCat(layout.waits, " ", ShareText(layout.waiting, 1),
+  // "language.s0, 2 samples of radio_encoder: 25.0 % for radio_encoder.s0": numbers must not run into each other.
+  return absl::StrCat(layout.waits, layout.waits.find(' ') == std::string::npos ? " " : ": ",
+                      ShareText(layout.waiting, 1),
                       layout.waits_for.empty() ? "" : absl::StrCat(" for ", layout.waits_for));
 }
 
 std::string BoundText(const TunedLayout& layout) {
   return layout.bound.empty() ? "-" : absl::StrCat(layout.bound, " ", ShareText(layout.bound_share, 1));
+}
+
+std::string GapFigure(const Found& found) {
+  const double gap = found.result.gap;
+  if (!found.chosen() || !std::isfinite(gap)) return "unknown";
+  return absl::StrFormat("%.1f %%", std::max(0.0, std::ceil(1000 * gap - 1e-9)) / 10);
 }
 
 std::string NameOfLayout(const Found& found, size_t index) {
@@ -138,12 +147,15 @@ std::vector<std::string> Remarks(const Found& found) {
   const auto equal =
       std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.equal; });
   if (equal > 1) {
-    remarks.push_back(absl::StrCat("= marks layouts that are as fast as the first within the error of the times (",
-                                   absl::StrFormat("%.1f %%", 100 * result.error), "): least memory first."));
+    remarks.push_back(absl::StrCat("= marks layouts that are as fast as the fastest within the error of the times (",
+                                   absl::StrFormat("%.1f %%", 100 * result.error),
+                                   "): the faster first, unless another needs less memory by more than ",
+                                   BytesText(result.worth), "."));
   }
   if (found.chosen()) remarks.push_back(GapText(found));
   if (!result.interrupted && !result.at_limit && result.best.size() < result.asked && result.counts.time > 0)
     remarks.push_back(ShortListText(result));
+  if (!found.searched) return remarks;
   remarks.push_back(SpaceText(result));
   for (const TuneSensitivity& sensitivity : result.sensitivity) remarks.push_back(SensitivityText(sensitivity));
   const auto proved =
@@ -164,8 +176,9 @@ std::vector<std::string> Remarks(const Found& found) {
 std::string FoundText(const Found& found, size_t width) {
   std::string text = absl::StrCat(ClusterText(found), "\n\n");
   if (!found.chosen()) {
-    return absl::StrCat(text, Wrapped(found.result.problem, width), "\n", Wrapped(SpaceText(found.result), width, 2),
-                        "\n");
+    absl::StrAppend(&text, Wrapped(found.result.problem, width), "\n");
+    if (found.searched) absl::StrAppend(&text, Wrapped(SpaceText(found.result), width, 2), "\n");
+    return text;
   }
   Table table({"", "step", found.cpus() ? "tok/s/rank" : "tok/s/GPU", "memory", "who waits", "what binds", "layout"});
   if (found.result.given) {
@@ -200,7 +213,7 @@ std::string ScalingText(const std::vector<Found>& found, size_t width) {
       if (one.result.interrupted || one.result.at_limit || one.result.gap > 0)
         absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", GapText(one)), width, 2), "\n");
     } else {
-      table.Add({name, "", "", "", "", "", "", "none"});
+      table.Add({name, "", "", "", "", "", "", one.searched ? "none" : "not searched"});
       absl::StrAppend(&notes, Wrapped(absl::StrCat(name, ": ", one.result.problem), width, 2), "\n");
     }
   }

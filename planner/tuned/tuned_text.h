@@ -15,6 +15,7 @@ namespace planwright {
 struct Found {
   TuneResult result;
   std::vector<Diagnostic> problems;  // of the given recipe on these GPUs, where nothing was found
+  bool searched = true;              // false: only `result.problem`, which says why not, and where are known
 
   bool cpus() const { return result.cluster.gpu == "none"; }  // ranks compute on CPUs
   const TunedLayout* chosen() const { return result.best.empty() ? nullptr : &result.best.front(); }
@@ -41,6 +42,8 @@ std::string RateText(const TunedLayout& layout);
 std::string MemoryText(const TunedLayout& layout);  // in the unit of `plan show RECIPE memory`
 std::string WaitsText(const TunedLayout& layout);
 std::string BoundText(const TunedLayout& layout);
+// What the gap is at most, rounded up: "0.0 %", "6.5 %"; "unknown".
+std::string GapFigure(const Found& found);
 std::string NameOfLayout(const Found& found, size_t index);  // of `best`: "1", "2 ="
 // What an optimum is one of: other splits of layers into stages are not searched, but for that of the recipe.
 inline constexpr char kSearchedLayouts[] = "layouts whose stages differ by at most one layer";

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "tests/cli/plan_program.h"
@@ -98,6 +99,44 @@ TEST_F(TuneCommand, ReplacesNothingUnasked) {
   EXPECT_EQ(Plan(call + folder_ + "/none/best.yaml").status, 2);
 }
 
+// What a page replaces is a page, also of other commands.
+TEST_F(TuneCommand, ReplacesNoOtherFileByAPage) {
+  const std::string call = "tune " + kSmall + kFewKeys + "--candidates 3 --html ";
+  Shell("cp " + kTiny + " " + InFolder("other.yaml"));
+  const std::string before = Read("other.yaml"), page = InFolder("page.html");
+  for (const std::string& command : {call, "show " + kTiny + " --html "}) {
+    const ProgramResult refused = Plan(command + InFolder("other.yaml"));
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr("other.yaml is there and is no page of `plan`"));
+    EXPECT_THAT(refused.out, IsEmpty());
+    EXPECT_EQ(Plan(command + page).status, 0);
+    EXPECT_EQ(Plan(command + page).status, 0) << "a page is replaced";
+  }
+  EXPECT_EQ(Read("other.yaml"), before);
+  EXPECT_EQ(Plan(call + Write("empty.html", "")).status, 0) << "as mktemp makes it";
+  EXPECT_EQ(Plan(call + "/dev/null").status, 0);
+  EXPECT_EQ(Plan(call + Write("mine.html", "<!DOCTYPE html>\n<html></html>")).status, 2) << "of somebody else";
+}
+
+// A search of this space takes minutes.
+TEST_F(TuneCommand, FindsBeforeTheSearchWhatCannotBeWritten) {
+  const std::string recipe = InSource("recipes/nemotron_moe_vlm_54l_33n.yaml");
+  for (const std::string& option :
+       {"--html " + folder_, "--html " + folder_ + "/none/x.html", "--write " + folder_ + "/none/x.yaml",
+        "--write " + recipe + "/x.yaml", "--html " + InFolder("x.yaml") + " --write " + folder_ + "/./x.yaml"}) {
+    const ProgramResult result = Plan("tune " + recipe + " " + option);
+    EXPECT_EQ(result.status, 2) << option << result.err;
+    EXPECT_THAT(result.out, IsEmpty()) << option;
+  }
+  const std::string init = "init --model nemotron_moe_vlm_54l --gpus 264 -o ";
+  EXPECT_EQ(Plan(init + folder_ + "/none/x.yaml").status, 2);
+  EXPECT_EQ(Plan(init + InFolder("x.yaml") + " 'name=two words'").status, 2) << "what a recipe cannot hold";
+  EXPECT_EQ(Plan("tune " + recipe + " cluster.profile=" + InSource("recipes/profiles/h100_sxm.json") +
+                 " precision.params=fp64")
+                .status,
+            1);
+}
+
 TEST_F(TuneCommand, WritesRecipesForLostNodes) {
   const std::string call =
       "tune " + kSmall + kFewKeys + "--candidates 20 --gpus 1,4,2 --write " + InFolder("best.yaml");
@@ -132,6 +171,30 @@ TEST_F(TuneCommand, ComparesNumbersOfGpus) {
   EXPECT_EQ(Plan(call + " --html -").out, Read("page.html"));
 }
 
+// With two nodes the recipe lacks a figure.
+TEST_F(TuneCommand, KeepsWhatItFoundWhereAnotherNumberHasErrors) {
+  const std::string call = "tune " + kTiny +
+                           " cluster.gpu=other cluster.gpus_per_node=2 cluster.device.memory=16 cluster.device.peak=1"
+                           " cluster.device.bandwidth=2 cluster.device.link=1" +
+                           kFewKeys + "--candidates 20 --gpus ";
+  const ProgramResult both = Plan(call + "2,4");
+  EXPECT_EQ(both.status, 1);
+  EXPECT_THAT(both.out, AllOf(HasSubstr("\n   2  "), HasSubstr("4: The recipe has errors on so many GPUs.")));
+  EXPECT_THAT(both.err, HasSubstr("lacks network"));
+  const json scaling = json::parse(Plan(call + "2,4 --json").out)["scaling"];
+  EXPECT_EQ(scaling[0]["best"].empty(), false);
+  EXPECT_EQ(scaling[1]["problems"][0]["name"], "MissingKey");
+  const ProgramResult one = Plan(call + "4");
+  EXPECT_EQ(one.status, 1);
+  EXPECT_THAT(one.err, HasSubstr("lacks network")) << "said also of one number";
+}
+
+TEST_F(TuneCommand, SaysHowToGoOnAtItsLimit) {
+  const std::string call = "tune " + kSmall + kFewKeys + "--simulations ";
+  EXPECT_THAT(Plan(call + "1").out, HasSubstr("--simulations N lets it go on"));
+  EXPECT_THAT(Plan(call + "1000000").out, Not(HasSubstr("ended early")));
+}
+
 TEST_F(TuneCommand, IsQuietInAPipe) {
   const ProgramResult result = Plan("tune " + kSmall + kFewKeys + "--candidates 3");
   EXPECT_EQ(result.status, 0);
@@ -153,6 +216,7 @@ TEST_F(TuneCommand, SaysWhatIsWrong) {
   EXPECT_THAT(problem(kTiny + " --seconds 0"), HasSubstr("a number above 0"));
   EXPECT_THAT(problem(kTiny + " --candidates 0"), HasSubstr("at least 1"));
   EXPECT_THAT(problem(kTiny + " --best 0"), HasSubstr("at least 1"));
+  EXPECT_THAT(problem(kTiny + " --simulations 0"), HasSubstr("at least 1"));
   EXPECT_THAT(problem(kTiny + " --replace"), HasSubstr("is for --write"));
   EXPECT_THAT(problem(InFolder("plan.json")), HasSubstr("is a compiled plan"));
   // Nothing that was read is written over: the recipe, a file that it extends, or the other file that is written.
@@ -206,37 +270,68 @@ TEST_F(TuneCommand, SaysWhatIsWrongWithTheRecipeIfNothingIsValid) {
 }
 
 // On a terminal the command says how far it is; Ctrl-C then ends the search with the best so far.
-TEST_F(TuneCommand, PrintsTheBestSoFarAfterCtrlC) {
-  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
-  ASSERT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
-  const std::string name = ptsname(terminal), output = InFolder("tuned"), plan = InBuild("bin/plan"),
-                    recipe = InSource("recipes/nemotron_moe_vlm_54l_33n.yaml"), best = InFolder("best.yaml");
-  const pid_t child = fork();
-  if (child == 0) {
-    setsid();
-    const int line = open(name.c_str(), O_RDWR), file = open(output.c_str(), O_WRONLY | O_CREAT, 0644);
-    dup2(line, 0), dup2(file, 1), dup2(line, 2);
-    execl(plan.c_str(), plan.c_str(), "tune", recipe.c_str(), "--gpus", "264", "--best", "1000", "--seconds", "3600",
-          "--write", best.c_str(), nullptr);
-    _exit(99);
+class EndedSearch : public TuneCommand {
+ protected:
+  // Ends it when the line on the terminal names a layout. Stdout is in the file "tuned".
+  void Run(std::vector<std::string> arguments) {
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    ASSERT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    const std::string name = ptsname(terminal), output = InFolder("tuned");
+    arguments.insert(arguments.begin(),
+                     {InBuild("bin/plan"), "tune", InSource("recipes/nemotron_moe_vlm_54l_33n.yaml")});
+    std::vector<char*> words;
+    for (std::string& word : arguments) words.push_back(word.data());
+    words.push_back(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      setsid();
+      const int line = open(name.c_str(), O_RDWR), file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      dup2(line, 0), dup2(file, 1), dup2(line, 2);
+      execv(words[0], words.data());
+      _exit(99);
+    }
+    shown_.clear();
+    char chunk[4096];
+    while (shown_.find("fastest") == std::string::npos) {
+      const ssize_t count = read(terminal, chunk, sizeof chunk);
+      if (count <= 0) break;  // it ended
+      shown_.append(chunk, static_cast<size_t>(count));
+    }
+    kill(child, SIGINT);
+    while (read(terminal, chunk, sizeof chunk) > 0) {
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    close(terminal);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status << shown_;
   }
-  std::string shown;
-  char chunk[4096];
-  while (shown.find("fastest") == std::string::npos) {
-    const ssize_t count = read(terminal, chunk, sizeof chunk);
-    if (count <= 0) break;  // it ended
-    shown.append(chunk, static_cast<size_t>(count));
-  }
-  kill(child, SIGINT);
-  while (read(terminal, chunk, sizeof chunk) > 0) {
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  close(terminal);
-  EXPECT_THAT(shown, AllOf(HasSubstr("264 GPUs: "), HasSubstr(" layouts timed"), HasSubstr(" s left")));
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << status << shown;
+
+  std::string shown_;  // on the terminal, before the signal
+};
+
+TEST_F(EndedSearch, PrintsTheBestSoFar) {
+  const std::string best = InFolder("best.yaml");
+  Run({"--gpus", "264", "--best", "1000", "--seconds", "3600", "--write", best});
+  EXPECT_THAT(shown_, AllOf(HasSubstr("264 GPUs: "), HasSubstr(" layouts timed"), HasSubstr(" s left")));
   EXPECT_THAT(Read("tuned"), AllOf(HasSubstr("given"), HasSubstr("The search was ended before")));
   EXPECT_EQ(Plan("validate " + best).status, 0) << "what was found is written";
+}
+
+// The rows that were found stay, and the others are named.
+TEST_F(EndedSearch, SaysWhichNumbersOfGpusItDidNotSearch) {
+  Run({"--gpus", "264,272,280", "--best", "1", "--html", InFolder("page.html")});
+  EXPECT_THAT(Read("tuned"), AllOf(HasSubstr("\n 264  "), HasSubstr("264: The search was ended before its time"),
+                                   HasSubstr("not searched\n"), HasSubstr("272: It was not searched"),
+                                   HasSubstr("280: It was not searched: the command was ended before.")));
+  EXPECT_THAT(Read("page.html"), AllOf(HasSubstr("264 GPUs"), HasSubstr("280 GPUs (h100_sxm, 35 nodes of 8)"),
+                                       HasSubstr("It was not searched")));
+  Run({"--gpus", "264..528", "--best", "1", "--json"});
+  const json scaling = json::parse(Read("tuned"), nullptr, false)["scaling"];
+  ASSERT_EQ(scaling.size(), 2u);
+  EXPECT_EQ(scaling[0]["best"].size(), 1u);
+  EXPECT_EQ(scaling[1]["gpus"], 528);
+  EXPECT_EQ(scaling[1]["ended_early"], "not searched");
+  EXPECT_TRUE(scaling[1]["gap"].is_null());
 }
 
 class InitCommand : public TuneCommand {
@@ -258,6 +353,36 @@ TEST_F(InitCommand, WritesARecipeThatIsValid) {
   EXPECT_EQ(again.status, 2);
   EXPECT_THAT(again.err, HasSubstr("exists: name another file, or replace it with --replace"));
   EXPECT_EQ(Plan(call + "-o " + InFolder("mine.yaml") + " --replace").status, 0);
+}
+
+// Whatever is overridden: it is refused, or the recipe is valid and has what was asked for.
+TEST_F(InitCommand, WhatItPrintsIsValid) {
+  const auto made = [&](const std::string& arguments) {
+    // Little is open but placing and ep.
+    const ProgramResult result = Plan(
+        "init --model " + arguments +
+        " --candidates 3 --best 1 --fix gradients,batch,modules.radio_encoder.recompute,modules.language.recompute,"
+        "modules.radio_encoder.parallel,modules.language.parallel.pp,modules.language.parallel.tp,"
+        "modules.language.parallel.cp,modules.language.parallel.expert_tp");
+    EXPECT_EQ(result.status, 0) << arguments << result.err;
+    const ProgramResult valid = Plan("validate " + Write("made.yaml", result.out));
+    EXPECT_EQ(valid.status, 0) << arguments << valid.err;
+    EXPECT_THAT(valid.err, Not(HasSubstr("IdleGpus"))) << arguments;
+    return result.out;
+  };
+  const std::string small = "nemotron_moe_vlm_20l cluster.gpu=h200_sxm --gpus 8 ";
+  EXPECT_THAT(made(small + "models.radio_vit_h.layers=16 models.nemotron_hybrid_moe_20l.moe.experts=64"),
+              AllOf(HasSubstr("layers: 16"), HasSubstr("experts: 64"), Not(HasSubstr("layers: 32"))));
+  EXPECT_THAT(made(small + "'models.nemotron_hybrid_moe_20l.pattern=\"MEM*\"' cluster.nodes=2"),
+              AllOf(HasSubstr("\"MEM*\""), HasSubstr("cluster: {nodes: 2, gpus_per_node: 4,")));
+  EXPECT_THAT(made("nemotron_moe_vlm_20l cluster.gpu=h200_sxm --gpus 12 cluster.gpus_per_node=4"),
+              HasSubstr("cluster: {nodes: 3, gpus_per_node: 4,"));
+  EXPECT_THAT(made("nemotron_moe_vlm_54l --gpus 64 models.radio_vit_h.layers=16 batch.global_samples=768"),
+              AllOf(HasSubstr("cluster: {nodes: 8, gpus_per_node: 8,"), HasSubstr("layers: 16")));
+  std::filesystem::create_directories(InFolder("models"));
+  Shell("cp " + InSource("recipes/models/nemotron_moe_vlm_20l.yaml") + " " + InFolder("models/own.yaml"));
+  EXPECT_THAT(made(InFolder("models/own.yaml") + " cluster.gpu=h200_sxm --gpus 8 models.radio_vit_h.layers=16"),
+              HasSubstr("layers: 16"));
 }
 
 TEST_F(InitCommand, TakesTheModelsOfAFile) {
@@ -289,7 +414,18 @@ TEST_F(InitCommand, SaysWhatIsWrong) {
   EXPECT_THAT(problem("--model nemotron_moe_vlm_20l --gpus 8 batch.global_sample=4", 1),
               HasSubstr("did you mean `global_samples`"));
   EXPECT_THAT(problem("--model nemotron_moe_vlm_54l --gpus 1" + few_, 1),
-              AllOf(HasSubstr("no layout was found"), HasSubstr("1 GPU (h100_sxm, 1 node of 1)"), HasSubstr("[PW")));
+              AllOf(HasSubstr("no layout was found"), HasSubstr("1 GPU (h100_sxm, 1 node of 1)"),
+                    HasSubstr("<first recipe>:"), HasSubstr("[PW"), Not(HasSubstr("plan_init_"))));
+  EXPECT_TRUE(json::parse(Plan("init --model nemotron_moe_vlm_54l --gpus 1 --json" + few_).out)["text"].is_null());
+  // What overrides say of the cluster has as many GPUs.
+  const std::string small = "--model nemotron_moe_vlm_20l --gpus 8 ";
+  EXPECT_THAT(problem(small + "cluster.nodes=3"), HasSubstr("no cluster of cluster.nodes=3 has so many GPUs"));
+  EXPECT_THAT(problem(small + "cluster.nodes=2 cluster.gpus_per_node=8"),
+              HasSubstr("no cluster of cluster.nodes=2 and cluster.gpus_per_node=8"));
+  EXPECT_THAT(problem("--model nemotron_moe_vlm_20l --gpus 4 cluster.gpus_per_node=8"), HasSubstr("--gpus` is 4"));
+  EXPECT_THAT(problem(small + "'models.radio_vit_h={kind: radio_vit}'"), HasSubstr("write each of its keys"));
+  EXPECT_THAT(problem(small + "--replace"), HasSubstr("is for -o"));
+  EXPECT_THAT(problem("--model " + kTiny + " --gpus 8"), HasSubstr("of a whole recipe `plan tune " + kTiny));
 }
 
 }  // namespace

@@ -130,8 +130,24 @@ TEST_F(PlainFileTest, ALinkToAnotherFileIsNotWrittenThrough) {
   EXPECT_TRUE(WriteFileAtomically(PathOf("device"), "bytes").ok());
   EXPECT_TRUE(WriteNamedFile(PathOf("link"), "new").ok());
   EXPECT_EQ(*ReadWholeFile(PathOf("outside"), kLargestLog), "new");
+  EXPECT_TRUE(CheckNamedFile(PathOf("dangling")).ok());
   EXPECT_TRUE(WriteNamedFile(PathOf("dangling"), "made").ok());
   EXPECT_EQ(*ReadWholeFile(PathOf("dangling"), kLargestLog), "made");
+}
+
+TEST_F(PlainFileTest, WhetherAFileCanBeWrittenIsKnownBefore) {
+  Write("file", "kept");
+  const auto files = [&] { return std::distance(fs::directory_iterator(folder_), fs::directory_iterator()); };
+  const auto before = files();
+  for (const std::string& good : {PathOf("file"), PathOf("new"), std::string("/dev/null")})
+    EXPECT_TRUE(CheckNamedFile(good).ok()) << good;
+  for (const std::string& bad : {folder_, PathOf("no/such/folder"), PathOf("file/below"), PathOf("slash/")}) {
+    const absl::Status status = CheckNamedFile(bad);
+    EXPECT_EQ(status.message(), WriteNamedFile(bad, "bytes").message()) << "the same problem";
+    EXPECT_FALSE(status.ok()) << bad;
+  }
+  EXPECT_EQ(files(), before) << "nothing is left";
+  EXPECT_EQ(*ReadWholeFile(PathOf("file"), kLargestLog), "kept");
 }
 
 // The device is always full. A plan is written into it, since /dev/stdout may be such a device.

@@ -12,6 +12,7 @@
 #include "planner/estimate/step_time.h"
 #include "planner/rates/device.h"
 #include "planner/tune/budget_rule.h"
+#include "planner/tune/found_layouts.h"
 #include "planner/tune/space.h"
 #include "tests/tune/tuned_recipe.h"
 
@@ -250,12 +251,14 @@ TEST(Tune, EndsEarlyWithWhatItHas) {
 }
 
 // Times of a profile have an error, so that the first row may be a slower one with less memory.
+TuneRequest RequestByAProfile() {
+  return RequestOf("recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
+                   {"cluster.gpu=h100_sxm", "cluster.profile=" + InSource("recipes/profiles/h100_sxm.json")},
+                   {"modules", "batch"});
+}
+
 TEST(Tune, SensitivityComparesWithTheFastest) {
-  const TuneRequest request =
-      RequestOf("recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
-                {"cluster.gpu=h100_sxm", "cluster.profile=" + InSource("recipes/profiles/h100_sxm.json")},
-                {"modules.language.recompute", "modules.radio_encoder", "modules.language.placement",
-                 "gradients.overlap_reduce", "modules.language.parallel.pp", "modules.language.parallel.ep", "batch"});
+  const TuneRequest request = RequestByAProfile();
   const TuneResult result = Tuned(request);
   ASSERT_FALSE(result.best.empty());
   ASSERT_GT(result.best[0].seconds, result.fastest);
@@ -283,6 +286,72 @@ TEST(Tune, SensitivityComparesWithTheFastest) {
     EXPECT_GE(with_slower_links(layout, link.slower / 1.03), with_slower_links(*fastest, link.slower / 1.03));
 }
 
+FoundLayout EqualLayout(double seconds, int64_t memory) { return {{}, {true, true, seconds, memory}}; }
+
+// One per cent is 10 here.
+TEST(Tune, MemoryCountsAmongEqualsWhereItSavesMuch) {
+  const auto first = [](std::vector<FoundLayout> equals) { return FirstOfEqual(equals, 10); };
+  EXPECT_EQ(first({EqualLayout(1.0, 500)}), 0u);
+  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.1, 499)}), 0u) << "slower to save next to nothing";
+  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.1, 490)}), 0u);
+  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.1, 489)}), 1u);
+  EXPECT_EQ(first({EqualLayout(1.2, 480), EqualLayout(1.0, 500), EqualLayout(1.1, 489)}), 2u) << "480 saves too little";
+  EXPECT_EQ(first({EqualLayout(1.2, 470), EqualLayout(1.0, 500), EqualLayout(1.1, 489)}), 0u);
+  EXPECT_EQ(first({EqualLayout(1.0, 500), EqualLayout(1.0, 499)}), 1u) << "of the same time the smaller";
+}
+
+TEST(Tune, RowsKeepTheRuleOfMemory) {
+  const TuneResult result = Tuned(RequestByAProfile());
+  ASSERT_GE(result.best.size(), 3u);
+  ASSERT_TRUE(result.best[1].equal);
+  EXPECT_GT(result.best[0].seconds, result.fastest) << "it saves enough";
+  EXPECT_NEAR(static_cast<double>(result.worth), 849.3e6, 1e6) << "a hundredth of the device";
+  // The last row may be the fastest, out of order, so that it is seen.
+  for (size_t i = 1; i + 1 < result.best.size() && result.best[i].equal; ++i) {
+    const TunedLayout &before = result.best[i - 1], &layout = result.best[i];
+    EXPECT_TRUE(before.seconds <= layout.seconds || before.memory < layout.memory - result.worth) << i;
+    EXPECT_GE(layout.memory, result.best[0].memory - result.worth) << i;
+  }
+}
+
+TEST(Tune, RefusesAProfileWithoutThePrecisionBeforeItSearches) {
+  TuneRequest request = RequestByAProfile();
+  request.overrides.push_back("precision.params=fp32");
+  request.progress = [](const TuneProgress&) { ADD_FAILURE() << "it searches"; };
+  Diagnostics problems;
+  EXPECT_EQ(Tune(request, problems).status().code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(problems.sorted().size(), 1u);
+  EXPECT_EQ(problems.sorted()[0].kind, DiagnosticKind::kProfileUnusable);
+}
+
+TEST(Tune, NamesTheRanksThatWaitAsShowDoes) {
+  // Fewer samples in a microbatch than the encoder has lanes.
+  const TuneResult result =
+      Tuned(RequestOf("recipes/nemotron_moe_vlm_54l_33n.yaml",
+                      {"modules.radio_encoder.placement.ranks=136", "modules.language.placement.first_rank=136",
+                       "modules.language.placement.ranks=128"},
+                      {"modules", "batch", "gradients"}));
+  ASSERT_TRUE(result.given);
+  EXPECT_NE(result.given->waits.find(" of radio_encoder"), std::string::npos) << result.given->waits;
+}
+
+// It was simulated before the search, and need not have come up again.
+TEST(Tune, AtItsLimitTheGivenLayoutIsKnown) {
+  TuneRequest request = RequestByAProfile();
+  for (const char* good : {"modules.radio_encoder.placement.ranks=8", "modules.language.placement.first_rank=0",
+                           "modules.language.placement.ranks=8", "modules.language.parallel.ep=8",
+                           "modules.language.parallel.dispatch=all_to_all",
+                           "modules.language.parallel.overlap_dispatch=true", "modules.language.recompute=attention"})
+    request.overrides.emplace_back(good);
+  request.fixed = {"modules.radio_encoder", "gradients", "batch", "modules.language.parallel.tp",
+                   "modules.language.parallel.expert_tp"};
+  request.simulations = 1;
+  const TuneResult result = Tuned(request);
+  ASSERT_TRUE(result.at_limit && result.given);
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_LE(result.fastest, result.given->seconds);
+}
+
 TEST(Tune, SaysThatItEndedAtItsLimit) {
   TuneRequest request = RequestOf(kTiny, kSlowGpus, {"modules.radio_encoder", "modules.language.recompute"});
   EXPECT_FALSE(Tuned(request).at_limit);
@@ -290,6 +359,7 @@ TEST(Tune, SaysThatItEndedAtItsLimit) {
   const TuneResult result = Tuned(request);
   EXPECT_TRUE(result.at_limit);
   EXPECT_FALSE(result.interrupted);
+  EXPECT_LE(result.counts.simulated, 3 + 100) << "with those that are listed beside the fastest";
   EXPECT_GT(result.counts.left + result.counts.time, 0);
 }
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <set>
+#include <variant>
 
 #include "planner/recipe/recipe_reader.h"
 #include "planner/run_files/file_io.h"
@@ -41,7 +42,7 @@ TEST(StartedRecipe, KnowsEveryModelOfTheRecipes) {
 
 TEST(StartedRecipe, IsReadWithoutProblems) {
   for (const BuiltInModel& model : BuiltInModels()) {
-    for (const int64_t gpus : {1, 6, 8, 264, 4096}) {
+    for (const int64_t gpus : {1, 6, 8, 264, 4096, 1 << 17}) {
       Diagnostics problems;
       const auto started = StartRecipe(model.name, gpus, problems);
       ASSERT_TRUE(started.ok()) << started.status();
@@ -54,6 +55,36 @@ TEST(StartedRecipe, IsReadWithoutProblems) {
       EXPECT_EQ(*recipe->modules[1].tp, 2);
       EXPECT_EQ(recipe->bridges.size(), 1u);
     }
+  }
+}
+
+// A key is written once, and what is not overridden stays.
+TEST(StartedRecipe, TakesOverridesOfItsModels) {
+  for (const BuiltInModel& model : BuiltInModels()) {
+    Diagnostics problems;
+    const auto started = StartRecipe(model.name, 8, problems);
+    ASSERT_TRUE(started.ok()) << started.status();
+    const auto plain = ReadStarted(*started, {});
+    const auto recipe =
+        ReadStarted(*started, {"models.radio_vit_h.layers=16", "models.radio_vit_h.projector.hidden=512"});
+    ASSERT_TRUE(plain && recipe);
+    for (size_t m = 0; m < 2; ++m) {
+      ModelRecipe now = recipe->modules[m].model, before = plain->modules[m].model;
+      if (auto* encoder = std::get_if<RadioVitModel>(&now.model)) {
+        auto& was = std::get<RadioVitModel>(before.model);
+        EXPECT_EQ(*encoder->layers, 16);
+        EXPECT_EQ(*encoder->projector_hidden, 512);
+        EXPECT_NE(*was.layers, 16);
+        EXPECT_EQ(*encoder->hidden, *was.hidden);
+        continue;
+      }
+      const auto &language = std::get<HybridLmModel>(now.model), &was = std::get<HybridLmModel>(before.model);
+      EXPECT_EQ(*language.pattern, *was.pattern);
+      EXPECT_EQ(*language.moe.scale, *was.moe.scale);
+      EXPECT_EQ(*language.vocabulary, *was.vocabulary);
+    }
+    // What cannot be laid over them is refused.
+    EXPECT_FALSE(TextOfStarted(*started, {"models.radio_vit_h={kind: radio_vit}"}, "", "recipe.yaml").ok());
   }
 }
 
@@ -74,11 +105,13 @@ TEST(TunableKeys, AreThoseThatFixMayName) {
   EXPECT_TRUE(CheckFixedKeys(*recipe, {"modules", "modules.language", "modules.language.parallel", "gradients",
                                        "batch.micro_samples", "modules.language.recompute"})
                   .ok());
-  const std::string problem(
-      CheckFixedKeys(*recipe, {"modules.language.parallel.tq", "batch.global_samples", ""}).message());
+  const std::string problem(CheckFixedKeys(*recipe, {"modules.language.parallel.tq", "batch.global_samples", "",
+                                                     "modules.language.parallel.dp"})
+                                .message());
   EXPECT_THAT(problem, HasSubstr("did you mean `modules.language.parallel.tp`"));
   EXPECT_THAT(problem, HasSubstr("does not change `batch.global_samples`"));
   EXPECT_THAT(problem, HasSubstr("does not change ``"));
+  EXPECT_THAT(problem, HasSubstr("dp` follows from placement.ranks, tp, cp and pp: fix these"));
 }
 
 }  // namespace

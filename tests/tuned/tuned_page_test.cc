@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <sstream>
 
 #include "planner/diagnostics/text.h"
@@ -57,6 +58,23 @@ TEST(TunedPage, ComparesNumbersOfGpus) {
   EXPECT_THAT(page, HasSubstr("id=\"scaling\""));
   EXPECT_THAT(page, HasSubstr("nothing &lt;fits&gt;"));
   EXPECT_THAT(page, HasSubstr(Cat(KindNumber(DiagnosticKind::kBrokenRule), ": what is &lt;wrong&gt;")));
+}
+
+// The page, the text and JSON tell of one gap.
+TEST(TunedPage, HasTheGap) {
+  Found found = FoundLayouts();
+  const auto tile = [&] { return FoundPage("r", {found}); };
+  EXPECT_THAT(tile(), HasSubstr("<b>5.0 %</b><span>gap to the optimum, at most"));
+  found.result.gap = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(tile(), HasSubstr("<b>unknown</b><span>gap to the optimum, at most"));
+  EXPECT_THAT(FoundPage("r", {found, FoundLayouts()}), HasSubstr("<td>unknown</td>")) << "of the table, too";
+}
+
+TEST(TunedPage, NamesWhatWasNotSearched) {
+  Found ended;
+  ended.searched = false, ended.result.gpus = 528, ended.result.problem = "It was not searched.";
+  EXPECT_EQ(Checked({FoundLayouts(), ended}), 7);
+  EXPECT_THAT(FoundPage("r", {FoundLayouts(), ended}), HasSubstr("id=\"gpus528\""));
 }
 
 TEST(TunedPage, DrawsOneLayoutAlone) {

@@ -68,14 +68,50 @@ TEST(TunedText, SaysThatItEndedAtItsLimit) {
   EXPECT_THAT(FoundText(found, 1000), Not(HasSubstr("ended early")));
   EXPECT_TRUE(FoundJson(found)["ended_early"].is_null());
   found.result.at_limit = true, found.result.counts.simulated = 1650, found.result.asked = 4;
-  EXPECT_THAT(FoundText(found, 1000), AllOf(HasSubstr("The search ended early: 1,650 layouts were simulated. The "),
-                                            Not(HasSubstr("not listed"))));
-  EXPECT_EQ(FoundJson(found)["ended_early"], "1,650 layouts were simulated");
+  EXPECT_THAT(FoundText(found, 1000),
+              AllOf(HasSubstr("1,650 layouts were simulated; --simulations N lets it go on. The "),
+                    Not(HasSubstr("not listed"))));
+  EXPECT_EQ(FoundJson(found)["ended_early"], "1,650 layouts were simulated; --simulations N lets it go on");
   found.result.gap = 0, found.result.fastest = 2;
-  EXPECT_THAT(FoundText(found, 1000), HasSubstr("The search ended early: 1,650 layouts were simulated. No"));
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("were simulated; --simulations N lets it go on. No"));
   EXPECT_THAT(ScalingText({found}, 1000), HasSubstr("264: The search ended early"));
   found.result.interrupted = true;
   EXPECT_EQ(FoundJson(found)["ended_early"], "interrupted");
+}
+
+TEST(TunedText, SaysWhenMemoryCounts) {
+  Found found = FoundLayouts();
+  found.result.worth = 849'000'000;
+  EXPECT_THAT(FoundText(found, 1000),
+              HasSubstr("the faster first, unless another needs less memory by more than 849 MB."));
+}
+
+// A bound is rounded up, and where nothing is known no number stands.
+TEST(TunedText, HasOneFigureOfTheGap) {
+  Found found = FoundLayouts();
+  const auto figure = [&](double gap) {
+    found.result.gap = gap;
+    return GapFigure(found);
+  };
+  EXPECT_EQ(figure(0), "0.0 %");
+  EXPECT_EQ(figure(1e-5), "0.1 %");
+  EXPECT_EQ(figure(0.05), "5.0 %");
+  EXPECT_EQ(figure(0.065), "6.5 %");
+  EXPECT_EQ(figure(0.0651), "6.6 %");
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("can be below by more than 6.6 %."));
+  EXPECT_EQ(figure(std::numeric_limits<double>::infinity()), "unknown");
+  EXPECT_TRUE(FoundJson(found)["gap"].is_null());
+  Found none;
+  none.result.problem = "No candidate fits memory.";
+  EXPECT_EQ(GapFigure(none), "unknown");
+  for (const char* key : {"gap", "fastest", "lower_bound"}) EXPECT_TRUE(FoundJson(none)[key].is_null()) << key;
+}
+
+TEST(TunedText, NamesTheRanksThatWait) {
+  TunedLayout layout = FoundLayouts().result.best[0];
+  EXPECT_EQ(WaitsText(layout), "language.s0 25.0 % for radio_encoder.s0");
+  layout.waits = "language.s0, no samples of radio_encoder", layout.waits_for = "the rank with most expert rows";
+  EXPECT_EQ(WaitsText(layout), "language.s0, no samples of radio_encoder: 25.0 % for the rank with most expert rows");
 }
 
 TEST(TunedText, SaysWhatIsNotListed) {
@@ -127,6 +163,16 @@ TEST(TunedText, HasALineForEachNumberOfGpus) {
   EXPECT_THAT(text, HasSubstr("264: The fastest layout takes 1.99 s"));
 }
 
+TEST(TunedText, SaysWhichNumbersOfGpusWereNotSearched) {
+  Found ended;
+  ended.searched = false, ended.result.gpus = 528, ended.result.problem = "It was not searched: the command was ended.";
+  ended.result.cluster.gpu = "h100_sxm";
+  EXPECT_THAT(ScalingText({FoundLayouts(), ended}, 1000),
+              AllOf(HasSubstr(" 264  2 s"), HasSubstr("not searched\n"), HasSubstr("528: It was not searched")));
+  EXPECT_THAT(FoundText(ended, 1000), AllOf(HasSubstr("It was not searched"), Not(HasSubstr("candidates"))));
+  EXPECT_EQ(FoundJson(ended)["ended_early"], "not searched");
+}
+
 TEST(TunedText, IsAlsoJson) {
   const nlohmann::ordered_json json = FoundJson(FoundLayouts());
   EXPECT_EQ(json["gpus"], 264);
@@ -134,7 +180,7 @@ TEST(TunedText, IsAlsoJson) {
   EXPECT_EQ(json["best"][1]["seconds"], 1.99);
   EXPECT_EQ(json["best"][1]["equal"], true);
   EXPECT_EQ(json["given"]["memory"], 61'370'000'000);
-  EXPECT_EQ(json["space"]["time"], 4000);
+  EXPECT_EQ(json["space"]["time"].dump(), "4000");
   EXPECT_EQ(json["gap"], 0.05);
   EXPECT_EQ(json["rank_hours"], 23311);
   EXPECT_EQ(json["sensitivity"][0]["slower"], 2.5);

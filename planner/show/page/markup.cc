@@ -11,6 +11,10 @@
 namespace planwright {
 namespace {
 
+constexpr std::string_view kPageStart =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+    "<meta name=\"generator\" content=\"Planwright\"/>\n";
+
 std::string TitleOf(std::string_view title) { return title.empty() ? "" : Cat("<title>", Escaped(title), "</title>"); }
 
 // A self-closed element, or one around its title. SVG shows a <title> child when the mouse rests on the shape.
@@ -104,14 +108,15 @@ void Drawing::Open(std::string_view classes, std::string_view data, std::string_
 
 std::string Drawing::Markup() const { return Cat("<div class=\"drawing\">", head_, body_, "</svg></div>\n"); }
 
+bool IsPage(std::string_view head) { return head.starts_with(kPageStart); }
+
 std::string Page(std::string_view title, std::string_view body) {
   // An empty icon keeps browsers from asking a server for one.
-  return Cat(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" "
-      "href=\"data:,\"/>\n<title>",
-      Escaped(title), "</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", body,
-      "</main>\n</body>\n</html>\n");
+  return Cat(kPageStart,
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<link rel=\"icon\" "
+             "href=\"data:,\"/>\n<title>",
+             Escaped(title), "</title>\n<style>", kPageStyle, "</style>\n</head>\n<body>\n<main>\n", body,
+             "</main>\n</body>\n</html>\n");
 }
 
 std::string Tile(std::string_view value, std::string_view what) {

@@ -56,6 +56,8 @@ class Drawing {
 
 // A whole page with the style sheet of style.cc around `body`, which is markup. `title` is escaped here.
 std::string Page(std::string_view title, std::string_view body);
+// Whether a file that begins so is such a page.
+bool IsPage(std::string_view head);
 
 // A large number or word with what it means below; `what` is markup. They stand in <div class="tiles">.
 std::string Tile(std::string_view value, std::string_view what);
