@@ -1,4 +1,7 @@
 // The program `plan`: finds the command, reads its options, runs it.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <iostream>
 #include <new>
 
@@ -10,6 +13,16 @@
 
 namespace planwright {
 namespace {
+
+// Whoever starts a program may have closed its standard streams (`>&-`). Then the next file that it opens would get
+// their numbers, and what it prints. What is printed to one that was closed still fails.
+void FillClosedStreams() {
+  for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY)) {
+    if (fd <= STDERR_FILENO) continue;
+    close(fd);
+    return;
+  }
+}
 
 int UnknownCommand(const std::string& name, const std::vector<CliCommand>& commands) {
   std::vector<std::string> names;
@@ -54,6 +67,7 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace planwright
 
 int main(int argc, char** argv) {
+  planwright::FillClosedStreams();
   int status = planwright::kExitUsage;
   try {
     status = planwright::Run({argv + 1, argv + argc});
