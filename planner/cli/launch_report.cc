@@ -21,7 +21,7 @@ namespace planwright {
 
 Terminal PrintingTerminal(bool as_json) {
   return [as_json](bool is_error, std::string_view line) {
-    (is_error || as_json ? std::cerr : std::cout) << PrintableLines(line) << std::endl;
+    (is_error || as_json ? std::cerr : std::cout) << PrintableLines(line) << "\n";
   };
 }
 
