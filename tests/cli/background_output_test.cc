@@ -10,7 +10,6 @@
 #include <sstream>
 #include <string>
 #include <thread>
-#include <utility>
 
 namespace planwright {
 namespace {
@@ -22,12 +21,9 @@ using ::testing::HasSubstr;
 class BackgroundOutputs : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(pipe2(ends_, O_CLOEXEC), 0); }
-  void TearDown() override {
-    close(ends_[0]);
-    close(ends_[1]);
-  }
 
-  int ends_[2] = {-1, -1};  // to read, to write
+  // To read, to write. They stay open: a thread may wait in a write until the process ends.
+  int ends_[2] = {-1, -1};
 };
 
 TEST_F(BackgroundOutputs, TwoStreamsToOnePlaceKeepTheirOrder) {
@@ -53,7 +49,7 @@ TEST_F(BackgroundOutputs, TwoStreamsToOnePlaceKeepTheirOrder) {
     EXPECT_TRUE(out.good());
     EXPECT_EQ(nothing.str(), "");
   }
-  close(std::exchange(ends_[1], -1));
+  close(ends_[1]);
   reader.join();
   EXPECT_EQ(read_back, expected + "and no end");
 }
@@ -91,7 +87,7 @@ TEST_F(BackgroundOutputs, AClosedPipeIsASignalToTheProcess) {
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  close(std::exchange(ends_[0], -1));
+  close(ends_[0]);
   std::stringstream out;
   {
     BackgroundStream stream(out, ends_[1], true);

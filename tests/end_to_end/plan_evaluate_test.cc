@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -125,6 +126,29 @@ TEST_F(PlanEvaluate, ACheckpointThatIsRemovedMeanwhile) {
   EXPECT_EQ(ended.status, kExitUsage) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("error: " + Checkpoints() +
                                       "/step-00000002.life-1 was removed while it was evaluated; a run keeps only"));
+}
+
+// Typed on a terminal, as its reader would.
+TEST_F(PlanEvaluate, ShowsABarOnATerminalUntilCtrlC) {
+  const std::string plan = InBuild("bin/plan"), run = RunDir(), recipe = Recipe(), sets = Sets(1'000'000);
+  int terminal = -1;
+  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    execl(plan.c_str(), plan.c_str(), "evaluate", run.c_str(), recipe.c_str(), sets.c_str(), nullptr);
+    _exit(99);
+  }
+  std::string printed;
+  bool typed = false;
+  char bytes[4096];
+  for (ssize_t count; (count = read(terminal, bytes, sizeof bytes)) > 0;) {
+    printed.append(bytes, static_cast<size_t>(count));
+    if (typed || printed.find("% round ") == std::string::npos) continue;
+    typed = true;
+    EXPECT_EQ(write(terminal, "\x03", 1), 1);
+  }
+  close(terminal);
+  EXPECT_EQ(WaitFor(pid, kPatience), 128 + SIGINT) << printed;
+  EXPECT_THAT(printed, AllOf(HasSubstr(" of 1000000 of held_out"), HasSubstr("interrupted by SIGINT")));
 }
 
 TEST_F(PlanEvaluate, SaysThatItsResultCannotBeWritten) {
