@@ -14,13 +14,12 @@
 namespace planwright {
 namespace {
 
-// Whoever starts a program may have closed its standard streams (`>&-`). Then the next file that it opens would get
-// their numbers, and what it prints. What is printed to one that was closed still fails.
+// Whoever starts a program may have closed its standard streams (`>&-`). Then the next files that it opens would get
+// their numbers, and what it prints. Reading from one that was closed still fails, and so does printing to one.
 void FillClosedStreams() {
-  for (int fd = open("/dev/null", O_RDONLY); fd >= 0; fd = open("/dev/null", O_RDONLY)) {
-    if (fd <= STDERR_FILENO) continue;
-    close(fd);
-    return;
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest number that is free is this one.
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }
 
