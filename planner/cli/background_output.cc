@@ -45,18 +45,23 @@ class LineWriter {
     return true;
   }
 
-  // Returns once all is written, or if nobody reads it.
+  // Returns once all is written, or when the patience is over.
   void Wait() {
     std::unique_lock lock(mutex_);
     WaitUntil(lock, [&] { return lines_.empty(); });
+  }
+  // The same, for as long as somebody reads.
+  void WaitWhileRead() {
+    std::unique_lock lock(mutex_);
+    while (!failed_ && !lines_.empty() && Clock::now() < moved_ + limits_.patience)
+      changed_.wait_until(lock, moved_ + limits_.patience);
   }
   bool written() const {
     const std::scoped_lock lock(mutex_);
     return lines_.empty() && !failed_ && !lost_;
   }
 
-  // Waits as long as it takes. False: it failed.
-  // In parts that a pipe takes at once, so that a slow reader is no dead one.
+  // Waits as long as it takes, in parts that a pipe takes at once: so a slow reader is no dead one. False: it failed.
   bool Write(std::string_view text) {
     constexpr size_t kPart = 4096;
     while (!text.empty()) {
@@ -94,6 +99,7 @@ class LineWriter {
         failed_ = true, waiting_ = 0;
         lines_.clear();
       }
+      if (lines_.empty()) behind_ = false;
       changed_.notify_all();
     }
   }
@@ -113,10 +119,15 @@ class LineWriter {
     changed_.notify_all();
   }
 
+  // Once for a reader who falls behind: whoever prints has more to do than to keep a slow one company.
   template <typename Condition>
   void WaitUntil(std::unique_lock<std::mutex>& lock, const Condition& holds) {
-    while (!failed_ && !holds() && Clock::now() < moved_ + limits_.patience)
-      changed_.wait_until(lock, moved_ + limits_.patience);
+    const Clock::time_point end = Clock::now() + limits_.patience;
+    while (!failed_ && !behind_ && !holds()) {
+      const Clock::time_point until = std::min(end, moved_ + limits_.patience);
+      behind_ = Clock::now() >= until;
+      if (!behind_) changed_.wait_until(lock, until);
+    }
   }
 
   const int fd_;
@@ -127,6 +138,7 @@ class LineWriter {
   size_t waiting_ = 0;             // bytes of them
   Clock::time_point moved_;        // when something was written last, or there was nothing to write
   int64_t left_out_ = 0;           // lines, since the last one that was not
+  bool behind_ = false;            // somebody has waited in vain since there was nothing to write
   bool lost_ = false, failed_ = false, done_ = false;
 };
 
@@ -180,7 +192,7 @@ class BackgroundStream::Buffer : public std::streambuf {
   }
   int sync() override {
     const bool taken = HandOver();
-    writer_->Wait();
+    must_be_whole_ ? writer_->WaitWhileRead() : writer_->Wait();
     return taken && (!must_be_whole_ || writer_->written()) ? 0 : -1;
   }
 
@@ -203,6 +215,7 @@ BackgroundStream::BackgroundStream(std::ostream& stream, int fd, bool must_be_wh
 
 BackgroundStream::~BackgroundStream() {
   stream_.flush();
+  buffer_->writer()->WaitWhileRead();
   const bool whole = stream_.good() && buffer_->writer()->written();
   stream_.rdbuf(before_);
   stream_.flags(flags_);

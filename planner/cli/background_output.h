@@ -13,7 +13,8 @@
 namespace planwright {
 
 struct OutputLimits {
-  // A reader who takes nothing for so long is not waited for, until it reads again.
+  // A reader who falls behind is waited for once for so long, and at the end for as long as it takes something within
+  // this time.
   std::chrono::milliseconds patience{2000};
   // What may wait for a reader. Lines beyond are left out, and their number is printed in their place.
   size_t waiting_bytes = size_t{8} << 20;
@@ -21,14 +22,14 @@ struct OutputLimits {
 
 // One stream. While this lives, what is printed on it goes in whole lines to a thread that writes them to `fd`. A flush
 // waits until all is written, within the patience. A write that fails sets the badbit of the stream, as always; a
-// closed pipe also sends SIGPIPE to this process. `must_be_whole`: a flush also fails if lines were left out, or if
-// nobody reads them; else the stream goes on when its reader does.
+// closed pipe also sends SIGPIPE to this process. `must_be_whole`: a flush waits while somebody reads, and also fails
+// if lines were left out, or if nobody reads them; else the stream goes on when its reader does.
 class BackgroundStream {
  public:
   BackgroundStream(std::ostream& stream, int fd, bool must_be_whole, const OutputLimits& limits = {});
   BackgroundStream(const BackgroundStream&) = delete;
   BackgroundStream& operator=(const BackgroundStream&) = delete;
-  // Waits as a flush does. The badbit stays if not all is written.
+  // Waits while somebody reads. The badbit stays if not all is written.
   ~BackgroundStream();
 
   // Before a line of this stream is printed, those of the other one are, unless nobody reads them.

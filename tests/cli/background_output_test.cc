@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -72,6 +73,25 @@ TEST_F(BackgroundOutputs, AReaderThatTakesNothingHoldsNobodyUp) {
     EXPECT_LT(text.size(), 500 * line.size());
   }
   EXPECT_FALSE(out.good()) << "not all of it was read";
+}
+
+TEST_F(BackgroundOutputs, ASlowReaderIsNotWaitedForWithEachLine) {
+  std::atomic<bool> ends = false;
+  std::atomic<size_t> taken = 0;
+  std::thread reader([&] {
+    char bytes[100];
+    while (!ends) {
+      taken += static_cast<size_t>(read(ends_[0], bytes, sizeof bytes));
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  });
+  std::stringstream out;
+  BackgroundStream stream(out, ends_[1], false, {.patience = milliseconds(1)});
+  const std::string line(1000, 'x');
+  for (int i = 0; i < 3000; ++i) out << line << "\n" << std::flush;
+  EXPECT_LT(taken, 1500 * line.size()) << "that takes 15 seconds at least";
+  ends = true;
+  reader.join();
 }
 
 TEST_F(BackgroundOutputs, AResultThatIsCutIsAnError) {
