@@ -121,7 +121,9 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList
   }
   for (const UnusableCheckpoint& one : list.unusable) {
     // What a life left that was replaced by one which began afresh is rightly passed over.
-    if (one.kind == UnusableCheckpoint::Kind::kOffPath && one.life < newest) continue;
+    const bool of_a_life =
+        one.kind == UnusableCheckpoint::Kind::kOffPath || one.kind == UnusableCheckpoint::Kind::kNoLife;
+    if (of_a_life && one.life < newest) continue;
     std::error_code error;
     if (!std::filesystem::exists(one.folder + "/" + kManifestFile, error)) continue;
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", one.folder, " cannot be used: ", one.why,

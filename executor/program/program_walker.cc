@@ -11,6 +11,7 @@
 #include "executor/program/probe_writer.h"
 #include "executor/program/step_profile.h"
 #include "planner/plan/evaluation_schedule.h"
+#include "planner/run_files/evaluated_round.h"
 #include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
@@ -165,7 +166,7 @@ void ProgramWalker::Evaluate(int64_t steps_done) {
     evaluating_ = static_cast<int>(set);
     if (rank_.handlers.data_of_evaluation) rank_.handlers.data_of_evaluation(set, ReadsOf(program_.evaluate()));
     for (round_ = 0; round_ < sets[set].rounds; ++round_) {
-      RunList(program_.evaluate(), absl::StrCat(name, ", ", sets[set].name, " ", round_ + 1, "/", sets[set].rounds));
+      RunList(program_.evaluate(), name + EvaluatedRound(sets[set].name, round_, sets[set].rounds));
     }
   }
   evaluating_ = -1;

@@ -132,8 +132,7 @@ std::string NotOfItsName(const Manifest& manifest, const CheckpointName& name) {
 // says what is wrong.
 std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointName& name,
                                    const absl::StatusOr<LifeIdentity>& life, Unusable& problem) {
-  struct stat about {};
-  if (lstat((folder + "/" + kManifestFile).c_str(), &about) != 0 && errno == ENOENT) {
+  if (IsRemoved(folder)) {
     problem.kind = Unusable::Kind::kNotPublished;
     problem.why = absl::StrCat("it has no ", kManifestFile, "; it is being written or removed, or that was cut off");
     return std::nullopt;
@@ -224,6 +223,10 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
     problem.step = of->step, problem.life = of->life;
     problem.why = path->WhyNot(*of);
     problem.kind = Unusable::Kind::kOffPath;
+    if (!problem.why.empty() && !std::filesystem::exists(LifeFolder(run_dir, of->life), error)) {
+      problem.kind = Unusable::Kind::kNoLife;
+      problem.why = LifeFolder(run_dir, of->life) + " is gone, so nobody can tell whether it counts";
+    }
     std::optional<Manifest> manifest;
     if (problem.why.empty()) {
       const auto life = lives.try_emplace(of->life, absl::UnknownError("")).first;
@@ -273,6 +276,11 @@ std::string MisplacedAs(const std::string& folder, const Manifest& manifest) {
   const std::string run_dir = path.parent_path().parent_path().string();
   if (const absl::StatusOr<std::vector<int>> lives = LivesOf(run_dir); lives.ok() && lives->empty()) return "";
   return OtherRun(manifest, IdentityOfLife(run_dir, manifest.life));
+}
+
+bool IsRemoved(const std::string& folder) {
+  struct stat about {};
+  return lstat((folder + "/" + kManifestFile).c_str(), &about) != 0 && errno == ENOENT;
 }
 
 int64_t NewestStep(const std::string& run_dir) {

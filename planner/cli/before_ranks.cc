@@ -45,10 +45,11 @@ int TellDone(const Plan& plan, const RunOptions& options, const FoundCheckpoint&
              bool as_json) {
   const bool fewer = options.steps.has_value() && *options.steps < plan.budget.steps;
   std::cerr << Printable(absl::StrCat(
-                   "the run in ", options.run_dir, " is done: its newest checkpoint is after step ",
-                   newest.manifest.counters.step, ", and ",
-                   fewer ? absl::StrCat("--steps ", *options.steps, " asks for no more; give more, or leave it out")
-                         : "the budget has no more; give budget.train_samples more, or choose another --run-dir"))
+                   "the run in ", options.run_dir, " is done at step ", newest.manifest.counters.step, " of ",
+                   plan.budget.steps, ": ",
+                   fewer ? absl::StrCat("--steps ", *options.steps, " asks for no more; a larger number, or none, does")
+                         : absl::StrCat("to train more, set budget.train_samples above ", plan.budget.train_samples,
+                                        "; to train anew, choose another --run-dir")))
             << "\n";
   return as_json ? ReportRun(outcome, options.run_dir, true) : static_cast<int>(kExitSuccess);
 }
@@ -74,6 +75,13 @@ std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
 std::optional<int> CheckBeforeRanks(const Plan& plan, const RunOptions& options, const LaunchWay& way) {
   const std::optional<FoundCheckpoint> newest = NewestOf(plan, options.run_dir);
   if (newest) {
+    const int64_t step = newest->manifest.counters.step;
+    if (options.profile && options.profile->first <= step) {
+      return UsageError(
+          Printable(absl::StrCat("--trace asks for ", StepRangeText(*options.profile), ", and the run in ",
+                                 options.run_dir, " has done steps 1 to ", step, " of ", plan.budget.steps,
+                                 "; trace later ones, or choose another --run-dir")));
+    }
     if (const std::optional<Outcome> done = OutcomeIfDone(plan, options, *newest))
       return TellDone(plan, options, *newest, *done, way.as_json);
   }
@@ -85,6 +93,7 @@ std::optional<int> CheckBeforeRanks(const Plan& plan, const RunOptions& options,
   if (few.empty()) return std::nullopt;
   if (!CanAsk()) return UsageError(few + "; give --yes if that is meant");
   if (Ask(few + ". Go on?")) return std::nullopt;
+  std::cerr << "not started, as you say (exit status " << kExitUsage << "): nothing was written\n";
   return kExitUsage;
 }
 

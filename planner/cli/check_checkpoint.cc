@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "planner/checkpoint/check_files.h"
+#include "planner/checkpoint/run_lives.h"
 #include "planner/cli/progress_bar.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/show/quantities.h"
@@ -34,6 +35,7 @@ CheckedCheckpoint CheckCheckpoint(const std::string& folder) {
   };
   const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMostCheckingThreads);
   checked.problems = CheckCheckpointFiles(folder, static_cast<int>(threads), IsProvenPlan, progress);
+  checked.removed = !checked.problems.empty() && IsRemoved(folder);
   return checked;
 }
 

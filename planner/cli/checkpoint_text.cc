@@ -45,6 +45,7 @@ const char* KindText(UnusableCheckpoint::Kind kind) {
   switch (kind) {
     case UnusableCheckpoint::Kind::kForeign: return "foreign";
     case UnusableCheckpoint::Kind::kOffPath: return "replaced";
+    case UnusableCheckpoint::Kind::kNoLife: return "of no life";
     case UnusableCheckpoint::Kind::kOtherRun: return "of another run";
     case UnusableCheckpoint::Kind::kNotPublished: return "not published";
     case UnusableCheckpoint::Kind::kDamaged: return "damaged";
@@ -289,6 +290,7 @@ Json CheckpointJson(const StoredCheckpoint& checkpoint) {
 std::string CheckedText(const CheckedCheckpoint& checked) {
   const std::string name = NameOfFolder(checked.folder);
   if (checked.problems.empty()) return absl::StrCat(name, ": whole, ", BytesText(checked.bytes), " read\n");
+  if (checked.removed) return name + ": was removed while it was read; a run keeps only some (checkpoint.keep_last)\n";
   std::string text = name + ": damaged\n";
   for (const CheckpointProblem& problem : checked.problems)
     absl::StrAppend(&text, "  ", Printable(problem.file), ": ", Printable(problem.what), "\n");
@@ -301,6 +303,7 @@ Json CheckedJson(const CheckedCheckpoint& checked) {
     problems.push_back({{"file", problem.file}, {"what", problem.what}});
   return {{"folder", checked.folder},
           {"whole", checked.problems.empty()},
+          {"removed", checked.removed},
           {"bytes", checked.bytes},
           {"problems", problems}};
 }

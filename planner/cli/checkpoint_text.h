@@ -45,6 +45,7 @@ struct CheckedCheckpoint {
   std::string folder;
   int64_t bytes = 0;  // of its files; 0: the manifest is damaged
   std::vector<CheckpointProblem> problems;
+  bool removed = false;  // while it was read: then the problems are no damage
 };
 std::string CheckedText(const CheckedCheckpoint& checked);
 nlohmann::ordered_json CheckedJson(const CheckedCheckpoint& checked);

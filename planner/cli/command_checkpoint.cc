@@ -99,9 +99,11 @@ int Verify(const std::string& folder, bool all, bool as_json) {
   if (!folders.ok()) return Failed(folders.status());
   Json json = Json::array();
   bool whole = true;
+  int64_t read = 0;
   for (const std::string& each : *folders) {
     const CheckedCheckpoint checked = CheckCheckpoint(each);
-    whole = whole && checked.problems.empty();
+    whole = whole && (checked.problems.empty() || checked.removed);
+    read += checked.removed ? 0 : 1;
     if (as_json) {
       json.push_back(CheckedJson(checked));
     } else {
@@ -109,7 +111,9 @@ int Verify(const std::string& folder, bool all, bool as_json) {
     }
     if (!all) break;
   }
+  whole = whole && read > 0;
   if (as_json) Print({{"whole", whole}, {"checkpoints", json}});
+  if (read == 0) return kExitUsage;
   return whole ? kExitSuccess : kExitDamaged;
 }
 
@@ -143,7 +147,7 @@ CliCommand CheckpointCommand() {
       "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
       "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
       "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
-      "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none.\n",
+      "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none, or was removed while it was read.\n",
       Checkpoint,
       "cd"};
 }

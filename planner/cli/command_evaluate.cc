@@ -6,10 +6,14 @@
 #include <iostream>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "planner/checkpoint/run_lives.h"
+#include "planner/cli/background_output.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
+#include "planner/cli/evaluated_model.h"
 #include "planner/cli/launch_report.h"
+#include "planner/cli/live_bar.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/local_run.h"
 #include "planner/cli/own_program.h"
@@ -19,10 +23,12 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/json_text.h"
 #include "planner/report/report_text.h"
+#include "planner/run_files/evaluated_round.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
 #include "planner/run_files/line_file.h"
 #include "planner/run_files/outcome.h"
+#include "planner/run_files/recorder_reader.h"
 #include "planner/run_files/step_record.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
@@ -30,6 +36,15 @@
 
 namespace planwright {
 namespace {
+
+// A run that goes on removes its older checkpoints.
+bool TellRemoved(const std::string& checkpoint) {
+  if (!IsRemoved(checkpoint)) return false;
+  UsageError(Printable(checkpoint) +
+             " was removed while it was evaluated; a run keeps only some of its checkpoints (checkpoint.keep_last): "
+             "evaluate a newer one");
+  return true;
+}
 
 // As UsageError: a damaged checkpoint has a status of its own.
 int FailedCheckpoint(const absl::Status& status) {
@@ -92,6 +107,24 @@ int PrintResult(const EvaluationRecord& record, const NamedCheckpoint& named, bo
   return kExitSuccess;
 }
 
+// How far rank 0 is. None: it has not begun.
+std::optional<LiveBar::Progress> ProgressOf(const Plan& plan, const std::string& run_dir) {
+  const std::optional<RankPosition> rank = ReadRecorder(run_dir, 0);
+  if (!rank || !rank->last) return std::nullopt;
+  std::optional<int64_t> done;
+  int64_t all = 0;
+  std::string what;
+  for (const EvaluationSet& set : plan.evaluation.sets) {
+    if (const auto round = ReadEvaluatedRound(rank->last->path, set.name, set.rounds)) {
+      done = all + *round;
+      what = absl::StrCat("round ", *round + 1, " of ", set.rounds, " of ", set.name);
+    }
+    all += set.rounds;
+  }
+  if (!done) return std::nullopt;
+  return LiveBar::Progress{static_cast<double>(*done) / static_cast<double>(all), what};
+}
+
 int Evaluate(const Arguments& arguments) {
   if (arguments.words.empty())
     return UsageError("`plan evaluate` needs a checkpoint, or a run directory, and a recipe");
@@ -107,15 +140,22 @@ int Evaluate(const Arguments& arguments) {
   options.steps = 0;
   const absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(arguments.words[0]);
   if (!named.ok()) return FailedCheckpoint(named.status());
+  const std::string& checkpoint = named->checkpoint.folder;
+  const auto failed = [&](const absl::Status& status) {
+    return TellRemoved(checkpoint) ? static_cast<int>(kExitUsage) : FailedCheckpoint(status);
+  };
   const bool as_json = arguments.has("--json");
-  LoadedPlan loaded = LoadWithWeights(*words, named->checkpoint.folder);
+  LoadedPlan loaded = LoadWithWeights(*words, checkpoint);
   loaded.PrintProblems(as_json);
   if (!loaded.plan) return loaded.exit_status();
   if (loaded.plan->evaluation.empty())
     return UsageError(Printable(words->path) + " has no evaluation.sets, so there is nothing to evaluate");
   // Here, as each rank would say it.
-  if (absl::Status fits = FitWeights(*loaded.plan).status(); !fits.ok()) return FailedCheckpoint(fits);
+  if (absl::Status fits = FitWeights(*loaded.plan).status(); !fits.ok()) return failed(fits);
+  const absl::Status same = CheckEvaluatedModel(*loaded.plan, named->checkpoint, arguments.has("--accept-changes"));
+  if (!same.ok()) return failed(same);
   if (const int status = MakeIndexOfSets(*loaded.plan); status != kExitSuccess) return status;
+  const BackgroundOutput output;  // a closed pipe ends the program only when the folder is gone
   std::optional<TemporaryFolder> temporary;
   if (arguments.has("--run-dir")) {
     options.run_dir = *arguments.value("--run-dir");
@@ -129,8 +169,15 @@ int Evaluate(const Arguments& arguments) {
   }
   if (absl::Status fits = CheckRun(*loaded.plan, options); !fits.ok()) return UsageError(std::string(fits.message()));
   // What ranks print goes to stderr: the result is the command's output.
-  const absl::StatusOr<Outcome> outcome = RunHere({*loaded.plan}, options, PrintingTerminal(true));
+  const absl::StatusOr<Outcome> outcome = [&] {
+    LiveBar bar([&] { return ProgressOf(*loaded.plan, options.run_dir); });
+    return RunHere({*loaded.plan}, options, [&, print = PrintingTerminal(true)](bool is_error, std::string_view line) {
+      bar.Aside([&] { print(is_error, line); });
+    });
+  }();
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
+  const bool by_itself = outcome->exit_code != kExitSuccess && outcome->interrupted_by == 0;
+  if (by_itself && TellRemoved(checkpoint)) return kExitUsage;
   if (outcome->exit_code != kExitSuccess) return ReportRun(*outcome, temporary ? "" : options.run_dir, as_json);
   const absl::StatusOr<EvaluationRecord> record = ResultOf(options.run_dir);
   if (!record.ok()) return UsageError(Printable(std::string(record.status().message())));
@@ -142,10 +189,11 @@ int Evaluate(const Arguments& arguments) {
 CliCommand EvaluateCommand() {
   return {"evaluate",
           "evaluates the weights of a checkpoint on the evaluation sets of a recipe",
-          "CHECKPOINT RECIPE [OVERRIDE ...] [--device cpu|cuda] [--run-dir DIR] [--json]",
+          "CHECKPOINT RECIPE [OVERRIDE ...] [--accept-changes] [--device cpu|cuda] [--run-dir DIR] [--json]",
           {{"--device", "", "cpu|cuda",
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
            {"--run-dir", "", "DIR", "keep plan, logs and metrics of this run there"},
+           {"--accept-changes", "", "", "evaluate though the recipe has another model than the checkpoint's run"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
            {"--json", "", "", "print the losses for scripts"}},
           "CHECKPOINT is a checkpoint, or a run directory, which means its newest one. RECIPE has the model of the\n"

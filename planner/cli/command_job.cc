@@ -1,18 +1,33 @@
 #include <iostream>
 
+#include "planner/cli/background_output.h"
 #include "planner/cli/command.h"
+#include "planner/cli/go_on.h"
 #include "planner/cli/launch_report.h"
+#include "planner/diagnostics/utf8.h"
+#include "planner/run_files/exit_status.h"
 #include "planner/slurm/run_job.h"
 
 namespace planwright {
 namespace {
 
+std::string GoOnTextOf(const EndedJob& ended, const std::string& run_dir) {
+  const JobFiles& job = ended.job;
+  const bool early = !job.measure && StoppedEarly(job.plans[0], job.options, ended.outcome);
+  const std::string command = SubmitAgain(job.program, run_dir, ended.task, early);
+  if (!job.measure) return GoOnText(job.plans[0], job.options, ended.outcome, command);
+  return ended.outcome.exit_code == kExitSuccess ? "" : "to go on with what is not measured:\n  " + command + "\n";
+}
+
 int Run(const Arguments& arguments) {
   if (arguments.words.size() != 1) return UsageError("give one run directory, and nothing else");
   const bool as_json = arguments.has("--json");
-  const absl::StatusOr<Outcome> outcome = RunJob(arguments.words[0], PrintingTerminal(as_json));
-  if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
-  return ReportRun(*outcome, arguments.words[0], as_json);
+  const BackgroundOutput output;
+  const absl::StatusOr<EndedJob> ended = RunJob(arguments.words[0], PrintingTerminal(as_json));
+  if (!ended.ok()) return ReportFailedLaunch(ended.status());
+  const int status = ReportRun(ended->outcome, arguments.words[0], as_json);
+  if (!ended->comes_back) std::cerr << PrintableLines(GoOnTextOf(*ended, arguments.words[0]));
+  return status;
 }
 
 }  // namespace

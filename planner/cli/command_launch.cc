@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "planner/cli/background_output.h"
 #include "planner/cli/before_ranks.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
@@ -150,12 +151,14 @@ int Launch(const Arguments& arguments) {
     if (!files.ok()) return UsageError(std::string(files.message()));
   }
   if (arguments.has("--slurm")) return Submit(plans, *launch, arguments);
+  const BackgroundOutput output;
   const Terminal terminal = PrintingTerminal(as_json);
   const absl::StatusOr<Outcome> outcome =
       arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal) : RunHere(plans, *launch, terminal);
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
   const int status = ReportRun(*outcome, launch->run_dir, as_json);
-  std::cerr << PrintableLines(GoOnText(plans[0], *outcome, arguments, launch->run_dir));
+  const std::string again = LaunchAgain(arguments, launch->run_dir, StoppedEarly(plans[0], *launch, *outcome));
+  std::cerr << PrintableLines(GoOnText(plans[0], *launch, *outcome, again));
   return status;
 }
 

@@ -1,12 +1,15 @@
 // `plan measure`: what a device takes for the instructions of recipes (docs/measure.md).
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <map>
 
+#include "planner/cli/background_output.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
 #include "planner/cli/launch_report.h"
+#include "planner/cli/live_bar.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/open_fleet.h"
 #include "planner/cli/own_program.h"
@@ -159,6 +162,32 @@ absl::StatusOr<Measured> MeasureWithAgents(const std::vector<MeasurePart>& parts
   return done;
 }
 
+// How far a measurement is. A part tells nothing while it is measured, so it is taken to last as long as those before
+// it.
+class MeasureProgress {
+ public:
+  void Begin(int64_t done, int64_t all) {
+    begun_ = Clock::now();
+    if (done == 0) first_ = begun_;
+    done_ = done, all_ = all;
+  }
+  std::optional<LiveBar::Progress> Now() const {
+    if (all_ == 0) return std::nullopt;
+    double parts = static_cast<double>(done_);
+    if (done_ > 0) {
+      const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+      parts += std::min(0.95, seconds(Clock::now() - begun_) / (seconds(begun_ - first_) / parts));
+    }
+    return LiveBar::Progress{parts / static_cast<double>(all_),
+                             "part " + std::to_string(done_ + 1) + " of " + std::to_string(all_)};
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point first_, begun_;  // the first part, and the newest
+  int64_t done_ = 0, all_ = 0;
+};
+
 int Measure(const Arguments& arguments) {
   const bool as_json = arguments.has("--json");
   if (arguments.has("--local") + arguments.has("--slurm") + arguments.has("--agents") > 1)
@@ -182,12 +211,17 @@ int Measure(const Arguments& arguments) {
   options.device = arguments.value("--device").value_or("");
   if (!options.device.empty() && options.device != "cpu" && options.device != "cuda")
     return UsageError("--device must be cpu or cuda; found `" + options.device + "`");
-  options.progress = [](const std::string& line) { std::cerr << Printable(line) << std::endl; };
   std::vector<MeasurePart> parts;
   if (const int status = PartsOf(*recipes, as_json, parts); status != kExitSuccess) return status;
   if (arguments.has("--slurm")) return Submit(parts, options, arguments);
-  const absl::StatusOr<Measured> measured =
-      arguments.has("--agents") ? MeasureWithAgents(parts, options) : MeasureParts(parts, options);
+  const BackgroundOutput output;
+  const absl::StatusOr<Measured> measured = [&] {
+    MeasureProgress progress;
+    LiveBar bar([&progress] { return progress.Now(); });
+    options.progress = [&bar](const std::string& line) { bar.Aside([&] { std::cerr << Printable(line) << "\n"; }); };
+    options.begins = [&](int64_t done, int64_t all) { bar.Aside([&] { progress.Begin(done, all); }); };
+    return arguments.has("--agents") ? MeasureWithAgents(parts, options) : MeasureParts(parts, options);
+  }();
   if (!measured.ok()) return ReportFailedLaunch(measured.status());
   if (measured->failed) {
     if (as_json) {

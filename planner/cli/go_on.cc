@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/slurm/job_files.h"
 
 namespace planwright {
 namespace {
@@ -34,25 +35,44 @@ std::string CalledAs() {
 
 }  // namespace
 
-std::string GoOnText(const Plan& plan, const Outcome& outcome, const Arguments& arguments, const std::string& run_dir) {
-  // The same command would end in the same way: the message says what to change.
-  static const std::set<int> kAsBefore = {kExitInvalid, kExitUsage, kExitDamaged};
-  if (outcome.exit_code == kExitSuccess || outcome.exit_code == kExitReplaced || kAsBefore.contains(outcome.exit_code))
-    return "";
-  if (plan.checkpoint.every_steps == 0)
-    return "nothing was kept to go on from: with checkpoint.every_steps=N a run keeps checkpoints\n";
+bool StoppedEarly(const Plan& plan, const RunOptions& options, const Outcome& outcome) {
+  return outcome.exit_code == kExitSuccess && StepsOf(plan, options) < plan.budget.steps;
+}
+
+std::string LaunchAgain(const Arguments& arguments, const std::string& run_dir, bool stopped_early) {
   static const std::set<std::string, std::less<>> kLeftOut = {"--run-dir", "--trace", "--record-routing"};
   std::string command = ShellWord(CalledAs()) + " launch";
   for (const std::string& word : arguments.words) command += " " + ShellWord(word);
   for (const auto& [name, value] : arguments.options) {
-    if (kLeftOut.contains(name)) continue;
+    if (kLeftOut.contains(name) || (stopped_early && name == "--steps")) continue;
     command += " " + name + (value.empty() ? "" : " " + ShellWord(value));
   }
-  command += " --run-dir " + ShellWord(run_dir);
-  const int64_t step = NewestStep(run_dir);
+  return command + " --run-dir " + ShellWord(run_dir);
+}
+
+std::string SubmitAgain(const std::string& program, const std::string& run_dir, const std::string& task,
+                        bool stopped_early) {
+  if (stopped_early) {  // the number of steps is in the job's files
+    return ShellWord(program) + " launch " + ShellWord(run_dir + "/job/plan.json") + " --slurm --run-dir " +
+           ShellWord(run_dir);
+  }
+  return "sbatch " + (task.empty() ? "" : "--array=" + ShellWord(task) + " ") + ShellWord(JobScriptPath(run_dir));
+}
+
+std::string GoOnText(const Plan& plan, const RunOptions& options, const Outcome& outcome, const std::string& command) {
+  // The same command would end in the same way: the message says what to change.
+  static const std::set<int> kAsBefore = {kExitInvalid, kExitUsage, kExitDamaged};
+  if (outcome.exit_code == kExitReplaced || kAsBefore.contains(outcome.exit_code)) return "";
+  const bool done = outcome.exit_code == kExitSuccess;
+  if (done && !StoppedEarly(plan, options, outcome)) return "";
+  if (plan.checkpoint.every_steps == 0) {
+    return done ? "" : "nothing was kept to go on from: with checkpoint.every_steps=N a run keeps checkpoints\n";
+  }
+  const int64_t step = NewestStep(options.run_dir);
   const bool by_numbers = outcome.exit_code == kExitNumerics || outcome.exit_code == kExitDiverged;
   return absl::StrCat(
       step > 0 ? absl::StrCat("to go on after step ", step) : "no checkpoint was written; to begin again",
+      done ? absl::StrCat(" of ", plan.budget.steps) : "",
       by_numbers ? "; with this recipe the same will happen again" : "", ":\n  ", command, "\n");
 }
 

@@ -4,14 +4,24 @@
 #include <string>
 
 #include "planner/cli/arguments.h"
+#include "planner/launch/run_options.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/outcome.h"
 
 namespace planwright {
 
-// "to go on after step 4:\n  plan launch ...\n": the words and options of this command, with its run directory, without
-// options that are of the first steps alone. What else can be done where nothing was kept. Empty: the run is done, a
-// newer life has begun, or the same command would fail again (words, recipe or checkpoints must change first).
-std::string GoOnText(const Plan& plan, const Outcome& outcome, const Arguments& arguments, const std::string& run_dir);
+// Whether the run did all steps that the launch asked for, and its budget has more.
+bool StoppedEarly(const Plan& plan, const RunOptions& options, const Outcome& outcome);
+
+// "plan launch ...": the words and options of this command, with its run directory, without options that are of the
+// first steps alone, and if it stopped early, without the number of steps.
+std::string LaunchAgain(const Arguments& arguments, const std::string& run_dir, bool stopped_early);
+// The same for the run of a job, whose words and options are in its folder RUN/job. `task`: of its array; empty: none.
+std::string SubmitAgain(const std::string& program, const std::string& run_dir, const std::string& task,
+                        bool stopped_early);
+
+// "to go on after step 4:\n  COMMAND\n". What else can be done where nothing was kept. Empty: the run is done, a newer
+// life has begun, or the same command would fail again (words, recipe or checkpoints must change first).
+std::string GoOnText(const Plan& plan, const RunOptions& options, const Outcome& outcome, const std::string& command);
 
 }  // namespace planwright

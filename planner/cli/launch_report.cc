@@ -21,7 +21,7 @@ namespace planwright {
 
 Terminal PrintingTerminal(bool as_json) {
   return [as_json](bool is_error, std::string_view line) {
-    (is_error || as_json ? std::cerr : std::cout) << PrintableLines(line) << std::endl;
+    (is_error || as_json ? std::cerr : std::cout) << PrintableLines(line) << "\n";
   };
 }
 
@@ -41,8 +41,10 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
   std::cout.flush();
   if (std::cout || outcome.exit_code != kExitSuccess) return outcome.exit_code;
   std::error_code error;
+  const std::string place = std::filesystem::read_symlink("/proc/self/fd/1", error).string();
+  // There it can only be because stdout was closed (main.cc): the file itself takes everything.
   std::cerr << "error: the run is done, but what it printed is not all in "
-            << std::filesystem::read_symlink("/proc/self/fd/1", error).string() << "\n";
+            << (place == "/dev/null" ? "its output, which is closed" : place) << "\n";
   return kExitStorage;
 }
 

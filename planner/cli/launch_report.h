@@ -10,7 +10,7 @@
 namespace planwright {
 
 // Prints what ranks print: rank 0's output on stdout, everything else on stderr; all on stderr where stdout is for
-// JSON.
+// JSON. It does not flush: while ranks run, there is a BackgroundOutput.
 Terminal PrintingTerminal(bool as_json);
 
 // Prints the outcome and returns its exit code; kExitStorage if the run is done, but stdout cannot be written.

@@ -38,17 +38,26 @@ std::string Head(const std::string& name, std::string_view summary) {
              "\n");
 }
 
-// Lines that begin with a space are columns, and stay as they are.
+// Lines that begin with a space are an item and what is said of it, two spaces apart; one with a deeper begin goes on
+// with that. Man fills all text to the width of its reader.
 std::string Details(const std::string& details) {
   std::string text;
-  bool columns = false;
+  bool items = false;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(details, '\n', absl::SkipEmpty()))) {
-    const bool in = line.starts_with(' ');
-    if (in != columns) text += in ? ".PP\n.nf\n" : ".fi\n.PP\n";
-    columns = in;
-    Append(text, Roff(line), "\n");
+    const std::string words(absl::StripAsciiWhitespace(line));
+    const bool item = line.starts_with("  ") && !line.starts_with("   ");
+    if (item) {
+      const size_t gap = words.find("  ");
+      Append(text, gap == std::string::npos ? ".PP\n" : ".TP\n", Roff(words.substr(0, gap)), "\n");
+      if (gap != std::string::npos)
+        Append(text, Roff(std::string(absl::StripAsciiWhitespace(words.substr(gap)))), "\n");
+    } else {
+      if (items && !line.starts_with(' ')) text += ".PP\n";
+      Append(text, Roff(words), "\n");
+    }
+    items = line.starts_with(' ');
   }
-  return text + (columns ? ".fi\n" : "");
+  return text;
 }
 
 std::string Statuses(bool runs) {

@@ -28,8 +28,9 @@ std::string ProgressText(double done, const std::string& what, double passed) {
 
 ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
-ProgressBar::~ProgressBar() {
+void ProgressBar::Hide() {
   if (open_) std::cerr << "\r\x1b[K" << std::flush;
+  open_ = false;
 }
 
 void ProgressBar::Show(double done, const std::string& what) {

@@ -14,10 +14,13 @@ class ProgressBar {
   ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  ~ProgressBar();  // takes the line away
+  ~ProgressBar() { Hide(); }
 
   // As ProgressText. A call costs nothing if the line was shown a moment ago.
   void Show(double done, const std::string& what);
+  // Takes the line away until the next Show.
+  void Hide();
+  bool on_terminal() const { return terminal_; }
 
  private:
   using Clock = std::chrono::steady_clock;

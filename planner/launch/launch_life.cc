@@ -27,7 +27,7 @@ RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, con
       .run_dir = options.run_dir,
       .arguments = {options.executor, "--plan", options.run_dir + "/plan.json", "--run-dir", options.run_dir},
       .variables = VariablesOf(world),
-      .holds_stop_signal = plan.checkpoint.every_steps > 0,
+      .holds_stop_signal = Saves(plan, options),
       .gpus = OnGpus(plan, options),
       // Libraries of GPUs do not promise to outlive a fork.
       .forks = !OnGpus(plan, options) && !IsScript(options.executor),
@@ -59,7 +59,8 @@ absl::Status PrepareFolders(const RunOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SupervisionTimes> TimesOf(const Plan& plan, std::chrono::milliseconds timeout) {
+absl::StatusOr<SupervisionTimes> TimesOf(const Plan& plan, const RunOptions& options,
+                                         std::chrono::milliseconds timeout) {
   // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
   const absl::StatusOr<std::optional<std::chrono::milliseconds>> replaced_deadlines = DeadlineOverride();
   if (!replaced_deadlines.ok()) return replaced_deadlines.status();
@@ -67,7 +68,7 @@ absl::StatusOr<SupervisionTimes> TimesOf(const Plan& plan, std::chrono::millisec
   const double floor = std::max(plan.launch.deadline_floor, plan.launch.deadline_first_step);
   SupervisionTimes times = {.stopped = replaced_deadlines->value_or(
                                 std::chrono::milliseconds(static_cast<int64_t>(std::min(floor, 1e9) * 1000)))};
-  if (plan.checkpoint.every_steps > 0) times.save = timeout;
+  if (Saves(plan, options)) times.save = timeout;
   return times;
 }
 
@@ -92,7 +93,7 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
   LogEvent("run " + directory->run_id() + ", life " + std::to_string(directory->life()));
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
            options.executor);
-  const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, timeout);
+  const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, options, timeout);
   if (!times.ok()) return times.status();
   absl::StatusOr<std::unique_ptr<Processes>> processes =
       starter.Start(ProgramOf(plan, options, directory->life(), *world));

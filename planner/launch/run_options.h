@@ -29,6 +29,9 @@ struct RunOptions {
 
 // The steps that the run shall do.
 int64_t StepsOf(const Plan& plan, const RunOptions& options);
+// Whether its ranks write a checkpoint when they are asked to stop. An evaluation is a run of no steps, and has nothing
+// to keep.
+bool Saves(const Plan& plan, const RunOptions& options);
 // Whether its ranks compute on GPUs.
 bool OnGpus(const Plan& plan, const RunOptions& options);
 

@@ -129,14 +129,15 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
       return measured;
     }
     options.progress(name);
+    int64_t left = 0;
+    for (size_t next = i + 1; next < parts.size(); ++next) left += DoneBefore(options, parts[next]) ? 0 : 1;
+    if (options.begins) options.begins(ran, ran + 1 + left);
     const Clock::time_point begin = Clock::now();
     absl::StatusOr<DeviceProfile> profile = MeasureOne(parts[i], options, measured, signal);
     if (!profile.ok()) return profile.status();
     if (measured.failed) return measured;
     const double seconds = SecondsSince(begin);
     spent += seconds, ++ran;
-    int64_t left = 0;
-    for (size_t next = i + 1; next < parts.size(); ++next) left += !DoneBefore(options, parts[next]);
     const std::string rest =
         left == 0 ? ""
                   : "; about " + DurationText(spent / static_cast<double>(ran) * static_cast<double>(left)) + " left";

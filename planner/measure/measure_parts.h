@@ -29,6 +29,8 @@ struct MeasureOptions {
   std::string executor;  // path of the executor program
   std::string device;    // "cpu" or "cuda"; empty: as the recipe's `cluster` says
   std::function<void(const std::string& line)> progress;
+  // Told before each part that is measured now: how many were, and how many will be. May be empty.
+  std::function<void(int64_t done, int64_t all)> begins;
   RankStarter* starter = nullptr;  // through agents on nodes; null: all ranks run on this machine
 };
 

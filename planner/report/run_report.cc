@@ -202,6 +202,7 @@ std::string StateOf(const UnusableCheckpoint& unusable) {
   switch (unusable.kind) {
     case UnusableCheckpoint::Kind::kForeign: return "foreign";
     case UnusableCheckpoint::Kind::kOffPath: return "replaced: " + unusable.why;
+    case UnusableCheckpoint::Kind::kNoLife: return "of no life: " + unusable.why;
     case UnusableCheckpoint::Kind::kOtherRun: return "of another run: " + unusable.why;
     case UnusableCheckpoint::Kind::kNotPublished: return "not published";
     case UnusableCheckpoint::Kind::kDamaged: return "damaged: " + unusable.why;

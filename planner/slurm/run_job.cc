@@ -141,7 +141,7 @@ int64_t ProgressOf(const JobFiles& job) {
 
 }  // namespace
 
-absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& terminal) {
+absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& terminal) {
   absl::StatusOr<JobFiles> job = ReadJobFiles(run_dir);
   if (!job.ok()) return job.status();
   for (const auto& [name, value] : job->environment) setenv(name.c_str(), value.c_str(), 1);
@@ -152,7 +152,8 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
   const absl::StatusOr<std::vector<std::string>> names = ExpandNodeList(Variable("SLURM_JOB_NODELIST"));
   if (id.empty() || !names.ok())
     return absl::InvalidArgumentError("`plan job` runs inside a Slurm job; `plan launch --slurm` submits one");
-  if (const std::string task = Variable("SLURM_ARRAY_TASK_ID"); !task.empty()) {
+  const std::string task = Variable("SLURM_ARRAY_TASK_ID");
+  if (!task.empty()) {
     job->options.run_dir = run_dir + "/array-" + task;
     if (absl::Status status = MakeDirectories(job->options.run_dir); !status.ok()) return status;
   }
@@ -187,9 +188,10 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
   }
   fleet->reset();  // ends the agents
   step->reset();
-  if (!outcome.ok()) return outcome;
+  if (!outcome.ok()) return outcome.status();
+  const auto ended = [&](bool comes_back) { return EndedJob{*outcome, *std::move(job), task, comes_back}; };
   const bool goes_on = job->measure || plan.checkpoint.every_steps > 0;
-  if (outcome->exit_code == kExitSuccess || !goes_on) return outcome;
+  if (outcome->exit_code == kExitSuccess || !goes_on) return ended(false);
   // Slurm tells by SIGUSR1 that the job's time is nearly over. Whoever sends SIGTERM decides what comes next. Where a
   // node is lost, another start of the job gets other nodes.
   int64_t restarts = 0;
@@ -203,14 +205,15 @@ absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& termi
       terminal(true, "job " + id + " is not put into the queue again: " + std::to_string(*in_vain) +
                          " starts in a row " + (job->measure ? "measured no part" : "wrote no checkpoint") +
                          "; give launch.slurm.time more");
-      return outcome;
+      return ended(false);
     }
   }
   if (time_is_over || node_is_lost) {
     const absl::Status later = ContinueLater(run_dir, terminal);
     if (!later.ok()) terminal(true, std::string(later.message()));
+    return ended(later.ok());
   }
-  return outcome;
+  return ended(false);
 }
 
 }  // namespace planwright

@@ -7,12 +7,20 @@
 #include "absl/status/statusor.h"
 #include "planner/launch/launch_life.h"
 #include "planner/run_files/outcome.h"
+#include "planner/slurm/job_files.h"
 
 namespace planwright {
+
+struct EndedJob {
+  Outcome outcome;
+  JobFiles job;             // its run directory is that of this task
+  std::string task;         // of a job array; empty: it is none
+  bool comes_back = false;  // it waits in the queue again, or another job follows
+};
 
 // `run_dir` is that of WriteJobFiles. In a job array each task has a run of its own, in RUN/array-N. An outcome of
 // kExitPreempted means that the job was put into the queue again, or that Slurm does so. Errors are those of the job's
 // files, of srun, and of LaunchRun.
-absl::StatusOr<Outcome> RunJob(const std::string& run_dir, const Terminal& terminal);
+absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& terminal);
 
 }  // namespace planwright

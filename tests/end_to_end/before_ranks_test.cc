@@ -61,15 +61,22 @@ TEST_F(BeforeRanks, ARunThatIsDone) {
   const Ended again = Run(2);
   EXPECT_EQ(again.status, kExitSuccess) << again.output;
   EXPECT_EQ(again.output, "the run in " + RunDir() +
-                              " is done: its newest checkpoint is after step 2, and --steps 2 asks for no more; give "
-                              "more, or leave it out\n");
+                              " is done at step 2 of 40: --steps 2 asks for no more; a larger number, or none, does\n");
   EXPECT_FALSE(fs::exists(RunDir() + "/lives/2"));
   const Ended json = Run(2, {"--json"});
   EXPECT_THAT(json.output, HasSubstr("\"exit_code\": 0"));
+  const Ended traced = Run(4, {"--trace", "2-3"});
+  EXPECT_EQ(traced.status, kExitUsage);
+  EXPECT_EQ(traced.output, "error: --trace asks for steps 2-3, and the run in " + RunDir() +
+                               " has done steps 1 to 2 of 40; trace later ones, or choose another --run-dir\n");
   const Ended more = Run(4);
   EXPECT_EQ(more.status, 0) << more.output;
   EXPECT_THAT(more.output, HasSubstr("resuming after step 2 "));
   ExpectCurve(4);
+  ASSERT_EQ(Run(kSteps).status, 0);
+  EXPECT_EQ(Run(kSteps + 10).output, "the run in " + RunDir() +
+                                         " is done at step 40 of 40: to train more, set budget.train_samples above "
+                                         "320; to train anew, choose another --run-dir\n");
 }
 
 TEST_F(BeforeRanks, WeightsOfAnotherModel) {
@@ -177,7 +184,8 @@ TEST_F(FewCores, AreRefusedWithoutATerminal) {
 TEST_F(FewCores, AreAPersonsToAccept) {
   const Ended no = OnATerminal("n\n");
   EXPECT_EQ(no.status, kExitUsage) << no.output;
-  EXPECT_THAT(no.output, HasSubstr("they take turns. Go on? [y/N] "));
+  EXPECT_THAT(no.output, AllOf(HasSubstr("they take turns. Go on? [y/N] "),
+                               HasSubstr("not started, as you say (exit status 2): nothing was written")));
   EXPECT_FALSE(fs::exists(Other()));
   const Ended yes = OnATerminal("y\n");
   EXPECT_EQ(yes.status, kExitSuccess) << yes.output;

@@ -56,6 +56,48 @@ TEST_F(GoingOn, AfterAnInterrupt) {
   ExpectGoesOnAsSaid(ended.output);
 }
 
+TEST_F(GoingOn, AfterSoManySteps) {
+  const Ended ended = Run(4);
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("to go on after step 4 of 40:"), Not(HasSubstr("--steps"))));
+  ExpectGoesOnAsSaid(ended.output);
+}
+
+// The head of a job, with an srun that starts its agent here and an sbatch that takes what it gets.
+TEST_F(GoingOn, AJob) {
+  const std::string programs = Folder() + "/programs", path = "PATH=" + programs + ":$PATH ";
+  fs::create_directory(programs);
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(programs + "/" + name) << "#!/bin/bash\n" << text << "\n";
+    fs::permissions(programs + "/" + name, fs::perms::owner_all);
+  };
+  write("srun", "while [ \"$1\" != " + InBuild("bin/plan") + " ]; do shift; done; exec \"$@\"");
+  write("sbatch", "echo \"$@\" >>" + Folder() + "/submitted; echo 7");
+  const std::string submit = path + InBuild("bin/plan") + " launch " + Recipe() +
+                             " batch.micro_samples=2 budget.train_samples=320 budget.learning_rate.decay_samples=320 "
+                             "checkpoint.every_steps=2" +
+                             " --slurm --run-dir " + RunDir();
+  const std::string job = path + "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=localhost SLURM_NODEID=0 exec " +
+                          InBuild("bin/plan") + " job " + RunDir();
+  ASSERT_EQ(Bash(submit + " --steps 4").status, 0);
+  const Ended four = Bash(job);
+  ASSERT_EQ(four.status, 0) << four.output;
+  const std::string on = "to go on after step 4 of 40:\n  " + InBuild("bin/plan") + " launch " + RunDir() +
+                         "/job/plan.json --slurm --run-dir " + RunDir() + "\n";
+  EXPECT_THAT(four.output, HasSubstr(on));
+  ASSERT_EQ(Bash(path + on.substr(on.find("\n  ") + 3)).status, 0);
+  const Started started = StartProgram({"/bin/bash", "-c", job}, {}, Folder() + "/job.out");
+  WaitForSteps(6);
+  kill(started.pid, SIGTERM);
+  const Ended ended = End(started);
+  EXPECT_EQ(ended.status, kExitPreempted) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr(":\n  sbatch " + RunDir() + "/job/job.sbatch\n"));
+  const Ended done = Bash(job);
+  EXPECT_EQ(done.status, 0) << done.output;
+  EXPECT_THAT(done.output, Not(HasSubstr("to go on")));
+  EXPECT_EQ(Curve().size(), static_cast<size_t>(kSteps));
+}
+
 TEST_F(GoingOn, AfterAFailure) {
   const Ended ended =
       RunUntilKilled(kSteps, {.rank = 1, .list = "step", .step = 5, .number = 1, .waits = FirstManifest(2)});

@@ -1,8 +1,10 @@
 // Signals to the launcher of a run that keeps checkpoints, at any moment: the run stops after a step with a checkpoint
 // of it, and the next launch goes on as if nothing had been.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <random>
@@ -95,6 +97,31 @@ TEST_F(Interrupt, WithoutCheckpointsNothingIsSaved) {
     EXPECT_FALSE(fs::exists(Checkpoints()));
     fs::remove_all(RunDir());
   }
+}
+
+// A pager that is not scrolled, a terminal that is stopped: neither the run nor its end waits for it.
+TEST_F(Interrupt, ThoughNobodyReadsWhatItPrints) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  while (write(ends[1], "x", 1) == 1) {
+  }
+  fcntl(ends[1], F_SETFL, fcntl(ends[1], F_GETFL) & ~O_NONBLOCK);
+  const std::string words = Recipe() + " checkpoint.every_steps=2 'lints={PW0111: off}' budget.train_samples=320000" +
+                            " budget.learning_rate.decay_samples=320000 --local --yes --run-dir " + RunDir();
+  const std::string unread = ">&" + std::to_string(ends[1]);
+  for (const std::string& streams : {unread, unread + " 2" + unread}) {
+    const size_t before = Curve().size();
+    const Started launch =
+        StartProgram({"/bin/bash", "-c", "exec " + InBuild("bin/plan") + " launch " + words + " " + streams}, {},
+                     Folder() + "/unread");
+    WaitForSteps(before + 3);
+    kill(launch.pid, SIGTERM);
+    EXPECT_EQ(End(launch).status, kExitPreempted) << ReadAll(launch.output);
+    EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+    EXPECT_EQ(Outcome().at("exit_code"), kExitPreempted);
+  }
+  close(ends[0]);
+  close(ends[1]);
 }
 
 // Many lives of some runs, at moments drawn with a seed.

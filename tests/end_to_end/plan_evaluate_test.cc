@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -43,9 +44,11 @@ class PlanEvaluate : public CheckpointRun {
   }
 
   // The same with folders that come and go in Temporary().
+  // The recipe keeps checkpoints, of which an evaluation writes none.
   Started Start(int samples) const {
-    return StartProgram({InBuild("bin/plan"), "evaluate", RunDir(), Recipe(), Sets(samples)}, {"TMPDIR=" + Temporary()},
-                        Folder() + "/evaluated");
+    return StartProgram(
+        {InBuild("bin/plan"), "evaluate", RunDir(), Recipe(), Sets(samples), "checkpoint.every_steps=2"},
+        {"TMPDIR=" + Temporary()}, Folder() + "/evaluated");
   }
   std::string Temporary() const { return Folder() + "/temporary"; }
   std::vector<std::string> TemporaryNames() const {
@@ -95,6 +98,57 @@ TEST_F(PlanEvaluate, RefusesWhatItCannotEvaluate) {
   fs::remove(checkpoint + "/manifest.json");
   EXPECT_THAT(Plan({"evaluate", checkpoint, Recipe(), Sets(8)}).output, HasSubstr("it has no manifest.json"));
   EXPECT_THAT(Evaluate(Recipe(), {Sets(8)}).output, HasSubstr(RunDir() + " has no checkpoint that counts"));
+}
+
+// Weights fit by their shapes, which say nothing of the model's numbers.
+TEST_F(PlanEvaluate, AnotherModelOfTheSameShapesIsAPersonsToAccept) {
+  const std::string scale = "models.hybrid_moe_tiny.moe.scale=7";
+  const Ended other = Evaluate(Recipe(), {Sets(8), scale});
+  EXPECT_EQ(other.status, kExitUsage);
+  EXPECT_THAT(other.output, AllOf(HasSubstr("modules.language.constants.moe.scale  2.5  ->  7.0"),
+                                  HasSubstr("error: the recipe has another model than " + Checkpoints()),
+                                  HasSubstr("--accept-changes"), Not(HasSubstr("ready in"))));
+  const Ended accepted = Evaluate(Recipe(), {Sets(8), scale, "--accept-changes"});
+  EXPECT_EQ(accepted.status, 0) << accepted.output;
+  // What only training asks for.
+  const Ended training =
+      Evaluate(Recipe(), {Sets(8), "models.hybrid_moe_tiny.moe.aux_loss=0.01", "models.hybrid_moe_tiny.init_std=0.5"});
+  EXPECT_EQ(training.status, 0) << training.output;
+}
+
+// The run that keeps it goes on, and keeps newer ones. That is no damage.
+TEST_F(PlanEvaluate, ACheckpointThatIsRemovedMeanwhile) {
+  const std::string executor = Folder() + "/executor";
+  std::ofstream(executor) << "#!/bin/sh\nrm -r " << Checkpoints() << "/*\nexec " << InBuild("bin/executor")
+                          << " \"$@\"\n";
+  fs::permissions(executor, fs::perms::owner_all);
+  const Ended ended = Evaluate(Recipe(), {Sets(8), "--executor", executor});
+  EXPECT_EQ(ended.status, kExitUsage) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("error: " + Checkpoints() +
+                                      "/step-00000002.life-1 was removed while it was evaluated; a run keeps only"));
+}
+
+// Typed on a terminal, as its reader would.
+TEST_F(PlanEvaluate, ShowsABarOnATerminalUntilCtrlC) {
+  const std::string plan = InBuild("bin/plan"), run = RunDir(), recipe = Recipe(), sets = Sets(1'000'000);
+  int terminal = -1;
+  const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (pid == 0) {
+    execl(plan.c_str(), plan.c_str(), "evaluate", run.c_str(), recipe.c_str(), sets.c_str(), nullptr);
+    _exit(99);
+  }
+  std::string printed;
+  bool typed = false;
+  char bytes[4096];
+  for (ssize_t count; (count = read(terminal, bytes, sizeof bytes)) > 0;) {
+    printed.append(bytes, static_cast<size_t>(count));
+    if (typed || printed.find("% round ") == std::string::npos) continue;
+    typed = true;
+    EXPECT_EQ(write(terminal, "\x03", 1), 1);
+  }
+  close(terminal);
+  EXPECT_EQ(WaitFor(pid, kPatience), 128 + SIGINT) << printed;
+  EXPECT_THAT(printed, AllOf(HasSubstr(" of 1000000 of held_out"), HasSubstr("interrupted by SIGINT")));
 }
 
 TEST_F(PlanEvaluate, SaysThatItsResultCannotBeWritten) {

@@ -203,6 +203,8 @@ TEST_F(RunInput, LivesThatAreGone) {
   ExpectGoesOn(6, 4);
   const std::string away = Folder() + "/away";
   fs::rename(RunDir() + "/lives", away);
+  EXPECT_THAT(Plan({"checkpoint", "ls", RunDir()}).output,
+              HasSubstr("of no life: " + RunDir() + "/lives/1 is gone, so nobody can tell whether it counts"));
   ExpectRefused(8, {}, kExitUsage, "already holds a run whose folder lives is gone");
   fs::remove(RunDir() + "/plan.json");
   ExpectRefused(8, {}, kExitUsage, "is not before life 1");

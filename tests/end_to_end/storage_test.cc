@@ -117,12 +117,13 @@ TEST_F(Storage, ThatIsFullForTheOutcome) {
 }
 
 TEST_F(Storage, ThatIsFullForWhatIsPrinted) {
-  for (const std::string& json : {std::string(), std::string(" --json")}) {
-    const std::string command = InBuild("bin/plan") + " launch " + Recipe() + " --local --yes --steps 1 --run-dir " +
-                                RunDir() + json + " > /dev/full";
+  for (const auto& [to, place] : {std::pair("> /dev/full", "/dev/full"), std::pair("--json > /dev/full", "/dev/full"),
+                                  std::pair(">&- <&-", "its output, which is closed")}) {
+    const std::string command =
+        InBuild("bin/plan") + " launch " + Recipe() + " --local --yes --steps 1 --run-dir " + RunDir() + " " + to;
     const Ended ended = End(StartProgram({"/bin/sh", "-c", command}, {}, Folder() + "/output"));
     EXPECT_EQ(ended.status, kExitStorage) << ended.output;
-    EXPECT_THAT(ended.output, HasSubstr("the run is done, but what it printed is not all in /dev/full"));
+    EXPECT_THAT(ended.output, HasSubstr(std::string("the run is done, but what it printed is not all in ") + place));
     EXPECT_EQ(Outcome().at("exit_code"), 0);
     fs::remove_all(RunDir());
   }
