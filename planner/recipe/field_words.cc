@@ -11,7 +11,7 @@ constexpr FieldWord kWords[] = {
 #undef WORD
 };
 
-constexpr std::string_view kNoScores = "flash attention keeps no scores to repeat; kinds of layers save more memory",
+constexpr std::string_view kNoScores = "flash attention keeps no scores to repeat; elementwise saves memory",
                            kNoFp16 = "there is no fp16", kNoFp8 = "there is no fp8",
                            kNoRestarts = "there are no restarts";
 

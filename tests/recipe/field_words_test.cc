@@ -116,7 +116,7 @@ TEST(FieldWords, AreOneProblemWhateverTheirValue) {
   EXPECT_EQ(Said({"modules.language.recompute_granularity=selective"}),
             "unknown key \"recompute_granularity\" in `modules.language`: `recompute_granularity` of Megatron-LM is "
             "`recompute` here: write modules.language.recompute=none; `full` stays, and `selective` is none: flash "
-            "attention keeps no scores; kinds of layers are between the two\n");
+            "attention keeps no scores; elementwise and kinds of layers are other choices\n");
   for (const char* removed : {"deepspeed={zero_optimization: {stage: 3}}", "lora={r: 8}", "save=/checkpoints",
                               "model.converters=[float8]", "parallelism.fsdp_reshard_after_forward=always"}) {
     const std::string said = Said({removed});
