@@ -29,6 +29,7 @@ std::string AnswerOf(const FieldWord& word) {
     case FieldUnit::Second: return Cat(keys, ", of which it is the second number: [0.9, 0.95]");
     case FieldUnit::Bf16: return Cat(keys, ": `true` is `bf16`");
     case FieldUnit::Full: return Cat(keys, ": `true` is `full`");
+    case FieldUnit::Selective: return Cat(keys, ": `selective` is `elementwise`, `full` and `none` stay");
     case FieldUnit::Pattern:
       return Cat(keys, ". An encoder has a number; the layers of a language model are written one by one, as letters");
     case FieldUnit::Words: return Cat(keys, ": ", why);

@@ -17,12 +17,13 @@ enum class FieldUnit {
   Constant,  // a decay of weights that stays the same: {start: value, end: value}
   First,     // the first of a pair of numbers
   Second,
-  Bf16,     // true is bf16
-  Full,     // true is full
-  Pattern,  // a count is a number of layers only where these are all alike
-  Words,    // the key has another value: only its name is known
-  Follows,  // the value follows from others, and is left out
-  None,     // no key
+  Bf16,       // true is bf16
+  Full,       // true is full
+  Selective,  // selective is elementwise, other words stay
+  Pattern,    // a count is a number of layers only where these are all alike
+  Words,      // the key has another value: only its name is known
+  Follows,    // the value follows from others, and is left out
+  None,       // no key
 };
 
 struct FieldWord {

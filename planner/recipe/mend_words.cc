@@ -270,6 +270,7 @@ class Words {
       }
       case FieldUnit::Bf16: return text == "true" ? "bf16" : "";
       case FieldUnit::Full: return text == "true" ? "full" : "";
+      case FieldUnit::Selective: return text == "selective" ? "elementwise" : Valid(word, value);
       case FieldUnit::Pattern: return target.ends_with(".layers") ? text : "";
       case FieldUnit::Words:
       case FieldUnit::Follows:
@@ -336,11 +337,11 @@ class Words {
     // Another file is no reason to remove the word from this one, even if that file wins.
     const bool other =
         there != nullptr && !by_override && there->where.file && !SameFile(there->where, word.entry.key_where);
-    Diagnostic& problem =
-        problems.Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
-                       Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
-                           word.path.empty() ? "" : "`"),
-                       Help(word, target, value, other ? nullptr : there, put || (other && !value.empty())));
+    Diagnostic& problem = problems.Error(
+        DiagnosticKind::kUnknownKey, word.entry.key_where,
+        Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
+            word.path.empty() ? "" : "`"),
+        Help(word, target, Shown(word, target, value), other ? nullptr : there, put || (other && !value.empty())));
     if (there != nullptr && !put && there->where.known())
       problem.notes.push_back({there->where, Cat(LastOf(target), " is given here")});
     if (put || there != nullptr || word.target.empty() || Follows(word)) problem.edits = {{own, ""}};
@@ -355,6 +356,11 @@ class Words {
       moved.where = word.entry.value.where;
     }
     PutValue(target, std::move(moved), recipe_);
+  }
+
+  // The value that a help shows: of one whose module or model is not known, too.
+  std::string Shown(const Word& word, const std::string& target, const std::string& value) const {
+    return target.empty() && !word.target.empty() ? Converted(word, word.target) : value;
   }
 
   static bool Follows(const Word& word) { return word.field && word.field->unit == FieldUnit::Follows; }
@@ -382,7 +388,7 @@ class Words {
       case FieldUnit::Words:
         return Cat(whose, " is `", shown, "` here: ", word.field->why, there ? "; the recipe has it: remove this" : "");
       case FieldUnit::Pattern:
-        if (value.empty())
+        if (value.empty() || target.empty())
           return Cat("the layers of a language model are the letters of `pattern`: ",
                      there ? "remove it" : "write one for each, such as pattern: \"M-M-M*-\"");
         break;
@@ -404,8 +410,8 @@ class Words {
     if (put) return Cat(whose, " is `", same_map ? last : shown, "` here: ", write, why);
     if (there != nullptr) return Cat(whose, " is `", shown, "` here, which the recipe has: remove this");
     // Of several modules or models, or of none: it is not known which.
-    if (const std::string good = Valid(word, word.entry.value); target.empty() && !good.empty())
-      return Cat(whose, " is `", shown, "` here: write ", last, ": ", good, " there", why);
+    if (target.empty() && !value.empty())
+      return Cat(whose, " is `", shown, "` here: write ", last, ": ", value, " there", why);
     const KeySpec* spec = SpecOf(word);
     return Cat(whose, " is `", shown, "` here", spec ? Cat(": ", ValueText(*spec)) : "", why);
   }
