@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -46,8 +49,38 @@ bool CheckNotNegative(DiagnosticKind kind, const char* name, const Located<doubl
   return false;
 }
 
-// Style wsd needs both of its settings; with another style they are only unused.
-bool CheckWsd(const LearningRateRecipe& recipe, const Location& budget, Diagnostics& diagnostics) {
+// Tells what `wsd` lacks, with values that trainings use: a straight decay in the last tenth. `end`: the sample at
+// which it ends; 0 if it is not known.
+void AddWsd(const LearningRateRecipe& recipe, const Location& where, int64_t end, Diagnostics& diagnostics) {
+  const std::string path = "budget.learning_rate.wsd",
+                    samples = end < 1 ? "SAMPLES" : absl::StrCat(std::max<int64_t>(1, end / 10));
+  std::string lacks, write;
+  std::vector<Edit> edits;
+  if (!recipe.wsd_decay_samples && !recipe.wsd_style) {
+    lacks = "`wsd`, the decay at the end";
+    write = absl::StrCat("{decay_samples: ", samples, ", style: linear}");
+    edits = {{path, write}};
+    write = absl::StrCat("wsd: ", write);
+  } else if (!recipe.wsd_style) {
+    lacks = "`wsd.style`";
+    write = "style: linear in `wsd`";
+    edits = {{path + ".style", "linear"}};
+  } else {
+    lacks = "`wsd.decay_samples`";
+    write = absl::StrCat("decay_samples: ", samples, " in `wsd`");
+    edits = {{path + ".decay_samples", samples}};
+  }
+  const std::string tenth = recipe.wsd_decay_samples || end < 1 ? "" : ", a tenth of the training";
+  if (end < 1 && !recipe.wsd_decay_samples) edits.clear();
+  diagnostics
+      .Error(DiagnosticKind::kWsdIncomplete, where, absl::StrCat("style wsd without ", lacks),
+             absl::StrCat("add ", write, tenth,
+                          recipe.wsd_style ? "" : absl::StrCat("; the styles are ", absl::StrJoin(kWsdStyles, ", "))))
+      .edits = std::move(edits);
+}
+
+// Style wsd needs both of its settings; with another style they are only unused. `end`: as in AddWsd.
+bool CheckWsd(const LearningRateRecipe& recipe, int64_t end, const Location& budget, Diagnostics& diagnostics) {
   const Location where = recipe.style.where.known() ? recipe.style.where : budget;
   if (!AllKnown(recipe.style)) return false;
   if (*recipe.style != "wsd") {
@@ -58,20 +91,15 @@ bool CheckWsd(const LearningRateRecipe& recipe, const Location& budget, Diagnost
     }
     return true;
   }
+  if (!recipe.wsd_decay_samples || !recipe.wsd_style) {
+    AddWsd(recipe, where, end, diagnostics);
+    return false;
+  }
   bool fine = true;
-  if (!recipe.wsd_decay_samples) {
-    diagnostics.Error(DiagnosticKind::kWsdIncomplete, where, "style wsd without wsd.decay_samples",
-                      "add wsd: {decay_samples: ..., style: ...}");
-    fine = false;
-  } else if (AllKnown(recipe.wsd_decay_samples) && **recipe.wsd_decay_samples < 1) {
+  if (AllKnown(recipe.wsd_decay_samples) && **recipe.wsd_decay_samples < 1) {
     diagnostics.Error(DiagnosticKind::kWsdIncomplete, recipe.wsd_decay_samples->where,
                       absl::StrCat("wsd.decay_samples is ", **recipe.wsd_decay_samples), "use 1 or more");
     fine = false;
-  }
-  if (!recipe.wsd_style) {
-    diagnostics.Error(DiagnosticKind::kWsdIncomplete, where, "style wsd without wsd.style",
-                      absl::StrCat("choose one of ", absl::StrJoin(kWsdStyles, ", ")));
-    return false;
   }
   return CheckChoice(*recipe.wsd_style, kWsdStyles, "wsd style", where, diagnostics) && fine;
 }
@@ -114,7 +142,7 @@ bool CheckLearningRate(const LearningRateRecipe& recipe, const LearningRate& rat
   fine &= CheckNotNegative(kRange, "min", recipe.min, budget, diagnostics);
   fine &= CheckOrder(kRange, "min", recipe.min, "peak", recipe.peak, budget, diagnostics);
   fine &= CheckOrder(kRange, "init", recipe.init, "peak", recipe.peak, budget, diagnostics);
-  fine &= CheckWsd(recipe, budget, diagnostics);
+  fine &= CheckWsd(recipe, decay_known ? rate.decay_samples : 0, budget, diagnostics);
   if (!AllKnown(recipe.warmup_samples, recipe.warmup_fraction)) return false;
   if (recipe.warmup_samples && recipe.warmup_fraction) {
     Diagnostic& problem = diagnostics.Error(DiagnosticKind::kWarmupTwice, recipe.warmup_fraction->where,

@@ -1,11 +1,9 @@
 // `plan fmt`: writes recipes in their one form, with their comments.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 
 #include "nlohmann/json.hpp"
@@ -16,6 +14,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/format/format_recipe.h"
 #include "planner/format/line_diff.h"
+#include "planner/format/replace_recipe.h"
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
@@ -23,7 +22,6 @@
 namespace planwright {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
@@ -38,19 +36,6 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
     text.append(chunk, static_cast<size_t>(count));
   }
   return text;
-}
-
-// Puts the text in the place of the file, to which a link may lead, with the file's permissions.
-absl::Status Replace(const std::string& path, const std::string& text) {
-  std::error_code error;
-  const fs::path file = fs::canonical(path, error);
-  struct stat status = {};
-  if (error || stat(file.c_str(), &status) != 0) return absl::UnavailableError(Cat("cannot find ", path));
-  const int mode = static_cast<int>(status.st_mode & 07777);
-  if (absl::Status written = WriteFileAtomically(file.string(), text, mode); !written.ok()) return written;
-  if (chmod(file.c_str(), static_cast<mode_t>(mode)) != 0)  // the umask took some away
-    return absl::UnavailableError(Cat("cannot give ", path, " its permissions back"));
-  return absl::OkStatus();
 }
 
 struct Outcome {
@@ -74,14 +59,16 @@ int FormatOne(const std::string& path, bool check, bool print, Outcome& done) {
   if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
   const bool same = **formatted == *text, written = !check && !print && path != "-";
   if (!same && written) {
-    if (const absl::Status replaced = Replace(path, **formatted); !replaced.ok())
+    if (const absl::Status replaced = ReplaceRecipe(path, *text, **formatted); !replaced.ok())
       return UsageError(std::string(replaced.message()));
   }
   const std::string diff = check && !same ? LineDiff(*text, **formatted) : "";
   done.files.push_back({{"path", path}, {"changed", !same}});
   if (check) done.files.back()["diff"] = diff;
+  if (!check && !written) done.files.back()["text"] = **formatted;
   if (check && !same) {
-    Append(done.out, path, " is not in its form; `plan fmt ", path, "` writes it:\n", PrintableLines(diff));
+    Append(done.out, name, " is not in its form; `plan fmt ", path, "` ", path == "-" ? "prints" : "writes", " it:\n",
+           PrintableLines(diff));
   } else if (!check && !written) {
     done.out += **formatted;
   } else if (!same) {
@@ -113,7 +100,7 @@ CliCommand FmtCommand() {
       "RECIPE ... [--check | --stdout] [--json]",
       {{"--check", "", "", "write nothing: print what would change, and exit with 1 if anything would"},
        {"--stdout", "", "", "print the recipe instead of writing it"},
-       {"--json", "", "", "print which files changed; with --check the changes, too"}},
+       {"--json", "", "", "print which files changed; with --check the changes, too, and of stdin the text"}},
       "Keys come in the order of docs/recipe_reference.md, two spaces a level, one blank line at most. Names, values\n"
       "and comments stay; what is on one line stays there if it fits. The recipe says the same before and after,\n"
       "which is checked before a file is written. RECIPE `-` is stdin, and then stdout gets the result.\n",

@@ -85,24 +85,30 @@ void CheckGridSizes(const Located<std::vector<int64_t>>& grid, Diagnostics& diag
 }
 
 // The sides of a grid must be at most those of the position table, and multiples of pixel_shuffle
-// (docs/model/vision_encoder.md#output).
-void CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& encoder, Diagnostics& diagnostics) {
-  if (!AllKnown(grid) || !encoder.known()) return;
+// (docs/model/vision_encoder.md#output). False: told that they are not.
+bool CheckGrid(const Located<std::vector<int64_t>>& grid, const ImageSizes& encoder, Diagnostics& diagnostics) {
+  if (!AllKnown(grid) || !encoder.known()) return true;
   const int64_t side = encoder.side(), factor = encoder.pixel_shuffle;
   const auto fail = [&](std::string message, std::string help) {
     diagnostics.Error(DiagnosticKind::kImageGrid, grid.where, std::move(message), std::move(help));
+    return false;
   };
   if (grid->size() != 2)
     return fail("an image grid must be two numbers: rows and columns of patches", "write it as [rows, columns]");
+  // One side of a grid is told, not both.
   for (int64_t size : *grid) {
     if (size < 1 || size > side) {
-      fail(absl::StrCat("a side of the grid is ", size, " patches, but must be 1 to ", side),
-           absl::StrCat("the limit is max_image ", *encoder.max_image, " / patch ", *encoder.patch, " = ", side));
-    } else if (size % factor != 0) {
-      fail(absl::StrCat("a side of the grid is ", size, " patches, which is not a multiple of pixel_shuffle ", factor),
-           absl::StrCat("use a multiple of ", factor));
+      return fail(
+          absl::StrCat("a side of the grid is ", size, " patches, but must be 1 to ", side),
+          absl::StrCat("the limit is max_image ", *encoder.max_image, " / patch ", *encoder.patch, " = ", side));
+    }
+    if (size % factor != 0) {
+      return fail(
+          absl::StrCat("a side of the grid is ", size, " patches, which is not a multiple of pixel_shuffle ", factor),
+          absl::StrCat("use a multiple of ", factor));
     }
   }
+  return true;
 }
 
 // Whether two encoders accept the same grids. Then only the first is checked, so that a problem is reported once.
@@ -137,6 +143,19 @@ void CheckImageNumbers(const DataRecipe& data, Diagnostics& diagnostics) {
       .notes.push_back({data.max_images.where, absl::StrCat("max_images is ", *data.max_images, " here")});
 }
 
+// Tells that there are no grids, with one that the encoder takes: a square of its patches.
+void AddImageGrids(const DataRecipe& data, const ImageSizes& encoder, Diagnostics& diagnostics) {
+  constexpr int64_t kUsual = 32;
+  const bool known = encoder.known() && *encoder.patch > 0 && *encoder.pixel_shuffle > 0;
+  const int64_t side =
+      known ? std::min(kUsual, encoder.side()) / *encoder.pixel_shuffle * *encoder.pixel_shuffle : int64_t{0};
+  const std::string grids = side > 0 ? absl::StrCat("[[", side, ", ", side, "]]") : "[[ROWS, COLUMNS]]";
+  Diagnostic& problem = diagnostics.Error(
+      DiagnosticKind::kImageGrid, data.where, "`data.image_grids` is missing: mock data for an encoder needs it",
+      absl::StrCat("add image_grids: ", grids, ", the rows and columns of patches of each size of images"));
+  if (side > 0) problem.edits = {{"data.image_grids", grids}};
+}
+
 // Every encoder processes every image, and the sequence contains the rows of all of them.
 void CheckMock(const Recipe& recipe, const std::vector<ImageSizes>& encoders, Diagnostics& diagnostics) {
   const DataRecipe& data = recipe.data;
@@ -148,22 +167,21 @@ void CheckMock(const Recipe& recipe, const std::vector<ImageSizes>& encoders, Di
     return;
   }
   if (data.image_grids.empty()) {
-    diagnostics.Error(DiagnosticKind::kImageGrid, data.where,
-                      "`data.image_grids` is missing: mock data for an encoder needs it",
-                      "add image_grids: [[rows, columns], ...], in patches");
+    AddImageGrids(data, encoders[0], diagnostics);
   }
   CheckLossTokens(data, /*images=*/true, diagnostics);
   // The tokens of the largest image, summed over all encoders.
   int64_t largest = 0;
   for (const auto& grid : data.image_grids) {
     int64_t tokens = 0;
+    bool good = true;  // how long a sample is with a grid that is refused is no problem of its own
     for (const ImageSizes& encoder : encoders) {
       const auto same_grids = [&](const ImageSizes& other) { return SameGrids(other, encoder); };
       if (&*std::find_if(encoders.begin(), encoders.end(), same_grids) == &encoder)
-        CheckGrid(grid, encoder, diagnostics);
+        good = CheckGrid(grid, encoder, diagnostics) && good;
       if (grid->size() == 2 && encoder.known()) tokens += (*grid)[0] * (*grid)[1] / encoder.patches_of_token();
     }
-    largest = std::max(largest, tokens);
+    if (good) largest = std::max(largest, tokens);
   }
   const bool sizes_known =
       std::all_of(encoders.begin(), encoders.end(), [](const ImageSizes& encoder) { return encoder.known(); });

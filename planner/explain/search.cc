@@ -10,16 +10,22 @@
 
 #include "absl/strings/ascii.h"
 #include "planner/diagnostics/near_name.h"
+#include "planner/diagnostics/text.h"
+#include "planner/recipe/field_words.h"
+#include "planner/recipe/recipe_keys.h"
 
 namespace planwright {
 namespace {
+
+// What a word of another program counts beside our own.
+constexpr double kOfOthers = 0.4;
 
 // Words of a question that say nothing of what is asked for.
 constexpr std::string_view kIdleWords[] = {
     "a",    "an",   "and",  "are",  "as",   "at",    "be",    "by",     "can",  "do",   "does", "for",   "from",
     "get",  "give", "has",  "how",  "i",    "if",    "in",    "is",     "it",   "its",  "make", "many",  "me",
     "mean", "much", "my",   "of",   "on",   "or",    "set",   "should", "so",   "that", "the",  "there", "this",
-    "to",   "use",  "want", "what", "when", "where", "which", "why",    "with", "you",  "key",  "here"};
+    "to",   "use",  "want", "what", "when", "where", "which", "why",    "with", "you",  "key",  "here",  "two"};
 // Other words for what texts here call so.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {{"oom", "memory"},
                                                                          {"ram", "memory"},
@@ -70,7 +76,10 @@ std::vector<std::string> WordsOf(std::string_view text) {
       end();
       continue;
     }
-    if (absl::ascii_isupper(c) && i > 0 && absl::ascii_islower(text[i - 1])) end();  // GridDoesNotFit
+    // GridDoesNotFit is four words, NaN is one.
+    if (absl::ascii_isupper(c) && i > 0 && absl::ascii_islower(text[i - 1]) && i + 1 < text.size() &&
+        absl::ascii_islower(text[i + 1]))
+      end();
     word += absl::ascii_tolower(c);
   }
   end();
@@ -134,6 +143,23 @@ std::vector<const Subject*> FindByName(std::string_view name, const std::vector<
   return found;
 }
 
+std::vector<const Subject*> FindInOtherMaps(std::string_view path, const std::vector<Subject>& subjects) {
+  std::vector<const Subject*> found;
+  if (path.find('.') == std::string_view::npos || path.size() > kLongestQuestion) return found;
+  const FieldWord* word = FindFieldWord(path);
+  while (path.starts_with('-')) path.remove_prefix(1);
+  // A path of a recipe that is wrong stays unknown.
+  const bool ours = FindKey("", path.substr(0, path.find('.')), "") != nullptr;
+  for (const Subject& subject : subjects) {
+    const bool of_list = subject.name.find("[]") != std::string::npos;
+    const bool meant = word != nullptr ? subject.type == SubjectType::kFieldWord && subject.name == word->word
+                                       : !ours && !of_list && subject.type == SubjectType::kKey &&
+                                             subject.name.ends_with(Cat(".", path.substr(path.rfind('.') + 1)));
+    if (meant) found.push_back(&subject);
+  }
+  return found;
+}
+
 std::vector<const Subject*> Search(std::string_view question, const std::vector<Subject>& subjects, size_t most) {
   if (question.size() > kLongestQuestion) return {};
   std::vector<Indexed> indices;
@@ -151,8 +177,14 @@ std::vector<const Subject*> Search(std::string_view question, const std::vector<
                            [&](const Indexed& index) { return Score(index, word) > 0; });
     };
     if (count() == 0) word = Mended(word, indices);
-    if (const auto times = count(); times > 0)
-      weights[word] = std::log(1 + static_cast<double>(subjects.size()) / static_cast<double>(times));
+    // How rare a word is, our own texts say: those of other programs' words are many and alike.
+    double own = 0, times = 0;
+    for (size_t i = 0; i < subjects.size(); ++i) {
+      if (subjects[i].type == SubjectType::kFieldWord) continue;
+      ++own;
+      times += Score(indices[i], word) > 0;
+    }
+    if (count() > 0) weights[word] = std::log(1 + own / std::max(1.0, times));
   }
   std::vector<std::pair<double, const Subject*>> found;
   double all = 0;
@@ -164,6 +196,7 @@ std::vector<const Subject*> Search(std::string_view question, const std::vector<
       score += here * weight;
       if (here > 0) covered += weight;
     }
+    if (subjects[i].type == SubjectType::kFieldWord) score *= kOfOthers;
     // Texts that have all words of the question come before those that have one of them often.
     if (score > 0) found.emplace_back(score * covered / all, &subjects[i]);
   }

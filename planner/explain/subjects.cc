@@ -236,8 +236,10 @@ std::string_view SubjectTypeName(SubjectType type) {
 std::string MeantValues(std::string_view word) {
   std::string text;
   for (const KeySpec& key : RecipeKeys()) {
-    const std::string_view choice = key.choices.empty() ? std::string_view() : ChoiceMeant(key.path, word);
-    if (!choice.empty()) text += IndentedLines(Cat("as a value of ", key.path, ": write `", choice, "`"));
+    const ChoiceWord* meant = key.choices.empty() ? nullptr : FindChoiceWord(key.path, word);
+    if (meant == nullptr) continue;
+    const std::string why = meant->why.empty() ? "" : Cat(": ", meant->why);
+    text += IndentedLines(Cat("as a value of ", key.path, ": write `", meant->choice, "`", why));
   }
   if (const std::string figures = FiguresOfDevice(word); !figures.empty())
     text += IndentedLines(Cat("no value of cluster.gpu: write its figures in `cluster`, device: ", figures));

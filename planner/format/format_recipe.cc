@@ -77,6 +77,18 @@ class Formatter {
     return lead;
   }
 
+  // The comments at the top that are the file's, whichever key comes first: those above a blank line, and what editors
+  // and shells look for in the first lines. A comment that touches the first key is that key's.
+  static Lines TakeHeader(Lines& above) {
+    auto end = above.begin();
+    while (end != above.end() && (end->starts_with("#!") || end->starts_with("# yaml-language-server:"))) ++end;
+    const auto blank = std::find(above.rbegin(), above.rend(), "").base();  // behind it, or the beginning
+    end = std::max(end, blank);
+    Lines header(above.begin(), end);
+    above.erase(above.begin(), end);
+    return header;
+  }
+
   int LastLine(const YamlNode& node, int parent, int limit) const {
     if (!IsBlock(node)) return source_.LastLine(node, parent, limit);
     if (node.is_map()) {
@@ -144,8 +156,7 @@ class Formatter {
     const Lead tail = TakeLead(parts.back().inner_end, end);
     Lines lines;
     if (root) {
-      // The comments at the top are the file's, whichever key comes first.
-      lines = std::exchange(parts[0].lead.lines, {});
+      lines = TakeHeader(parts[0].lead.lines);
       parts[0].lead.blank = false;
     }
     std::vector<size_t> order(parts.size());

@@ -6,14 +6,14 @@ namespace planwright {
 namespace {
 
 constexpr FieldWord kWords[] = {
-#define WORD(word, of, unit, keys) {word, of, FieldUnit::unit, keys},
+#define WORD(word, of, unit, keys, why) {word, of, FieldUnit::unit, keys, why},
 #include "planner/recipe/field_words.def"
 #undef WORD
 };
 
-struct ChoiceWord {
-  std::string_view path, word, choice;
-};
+constexpr std::string_view kNoScores = "flash attention keeps no scores to repeat; elementwise saves memory",
+                           kNoFp16 = "there is no fp16", kNoFp8 = "there is no fp8",
+                           kNoRestarts = "there are no restarts";
 
 // Only words that are not near their choice by letters.
 constexpr ChoiceWord kChoiceWords[] = {
@@ -34,23 +34,43 @@ constexpr ChoiceWord kChoiceWords[] = {
     {"cluster.gpu", "h100", "h100_sxm"},
     {"cluster.gpu", "h200", "h200_sxm"},
     {"cluster.gpu", "cpu", "none"},
-    {"modules.<name>.recompute", "selective", "attention"},
+    {"modules.<name>.recompute", "selective", "none", kNoScores},
     {"modules.<name>.recompute", "uniform", "full"},
     {"modules.<name>.recompute", "block_wise", "full"},
     {"precision.params", "bfloat16", "bf16"},
     {"precision.params", "float32", "fp32"},
     {"precision.params", "32", "fp32"},
     {"precision.params", "float64", "fp64"},
-    {"precision.params", "fp16", "bf16"},
-    {"precision.params", "float16", "bf16"},
+    {"precision.params", "fp16", "bf16", kNoFp16},
+    {"precision.params", "float16", "bf16", kNoFp16},
+    {"precision.params", "half", "bf16", kNoFp16},
+    {"precision.params", "16_mixed", "bf16", kNoFp16},
+    {"precision.params", "16", "bf16", kNoFp16},
+    {"precision.params", "fp8", "bf16", kNoFp8},
+    {"precision.params", "float8", "bf16", kNoFp8},
+    {"precision.params", "bf16_mixed", "bf16"},
+    {"precision.params", "bf16_true", "bf16"},
+    {"precision.params", "32_true", "fp32"},
+    {"precision.params", "double", "fp64"},
     {"modules.<name>.parallel.dispatch", "alltoall", "all_to_all"},
     {"modules.<name>.parallel.dispatch", "allgather", "all_gather"},
+    {"modules.<name>.parallel.dispatch", "flex", "auto"},
     {"budget.learning_rate.style", "cosine_with_min_lr", "cosine"},
+    {"budget.learning_rate.style", "cosine_annealing", "cosine"},
+    {"budget.learning_rate.style", "cosine_with_restarts", "cosine", kNoRestarts},
+    {"budget.learning_rate.style", "constant_with_warmup", "constant"},
+    {"budget.learning_rate.style", "linear_with_warmup", "linear"},
+    {"budget.learning_rate.wsd.style", "sqrt", "minus_sqrt"},
+    {"budget.learning_rate.wsd.style", "1_sqrt", "minus_sqrt"},
     {"budget.learning_rate.style", "inverse_square_root", "inverse_sqrt"},
     {"budget.learning_rate.style", "warmup_stable_decay", "wsd"},
     {"modules.<name>.train.backbone", "freeze", "frozen"},
     {"modules.<name>.train.backbone", "false", "frozen"},
     {"modules.<name>.train.backbone", "true", "trained"},
+    {"modules.<name>.train.backbone", "no", "frozen"},
+    {"modules.<name>.train.backbone", "yes", "trained"},
+    {"modules.<name>.train.projection", "no", "frozen"},
+    {"modules.<name>.train.projection", "yes", "trained"},
     {"modules.<name>.train.projection", "freeze", "frozen"},
     {"modules.<name>.train.projection", "false", "frozen"},
     {"modules.<name>.train.projection", "true", "trained"},
@@ -79,19 +99,23 @@ std::string Plain(std::string_view written) {
 std::span<const FieldWord> FieldWords() { return kWords; }
 
 const FieldWord* FindFieldWord(std::string_view written) {
-  const std::string word = Plain(written);
-  for (const FieldWord& known : kWords) {
-    if (known.word == word) return &known;
+  const std::string path = Plain(written);
+  for (std::string_view word = path; !word.empty();) {
+    for (const FieldWord& known : kWords) {
+      if (known.word == word) return &known;
+    }
+    const size_t dot = word.find('.');
+    word = dot == std::string_view::npos ? std::string_view() : word.substr(dot + 1);
   }
   return nullptr;
 }
 
-std::string_view ChoiceMeant(std::string_view path, std::string_view word) {
+const ChoiceWord* FindChoiceWord(std::string_view path, std::string_view word) {
   const std::string plain = Plain(word);
   for (const ChoiceWord& known : kChoiceWords) {
-    if (known.path == path && known.word == plain) return known.choice;
+    if (known.path == path && known.word == plain) return &known;
   }
-  return "";
+  return nullptr;
 }
 
 }  // namespace planwright

@@ -13,29 +13,38 @@ namespace planwright {
 enum class FieldUnit {
   Same,
   Steps,     // of the optimizer: times global_samples
+  Tokens,    // of the training: by sequence_length
   Constant,  // a decay of weights that stays the same: {start: value, end: value}
   First,     // the first of a pair of numbers
   Second,
-  Bf16,     // true is bf16
-  Full,     // true is full
-  Pattern,  // a count is a number of layers only where these are all alike
-  Words,    // the key has another value: only its name is known
-  Follows,  // the value follows from others, and is left out
-  Always,   // no key: it is always so
+  Bf16,       // true is bf16
+  Full,       // true is full
+  Selective,  // selective is elementwise, other words stay
+  Pattern,    // a count is a number of layers only where these are all alike
+  Words,      // the key has another value: only its name is known
+  Follows,    // the value follows from others, and is left out
+  None,       // no key
 };
 
 struct FieldWord {
   std::string_view word, of;  // "train_iters", "Megatron-LM"
   FieldUnit unit;
   std::string_view keys;  // paths in the table of keys, joined by |
+  std::string_view why;   // why there is no key, or what its value is; empty: nothing more is to be said
 };
 
 std::span<const FieldWord> FieldWords();
 
-// The word, however it is written: `--train-iters`, `train-iters`, `trainIters` are `train_iters`. Null if it is none.
+// The word, however it is written: `--train-iters`, `train-iters`, `trainIters` are `train_iters`. Maps that it is in
+// may stand before it: `training.seq_len` is `seq_len`. Null if it is none.
 const FieldWord* FindFieldWord(std::string_view written);
 
-// The choice that a word means, as `vit` means radio_vit; empty if it means none. `path`: of the key, in the table.
-std::string_view ChoiceMeant(std::string_view path, std::string_view word);
+struct ChoiceWord {
+  std::string_view path, word, choice;  // the key, as the table has it; "vit", "radio_vit"
+  std::string_view why;                 // of one that is not the same: what is there instead
+};
+
+// The choice that a word means, as `vit` means radio_vit; null if it means none. `path`: of the key, in the table.
+const ChoiceWord* FindChoiceWord(std::string_view path, std::string_view word);
 
 }  // namespace planwright

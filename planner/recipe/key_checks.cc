@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
@@ -35,10 +37,16 @@ struct KeyContext {
   }
 };
 
+const std::set<std::string, std::less<>>& NothingTold() {
+  static const auto* none = new std::set<std::string, std::less<>>;
+  return *none;
+}
+
 // Walks through the tree and the table of keys together. CheckX checks a value whose key has type X.
 class KeyChecker {
  public:
-  explicit KeyChecker(Diagnostics& problems) : problems_(problems) {}
+  KeyChecker(const std::set<std::string, std::less<>>& told, Diagnostics& problems)
+      : told_(told), problems_(problems) {}
 
   // Checks the keys of a map and their values, then looks for required keys that are missing.
   void CheckMap(YamlNode& node, const KeyContext& context) {
@@ -67,10 +75,11 @@ class KeyChecker {
     for (const KeySpec* spec : KeysOf(context.table_path)) {
       const bool applies = spec->kind.empty() || (kind_is_good && spec->kind == kind);
       if (spec->need != Need::kRequired || !applies || node.Find(WordOf(*spec)) != nullptr) continue;
+      damaged_.emplace(spec->path);
+      if (told_.contains(context.Shown(WordOf(*spec)))) continue;
       problems_.Error(DiagnosticKind::kMissingKey, context.where,
                       Cat("`", context.Shown(WordOf(*spec)), "` is missing"),
                       Cat("add `", WordOf(*spec), "`: ", spec->help));
-      damaged_.emplace(spec->path);
     }
   }
 
@@ -142,7 +151,8 @@ class KeyChecker {
       for (const KeySpec* spec : KeysOf("data.sources[]")) of_source = of_source || WordOf(*spec) == entry.key;
     }
     if (of_source) {
-      help = Cat("put it in `sources`, in the entry that it is for: sources: [{", entry.key, ": ...}]");
+      help = Cat("put it in `sources`, in the entry that it is for: sources: [{", entry.key, ": ",
+                 FlowText(entry.value), "}]");
     } else if (!other_kinds.empty()) {
       help = Cat("`", entry.key, "` exists only for ", other_kinds.size() > 1 ? "kinds " : "kind ",
                  absl::StrJoin(other_kinds, " and "), ", but the kind here is ", kind);
@@ -163,10 +173,12 @@ class KeyChecker {
     return value.is_null() ? context.where : value.where;
   }
 
-  void AddWrongType(const YamlNode& value, const KeyContext& context, std::string_view expected,
-                    std::string help = "") {
-    problems_.Error(DiagnosticKind::kWrongType, LocationOf(value, context),
-                    Cat("`", context.shown_path, "` must be ", expected, ", found ", Describe(value)), std::move(help));
+  void AddWrongType(const YamlNode& value, const KeyContext& context, std::string_view expected, std::string help = "",
+                    std::vector<Edit> edits = {}) {
+    problems_
+        .Error(DiagnosticKind::kWrongType, LocationOf(value, context),
+               Cat("`", context.shown_path, "` must be ", expected, ", found ", Describe(value)), std::move(help))
+        .edits = std::move(edits);
   }
 
   void CheckSection(YamlNode& value, const KeyContext& context) {
@@ -285,24 +297,65 @@ class KeyChecker {
   }
 
   // `read`: reads one of the two numbers; false if it has the wrong type.
-  void CheckPair(const KeySpec& spec, const YamlNode& value, const KeyContext& context, std::string_view expected,
+  void CheckPair(const KeySpec& spec, YamlNode& value, const KeyContext& context, std::string_view expected,
                  bool (*read)(const YamlNode&, double*)) {
     double number = 0;
+    if (std::optional<YamlNode> list = ListOfText(value, read))
+      return MendTo(spec, *std::move(list), value, context, expected);
     // First the types of both numbers, reported once for the pair; then the range of each number.
     bool good = value.is_sequence() && value.items.size() == 2;
     for (const YamlNode& item : value.items) good = good && read(item, &number);
-    if (!good) return AddWrongType(value, context, expected);
+    if (!good)
+      return AddWrongType(value, context, expected,
+                          spec.default_text.empty() ? "" : Cat("write ", WordOf(spec), ": ", spec.default_text));
     for (const YamlNode& item : value.items) {
       read(item, &number);
       CheckRange(spec, number, item, context);
     }
   }
 
-  void CheckPairs(const KeySpec& spec, const YamlNode& value, const KeyContext& context) {
+  // "0.9, 0.95" and "32x32" as a list; nothing if the text is no list of numbers.
+  static std::optional<YamlNode> ListOfText(const YamlNode& value, bool (*read)(const YamlNode&, double*)) {
+    if (!value.is_scalar() || value.text.empty()) return std::nullopt;
+    Diagnostics ignored;
+    const std::string numbers = absl::StrReplaceAll(value.text, {{"x", ", "}, {"(", ""}, {")", ""}});
+    std::optional<YamlNode> list = ParseYaml(Cat("[", numbers, "]"), {}, ignored);
+    double number = 0;
+    const auto is_number = [&](const YamlNode& item) { return read(item, &number); };
+    if (!list || list->items.size() != 2 || !absl::c_all_of(list->items, is_number)) return std::nullopt;
+    return list;
+  }
+
+  // Reports a value of the wrong type, and puts the one that is meant in its place.
+  void MendTo(const KeySpec& spec, YamlNode mended, YamlNode& value, const KeyContext& context,
+              std::string_view expected) {
+    const std::string text = FlowText(mended);
+    const std::string before = context.shown_path.ends_with(']') ? "" : Cat(WordOf(spec), ": ");
+    AddWrongType(value, context, expected, Cat("write ", before, text), {{context.EditPath(), text}});
+    mended.where = value.where;
+    for (YamlNode& item : mended.items) item.where = value.where;
+    value = std::move(mended);
+  }
+
+  void CheckPairs(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
     constexpr std::string_view expected = "a list of [rows, columns]";
-    if (!value.is_sequence() || value.items.empty()) return AddWrongType(value, context, expected);
-    for (const YamlNode& item : value.items) {
-      CheckPair(spec, item, {context.table_path, Cat(context.shown_path, "[]"), item.where}, "[rows, columns]",
+    const std::optional<YamlNode> text = ListOfText(value, &KeyChecker::IsInteger);
+    const YamlNode& pair = text ? *text : value;
+    double number = 0;
+    const auto is_number = [&](const YamlNode& item) { return IsInteger(item, &number); };
+    if (pair.is_sequence() && !pair.items.empty() && absl::c_all_of(pair.items, is_number)) {
+      if (pair.items.size() != 2)
+        return AddWrongType(value, context, expected, "write a pair for each grid: [[32, 32]]");
+      YamlNode list;
+      list.kind = YamlNode::Kind::kSequence;
+      list.items = {pair};
+      return MendTo(spec, std::move(list), value, context, expected);
+    }
+    if (!value.is_sequence() || value.items.empty())
+      return AddWrongType(value, context, expected, "write a pair for each grid: [[32, 32]]");
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      YamlNode& item = value.items[i];
+      CheckPair(spec, item, {context.table_path, Cat(context.shown_path, "[", i, "]"), item.where}, "[rows, columns]",
                 &KeyChecker::IsInteger);
     }
   }
@@ -324,6 +377,12 @@ class KeyChecker {
         DiagnosticKind::kOutOfRange, value.where,
         Cat("`", context.shown_path, "` must be ", spec.range.BrokenBound(number), ", found ", Printable(value.text)),
         Cat("the range is ", spec.range.Text(), "; ", WordOf(spec), ": ", spec.help));
+    // Elsewhere -1 says that a value follows from others, or has no limit.
+    if (value.text == "-1" && spec.need == Need::kOptional && context.item < 0) {
+      problem.help = Cat("remove it for the default; ", WordOf(spec), ": ", spec.help);
+      problem.edits = {{context.EditPath(), ""}};
+      return false;
+    }
     if (const std::optional<double> bound = spec.range.Nearest(number); bound && spec.type == KeyType::kInteger)
       problem.edits = {{context.EditPath(), Cat(static_cast<int64_t>(*bound))}};
     return false;
@@ -347,12 +406,41 @@ class KeyChecker {
       case KeyType::kBool: good = ReadBool(value, &truth, &problem); break;
       default: good = ReadString(value, &text, &problem); break;
     }
+    if (spec.path == "models.<name>.pattern" && value.is_sequence()) return MendPattern(spec, value, context);
+    if (spec.path.starts_with("launch.slurm.") && value.is_sequence() && !value.items.empty()) {
+      // Slurm takes several names with commas between them.
+      YamlNode names;
+      names.kind = YamlNode::Kind::kScalar;
+      const auto separate = [](std::string* out, const YamlNode& item) { out->append(item.text); };
+      names.text = absl::StrJoin(value.items, ",", separate);
+      names.quoted = true;
+      MendTo(spec, std::move(names), value, context, "text");
+      return false;
+    }
     if (!good) {
       AddScalarProblem(spec, value, context, problem);
       return false;
     }
     return (spec.type != KeyType::kInteger && spec.type != KeyType::kNumber) ||
            CheckRange(spec, number, value, context);
+  }
+
+  // A list of letters is the text that they make.
+  bool MendPattern(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
+    YamlNode letters;
+    letters.kind = YamlNode::Kind::kScalar;
+    letters.quoted = true;
+    bool good = !value.items.empty();
+    for (const YamlNode& item : value.items) {
+      good = good && item.is_scalar() && item.text.size() == 1;
+      letters.text += item.text;
+    }
+    if (good) {
+      MendTo(spec, std::move(letters), value, context, "text");
+    } else {
+      AddWrongType(value, context, "text", "write one letter for each layer, in quotes: \"M-M*\"");
+    }
+    return false;
   }
 
   void CheckWordOrCount(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
@@ -369,13 +457,22 @@ class KeyChecker {
     Diagnostic& problem =
         problems_.Error(DiagnosticKind::kUnknownChoice, LocationOf(value, context),
                         Cat("`", context.shown_path, "` must be ", expected, ", found ", Quoted(value.text)),
-                        meant.empty() ? "" : Cat("did you mean `", meant, "`?"));
+                        ChoiceHelp(spec, value.text, meant));
     if (!meant.empty()) problem.edits = {{context.EditPath(), meant}};
+  }
+
+  static std::string ChoiceHelp(const KeySpec& spec, const std::string& word, const std::string& meant) {
+    const ChoiceWord* known = FindChoiceWord(spec.path, word);
+    const std::string why = known != nullptr && !known->why.empty() ? Cat(" ", Capital(known->why), ".") : "";
+    return meant.empty() ? "" : Cat("did you mean `", meant, "`?", why);
+  }
+  static std::string Capital(std::string_view text) {
+    return Cat(std::string(1, absl::ascii_toupper(text[0])), text.substr(1));
   }
 
   // The choice that a word is for, or near to, or the beginning of; empty if there is none.
   static std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::vector<std::string>& choices) {
-    if (const std::string_view meant = ChoiceMeant(spec.path, word); !meant.empty()) return std::string(meant);
+    if (const ChoiceWord* meant = FindChoiceWord(spec.path, word)) return std::string(meant->choice);
     if (std::optional<std::string> near = NearName(word, choices)) return *std::move(near);
     for (const std::string& choice : choices) {
       if (word.size() > 2 && choice.starts_with(absl::AsciiStrToLower(word))) return choice;
@@ -395,7 +492,7 @@ class KeyChecker {
         problems_.Error(DiagnosticKind::kUnknownChoice, value.where,
                         Cat("`", context.shown_path, "` must be ", choices.size() > 1 ? "one of " : "",
                             absl::StrJoin(choices, ", "), ", found ", Quoted(value.text)),
-                        meant.empty() ? "" : Cat("did you mean `", meant, "`?"));
+                        ChoiceHelp(spec, value.text, meant));
     if (meant.empty()) return false;
     problem.edits = {{context.EditPath(), meant}};
     value.text = meant;
@@ -403,6 +500,7 @@ class KeyChecker {
     return false;
   }
 
+  const std::set<std::string, std::less<>>& told_;
   Diagnostics& problems_;
   std::set<std::string, std::less<>> damaged_;
   std::set<const YamlNode*> told_kinds_;  // wrong kinds that are told
@@ -431,12 +529,23 @@ void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const KeyConte
 bool IsValidValue(const KeySpec& spec, const YamlNode& value) {
   Diagnostics problems;
   YamlNode copy = value;
-  KeyChecker(problems).CheckValue(spec, copy, {std::string(spec.path), std::string(spec.path), value.where});
+  KeyChecker(NothingTold(), problems)
+      .CheckValue(spec, copy, {std::string(spec.path), std::string(spec.path), value.where});
   return problems.empty();
 }
 
-std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, Diagnostics& problems) {
-  KeyChecker checker(problems);
+std::optional<YamlNode> MendedValue(const KeySpec& spec, const YamlNode& value) {
+  Diagnostics problems;
+  YamlNode copy = value;
+  KeyChecker(NothingTold(), problems)
+      .CheckValue(spec, copy, {std::string(spec.path), std::string(spec.path), value.where});
+  if (!IsValidValue(spec, copy)) return std::nullopt;
+  return copy;
+}
+
+std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, const std::set<std::string, std::less<>>& told,
+                                             Diagnostics& problems) {
+  KeyChecker checker(told, problems);
   checker.CheckMap(recipe, {"", "", recipe.where});
   return checker.Finish(recipe.where);
 }

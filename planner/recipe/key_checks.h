@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -20,7 +22,9 @@ inline constexpr size_t kMostUnknownKeys = 200;
 // Checks all keys, and repairs the tree where a key is unknown: a misspelled key is renamed to the key that was
 // probably meant, so that its value is checked too, and a value whose meaning is clear is mended; other unknown keys
 // are removed. Returns the paths of values that are missing or wrong, mended or not, as Recipe::damaged has them.
-std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, Diagnostics& problems);
+// `told`: paths in the recipe of missing keys that are told already.
+std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, const std::set<std::string, std::less<>>& told,
+                                             Diagnostics& problems);
 
 // The number of problems so far that leave a value of the recipe unknown. Problems that do not, such as an unknown key
 // that was repaired, are not counted.
@@ -28,5 +32,8 @@ int64_t CountLostValues(const Diagnostics& problems);
 
 // Whether a value (not a map) has the type and range of its key, and is one of its choices.
 bool IsValidValue(const KeySpec& spec, const YamlNode& value);
+
+// The value as its key takes it: mended if its meaning is clear, as `bfloat16` is `bf16`. Nothing if it is not.
+std::optional<YamlNode> MendedValue(const KeySpec& spec, const YamlNode& value);
 
 }  // namespace planwright

@@ -9,11 +9,13 @@
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/plan/limits.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/mend_words.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
 
 namespace planwright {
@@ -22,17 +24,19 @@ namespace {
 // A section that is often written as one value, and what the value stands for: $ is the value.
 struct ShortSection {
   std::string_view path, meant;
-  bool is_number = true;  // such a value
 };
 constexpr ShortSection kShortSections[] = {
-    {"precision", "{params: $}", false},
+    {"precision", "{params: $}"},
     {"budget.learning_rate", "{peak: $}"},
     {"budget.weight_decay", "{start: $, end: $}"},
     {"checkpoint", "{every_steps: $}"},
     {"log", "{every_steps: $}"},
-    {"initialize", "{from: $}", false},
+    {"initialize", "{from: $}"},
+    {"data", "{kind: $}"},
     {"models.<name>.mlp", "{ffn: $}"},
     {"models.<name>.projector", "{hidden: $}"},
+    {"modules.<name>.placement", "{first_rank: 0, ranks: $}"},
+    {"modules.<name>.train", "{backbone: $}"},
 };
 
 class Shapes {
@@ -42,6 +46,7 @@ class Shapes {
   // `table_path`, `path`: of the map, in the table of keys and in the recipe.
   void CheckMap(YamlNode& map, const std::string& table_path, const std::string& path) {
     const std::string kind = KindOf(map, table_path);
+    MendSectionNames(map, table_path, path, kind);
     for (YamlEntry& entry : map.entries) {
       const KeySpec* spec = FindKey(table_path, entry.key, kind);
       if (spec != nullptr) CheckValue(*spec, entry.value, InsidePath(path, entry.key));
@@ -50,6 +55,45 @@ class Shapes {
   }
 
  private:
+  // `model: {a: {...}}` for `models`.
+  static bool IsNearNames(const KeySpec& spec, const YamlEntry& entry) {
+    const auto is_map = [](const YamlEntry& inner) { return inner.value.is_map(); };
+    return spec.type == KeyType::kNamedMaps && NearName(entry.key, {std::string(WordOf(spec))}) &&
+           std::all_of(entry.value.entries.begin(), entry.value.entries.end(), is_map);
+  }
+
+  // A section under another name: most of what it has are keys of one section that is not there.
+  void MendSectionNames(YamlNode& map, const std::string& table_path, const std::string& path,
+                        const std::string& kind) {
+    if (map.entries.size() > kMostUnknownKeys) return;
+    for (YamlEntry& entry : map.entries) {
+      if (!entry.value.is_map() || FindKey(table_path, entry.key, kind) != nullptr) continue;
+      std::string meant;
+      for (const KeySpec* spec : KeysOf(table_path)) {
+        if ((!spec->kind.empty() && spec->kind != kind) || map.Find(WordOf(*spec)) != nullptr) continue;
+        if (IsNearNames(*spec, entry)) {
+          meant = WordOf(*spec);
+          break;
+        }
+        if (spec->type != KeyType::kMap) continue;
+        const auto known =
+            std::count_if(entry.value.entries.begin(), entry.value.entries.end(), [&](const auto& inner) {
+              return FindKey(spec->path, inner.key, KindOf(entry.value, spec->path)) != nullptr;
+            });
+        if (known < 2 || known * 2 <= static_cast<int64_t>(entry.value.entries.size())) continue;
+        meant = meant.empty() ? std::string(WordOf(*spec)) : "";
+        if (meant.empty()) break;  // two of them
+      }
+      if (meant.empty()) continue;
+      problems_
+          .Error(DiagnosticKind::kUnknownKey, entry.key_where,
+                 Cat("unknown key ", Quoted(entry.key), path.empty() ? "" : Cat(" in `", path, "`")),
+                 Cat("did you mean `", meant, "`?", NearName(entry.key, {meant}) ? "" : " It has these keys"))
+          .edits = {{InsidePath(path, entry.key), ""}, {InsidePath(path, meant), FlowText(entry.value)}};
+      entry.key = meant;
+    }
+  }
+
   void CheckValue(const KeySpec& spec, YamlNode& value, const std::string& path) {
     switch (spec.type) {
       case KeyType::kMap:
@@ -63,13 +107,43 @@ class Shapes {
         }
         break;
       case KeyType::kListOfMaps:
-        MendList(value, path);
+        MendList(spec, value, path);
         for (size_t i = 0; i < value.items.size(); ++i) {
           if (value.items[i].is_map()) CheckMap(value.items[i], InnerPath(spec), Cat(path, "[", i, "]"));
         }
         break;
+      case KeyType::kStrings:
+        if (spec.path == "launch.slurm.options") MendOptions(value, path);
+        break;
       default: break;
     }
+  }
+
+  // [--exclude=a,b] is a list of two texts: what does not begin with -- belongs to the option before it.
+  void MendOptions(YamlNode& list, const std::string& path) {
+    YamlNode mended = list;
+    mended.items.clear();
+    const YamlNode* cut = nullptr;  // the first part that is cut off
+    for (const YamlNode& item : list.items) {
+      const bool part = item.is_scalar() && !item.text.starts_with('-') && !mended.items.empty() &&
+                        mended.items.back().text.find('=') != std::string::npos;
+      if (!part) {
+        mended.items.push_back(item);
+        continue;
+      }
+      if (cut == nullptr) cut = &item;
+      Append(mended.items.back().text, ",", item.text);
+      mended.items.back().quoted = true;
+    }
+    if (cut == nullptr) return;
+    const std::string text = FlowText(mended);
+    problems_
+        .Error(
+            DiagnosticKind::kBadName, cut->where,
+            Cat("`", path, "`: ", Quoted(cut->text), " is no option of sbatch: a comma in a list begins the next text"),
+            Cat("write options with commas in quotes: options: ", text))
+        .edits = {{path, text}};
+    list = std::move(mended);
   }
 
   void Tell(const YamlNode& value, const std::string& path, const char* expected, std::string help, YamlNode mended) {
@@ -79,30 +153,80 @@ class Shapes {
         .edits = {{path, FlowText(mended)}};
   }
 
-  // A list of one map, or one value.
+  // The map of a list of maps with different keys: [nodes: 4, gpu: none] is {nodes: 4, gpu: none}. Nothing: it is none.
+  static std::optional<YamlNode> OneMap(const YamlNode& list) {
+    if (!list.is_sequence() || list.items.empty()) return std::nullopt;
+    YamlNode map;
+    map.kind = YamlNode::Kind::kMap;
+    map.where = list.where;
+    for (const YamlNode& item : list.items) {
+      if (!item.is_map()) return std::nullopt;
+      for (const YamlEntry& entry : item.entries) {
+        if (map.Find(entry.key) != nullptr) return std::nullopt;
+        map.entries.push_back(entry);
+      }
+    }
+    return map;
+  }
+
+  // [a: 1] and not `- a: 1`, as far as locations tell.
+  static bool IsInBrackets(const YamlNode& list) {
+    const Location &first = list.items[0].where, &last = list.items.back().where;
+    return list.items.size() > 1 ? first.line == last.line : first.column == list.where.column + 1;
+  }
+
+  // A list of maps that are one map, or one value.
   void MendSection(const KeySpec& spec, YamlNode& value, const std::string& path) {
-    if (value.is_sequence() && value.items.size() == 1 && value.items[0].is_map()) {
-      YamlNode mended = value.items[0];
-      Tell(value, path, "a map", Cat("remove the `- `: `", path, "` is one map, and its keys are on this level"),
-           mended);
-      value = std::move(mended);
+    if (spec.path == "modules.<name>.placement") MendRanks(spec, value, path);
+    if (std::optional<YamlNode> mended = OneMap(value)) {
+      const bool one = value.items.size() == 1;
+      const std::string help = IsInBrackets(value)
+                                   ? Cat("write braces in place of brackets: ", WordOf(spec), ": ", FlowText(*mended))
+                               : one ? Cat("remove the `- `: `", path, "` is one map, and its keys are on this level")
+                                     : Cat("remove each `- `: `", path, "` is one map, and these are its keys");
+      Tell(value, path, "a map", help, *mended);
+      value = *std::move(mended);
       return;
     }
     if (!value.is_scalar()) return;
-    for (const ShortSection& section : kShortSections) {
-      const bool number =
-          !value.text.empty() && std::string_view("0123456789.-+").find(value.text[0]) != std::string::npos;
-      if (spec.path != section.path || number != section.is_number) continue;
-      std::string meant(section.meant);
-      for (size_t at; (at = meant.find('$')) != std::string::npos;) meant.replace(at, 1, FlowText(value));
-      Diagnostics ignored;
-      std::optional<YamlNode> mended = ParseYaml(meant, {}, ignored);
-      if (!mended) return;
-      Tell(value, path, "a map", Cat("write ", WordOf(spec), ": ", meant), *mended);
-      ApplyEdits(std::vector<Edit>{{"value", meant}}, Holder(value));
-      value = Take();
+    if (spec.path == "optimizer") {
+      problems_
+          .Error(DiagnosticKind::kWrongType, value.where, Cat("`optimizer` must be a map, found ", Describe(value)),
+                 "remove it: the optimizer is always AdamW")
+          .edits = {{path, ""}};
+      value.kind = YamlNode::Kind::kMap;
       return;
     }
+    for (const ShortSection& section : kShortSections) {
+      if (spec.path != section.path) continue;
+      std::string meant(section.meant);
+      for (size_t at; (at = meant.find('$')) != std::string::npos;) meant.replace(at, 1, FlowText(value));
+      MendTo(spec, meant, value, path);
+      return;
+    }
+  }
+
+  // Puts the section that is meant in the place of a value, if its values are good: `fp16` in it is mended to bf16.
+  void MendTo(const KeySpec& spec, const std::string& meant, YamlNode& value, const std::string& path) {
+    Diagnostics ignored;
+    const std::optional<YamlNode> section = ParseYaml(meant, {}, ignored);
+    std::optional<YamlNode> mended = section ? MendedValue(spec, *section) : std::nullopt;
+    if (!mended) return;
+    const std::string text = FlowText(*mended);
+    Tell(value, path, "a map", Cat("write ", WordOf(spec), ": ", text), *mended);
+    ApplyEdits(std::vector<Edit>{{"value", text}}, Holder(value));
+    value = Take();
+  }
+
+  // [0, 1, 2, 3] is the ranks from 0 on.
+  void MendRanks(const KeySpec& spec, YamlNode& value, const std::string& path) {
+    if (!value.is_sequence() || value.items.empty()) return;
+    int64_t first = 0, rank = 0;
+    if (!ReadInteger(value.items[0], &first, nullptr) || first < 0 || first > kMostRanks) return;
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      if (!ReadInteger(value.items[i], &rank, nullptr) || rank != first + static_cast<int64_t>(i)) return;
+    }
+    MendTo(spec, Cat("{first_rank: ", first, ", ranks: ", value.items.size(), "}"), value, path);
   }
 
   // Modules as a list of maps, each with its name.
@@ -111,7 +235,19 @@ class Shapes {
       const YamlEntry* name = item.is_map() ? item.Find("name") : nullptr;
       return name != nullptr && name->value.is_scalar() && !name->value.text.empty();
     };
-    if (value.items.empty() || !std::all_of(value.items.begin(), value.items.end(), named)) return;
+    if (value.items.empty() || !std::all_of(value.items.begin(), value.items.end(), named)) {
+      const auto maps = [](const YamlNode& item) {
+        return item.is_map() && item.entries.size() == 1 && item.entries[0].value.is_map();
+      };
+      std::optional<YamlNode> map = OneMap(value);
+      if (!map || !std::all_of(value.items.begin(), value.items.end(), maps)) return;
+      Tell(value, path, "a map of names",
+           IsInBrackets(value) ? Cat("write braces in place of brackets: the names are keys of `", path, "`")
+                               : Cat("remove each `- `: the names are keys of `", path, "`"),
+           *map);
+      value = *std::move(map);
+      return;
+    }
     YamlNode mended;
     mended.kind = YamlNode::Kind::kMap;
     mended.where = value.where;
@@ -129,7 +265,41 @@ class Shapes {
     value = std::move(mended);
   }
 
-  void MendList(YamlNode& value, const std::string& path) {
+  // A bridge of two names, written in another way: {vision: language}, [vision, language], or one item for each key.
+  static std::optional<YamlNode> OneBridge(const YamlNode& value) {
+    YamlNode bridge;
+    bridge.kind = YamlNode::Kind::kMap;
+    bridge.where = value.where;
+    const auto is_name = [](const YamlNode& node) { return node.is_scalar() && !node.text.empty(); };
+    if (value.is_map() && value.entries.size() == 1 && is_name(value.entries[0].value) &&
+        FindKey("bridges[]", value.entries[0].key, "") == nullptr) {
+      const YamlEntry& entry = value.entries[0];
+      YamlNode from = entry.value;
+      from.text = entry.key;
+      from.where = entry.key_where;
+      bridge.entries = {{"from", entry.key_where, from}, {"to", entry.value.where, entry.value}};
+      return bridge;
+    }
+    if (value.items.size() == 2 && is_name(value.items[0]) && is_name(value.items[1])) {
+      bridge.entries = {{"from", value.items[0].where, value.items[0]}, {"to", value.items[1].where, value.items[1]}};
+      return bridge;
+    }
+    if (value.items.size() < 2) return std::nullopt;
+    return OneMap(value);  // two bridges have a key twice
+  }
+
+  void MendList(const KeySpec& spec, YamlNode& value, const std::string& path) {
+    if (spec.path == "bridges") {
+      if (std::optional<YamlNode> bridge = OneBridge(value)) {
+        YamlNode mended;
+        mended.kind = YamlNode::Kind::kSequence;
+        mended.where = value.where;
+        mended.items = {*std::move(bridge)};
+        Tell(value, path, "a list of maps", Cat("write bridges: ", FlowText(mended)), mended);
+        value = std::move(mended);
+        return;
+      }
+    }
     if (!value.is_map() || value.entries.empty()) return;
     YamlNode mended;
     mended.kind = YamlNode::Kind::kSequence;
@@ -220,12 +390,12 @@ void CheckNames(YamlNode& recipe, const std::string& section, const char* what, 
 
 }  // namespace
 
-void MendTree(YamlNode& recipe, Diagnostics& problems) {
-  if (!recipe.is_map()) return;
+std::set<std::string, std::less<>> MendTree(YamlNode& recipe, Diagnostics& problems) {
+  if (!recipe.is_map()) return {};
   Shapes(problems).CheckMap(recipe, "", "");
   CheckNames(recipe, "modules", "module", "model", problems);
   CheckNames(recipe, "models", "model", "kind", problems);
-  MendWords(recipe, problems);
+  return MendWords(recipe, problems);
 }
 
 }  // namespace planwright

@@ -14,6 +14,7 @@
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
@@ -73,6 +74,9 @@ class Words {
     for (const Word& word : found_) Mend(word, problems);
   }
 
+  // Keys that the recipe has by a word whose value is not known: that they are missing is told with it.
+  std::set<std::string, std::less<>> Told() { return std::move(told_); }
+
  private:
   void FindUnknown(const YamlEntry& entry, const std::string& table_path, const std::string& path,
                    const std::string& kind) {
@@ -92,17 +96,62 @@ class Words {
     Word word = {table_path, path, kind, entry, "", nullptr};
     if (deeper.size() == 1) {
       word.target = deeper[0];
-    } else if (const FieldWord* field = FindFieldWord(entry.key)) {
+    } else if (const FieldWord* field = FindFieldWord(InsidePath(path, entry.key));
+               field != nullptr && IsMeant(*field, entry, elsewhere)) {
       word.field = field;
-      word.target = TargetOf(*field, kind, table_path);
-    } else if (elsewhere.size() == 1 && !NearName(entry.key, here)) {
+      word.target = TargetOf(*field, kind.empty() ? KindFor(*field, path) : kind, table_path);
+    } else if (elsewhere.size() == 1 && !NearName(entry.key, here) && IsValidAt(elsewhere[0], entry.value)) {
       word.target = elsewhere[0];
     } else {
-      // A section of another program: what it says is told together.
-      if (entry.value.is_map() && !NearName(entry.key, here)) FindSection(entry, path);
+      // A section of another program: what it says is told together. One whose name is near to one of ours is another
+      // program's if all that it says is: `model: {flavor: 8B}`.
+      if (entry.value.is_map() && (!NearName(entry.key, here) || HasOnlyWords(entry, path))) FindSection(entry, path);
       return;
     }
     found_.push_back(std::move(word));
+  }
+
+  // Whether the word of another program is meant, and no key of ours that is elsewhere, and no section with other
+  // words.
+  static bool IsMeant(const FieldWord& field, const YamlEntry& entry, const std::vector<std::string>& elsewhere) {
+    if (entry.value.is_map()) return field.keys.empty() && !HasWords(entry.value);
+    if (!field.keys.empty() || elsewhere.size() != 1) return true;
+    return !IsValidAt(elsewhere[0], entry.value);
+  }
+
+  // Whether a word of another program that is a key here is in the map, all the way down.
+  static bool HasWords(const YamlNode& map) {
+    return std::any_of(map.entries.begin(), map.entries.end(), [](const YamlEntry& entry) {
+      const FieldWord* field = FindFieldWord(entry.key);
+      return entry.value.is_map() ? HasWords(entry.value) : field != nullptr && !field->keys.empty();
+    });
+  }
+
+  static bool IsValidAt(const std::string& target, const YamlNode& value) {
+    for (const KeySpec& spec : RecipeKeys()) {
+      if (spec.path != target) continue;
+      if (spec.type == KeyType::kMap ||
+          (spec.type == KeyType::kString ? IsValidValue(spec, value) : MendedValue(spec, value).has_value()))
+        return true;
+    }
+    return false;
+  }
+
+  // The kind of the model that a word outside of models is for: that of the module, or the only one; empty if there are
+  // several.
+  std::string KindFor(const FieldWord& field, const std::string& path) const {
+    if (!field.keys.starts_with("models.")) return "";
+    const YamlNode* models = NodeAt(recipe_, "models");
+    const YamlNode* model = ModelOf(path);
+    if (model == nullptr && models != nullptr && models->entries.size() == 1) model = &models->entries[0].value;
+    return model != nullptr && model->is_map() ? KindOf(*model, "models.<name>") : "";
+  }
+
+  // The model of the module that a path is in; null if it is in none.
+  const YamlNode* ModelOf(const std::string& path) const {
+    if (!path.starts_with("modules.")) return nullptr;
+    const YamlNode* name = NodeAt(recipe_, path.substr(0, path.find('.', 8)) + ".model");
+    return name != nullptr ? NodeAt(recipe_, InsidePath("models", name->text)) : nullptr;
   }
 
   // The key of a word in maps of this kind: the first of its keys that they have.
@@ -123,17 +172,44 @@ class Words {
     return keys.back();
   }
 
-  // The words in the maps of an unknown section, all the way down.
+  // The words in the maps of an unknown section, all the way down, and the keys that one section alone has here.
   void FindSection(const YamlEntry& section, const std::string& path) {
+    const std::string inside = InsidePath(path, section.key);
+    const size_t before = found_.size();
+    std::vector<Word> others;  // told one by one if something of the section is known
     for (const YamlEntry& entry : section.value.entries) {
       if (found_.size() == kMostUnknownKeys) return;
-      const FieldWord* field = FindFieldWord(entry.key);
-      if (entry.value.is_map()) {
-        FindSection(entry, InsidePath(path, section.key));
-      } else if (field != nullptr) {
-        found_.push_back({"", InsidePath(path, section.key), "", entry, TargetOf(*field, "", ""), field});
+      const FieldWord* field = FindFieldWord(InsidePath(inside, entry.key));
+      if (field != nullptr && IsMeant(*field, entry, {})) {
+        found_.push_back({"", inside, "", entry, TargetOf(*field, KindFor(*field, inside), ""), field});
+      } else if (entry.value.is_map()) {
+        FindSection(entry, inside);
+      } else if (const std::string only = OnlyKeyCalled(entry.key); !only.empty() && IsValidAt(only, entry.value)) {
+        found_.push_back({"", inside, "", entry, only, nullptr});
+      } else {
+        others.push_back({"", inside, "", entry, "", nullptr});
       }
     }
+    if (found_.size() > before) found_.insert(found_.end(), others.begin(), others.end());
+  }
+
+  static bool HasOnlyWords(const YamlEntry& section, const std::string& path) {
+    return std::all_of(section.value.entries.begin(), section.value.entries.end(), [&](const YamlEntry& entry) {
+      return !entry.value.is_map() && FindFieldWord(InsidePath(InsidePath(path, section.key), entry.key)) != nullptr;
+    });
+  }
+
+  // The one key of a section that ends in this word, outside of lists and of kinds; empty if there is none, or another
+  // one.
+  static std::string OnlyKeyCalled(const std::string& word) {
+    std::string only;
+    for (const KeySpec& spec : RecipeKeys()) {
+      if (WordOf(spec) != word || spec.path == only || !spec.kind.empty() || spec.path == word) continue;
+      if (spec.path.find("[]") != std::string_view::npos) continue;
+      if (!only.empty()) return "";
+      only = spec.path;
+    }
+    return only;
   }
 
   // The path in the recipe of a key of the table, with the names that are meant; empty if they are not known.
@@ -162,13 +238,25 @@ class Words {
     int64_t count = 0, samples = 0;
     if (word.field == nullptr) return text;
     switch (word.field->unit) {
-      case FieldUnit::Same: return text;
+      case FieldUnit::Same: return Valid(word, value);
       case FieldUnit::Steps: {
         const YamlNode* batch = NodeAt(recipe_, "batch.global_samples");
-        if (batch == nullptr || !ReadInteger(*batch, &samples, nullptr) || !ReadInteger(value, &count, nullptr) ||
-            count < 0 || samples < 1 || count > int64_t{1'000'000'000'000'000} / samples)
+        if (batch == nullptr || !ReadInteger(*batch, &samples, nullptr) || !ReadCount(value, count) || count < 0 ||
+            samples < 1 || count > int64_t{1'000'000'000'000'000} / samples)
           return "";
         return Cat(count * samples);
+      }
+      case FieldUnit::Tokens: {
+        const YamlNode* length = NodeAt(recipe_, "batch.sequence_length");
+        if (length == nullptr || !ReadInteger(*length, &samples, nullptr) || !ReadCount(value, count) || count < 1 ||
+            samples < 1)
+          return "";
+        // Up to a whole step.
+        int64_t step = 1;
+        const YamlNode* batch = NodeAt(recipe_, "batch.global_samples");
+        if (batch != nullptr && (!ReadInteger(*batch, &step, nullptr) || step < 1)) step = 1;
+        const int64_t steps = ((count - 1) / samples) / step + 1;
+        return steps > int64_t{1'000'000'000'000'000} / step ? "" : Cat(steps * step);
       }
       case FieldUnit::Constant: return value.is_scalar() ? Cat("{start: ", text, ", end: ", text, "}") : "";
       case FieldUnit::First:
@@ -182,12 +270,48 @@ class Words {
       }
       case FieldUnit::Bf16: return text == "true" ? "bf16" : "";
       case FieldUnit::Full: return text == "true" ? "full" : "";
+      case FieldUnit::Selective: return text == "selective" ? "elementwise" : Valid(word, value);
       case FieldUnit::Pattern: return target.ends_with(".layers") ? text : "";
       case FieldUnit::Words:
       case FieldUnit::Follows:
-      case FieldUnit::Always: break;
+      case FieldUnit::None: break;
     }
     return "";
+  }
+
+  // 10000, 10k or 1e4
+  static bool ReadCount(const YamlNode& value, int64_t& count) {
+    YamlNode number = value;
+    if (const std::string written = RewrittenNumber(value.text, /*integer=*/true, /*k_is_1024=*/false);
+        !written.empty())
+      number.text = written;
+    return value.is_scalar() && ReadInteger(number, &count, nullptr);
+  }
+
+  // The value as the key of the word takes it: `bfloat16` as bf16. Empty: it is none of its values.
+  static std::string Valid(const Word& word, const YamlNode& value) {
+    const KeySpec* spec = SpecOf(word);
+    if (spec == nullptr) return "";
+    const std::optional<YamlNode> mended = MendedValue(*spec, value);
+    return mended ? FlowText(*mended) : "";
+  }
+
+  static const KeySpec* SpecOf(const Word& word) {
+    for (const KeySpec& spec : RecipeKeys()) {
+      if (spec.path == word.target && (spec.kind.empty() || word.kind.empty() || spec.kind == word.kind)) return &spec;
+    }
+    return nullptr;
+  }
+
+  // An evaluation has two keys, so that one word alone makes none: of mock data the other one is made, too.
+  void AddEvaluation(std::string& target, std::string& value) const {
+    if (target != "evaluation.every_samples" || value.empty() || NodeAt(recipe_, "evaluation") != nullptr) return;
+    const YamlNode *kind = NodeAt(recipe_, "data.kind"), *batch = NodeAt(recipe_, "batch.global_samples");
+    const bool mock = kind == nullptr || kind->text == "mock";
+    value = mock && batch != nullptr ? Cat("{every_samples: ", value,
+                                           ", sets: [{name: held_out, samples: ", FlowText(*batch), ", seed: 1}]}")
+                                     : "";
+    if (!value.empty()) target = "evaluation";
   }
 
   static bool SameFile(const Location& a, const Location& b) { return a.file && b.file && *a.file == *b.file; }
@@ -202,9 +326,10 @@ class Words {
   }
 
   void Mend(const Word& word, Diagnostics& problems) {
-    const std::string own = InsidePath(word.path, word.entry.key), target = Named(word.target, word);
+    const std::string own = InsidePath(word.path, word.entry.key);
+    std::string target = Named(word.target, word), value = target.empty() ? "" : Converted(word, target);
+    AddEvaluation(target, value);
     const YamlNode* there = target.empty() ? nullptr : NodeAt(recipe_, target);
-    const std::string value = target.empty() ? "" : Converted(word, target);
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     const bool pair = word.field && (word.field->unit == FieldUnit::First || word.field->unit == FieldUnit::Second);
     // What is said at the right place stays, unless it is of a file that the word's own is laid over.
@@ -212,16 +337,17 @@ class Words {
     // Another file is no reason to remove the word from this one, even if that file wins.
     const bool other =
         there != nullptr && !by_override && there->where.file && !SameFile(there->where, word.entry.key_where);
-    Diagnostic& problem =
-        problems.Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
-                       Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
-                           word.path.empty() ? "" : "`"),
-                       Help(word, target, value, other ? nullptr : there, put || (other && !value.empty())));
+    Diagnostic& problem = problems.Error(
+        DiagnosticKind::kUnknownKey, word.entry.key_where,
+        Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
+            word.path.empty() ? "" : "`"),
+        Help(word, target, Shown(word, target, value), other ? nullptr : there, put || (other && !value.empty())));
     if (there != nullptr && !put && there->where.known())
       problem.notes.push_back({there->where, Cat(LastOf(target), " is given here")});
-    if (put || there != nullptr || (word.field && word.target.empty()) || Follows(word)) problem.edits = {{own, ""}};
+    if (put || there != nullptr || word.target.empty() || Follows(word)) problem.edits = {{own, ""}};
     if (put) problem.edits.push_back({target, value});
     ApplyEdits(std::vector<Edit>{{own, ""}}, recipe_);
+    if (!put && there == nullptr && !target.empty()) told_.insert(target);
     if (!put) return;
     YamlNode moved = word.entry.value;
     if (value != FlowText(moved)) {
@@ -230,6 +356,11 @@ class Words {
       moved.where = word.entry.value.where;
     }
     PutValue(target, std::move(moved), recipe_);
+  }
+
+  // The value that a help shows: of one whose module or model is not known, too.
+  std::string Shown(const Word& word, const std::string& target, const std::string& value) const {
+    return target.empty() && !word.target.empty() ? Converted(word, word.target) : value;
   }
 
   static bool Follows(const Word& word) { return word.field && word.field->unit == FieldUnit::Follows; }
@@ -241,44 +372,64 @@ class Words {
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     // How to write it: as an override, beside the word, or in the section that has it.
     std::string write = by_override ? Cat("write ", shown, "=", value)
-                        : same_map  ? Cat("write ", last, ": ", value)
-                                    : Cat("write ", last, ": ", value, " in `", MapOf(shown), "`");
+                        : same_map || MapOf(shown).empty()
+                            ? Cat("write ", last, ": ", value)
+                            : Cat("write ", last, ": ", value, " in `", MapOf(shown), "`");
+    if (word.field == nullptr && word.target.empty()) return "remove it: no key here is known to say the same";
     if (word.field == nullptr) {
       if (put) return Cat("did you mean `", shown, by_override ? "=" : ": ", value, "`?");
       return Cat("it belongs to `", MapOf(shown), "`", there ? ", which has it: remove it here" : "");
     }
     const std::string whose = Cat("`", word.field->word, "` of ", word.field->of);
     switch (word.field->unit) {
-      case FieldUnit::Always: return Cat("remove it: what ", whose, " says holds always here, or follows");
-      case FieldUnit::Follows: return Cat("remove it: ", whose, " is not set here, but follows from `", shown, "`");
+      case FieldUnit::None: return Cat("remove it: ", whose, " is no key here: ", word.field->why);
+      case FieldUnit::Follows:
+        return Cat("remove it: ", whose, " is not set here, but follows from `", shown, "`: ", word.field->why);
       case FieldUnit::Words:
-        return Cat(whose, " is `", shown, "` here, with values of another kind: see `plan explain ", last, "`");
+        return Cat(whose, " is `", shown, "` here: ", word.field->why, there ? "; the recipe has it: remove this" : "");
       case FieldUnit::Pattern:
-        if (value.empty()) return Cat("the layers of a language model are the letters of `", last, "`: remove it");
+        if (value.empty() || target.empty())
+          return Cat("the layers of a language model are the letters of `pattern`: ",
+                     there ? "remove it" : "write one for each, such as pattern: \"M-M-M*-\"");
         break;
       case FieldUnit::Steps: {
-        const std::string samples = Cat(whose, " is `", shown, "` here, counted in samples, not in steps");
+        const bool section = MapOf(word.target) == shown;  // AddEvaluation
+        const std::string samples =
+            Cat(whose, " is `", section ? word.target : shown, "` here, counted in samples, not in steps");
         if (!put) return there ? Cat(samples, "; the recipe has it: remove this") : samples;
         return Cat(samples, ": ", write, " (", FlowText(word.entry.value), " x global_samples)");
       }
+      case FieldUnit::Tokens: {
+        const std::string samples = Cat(whose, " is `", shown, "` here, counted in samples, not in tokens");
+        if (!put) return there ? Cat(samples, "; the recipe has it: remove this") : samples;
+        return Cat(samples, ": ", write, " (", FlowText(word.entry.value), " / sequence_length, up to a whole step)");
+      }
       default: break;
     }
-    if (put) return Cat(whose, " is `", same_map ? last : shown, "` here: ", write);
-    return Cat(whose, " is `", shown, "` here", there ? ", which the recipe has: remove this" : "");
+    const std::string why = word.field->why.empty() ? "" : Cat("; ", word.field->why);
+    if (put) return Cat(whose, " is `", same_map ? last : shown, "` here: ", write, why);
+    if (there != nullptr) return Cat(whose, " is `", shown, "` here, which the recipe has: remove this");
+    // Of several modules or models, or of none: it is not known which.
+    if (target.empty() && !value.empty())
+      return Cat(whose, " is `", shown, "` here: write ", last, ": ", value, " there", why);
+    const KeySpec* spec = SpecOf(word);
+    return Cat(whose, " is `", shown, "` here", spec ? Cat(": ", ValueText(*spec)) : "", why);
   }
 
   YamlNode& recipe_;
   size_t unknown_keys_ = 0;
   std::vector<Word> found_;
   std::set<std::string> given_;  // keys that the recipe itself has
+  std::set<std::string, std::less<>> told_;
 };
 
 }  // namespace
 
-void MendWords(YamlNode& recipe, Diagnostics& problems) {
+std::set<std::string, std::less<>> MendWords(YamlNode& recipe, Diagnostics& problems) {
   Words words(recipe);
   words.Find(recipe, "", "");
   words.Mend(problems);
+  return words.Told();
 }
 
 }  // namespace planwright

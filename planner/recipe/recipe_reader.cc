@@ -200,8 +200,8 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string, std::less<>> damag
 
 Recipe RecipeOfTree(YamlNode tree, Diagnostics& problems) {
   auto written = std::make_shared<const YamlNode>(tree);
-  MendTree(tree, problems);
-  std::set<std::string, std::less<>> damaged = CheckKeys(tree, problems);
+  const std::set<std::string, std::less<>> told = MendTree(tree, problems);
+  std::set<std::string, std::less<>> damaged = CheckKeys(tree, told, problems);
   Recipe recipe = FillRecipe(tree, std::move(damaged), problems);
   recipe.tree = std::move(written);
   CheckModuleSettings(recipe, problems);

@@ -30,31 +30,6 @@ All keys of a recipe. This page is made by `plan explain --reference` from the t
   of the recipe is then `# yaml-language-server: $schema=../schemas/recipe.schema.json`.
 )";
 
-// The "value" column: the type, and the choices or the range.
-std::string ValueText(const KeySpec& key) {
-  std::string type;
-  switch (key.type) {
-    case KeyType::kMap: return "a map";
-    case KeyType::kNamedMaps: return "a map from names to maps";
-    case KeyType::kListOfMaps: return "a list of maps";
-    case KeyType::kString: return "text";
-    case KeyType::kBool: return "true or false";
-    case KeyType::kStrings:
-      return key.choices.empty() ? "text, or a list of texts"
-                                 : Cat(absl::StrJoin(ChoicesOf(key), ", "), ": one word or a list");
-    case KeyType::kChoice: return absl::StrJoin(ChoicesOf(key), ", ");
-    case KeyType::kLintLevels: return Cat("a map from numbers of lints to ", absl::StrJoin(ChoicesOf(key), ", "));
-    case KeyType::kInteger: type = "integer"; break;
-    case KeyType::kNumber: type = "number"; break;
-    case KeyType::kNumberPair: type = "two numbers"; break;
-    case KeyType::kIntegers: type = "a list of integers"; break;
-    case KeyType::kIntegerPairs: type = "a list of pairs of integers"; break;
-    case KeyType::kWordOrCount: type = Cat(absl::StrJoin(ChoicesOf(key), ", "), ", or an integer"); break;
-  }
-  const std::string range = key.range.Text();
-  return range.empty() ? type : Cat(type, ", ", range);
-}
-
 // The "default" column.
 std::string DefaultText(const KeySpec& key) {
   if (key.need == Need::kRequired) return "required";
@@ -140,6 +115,30 @@ std::string OneKey(const KeySpec& key) {
 }
 
 }  // namespace
+
+std::string ValueText(const KeySpec& key) {
+  std::string type;
+  switch (key.type) {
+    case KeyType::kMap: return "a map";
+    case KeyType::kNamedMaps: return "a map from names to maps";
+    case KeyType::kListOfMaps: return "a list of maps";
+    case KeyType::kString: return "text";
+    case KeyType::kBool: return "true or false";
+    case KeyType::kStrings:
+      return key.choices.empty() ? "text, or a list of texts"
+                                 : Cat(absl::StrJoin(ChoicesOf(key), ", "), ": one word or a list");
+    case KeyType::kChoice: return absl::StrJoin(ChoicesOf(key), ", ");
+    case KeyType::kLintLevels: return Cat("a map from numbers of lints to ", absl::StrJoin(ChoicesOf(key), ", "));
+    case KeyType::kInteger: type = "integer"; break;
+    case KeyType::kNumber: type = "number"; break;
+    case KeyType::kNumberPair: type = "two numbers"; break;
+    case KeyType::kIntegers: type = "a list of integers"; break;
+    case KeyType::kIntegerPairs: type = "a list of pairs of integers"; break;
+    case KeyType::kWordOrCount: type = Cat(absl::StrJoin(ChoicesOf(key), ", "), ", or an integer"); break;
+  }
+  const std::string range = key.range.Text();
+  return range.empty() ? type : Cat(type, ", ", range);
+}
 
 std::string RecipeReference() {
   std::string text = kHead;

@@ -158,7 +158,7 @@ TEST(BudgetSamples, ScheduleProblemsAreLocated) {
   recipe = Production();
   recipe.budget.learning_rate.wsd_style.reset();
   recipe.budget.learning_rate.wsd_decay_samples.reset();
-  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("WsdIncomplete:26", "WsdIncomplete:26"));
+  EXPECT_THAT(ProblemsOf(recipe), ElementsAre("WsdIncomplete:26"));
 }
 
 // Segments say where the curve changes: the rate is flat within `stable` and at its minimum within `end`.

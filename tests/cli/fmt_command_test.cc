@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "nlohmann/json.hpp"
 #include "tests/cli/plan_program.h"
@@ -59,6 +60,37 @@ TEST_F(Fmt, KeepsPermissionsAndLinks) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) files += entry.path().extension() == ".yaml";
   EXPECT_EQ(files, 2u) << "a temporary file is left";
+}
+
+TEST_F(Fmt, WritesThroughHardLinks) {
+  const std::string file = Write("r.yaml", kMessy), other = folder_ + "/other.yaml";
+  std::filesystem::create_hard_link(file, other);
+  EXPECT_EQ(Plan("fmt " + file).status, 0);
+  EXPECT_EQ(Read("r.yaml"), kTidy);
+  EXPECT_EQ(Read("other.yaml"), kTidy);
+  EXPECT_EQ(std::filesystem::hard_link_count(other), 2u);
+}
+
+TEST_F(Fmt, KeepsTheOwner) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may give a file away";
+  const std::string file = Write("r.yaml", kMessy);
+  ASSERT_EQ(chown(file.c_str(), 12345, 23456), 0);
+  EXPECT_EQ(Plan("fmt " + file).status, 0);
+  EXPECT_EQ(Read("r.yaml"), kTidy);
+  struct stat status = {};
+  ASSERT_EQ(stat(file.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 12345u);
+  EXPECT_EQ(status.st_gid, 23456u);
+}
+
+TEST_F(Fmt, OfStdinTheJsonHasTheText) {
+  const std::string file = Write("r.yaml", kMessy);
+  const std::string plan = InBuild("bin/plan");
+  const json files = json::parse(Shell("sh -c '" + plan + " fmt - --json < " + file + "'").out)["files"];
+  EXPECT_EQ(files.at(0)["changed"], true);
+  EXPECT_EQ(files.at(0)["text"], kTidy);
+  EXPECT_THAT(Shell("sh -c '" + plan + " fmt - --check < " + file + "'").out,
+              StartsWith("<stdin> is not in its form; `plan fmt -` prints it:\n"));
 }
 
 TEST_F(Fmt, ThePlanStaysTheSame) {

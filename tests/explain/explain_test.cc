@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "planner/diagnostics/text.h"
 #include "planner/explain/field_answers.h"
 #include "planner/explain/glossary.h"
 #include "planner/explain/pages.h"
@@ -87,7 +88,7 @@ TEST(Explain, FindsEveryKindByItsName) {
 TEST(Explain, AnswersEveryWordOfOtherProgramsHoweverItIsWritten) {
   std::set<std::string> paths;
   for (const KeySpec& key : RecipeKeys()) paths.insert(std::string(key.path));
-  ASSERT_GT(FieldWords().size(), 100u);
+  ASSERT_GT(FieldWords().size(), 400u);
   for (const FieldWord& word : FieldWords()) {
     const std::string name(word.word), option = "--" + absl::StrReplaceAll(name, {{"_", "-"}});
     EXPECT_THAT(Named(name, SubjectType::kFieldWord), Contains(name));
@@ -98,15 +99,37 @@ TEST(Explain, AnswersEveryWordOfOtherProgramsHoweverItIsWritten) {
     }
     if (word.unit == FieldUnit::Steps) EXPECT_THAT(AnswerOf(word), HasSubstr("times batch.global_samples"));
     // Words without a key, or whose value follows, say what holds.
-    if (word.unit == FieldUnit::Follows || word.unit == FieldUnit::Always)
-      EXPECT_THAT(AnswerOf(word), HasSubstr(": ")) << name << ": say it in field_answers.cc";
+    if (word.unit == FieldUnit::Follows || word.unit == FieldUnit::None)
+      EXPECT_THAT(AnswerOf(word), HasSubstr(Cat(": ", word.why))) << name;
   }
+}
+
+TEST(Explain, AnswersWordsWithTheMapsOfTheirPrograms) {
+  const std::pair<const char*, const char*> words[] = {{"training.seq_len", "seq_len"},
+                                                       {"parallelism.tensor_parallel_degree", "tensor_parallel_degree"},
+                                                       {"optimizer.lr", "lr"},
+                                                       {"model.optim.lr", "lr"},
+                                                       {"trainer.max_steps", "max_steps"},
+                                                       {"--training.local_batch_size", "local_batch_size"},
+                                                       {"training.seed", "data.seed"},
+                                                       {"optim.config.betas", "optimizer.betas"}};
+  for (const auto& [word, name] : words) {
+    std::vector<std::string> names;
+    for (const Subject* subject : FindInOtherMaps(word, Subjects())) names.push_back(subject->name);
+    EXPECT_EQ(names, std::vector<std::string>{name}) << word;
+  }
+  for (const char* other : {"batch.samples", "training.no_such_word", "seq_len", ".", "--"})
+    EXPECT_THAT(FindInOtherMaps(other, Subjects()), IsEmpty()) << other;
+  for (const char* word : {"GQA", "GBS", "MBS", "VPP", "lora", "deepspeed", "zero_stage", "fsdp", "--save", "--load",
+                           "--finetune", "--fp8-format", "--eval-interval", "--freeze-ViT", "checkpoint.interval"})
+    EXPECT_THAT(FindByName(word, Subjects()), Not(IsEmpty())) << word;
 }
 
 TEST(Explain, KnowsValuesThatAreMeant) {
   EXPECT_THAT(MeantValues("vit"), HasSubstr("models.<name>.kind: write `radio_vit`"));
   EXPECT_THAT(MeantValues("mi300x"), HasSubstr("device: {memory: 192"));
   EXPECT_EQ(MeantValues("radio_vit"), "");
+  EXPECT_THAT(MeantValues("selective"), HasSubstr("modules.<name>.recompute: write `none`: flash attention keeps no"));
 }
 
 TEST(Glossary, IsThePage) {
@@ -169,6 +192,7 @@ TEST(Search, AnswersQuestions) {
   EXPECT_THAT(Found("how do I resume a run"), Contains("docs/checkpoints.md#before-a-resume"));
   EXPECT_THAT(Found("freeze the encoder"), Contains("frozen"));
   EXPECT_THAT(Found("batch size"), Contains("micro_batch_size"));
+  EXPECT_EQ(Found("NaN"), Found("nan"));
   EXPECT_THAT(Found("what is the"), IsEmpty());
   EXPECT_THAT(Found("xyzzy"), IsEmpty());
   EXPECT_THAT(Found(std::string(100'000, 'x')), IsEmpty());

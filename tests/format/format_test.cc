@@ -146,6 +146,18 @@ TEST(FormatRecipe, BringsKeysIntoTheirOrderAndKeepsComments) {
             "# the end\n");
 }
 
+// Above a blank line a comment is of the file, else of the key below it.
+TEST(FormatRecipe, CommentsOfTheFirstKeyMoveWithIt) {
+  EXPECT_EQ(Formatted("# steps\nbatch: {global_samples: 8}\nname: r\n"),
+            "name: r\n# steps\nbatch: {global_samples: 8}\n");
+  EXPECT_EQ(Formatted("# the file\n\n# more\n\n# steps\n# twice\nbatch: {global_samples: 8}\n# who\nname: r\n"),
+            "# the file\n\n# more\n\n# who\nname: r\n# steps\n# twice\nbatch: {global_samples: 8}\n");
+  const std::string schema = "# yaml-language-server: $schema=../schemas/recipe.schema.json\n";
+  EXPECT_EQ(Formatted(schema + "# steps\nbatch: {global_samples: 8}\nname: r\n"),
+            schema + "name: r\n# steps\nbatch: {global_samples: 8}\n");
+  EXPECT_EQ(Formatted(schema + "name: r\n"), schema + "name: r\n");
+}
+
 TEST(FormatRecipe, LeavesValuesOfSeveralLinesAsTheyAre) {
   const std::string text =
       "name: |-\n"

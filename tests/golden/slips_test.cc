@@ -1,6 +1,7 @@
-// Scores what the planner says of slips of new users (slips/slips.txt, and more_slips.txt), by machine: the place is
-// named (1), the text names the key to change (1), the first help works when it is pasted (2), and there is no second
-// diagnostic of one cause (1). slips/scores.txt holds the scores; UPDATE_GOLDENS=1 writes them again.
+// Scores what the planner says of slips of new users (slips.txt, more_slips.txt and newcomer_slips.txt in slips/), by
+// machine: the place is named (1), the text names the key to change (1), the first help works when it is pasted (2),
+// and there is no second diagnostic of one cause (1). The files of scores hold the scores; UPDATE_GOLDENS=1 writes them
+// again.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -169,6 +170,8 @@ void ScoreSlips(const std::string& file, const std::string& scores_file) {
 TEST(Slips, AreScored) { ScoreSlips("slips.txt", "scores.txt"); }
 
 TEST(Slips, AndTwentyMore) { ScoreSlips("more_slips.txt", "more_scores.txt"); }
+
+TEST(Slips, AndThoseOfNewcomers) { ScoreSlips("newcomer_slips.txt", "newcomer_scores.txt"); }
 
 TEST(Slips, AreInRecipesWithoutProblems) {
   for (const std::string recipe : {"apart", "text", "together"})

@@ -1,12 +1,14 @@
 // Words of other programs, keys of another level, and numbers in another way of writing.
 #include "planner/recipe/field_words.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
+#include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
 #include "tests/recipe/temp_recipes.h"
@@ -17,14 +19,18 @@ namespace {
 TEST(FieldWords, NameKeysOfTheTableAndAreNone) {
   std::set<std::string_view> words, paths;
   for (const KeySpec& spec : RecipeKeys()) paths.insert(spec.path);
-  EXPECT_GE(FieldWords().size(), 80u);
+  EXPECT_GE(FieldWords().size(), 400u);
   for (const FieldWord& word : FieldWords()) {
     EXPECT_TRUE(words.insert(word.word).second) << word.word;
     for (const std::string& key : std::vector<std::string>(absl::StrSplit(std::string(word.keys), '|'))) {
-      EXPECT_TRUE(paths.contains(key) || (key.empty() && word.unit == FieldUnit::Always)) << word.word << " " << key;
+      EXPECT_TRUE(paths.contains(key) || (key.empty() && word.unit == FieldUnit::None)) << word.word << " " << key;
       if (word.unit != FieldUnit::Constant)
         EXPECT_NE(key.substr(key.rfind('.') + 1), word.word) << "a key of this name is known by its level";
     }
+    // A word without a key, or with other values, says why.
+    if (word.unit == FieldUnit::None || word.unit == FieldUnit::Words || word.unit == FieldUnit::Follows)
+      EXPECT_FALSE(word.why.empty()) << word.word;
+    EXPECT_EQ(FindFieldWord(word.word), &word);
   }
 }
 
@@ -35,8 +41,26 @@ TEST(FieldWords, AreFoundHoweverTheyAreWritten) {
     EXPECT_EQ(word->keys, "budget.train_samples");
   }
   EXPECT_EQ(FindFieldWord("train"), nullptr);
-  EXPECT_EQ(ChoiceMeant("models.<name>.kind", "GPT2"), "hybrid_lm");
-  EXPECT_EQ(ChoiceMeant("data.kind", "gpt2"), "");
+  EXPECT_EQ(FindChoiceWord("models.<name>.kind", "GPT2")->choice, "hybrid_lm");
+  EXPECT_EQ(FindChoiceWord("data.kind", "gpt2"), nullptr);
+}
+
+TEST(FieldWords, AreFoundInTheMapsOfTheirPrograms) {
+  const std::pair<const char*, const char*> paths[] = {
+      {"training.seq_len", "batch.sequence_length"},
+      {"--parallelism.tensor_parallel_degree", "modules.<name>.parallel.tp"},
+      {"model.optim.lr", "budget.learning_rate.peak"},
+      {"trainer.max_steps", "budget.train_samples"},
+      {"checkpoint.interval", "checkpoint.every_steps"},
+      {"trainer.precision", "precision.params"},
+      {"activation_checkpoint.mode", "modules.<name>.recompute"}};
+  for (const auto& [path, key] : paths) {
+    const FieldWord* word = FindFieldWord(path);
+    ASSERT_NE(word, nullptr) << path;
+    EXPECT_EQ(word->keys, key) << path;
+  }
+  for (const char* other : {"interval", "mode", "other.mode", "checkpoint.interval.x", ".", ""})
+    EXPECT_EQ(FindFieldWord(other), nullptr) << other;
 }
 
 // The problems of a small recipe with these overrides, each with its help.
@@ -67,13 +91,76 @@ TEST(FieldWords, AreAnsweredWithTheKeyAndItsUnit) {
   EXPECT_EQ(Said({"parallelism.tensor_parallel_degree=1"}),
             "unknown key \"tensor_parallel_degree\" in `parallelism`: `tensor_parallel_degree` of torchtitan is "
             "`modules.language.parallel.tp` here: write modules.language.parallel.tp=1\n");
-  EXPECT_EQ(
-      Said({"modules.language.sequence_parallel=true"}),
-      "unknown key \"sequence_parallel\" in `modules.language`: remove it: what `sequence_parallel` of Megatron-LM "
-      "says holds always here, or follows\n");
+  EXPECT_EQ(Said({"modules.language.sequence_parallel=true"}),
+            "unknown key \"sequence_parallel\" in `modules.language`: remove it: `sequence_parallel` of Megatron-LM is "
+            "no key "
+            "here: with tp above 1, a language model always cuts activations between layers along the sequence\n");
   EXPECT_EQ(Said({"modules.language.tp=1"}),
             "unknown key \"tp\" in `modules.language`: did you mean `modules.language.parallel.tp=1`?\n");
   EXPECT_EQ(Said({"seed=7"}), "unknown key \"seed\": did you mean `data.seed=7`?\n");
+}
+
+// What is said of a word in a recipe is what `plan explain` says of it, and nothing else is told.
+TEST(FieldWords, AreOneProblemWhateverTheirValue) {
+  EXPECT_EQ(Said({"training.mixed_precision_param=bfloat16"}),
+            "unknown key \"mixed_precision_param\" in `training`: `mixed_precision_param` of torchtitan is "
+            "`precision.params` here: write precision.params=bf16\n");
+  EXPECT_EQ(
+      Said({"torch_dtype=auto"}),
+      "unknown key \"torch_dtype\": `torch_dtype` of Transformers is `precision.params` here: bf16, fp32, fp64\n");
+  EXPECT_EQ(Said({"training.seed=7"}), "unknown key \"seed\" in `training`: did you mean `data.seed=7`?\n");
+  EXPECT_EQ(Said({"models.lm.max_position_embeddings=4096"}),
+            "unknown key \"max_position_embeddings\" in `models.lm`: remove it: `max_position_embeddings` of "
+            "Megatron-LM is no key here: language models have no position embedding; the length of a sample is "
+            "batch.sequence_length\n");
+  EXPECT_EQ(Said({"modules.language.recompute_granularity=selective"}),
+            "unknown key \"recompute_granularity\" in `modules.language`: `recompute_granularity` of Megatron-LM is "
+            "`recompute` here: write modules.language.recompute=none; `full` stays, and `selective` is none: flash "
+            "attention keeps no scores; elementwise and kinds of layers are other choices\n");
+  for (const char* removed : {"deepspeed={zero_optimization: {stage: 3}}", "lora={r: 8}", "save=/checkpoints",
+                              "model.converters=[float8]", "parallelism.fsdp_reshard_after_forward=always"}) {
+    const std::string said = Said({removed});
+    EXPECT_NE(said.find("remove it: `"), std::string::npos) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  }
+  // A key that the recipe has only by such a word is not missing, too.
+  std::string recipe = kSmallRecipe;
+  const size_t at = recipe.find("train_samples:");
+  ASSERT_NE(at, std::string::npos);
+  recipe.replace(at, recipe.find_first_of(",\n}", at) - at, "num_train_epochs: 3");
+  TempRecipes files;
+  Diagnostics problems;
+  ReadRecipe(files.Write("r.yaml", recipe), {}, problems);
+  ASSERT_EQ(problems.as_found().size(), 1u);
+  EXPECT_EQ(
+      problems.as_found()[0].help,
+      "`num_train_epochs` of Transformers is `budget.train_samples` here: the samples of an epoch times the epochs");
+}
+
+// A recipe with a word of another program gets the answer that `plan explain` gives (tests/explain).
+TEST(FieldWords, AreAllAnsweredWithTheirKeyOrWhyThereIsNone) {
+  TempRecipes files;
+  for (const FieldWord& word : FieldWords()) {
+    const std::string path = word.word.find('.') == std::string_view::npos ? "of_another.x." + std::string(word.word)
+                                                                           : std::string(word.word);
+    std::string text = kSmallRecipe, maps = path, indent;
+    if (path.starts_with("evaluation.") || path.starts_with("optimizer.") || path.starts_with("checkpoint.")) {
+      text += path.substr(0, path.find('.')) + ": {" + path.substr(path.find('.') + 1) + ": 1}\n";
+    } else {
+      for (size_t dot; (dot = maps.find('.')) != std::string::npos; maps = maps.substr(dot + 1), indent += "  ")
+        text += indent + maps.substr(0, dot) + ":\n";
+      text += indent + maps + ": 1\n";
+    }
+    Diagnostics problems;
+    ReadRecipe(files.Write("r.yaml", text), {}, problems);
+    const std::string message = "unknown key \"" + path.substr(path.rfind('.') + 1) + "\"";
+    const auto told = std::find_if(problems.as_found().begin(), problems.as_found().end(),
+                                   [&](const Diagnostic& problem) { return problem.message.starts_with(message); });
+    ASSERT_NE(told, problems.as_found().end()) << path;
+    const std::string last(word.keys.substr(word.keys.rfind('.') + 1));
+    EXPECT_NE(told->help.find(word.keys.empty() ? word.why : std::string_view(last)), std::string::npos)
+        << path << ": " << told->help;
+  }
 }
 
 // The help and the edits of the first problem of a recipe that extends the small one.
@@ -118,6 +205,17 @@ TEST(FieldWords, DevicesThatHaveOnlyADataSheetAreTold) {
     EXPECT_NE(said.find(device + " is known by its data sheet only"), std::string::npos) << said;
     EXPECT_NE(said.find("write gpu: other, and device: {memory: "), std::string::npos) << said;
   }
+}
+
+// A row of other_devices.cc goes when its word becomes a device of cluster.gpu, whose figures the program has then.
+TEST(FieldWords, NoDeviceOfClusterGpuHasOnlyADataSheet) {
+  const KeySpec* gpu = FindKey("cluster", "gpu", "");
+  ASSERT_NE(gpu, nullptr);
+  for (const std::string& choice : ChoicesOf(*gpu)) {
+    EXPECT_EQ(FiguresOfDevice(choice), "") << choice << ": remove its row in other_devices.cc";
+    EXPECT_EQ(Said({"cluster={gpu: " + choice + "}"}).find("data sheet"), std::string::npos) << choice;
+  }
+  EXPECT_NE(FiguresOfDevice("b200"), "");
 }
 
 TEST(Numbers, AreRewrittenExactly) {
