@@ -1,8 +1,11 @@
 #include "planner/cli/page_file.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <span>
+#include <string>
 
 #include "planner/diagnostics/utf8.h"
 #include "planner/run_files/file_io.h"
