@@ -13,6 +13,9 @@ namespace planwright {
 namespace {
 
 constexpr size_t kMostOthers = 32;  // lists of options that are kept
+// Of all ways to give layers to stages those are listed at once whose bounds differ by so much, and not more.
+constexpr double kBand = 1.01;
+constexpr size_t kMostOfBand = 2000;
 
 int64_t LanesOf(const ModuleChoice& choice) { return choice.ranks / (choice.tp * choice.cp * choice.pp); }
 
@@ -80,6 +83,27 @@ void LayoutTree::AddOptions(size_t p, size_t m, size_t l, int64_t microbatches, 
   }
 }
 
+namespace {
+
+// What the step is bounded by before and after the language model, if a module has one of these layouts.
+void AddFill(const std::vector<LayoutOption>& options, size_t m, OtherModules& others) {
+  std::vector<const ModuleStages*> stages;
+  double drain = kInfinite;
+  for (const LayoutOption& option : options) {
+    if (!option.stages.known) return;
+    stages.push_back(&option.stages);
+    double after = 0;
+    for (const StageCost& stage : option.stages.stages) after += stage.backward ? stage.backward->main_main : 0;
+    drain = std::min(drain, option.stages.learns() ? after : 0);
+  }
+  others.stages[m] = QuickSteps::AtLeast(stages);
+  double fill = 0;
+  for (const StageCost& stage : others.stages[m].stages) fill += stage.forward.main_main;
+  others.fill = std::max(others.fill, fill), others.drain = std::max(others.drain, drain);
+}
+
+}  // namespace
+
 const OtherModules& LayoutTree::OthersThatFit(size_t p, int64_t microbatches) {
   const OthersKey key{p, microbatches};
   const auto known = std::find_if(others_.begin(), others_.end(), [&](const auto& one) { return one.first == key; });
@@ -89,6 +113,8 @@ const OtherModules& LayoutTree::OthersThatFit(size_t p, int64_t microbatches) {
   }
   OtherModules others;
   others.options.resize(tuned_.recipe.modules.size());
+  const ModuleStages nothing = QuickSteps::AtLeast({});
+  if (!space_.placings()[p].together) others.stages.assign(others.options.size(), nothing);
   const bool together = space_.placings()[p].together;
   for (size_t m = 0; m < others.options.size(); ++m) {
     if (m == language_) continue;
@@ -99,6 +125,7 @@ const OtherModules& LayoutTree::OthersThatFit(size_t p, int64_t microbatches) {
                      [](const LayoutOption& a, const LayoutOption& b) { return a.least < b.least; });
     const double fastest = options.empty() ? kInfinite : options.front().least;
     others.least = together ? others.least + fastest : std::max(others.least, fastest);
+    if (!together && !options.empty() && quick_.Feeds(m)) AddFill(options, m, others);
   }
   if (others_.size() == kMostOthers) others_.pop_back();
   others_.emplace_front(key, std::move(others));
@@ -146,7 +173,7 @@ LayoutTree::Ways LayoutTree::WaysOf(size_t p, size_t micro, size_t l, int64_t mi
       const LayoutIndex at{static_cast<uint32_t>(l), static_cast<uint32_t>(w)};
       const LayoutOption option = OptionOf(language_, ways[w], at, samples, microbatches);
       if (TooLarge(option.stages.memory)) continue;
-      const QuickStep alone = quick_.TimeAlone(option.stages, together, microbatches);
+      const QuickStep alone = quick_.TimeAlone(option.stages, together, microbatches, others.stages);
       if (TooLarge(alone.memory)) continue;
       ++found.fit;
       const double seconds = std::max(alone.seconds, with_others(option.least));
@@ -184,7 +211,99 @@ Candidate LayoutTree::CandidateOf(const OpenNode& node) {
 }
 
 std::vector<OpenNode> LayoutTree::PartsOf(const OpenNode& node, double most_seconds) {
-  return node.level == OpenNode::Level::kLanguage ? ModulesOf(node, most_seconds) : StepsOf(node, most_seconds);
+  switch (node.level) {
+    case OpenNode::Level::kSplits: return MovedOf(node, most_seconds);
+    case OpenNode::Level::kLanguage: return ModulesOf(node, most_seconds);
+    default: return StepsOf(node, most_seconds);
+  }
+}
+
+std::vector<size_t> LayoutTree::GridsWithStages(size_t p) {
+  std::vector<size_t> grids;
+  if (!space_.MayMoveLayers(language_)) return grids;
+  const std::vector<ModuleChoice>& layouts = LayoutsOf(p)[language_];
+  for (size_t l = 0; l < layouts.size(); ++l) {
+    if (layouts[l].pp == 1) continue;
+    ModuleChoice before = l > 0 ? layouts[l - 1] : ModuleChoice{};
+    before.stage_layers = layouts[l].stage_layers;
+    if (l == 0 || before != layouts[l]) grids.push_back(l);
+  }
+  return grids;
+}
+
+std::vector<OpenNode> LayoutTree::SplitsOf(size_t p, size_t micro, size_t l, double most_seconds) {
+  std::vector<OpenNode> nodes;
+  const ModuleChoice layout = LayoutsOf(p)[language_][l];
+  const int64_t microbatches = MicrobatchesOf(micro, layout), samples = space_.micro_samples()[micro];
+  if (microbatches == 0) return nodes;
+  const std::vector<ModuleChoice> ways = space_.WaysOf(language_, layout);
+  const auto too_slow = [&](size_t way) {
+    return quick_.LeastOfSplits(ways[way], samples, microbatches, most_seconds) > most_seconds;
+  };
+  const size_t recomputes = space_.recomputes(language_);
+  for (size_t first = 0; first < ways.size(); first += recomputes) {
+    // What recomputes nothing is the fastest.
+    const size_t end = first + recomputes, none = FindWay(ways, first, end, kRecomputesNone);
+    if (none < end && too_slow(none)) continue;
+    const OtherModules& others = OthersThatFit(p, microbatches);
+    if (!(others.candidates > 0) || others.least > most_seconds) return nodes;
+    for (size_t w = first; w < end; ++w) {
+      if (w != none && too_slow(w)) continue;
+      std::optional<LayerCosts> costs = quick_.CostsOfLayers(ways[w], samples, microbatches);
+      if (!costs) {
+        left_out_ = 0;
+        continue;
+      }
+      costs->fill = others.fill, costs->drain = others.drain;
+      const double seconds = std::max(others.least, SplitBounds(*std::move(costs), most_seconds).least());
+      if (!(seconds > 0) || seconds == kInfinite || seconds > most_seconds) continue;
+      nodes.push_back({.seconds = seconds,
+                       .placing = static_cast<uint32_t>(p),
+                       .micro = static_cast<uint32_t>(micro),
+                       .level = OpenNode::Level::kSplits,
+                       .language = {static_cast<uint32_t>(l), static_cast<uint32_t>(w)}});
+    }
+  }
+  return nodes;
+}
+
+// Those with the least bounds, and a node of the others.
+std::vector<OpenNode> LayoutTree::MovedOf(const OpenNode& node, double most_seconds) {
+  std::vector<OpenNode> parts;
+  const ModuleChoice way = ChoiceOf(node.placing, language_, node.language);
+  const int64_t microbatches = MicrobatchesOf(node.micro, way), samples = space_.micro_samples()[node.micro];
+  const OtherModules& others = OthersThatFit(node.placing, microbatches);
+  LayerCosts costs = quick_.CostsOfLayers(way, samples, microbatches).value();
+  costs.fill = others.fill, costs.drain = others.drain;
+  const SplitBounds bounds(std::move(costs), most_seconds);
+  const double to = node.seconds * kBand;
+  std::vector<ModuleChoice>& layouts = placed_[node.placing].layouts[language_];
+  ModuleChoice moved = way;
+  const auto try_split = [&](const std::vector<int64_t>& layers, double seconds) {
+    if (space_.IsNearlyEven(language_, layers)) return;  // it is a candidate by itself
+    moved.stage_layers = layers;
+    const LayoutIndex at{static_cast<uint32_t>(layouts.size()), node.language.way};
+    const LayoutOption option = OptionOf(language_, moved, at, samples, microbatches);
+    ++counts_.timed;
+    if (!option.stages.known || TooLarge(option.stages.memory)) return;
+    const QuickStep alone = quick_.TimeAlone(option.stages, false, microbatches, others.stages);
+    OpenNode part = node;
+    part.level = OpenNode::Level::kLanguage;
+    part.seconds = std::max({seconds, alone.seconds, option.least, others.least});
+    part.memory = alone.memory;
+    if (TooLarge(alone.memory) || part.seconds > most_seconds) return;
+    part.candidates = others.candidates * static_cast<double>(space_.steps().size());
+    part.language = at;
+    layouts.push_back(moved);
+    parts.push_back(part);
+  };
+  // What other modules bound comes with the first.
+  const bool first = node.seconds <= std::max(others.least, bounds.least());
+  if (!bounds.Visit(first ? 0 : node.seconds, std::min(to, std::nextafter(most_seconds, kInfinite)), kMostOfBand,
+                    try_split))
+    left_out_ = std::min(left_out_, node.seconds);
+  if (to <= most_seconds && to <= bounds.most()) parts.push_back(node), parts.back().seconds = to;
+  return parts;
 }
 
 std::vector<OpenNode> LayoutTree::ModulesOf(const OpenNode& node, double most_seconds) {

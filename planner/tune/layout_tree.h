@@ -29,6 +29,10 @@ struct OtherModules {
   std::vector<std::vector<LayoutOption>> options;  // by module; none of the language model
   double candidates = 1;                           // how many they are together
   double least = 0;                                // seconds of a step with the fastest of them
+  // Where modules have ranks of their own: by module, what sends each microbatch on as early as the fastest; and
+  // seconds that one microbatch takes before the language model has it, and after its backward there, at least.
+  std::vector<ModuleStages> stages;
+  double fill = 0, drain = 0;
 };
 
 class LayoutTree : public NodeSource {
@@ -38,6 +42,7 @@ class LayoutTree : public NodeSource {
 
   Candidate CandidateOf(const OpenNode& node) override;
   std::vector<OpenNode> PartsOf(const OpenNode& node, double most_seconds) override;
+  double LeftOut() const override { return left_out_; }
 
   // Of a placing, by module.
   const std::vector<std::vector<ModuleChoice>>& LayoutsOf(size_t placing);
@@ -59,6 +64,11 @@ class LayoutTree : public NodeSource {
   Ways WaysOf(size_t placing, size_t micro, size_t layout, int64_t microbatches, double most_seconds,
               uint64_t& too_large);
 
+  // Nodes of the ways of a grid of the language model, each for all layers that its stages may have.
+  std::vector<OpenNode> SplitsOf(size_t placing, size_t micro, size_t layout, double most_seconds);
+  // The first layout of each grid of the language model whose layers may be moved between stages.
+  std::vector<size_t> GridsWithStages(size_t placing);
+
   // The least that a step takes on a placing by the products of the language model alone, as nothing is faster than
   // these; 0: unknown.
   double LeastOf(size_t placing) { return quick_.LeastOnRanks(space_.placings()[placing].ranks[language_]); }
@@ -79,6 +89,7 @@ class LayoutTree : public NodeSource {
   void AddOptions(size_t placing, size_t module, size_t layout, int64_t microbatches,
                   std::vector<LayoutOption>& options);
   ModuleChoice ChoiceOf(size_t placing, size_t module, LayoutIndex at);
+  std::vector<OpenNode> MovedOf(const OpenNode& node, double most_seconds);
   std::vector<OpenNode> ModulesOf(const OpenNode& node, double most_seconds);
   std::vector<OpenNode> StepsOf(const OpenNode& node, double most_seconds);
 
@@ -92,6 +103,7 @@ class LayoutTree : public NodeSource {
   std::vector<Placed> placed_;
   std::list<std::pair<OthersKey, OtherModules>> others_;  // used last in front
   std::vector<LayoutIndex> chosen_;                       // of nodes: layouts of all modules
+  double left_out_ = kInfinite;
 };
 
 }  // namespace planwright

@@ -19,8 +19,9 @@ struct LayoutIndex {
 };
 
 struct OpenNode {
-  // What is known of its candidates: the layout of the language model; those of all modules; or the step, too.
-  enum class Level : uint32_t { kLanguage, kModules, kOne };
+  // What is known of its candidates: the layout of the language model without its stages' layers, of which those with
+  // bounds below its own are no part; with them; the layouts of all modules; or the step, too.
+  enum class Level : uint32_t { kSplits, kLanguage, kModules, kOne };
 
   double seconds = 0;  // bounds of all its candidates
   int64_t memory = 0;
@@ -41,6 +42,8 @@ class NodeSource {
   // The parts of a node with more than one candidate. Those that break a rule, do not fit or have bounds above
   // `most_seconds` are counted and left out.
   virtual std::vector<OpenNode> PartsOf(const OpenNode& node, double most_seconds) = 0;
+  // The least bound of parts that were left out as there were too many; infinite: none was.
+  virtual double LeftOut() const = 0;
 };
 
 class OpenNodes {

@@ -1,6 +1,7 @@
 #include "planner/tune/piece_costs.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/match.h"
 #include "planner/compile.h"
@@ -107,6 +108,9 @@ const ModuleCosts* PieceCosts::Find(size_t module, const ModuleChoice& choice, b
 }
 
 const ModuleCosts* PieceCosts::Of(size_t module, const ModuleChoice& choice, int64_t samples, int64_t first_rank) {
+  // Where no group leaves the node, ranks lie in it alike.
+  if (first_rank + std::lcm(choice.tp * choice.cp, choice.expert_tp * choice.ep) <= tuned_.cluster.gpus_per_node)
+    first_rank = 0;
   const std::vector<std::string>& words = choice.recompute;
   const bool none = words.size() == 1 && words.front() == "none", full = words.size() == 1 && words.front() == "full";
   if (none || full) return Find(module, choice, full, samples, first_rank);

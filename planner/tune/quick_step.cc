@@ -1,6 +1,8 @@
 #include "planner/tune/quick_step.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "planner/estimate/memory.h"
 #include "planner/model/stage_split.h"
@@ -105,20 +107,24 @@ const std::vector<int>& QuickSteps::SplitOf(size_t m, const ModuleChoice& choice
   return at->second;
 }
 
+Grid QuickSteps::GridOf(const ModuleChoice& choice) const {
+  const auto size = [](int64_t of) { return static_cast<int>(of); };
+  return {.first_rank = size(choice.first_rank),
+          .tp = size(choice.tp),
+          .cp = size(choice.cp),
+          .dp = size(choice.ranks / (choice.tp * choice.cp * choice.pp)),
+          .pp = size(choice.pp),
+          .expert_tp = size(choice.expert_tp),
+          .ep = size(choice.ep),
+          .expert_dp = size(choice.ranks / (choice.expert_tp * choice.ep * choice.pp))};
+}
+
 ModuleStages QuickSteps::StagesOf(size_t m, const ModuleChoice& choice, int64_t samples) {
   ModuleStages made;
   const std::vector<int>& stage_of = SplitOf(m, choice);
   const std::string& letters = letters_[m];
   if (stage_of.empty()) return made;
-  const auto size = [](int64_t of) { return static_cast<int>(of); };
-  const Grid grid{.first_rank = size(choice.first_rank),
-                  .tp = size(choice.tp),
-                  .cp = size(choice.cp),
-                  .dp = size(choice.ranks / (choice.tp * choice.cp * choice.pp)),
-                  .pp = size(choice.pp),
-                  .expert_tp = size(choice.expert_tp),
-                  .ep = size(choice.ep),
-                  .expert_dp = size(choice.ranks / (choice.expert_tp * choice.ep * choice.pp))};
+  const Grid grid = GridOf(choice);
   const int ranks_of_stage = grid.tp * grid.cp * grid.dp;
   double scale = 0, step = 0;
   for (int s = 0; s < grid.pp; ++s) {
@@ -337,13 +343,36 @@ QuickStep QuickSteps::Time(const std::vector<const ModuleStages*>& modules, bool
   return quick;
 }
 
-QuickStep QuickSteps::TimeAlone(const ModuleStages& language, bool together, int64_t microbatches) const {
+QuickStep QuickSteps::TimeAlone(const ModuleStages& language, bool together, int64_t microbatches,
+                                const std::vector<ModuleStages>& others) const {
   ModuleStages nothing;
   nothing.known = true;
   nothing.stages.resize(1);
   std::vector<const ModuleStages*> modules(feeds_.size(), &nothing);
+  for (size_t m = 0; m < others.size(); ++m) modules[m] = &others[m];
   modules[language_] = &language;
   return Time(modules, together, microbatches, {});
+}
+
+ModuleStages QuickSteps::AtLeast(const std::vector<const ModuleStages*>& options) {
+  constexpr double kMostStages = 64;
+  double fill = options.empty() ? 0 : std::numeric_limits<double>::infinity(), slowest = fill;
+  for (const ModuleStages* option : options) {
+    double all = 0, most = 0;
+    for (const StageCost& stage : option->stages) {
+      all += stage.forward.main_main;
+      most = std::max(most, stage.forward.main_main);
+    }
+    fill = std::min(fill, all), slowest = std::min(slowest, most);
+  }
+  // So many that each takes no longer than the slowest stage of any option.
+  const double stages = slowest > 0 ? std::ceil(fill / slowest) : 1;
+  ModuleStages least;
+  least.known = true;
+  if (stages > kMostStages) fill = 0;
+  least.stages.resize(stages > kMostStages ? 1 : static_cast<size_t>(stages));
+  for (StageCost& stage : least.stages) stage.forward.main_main = fill / static_cast<double>(least.stages.size());
+  return least;
 }
 
 QuickStep QuickSteps::TimeCandidate(const Candidate& candidate, int64_t microbatches) {

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "planner/tune/piece_costs.h"
+#include "planner/tune/split_bounds.h"
 
 namespace planwright {
 
@@ -54,9 +56,12 @@ class QuickSteps {
   QuickStep Time(const std::vector<const ModuleStages*>& modules, bool together, int64_t microbatches,
                  const StepChoice& step) const;
 
-  // Bounds of every candidate with these stages of the language model: as if all other modules took no time and memory.
-  // It overlaps all that can.
-  QuickStep TimeAlone(const ModuleStages& language, bool together, int64_t microbatches) const;
+  // Bounds of every candidate with these stages of the language model: as if all other modules took no memory, and no
+  // time, or no more than `others` (by module, AtLeast). It overlaps all that can.
+  QuickStep TimeAlone(const ModuleStages& language, bool together, int64_t microbatches,
+                      const std::vector<ModuleStages>& others = {}) const;
+  // Stages that send every microbatch on no later than any of these would. They compute forwards only.
+  static ModuleStages AtLeast(const std::vector<const ModuleStages*>& options);
 
   // Of one candidate, which the rules allow.
   QuickStep TimeCandidate(const Candidate& candidate, int64_t microbatches);
@@ -72,13 +77,28 @@ class QuickSteps {
   // as long. 0: unknown.
   double LeastOnRanks(int64_t ranks);
 
-  int64_t limit() const { return limit_; }  // bytes of the device; 0: unknown
+  // Of the language model, whichever layers its stages have: seconds of a step, at least. Cheap bounds come first, and
+  // the first that is above `most` is returned. 0: unknown.
+  double LeastOfSplits(const ModuleChoice& choice, int64_t samples, int64_t microbatches, double most);
+  // What each of its parts costs the stage that has it. Nothing: unknown.
+  std::optional<LayerCosts> CostsOfLayers(const ModuleChoice& choice, int64_t samples, int64_t microbatches);
+
+  size_t language() const { return language_; }               // index of the language model
+  bool Feeds(size_t module) const { return feeds_[module]; }  // the language model
+  int64_t limit() const { return limit_; }                    // bytes of the device; 0: unknown
   int64_t plans() const { return pieces_.plans(); }
 
  private:
   void AddStates(const Grid& grid, int rank, const std::map<GradientClass, int64_t>& trained, StageCost& stage) const;
+  Grid GridOf(const ModuleChoice& choice) const;
   double BeginSeconds(const StageCost& cost) const;
   double ExchangeSeconds(int64_t bytes, bool leaves_node) const;
+
+  std::vector<int64_t> PlacesOf(const ModuleChoice& choice) const;
+  // The seconds of CostsOfLayers, but for the end of a step. Nothing: unknown.
+  std::optional<LayerCosts> SecondsOfLayers(const ModuleChoice& choice, int64_t samples, int64_t microbatches);
+  // What the end of a step adds to these, and memory.
+  void AddEnd(const ModuleChoice& choice, const ModuleCosts& costs, LayerCosts& made) const;
 
   // By layer: its stage; empty: the rules refuse it.
   const std::vector<int>& SplitOf(size_t module, const ModuleChoice& choice);

@@ -9,7 +9,7 @@ namespace {
 
 // Candidates whose bound is above the fastest by more than this are cut. Those within may be smaller.
 constexpr double kKept = 1.1;
-constexpr size_t kMostOpen = 300'000, kMostOnFrontier = 12, kMostOthers = 8;
+constexpr size_t kMostOnFrontier = 12, kMostOthers = 8;
 // The best of a node with such a bound is simulated at once: it cuts much of what follows.
 constexpr double kMuchBetter = 0.97;
 constexpr int kMostDives = 50;
@@ -33,7 +33,10 @@ void Ranking::Know(FoundLayout layout) {
 
 void Ranking::Add(const OpenNode& node) {
   open_.Add(node);
-  if (node.seconds < kMuchBetter * Fastest() && dives_ < kMostDives && !Stop()) ++dives_, SimulateLeast(open_.Next());
+  if (node.seconds < kMuchBetter * Fastest() && dives_ < kMostDives && !Stop()) {
+    ++dives_;
+    SimulateLeast(open_.Next());
+  }
   Tidy();
 }
 
@@ -49,25 +52,30 @@ void Ranking::Tidy() {
   if (counts_.timed / 1000 != reported_) reported_ = counts_.timed / 1000, Report();
 }
 
-Found Ranking::Finish(double unseen) {
+void Ranking::Decide(double unseen) {
   most_simulated_ = request_.simulations;
-  while (!open_.empty() && open_.least() < Needed() && MayGoOn()) LookAt(open_.Next());
+  while (!open_.empty() && open_.least() < Needed() && MayGoOn()) LookAt(open_.Next(), MostSeconds(), open_);
   const bool interrupted = found_.interrupted;
   found_.at_limit = !interrupted && !open_.empty() && open_.least() < Needed();
   // What is open has a bound, and so has what was dropped.
   const double least = std::min({open_.least(), dropped_least_, unseen, simulated_.Fastest()});
-  const bool proved = !interrupted && least >= std::min(Needed(), simulated_.Fastest());
+  proved_ = !interrupted && least >= std::min(Needed(), simulated_.Fastest());
   if (interrupted) SimulateLeastOnes();
   // They need not have come up.
   if (interrupted || found_.at_limit) TakeWhatIsKnown();
+  found_.lower_bound = least == kInfinite ? 0 : std::min(least, simulated_.Fastest());
+  found_.even = simulated_.empty() ? 0 : simulated_.Fastest();
+}
+
+Found Ranking::Finish() {
+  const bool interrupted = found_.interrupted;
   most_simulated_ = counts_.simulated + std::max(kBeside, request_.simulations / kShareBeside);
   SimulateEquals();
   SimulateFrontier();
   found_.whole = simulated_.Sorted();
-  found_.lower_bound = found_.whole.empty() || least == kInfinite ? 0 : std::min(least, simulated_.Fastest());
   found_.interrupted = interrupted;
   found_.most_seconds = MostSeconds();
-  const double open = open_.candidates(), slower = open_.DropAbove(proved ? 0 : Fastest());
+  const double open = open_.candidates(), slower = open_.DropAbove(proved_ ? 0 : Fastest());
   counts_.time += slower, counts_.left += open - slower;
   (dropped_least_ >= Fastest() ? counts_.time : counts_.left) += dropped_;
   return std::move(found_);
@@ -92,9 +100,9 @@ WholeStep Ranking::Simulate(const OpenNode& one) {
   return step;
 }
 
-void Ranking::LookAt(const OpenNode& node) {
+void Ranking::LookAt(const OpenNode& node, double most, OpenNodes& open) {
   if (node.level == OpenNode::Level::kOne) return void(Simulate(node));
-  for (const OpenNode& part : source_.PartsOf(node, MostSeconds())) open_.Add(part);
+  for (const OpenNode& part : source_.PartsOf(node, most)) open.Add(part);
 }
 
 void Ranking::SimulateLeast(OpenNode node) {

@@ -13,6 +13,8 @@
 
 namespace planwright {
 
+inline constexpr size_t kMostOpen = 300'000;
+
 class Ranking {
  public:
   // `error`, `stopped`: as SearchSpace has them. Keeps references.
@@ -37,21 +39,31 @@ class Ranking {
 
   // All have been added, or the search was stopped: simulates what may be among the best. `unseen`: a bound of what was
   // not added; infinite: all was.
-  Found Finish(double unseen);
+  void Decide(double unseen);
+
+  // After that, nodes of layouts with other layers in their stages: those that may be faster than the fastest.
+  void AddMoved(const OpenNode& node);
+  // Simulates these. `all`: they were all added.
+  void DecideMoved(bool all);
+
+  Found Finish();
 
  private:
   // Below this a candidate may be one of those that are wanted.
   double Needed() const { return simulated_.Fastest(std::max<size_t>(1, request_.best) - 1); }
   // The search may go on, and its results may change.
   bool MayGoOn() { return !Stop() && counts_.simulated < most_simulated_; }
+  bool MayGoOnMoved() { return moved_.least() < Fastest() && counts_.timed < most_timed_ && MayGoOn(); }
   void Report() const;
   // Returns what the whole plan of a node of one candidate says.
   WholeStep Simulate(const OpenNode& one);
-  // Opens the parts of the next node, or simulates it if it is of one.
-  void LookAt(const OpenNode& node);
+  // Opens the parts of a node with bounds up to `most`, or simulates it if it is of one.
+  void LookAt(const OpenNode& node, double most, OpenNodes& open);
   // Simulates the candidate with the least bound of a node, and opens the rest.
   void SimulateLeast(OpenNode node);
   void SimulateLeastOnes();
+  // Of nodes of AddMoved, the least bounds first: simulates one candidate of each way to give layers to stages.
+  void TryMoved();
   void TakeWhatIsKnown();
   void SimulateEquals();
   void SimulateFrontier();
@@ -63,14 +75,16 @@ class Ranking {
   const std::function<bool(int64_t)>& stopped_;
   NodeSource& source_;
   TuneCounts& counts_;
-  OpenNodes open_;
+  OpenNodes open_, moved_;
   FoundLayouts simulated_;
   std::vector<FoundLayout> known_;
   double known_seconds_ = std::numeric_limits<double>::infinity();  // of a candidate, before it comes up in the space
   // Of nodes that were dropped as there were too many: their least bound, and how many candidates they are.
   double dropped_least_ = std::numeric_limits<double>::infinity(), dropped_ = 0;
-  int64_t reported_ = 0, most_simulated_ = 0;
+  double moved_dropped_ = std::numeric_limits<double>::infinity();  // the same of nodes of AddMoved
+  int64_t reported_ = 0, most_simulated_ = 0, most_timed_ = 0;
   int dives_ = 0;
+  bool proved_ = false;  // no candidate that was not simulated is among the wanted
   Found found_;
 };
 

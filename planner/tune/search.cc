@@ -34,7 +34,9 @@ class Search {
     }
     double unseen = kInfinite;
     for (; done < placings.size(); ++done) unseen = std::min(unseen, tree_.LeastOf(placings[done]));
-    Found found = ranking_.Finish(unseen);
+    ranking_.Decide(unseen);
+    MoveLayers();
+    Found found = ranking_.Finish();
     found.counts = counts_;
     return found;
   }
@@ -138,6 +140,19 @@ class Search {
       counts_.memory += all;
     }
     return all;
+  }
+
+  // Layouts with any layers in the stages of the language model.
+  void MoveLayers() {
+    for (size_t p = 0; p < space_.placings().size(); ++p) {
+      for (const size_t grid : ranking_.Stop() ? std::vector<size_t>() : tree_.GridsWithStages(p)) {
+        for (size_t micro = 0; micro < space_.micro_samples().size() && !ranking_.Stop(); ++micro) {
+          for (const OpenNode& node : tree_.SplitsOf(p, micro, grid, ranking_.Fastest())) ranking_.AddMoved(node);
+        }
+      }
+    }
+    const bool all = !ranking_.Stop();
+    ranking_.DecideMoved(all);
   }
 
   const TunedRecipe& tuned_;

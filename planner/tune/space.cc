@@ -133,17 +133,38 @@ void Space::FindPlacings(int64_t ranks) {
   });
 }
 
-std::vector<std::vector<int64_t>> Space::SplitsOf(size_t m, int64_t pp) const {
+bool Space::SplitIsFixed(size_t m) const {
   const ModuleRecipe& module = recipe_.modules[m];
+  return module.first_stage_layers || module.last_stage_layers || absl::StrContains(*PatternOf(module.model), "|") ||
+         Fixed(absl::StrCat("modules.", *module.name, ".parallel.stage_layers"));
+}
+
+bool Space::MayMoveLayers(size_t m) const {
+  const bool one_stage =
+      given_.modules[m].pp == 1 && Fixed(absl::StrCat("modules.", *recipe_.modules[m].name, ".parallel.pp"));
+  return !SplitIsFixed(m) && !one_stage && LayersOf(recipe_.modules[m]) > 1 &&
+         std::any_of(placings_.begin(), placings_.end(),
+                     [&](const Placing& placing) { return !placing.together && placing.ranks[m] > 1; });
+}
+
+bool Space::IsNearlyEven(size_t m, const std::vector<int64_t>& stage_layers) const {
+  const auto stages = static_cast<int64_t>(stage_layers.size());
+  if (stages == given_.modules[m].pp && stage_layers == given_.modules[m].stage_layers) return true;
+  const int64_t layers = LayersOf(recipe_.modules[m]);
+  return stage_layers == NearlyEven(layers, stages, false) || stage_layers == NearlyEven(layers, stages, true);
+}
+
+std::vector<std::vector<int64_t>> Space::SplitsOf(size_t m, int64_t pp) const {
   const std::vector<int64_t>& given = given_.modules[m].stage_layers;
-  const bool by_others =
-      module.first_stage_layers || module.last_stage_layers || absl::StrContains(*PatternOf(module.model), "|");
-  if (by_others) return {{}};
   std::vector<std::vector<int64_t>> splits;
+  if (SplitIsFixed(m)) {
+    // Where no list gives the layers, other keys do, or stages are even.
+    if (given.empty()) return {{}};
+    if (pp == given_.modules[m].pp) splits.push_back(given);
+    return splits;
+  }
   if (pp == given_.modules[m].pp) splits.push_back(given);
-  const std::string key = absl::StrCat("modules.", *module.name, ".parallel.stage_layers");
-  if (Fixed(key)) return splits;
-  const int64_t layers = LayersOf(module);
+  const int64_t layers = LayersOf(recipe_.modules[m]);
   // An override cannot remove the key, so a recipe that has it goes on giving it.
   if (layers % pp == 0 && given.empty() && splits.empty()) splits.push_back({});
   for (bool from_the_end : {false, true}) {

@@ -35,6 +35,10 @@ class Space {
   int64_t listed() const { return listed_; }  // by the last LayoutsOf
   // The ways to dispatch tokens and to recompute, on one of these layouts.
   std::vector<ModuleChoice> WaysOf(size_t module, const ModuleChoice& layout) const;
+  // Whether there are layouts with stages that may have other layers than those of LayoutsOf, which differ by at most
+  // one.
+  bool MayMoveLayers(size_t module) const;
+  bool IsNearlyEven(size_t module, const std::vector<int64_t>& stage_layers) const;
   size_t CountWays(size_t module, const ModuleChoice& layout) const;
   size_t recomputes(size_t module) const { return recomputes_[module].size(); }
 
@@ -44,6 +48,8 @@ class Space {
   std::vector<char> OverlapsOf(size_t module, const ModuleChoice& layout) const;
   void FindPlacings(int64_t ranks);
   void FindSteps();
+  // Whether keys say which layers stages have, and the search does not change them.
+  bool SplitIsFixed(size_t module) const;
   std::vector<std::vector<int64_t>> SplitsOf(size_t module, int64_t pp) const;
   std::vector<std::vector<std::string>> RecomputesOf(size_t module) const;
   std::vector<int64_t> SizesOf(const std::string& key, int64_t is, int64_t of, bool in_node) const;

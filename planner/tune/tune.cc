@@ -11,6 +11,7 @@
 #include "planner/data/source_files.h"
 #include "planner/rates/device.h"
 #include "planner/rates/rates.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/show/table.h"
 #include "planner/topology/check_modules.h"
@@ -81,6 +82,21 @@ std::vector<FoundLayout> InOrder(std::vector<FoundLayout> whole, double equal, i
   return whole;
 }
 
+TuneMoved MovedOf(const Recipe& recipe, const Space& space, const Found& found) {
+  TuneMoved moved{.timed = found.moved_timed, .simulated = found.moved_simulated, .even = found.even};
+  for (size_t m = 0; m < recipe.modules.size(); ++m) {
+    const std::string& name = *recipe.modules[m].name;
+    const bool may = space.MayMoveLayers(m);
+    if (CarriesLoss(recipe.modules[m].model)) {
+      moved.module = name, moved.possible = may;
+    } else if (may) {
+      moved.even_modules.push_back(name);
+    }
+  }
+  moved.searched = moved.possible && found.moved_all;
+  return moved;
+}
+
 // Why no layout was found.
 std::string NothingFound(const TuneResult& result) {
   const TuneCounts& counts = result.counts;
@@ -143,7 +159,13 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
   result.error = ErrorOf(tuned.cluster.profile);
   const Found found = SearchSpace(request, tuned, space, result.error, stopped);
   result.counts = found.counts, result.interrupted = found.interrupted;
-  result.at_limit = found.at_limit, result.lower_bound = found.lower_bound;
+  result.at_limit = found.at_limit;
+  result.moved = MovedOf(tuned.recipe, space, found);
+  result.lower_bound = found.lower_bound;
+  if (result.moved.searched && found.moved_bound > 0) {
+    const bool none = found.even == 0 && !found.at_limit;  // only layouts with other layers fit
+    result.lower_bound = none ? found.moved_bound : std::min(found.lower_bound, found.moved_bound);
+  }
   if (found.whole.empty()) {
     result.problem = NothingFound(result);
     return result;

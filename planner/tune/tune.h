@@ -79,6 +79,18 @@ struct TuneCounts {
   int64_t simulated = 0;  // of these, with all their instructions
 };
 
+// Layers moved between the stages of the language model: beyond the candidates of the space, whose stages differ by at
+// most one layer.
+struct TuneMoved {
+  bool possible = false;  // some layouts have stages, and no key that is fixed says which layers these have
+  bool searched = false;  // false: the search was ended before
+  // Candidates with other layers that were timed, and simulated.
+  int64_t timed = 0, simulated = 0;
+  double even = 0;                        // seconds of the fastest candidate of the space; 0: none fits
+  std::string module;                     // the language model
+  std::vector<std::string> even_modules;  // others whose layouts may have stages, which differ by at most one layer
+};
+
 // How a choice depends on a speed that was not measured.
 struct TuneSensitivity {
   std::string what;     // "network", "link"
@@ -102,11 +114,13 @@ struct TuneResult {
   // other is both faster and smaller, fastest first.
   std::vector<TunedLayout> frontier;
   TuneCounts counts;
-  bool seconds = true;       // false: the device is unknown, and times are FLOPs
-  double error = 0;          // of the times, as a share: layouts closer than that to the fastest are equal
-  double fastest = 0;        // the least that a layout takes that was found; `best` may begin with an equal one
-  double lower_bound = 0;    // no candidate of the space that fits takes less
-  double gap = 0;            // how far the fastest is above it, as a share; 0: it is the optimum of the space
+  bool seconds = true;  // false: the device is unknown, and times are FLOPs
+  double error = 0;     // of the times, as a share: layouts closer than that to the fastest are equal
+  double fastest = 0;   // the least that a layout takes that was found; `best` may begin with an equal one
+  TuneMoved moved;
+  // No candidate that fits takes less; if `moved` was searched, whichever layers the stages have.
+  double lower_bound = 0;
+  double gap = 0;            // how far the fastest is above it, as a share; 0: it is the optimum
   bool interrupted = false;  // by a limit or the stop flag, before the optimum was proved
   bool at_limit = false;     // ended by TuneRequest::simulations: `best` may lack some, or the optimum is not proved
   std::vector<TuneSensitivity> sensitivity;

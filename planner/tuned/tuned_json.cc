@@ -68,7 +68,16 @@ nlohmann::ordered_json FoundJson(const Found& found) {
   json["fastest"] = if_found(result.fastest);
   json["lower_bound"] = result.lower_bound > 0 ? if_found(result.lower_bound) : Json();
   json["gap"] = if_found(result.gap);
-  json["searched"] = kSearchedLayouts;
+  const std::string searched = SearchedText(result);
+  json["searched"] = searched.empty() ? "all layouts" : searched;
+  const TuneMoved& moved = result.moved;
+  json["moved"] = Json();
+  if (moved.searched) {
+    json["moved"] = {{"module", moved.module},
+                     {"timed", moved.timed},
+                     {"simulated", moved.simulated},
+                     {"even", moved.even > 0 ? Json(moved.even) : Json()}};
+  }
   json["interrupted"] = result.interrupted;
   const bool at_limit = result.at_limit && !result.interrupted;
   json["ended_early"] =

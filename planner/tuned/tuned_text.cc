@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "planner/show/quantities.h"
 #include "planner/show/table.h"
 #include "planner/show/time_words.h"
@@ -33,8 +34,28 @@ std::string SpaceText(const TuneResult& result) {
 
 // Why fewer are listed than were asked for.
 std::string ShortListText(const TuneResult& result) {
-  return absl::StrCat("All others are more than ", ShareText(result.within, 1),
-                      " slower than the fastest, and are not listed.");
+  return absl::StrCat("All others", result.moved.searched ? " whose stages differ by at most one layer" : "",
+                      " are more than ", ShareText(result.within, 1), " slower than the fastest, and are not listed.");
+}
+
+// What moving layers between stages brought.
+std::string MovedText(const Found& found) {
+  const TuneMoved& moved = found.result.moved;
+  if (moved.timed == 0) {
+    return absl::StrCat("Other layers in the stages of ", moved.module,
+                        " cannot be faster, by a lower bound of their time.");
+  }
+  std::string text = absl::StrCat("With other layers in the stages of ", moved.module, " ", WithCommas(moved.timed),
+                                  moved.timed == 1 ? " more candidate was" : " more candidates were", " timed, ",
+                                  WithCommas(moved.simulated), " of them with all instructions: ");
+  if (moved.even > 0 && found.result.fastest < moved.even) {
+    absl::StrAppend(&text, "the fastest takes ", StepText(found, found.result.fastest),
+                    ", the fastest of those whose stages differ by at most one layer ", StepText(found, moved.even),
+                    ".");
+  } else {
+    absl::StrAppend(&text, moved.even > 0 ? "none that was found is faster." : "of the others none fits.");
+  }
+  return text;
 }
 
 // Why the search ended by itself before all was decided; empty: all was.
@@ -44,14 +65,24 @@ std::string LimitText(const TuneResult& result) {
                       kMoreSimulations, ". ");
 }
 
+std::string AmongText(const TuneResult& result) {
+  const std::string searched = SearchedText(result);
+  return searched.empty() ? "" : absl::StrCat(" among ", searched);
+}
+
+std::string CandidatesText(const TuneResult& result) {
+  const std::string searched = SearchedText(result);
+  return searched.empty() ? "" : absl::StrCat(" Candidates are ", searched, ".");
+}
+
 std::string GapText(const Found& found) {
   const TuneResult& result = found.result;
   if (!std::isfinite(result.gap))
     return "The search was ended before anything was known of the least that a candidate takes: others may be faster.";
   if (result.interrupted) {
     return absl::StrCat("The search was ended before its time: the fastest so far is at most ", GapFigure(found),
-                        " above the least that a candidate could take (", StepText(found, result.lower_bound),
-                        "). Candidates are ", kSearchedLayouts, ".");
+                        " above the least that a candidate could take (", StepText(found, result.lower_bound), ").",
+                        CandidatesText(result));
   }
   const double first = found.chosen()->seconds;
   if (first > result.fastest) {
@@ -59,16 +90,15 @@ std::string GapText(const Found& found) {
         LimitText(result), "The fastest layout takes ", StepText(found, result.fastest),
         ", which no candidate that fits ",
         result.gap > 0 ? absl::StrCat("can be below by more than ", GapFigure(found)) : "is below by this model",
-        ". The first one is equal to it within the error of the times, and needs less memory. ", "Candidates are ",
-        kSearchedLayouts, ".");
+        ". The first one is equal to it within the error of the times, and needs less memory.", CandidatesText(result));
   }
   if (!(result.gap > 0)) {
-    return absl::StrCat(LimitText(result), "No candidate that fits is faster by this model: it is the optimum among ",
-                        kSearchedLayouts, ".");
+    return absl::StrCat(LimitText(result), "No candidate that fits is faster by this model: it is the optimum",
+                        AmongText(result), ".");
   }
   return absl::StrCat(LimitText(result), "No candidate that fits takes less than ", StepText(found, result.lower_bound),
-                      " by this model: the fastest is at most ", GapFigure(found), " above the optimum among ",
-                      kSearchedLayouts, ".");
+                      " by this model: the fastest is at most ", GapFigure(found), " above the optimum",
+                      AmongText(result), ".");
 }
 
 std::string SensitivityText(const TuneSensitivity& sensitivity) {
@@ -95,6 +125,18 @@ std::vector<std::string> Row(const Found& found, const std::string& name, const 
 }
 
 }  // namespace
+
+std::string SearchedText(const TuneResult& result) {
+  constexpr char kEven[] = "that differ by at most one layer";
+  const TuneMoved& moved = result.moved;
+  const std::string others = absl::StrJoin(moved.even_modules, " and ");
+  if (moved.searched) {
+    return absl::StrCat("layouts with any layers in the stages of ", moved.module,
+                        others.empty() ? "" : absl::StrCat(", and stages of ", others, " ", kEven));
+  }
+  if (moved.possible) return "layouts whose stages differ by at most one layer";
+  return others.empty() ? "" : absl::StrCat("layouts with stages of ", others, " ", kEven);
+}
 
 std::string ClusterText(const Found& found) {
   const Cluster& cluster = found.result.cluster;
@@ -157,6 +199,7 @@ std::vector<std::string> Remarks(const Found& found) {
     remarks.push_back(ShortListText(result));
   if (!found.searched) return remarks;
   remarks.push_back(SpaceText(result));
+  if (result.moved.searched && found.chosen()) remarks.push_back(MovedText(found));
   for (const TuneSensitivity& sensitivity : result.sensitivity) remarks.push_back(SensitivityText(sensitivity));
   const auto proved =
       std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.proved; });

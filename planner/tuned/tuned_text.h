@@ -45,8 +45,8 @@ std::string BoundText(const TunedLayout& layout);
 // What the gap is at most, rounded up: "0.0 %", "6.5 %"; "unknown".
 std::string GapFigure(const Found& found);
 std::string NameOfLayout(const Found& found, size_t index);  // of `best`: "1", "2 ="
-// What an optimum is one of: other splits of layers into stages are not searched, but for that of the recipe.
-inline constexpr char kSearchedLayouts[] = "layouts whose stages differ by at most one layer";
+// What an optimum is one of: "layouts with any layers in the stages of language"; empty: all layouts.
+std::string SearchedText(const TuneResult& result);
 // Sentences about the whole search.
 std::vector<std::string> Remarks(const Found& found);
 

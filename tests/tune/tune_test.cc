@@ -19,20 +19,10 @@
 namespace planwright {
 namespace {
 
+using testing::kTiny;
 using testing::ReadTuned;
-
-const std::string kTiny = "recipes/nemotron_moe_vlm_tiny.yaml";
-
-TuneRequest RequestOf(const std::string& file, std::vector<std::string> overrides, std::vector<std::string> fixed) {
-  return {.recipe = InSource(file), .overrides = std::move(overrides), .fixed = std::move(fixed)};
-}
-
-TuneResult Tuned(const TuneRequest& request) {
-  Diagnostics problems;
-  const absl::StatusOr<TuneResult> result = Tune(request, problems);
-  EXPECT_TRUE(result.ok()) << result.status();
-  return result.ok() ? *result : TuneResult{};
-}
+using testing::RequestOf;
+using testing::Tuned;
 
 // Every candidate of a space that is valid and fits, by time.
 std::vector<WholeStep> TryEverything(const TuneRequest& request, int64_t ranks) {

@@ -1,13 +1,17 @@
 // A recipe as a search takes it.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/compile/cluster_of.h"
 #include "planner/data/source_files.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/tune/tune.h"
 #include "planner/tune/whole_step.h"
 #include "tests/support/folders.h"
 
@@ -21,6 +25,20 @@ inline std::optional<TunedRecipe> ReadTuned(const std::string& file, const std::
   tuned.recipe = WithPreparedIds(*recipe, tuned.levels);
   tuned.cluster = ClusterOf(tuned.recipe.cluster, tuned.levels);
   return tuned;
+}
+
+inline const std::string kTiny = "recipes/nemotron_moe_vlm_tiny.yaml";
+
+inline TuneRequest RequestOf(const std::string& file, std::vector<std::string> overrides,
+                             std::vector<std::string> fixed) {
+  return {.recipe = InSource(file), .overrides = std::move(overrides), .fixed = std::move(fixed)};
+}
+
+inline TuneResult Tuned(const TuneRequest& request) {
+  Diagnostics problems;
+  const absl::StatusOr<TuneResult> result = Tune(request, problems);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : TuneResult{};
 }
 
 }  // namespace planwright::testing

@@ -46,9 +46,8 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000),
               AllOf(HasSubstr("1.99 s, which no candidate that fits is below"), Not(HasSubstr("it is the optimum"))));
   found.result.fastest = 2;
-  EXPECT_THAT(FoundText(found, 1000),
-              HasSubstr("it is the optimum among layouts whose stages differ by at most one layer."));
-  EXPECT_EQ(FoundJson(found)["searched"], "layouts whose stages differ by at most one layer");
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("is faster by this model: it is the optimum.\n"));
+  EXPECT_EQ(FoundJson(found)["searched"], "all layouts");
   found.result.gap = 0.05;
   EXPECT_THAT(FoundText(found, 1000),
               HasSubstr("takes less than 1.9 s by this model: the fastest is at most 5.0 % above"));
@@ -61,6 +60,43 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("does not run on so many ranks, or does not fit"));
   found.result.best[1].proved = false;
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("2 layouts are proved"));
+}
+
+TEST(TunedText, SaysWhichLayersStagesMayHave) {
+  Found found = FoundLayouts();
+  TuneResult& result = found.result;
+  result.gap = 0, result.fastest = 2;
+  result.moved = {.possible = true, .module = "language", .even_modules = {"radio_encoder"}};
+  // The search was ended before it came to other layers.
+  EXPECT_THAT(FoundText(found, 1000),
+              AllOf(HasSubstr("optimum among layouts whose stages differ by at most one layer."),
+                    Not(HasSubstr("With other layers"))));
+  EXPECT_EQ(FoundJson(found)["searched"], "layouts whose stages differ by at most one layer");
+  EXPECT_TRUE(FoundJson(found)["moved"].is_null());
+  result.moved.searched = true, result.moved.timed = 1234, result.moved.simulated = 5, result.moved.even = 2.5;
+  result.asked = 4;
+  EXPECT_THAT(
+      FoundText(found, 1000),
+      AllOf(HasSubstr("it is the optimum among layouts with any layers in the stages of language, and stages of "
+                      "radio_encoder that differ by at most one layer."),
+            HasSubstr("With other layers in the stages of language 1,234 more candidates were timed, 5 of them "
+                      "with all instructions: the fastest takes 2 s, the fastest of those whose stages differ "
+                      "by at most one layer 2.5 s."),
+            HasSubstr("All others whose stages differ by at most one layer are more than 10.0 % slower")));
+  EXPECT_THAT(FoundPage("title", {found}), HasSubstr("1,234 more candidates were timed"));
+  const nlohmann::ordered_json json = FoundJson(found);
+  EXPECT_EQ(json["moved"]["timed"], 1234);
+  EXPECT_EQ(json["moved"]["even"], 2.5);
+  result.moved.even = 2;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("instructions: none that was found is faster."));
+  result.moved.even = 0;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("instructions: of the others none fits."));
+  EXPECT_TRUE(FoundJson(found)["moved"]["even"].is_null());
+  result.moved.timed = 0, result.moved.even = 2;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("Other layers in the stages of language cannot be faster"));
+  result.moved = {.even_modules = {"radio_encoder"}};
+  EXPECT_THAT(FoundText(found, 1000),
+              HasSubstr("optimum among layouts with stages of radio_encoder that differ by at most one layer."));
 }
 
 TEST(TunedText, SaysThatItEndedAtItsLimit) {
