@@ -181,8 +181,10 @@ std::vector<std::string> Remarks(const Found& found) {
   const auto equal =
       std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.equal; });
   if (equal > 1) {
-    remarks.push_back(absl::StrCat("= marks layouts that are as fast as the first within the error of the times (",
-                                   absl::StrFormat("%.1f %%", 100 * result.error), "): least memory first."));
+    remarks.push_back(
+        result.error > 0 ? absl::StrCat("= marks layouts that are as fast as the first within the error of the times (",
+                                        absl::StrFormat("%.1f %%", 100 * result.error), "): least memory first.")
+                         : "= marks layouts that are as fast as the first.");
   }
   if (found.chosen()) remarks.push_back(GapText(found));
   if (!result.interrupted && !result.at_limit && result.best.size() < result.asked && result.counts.time > 0)

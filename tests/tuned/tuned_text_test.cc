@@ -62,6 +62,13 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
   EXPECT_THAT(FoundText(found, 1000), HasSubstr("2 layouts are proved"));
 }
 
+// Without a profile there is no error: layers that cost the same may change places.
+TEST(TunedText, SaysWhatIsEqual) {
+  Found found = FoundLayouts();
+  found.result.error = 0;
+  EXPECT_THAT(FoundText(found, 1000), HasSubstr("\n= marks layouts that are as fast as the first.\n"));
+}
+
 TEST(TunedText, SaysWhichLayersStagesMayHave) {
   Found found = FoundLayouts();
   TuneResult& result = found.result;
