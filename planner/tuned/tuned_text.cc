@@ -49,9 +49,10 @@ std::string MovedText(const Found& found) {
                                   moved.timed == 1 ? " more candidate was" : " more candidates were", " timed, ",
                                   WithCommas(moved.simulated), " of them with all instructions: ");
   if (moved.even > 0 && found.result.fastest < moved.even) {
-    absl::StrAppend(&text, "the fastest takes ", StepText(found, found.result.fastest),
-                    ", the fastest of those whose stages differ by at most one layer ", StepText(found, moved.even),
-                    ".");
+    absl::StrAppend(&text, "the fastest takes ", StepText(found, found.result.fastest), ", ",
+                    ShareText(1 - found.result.fastest / moved.even, 1),
+                    " less than the fastest of those whose stages differ by at most one layer (",
+                    StepText(found, moved.even), ").");
   } else {
     absl::StrAppend(&text, moved.even > 0 ? "none that was found is faster." : "of the others none fits.");
   }

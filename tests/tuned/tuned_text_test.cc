@@ -87,8 +87,8 @@ TEST(TunedText, SaysWhichLayersStagesMayHave) {
       AllOf(HasSubstr("it is the optimum among layouts with any layers in the stages of language, and stages of "
                       "radio_encoder that differ by at most one layer."),
             HasSubstr("With other layers in the stages of language 1,234 more candidates were timed, 5 of them "
-                      "with all instructions: the fastest takes 2 s, the fastest of those whose stages differ "
-                      "by at most one layer 2.5 s."),
+                      "with all instructions: the fastest takes 2 s, 20.0 % less than the fastest of those whose "
+                      "stages differ by at most one layer (2.5 s)."),
             HasSubstr("All others whose stages differ by at most one layer are more than 10.0 % slower")));
   EXPECT_THAT(FoundPage("title", {found}), HasSubstr("1,234 more candidates were timed"));
   const nlohmann::ordered_json json = FoundJson(found);
