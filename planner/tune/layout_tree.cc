@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostOthers = 32;  // lists of options that are kept
 // Of all ways to give layers to stages those are listed at once whose bounds differ by so much, and not more.
 constexpr double kBand = 1.01;
-constexpr size_t kMostOfBand = 2000;
+constexpr size_t kMostOfBand = 20'000;
 
 int64_t LanesOf(const ModuleChoice& choice) { return choice.ranks / (choice.tp * choice.cp * choice.pp); }
 

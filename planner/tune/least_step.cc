@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "planner/estimate/memory.h"
-#include "planner/plan/precision.h"
 #include "planner/tune/quick_step.h"
 
 namespace planwright {

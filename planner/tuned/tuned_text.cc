@@ -49,9 +49,10 @@ std::string MovedText(const Found& found) {
                                   moved.timed == 1 ? " more candidate was" : " more candidates were", " timed, ",
                                   WithCommas(moved.simulated), " of them with all instructions: ");
   if (moved.even > 0 && found.result.fastest < moved.even) {
-    absl::StrAppend(&text, "the fastest takes ", StepText(found, found.result.fastest),
-                    ", the fastest of those whose stages differ by at most one layer ", StepText(found, moved.even),
-                    ".");
+    absl::StrAppend(&text, "the fastest takes ", StepText(found, found.result.fastest), ", ",
+                    ShareText(1 - found.result.fastest / moved.even, 1),
+                    " less than the fastest of those whose stages differ by at most one layer (",
+                    StepText(found, moved.even), ").");
   } else {
     absl::StrAppend(&text, moved.even > 0 ? "none that was found is faster." : "of the others none fits.");
   }
@@ -189,10 +190,12 @@ std::vector<std::string> Remarks(const Found& found) {
   const auto equal =
       std::count_if(result.best.begin(), result.best.end(), [](const TunedLayout& layout) { return layout.equal; });
   if (equal > 1) {
-    remarks.push_back(absl::StrCat("= marks layouts that are as fast as the fastest within the error of the times (",
-                                   absl::StrFormat("%.1f %%", 100 * result.error),
-                                   "): the faster first, unless another needs less memory by more than ",
-                                   BytesText(result.worth), "."));
+    remarks.push_back(absl::StrCat(
+        result.error > 0
+            ? absl::StrCat("= marks layouts that are as fast as the fastest within the error of the times (",
+                           absl::StrFormat("%.1f %%", 100 * result.error), ")")
+            : "= marks layouts that are as fast as the fastest",
+        ": the faster first, unless another needs less memory by more than ", BytesText(result.worth), "."));
   }
   if (found.chosen()) remarks.push_back(GapText(found));
   if (!result.interrupted && !result.at_limit && result.best.size() < result.asked && result.counts.time > 0)

@@ -168,8 +168,9 @@ struct Tuned {
 
 Tuned TuneProcess() {
   const std::string output = InBuild("planner_bench_tuned.json");
-  const rusage used =
-      RunPlan({"tune", kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml", "cluster.gpu=h100_sxm", "--json"}, output);
+  const rusage used = RunPlan({"tune", kRecipes + "nemotron_moe_vlm_20l_mock_8r.yaml", "cluster.gpu=h100_sxm",
+                               "cluster.gpus_per_node=4", "cluster.nodes=2", "--json"},
+                              output);
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
   };
