@@ -22,6 +22,8 @@ std::vector<Layout> PipelineLayouts() {
        Join(encoder(1, {}), language(1, 2, {{"pp", 2}}), {"modules.language.parallel.stage_layers=[3, 1]"})},
       {"pp3_with_an_empty_stage",
        Join(encoder(1, {}), language(1, 3, {{"pp", 3}}), {"modules.language.parallel.stage_layers=[1, 0, 3]"})},
+      {"pp3_head_alone",
+       Join(encoder(1, {}), language(1, 3, {{"pp", 3}}), {"modules.language.parallel.stage_layers=[1, 3, 0]"})},
       {"encoder_pp3_with_an_empty_stage",
        Join(encoder(3, {{"pp", 3}}), language(3, 1, {}), {"modules.radio_encoder.parallel.stage_layers=[1, 0, 1]"})},
       {"pp2_uneven_lanes", Join(encoder(6, {{"pp", 2}}), language(6, 4, {{"pp", 2}}))},
