@@ -86,6 +86,17 @@ TEST(Tune, FindsItWhereMemoryIsShort) {
   EXPECT_GT(Tuned(request).counts.memory, 0);
 }
 
+// Of the encoder, too.
+TEST(Tune, FindsItWhereElementwiseSavesEnough) {
+  std::vector<std::string> overrides = kSlowGpus;
+  overrides.insert(overrides.end(), {"models.hybrid_moe_tiny.pattern=MEME", "cluster.device.memory=3.69848",
+                                      "batch.sequence_length=96"});
+  const TuneRequest request =
+      RequestOf(kTiny, overrides, {"gradients.buckets", "modules.radio_encoder.parallel", "modules.language.parallel"});
+  ExpectSameAsEverything(request, 2, 30);
+  EXPECT_NE(Tuned(request).best[0].line.find("elementwise"), std::string::npos);
+}
+
 TEST(Tune, FiguresAreThoseOfTheRecipeWithTheChanges) {
   const TuneRequest request = RequestOf(kTiny, kSlowGpus, {"gradients.buckets"});
   const TuneResult result = Tuned(request), again = Tuned(request);
@@ -128,7 +139,7 @@ TEST(Tune, EveryCandidateIsCountedOnce) {
   std::vector<std::string> small = kSlowGpus;
   small.push_back("cluster.device.memory=2.0");
   for (const auto& overrides : {kSlowGpus, small}) {
-    TuneRequest request = RequestOf(kTiny, overrides, {});
+    TuneRequest request = RequestOf(kTiny, overrides, {"gradients.buckets"});
     const TuneCounts counts = Tuned(request).counts;
     EXPECT_EQ(Sum(counts), counts.space);
     EXPECT_EQ(counts.left, 0);
