@@ -53,8 +53,8 @@ class PieceCosts {
   int64_t plans() const { return plans_; }  // that were made
 
  private:
-  using Key = std::tuple<size_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string, bool,
-                         std::string_view>;
+  using Key =
+      std::tuple<size_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string, bool, std::string_view>;
 
   // `recompute`: the word for all layers (mini_recipe.h), a constant.
   const ModuleCosts* Find(size_t module, const ModuleChoice& choice, std::string_view recompute, int64_t samples,

@@ -90,7 +90,7 @@ TEST(Tune, FindsItWhereMemoryIsShort) {
 TEST(Tune, FindsItWhereElementwiseSavesEnough) {
   std::vector<std::string> overrides = kSlowGpus;
   overrides.insert(overrides.end(), {"models.hybrid_moe_tiny.pattern=MEME", "cluster.device.memory=3.69848",
-                                      "batch.sequence_length=96"});
+                                     "batch.sequence_length=96"});
   const TuneRequest request =
       RequestOf(kTiny, overrides, {"gradients.buckets", "modules.radio_encoder.parallel", "modules.language.parallel"});
   ExpectSameAsEverything(request, 2, 30);
