@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "planner/compile.h"
 #include "planner/diff/diff.h"
 #include "planner/estimate/memory.h"
@@ -84,6 +85,24 @@ TEST(Tune, FindsItWhereMemoryIsShort) {
   const TuneRequest request = RequestOf(kTiny, overrides, {"gradients", "modules.radio_encoder.recompute"});
   ExpectSameAsEverything(request, 2, 30);
   EXPECT_GT(Tuned(request).counts.memory, 0);
+}
+
+TEST(Tune, RecomputesSetsOfKindsAndElementwise) {
+  const auto ways_of = [](size_t module, const std::string& backbone) {
+    const TunedRecipe tuned =
+        ReadTuned(kTiny, {"models.hybrid_moe_tiny.pattern=ME", "modules.radio_encoder.train.backbone=" + backbone})
+            .value();
+    Space space(tuned.recipe, 1, {});
+    std::vector<std::string> ways;
+    for (const ModuleChoice& way : space.WaysOf(module, space.LayoutsOf(module, space.placings()[0])[0]))
+      ways.push_back(absl::StrJoin(way.recompute, "+"));
+    return ways;
+  };
+  using Ways = std::vector<std::string>;
+  EXPECT_EQ(ways_of(1, "trained"),
+            (Ways{"none", "full", "elementwise", "mamba", "mamba+elementwise", "moe", "moe+elementwise"}));
+  EXPECT_EQ(ways_of(0, "trained"), (Ways{"none", "full", "elementwise"}));
+  EXPECT_EQ(ways_of(0, "frozen"), Ways{"none"}) << "it has no backward";
 }
 
 // Of the encoder, too.
