@@ -251,8 +251,8 @@ CliCommand TuneCommand() {
       "RECIPE [OVERRIDE ...] [--gpus N | N,M,... | MIN..MAX] [--fix KEYS] [--write FILE]",
       options,
       "What it may change, unless --fix names it: of each module placement, parallel (tp, cp, pp, ep, expert_tp,\n"
-      "stage_layers, dispatch, overlap_dispatch) and recompute; batch.micro_samples; buckets and overlap of\n"
-      "gradients. A key of --fix stands for all that begin with it.\n"
+      "stage_layers, dispatch, overlap_dispatch) and recompute (none, full, elementwise, layer kinds);\n"
+      "batch.micro_samples; buckets and overlap of gradients. A key of --fix stands for all that begin with it.\n"
       "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, and\n"
       "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
       "Row 1 is the fastest, unless others are as fast within the error of the times and need less memory by more\n"

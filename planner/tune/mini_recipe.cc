@@ -27,7 +27,8 @@ void KeepLayers(ModelRecipe& model, const std::string& letters) {
 
 }  // namespace
 
-Recipe MiniRecipe(const TunedRecipe& tuned, size_t of, const ModuleChoice& choice, bool recompute, int64_t samples) {
+Recipe MiniRecipe(const TunedRecipe& tuned, size_t of, const ModuleChoice& choice, std::string_view recompute,
+                  int64_t samples) {
   Candidate candidate = CandidateOf(tuned.recipe);
   int64_t ranks = std::lcm(choice.tp * choice.cp, choice.expert_tp * choice.ep);
   const int64_t lanes = ranks / (choice.tp * choice.cp);
@@ -36,7 +37,7 @@ Recipe MiniRecipe(const TunedRecipe& tuned, size_t of, const ModuleChoice& choic
     if (m == of) {
       module = choice;
       module.first_rank = 0, module.ranks = ranks, module.pp = 1;
-      module.recompute = {recompute ? "full" : "none"};
+      module.recompute = {std::string(recompute)};
     } else {
       module = ModuleChoice{};
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "planner/tune/candidate.h"
 #include "planner/tune/whole_step.h"
@@ -10,8 +11,9 @@ namespace planwright {
 
 // One stage of `module` with one layer of each kind, on as few ranks as its axes need, from rank 0 on. Every other
 // module has one layer, behind it, on as many ranks of dp as make one microbatch with `samples` on each lane of
-// `module`.
-Recipe MiniRecipe(const TunedRecipe& tuned, size_t module, const ModuleChoice& choice, bool recompute, int64_t samples);
+// `module`. `recompute`: the word for all its layers, none, full or elementwise.
+Recipe MiniRecipe(const TunedRecipe& tuned, size_t module, const ModuleChoice& choice, std::string_view recompute,
+                  int64_t samples);
 
 // The cluster for it: with room for every rank, and without figures that refuse a plan.
 Cluster MiniCluster(const TunedRecipe& tuned);

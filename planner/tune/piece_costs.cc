@@ -13,6 +13,8 @@
 namespace planwright {
 namespace {
 
+constexpr std::string_view kKeeps = "none", kRepeats = "full";
+
 PieceCost* PieceOf(const Module& module, const std::string& frame, ModuleCosts& costs) {
   if (frame == module.name + ".embed") return &costs.embed;
   if (frame == module.name + ".head") return &costs.head;
@@ -91,8 +93,8 @@ std::unique_ptr<ModuleCosts> CostsOf(Plan& plan, size_t of, int64_t first_rank, 
 
 }  // namespace
 
-const ModuleCosts* PieceCosts::Find(size_t module, const ModuleChoice& choice, bool recompute, int64_t samples,
-                                    int64_t first_rank) {
+const ModuleCosts* PieceCosts::Find(size_t module, const ModuleChoice& choice, std::string_view recompute,
+                                    int64_t samples, int64_t first_rank) {
   const Key key = {module,     choice.tp,        choice.cp,
                    choice.ep,  choice.expert_tp, samples,
                    first_rank, choice.dispatch,  choice.overlap_dispatch,
@@ -112,20 +114,22 @@ const ModuleCosts* PieceCosts::Of(size_t module, const ModuleChoice& choice, int
   if (first_rank + std::lcm(choice.tp * choice.cp, choice.expert_tp * choice.ep) <= tuned_.cluster.gpus_per_node)
     first_rank = 0;
   const std::vector<std::string>& words = choice.recompute;
-  const bool none = words.size() == 1 && words.front() == "none", full = words.size() == 1 && words.front() == "full";
-  if (none || full) return Find(module, choice, full, samples, first_rank);
-  const ModuleCosts *kept = Find(module, choice, false, samples, first_rank),
-                    *again = Find(module, choice, true, samples, first_rank);
+  const auto named = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  const std::string_view others = named(kElementwise) ? kElementwise : kKeeps;
+  if (words.size() == 1 && words.front() == kRepeats) return Find(module, choice, kRepeats, samples, first_rank);
+  const ModuleCosts* kept = Find(module, choice, others, samples, first_rank);
+  if (words.size() == 1 && (named(kKeeps) || named(kElementwise))) return kept;
+  const ModuleCosts* again = Find(module, choice, kRepeats, samples, first_rank);
   if (!kept || !again) return nullptr;
   const Key key = {module,     choice.tp,        choice.cp,
                    choice.ep,  choice.expert_tp, samples,
                    first_rank, choice.dispatch,  choice.overlap_dispatch,
-                   false};
+                   others};
   const auto [at, is_new] = mixed_.try_emplace({key, words});
   if (!is_new) return at->second.get();
   at->second = std::make_unique<ModuleCosts>(*kept);
   for (auto& [letter, piece] : at->second->layers) {
-    if (std::find(words.begin(), words.end(), LayerWord(letter)) != words.end()) piece = again->layers.at(letter);
+    if (named(LayerWord(letter))) piece = again->layers.at(letter);
   }
   return at->second.get();
 }

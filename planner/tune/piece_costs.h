@@ -6,7 +6,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/rates/rates.h"
@@ -50,9 +53,11 @@ class PieceCosts {
   int64_t plans() const { return plans_; }  // that were made
 
  private:
-  using Key = std::tuple<size_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string, bool, bool>;
+  using Key =
+      std::tuple<size_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string, bool, std::string_view>;
 
-  const ModuleCosts* Find(size_t module, const ModuleChoice& choice, bool recompute, int64_t samples,
+  // `recompute`: the word for all layers (mini_recipe.h), a constant.
+  const ModuleCosts* Find(size_t module, const ModuleChoice& choice, std::string_view recompute, int64_t samples,
                           int64_t first_rank);
 
   const TunedRecipe& tuned_;

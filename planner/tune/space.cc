@@ -190,11 +190,14 @@ std::vector<std::vector<std::string>> Space::RecomputesOf(size_t m) const {
   for (const LayerKind& kind : LayerKinds()) {
     if (PatternOf(module.model)->find(kind.letter) != std::string::npos) words.emplace_back(kind.word);
   }
-  for (unsigned set = 1; set + 1 < 1u << words.size(); ++set) {
+  // Layers of other kinds keep all, or run what is elementwise again.
+  for (unsigned set = 0; set + 1 < 1u << words.size(); ++set) {
     std::vector<std::string> way;
     for (size_t i = 0; i < words.size(); ++i) {
       if (set >> i & 1) way.push_back(words[i]);
     }
+    if (set > 0) add(way);
+    way.emplace_back(kElementwise);
     add(way);
   }
   return ways;

@@ -147,8 +147,10 @@ class RandomRecipe {
     Set("modules.radio_encoder.train.backbone", backbone);
     Set("modules.radio_encoder.train.projection", One({"trained", "trained", "frozen"}));
     Set("modules.language.train.backbone", One({"trained", "trained", "frozen"}));
-    Set("modules.language.recompute", One(std::vector<std::string>{"none", "full", kind}));
-    Set("modules.radio_encoder.recompute", backbone == "frozen" ? std::string("none") : One({"none", "full", "block"}));
+    Set("modules.language.recompute",
+        One(std::vector<std::string>{"none", "full", kind, "elementwise", "[" + kind + ", elementwise]"}));
+    Set("modules.radio_encoder.recompute",
+        backbone == "frozen" ? std::string("none") : One({"none", "full", "block", "elementwise"}));
     if (One({0, 0, 0, 1}) == 1) Set("initialize.from", "weights.safetensors");
     if (One({0, 0, 1}) == 1) Set("checkpoint.every_steps", 3);
   }

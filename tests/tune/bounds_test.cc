@@ -17,6 +17,18 @@ struct Compared {
   double seconds = 0, memory = 0;  // sums of bound / whole
 };
 
+// Of all ways to recompute, nothing is the fastest and full the smallest: if that is too slow or too large, a search
+// looks at no other.
+void CompareWays(QuickSteps& quick, size_t m, const ModuleChoice& language, int64_t micro, int64_t microbatches,
+                 const std::string& name) {
+  ModuleChoice none = language, full = language;
+  none.recompute = {"none"}, full.recompute = {"full"};
+  const double own = quick.LeastStep(m, language, micro, microbatches);
+  EXPECT_LE(quick.LeastStep(m, none, micro, microbatches), own * (1 + 1e-9)) << name;
+  const ModuleStages stages = quick.StagesOf(m, language, micro), smallest = quick.StagesOf(m, full, micro);
+  EXPECT_LE(smallest.memory - 2 * smallest.stages.front().out, stages.memory) << name;
+}
+
 // Compares the bounds of a recipe's own layout with its plan.
 void Compare(const std::optional<TunedRecipe>& read, const std::string& name, Compared& compared) {
   if (!read) return void(++compared.refused);
@@ -41,6 +53,7 @@ void Compare(const std::optional<TunedRecipe>& read, const std::string& name, Co
   EXPECT_LE(quick.LeastStep(m, language, micro, microbatches), whole.seconds * (1 + 1e-9)) << name;
   EXPECT_LE(quick.LeastOnRanks(language.ranks), whole.seconds * (1 + 1e-9)) << name;
   EXPECT_LE(quick.LeastOfMany(language, 5, microbatches), quick.LeastStep(m, language, 5, microbatches)) << name;
+  CompareWays(quick, m, language, micro, microbatches, name);
   ++compared.recipes;
   compared.seconds += whole.seconds > 0 ? bound.seconds / whole.seconds : 1;
   compared.memory += static_cast<double>(bound.memory) / static_cast<double>(std::max<int64_t>(1, whole.memory));

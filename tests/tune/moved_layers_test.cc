@@ -185,6 +185,7 @@ TEST(MovedLayers, AreWhatTryingEveryWayFinds) {
     for (const std::string memory : {"16", stages == 2 ? "4.281" : "2.519"}) {
       std::vector<std::string> overrides = SlowPipeline(pattern, stages);
       overrides.push_back("cluster.device.memory=" + memory);
+      if (stages == 4 && memory == "16") overrides.emplace_back("modules.language.recompute=[moe, elementwise]");
       const TuneRequest request = RequestOf(kTiny, overrides, kOnlyLayers);
       const TuneResult result = Tuned(request), again = Tuned(request);
       const TunedRecipe tuned = ReadTuned(kTiny, overrides).value();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "planner/compile.h"
 #include "planner/diff/diff.h"
 #include "planner/estimate/memory.h"
@@ -86,6 +87,35 @@ TEST(Tune, FindsItWhereMemoryIsShort) {
   EXPECT_GT(Tuned(request).counts.memory, 0);
 }
 
+TEST(Tune, RecomputesSetsOfKindsAndElementwise) {
+  const auto ways_of = [](size_t module, const std::string& backbone) {
+    const TunedRecipe tuned =
+        ReadTuned(kTiny, {"models.hybrid_moe_tiny.pattern=ME", "modules.radio_encoder.train.backbone=" + backbone})
+            .value();
+    Space space(tuned.recipe, 1, {});
+    std::vector<std::string> ways;
+    for (const ModuleChoice& way : space.WaysOf(module, space.LayoutsOf(module, space.placings()[0])[0]))
+      ways.push_back(absl::StrJoin(way.recompute, "+"));
+    return ways;
+  };
+  using Ways = std::vector<std::string>;
+  EXPECT_EQ(ways_of(1, "trained"),
+            (Ways{"none", "full", "elementwise", "mamba", "mamba+elementwise", "moe", "moe+elementwise"}));
+  EXPECT_EQ(ways_of(0, "trained"), (Ways{"none", "full", "elementwise"}));
+  EXPECT_EQ(ways_of(0, "frozen"), Ways{"none"}) << "it has no backward";
+}
+
+// Of the encoder, too.
+TEST(Tune, FindsItWhereElementwiseSavesEnough) {
+  std::vector<std::string> overrides = kSlowGpus;
+  overrides.insert(overrides.end(), {"models.hybrid_moe_tiny.pattern=MEME", "cluster.device.memory=3.69848",
+                                     "batch.sequence_length=96"});
+  const TuneRequest request =
+      RequestOf(kTiny, overrides, {"gradients.buckets", "modules.radio_encoder.parallel", "modules.language.parallel"});
+  ExpectSameAsEverything(request, 2, 30);
+  EXPECT_NE(Tuned(request).best[0].line.find("elementwise"), std::string::npos);
+}
+
 TEST(Tune, FiguresAreThoseOfTheRecipeWithTheChanges) {
   const TuneRequest request = RequestOf(kTiny, kSlowGpus, {"gradients.buckets"});
   const TuneResult result = Tuned(request), again = Tuned(request);
@@ -128,7 +158,7 @@ TEST(Tune, EveryCandidateIsCountedOnce) {
   std::vector<std::string> small = kSlowGpus;
   small.push_back("cluster.device.memory=2.0");
   for (const auto& overrides : {kSlowGpus, small}) {
-    TuneRequest request = RequestOf(kTiny, overrides, {});
+    TuneRequest request = RequestOf(kTiny, overrides, {"gradients.buckets"});
     const TuneCounts counts = Tuned(request).counts;
     EXPECT_EQ(Sum(counts), counts.space);
     EXPECT_EQ(counts.left, 0);

@@ -66,7 +66,8 @@ TEST(TunedText, SaysWhatTheSearchKnows) {
 TEST(TunedText, SaysWhatIsEqual) {
   Found found = FoundLayouts();
   found.result.error = 0;
-  EXPECT_THAT(FoundText(found, 1000), HasSubstr("\n= marks layouts that are as fast as the first.\n"));
+  EXPECT_THAT(FoundText(found, 1000),
+              HasSubstr("\n= marks layouts that are as fast as the fastest: the faster first, unless "));
 }
 
 TEST(TunedText, SaysWhichLayersStagesMayHave) {
