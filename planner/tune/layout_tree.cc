@@ -165,8 +165,12 @@ LayoutTree::Ways LayoutTree::WaysOf(size_t p, size_t micro, size_t l, int64_t mi
         continue;
       }
     }
+    std::vector<char> slow(recomputes, 0);
     for (size_t w = first; w < end; ++w) {
-      if (too_slow(ways[w])) {
+      // Running more again is no faster.
+      char& is_slow = slow[w - first];
+      is_slow = slow[space_.WithoutElementwise(language_, w - first)] || too_slow(ways[w]);
+      if (is_slow) {
         ++found.fit;
         continue;
       }
@@ -247,8 +251,11 @@ std::vector<OpenNode> LayoutTree::SplitsOf(size_t p, size_t micro, size_t l, dou
     if (none < end && too_slow(none)) continue;
     const OtherModules& others = OthersThatFit(p, microbatches);
     if (!(others.candidates > 0) || others.least > most_seconds) return nodes;
+    std::vector<char> slow(recomputes, 0);
     for (size_t w = first; w < end; ++w) {
-      if (w != none && too_slow(w)) continue;
+      char& is_slow = slow[w - first];
+      is_slow = w != none && (slow[space_.WithoutElementwise(language_, w - first)] || too_slow(w));
+      if (is_slow) continue;
       std::optional<LayerCosts> costs = quick_.CostsOfLayers(ways[w], samples, microbatches);
       if (!costs) {
         left_out_ = 0;

@@ -36,6 +36,18 @@ std::vector<int64_t> NearlyEven(int64_t layers, int64_t stages, bool from_the_en
   return sizes;
 }
 
+std::vector<size_t> PlacesWithoutElementwise(const std::vector<std::vector<std::string>>& ways) {
+  std::vector<size_t> places;
+  for (size_t w = 0; w < ways.size(); ++w) {
+    std::vector<std::string> without = ways[w];
+    std::erase(without, kElementwise);
+    if (without.empty()) without = {"none"};
+    const auto at = std::find(ways.begin(), ways.end(), without);
+    places.push_back(at == ways.end() ? w : static_cast<size_t>(at - ways.begin()));
+  }
+  return places;
+}
+
 // Ways to give `units` to `parts`, at least one each.
 void Deal(int64_t units, size_t parts, std::vector<int64_t>& dealt,
           const std::function<void(const std::vector<int64_t>&)>& visit) {
@@ -60,7 +72,10 @@ Space::Space(const Recipe& recipe, int64_t ranks, std::vector<std::string> fixed
   micro_samples_ = Fixed("batch.micro_samples") ? std::vector<int64_t>{given_.step.micro_samples}
                                                 : DivisorsOf(std::max<int64_t>(1, *recipe.batch.global_samples));
   FindSteps();
-  for (size_t m = 0; m < recipe.modules.size(); ++m) recomputes_.push_back(RecomputesOf(m));
+  for (size_t m = 0; m < recipe.modules.size(); ++m) {
+    recomputes_.push_back(RecomputesOf(m));
+    without_.push_back(PlacesWithoutElementwise(recomputes_.back()));
+  }
 }
 
 void Space::FindSteps() {

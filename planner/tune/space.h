@@ -41,6 +41,9 @@ class Space {
   bool IsNearlyEven(size_t module, const std::vector<int64_t>& stage_layers) const;
   size_t CountWays(size_t module, const ModuleChoice& layout) const;
   size_t recomputes(size_t module) const { return recomputes_[module].size(); }
+  // Of the ways to recompute, by their places in WaysOf: the one that is like `way`, but for elementwise. `way` itself:
+  // there is none.
+  size_t WithoutElementwise(size_t module, size_t way) const { return without_[module][way]; }
 
  private:
   bool Fixed(const std::string& key) const;
@@ -63,6 +66,7 @@ class Space {
   std::vector<int64_t> micro_samples_;
   std::vector<StepChoice> steps_;
   std::vector<std::vector<std::vector<std::string>>> recomputes_;  // by module
+  std::vector<std::vector<size_t>> without_;                       // by module and way: WithoutElementwise
   int64_t listed_ = 0;
   // What the rules said: of how axes cut sizes, by module, tp, cp, expert_tp and ep; and of stages.
   std::map<std::tuple<size_t, int64_t, int64_t, int64_t, int64_t>, bool> cuts_;

@@ -17,14 +17,21 @@ struct Compared {
   double seconds = 0, memory = 0;  // sums of bound / whole
 };
 
-// Of all ways to recompute, nothing is the fastest and full the smallest: if that is too slow or too large, a search
-// looks at no other.
+// Of all ways to recompute, nothing is the fastest and full the smallest, and without elementwise a way is faster: if
+// that is too slow or too large, a search does not look at the others.
 void CompareWays(QuickSteps& quick, size_t m, const ModuleChoice& language, int64_t micro, int64_t microbatches,
                  const std::string& name) {
   ModuleChoice none = language, full = language;
   none.recompute = {"none"}, full.recompute = {"full"};
   const double own = quick.LeastStep(m, language, micro, microbatches);
   EXPECT_LE(quick.LeastStep(m, none, micro, microbatches), own * (1 + 1e-9)) << name;
+  ModuleChoice without = language;
+  std::erase(without.recompute, "elementwise");
+  if (without.recompute.empty()) without = none;
+  EXPECT_LE(quick.LeastStep(m, without, micro, microbatches), own * (1 + 1e-9)) << name;
+  const double splits = quick.LeastOfSplits(language, micro, microbatches, 1e300) * (1 + 1e-9);
+  EXPECT_LE(quick.LeastOfSplits(none, micro, microbatches, 1e300), splits) << name;
+  EXPECT_LE(quick.LeastOfSplits(without, micro, microbatches, 1e300), splits) << name;
   const ModuleStages stages = quick.StagesOf(m, language, micro), smallest = quick.StagesOf(m, full, micro);
   EXPECT_LE(smallest.memory - 2 * smallest.stages.front().out, stages.memory) << name;
 }
