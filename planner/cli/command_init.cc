@@ -14,6 +14,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/format/format_recipe.h"
 #include "planner/plan/json_text.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
@@ -215,14 +216,18 @@ int InitRecipe(const Arguments& arguments) {
                    "are a beginning: set your own, and search again with `plan tune`. `given` is where the "
                    "search began."),
       *found);
-  const absl::StatusOr<std::string> text = TextOfStarted(*started, changes, comment, file);
-  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  const absl::StatusOr<std::string> written = TextOfStarted(*started, changes, comment, file);
+  if (!written.ok()) return UsageError(std::string(written.status().message()));
+  // In the form of `plan fmt`, as a first recipe is an example.
+  Diagnostics none;
+  const std::optional<absl::StatusOr<std::string>> formatted = FormatRecipe(*written, file, none);
+  const std::string text = formatted && formatted->ok() ? **formatted : *written;
   // A text with `extends` is only read as a file.
   if (started->extends.empty()) {
-    if (absl::Status status = CheckLayoutText(file, *text, *found->chosen()); !status.ok())
+    if (absl::Status status = CheckLayoutText(file, text, *found->chosen()); !status.ok())
       return UsageError(std::string(status.message()));
   }
-  const int status = Deliver(*found, *text, output, as_json);
+  const int status = Deliver(*found, text, output, as_json);
   return status == kExitSuccess && search.signal() != 0 ? 128 + search.signal() : status;
 }
 

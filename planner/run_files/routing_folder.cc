@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
@@ -118,6 +119,12 @@ absl::Status CheckSizes(const Plan& plan, int64_t steps, const std::string& fold
 
 absl::Status CheckRecordRouting(const Plan& plan, const std::string& folder) {
   if (!HasExperts(plan)) return NoExperts("--record-routing");
+  constexpr int64_t kMostExperts = int64_t{std::numeric_limits<RoutingId>::max()} + 1;
+  for (const Module& module : plan.modules) {
+    if (module.experts() <= kMostExperts) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--record-routing records the choices among at most ", kMostExperts,
+                                                   " experts, and ", module.name, " has ", module.experts()));
+  }
   std::error_code error;
   if (!fs::exists(folder, error) && !error) return absl::OkStatus();
   for (fs::directory_iterator file(folder, error), end; !error && file != end; file.increment(error)) {

@@ -347,6 +347,7 @@ TEST_F(InitCommand, WritesARecipeThatIsValid) {
   EXPECT_EQ(made["text"], Read("mine.yaml"));
   ExpectFigures(InFolder("mine.yaml"), made["best"][0]);
   EXPECT_EQ(PlanJson("validate " + InFolder("mine.yaml"))["valid"], true);
+  EXPECT_EQ(Plan("fmt --check " + InFolder("mine.yaml")).status, 0);
   EXPECT_THAT(Read("mine.yaml"),
               AllOf(HasSubstr("gpu: h200_sxm}"), HasSubstr("seed: 7"), HasSubstr("nemotron_hybrid_moe_20l:")));
   const ProgramResult again = Plan(call + "-o " + InFolder("mine.yaml"));

@@ -192,6 +192,16 @@ TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
   EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_), kLargestLog).value_or("(missing)"), summary);
 }
 
+TEST_F(RoutingFolderTest, MoreExpertsThanTheFilesCanNameAreRefused) {
+  Plan plan = plan_;
+  for (Module& module : plan.modules) {
+    if (module.experts() > 0) module.constants["moe.experts"] = int64_t{32769};
+  }
+  const absl::Status status = CheckRecordRouting(plan, choices_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("at most 32768 experts, and language has 32769"));
+}
+
 TEST_F(RoutingFolderTest, ChoicesAloneAreNotOverwritten) {
   Record();
   std::filesystem::remove(RoutingSummaryPath(choices_));
