@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "planner/cli/words_of_others.h"
 #include "planner/diagnostics/near_name.h"
 
 namespace planwright {
@@ -15,10 +16,22 @@ const Option* Find(const std::vector<Option>& options, const std::string& name) 
   return it == options.end() ? nullptr : &*it;
 }
 
-absl::Status UnknownOption(const std::string& name, const std::vector<Option>& options) {
+// A name of one wrong letter is that name; one of another program comes before those that are less near.
+std::string HelpForUnknown(const std::string& name, std::string_view value, const std::vector<Option>& options,
+                           bool overrides) {
   std::vector<std::string> names;
   for (const Option& option : options) names.push_back(option.name);
-  const std::string help = NearNameHelp(name, names);
+  const std::optional<std::string> near = NearName(name, names);
+  if (!near || EditDistance(name, *near) > 1) {
+    if (std::string other = OptionOfOthers(name, value, overrides, Find(options, "--gpus") != nullptr); !other.empty())
+      return other;
+  }
+  return NearNameHelp(name, names);
+}
+
+absl::Status UnknownOption(const std::string& name, std::string_view value, const std::vector<Option>& options,
+                           bool overrides) {
+  const std::string help = HelpForUnknown(name, value, options, overrides);
   return absl::InvalidArgumentError("no option `" + name + "`" + (help.empty() ? "" : "; " + help));
 }
 
@@ -31,7 +44,7 @@ std::optional<std::string> Arguments::value(const std::string& name) const {
 }
 
 absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options,
-                                         bool unknown_are_words) {
+                                         bool unknown_are_words, bool overrides) {
   Arguments result;
   bool only_words = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -50,7 +63,14 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& argumen
       result.words.push_back(argument);
       continue;
     }
-    if (!option) return UnknownOption(argument.substr(0, equals), options);
+    if (!option) {
+      const bool has_next = i + 1 < arguments.size() && !arguments[i + 1].starts_with('-') &&
+                            arguments[i + 1].find('=') == std::string::npos;
+      const std::string value = equals != std::string::npos ? argument.substr(equals + 1)
+                                : has_next                  ? arguments[i + 1]
+                                                            : "";
+      return UnknownOption(argument.substr(0, equals), value, options, overrides);
+    }
     if (result.has(option->name)) return absl::InvalidArgumentError("option `" + option->name + "` is given twice");
     if (option->value.empty()) {
       if (equals != std::string::npos)

@@ -26,9 +26,10 @@ struct Arguments {
 };
 
 // Accepts `--name value` and `--name=value`; everything after `--` is a word. An option that is none of `options` is a
-// mistake, or if `unknown_are_words` a word. The message of InvalidArgument is for the user.
+// mistake, or if `unknown_are_words` a word. The message of InvalidArgument is for the user. `overrides`: words may be
+// overrides, which it then names for an option that is a key of the recipe.
 absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options,
-                                         bool unknown_are_words = false);
+                                         bool unknown_are_words = false, bool overrides = false);
 
 // Reads a whole number of `least` or more. The message of InvalidArgument names the option.
 absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least);

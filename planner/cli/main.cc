@@ -7,6 +7,7 @@
 
 #include "planner/cli/command.h"
 #include "planner/cli/manual.h"
+#include "planner/cli/words_of_others.h"
 #include "planner/diagnostics/near_name.h"
 #include "planner/plan/plan.h"
 #include "planner/run_files/exit_status.h"
@@ -26,11 +27,14 @@ void FillClosedStreams() {
 int UnknownCommand(const std::string& name, const std::vector<CliCommand>& commands) {
   std::vector<std::string> names;
   for (const CliCommand& command : commands) names.push_back(command.name);
+  const std::string instead = CommandOfOthers(name);
+  if (!instead.empty()) return UsageError("no command `" + name + "`; " + instead);
   return UsageError("no command `" + name + "`; " + NearNameHelp(name, names, "`plan --help` lists them"));
 }
 
 int RunCommand(const CliCommand& command, const std::vector<std::string>& arguments) {
-  const absl::StatusOr<Arguments> parsed = ParseArguments(arguments, WithHelp(command), command.asks_for_options);
+  const absl::StatusOr<Arguments> parsed =
+      ParseArguments(arguments, WithHelp(command), command.asks_for_options, command.words.ends_with('+'));
   if (!parsed.ok())
     return UsageError(std::string(parsed.status().message()) + "\nhelp: `plan " + command.name +
                       " --help` lists the options");

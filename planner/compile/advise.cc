@@ -320,6 +320,16 @@ class Advisor {
     if (places.size() > 1 && places[1].blame < 2 && places[1].place.path != best.place.path &&
         places[1].reach <= best.reach)
       absl::StrAppend(&problem.help, "; or ", HelpOf(places[1], false));
+    if (problem.kind == kSampleTooLong) absl::StrAppend(&problem.help, SmallerImages(problem));
+  }
+
+  // Of a default and of grids no values are tried, but they are a way, too.
+  static std::string SmallerImages(const Diagnostic& problem) {
+    const auto says = [&](std::string_view key) { return problem.help.find(key) != std::string::npos; };
+    if (problem.message.starts_with("an image"))
+      return says("max_patches") ? "" : "; or smaller images, by data.max_patches";
+    return says("max_images") ? "; or smaller images, by data.image_grids"
+                              : "; or fewer or smaller images, by data.max_images and data.image_grids";
   }
 
   // Problems that the change ends with this one become notes of it.

@@ -63,7 +63,7 @@ absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std:
   if (imported.findings.problems.empty()) CheckAsRecipe(read->sizes, imported.findings);
   if (imported.findings.problems.empty()) {
     const std::string kind = read->model_type.empty() ? "RADIO" : read->model_type;
-    imported.text = WriteRecipeText(read->sizes, folder, kind).text;
+    imported.text = WriteRecipeText(read->sizes, folder, kind).text + ImageTokenText(read->sizes);
   }
   return imported;
 }

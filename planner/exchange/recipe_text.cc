@@ -125,16 +125,17 @@ RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, c
   text = absl::StrCat("# Written by `plan import` of ", Printable(source), " (", Printable(kind),
                       "): of config.json and the headers of its\n# weights. A file to extend: modules name "
                       "its models. A comment says where each number came from.\n");
-  if (sizes.image_token) {
-    absl::StrAppend(&text, "# A recipe that extends it also says: data: {image_token: ", sizes.image_token->value,
-                    "}, as ", sizes.image_token->from, ".\n");
-  }
   text += "models:\n";
   Lines lines(recipe);
   if (sizes.encoder) AddEncoder(*sizes.encoder, sizes.projector ? &*sizes.projector : nullptr, lines);
   if (sizes.encoder && sizes.language) text += "\n";
   if (sizes.language) AddLanguage(*sizes.language, lines);
   return recipe;
+}
+
+std::string ImageTokenText(const ModelSizes& sizes) {
+  if (!sizes.image_token) return "";
+  return absl::StrCat("\ndata: {image_token: ", sizes.image_token->value, "}  # ", sizes.image_token->from, "\n");
 }
 
 }  // namespace planwright

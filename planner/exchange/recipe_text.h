@@ -22,4 +22,7 @@ struct RecipeText {
 // `kind`: what its config.json is of.
 RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind);
 
+// The id that stands for an image, as the `data` of the recipes that extend the models; empty if there is none.
+std::string ImageTokenText(const ModelSizes& sizes);
+
 }  // namespace planwright

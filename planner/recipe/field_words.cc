@@ -13,7 +13,15 @@ constexpr FieldWord kWords[] = {
 
 constexpr std::string_view kNoScores = "flash attention keeps no scores to repeat; elementwise saves memory",
                            kNoFp16 = "there is no fp16", kNoFp8 = "there is no fp8",
-                           kNoRestarts = "there are no restarts";
+                           kNoRestarts = "there are no restarts",
+                           kOtherBlocks =
+                               "it has neither rotary positions (RoPE) nor gated MLPs (SwiGLU): positions come from "
+                               "Mamba-2 layers, and MLPs are squared ReLU",
+                           kAllElementwise = "it repeats norms, activation functions and short convolutions",
+                           kMadeFirst = "shards or ids of it are made before the run, by ./dev prepare",
+                           kPairsOfFiles =
+                               "ids in PATH.bin and PATH.idx are a source of kind tokens: sources: "
+                               "[{kind: tokens, path: PATH}]";
 
 // Only words that are not near their choice by letters.
 constexpr ChoiceWord kChoiceWords[] = {
@@ -23,9 +31,19 @@ constexpr ChoiceWord kChoiceWords[] = {
     {"models.<name>.kind", "clip", "radio_vit"},
     {"models.<name>.kind", "siglip", "radio_vit"},
     {"models.<name>.kind", "encoder", "radio_vit"},
-    {"models.<name>.kind", "gpt", "hybrid_lm"},
-    {"models.<name>.kind", "gpt2", "hybrid_lm"},
-    {"models.<name>.kind", "llama", "hybrid_lm"},
+    {"models.<name>.kind", "gpt", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "gpt2", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "llama", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "llama2", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "llama3", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "mistral", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "mixtral", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "qwen", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "qwen2", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "qwen3", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "gemma", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "deepseek_v3", "hybrid_lm", kOtherBlocks},
+    {"models.<name>.kind", "transformer", "hybrid_lm", kOtherBlocks},
     {"models.<name>.kind", "mamba", "hybrid_lm"},
     {"models.<name>.kind", "moe", "hybrid_lm"},
     {"models.<name>.kind", "lm", "hybrid_lm"},
@@ -35,6 +53,9 @@ constexpr ChoiceWord kChoiceWords[] = {
     {"cluster.gpu", "h200", "h200_sxm"},
     {"cluster.gpu", "cpu", "none"},
     {"modules.<name>.recompute", "selective", "none", kNoScores},
+    {"modules.<name>.recompute", "core_attn", "none", kNoScores},
+    {"modules.<name>.recompute", "moe_act", "elementwise", kAllElementwise},
+    {"modules.<name>.recompute", "layernorm", "elementwise", kAllElementwise},
     {"modules.<name>.recompute", "uniform", "full"},
     {"modules.<name>.recompute", "block_wise", "full"},
     {"precision.params", "bfloat16", "bf16"},
@@ -80,6 +101,15 @@ constexpr ChoiceWord kChoiceWords[] = {
     {"data.kind", "dummy", "mock"},
     {"data.kind", "energon", "webdataset"},
     {"data.kind", "tar", "webdataset"},
+    {"data.kind", "tokens", "sources", kPairsOfFiles},
+    {"data.kind", "megatron", "sources", kPairsOfFiles},
+    {"data.kind", "bin", "sources", kPairsOfFiles},
+    {"data.kind", "hf", "sources", kMadeFirst},
+    {"data.kind", "huggingface", "sources", kMadeFirst},
+    {"data.kind", "json", "sources", kMadeFirst},
+    {"data.kind", "jsonl", "sources", kMadeFirst},
+    {"data.kind", "parquet", "sources", kMadeFirst},
+    {"data.kind", "arrow", "sources", kMadeFirst},
 };
 
 // "--train-iters" and "TrainIters" are "train_iters".

@@ -156,6 +156,12 @@ class KeyChecker {
     } else if (!other_kinds.empty()) {
       help = Cat("`", entry.key, "` exists only for ", other_kinds.size() > 1 ? "kinds " : "kind ",
                  absl::StrJoin(other_kinds, " and "), ", but the kind here is ", kind);
+      // Elsewhere the path of a data set is that of its ids.
+      if (context.table_path == "data" && entry.key == "path")
+        help +=
+            Cat("; ids of Megatron-LM (PATH.bin and PATH.idx) are data: {kind: sources, sources: [{kind: tokens, "
+                "path: ",
+                FlowText(entry.value), "}]}");
     }
     if (gone) help = gone->help;
     Diagnostic& problem = problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));

@@ -64,7 +64,9 @@ std::string GridsOf(const std::vector<NamedModel>& models) {
   return absl::StrCat("[[", side, ", ", side, "]]");
 }
 
-std::vector<std::string> KeysFor(const std::string& name, const std::vector<NamedModel>& models, int64_t gpus) {
+// `has_image_token`: the file of the models says it.
+std::vector<std::string> KeysFor(const std::string& name, const std::vector<NamedModel>& models, bool has_image_token,
+                                 int64_t gpus) {
   std::vector<std::string> keys = {
       absl::StrCat("name=", name), absl::StrCat("cluster.nodes=", std::max<int64_t>(1, gpus / kGpusOfANode)),
       absl::StrCat("cluster.gpus_per_node=", std::min(gpus, kGpusOfANode)), "cluster.gpu=h100_sxm"};
@@ -97,7 +99,8 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
         std::string("precision.params=bf16"), std::string("data.kind=mock"), std::string("data.seed=1234")})
     keys.push_back(std::move(key));
   if (encoders > 0) {
-    keys.push_back(absl::StrCat("data.image_token=", std::max<int64_t>(0, std::min<int64_t>(511, vocabulary - 1))));
+    if (!has_image_token)
+      keys.push_back(absl::StrCat("data.image_token=", std::max<int64_t>(0, std::min<int64_t>(511, vocabulary - 1))));
     keys.push_back(absl::StrCat("data.image_grids=", GridsOf(models)));
   }
   keys.emplace_back("checkpoint.every_steps=100");
@@ -175,7 +178,9 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
         absl::StrCat(model, " must have one language model (kind: hybrid_lm) in `models`; found ", languages));
   }
   const std::string stem = std::filesystem::path(model).stem().string();
-  recipe.keys = KeysFor(absl::StrCat(stem, "_", gpus, "g"), models, gpus);
+  const YamlEntry* data = tree->Find("data");
+  const bool has_image_token = data && data->value.is_map() && data->value.Find("image_token");
+  recipe.keys = KeysFor(absl::StrCat(stem, "_", gpus, "g"), models, has_image_token, gpus);
   return recipe;
 }
 

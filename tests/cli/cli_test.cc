@@ -176,6 +176,30 @@ TEST_F(Cli, NamesWhatWasProbablyMeant) {
   }
 }
 
+TEST_F(Cli, AnswersOptionsAndCommandsOfOtherPrograms) {
+  const std::pair<std::string, const char*> kWords[] = {
+      {"validate " + kRecipe + " --tensor-model-parallel-size 2",
+       "`--tensor-model-parallel-size` of Megatron-LM is the key modules.<name>.parallel.tp of the recipe: give it as "
+       "an override, modules.language.parallel.tp=2"},
+      {"compile --tp " + kRecipe, "give it as an override, modules.language.parallel.tp=VALUE"},
+      {"launch " + kRecipe + " --nproc_per_node=8", "give it as an override, cluster.gpus_per_node=8"},
+      {"launch " + kRecipe + " --nnodes 2", "give it as an override, cluster.nodes=2"},
+      {"launch " + kRecipe + " --train-iters 9", "budget.train_samples, in samples"},
+      {"launch " + kRecipe + " --resume", "goes on from its newest checkpoint"},
+      {"launch " + kRecipe + " --devices cpu", "did you mean `--device`"},
+      {"status folder --tp 2", "is the key modules.<name>.parallel.tp of the recipe\n"},
+      {"init --nodes 2", "did you mean `--gpus`"},
+      {"train x.yaml", "`plan launch` trains"},
+      {"run x.yaml", "`plan launch` trains"},
+      {"start x.yaml", "`plan launch` trains"},
+      {"resume folder", "`plan launch` into the directory of a run goes on"}};
+  for (const auto& [arguments, answer] : kWords) {
+    const Result result = Plan(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    EXPECT_THAT(result.err, HasSubstr(answer)) << arguments;
+  }
+}
+
 TEST_F(Cli, RefusesWrongUsage) {
   for (const std::string& arguments :
        {std::string(""), std::string("show"), "show " + kRecipe, "validate " + kRecipe + " word",

@@ -53,7 +53,7 @@ constexpr char kBothModules[] =
     "modules:\n  radio_encoder: {model: radio, placement: {first_rank: 0, ranks: 1}}\n"
     "  language: {model: nemotron_h, placement: {first_rank: 0, ranks: 1}}\n"
     "bridges:\n  - {from: radio_encoder, to: language}\n"
-    "data: {kind: mock, image_token: 255, image_grids: [[4, 4]], max_images: 1, classes: 2, text_tokens: 4}\n";
+    "data: {kind: mock, image_grids: [[4, 4]], max_images: 1, classes: 2, text_tokens: 4}\n";
 constexpr char kLanguageModule[] =
     "modules:\n  language: {model: nemotron_h, placement: {first_rank: 0, ranks: 1}}\n"
     "data: {kind: mock, max_images: 0, classes: 2, text_tokens: 4}\n";
@@ -108,7 +108,7 @@ TEST_F(Import, AVisionLanguageModelOfTransformersPlansItsTensors) {
   const Toy toy = ReadToy("omni");
   const ImportedModel imported = Imported(toy);
   EXPECT_THAT(imported.findings.problems, IsEmpty());
-  EXPECT_THAT(imported.text, HasSubstr("data: {image_token: 255}, as image_token_id"));
+  EXPECT_THAT(imported.text, HasSubstr("\ndata: {image_token: 255}  # image_token_id\n"));
   EXPECT_THAT(imported.text, Says("class_tokens: 2", "vision_config.num_cls_tokens . vision_config.num_registers"));
   EXPECT_THAT(imported.text, Says("final_norm: none", "text_config.num_nextn_predict_layers = 0"));
   EXPECT_THAT(imported.text, Says("activation: gelu", "vision_config.hidden_act = gelu"));
@@ -123,8 +123,10 @@ TEST_F(Import, AnEncoderAloneLacksItsProjector) {
   EXPECT_THAT(encoder.text, AllOf(HasSubstr("models.radio.projector.hidden"), Not(HasSubstr("projector:\n"))));
   std::ofstream(In("lm.yaml")) << language.text;
   std::ofstream(In("radio.yaml")) << encoder.text;
-  const Plan plan =
-      Extended("extends: [lm.yaml, radio.yaml]\nmodels: {radio: {projector: {hidden: 48}}}\n", kBothModules);
+  const Plan plan = Extended(
+      "extends: [lm.yaml, radio.yaml]\nmodels: {radio: {projector: {hidden: 48}}}\ndata: {image_token: "
+      "255}\n",
+      kBothModules);
   ExpectTheTensorsOf(toy, plan, "vision_model.", kNotTrained);
 }
 

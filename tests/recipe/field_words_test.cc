@@ -100,6 +100,39 @@ TEST(FieldWords, AreAnsweredWithTheKeyAndItsUnit) {
   EXPECT_EQ(Said({"seed=7"}), "unknown key \"seed\": did you mean `data.seed=7`?\n");
 }
 
+// `train_steps` is near to `train_samples` by letters, which would make samples of steps.
+TEST(FieldWords, StepsAreNeverTakenForSamples) {
+  for (const char* steps : {"budget.train_steps", "train_steps", "budget.max_steps", "budget.num_steps",
+                            "budget.total_steps", "budget.num_train_steps", "budget.max_train_steps"}) {
+    const std::string said = Said({"batch.global_samples=8", std::string(steps) + "=100"});
+    EXPECT_NE(said.find("write budget.train_samples=800 (100 x global_samples)"), std::string::npos) << said;
+  }
+}
+
+TEST(FieldWords, OtherFamiliesOfModelsAreToldWhatIsMissing) {
+  for (const char* family : {"llama", "qwen", "mistral", "gpt", "mixtral"}) {
+    const std::string said = Said({"models.lm.kind=" + std::string(family)});
+    EXPECT_NE(said.find("did you mean `hybrid_lm`? It has neither rotary positions (RoPE) nor gated MLPs (SwiGLU)"),
+              std::string::npos)
+        << said;
+  }
+}
+
+TEST(FieldWords, DataOfOtherProgramsAreSources) {
+  EXPECT_NE(Said({"data={path: corpus_text_document}"})
+                .find("ids of Megatron-LM (PATH.bin and PATH.idx) are data: {kind: sources, sources: [{kind: tokens, "
+                      "path: corpus_text_document}]}"),
+            std::string::npos);
+  EXPECT_NE(Said({"data={kind: megatron}"}).find("did you mean `sources`? Ids in PATH.bin"), std::string::npos);
+  for (const char* kind : {"hf", "jsonl", "parquet"}) {
+    const std::string said = Said({"data={kind: " + std::string(kind) + "}"});
+    EXPECT_NE(said.find("did you mean `sources`? Shards or ids of it are made before the run"), std::string::npos)
+        << said;
+  }
+  EXPECT_NE(Said({"modules.language.recompute=[moe_act]"}).find("did you mean `elementwise`? It repeats norms"),
+            std::string::npos);
+}
+
 // What is said of a word in a recipe is what `plan explain` says of it, and nothing else is told.
 TEST(FieldWords, AreOneProblemWhateverTheirValue) {
   EXPECT_EQ(Said({"training.mixed_precision_param=bfloat16"}),

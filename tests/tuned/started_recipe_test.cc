@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <variant>
 
@@ -18,6 +19,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::optional<Recipe> ReadStarted(const StartedRecipe& started, const std::vector<std::string>& changes) {
   const auto text = TextOfStarted(started, changes, "about", "recipe.yaml");
@@ -86,6 +88,18 @@ TEST(StartedRecipe, TakesOverridesOfItsModels) {
     // What cannot be laid over them is refused.
     EXPECT_FALSE(TextOfStarted(*started, {"models.radio_vit_h={kind: radio_vit}"}, "", "recipe.yaml").ok());
   }
+}
+
+// The models of another program have a token of their own, which `plan import` writes beside them.
+TEST(StartedRecipe, KeepsTheImageTokenOfTheFile) {
+  const BuiltInModel& model = BuiltInModels().front();
+  const std::string path = ::testing::TempDir() + "/models_with_token.yaml";
+  std::ofstream(path) << model.text << "\ndata: {image_token: 256}\n";
+  Diagnostics problems;
+  const auto own = StartRecipe(model.name, 8, problems), of_file = StartRecipe(path, 8, problems);
+  ASSERT_TRUE(own.ok() && of_file.ok()) << of_file.status();
+  EXPECT_THAT(own->keys, Contains("data.image_token=511"));
+  EXPECT_THAT(of_file->keys, Not(Contains(HasSubstr("image_token"))));
 }
 
 TEST(StartedRecipe, SaysWhichModelsThereAre) {

@@ -1,0 +1,73 @@
+#include "planner/cli/words_of_others.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "planner/diagnostics/text.h"
+#include "planner/explain/field_answers.h"
+#include "planner/recipe/field_words.h"
+#include "planner/recipe/key_checks.h"
+#include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/yaml_tree.h"
+
+namespace planwright {
+namespace {
+
+// The one key of the table that ends in the word of the option; empty if there is none, or another one.
+std::string OnlyKey(std::string_view option) {
+  std::string word(option.substr(option.find_first_not_of('-')));
+  std::replace(word.begin(), word.end(), '-', '_');
+  std::string only;
+  for (const KeySpec& spec : RecipeKeys()) {
+    if (WordOf(spec) != word || spec.path == only || spec.path.find("[]") != std::string_view::npos) continue;
+    if (!only.empty()) return "";
+    only = spec.path;
+  }
+  return only;
+}
+
+// "modules.language.parallel.tp=2": the name of a module is most often this one. What follows the option may be a file.
+std::string OverrideOf(const std::string& key, std::string_view value) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = value;
+  const std::span<const KeySpec> specs = RecipeKeys();
+  const bool valid = !value.empty() && std::any_of(specs.begin(), specs.end(), [&](const KeySpec& spec) {
+    return spec.path == key && IsValidValue(spec, node);
+  });
+  return Cat(absl::StrReplaceAll(key, {{"modules.<name>", "modules.language"}}), "=", valid ? value : "VALUE");
+}
+
+}  // namespace
+
+std::string OptionOfOthers(std::string_view option, std::string_view value, bool overrides, bool gpus) {
+  if (option.find_first_not_of('-') == std::string_view::npos) return "";
+  const FieldWord* word = FindFieldWord(option);
+  std::string key = word == nullptr ? OnlyKey(option) : std::string(word->keys.substr(0, word->keys.find('|')));
+  if (word == nullptr && key.empty()) return "";
+  const bool of_cluster = key == "cluster.nodes" || key == "cluster.gpus_per_node";
+  if (gpus && of_cluster) return "did you mean `--gpus`, the GPUs of all nodes?";
+  const std::string whose = word == nullptr ? Cat("`", option, "`") : Cat("`", option, "` of ", word->of);
+  if (word != nullptr && word->unit == FieldUnit::None) return Cat(whose, " is no option here: ", word->why);
+  if (word != nullptr && (word->unit != FieldUnit::Same || !word->why.empty()))
+    return Cat(whose, " is a key of the recipe, ", AnswerOf(*word));
+  return Cat(whose, " is the key ", key, " of the recipe",
+             overrides ? Cat(": give it as an override, ", OverrideOf(key, value)) : "");
+}
+
+std::string CommandOfOthers(std::string_view command) {
+  constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
+      {"train", "`plan launch` trains"},
+      {"pretrain", "`plan launch` trains"},
+      {"run", "`plan launch` trains"},
+      {"start", "`plan launch` trains"},
+      {"resume", "`plan launch` into the directory of a run goes on from its newest checkpoint"}};
+  for (const auto& [word, instead] : kCommands) {
+    if (word == command) return std::string(instead);
+  }
+  return "";
+}
+
+}  // namespace planwright
