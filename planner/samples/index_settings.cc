@@ -5,9 +5,15 @@
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
 #include "planner/plan/sha256.h"
 #include "planner/run_files/file_io.h"
 #include "planner/samples/index_writer.h"
+#include "planner/samples/token_rule.h"
 
 namespace planwright {
 namespace {
@@ -22,20 +28,52 @@ std::string FileNameOf(const std::string& source) {
   return name;
 }
 
+// Of what a recipe says that the index depends on. Recipes that say other things have other files in one folder, so
+// none overwrites that of another.
+std::string NameOfSettings(const DataPlan& data, const SourcePlan& source) {
+  constexpr size_t kDigits = 12;
+  if (source.kind != "tokens") return HexOfDigest(SourceDigest(data, source)).substr(0, kDigits);
+  const TokenRule rule = TokenRuleOf(data);
+  return Sha256Hex(absl::StrCat(rule.vocabulary, "\n", absl::StrJoin(rule.image_tokens, " "), "\n", source.path))
+      .substr(0, kDigits);
+}
+
+std::string PathOf(const DataPlan& data, const SourcePlan& source, const char* ending) {
+  return absl::StrCat(IndexFolder(data), "/", FileNameOf(source.name), ".", NameOfSettings(data, source), ending);
+}
+
 }  // namespace
 
 std::string IndexFolder(const DataPlan& data) { return ResolvePath(data.base, data.index); }
 
 std::string IndexPath(const DataPlan& data, const SourcePlan& source) {
-  return absl::StrCat(IndexFolder(data), "/", FileNameOf(source.name), ".index");
+  return PathOf(data, source, ".index");
+}
+
+std::vector<std::string> OtherIndexPaths(const DataPlan& data, const SourcePlan& source) {
+  const std::string own = IndexPath(data, source), begin = FileNameOf(source.name) + ".";
+  std::vector<std::pair<std::filesystem::file_time_type, std::string>> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(IndexFolder(data), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(begin) || !name.ends_with(".index") || entry->path() == own) continue;
+    std::error_code gone;
+    const std::filesystem::file_time_type written = entry->last_write_time(gone);
+    if (!gone) found.emplace_back(written, entry->path().string());
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> paths;
+  for (auto& [written, path] : found) paths.push_back(std::move(path));
+  return paths;
 }
 
 std::string IndexPartsFolder(const DataPlan& data, const SourcePlan& source) {
-  return absl::StrCat(IndexFolder(data), "/", FileNameOf(source.name), ".parts");
+  return PathOf(data, source, ".parts");
 }
 
 std::string LeftOutPath(const DataPlan& data, const SourcePlan& source) {
-  return absl::StrCat(IndexFolder(data), "/", FileNameOf(source.name), ".left_out.txt");
+  return PathOf(data, source, ".left_out.txt");
 }
 
 ReadingSettings ReadingOf(const DataPlan& data, const SourcePlan& source) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/plan/plan.h"
 #include "planner/samples/index_format.h"
@@ -9,10 +10,12 @@
 
 namespace planwright {
 
-// The folder of a run's index files; the index of a source of kind webdataset, and where the parts of it are until it
-// is whole.
+// The folder of a run's index files; the index of a source, and where the parts of one of kind webdataset are until it
+// is whole. Names have a digest of what the recipe says of the source, so several recipes can share a folder.
 std::string IndexFolder(const DataPlan& data);
 std::string IndexPath(const DataPlan& data, const SourcePlan& source);
+// Index files there of sources of this name that other recipes made, or this one before it was changed, newest first.
+std::vector<std::string> OtherIndexPaths(const DataPlan& data, const SourcePlan& source);
 std::string IndexPartsFolder(const DataPlan& data, const SourcePlan& source);
 // The list of documents that were left out, for people.
 std::string LeftOutPath(const DataPlan& data, const SourcePlan& source);

@@ -42,12 +42,16 @@ void SourceUpdate::Look() {
   fresh_ = false;
   old_.reset();
   tars_.clear();
-  absl::StatusOr<IndexFile> old = IndexFile::Open(IndexPath(data_, source_));
   // One that is damaged, of another version or read with other settings is made anew.
-  if (old.ok() && old->header().reading == reading_digest_) old_ = *std::move(old);
+  const bool own = LookInto(IndexPath(data_, source_));
+  if (!own) {
+    for (const std::string& path : OtherIndexPaths(data_, source_)) {
+      if (LookInto(path)) break;  // it may have some of the shards
+    }
+  }
   std::map<std::string_view, size_t> in_old;
   for (size_t i = 0; old_ && i < old_->shards().size(); ++i) in_old[old_->file(static_cast<uint32_t>(i)).path] = i;
-  bool all_in_order = old_.has_value() && old_->header().source == source_digest_ && in_old.size() == shards_.size();
+  bool all_in_order = own && old_->header().source == source_digest_ && in_old.size() == shards_.size();
   for (size_t i = 0; i < shards_.size(); ++i) {
     Shard& shard = shards_[i];
     shard.known = false;
@@ -67,6 +71,13 @@ void SourceUpdate::Look() {
     if (!shard.known) LookForPart(shard);
   }
   fresh_ = all_in_order;
+}
+
+bool SourceUpdate::LookInto(const std::string& path) {
+  absl::StatusOr<IndexFile> old = IndexFile::Open(path);
+  if (!old.ok() || old->header().reading != reading_digest_) return false;
+  old_ = *std::move(old);
+  return true;
 }
 
 void SourceUpdate::LookForPart(Shard& shard) {

@@ -59,6 +59,8 @@ class SourceUpdate {
   absl::StatusOr<IndexedSource> Summary() const;
 
  private:
+  // Takes this index file for that of before. False: it is none, or was read with other settings.
+  bool LookInto(const std::string& path);
   void LookForPart(Shard& shard);
   // Whether the files that a slice names are as they were.
   bool Unchanged(const ShardSlice& slice, const NamedFile& shard);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
+#include "planner/samples/index_settings.h"
 #include "tests/samples/shard_files.h"
 
 namespace planwright {
@@ -68,7 +69,11 @@ class DataFolder {
     data.vocabulary = 100;
   }
 
-  std::string path(const std::string& file = "") const { return file.empty() ? path_ : path_ + "/" + file; }
+  std::string path(const std::string& file = "") const {
+    return file.empty() ? path_ : (std::filesystem::path(path_) / file).string();
+  }
+  // Absolute, as the other functions take it too. Of the plan as it is now.
+  std::string index() const { return IndexPath(data, data.sources[0]); }
   void Write(const std::string& file, const std::string& contents) const {
     std::filesystem::create_directories(std::filesystem::path(path(file)).parent_path());
     std::ofstream(path(file), std::ios::binary) << contents;

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 // What the index says of a folder with these shards and files. FOLDER stands for its path.
 std::string MessageOf(const DataFolder& folder) {
   const absl::StatusOr<std::vector<IndexedSource>> made = UpdateIndex(folder.data, {.jobs = 1}, {});
-  EXPECT_FALSE(folder.Has("data_index/captions.index"));
+  EXPECT_FALSE(folder.Has(folder.index()));
   std::string message(made.status().message());
   for (size_t at = message.find(folder.path()); at != std::string::npos; at = message.find(folder.path()))
     message.replace(at, folder.path().size(), "FOLDER");
@@ -140,7 +140,7 @@ TEST(IndexDamage, IsToldOnOneLineWhateverNamesAre) {
   folder.data.damaged = "skip";
   folder.data.most_damaged = 1;
   ASSERT_TRUE(UpdateIndex(folder.data, {}, {}).ok());
-  EXPECT_EQ(folder.Read("data_index/captions.left_out.txt"),
+  EXPECT_EQ(folder.Read(LeftOutPath(folder.data, folder.data.sources[0])),
             folder.path("a.tar") + ": document d\\x0a\\x1b: its text has 1 marks <image>, and it has 0 images\n");
 }
 
@@ -284,13 +284,13 @@ class AnyIndex : public ::testing::Test {
                   TarOf({{"two.txt", "<image>a<image>"},
                          {"two.images", R"([{"shard": "media/m.data", "member": "p.png"}, {"file": "loose.png"}])"}}));
     EXPECT_TRUE(UpdateIndex(folder_.data, {.jobs = 1}, {}).ok());
-    bytes_ = folder_.Read("data_index/captions.index");
+    bytes_ = folder_.Read(folder_.index());
   }
 
   // Opens `bytes` as an index, and asks for everything that it has. Returns why it is none; empty: it is one.
   std::string Use(const std::string& bytes) {
-    folder_.Write("data_index/captions.index", bytes);
-    const absl::StatusOr<IndexFile> file = IndexFile::Open(folder_.path("data_index/captions.index"));
+    folder_.Write(folder_.index(), bytes);
+    const absl::StatusOr<IndexFile> file = IndexFile::Open(folder_.index());
     if (!file.ok()) return std::string(file.status().message());
     for (size_t shard = 0; shard < file->shards().size(); ++shard) {
       const ShardSlice slice = file->Slice(shard);
@@ -368,7 +368,7 @@ TEST_F(AnyIndex, SaysWhatIsWrong) {
     std::memcpy(bytes.data(), &header, sizeof header);
     return Use(Summed(bytes));
   };
-  const std::string path = folder_.path("data_index/captions.index") + ": ";
+  const std::string path = folder_.index() + ": ";
   EXPECT_EQ(Use("short"), path + "not an index of documents");
   EXPECT_EQ(changed([](IndexHeader& header) { header.version = 2; }),
             path + "an index of version 2; this program reads version 1");
@@ -389,7 +389,7 @@ TEST_F(AnyIndex, SaysWhatIsWrong) {
                                                "its checksum does not fit: some of its bytes are damaged: run `plan "
                                                "data index` with the recipe");
   EXPECT_TRUE(UpdateIndex(folder_.data, {.jobs = 1}, {}).ok());  // makes it anew
-  EXPECT_EQ(folder_.Read("data_index/captions.index"), bytes_);
+  EXPECT_EQ(folder_.Read(folder_.index()), bytes_);
 }
 
 }  // namespace

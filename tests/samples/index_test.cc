@@ -52,9 +52,9 @@ TEST(Index, HasTheTextsAndImagesOfBytes) {
   EXPECT_EQ(made[0].shards, 3);
   EXPECT_EQ(made[0].shards_read, 3);
   EXPECT_TRUE(made[0].made);
-  EXPECT_EQ(made[0].path, folder.path("data_index/captions.index"));
-  EXPECT_FALSE(folder.Has("data_index/captions.parts"));
-  EXPECT_FALSE(folder.Has("data_index/captions.left_out.txt"));
+  EXPECT_EQ(made[0].path, folder.index());
+  EXPECT_FALSE(folder.Has(IndexPartsFolder(folder.data, folder.data.sources[0])));
+  EXPECT_FALSE(folder.Has(LeftOutPath(folder.data, folder.data.sources[0])));
 
   const auto documents = Opened(folder);
   ASSERT_NE(documents, nullptr);
@@ -144,10 +144,10 @@ TEST(Index, IsTheSameWithAnyNumberOfThreadsAndAfterAnInterruption) {
   folder.UseIds();
   WriteManyShards(folder, 8);
   const std::string digest = Indexed(folder, 1)[0].digest;
-  const std::string bytes = folder.Read("data_index/captions.index");
+  const std::string bytes = folder.Read(folder.index());
   std::filesystem::remove_all(folder.path("data_index"));
   EXPECT_EQ(Indexed(folder, 4)[0].digest, digest);
-  EXPECT_EQ(folder.Read("data_index/captions.index"), bytes);
+  EXPECT_EQ(folder.Read(folder.index()), bytes);
 
   // A process that ends in the middle, when it has read three shards.
   std::filesystem::remove_all(folder.path("data_index"));
@@ -161,9 +161,9 @@ TEST(Index, IsTheSameWithAnyNumberOfThreadsAndAfterAnInterruption) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_EQ(WEXITSTATUS(status), 3);
-  EXPECT_FALSE(folder.Has("data_index/captions.index"));
+  EXPECT_FALSE(folder.Has(folder.index()));
   EXPECT_EQ(Indexed(folder, 2)[0].shards_read, 5);
-  EXPECT_EQ(folder.Read("data_index/captions.index"), bytes);
+  EXPECT_EQ(folder.Read(folder.index()), bytes);
 
   // A damaged shard at the end stops the command when the others are finished.
   std::filesystem::remove_all(folder.path("data_index"));
@@ -171,13 +171,13 @@ TEST(Index, IsTheSameWithAnyNumberOfThreadsAndAfterAnInterruption) {
   const auto time = std::filesystem::last_write_time(folder.path("s-7.tar"));
   folder.Write("s-7.tar", last.substr(0, 700));
   EXPECT_FALSE(UpdateIndex(folder.data, {.jobs = 2}, {}).ok());
-  EXPECT_FALSE(folder.Has("data_index/captions.index"));
-  EXPECT_TRUE(folder.Has("data_index/captions.parts"));
+  EXPECT_FALSE(folder.Has(folder.index()));
+  EXPECT_TRUE(folder.Has(IndexPartsFolder(folder.data, folder.data.sources[0])));
   folder.Write("s-7.tar", last);
   std::filesystem::last_write_time(folder.path("s-7.tar"), time);
   EXPECT_EQ(Indexed(folder, 2)[0].shards_read, 1);
-  EXPECT_EQ(folder.Read("data_index/captions.index"), bytes);
-  EXPECT_FALSE(folder.Has("data_index/captions.parts"));
+  EXPECT_EQ(folder.Read(folder.index()), bytes);
+  EXPECT_FALSE(folder.Has(IndexPartsFolder(folder.data, folder.data.sources[0])));
 }
 
 TEST(Index, ReadsOnlyWhatHasChanged) {
@@ -201,10 +201,10 @@ TEST(Index, ReadsOnlyWhatHasChanged) {
   EXPECT_EQ(Indexed(folder)[0].shards_read, 1);
   std::filesystem::remove(folder.path("s-0.tar"));
   EXPECT_EQ(Indexed(folder)[0].shards_read, 0);
-  const std::string updated = folder.Read("data_index/captions.index");
+  const std::string updated = folder.Read(folder.index());
   std::filesystem::remove_all(folder.path("data_index"));
   Indexed(folder);
-  EXPECT_EQ(folder.Read("data_index/captions.index"), updated);  // as one that is made anew
+  EXPECT_EQ(folder.Read(folder.index()), updated);  // as one that is made anew
 
   folder.Write("media/all.tar", folder.Read("media/all.tar") + std::string(512, '\0'));
   EXPECT_EQ(Indexed(folder)[0].shards_read, 2);  // those that refer to it
@@ -223,6 +223,42 @@ TEST(Index, TheDigestDependsOnWhatIsInTheShardsAndOnNoPathAndNoTime) {
   other.replace(other.find("text alone"), 10, "text along");
   folder.Write("a.tar", other);
   EXPECT_NE(Indexed(folder)[0].digest, digest);
+}
+
+TEST(Index, RecipesThatShareAFolderKeepTheirOwn) {
+  DataFolder folder("index_shared");
+  folder.UseIds();
+  WriteManyShards(folder, 4);
+  Indexed(folder);
+  const std::string path = folder.index(), bytes = folder.Read(path);
+  folder.data.vocabulary = 101;
+  EXPECT_EQ(Indexed(folder)[0].shards_read, 4);
+  EXPECT_NE(folder.index(), path);
+  EXPECT_EQ(folder.Read(path), bytes);
+  for (int64_t vocabulary : {100, 101}) {
+    folder.data.vocabulary = vocabulary;
+    EXPECT_FALSE(Indexed(folder)[0].made);
+    EXPECT_NE(Opened(folder), nullptr);
+  }
+}
+
+TEST(Index, TakesShardsFromTheIndexOfAnotherRecipe) {
+  DataFolder folder("index_other_recipe");
+  folder.UseIds();
+  WriteManyShards(folder, 4);
+  folder.data.sources[0].shards = {"s-0.tar", "s-1.tar"};
+  EXPECT_EQ(Indexed(folder)[0].shards_read, 2);
+  // As it was called before names had digests.
+  std::filesystem::rename(folder.index(), folder.path("data_index/captions.index"));
+  folder.data.sources[0].shards = {"s-?.tar"};
+  const IndexedSource more = Indexed(folder)[0];
+  EXPECT_EQ(more.shards_read, 2);
+  EXPECT_EQ(more.documents, 80);
+  EXPECT_FALSE(Indexed(folder)[0].made);
+  const std::string bytes = folder.Read(folder.index());
+  std::filesystem::remove_all(folder.path("data_index"));
+  Indexed(folder);
+  EXPECT_EQ(folder.Read(folder.index()), bytes);
 }
 
 TEST(Index, TwoThatAreMadeAtOnceAreTheSame) {
@@ -269,8 +305,8 @@ TEST(Index, SkipsDamagedDocumentsAndListsThem) {
   const IndexedSource made = Indexed(folder)[0];
   EXPECT_EQ(made.documents, 2);
   EXPECT_EQ(made.left_out, 2);
-  EXPECT_EQ(made.left_out_list, folder.path("data_index/captions.left_out.txt"));
-  const std::string list = folder.Read("data_index/captions.left_out.txt");
+  EXPECT_EQ(made.left_out_list, LeftOutPath(folder.data, folder.data.sources[0]));
+  const std::string list = folder.Read(LeftOutPath(folder.data, folder.data.sources[0]));
   EXPECT_THAT(list, HasSubstr(folder.path("a.tar") + ": document two: its image two.png: "));
   EXPECT_THAT(
       list, HasSubstr(folder.path("a.tar") + ": document three: its text has 1 marks <image>, and it has 0 images\n"));
@@ -287,7 +323,7 @@ TEST(Index, SkipsDamagedDocumentsAndListsThem) {
                         folder.path("a.tar") + ": document two: "));
   std::filesystem::remove_all(folder.path("data_index"));
   EXPECT_EQ(UpdateIndex(folder.data, {}, {}).status().message(), too_many.message());
-  EXPECT_FALSE(folder.Has("data_index/captions.index"));
+  EXPECT_FALSE(folder.Has(folder.index()));
   EXPECT_FALSE(OpenDocuments(folder.data, folder.data.sources[0]).ok());
 }
 
@@ -309,7 +345,7 @@ TEST(Index, ListsTheFirstTwentyMistakesTheSameWithAnyNumberOfThreads) {
     EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 21);
     EXPECT_THAT(message, HasSubstr("s-6.tar: document d2: "));
     EXPECT_THAT(message, HasSubstr("\nthere may be more: these are the first\n"));
-    EXPECT_FALSE(folder.Has("data_index/captions.index"));
+    EXPECT_FALSE(folder.Has(folder.index()));
   }
 }
 
@@ -319,14 +355,17 @@ TEST(Index, RanksSayWhatToRun) {
   const auto message = [&] {
     return std::string(OpenDocuments(folder.data, folder.data.sources[0]).status().message());
   };
-  const std::string path = folder.path("data_index/captions.index"), run = ": run `plan data index` with the recipe";
+  const std::string path = folder.index(), run = ": run `plan data index` with the recipe";
   EXPECT_EQ(message(), "source captions: there is no index " + path + run);
   Indexed(folder);
   folder.data.sources[0].ignore = {"cls"};
-  EXPECT_EQ(message(), "source captions: the index " + path + " was made with other settings or shards" + run);
+  EXPECT_EQ(message(), "source captions: there is no index " + folder.index() + run);
+  std::filesystem::copy_file(path, folder.index());
+  EXPECT_EQ(message(),
+            "source captions: the index " + folder.index() + " was made with other settings or shards" + run);
   folder.data.sources[0].ignore = {};
   folder.data.sources[0].shards = {"?.tar"};
-  EXPECT_EQ(message(), "source captions: the index " + path + " was made with other settings or shards" + run);
+  EXPECT_EQ(message(), "source captions: there is no index " + folder.index() + run);
   folder.data.sources[0].shards = {"*.tar"};
   const auto documents = Opened(folder);
   ASSERT_NE(documents, nullptr);

@@ -245,14 +245,14 @@ class TokenIndexTest : public ::testing::Test {
 
 TEST_F(TokenIndexTest, KeepsWhatWasReadOnce) {
   Write(FilesOf<int32_t>({{{1, 2}}, {}, {{4}}}, 4));
-  EXPECT_EQ(Refusal(), "source text: there is no index " + folder_.path("data_index/text.index") +
+  EXPECT_EQ(Refusal(), "source text: there is no index " + folder_.index() +
                            ": run `plan data index` with the recipe");
   const absl::StatusOr<IndexedSource> made = Index();
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->documents, 2);
   EXPECT_EQ(made->tokens, 3);
   EXPECT_EQ(made->left_out, 1);
-  EXPECT_EQ(made->path, folder_.path("data_index/text.index"));
+  EXPECT_EQ(made->path, folder_.index());
   EXPECT_EQ(made->shards_read, 1);
   EXPECT_TRUE(made->made);
   EXPECT_EQ((*OpenDocuments(folder_.data, folder_.data.sources[0]))->digest(), made->digest);
@@ -301,18 +301,18 @@ TEST_F(TokenIndexTest, AnyNumberOfJobsGivesTheSameDigestAndMistakes) {
               where + "0: token 400007 is 1000, and the vocabulary 1000\n" + where +
                   "2: token 99999 is 77, the image token; it has no images");
   }
-  EXPECT_FALSE(folder_.Has("data_index/text.index"));
+  EXPECT_FALSE(folder_.Has(folder_.index()));
 }
 
 TEST_F(TokenIndexTest, OfOtherFilesOrSettingsIsRefused) {
   const TokenFiles files = FilesOf<uint16_t>({{{1, 2}}, {{4}}}, 8);
   Write(files);
   ASSERT_TRUE(Index().ok());
-  const std::string path = folder_.path("data_index/text.index");
-  const std::string other = "source text: the index " + path +
-                            " was made with other settings, or of another .idx: run `plan data index` with the recipe";
+  const std::string path = folder_.index(), run = ": run `plan data index` with the recipe";
+  const std::string other =
+      "source text: the index " + path + " was made with other settings, or of another .idx" + run;
   folder_.data.vocabulary = 999;
-  EXPECT_EQ(Refusal(), other);
+  EXPECT_EQ(Refusal(), "source text: there is no index " + folder_.index() + run);
   folder_.data.vocabulary = 1000;
   folder_.Write("t.idx", files.idx + std::string(2, '\0'));
   EXPECT_EQ(Refusal(), other);
@@ -322,9 +322,9 @@ TEST_F(TokenIndexTest, OfOtherFilesOrSettingsIsRefused) {
   EXPECT_EQ(Refusal(), "source text: " + folder_.path("t.bin") +
                            " has 8 bytes, and it had 6 when the index was made: run `plan data index` with the recipe");
   folder_.Write("t.bin", files.bin);
-  std::string record = folder_.Read("data_index/text.index");
+  std::string record = folder_.Read(folder_.index());
   record[20] ^= 1;
-  folder_.Write("data_index/text.index", record);
+  folder_.Write(folder_.index(), record);
   EXPECT_EQ(Refusal(),
             "source text: " + path + " is damaged, or of another version: run `plan data index` with the recipe");
   EXPECT_TRUE(Index()->made);
