@@ -95,6 +95,12 @@ class LifePath {
     return absl::StrCat("life ", after->life, " began from step ", start->from_step, " of life ", start->from_life);
   }
 
+  // The newest life that has begun, and how; 0: none has.
+  std::pair<int, LifeStart> Newest() const {
+    if (parts_.empty()) return {0, LifeStart()};
+    return {parts_[0].life, parts_[0].start.value_or(LifeStart())};
+  }
+
  private:
   struct Part {
     int life = 0;
@@ -207,6 +213,7 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
   if (!names.ok()) return names.status();
   const absl::StatusOr<LifePath> path = LifePath::Before(run_dir, before);
   if (!path.ok()) return path.status();
+  std::tie(list.newest_life, list.newest_start) = path->Newest();
   std::map<int, absl::StatusOr<LifeIdentity>> lives;  // that have a checkpoint on the path
   for (const std::string& name : *names) {
     const std::string folder = checkpoints + "/" + name;
@@ -290,6 +297,22 @@ int64_t NewestStep(const std::string& run_dir) {
   return list.ok() && !list->found.empty() ? list->found[0].manifest.counters.step : 0;
 }
 
+bool IsRunDirectory(const std::string& folder) {
+  std::error_code error;
+  const auto is_folder = [&](const char* name) { return std::filesystem::is_directory(folder + name, error); };
+  const auto exists = [&](const char* name) {
+    return std::filesystem::exists(std::filesystem::symlink_status(folder + name, error));
+  };
+  return is_folder("/checkpoints") || is_folder("/lives") || (exists("/plan.json") && is_folder("/logs"));
+}
+
+std::string WhyNoCheckpoints(const std::string& run_dir) {
+  std::error_code error;
+  return run_dir + (std::filesystem::is_directory(run_dir + "/lives", error)
+                        ? " has no checkpoints yet: none was written"
+                        : " has no checkpoints: the run keeps none (checkpoint.every_steps says when to write one)");
+}
+
 absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
   if (absl::Status status = CheckFolder(folder); !status.ok()) return status;
   struct stat about {};
@@ -303,6 +326,7 @@ absl::StatusOr<NamedCheckpoint> FindCheckpoint(const std::string& folder) {
     return named;
   }
   if (lstat((folder + "/checkpoints").c_str(), &about) != 0) {
+    if (IsRunDirectory(folder)) return absl::InvalidArgumentError(WhyNoCheckpoints(folder));
     return absl::InvalidArgumentError(absl::StrCat(folder, " is no checkpoint, as it has no ", kManifestFile,
                                                    ", and no run directory, as it has no folder checkpoints"));
   }

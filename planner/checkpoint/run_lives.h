@@ -47,6 +47,9 @@ struct CheckpointList {
   // may take more samples in a step.
   std::vector<FoundCheckpoint> found;
   std::vector<UnusableCheckpoint> unusable;  // newest first
+  // The newest life that has begun, and how: it does not remove the checkpoint that it began from. 0: none has.
+  int newest_life = 0;
+  LifeStart newest_start;
 };
 // The checkpoints that life `before` may load: those on the path from the first life to the one before it. A checkpoint
 // that a replaced life published after a newer life had begun from an earlier step is not on the path.
@@ -64,6 +67,11 @@ std::string MisplacedAs(const std::string& folder, const Manifest& manifest);
 
 // The step of the newest checkpoint that the next life could load; 0: there is none, or none can be read.
 int64_t NewestStep(const std::string& run_dir);
+
+// It has a folder of checkpoints or of lives, or, if the run keeps no checkpoints, a plan and logs.
+bool IsRunDirectory(const std::string& folder);
+// Why a run directory without checkpoints has none: a sentence that begins with its name.
+std::string WhyNoCheckpoints(const std::string& run_dir);
 
 // The checkpoint that a person means by a folder: itself, if it has a manifest; of a run directory its newest one that
 // is usable. `passed`: newer ones of the run that are damaged. InvalidArgument if it is neither, or the run has none,

@@ -18,7 +18,7 @@ bool IsCheckpoint(const std::string& folder) { return Exists(folder + "/" + kMan
 // Nothing if it is a checkpoint or a run.
 absl::Status CheckMeaning(const std::string& folder) {
   if (absl::Status status = CheckFolder(folder); !status.ok()) return status;
-  if (IsCheckpoint(folder) || IsRunFolder(folder)) return absl::OkStatus();
+  if (IsCheckpoint(folder) || IsRunDirectory(folder)) return absl::OkStatus();
   return absl::InvalidArgumentError(folder + " is no checkpoint, as it has no " + kManifestFile +
                                     ", and no run directory, as it has no folder checkpoints");
 }
@@ -32,11 +32,6 @@ absl::Status NothingPublished(const std::string& run_dir) {
 bool IsFolder(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error);
-}
-bool IsRunFolder(const std::string& folder) {
-  // A run that keeps no checkpoints has neither folder.
-  return IsFolder(folder + "/checkpoints") || IsFolder(folder + "/lives") ||
-         (Exists(folder + "/plan.json") && IsFolder(folder + "/logs"));
 }
 
 absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir) {

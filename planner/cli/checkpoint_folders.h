@@ -11,7 +11,6 @@
 namespace planwright {
 
 bool IsFolder(const std::string& path);
-bool IsRunFolder(const std::string& folder);  // it has a folder of checkpoints or of lives, or a plan and logs
 
 // All checkpoints of a run, as a life that begins now would see them. Errors: those of ListCheckpoints.
 absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir);

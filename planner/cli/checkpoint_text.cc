@@ -194,13 +194,25 @@ int64_t BytesOf(const Manifest& manifest) {
   return bytes;
 }
 
+namespace {
+
+// "; life 2 began from it", which is why it may stay beyond checkpoint.keep_last; empty: the newest life did not.
+std::string BeganText(const CheckpointList& list, const Manifest& manifest) {
+  const LifeStart& start = list.newest_start;
+  const bool began = start.from_life == manifest.life && start.from_step == manifest.counters.step;
+  return began ? absl::StrCat("; life ", list.newest_life, " began from it") : "";
+}
+
+}  // namespace
+
 std::string CheckpointsText(const CheckpointList& list, size_t width) {
   Table table({"step", "life", "samples", "size", "published", "state"});
   for (const ListedCheckpoint& row : NewestFirst(list)) {
     if (row.found) {
       const Manifest& manifest = row.found->manifest;
       table.Add({std::to_string(row.step()), std::to_string(row.life()), WithCommas(manifest.counters.consumed_samples),
-                 BytesText(BytesOf(manifest)), PublishedAt(row.folder()), "usable" + LossesText(list, *row.found)});
+                 BytesText(BytesOf(manifest)), PublishedAt(row.folder()),
+                 "usable" + BeganText(list, manifest) + LossesText(list, *row.found)});
       continue;
     }
     const bool named = row.step() >= 0;

@@ -36,7 +36,7 @@ int Failed(const absl::Status& status) {
 
 int List(const std::string& run_dir, bool as_json) {
   if (absl::Status status = CheckFolder(run_dir); !status.ok()) return Failed(status);
-  if (!IsRunFolder(run_dir)) {
+  if (!IsRunDirectory(run_dir)) {
     return UsageError(Printable(run_dir) + " is no run directory: it has no folder checkpoints, lives or logs");
   }
   const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
@@ -44,10 +44,7 @@ int List(const std::string& run_dir, bool as_json) {
   if (as_json) {
     Print(CheckpointsJson(*list));
   } else if (list->found.empty() && list->unusable.empty()) {
-    const char* why = IsFolder(run_dir + "/lives")
-                          ? " has no checkpoints yet: none was written"
-                          : " has no checkpoints: the run keeps none (checkpoint.every_steps says when to write one)";
-    std::cerr << Printable(run_dir) << why << "; they would be in " << Printable(run_dir) << "/checkpoints\n";
+    std::cerr << Printable(WhyNoCheckpoints(run_dir) + "; they would be in " + run_dir + "/checkpoints") << "\n";
   } else {
     std::cout << CheckpointsText(*list, LineWidth(STDOUT_FILENO, kShowWidth));
   }
@@ -143,7 +140,8 @@ CliCommand CheckpointCommand() {
       "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
       "ls RUN | show DIR | verify DIR [--all] [--json]",
       {{"--all", "", "", "verify all checkpoints of the run that count"}, {"--json", "", "", "print the same as JSON"}},
-      "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why\n"
+      "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why;\n"
+      "              the one that the newest launch began from stays, besides the newest checkpoint.keep_last\n"
       "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
       "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
       "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"

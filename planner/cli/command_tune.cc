@@ -239,7 +239,7 @@ int TuneRecipe(const Arguments& arguments) {
 CliCommand TuneCommand() {
   std::vector<Option> options = {
       {"--gpus", "", "COUNTS", "search for so many GPUs: N, a list N,M,..., or a range MIN..MAX"},
-      {"--write", "", "FILE", "write a recipe that extends RECIPE by the keys that change"},
+      {"--write", "", "FILE", "write row 1 as a recipe that extends RECIPE by the keys that change"},
       {"--replace", "", "", "let --write replace a file that is there"},
       {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory; `-` is stdout"},
       {"--json", "", "", "print all figures for scripts"}};

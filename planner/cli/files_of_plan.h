@@ -1,5 +1,5 @@
-// The files that a plan names beside shards: weights to begin with, and recorded batches. Where they are on this
-// machine, they are compared with the plan before a rank is started.
+// The files that a plan names: weights to begin with, recorded batches, and shards of kind webdataset. Before a rank is
+// started it is seen whether they are on this machine, and those that are, but for shards, are compared with the plan.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace planwright {
 
 struct FileOfPlan {
-  enum class Key { kWeights, kBatch };
+  enum class Key { kWeights, kSamples };
   Key key = Key::kWeights;
   std::string path;
   bool here = true;  // it is on this machine

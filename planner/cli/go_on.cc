@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/checkpoint/run_lives.h"
 #include "planner/run_files/exit_status.h"
+#include "planner/run_files/routing_folder.h"
 #include "planner/slurm/job_files.h"
 
 namespace planwright {
@@ -65,6 +66,10 @@ std::string GoOnText(const Plan& plan, const RunOptions& options, const Outcome&
   if (outcome.exit_code == kExitReplaced || kAsBefore.contains(outcome.exit_code)) return "";
   const bool done = outcome.exit_code == kExitSuccess;
   if (done && !StoppedEarly(plan, options, outcome)) return "";
+  // The command asks for all steps, and the choices may end before.
+  if (done && !options.replay_routing.empty() &&
+      !CheckReplayRouting(plan, plan.budget.steps, options.replay_routing).ok())
+    return "";
   if (plan.checkpoint.every_steps == 0) {
     return done ? "" : "nothing was kept to go on from: with checkpoint.every_steps=N a run keeps checkpoints\n";
   }

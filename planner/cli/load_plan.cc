@@ -146,18 +146,17 @@ absl::StatusOr<RecipeWords> SplitWords(const Arguments& arguments, const std::ve
   if (words.empty())
     return absl::InvalidArgumentError("no recipe is given: name a recipe (.yaml) or a compiled plan (.json)");
   result.path = words[0];
-  size_t at = 1;
-  for (const std::string& name : names) {
-    if (at == words.size() || words[at].find('=') != std::string::npos)
-      return absl::InvalidArgumentError("no " + name + " is given");
-    result.names.push_back(words[at++]);
-  }
-  for (; at < words.size(); ++at) {
-    if (words[at].find('=') == std::string::npos) {
+  for (size_t at = 1; at < words.size(); ++at) {
+    if (words[at].find('=') != std::string::npos) {
+      result.overrides.push_back(words[at]);
+    } else if (result.names.size() < names.size()) {
+      result.names.push_back(words[at]);
+    } else {
       return absl::InvalidArgumentError("`" + words[at] + "` is not an override; an override has the form a.b=c");
     }
-    result.overrides.push_back(words[at]);
   }
+  if (result.names.size() < names.size())
+    return absl::InvalidArgumentError("no " + names[result.names.size()] + " is given");
   return result;
 }
 

@@ -44,7 +44,8 @@ struct RecipeWords {
   std::vector<std::string> names;      // further words, such as the subject of `show`
   std::vector<std::string> overrides;  // "a.b=c"
 };
-// Splits a command's words. `names` says which further words it needs; InvalidArgument names the one that is missing.
+// Splits a command's words. `names` says which further words it needs, before, between or after overrides;
+// InvalidArgument names the one that is missing.
 absl::StatusOr<RecipeWords> SplitWords(const Arguments& arguments, const std::vector<std::string>& names);
 
 }  // namespace planwright

@@ -42,7 +42,7 @@ const std::vector<ManualEntry>& Entries() {
        {"compile", "launch"},
        {"docs/checkpoints.md"}},
       {"tune",
-       {{"plan tune recipes/nemotron_moe_vlm_20l_2g.yaml --write faster.yaml", "writes the fastest layout"},
+       {{"plan tune recipes/nemotron_moe_vlm_20l_2g.yaml --write faster.yaml", "writes row 1 of the table as a recipe"},
         {"plan tune recipes/nemotron_moe_vlm_54l_33n.yaml --gpus 264", "searches for so many GPUs"}},
        kPlain,
        {"init", "show", "measure"},

@@ -162,7 +162,9 @@ Outcome Interrupted(const Supervision& supervision) {
   const size_t all = supervision.ends.size();
   if (all > 0 && finished == all) return {kExitSuccess, "done"};
   if (preempted > 0 && finished + preempted == all)
-    return {kExitPreempted, "preempted by " + by + ", with a checkpoint written"};
+    return {kExitPreempted,
+            (supervision.interrupted_by == SIGINT ? "stopped by Ctrl-C (" + by + ")" : "preempted by " + by) +
+                ", with a checkpoint written"};
   return {128 + supervision.interrupted_by, "interrupted by " + by};
 }
 

@@ -46,9 +46,7 @@ std::string PathOf(const DataPlan& data, const SourcePlan& source, const char* e
 
 std::string IndexFolder(const DataPlan& data) { return ResolvePath(data.base, data.index); }
 
-std::string IndexPath(const DataPlan& data, const SourcePlan& source) {
-  return PathOf(data, source, ".index");
-}
+std::string IndexPath(const DataPlan& data, const SourcePlan& source) { return PathOf(data, source, ".index"); }
 
 std::vector<std::string> OtherIndexPaths(const DataPlan& data, const SourcePlan& source) {
   const std::string own = IndexPath(data, source), begin = FileNameOf(source.name) + ".";
@@ -68,9 +66,7 @@ std::vector<std::string> OtherIndexPaths(const DataPlan& data, const SourcePlan&
   return paths;
 }
 
-std::string IndexPartsFolder(const DataPlan& data, const SourcePlan& source) {
-  return PathOf(data, source, ".parts");
-}
+std::string IndexPartsFolder(const DataPlan& data, const SourcePlan& source) { return PathOf(data, source, ".parts"); }
 
 std::string LeftOutPath(const DataPlan& data, const SourcePlan& source) {
   return PathOf(data, source, ".left_out.txt");

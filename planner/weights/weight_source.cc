@@ -23,8 +23,7 @@ bool IsFolder(const std::string& path) {
 }  // namespace
 
 bool IsOfARun(const std::string& path) {
-  return IsFolder(path) &&
-         (Exists(path + "/" + kManifestFile) || Exists(path + "/checkpoints") || Exists(path + "/lives"));
+  return IsFolder(path) && (Exists(path + "/" + kManifestFile) || IsRunDirectory(path));
 }
 
 absl::StatusOr<std::unique_ptr<WeightSource>> WeightSource::Open(const std::string& path) {

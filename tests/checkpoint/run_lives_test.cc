@@ -271,6 +271,9 @@ TEST_F(RunLives, TheCheckpointThatAFolderMeans) {
   const auto error = [](const string& folder) { return string(FindCheckpoint(folder).status().message()); };
   EXPECT_THAT(error(run_ + "/nothing"), HasSubstr("there is no folder " + run_ + "/nothing"));
   EXPECT_THAT(error(run_), HasSubstr("is no checkpoint, as it has no manifest.json, and no run directory"));
+  fs::create_directories(run_ + "/logs");
+  Write(run_ + "/plan.json", "{}");
+  EXPECT_THAT(error(run_), HasSubstr(run_ + " has no checkpoints: the run keeps none (checkpoint.every_steps"));
   Begin();
   fs::create_directories(run_ + "/checkpoints");
   EXPECT_THAT(error(run_), HasSubstr("has no checkpoint that counts"));

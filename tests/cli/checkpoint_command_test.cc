@@ -72,7 +72,7 @@ TEST_F(CheckpointCommand, ListsTheNewestFirst) {
   EXPECT_THAT(text.out, MatchesRegex("step +life +samples +size +published +state\n"
                                      " *8 +2 +64 +[0-9.]+ [kM]B +2[0-9T:-]+Z +usable\n"
                                      " *6 +1 .* replaced: life 2 began from step 4 of life 1[^\n]*\n"
-                                     " *4 +1 +32 .* usable\n"
+                                     " *4 +1 +32 .* usable; life 2 began from it\n"
                                      " *2 +1 +16 .* usable\n"));
   const json list = Json("ls " + run_)["checkpoints"];
   ASSERT_EQ(list.size(), 4U);

@@ -70,6 +70,28 @@ TEST_F(Cli, AMissingRecipeIsAnInputError) {
   EXPECT_EQ(Plan("show " + folder_ + "/none.json ranks").status, 2);
 }
 
+TEST_F(Cli, ASubjectMayFollowOverrides) {
+  const std::string override = " batch.micro_samples=2 ";
+  const Result after = Plan("show " + kRecipe + override + "memory");
+  EXPECT_EQ(after.status, 0) << after.err;
+  EXPECT_EQ(after.out, Plan("show " + kRecipe + " memory" + override).out);
+  EXPECT_THAT(Plan("show " + kRecipe + override).err, HasSubstr("no subject (ranks, "));
+  EXPECT_THAT(Plan("show " + kRecipe + override + "memory time").err, HasSubstr("`time` is not an override"));
+}
+
+TEST_F(Cli, AbsentShardsAreToldOnceBeforeRanksStart) {
+  const std::string recipe = InSource("recipes/icons_8r_toy.yaml") + " data.shards='[none-0.tar, none-1.tar]'";
+  const Result launch = Plan("launch " + recipe + " --local --yes --executor " + InBuild("bin/fake_rank") +
+                             " --run-dir " + folder_ + "/run");
+  EXPECT_EQ(launch.status, 2);
+  EXPECT_EQ(launch.err, "error: cannot read " + InSource("recipes/none-0.tar") +
+                            ": No such file or directory, where the recipe has its samples\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
+  const Result valid = Plan("validate " + recipe);
+  EXPECT_EQ(valid.status, 0) << valid.err;
+  EXPECT_THAT(valid.err, HasSubstr("none-0.tar is not on this machine"));
+}
+
 TEST_F(Cli, CompilesTheSameBytesEveryTime) {
   const std::string file = folder_ + "/p.json";
   const Result result = Plan("compile " + kRecipe + " -o " + file);

@@ -140,6 +140,23 @@ TEST_F(GoingOn, NotWithoutCheckpoints) {
   const Ended none = Plan({"checkpoint", "ls", Folder()});
   EXPECT_EQ(none.status, kExitUsage);
   EXPECT_THAT(none.output, HasSubstr("error: " + Folder() + " is no run directory"));
+  const Ended exported = Plan({"export", RunDir(), "-o", Folder() + "/home"});
+  EXPECT_EQ(exported.status, kExitUsage);
+  EXPECT_THAT(exported.output, HasSubstr("error: " + RunDir() + " has no checkpoints: the run keeps none"));
+}
+
+// The choices of four steps are no choices of all steps.
+TEST_F(GoingOn, NotBeyondTheChoicesThatWereRecorded) {
+  const auto launch = [&](const std::string& option, const std::string& run) {
+    return Bash(LaunchText("checkpoint.every_steps=2") + " --steps 4 --" + option + "-routing " + Folder() +
+                "/choices --run-dir " + Folder() + run);
+  };
+  const Ended recorded = launch("record", "/recorded");
+  ASSERT_EQ(recorded.status, 0) << recorded.output;
+  EXPECT_THAT(recorded.output, HasSubstr("to go on after step 4 of "));
+  const Ended replayed = launch("replay", "/replayed");
+  ASSERT_EQ(replayed.status, 0) << replayed.output;
+  EXPECT_THAT(replayed.output, Not(HasSubstr("to go on")));
 }
 
 // Who reads only the first lines ends the run as who interrupts it: with a checkpoint.

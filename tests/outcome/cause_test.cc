@@ -188,6 +188,11 @@ TEST(Outcome, OfAnInterruptDependsOnWhetherACheckpointWasWritten) {
             128 + SIGTERM);
   EXPECT_EQ(CauseOf(FourRanks(), {.ends = {{0, kExitPreempted}}, .interrupted_by = SIGTERM}, NoRecorder).exit_code,
             kExitPreempted);
+  const auto saved_after = [](int signal) {
+    return CauseOf(FourRanks(), {.ends = {{0, kExitPreempted}}, .interrupted_by = signal}, NoRecorder).cause;
+  };
+  EXPECT_EQ(saved_after(SIGTERM), "preempted by SIGTERM, with a checkpoint written");
+  EXPECT_EQ(saved_after(SIGINT), "stopped by Ctrl-C (SIGINT), with a checkpoint written");
 }
 
 }  // namespace

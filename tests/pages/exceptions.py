@@ -61,9 +61,6 @@ BEFORE = (
     ('README.md', 'plan validate build/demo/typo.yaml',
      "sed -e 's/global_samples/global_sample/' -e 's|models/|../../recipes/models/|' "
      'recipes/nemotron_moe_vlm_20l_mock_8r.yaml >build/demo/typo.yaml'),
-    ('README.md', 'plan export build/demo/tiny',
-     'plan launch recipes/nemotron_moe_vlm_tiny.yaml checkpoint.every_steps=5 --steps 5 --local --yes '
-     '--run-dir build/demo/tiny'),
     # Life 1 publishes steps 2, 4 and 6; life 2 does not see step 6, goes on from step 4, and ends while it writes 10.
     ('docs/checkpoints.md', 'plan checkpoint ls', f'''
      rm -r run

@@ -245,8 +245,7 @@ class TokenIndexTest : public ::testing::Test {
 
 TEST_F(TokenIndexTest, KeepsWhatWasReadOnce) {
   Write(FilesOf<int32_t>({{{1, 2}}, {}, {{4}}}, 4));
-  EXPECT_EQ(Refusal(), "source text: there is no index " + folder_.index() +
-                           ": run `plan data index` with the recipe");
+  EXPECT_EQ(Refusal(), "source text: there is no index " + folder_.index() + ": run `plan data index` with the recipe");
   const absl::StatusOr<IndexedSource> made = Index();
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_EQ(made->documents, 2);
