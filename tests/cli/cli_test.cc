@@ -80,12 +80,13 @@ TEST_F(Cli, ASubjectMayFollowOverrides) {
 }
 
 TEST_F(Cli, AbsentShardsAreToldOnceBeforeRanksStart) {
-  const std::string recipe = InSource("recipes/icons_8r_toy.yaml") + " data.shards='[none-0.tar, none-1.tar]'";
+  const std::string recipe =
+      InSource("recipes/icons_8r_toy.yaml") + " data.shards='[" + folder_ + "/none-0.tar, " + folder_ + "/none-1.tar]'";
   const Result launch = Plan("launch " + recipe + " --local --yes --executor " + InBuild("bin/fake_rank") +
                              " --run-dir " + folder_ + "/run");
   EXPECT_EQ(launch.status, 2);
-  EXPECT_EQ(launch.err, "error: cannot read " + InSource("recipes/none-0.tar") +
-                            ": No such file or directory, where the recipe has its samples\n");
+  EXPECT_EQ(launch.err, "error: cannot read " + folder_ +
+                            "/none-0.tar: No such file or directory, where the recipe has its samples\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
   const Result valid = Plan("validate " + recipe);
   EXPECT_EQ(valid.status, 0) << valid.err;
