@@ -212,7 +212,7 @@ TEST_F(Resume, StepsThatAreDoneAreNeitherRecordedNorProfiled) {
   EXPECT_FALSE(fs::exists(folder_ + "/choices"));
   const TrainingRun profiled = Run(OneRankOnly(), 4, true, {"--trace", "2-3"});
   EXPECT_EQ(profiled.exit_code, kExitUsage);
-  EXPECT_THAT(profiled.output, HasSubstr("--trace begins at step 2, but the run goes on after step 2"));
+  EXPECT_THAT(profiled.output, HasSubstr("--trace asks for steps 2-3, and the run in "));
   EXPECT_EQ(Run(OneRankOnly(), 4, true, {"--trace", "3-4"}).exit_code, 0);
 }
 
