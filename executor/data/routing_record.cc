@@ -36,29 +36,17 @@ std::vector<int64_t> PositionsOf(const CallContext& call, int64_t sequence) {
 
 constexpr int kEndOfFile = -1;  // beside errno's numbers
 
-// Write and read `count` ids at `offset` of a file, in ids: 0, an errno, or kEndOfFile.
-int WriteIds(int file, const RoutingId* ids, int64_t count, int64_t offset) {
+// Moves `count` ids at `offset` of a file, in ids, by pwrite or pread: 0, an errno, or `none` if a call moved nothing.
+template <typename Call, typename Id>
+int MoveIds(Call call, int file, Id* ids, int64_t count, int64_t offset, int none) {
+  constexpr auto kWidth = static_cast<int64_t>(sizeof(RoutingId));
   while (count > 0) {
-    const ssize_t bytes = pwrite(file, ids, static_cast<size_t>(count) * sizeof(RoutingId),
-                                 offset * static_cast<int64_t>(sizeof(RoutingId)));
+    const ssize_t bytes = call(file, ids, static_cast<size_t>(count * kWidth), offset * kWidth);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) return errno;
-    const int64_t written = bytes / static_cast<int64_t>(sizeof(RoutingId));
-    if (written == 0) return ENOSPC;
-    ids += written, count -= written, offset += written;
-  }
-  return 0;
-}
-
-int ReadIds(int file, RoutingId* ids, int64_t count, int64_t offset) {
-  while (count > 0) {
-    const ssize_t bytes = pread(file, ids, static_cast<size_t>(count) * sizeof(RoutingId),
-                                offset * static_cast<int64_t>(sizeof(RoutingId)));
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return errno;
-    const int64_t read = bytes / static_cast<int64_t>(sizeof(RoutingId));
-    if (read == 0) return kEndOfFile;
-    ids += read, count -= read, offset += read;
+    const int64_t moved = bytes / kWidth;
+    if (moved == 0) return none;
+    ids += moved, count -= moved, offset += moved;
   }
   return 0;
 }
@@ -129,7 +117,8 @@ void RoutingRecord::WriteCopies(bool wait) {
       copy.copied->synchronize();
     }
     for (const Run& run : copy.runs) {
-      const int problem = WriteIds(copy.file, copy.ids.const_data_ptr<RoutingId>() + run.first, run.ids, run.offset);
+      const int problem =
+          MoveIds(pwrite, copy.file, copy.ids.const_data_ptr<RoutingId>() + run.first, run.ids, run.offset, ENOSPC);
       if (problem != 0)
         throw FileError(
             absl::ResourceExhaustedError(absl::StrCat("cannot write ", copy.path, ": ", std::strerror(problem))));
@@ -143,7 +132,8 @@ at::Tensor RoutingRecord::Read(const CallContext& call, int64_t samples, int64_t
   const auto positions = static_cast<int64_t>(PositionsOf(call, call.plan->budget.sequence_length).size());
   const at::Tensor narrow = at::empty({samples, positions, top_k}, at::kShort);
   for (const Run& run : RunsOf(call, samples, top_k)) {
-    const int problem = ReadIds(file, narrow.mutable_data_ptr<RoutingId>() + run.first, run.ids, run.offset);
+    const int problem =
+        MoveIds(pread, file, narrow.mutable_data_ptr<RoutingId>() + run.first, run.ids, run.offset, kEndOfFile);
     if (problem == 0) continue;
     const std::string why =
         problem == kEndOfFile ? absl::StrCat("no choices for step ", call.step + 1) : std::strerror(problem);
