@@ -13,7 +13,7 @@
 #include "planner/diagnostics/near_name.h"
 #include "planner/diagnostics/text.h"
 #include "planner/diagnostics/utf8.h"
-#include "planner/recipe/field_words.h"
+#include "planner/recipe/meant_words.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
@@ -116,16 +116,6 @@ class KeyChecker {
     }
     const std::vector<std::string> choices = ChoicesOf(*spec);
     return std::find(choices.begin(), choices.end(), *kind) != choices.end();
-  }
-
-  // The key that is near by letters, or the only one that begins the word, as `eps` does `epsilon`.
-  static std::string NearKey(const std::string& word, const std::vector<std::string>& known) {
-    if (std::optional<std::string> near = NearName(word, known)) return *std::move(near);
-    std::vector<std::string> parts;
-    for (const std::string& key : known) {
-      if (key.size() >= 3 && word.starts_with(key)) parts.push_back(key);
-    }
-    return parts.size() == 1 ? parts[0] : "";
   }
 
   // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
@@ -465,25 +455,6 @@ class KeyChecker {
                         Cat("`", context.shown_path, "` must be ", expected, ", found ", Quoted(value.text)),
                         ChoiceHelp(spec, value.text, meant));
     if (!meant.empty()) problem.edits = {{context.EditPath(), meant}};
-  }
-
-  static std::string ChoiceHelp(const KeySpec& spec, const std::string& word, const std::string& meant) {
-    const ChoiceWord* known = FindChoiceWord(spec.path, word);
-    const std::string why = known != nullptr && !known->why.empty() ? Cat(" ", Capital(known->why), ".") : "";
-    return meant.empty() ? "" : Cat("did you mean `", meant, "`?", why);
-  }
-  static std::string Capital(std::string_view text) {
-    return Cat(std::string(1, absl::ascii_toupper(text[0])), text.substr(1));
-  }
-
-  // The choice that a word is for, or near to, or the beginning of; empty if there is none.
-  static std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::vector<std::string>& choices) {
-    if (const ChoiceWord* meant = FindChoiceWord(spec.path, word)) return std::string(meant->choice);
-    if (std::optional<std::string> near = NearName(word, choices)) return *std::move(near);
-    for (const std::string& choice : choices) {
-      if (word.size() > 2 && choice.starts_with(absl::AsciiStrToLower(word))) return choice;
-    }
-    return choices.size() == 1 ? choices[0] : "";
   }
 
   // A word whose choice is clear is mended.

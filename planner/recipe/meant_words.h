@@ -1,0 +1,21 @@
+// What a word of a recipe is meant for that is no key, or no choice of its key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/recipe/recipe_keys.h"
+
+namespace planwright {
+
+// The key that is near by letters, or the only one that begins the word, as `eps` does `epsilon`; empty if there is
+// none. `known`: the keys that could stand there.
+std::string NearKey(const std::string& word, const std::vector<std::string>& known);
+
+// The choice of a key that a word is for (field_words.h), or near to, or the beginning of; empty if there is none.
+std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::vector<std::string>& choices);
+
+// The help with it: "did you mean `none`?", and why; empty if `meant` is.
+std::string ChoiceHelp(const KeySpec& spec, const std::string& word, const std::string& meant);
+
+}  // namespace planwright
