@@ -12,6 +12,7 @@
 #include "planner/cli/layout_search.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
+#include "planner/diagnostics/bug.h"
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/format/format_recipe.h"
@@ -221,7 +222,9 @@ int InitRecipe(const Arguments& arguments) {
   // In the form of `plan fmt`, as a first recipe is an example.
   Diagnostics none;
   const std::optional<absl::StatusOr<std::string>> formatted = FormatRecipe(*written, file, none);
-  const std::string text = formatted && formatted->ok() ? **formatted : *written;
+  Require(formatted.has_value(), "what a first recipe is written as can be read");
+  if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
+  const std::string& text = **formatted;
   // A text with `extends` is only read as a file.
   if (started->extends.empty()) {
     if (absl::Status status = CheckLayoutText(file, text, *found->chosen()); !status.ok())
