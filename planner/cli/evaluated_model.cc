@@ -24,7 +24,8 @@ namespace {
 bool ChangesLossOfWeights(const PlanChange& change) {
   if (!change.may_change_loss) return false;
   if (change.area == "bridges") return !absl::StrContains(change.path, "max_mean_square");
-  for (const std::string_view of_training : {"init_std", "moe.aux_loss", "moe.bias_rate", "output.layers"}) {
+  for (const std::string_view of_training :
+       {"init_std", "moe.aux_loss", "moe.bias_rate", "output.layers", "constants.crop"}) {
     if (change.path.ends_with(of_training)) return false;
   }
   return absl::StrContains(change.path, ".constants") || absl::StrContains(change.path, ".layers");

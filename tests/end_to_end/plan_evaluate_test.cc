@@ -112,7 +112,8 @@ TEST_F(PlanEvaluate, AnotherModelOfTheSameShapesIsAPersonsToAccept) {
   EXPECT_EQ(accepted.status, 0) << accepted.output;
   // What only training asks for.
   const Ended training =
-      Evaluate(Recipe(), {Sets(8), "models.hybrid_moe_tiny.moe.aux_loss=0.01", "models.hybrid_moe_tiny.init_std=0.5"});
+      Evaluate(Recipe(), {Sets(8), "models.hybrid_moe_tiny.moe.aux_loss=0.01", "models.hybrid_moe_tiny.init_std=0.5",
+                          "models.radio_vit_tiny.positions=interpolate"});
   EXPECT_EQ(training.status, 0) << training.output;
 }
 
