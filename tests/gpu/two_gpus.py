@@ -166,10 +166,12 @@ class TwoGpus(Measure):
     def changed(self, case, *overrides):
         return dataclasses.replace(case, overrides=(*case.overrides, *overrides))
 
-    def with_profile(self, case):
-        """The case with the profile that `profile_2g` has measured in this folder, if there is one."""
+    def profile_here(self):
+        """The profile that `profile_2g` has measured in this folder, as overrides. Says which one predicts."""
         path = self.out / "profile.json"
-        return self.changed(case, f"cluster.profile={path}") if path.exists() else case
+        print(f"predictions are by {path}" if path.exists() else
+              "predictions are by data sheets: the part profile_2g did not run before, with the same --out")
+        return (f"cluster.profile={path}",) if path.exists() else ()
 
     def profile_2g(self):
         """`plan measure` on two GPUs."""
@@ -181,8 +183,9 @@ class TwoGpus(Measure):
 
     def traced(self):
         """Steps of the three twins that are traced and record their choices of experts: predicted beside measured."""
+        profile = self.profile_here()
         for case in self.cases["traced"]:
-            case = self.with_profile(case)
+            case = self.changed(case, *profile)
             records, text = self.launch("traced", case, ["--trace", TRACED, "--record-routing",
                                                          self.out / f"choices_{case.name}"])
             if records is None:
@@ -213,13 +216,13 @@ class TwoGpus(Measure):
 
     def held_out(self):
         """Steps and memory of runs that were not measured, beside the prediction by the profile."""
-        off = []
+        off, profile = [], self.profile_here()
         for case in self.cases["held_out"]:
             records, _ = self.launch("held_out", case)
             if records is None:
                 continue
             took = statistics.median(record["step_seconds"] for record in records[WARM_UP:])
-            answer = self.show("time", self.with_profile(case))
+            answer = self.show("time", self.changed(case, *profile))
             off.append(answer["seconds"] / took - 1)
             print(f"{case.name}: predicted {answer['seconds'] * 1e3:.1f} ms, measured {took * 1e3:.1f} ms, "
                   f"{off[-1]:+.1%}; " + ", ".join(f"{word} {share:.0%}" for word, share in answer["known"].items()),
