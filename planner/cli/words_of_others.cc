@@ -9,23 +9,18 @@
 #include "planner/explain/field_answers.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/key_checks.h"
+#include "planner/recipe/meant_words.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {
 namespace {
 
-// The one key of the table that ends in the word of the option; empty if there is none, or another one.
-std::string OnlyKey(std::string_view option) {
+// The key that is called as the option is, such as launch.slurm.partition.
+std::string KeyOf(std::string_view option) {
   std::string word(option.substr(option.find_first_not_of('-')));
   std::replace(word.begin(), word.end(), '-', '_');
-  std::string only;
-  for (const KeySpec& spec : RecipeKeys()) {
-    if (WordOf(spec) != word || spec.path == only || spec.path.find("[]") != std::string_view::npos) continue;
-    if (!only.empty()) return "";
-    only = spec.path;
-  }
-  return only;
+  return OnlyKeyCalled(word, /*of_kinds=*/true);
 }
 
 // "modules.language.parallel.tp=2": the name of a module is most often this one. What follows the option may be a file.
@@ -45,7 +40,7 @@ std::string OverrideOf(const std::string& key, std::string_view value) {
 std::string OptionOfOthers(std::string_view option, std::string_view value, bool overrides, bool gpus) {
   if (option.find_first_not_of('-') == std::string_view::npos) return "";
   const FieldWord* word = FindFieldWord(option);
-  std::string key = word == nullptr ? OnlyKey(option) : std::string(word->keys.substr(0, word->keys.find('|')));
+  std::string key = word == nullptr ? KeyOf(option) : std::string(word->keys.substr(0, word->keys.find('|')));
   if (word == nullptr && key.empty()) return "";
   const bool of_cluster = key == "cluster.nodes" || key == "cluster.gpus_per_node";
   if (gpus && of_cluster) return "did you mean `--gpus`, the GPUs of all nodes?";

@@ -25,6 +25,17 @@ std::string NearKey(const std::string& word, const std::vector<std::string>& kno
   return parts.size() == 1 ? parts[0] : "";
 }
 
+std::string OnlyKeyCalled(const std::string& word, bool of_kinds) {
+  std::string only;
+  for (const KeySpec& spec : RecipeKeys()) {
+    if (WordOf(spec) != word || spec.path == only || (!of_kinds && !spec.kind.empty())) continue;
+    if (spec.path.find("[]") != std::string_view::npos) continue;
+    if (!only.empty()) return "";
+    only = spec.path;
+  }
+  return only;
+}
+
 std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::vector<std::string>& choices) {
   if (const ChoiceWord* meant = FindChoiceWord(spec.path, word)) return std::string(meant->choice);
   if (std::optional<std::string> near = NearName(word, choices)) return *std::move(near);

@@ -12,6 +12,10 @@ namespace planwright {
 // none. `known`: the keys that could stand there.
 std::string NearKey(const std::string& word, const std::vector<std::string>& known);
 
+// The one key whose path ends in a word, outside of lists of maps; empty if there is none, or another one. `of_kinds`:
+// also of keys that only some kinds of a map have.
+std::string OnlyKeyCalled(const std::string& word, bool of_kinds);
+
 // The choice of a key that a word is for (field_words.h), or near to, or the beginning of; empty if there is none.
 std::string ChoiceFor(const KeySpec& spec, const std::string& word, const std::vector<std::string>& choices);
 

@@ -13,6 +13,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/key_checks.h"
+#include "planner/recipe/meant_words.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/recipe_tree.h"
@@ -184,7 +185,8 @@ class Words {
         found_.push_back({"", inside, "", entry, TargetOf(*field, KindFor(*field, inside), ""), field});
       } else if (entry.value.is_map()) {
         FindSection(entry, inside);
-      } else if (const std::string only = OnlyKeyCalled(entry.key); !only.empty() && IsValidAt(only, entry.value)) {
+      } else if (const std::string only = OnlyKeyCalled(entry.key, /*of_kinds=*/false);
+                 !only.empty() && only != entry.key && IsValidAt(only, entry.value)) {
         found_.push_back({"", inside, "", entry, only, nullptr});
       } else {
         others.push_back({"", inside, "", entry, "", nullptr});
@@ -197,19 +199,6 @@ class Words {
     return std::all_of(section.value.entries.begin(), section.value.entries.end(), [&](const YamlEntry& entry) {
       return !entry.value.is_map() && FindFieldWord(InsidePath(InsidePath(path, section.key), entry.key)) != nullptr;
     });
-  }
-
-  // The one key of a section that ends in this word, outside of lists and of kinds; empty if there is none, or another
-  // one.
-  static std::string OnlyKeyCalled(const std::string& word) {
-    std::string only;
-    for (const KeySpec& spec : RecipeKeys()) {
-      if (WordOf(spec) != word || spec.path == only || !spec.kind.empty() || spec.path == word) continue;
-      if (spec.path.find("[]") != std::string_view::npos) continue;
-      if (!only.empty()) return "";
-      only = spec.path;
-    }
-    return only;
   }
 
   // The path in the recipe of a key of the table, with the names that are meant; empty if they are not known.
