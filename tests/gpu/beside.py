@@ -1,0 +1,101 @@
+"""The parts of `tests/gpu/measure` that train the same model with another system on the same GPUs, in turn with ours."""
+
+import json
+import sys
+
+from measuring import RECIPES, ROOT, Case, Measure, with_samples
+
+PEERS = ROOT / "tests/gpu/peers"
+TEXT, TEXT_2G = RECIPES / "nemotron_moe_lm_20l_1g.yaml", RECIPES / "nemotron_moe_vlm_20l_2g_text_only.yaml"
+STEPS, AGREE, SAME, AHEAD = 25, 5, 2e-3, 1.1
+# A constant rate: what two systems make of a schedule is not compared here.
+CONSTANT = ("budget.learning_rate.style=constant", "budget.learning_rate.peak=2.0e-4", "budget.learning_rate.min=2.0e-4",
+            "budget.learning_rate.warmup_samples=0")
+
+
+def with_experts(count):
+    return f"models.nemotron_hybrid_moe_20l.moe.experts={count}"
+
+
+class Beside(Measure):
+    """One case has the sizes that any card with 80 GB can train with both systems."""
+
+    def beside_megatron(self, part, settings):
+        """Both systems start from the same weights, and see the same tokens. Each setting is a list of changes to
+        Megatron's configuration, over the first one; the fastest is taken."""
+        (case,) = self.cases[part]
+        plan = self.show("model", case)["modules"]["language"]
+        count = self.experts[part]
+        weights = self.out / f"first_weights_{count}"
+        if not (weights / "model.safetensors").exists():
+            good, text = self.run(part, "first_weights", [sys.executable, PEERS / "first_weights.py", weights,
+                                                          "--experts", count])
+            if not good:
+                self.judge(False, f"{part}: no first weights")
+                return
+        samples = round(plan["flops_per_step"] / plan["flops_per_sample"])
+        theirs = {}
+        for name, changes in settings.items():
+            path = self.out / f"{part}_{name}.jsonl"
+            program = [sys.executable] if self.gpus == 1 else [sys.executable, "-m", "torch.distributed.run",
+                                                              f"--nproc-per-node={self.gpus}"]
+            good, text = self.run(part, f"{part}_{name}", [
+                *program, PEERS / "megatron_lm.py", weights, "--experts", count, "--steps", STEPS, "--microbatches",
+                samples // self.gpus, "--out", path, "--profile", self.out / f"{part}_{name}.kernels.txt",
+                *(word for change in changes for word in ("--set", change))])
+            lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+            if not good or len(lines) != STEPS + 1:
+                print(f"      {part}: Megatron-Core, {name}: {len(lines)} lines")
+                continue
+            theirs[name] = lines
+            print(f"Megatron-Core, {name}: step {lines[-1]['ms']:.1f} ms (smallest {lines[-1]['least']:.1f}, largest "
+                  f"{lines[-1]['most']:.1f}), tensors {lines[-1]['allocated_gb']:.1f} GB, device "
+                  f"{lines[-1]['device_gb']:.1f} GB", flush=True)
+        records, text = self.launch(part, case, [f"initialize.from={weights}", "--trace", f"{case.steps}"])
+        if records is None or not theirs:
+            self.judge(False, f"{part}: Megatron-Core ran with {len(theirs)} of {len(settings)} settings")
+            return
+        print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
+        seconds = self.seconds(records)
+        tokens, mfu, _ = self.rates(case, seconds)
+        memory = records[-1]["device_memory"]
+        print(f"Planwright: step {seconds * 1e3:.1f} ms, {tokens:,.0f} tok/s/GPU, MFU {mfu:.1%}, tensors "
+              f"{memory['tensors_peak'] / 1e9:.1f} GB, device {memory['used'] / 1e9:.1f} GB")
+        best = min(theirs, key=lambda name: theirs[name][-1]["ms"])
+        ratio = theirs[best][-1]["ms"] / 1e3 / seconds
+        print(f"Megatron-Core, {best}: {tokens / ratio:,.0f} tok/s/GPU, MFU {mfu / ratio:.1%}")
+        pairs = [(record["loss"], line["loss"]) for record, line in zip(records[:AGREE], theirs[best])]
+        print("losses, ours and theirs: " + ", ".join(f"{ours:.4f} {other:.4f}" for ours, other in pairs))
+        far = max(abs(ours / other - 1) for ours, other in pairs)
+        self.judge(far <= SAME, f"{part}: the first {AGREE} losses differ by at most {far:.1e}, allowed {SAME:.0e}")
+        self.judge(ratio >= AHEAD, f"{part}: {ratio:.2f} times as fast as Megatron-Core, wanted {AHEAD}")
+
+
+# Of Megatron-Core: as its recipe of this model has it, and with what else can be fused.
+SETTINGS = {"recipe": [], "fused": ["moe_router_fusion=True", "cross_entropy_fusion_impl=te"]}
+
+
+class BesideOneGpu(Beside):
+    gpus = 1
+    limits = {"megatron": 560, "megatron_48": 560}
+    experts = {"megatron": 16, "megatron_48": 48}
+    cases = {"megatron": [Case("megatron", TEXT, (with_experts(16), "cluster.gpu=h100_sxm", *with_samples(8, STEPS),
+                                                  *CONSTANT), STEPS)],
+             "megatron_48": [Case("megatron_48", TEXT, (with_experts(48), *with_samples(8, STEPS), *CONSTANT), STEPS)]}
+
+    def megatron(self):
+        self.beside_megatron("megatron", SETTINGS)
+
+    def megatron_48(self):
+        self.beside_megatron("megatron_48", SETTINGS)
+
+
+class BesideTwoGpus(Beside):
+    gpus = 2
+    limits = {"megatron_2g": 560}
+    experts = {"megatron_2g": 32}
+    cases = {"megatron_2g": [Case("megatron_2g", TEXT_2G, (with_experts(32), "cluster.gpu=h100_sxm",
+                                                           *with_samples(16, STEPS), *CONSTANT), STEPS)]}
+
+    def megatron_2g(self):
+        self.beside_megatron("megatron_2g", SETTINGS)

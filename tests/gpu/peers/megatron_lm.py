@@ -1,0 +1,260 @@
+"""Trains the 20-layer language model with Megatron-Core, as a judge of our speed.
+
+    python tests/gpu/peers/megatron_lm.py FOLDER --experts 16 --microbatches 4 --steps 30 --out megatron.jsonl
+
+FOLDER has the first weights (first_weights.py). Model, tokens, precision, router, auxiliary loss, clipping and AdamW are
+those of recipes/nemotron_moe_lm_20l_1g.yaml. The settings are those of Megatron-Bridge's recipe of this model for the
+H100 (bf16, Transformer Engine's layers, cuDNN's attention, grouped expert products, fused permutation, fused weighted
+squared ReLU, weight gradients added to the fp32 buffer, fused cross entropy, distributed optimizer), less what needs
+more GPUs. `--set KEY=VALUE` changes a field of its TransformerConfig. With torchrun, experts and data are over all
+GPUs.
+
+Needs megatron-core 0.16, transformer-engine 2.11, mamba-ssm and causal-conv1d. Each step is a line of --out: loss,
+gradient norm, milliseconds. The last line has the memory. With --profile the kernels of one more step are listed.
+"""
+import argparse
+import ast
+import gc
+import json
+import math
+import os
+import pathlib
+import sys
+import time
+import types
+
+import numpy
+import torch
+from safetensors import safe_open
+
+import first_weights as shape
+
+SEQUENCE = 8192
+PEAK = 2.0e-4
+
+
+def stand_in_for_apex():
+    """Apex, which is not on PyPI, adds the weight gradient of the output layer to the fp32 buffer in one product. So
+    does Transformer Engine's product, which its own layers take."""
+    from transformer_engine.pytorch.cpp_extensions import general_gemm
+
+    def wgrad_gemm_accum_fp32(total_input, grad_output, main_grad):
+        general_gemm(total_input.reshape(-1, total_input.shape[-1]), grad_output.reshape(-1, grad_output.shape[-1]),
+                     out_dtype=torch.float32, layout="NT", out=main_grad, accumulate=True, grad=True)
+
+    module = types.ModuleType("fused_weight_gradient_mlp_cuda")
+    module.wgrad_gemm_accum_fp32 = wgrad_gemm_accum_fp32
+    sys.modules[module.__name__] = module
+
+
+stand_in_for_apex()
+
+from megatron.core import parallel_state
+from megatron.core.activations import squared_relu
+from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads
+from megatron.core.models.mamba.mamba_layer_specs import mamba_stack_spec
+from megatron.core.models.mamba.mamba_model import MambaModel
+from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
+from megatron.core.pipeline_parallel import get_forward_backward_func
+from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
+from megatron.core.transformer import TransformerConfig
+from megatron.core.transformer.enums import AttnBackend
+from megatron.core.transformer.module import Float16Module
+
+
+def mock_tokens(seed=1234, classes=8):
+    """The tokens of every text sample of the recipe: draws of Philox4x32-10 (docs/training/data.md)."""
+    name = 0xcbf29ce484222325
+    for byte in b"mock.text":
+        name = (name ^ byte) * 0x100000001b3 % 2**64
+    index = classes * SEQUENCE + numpy.arange(SEQUENCE, dtype=numpy.uint64)
+    low = numpy.uint64(0xffffffff)
+    counter = [index & low, index >> numpy.uint64(32), numpy.full(SEQUENCE, name & 0xffffffff, numpy.uint64),
+               numpy.full(SEQUENCE, name >> 32, numpy.uint64)]
+    key = [seed & 0xffffffff, seed >> 32]
+    for _ in range(10):
+        left, right = counter[0] * numpy.uint64(0xD2511F53), counter[2] * numpy.uint64(0xCD9E8D57)
+        counter = [(right >> numpy.uint64(32)) ^ counter[1] ^ numpy.uint64(key[0]), right & low,
+                   (left >> numpy.uint64(32)) ^ counter[3] ^ numpy.uint64(key[1]), left & low]
+        key = [(key[0] + 0x9E3779B9) & 0xffffffff, (key[1] + 0xBB67AE85) & 0xffffffff]
+    uniform = (((counter[1] << numpy.uint64(32)) | counter[0]) >> numpy.uint64(11)).astype(numpy.float64) / 2.0**53
+    return numpy.floor(uniform * (shape.VOCABULARY - 1)).astype(numpy.int64)    # the last id is the pad token
+
+
+def config_of(arguments, gpus):
+    config = dict(
+        num_layers=len(shape.PATTERN), hidden_size=shape.HIDDEN, ffn_hidden_size=shape.FFN,
+        num_attention_heads=shape.HEADS, num_query_groups=shape.KV_GROUPS, kv_channels=shape.HEAD_DIM,
+        normalization="RMSNorm", layernorm_epsilon=1e-5, add_bias_linear=False, activation_func=squared_relu,
+        attention_dropout=0.0, hidden_dropout=0.0, is_hybrid_model=True, persist_layer_norm=True,
+        attention_softmax_in_fp32=False, perform_initialization=False,
+        mamba_num_heads=shape.MAMBA_HEADS, mamba_head_dim=shape.MAMBA_HEAD_DIM, mamba_state_dim=shape.STATE,
+        mamba_num_groups=shape.GROUPS,
+        num_moe_experts=arguments.experts, moe_ffn_hidden_size=shape.FFN, moe_router_topk=6,
+        moe_shared_expert_intermediate_size=shape.SHARED_FFN, moe_router_topk_scaling_factor=2.5,
+        moe_router_score_function="sigmoid", moe_router_enable_expert_bias=True, moe_router_dtype="fp32",
+        moe_router_load_balancing_type="seq_aux_loss", moe_aux_loss_coeff=1.0e-4, moe_router_bias_update_rate=1e-3,
+        moe_grouped_gemm=True, moe_permute_fusion=True, moe_token_dispatcher_type="alltoall",
+        expert_model_parallel_size=gpus, use_fused_weighted_squared_relu=True, attention_backend=AttnBackend.fused,
+        cross_entropy_loss_fusion=True, cross_entropy_fusion_impl="native", gradient_accumulation_fusion=True,
+        bf16=True, params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16)
+    for change in arguments.set:
+        key, _, value = change.partition("=")
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            pass    # a word
+        config[key] = value
+    return TransformerConfig(**config)
+
+
+def load(model, folder, first_expert):
+    """Fills the model with the published weights of the folder. Every parameter gets one, and every weight is used."""
+    source = safe_open(folder / "model.safetensors", "pt", device="cuda")
+    unused = set(source.keys())
+
+    def take(name):
+        unused.discard(name)
+        return source.get_tensor(name)
+
+    def published(name):
+        if name == "embedding.word_embeddings.weight":
+            return take("backbone.embeddings.weight")
+        if name == "decoder.final_norm.weight":
+            return take("backbone.norm_f.weight")
+        if name == "output_layer.weight":
+            return take("lm_head.weight")
+        _, _, layer, rest = name.split(".", 3)
+        layer = f"backbone.layers.{layer}."
+        if rest in ("mixer.in_proj.layer_norm_weight", "self_attention.linear_qkv.layer_norm_weight",
+                    "pre_mlp_layernorm.weight"):
+            return take(layer + "norm.weight")
+        if rest.startswith("mixer."):
+            return take(layer + rest)
+        if rest == "self_attention.linear_proj.weight":
+            return take(layer + "mixer.o_proj.weight")
+        if rest == "self_attention.linear_qkv.weight":    # of each group its queries, its key, its value
+            parts = [take(f"{layer}mixer.{part}_proj.weight").view(shape.KV_GROUPS, -1, shape.HIDDEN) for part in "qkv"]
+            return torch.cat(parts, 1).flatten(0, 1)
+        if rest == "mlp.router.weight":
+            return take(layer + "mixer.gate.weight")
+        if rest == "mlp.router.expert_bias":
+            return take(layer + "mixer.gate.e_score_correction_bias")
+        part = {"linear_fc1": "up_proj", "linear_fc2": "down_proj"}[rest.split(".")[2]]
+        if rest.startswith("mlp.shared_experts."):
+            return take(f"{layer}mixer.shared_experts.{part}.weight")
+        return take(f"{layer}mixer.experts.{first_expert + int(rest.rpartition('weight')[2])}.{part}.weight")
+
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(published(name))
+        for name, buffer in model.named_buffers():
+            if name.endswith("expert_bias"):
+                buffer.copy_(published(name))
+    elsewhere = torch.distributed.get_world_size() > 1
+    wrong = [name for name in unused if not (elsewhere and ".experts." in name)]
+    if wrong:
+        sys.exit(f"{len(wrong)} weights of the folder are not used: {sorted(wrong)[:4]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--experts", type=int, default=16)
+    parser.add_argument("--microbatches", type=int, default=4, help="of each GPU")
+    parser.add_argument("--micro-samples", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--out", type=pathlib.Path, default="megatron.jsonl")
+    parser.add_argument("--profile", type=pathlib.Path, help="a file for the kernels of one step")
+    arguments = parser.parse_args()
+
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29512")
+    rank, gpus = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    torch.cuda.set_device(rank)
+    torch.distributed.init_process_group("nccl", rank=rank, world_size=gpus)
+    parallel_state.initialize_model_parallel(expert_model_parallel_size=gpus)
+    model_parallel_cuda_manual_seed(1)
+    torch.backends.cuda.matmul.allow_tf32 = True
+
+    config = config_of(arguments, gpus)
+    model = MambaModel(config, mamba_stack_spec, shape.VOCABULARY, SEQUENCE, hybrid_override_pattern=shape.PATTERN,
+                       share_embeddings_and_output_weights=False, position_embedding_type="none").cuda()
+    load(model, arguments.folder, rank * arguments.experts // gpus)
+    model = DistributedDataParallel(
+        config, DistributedDataParallelConfig(grad_reduce_in_fp32=True, use_distributed_optimizer=True,
+                                              overlap_grad_reduce=gpus > 1, overlap_param_gather=gpus > 1),
+        Float16Module(config, model))
+    optimizer = get_megatron_optimizer(
+        OptimizerConfig(optimizer="adam", lr=PEAK, weight_decay=0.05, adam_beta1=0.9, adam_beta2=0.95, adam_eps=1e-8,
+                        bf16=True, params_dtype=torch.bfloat16, clip_grad=1.0, use_distributed_optimizer=True,
+                        overlap_param_gather=gpus > 1), [model])
+    config.finalize_model_grads_func = finalize_model_grads
+    config.grad_scale_func = optimizer.scale_loss
+    if gpus > 1:
+        config.no_sync_func = model.no_sync
+
+    tokens = torch.from_numpy(mock_tokens()).cuda().expand(arguments.micro_samples, -1).contiguous()
+    labels = torch.roll(tokens, -1, 1)
+    mask = torch.ones(tokens.shape, device="cuda")
+    mask[:, -1] = 0    # the last position has no label
+    positions = torch.arange(SEQUENCE, device="cuda").expand_as(tokens)
+
+    def loss_of(output):
+        loss = (output.float() * mask).sum() / mask.sum()
+        return loss, {"loss": loss.detach()}
+
+    def forward(_, module):
+        return module(tokens, positions, None, labels=labels), loss_of
+
+    forward_backward = get_forward_backward_func()
+
+    def step():
+        model.zero_grad_buffer()
+        optimizer.zero_grad()
+        terms = forward_backward(forward_step_func=forward, data_iterator=None, model=[model],
+                                 num_microbatches=arguments.microbatches, seq_length=SEQUENCE,
+                                 micro_batch_size=arguments.micro_samples, forward_only=False)
+        _, norm, _ = optimizer.step()
+        return sum(term["loss"] for term in terms) / len(terms), norm
+
+    lines = open(arguments.out, "w", encoding="utf-8") if rank == 0 else None
+    gc.collect()
+    gc.disable()    # Megatron's --manual-gc
+    times = []
+    for number in range(1, arguments.steps + 1):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        loss, norm = step()
+        loss = loss.item()
+        torch.cuda.synchronize()
+        times.append(1000 * (time.perf_counter() - begin))
+        if lines:
+            record = {"step": number, "loss": loss, "grad_norm": float(norm), "ms": round(times[-1], 2)}
+            print(json.dumps(record), file=lines, flush=True)
+        if not math.isfinite(loss):
+            sys.exit(f"the loss of step {number} is {loss}")
+    counted = times[5:]
+    if lines:
+        free, total = torch.cuda.mem_get_info()
+        summary = {"steps": len(counted), "ms": round(sum(counted) / len(counted), 1), "least": round(min(counted), 1),
+                   "most": round(max(counted), 1), "settings": arguments.set,
+                   "allocated_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2),
+                   "device_gb": round((total - free) / 1e9, 2)}
+        print(json.dumps(summary), file=lines, flush=True)
+        print("megatron", json.dumps(summary), flush=True)
+    if arguments.profile and rank == 0:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            step()
+            torch.cuda.synchronize()
+        with open(arguments.profile, "w", encoding="utf-8") as table:
+            for event in sorted(profile.key_averages(), key=lambda event: -event.self_device_time_total)[:120]:
+                print(f"{event.self_device_time_total / 1000:10.3f} ms {event.count:6d}  {event.key[:200]}", file=table)
+    elif arguments.profile:
+        step()
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
