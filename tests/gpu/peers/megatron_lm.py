@@ -23,11 +23,11 @@ import sys
 import time
 import types
 
-import numpy
 import torch
 from safetensors import safe_open
 
 import first_weights as shape
+import mock_data
 
 SEQUENCE = 8192
 PEAK = 2.0e-4
@@ -62,26 +62,19 @@ from megatron.core.transformer.enums import AttnBackend
 from megatron.core.transformer.module import Float16Module
 
 
-def mock_tokens(seed=1234, classes=8):
-    """The tokens of every text sample of the recipe: draws of Philox4x32-10 (docs/training/data.md)."""
-    name = 0xcbf29ce484222325
-    for byte in b"mock.text":
-        name = (name ^ byte) * 0x100000001b3 % 2**64
-    index = classes * SEQUENCE + numpy.arange(SEQUENCE, dtype=numpy.uint64)
-    low = numpy.uint64(0xffffffff)
-    counter = [index & low, index >> numpy.uint64(32), numpy.full(SEQUENCE, name & 0xffffffff, numpy.uint64),
-               numpy.full(SEQUENCE, name >> 32, numpy.uint64)]
-    key = [seed & 0xffffffff, seed >> 32]
-    for _ in range(10):
-        left, right = counter[0] * numpy.uint64(0xD2511F53), counter[2] * numpy.uint64(0xCD9E8D57)
-        counter = [(right >> numpy.uint64(32)) ^ counter[1] ^ numpy.uint64(key[0]), right & low,
-                   (left >> numpy.uint64(32)) ^ counter[3] ^ numpy.uint64(key[1]), left & low]
-        key = [(key[0] + 0x9E3779B9) & 0xffffffff, (key[1] + 0xBB67AE85) & 0xffffffff]
-    uniform = (((counter[1] << numpy.uint64(32)) | counter[0]) >> numpy.uint64(11)).astype(numpy.float64) / 2.0**53
-    return numpy.floor(uniform * (shape.VOCABULARY - 1)).astype(numpy.int64)    # the last id is the pad token
+def with_changes(config, changes):
+    """Sets the fields that were named as KEY=VALUE on the command line."""
+    for change in changes:
+        key, _, value = change.partition("=")
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            pass    # a word
+        config[key] = value
+    return TransformerConfig(**config)
 
 
-def config_of(arguments, gpus):
+def config_of(arguments, gpus, aux_loss=1.0e-4):
     config = dict(
         num_layers=len(shape.PATTERN), hidden_size=shape.HIDDEN, ffn_hidden_size=shape.FFN,
         num_attention_heads=shape.HEADS, num_query_groups=shape.KV_GROUPS, kv_channels=shape.HEAD_DIM,
@@ -93,23 +86,52 @@ def config_of(arguments, gpus):
         num_moe_experts=arguments.experts, moe_ffn_hidden_size=shape.FFN, moe_router_topk=6,
         moe_shared_expert_intermediate_size=shape.SHARED_FFN, moe_router_topk_scaling_factor=2.5,
         moe_router_score_function="sigmoid", moe_router_enable_expert_bias=True, moe_router_dtype="fp32",
-        moe_router_load_balancing_type="seq_aux_loss", moe_aux_loss_coeff=1.0e-4, moe_router_bias_update_rate=1e-3,
+        moe_router_load_balancing_type="seq_aux_loss", moe_aux_loss_coeff=aux_loss, moe_router_bias_update_rate=1e-3,
         moe_grouped_gemm=True, moe_permute_fusion=True, moe_token_dispatcher_type="alltoall",
         expert_model_parallel_size=gpus, use_fused_weighted_squared_relu=True, attention_backend=AttnBackend.fused,
         cross_entropy_loss_fusion=True, cross_entropy_fusion_impl="native", gradient_accumulation_fusion=True,
         bf16=True, params_dtype=torch.bfloat16, pipeline_dtype=torch.bfloat16)
-    for change in arguments.set:
-        key, _, value = change.partition("=")
-        try:
-            value = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            pass    # a word
-        config[key] = value
-    return TransformerConfig(**config)
+    return with_changes(config, arguments.set)
 
 
-def load(model, folder, first_expert):
-    """Fills the model with the published weights of the folder. Every parameter gets one, and every weight is used."""
+def language_model(config):
+    return MambaModel(config, mamba_stack_spec, shape.VOCABULARY, SEQUENCE, hybrid_override_pattern=shape.PATTERN,
+                      share_embeddings_and_output_weights=False, position_embedding_type="none").cuda()
+
+
+def published(name, take, first_expert=0):
+    """The value of a parameter of the language model, of the published weights that `take` gives by name."""
+    if name == "embedding.word_embeddings.weight":
+        return take("backbone.embeddings.weight")
+    if name == "decoder.final_norm.weight":
+        return take("backbone.norm_f.weight")
+    if name == "output_layer.weight":
+        return take("lm_head.weight")
+    _, _, layer, rest = name.split(".", 3)
+    layer = f"backbone.layers.{layer}."
+    if rest in ("mixer.in_proj.layer_norm_weight", "self_attention.linear_qkv.layer_norm_weight",
+                "pre_mlp_layernorm.weight"):
+        return take(layer + "norm.weight")
+    if rest.startswith("mixer."):
+        return take(layer + rest)
+    if rest == "self_attention.linear_proj.weight":
+        return take(layer + "mixer.o_proj.weight")
+    if rest == "self_attention.linear_qkv.weight":    # of each group its queries, its key, its value
+        parts = [take(f"{layer}mixer.{part}_proj.weight").view(shape.KV_GROUPS, -1, shape.HIDDEN) for part in "qkv"]
+        return torch.cat(parts, 1).flatten(0, 1)
+    if rest == "mlp.router.weight":
+        return take(layer + "mixer.gate.weight")
+    if rest == "mlp.router.expert_bias":
+        return take(layer + "mixer.gate.e_score_correction_bias")
+    part = {"linear_fc1": "up_proj", "linear_fc2": "down_proj"}[rest.split(".")[2]]
+    if rest.startswith("mlp.shared_experts."):
+        return take(f"{layer}mixer.shared_experts.{part}.weight")
+    return take(f"{layer}mixer.experts.{first_expert + int(rest.rpartition('weight')[2])}.{part}.weight")
+
+
+def load(model, folder, published, elsewhere=None):
+    """Fills the model with the weights of the folder. Every parameter gets one, and every weight is used, but for those
+    with `elsewhere` in their names."""
     source = safe_open(folder / "model.safetensors", "pt", device="cuda")
     unused = set(source.keys())
 
@@ -117,48 +139,19 @@ def load(model, folder, first_expert):
         unused.discard(name)
         return source.get_tensor(name)
 
-    def published(name):
-        if name == "embedding.word_embeddings.weight":
-            return take("backbone.embeddings.weight")
-        if name == "decoder.final_norm.weight":
-            return take("backbone.norm_f.weight")
-        if name == "output_layer.weight":
-            return take("lm_head.weight")
-        _, _, layer, rest = name.split(".", 3)
-        layer = f"backbone.layers.{layer}."
-        if rest in ("mixer.in_proj.layer_norm_weight", "self_attention.linear_qkv.layer_norm_weight",
-                    "pre_mlp_layernorm.weight"):
-            return take(layer + "norm.weight")
-        if rest.startswith("mixer."):
-            return take(layer + rest)
-        if rest == "self_attention.linear_proj.weight":
-            return take(layer + "mixer.o_proj.weight")
-        if rest == "self_attention.linear_qkv.weight":    # of each group its queries, its key, its value
-            parts = [take(f"{layer}mixer.{part}_proj.weight").view(shape.KV_GROUPS, -1, shape.HIDDEN) for part in "qkv"]
-            return torch.cat(parts, 1).flatten(0, 1)
-        if rest == "mlp.router.weight":
-            return take(layer + "mixer.gate.weight")
-        if rest == "mlp.router.expert_bias":
-            return take(layer + "mixer.gate.e_score_correction_bias")
-        part = {"linear_fc1": "up_proj", "linear_fc2": "down_proj"}[rest.split(".")[2]]
-        if rest.startswith("mlp.shared_experts."):
-            return take(f"{layer}mixer.shared_experts.{part}.weight")
-        return take(f"{layer}mixer.experts.{first_expert + int(rest.rpartition('weight')[2])}.{part}.weight")
-
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(published(name))
+            parameter.copy_(published(name, take))
         for name, buffer in model.named_buffers():
             if name.endswith("expert_bias"):
-                buffer.copy_(published(name))
-    elsewhere = torch.distributed.get_world_size() > 1
-    wrong = [name for name in unused if not (elsewhere and ".experts." in name)]
+                buffer.copy_(published(name, take))
+    wrong = [name for name in unused if not elsewhere or elsewhere not in name]
     if wrong:
         sys.exit(f"{len(wrong)} weights of the folder are not used: {sorted(wrong)[:4]}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--experts", type=int, default=16)
     parser.add_argument("--microbatches", type=int, default=4, help="of each GPU")
@@ -167,8 +160,11 @@ def main():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--out", type=pathlib.Path, default="megatron.jsonl")
     parser.add_argument("--profile", type=pathlib.Path, help="a file for the kernels of one step")
-    arguments = parser.parse_args()
+    return parser
 
+
+def start():
+    """Returns the rank and the number of GPUs."""
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29512")
     rank, gpus = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
@@ -177,11 +173,21 @@ def main():
     parallel_state.initialize_model_parallel(expert_model_parallel_size=gpus)
     model_parallel_cuda_manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = True
+    return rank, gpus
 
-    config = config_of(arguments, gpus)
-    model = MambaModel(config, mamba_stack_spec, shape.VOCABULARY, SEQUENCE, hybrid_override_pattern=shape.PATTERN,
-                       share_embeddings_and_output_weights=False, position_embedding_type="none").cuda()
-    load(model, arguments.folder, rank * arguments.experts // gpus)
+
+def numbers(arguments, rank, gpus):
+    """The numbers of the samples of each microbatch of a rank, for all steps."""
+    samples = arguments.microbatches * arguments.micro_samples
+    for step in range(arguments.steps + bool(arguments.profile)):
+        first = (step * gpus + rank) * samples
+        for sample in range(first, first + samples, arguments.micro_samples):
+            yield range(sample, sample + arguments.micro_samples)
+
+
+def train(arguments, config, model, batches):
+    """Trains the steps. `batches` yields the arguments of the model's forward and the loss mask of each microbatch."""
+    rank, gpus = torch.distributed.get_rank(), torch.distributed.get_world_size()
     model = DistributedDataParallel(
         config, DistributedDataParallelConfig(grad_reduce_in_fp32=True, use_distributed_optimizer=True,
                                               overlap_grad_reduce=gpus > 1, overlap_param_gather=gpus > 1),
@@ -195,29 +201,28 @@ def main():
     if gpus > 1:
         config.no_sync_func = model.no_sync
 
-    tokens = torch.from_numpy(mock_tokens()).cuda().expand(arguments.micro_samples, -1).contiguous()
-    labels = torch.roll(tokens, -1, 1)
-    mask = torch.ones(tokens.shape, device="cuda")
-    mask[:, -1] = 0    # the last position has no label
-    positions = torch.arange(SEQUENCE, device="cuda").expand_as(tokens)
+    def forward(batches, module):
+        inputs, mask = next(batches)
 
-    def loss_of(output):
-        loss = (output.float() * mask).sum() / mask.sum()
-        return loss, {"loss": loss.detach()}
+        def loss_of(output):
+            loss = (output.float() * mask).sum() / mask.sum()
+            return loss, {"loss": loss.detach()}
 
-    def forward(_, module):
-        return module(tokens, positions, None, labels=labels), loss_of
+        return module(**inputs), loss_of
 
     forward_backward = get_forward_backward_func()
 
     def step():
         model.zero_grad_buffer()
         optimizer.zero_grad()
-        terms = forward_backward(forward_step_func=forward, data_iterator=None, model=[model],
+        terms = forward_backward(forward_step_func=forward, data_iterator=batches, model=[model],
                                  num_microbatches=arguments.microbatches, seq_length=SEQUENCE,
                                  micro_batch_size=arguments.micro_samples, forward_only=False)
         _, norm, _ = optimizer.step()
-        return sum(term["loss"] for term in terms) / len(terms), norm
+        loss = sum(term["loss"] for term in terms) / len(terms)
+        if gpus > 1:
+            torch.distributed.all_reduce(loss, torch.distributed.ReduceOp.AVG)
+        return loss, norm
 
     lines = open(arguments.out, "w", encoding="utf-8") if rank == 0 else None
     gc.collect()
@@ -239,7 +244,7 @@ def main():
     if lines:
         free, total = torch.cuda.mem_get_info()
         summary = {"steps": len(counted), "ms": round(sum(counted) / len(counted), 1), "least": round(min(counted), 1),
-                   "most": round(max(counted), 1), "settings": arguments.set,
+                   "most": round(max(counted), 1), "arguments": sys.argv[2:],
                    "allocated_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2),
                    "device_gb": round((total - free) / 1e9, 2)}
         print(json.dumps(summary), file=lines, flush=True)
@@ -254,6 +259,23 @@ def main():
     elif arguments.profile:
         step()
     torch.distributed.destroy_process_group()
+
+
+def main():
+    arguments = parser_of(__doc__).parse_args()
+    rank, gpus = start()
+    config = config_of(arguments, gpus)
+    model = language_model(config)
+    first_expert = rank * arguments.experts // gpus
+    load(model, arguments.folder, lambda name, take: published(name, take, first_expert),
+         ".experts." if gpus > 1 else None)
+    samples = mock_data.Samples(shape.VOCABULARY, SEQUENCE, SEQUENCE, device="cuda")
+    positions = torch.arange(SEQUENCE, device="cuda").expand(arguments.micro_samples, -1)
+    batches = []
+    for batch in numbers(arguments, rank, gpus):
+        tokens, labels, mask = (torch.stack(part) for part in zip(*map(samples.tokens, batch)))
+        batches.append((dict(input_ids=tokens, position_ids=positions, attention_mask=None, labels=labels), mask))
+    train(arguments, config, model, iter(batches))
 
 
 if __name__ == "__main__":
