@@ -1,16 +1,18 @@
-"""The parts of `tests/gpu/measure` that train the same model with another system on the same GPUs, in turn with ours."""
+"""The parts of `tests/gpu/measure` that train the same model with another system on the same GPUs, in turn with
+ours."""
 
 import json
 import sys
 
 from measuring import RECIPES, ROOT, Case, Measure, with_samples
+from one_gpu import FROZEN, IMAGES, LEARNING
 
 PEERS = ROOT / "tests/gpu/peers"
 TEXT, TEXT_2G = RECIPES / "nemotron_moe_lm_20l_1g.yaml", RECIPES / "nemotron_moe_vlm_20l_2g_text_only.yaml"
 STEPS, AGREE, SAME, AHEAD = 25, 5, 2e-3, 1.1
 # A constant rate: what two systems make of a schedule is not compared here.
-CONSTANT = ("budget.learning_rate.style=constant", "budget.learning_rate.peak=2.0e-4", "budget.learning_rate.min=2.0e-4",
-            "budget.learning_rate.warmup_samples=0")
+CONSTANT = ("budget.learning_rate.style=constant", "budget.learning_rate.peak=2.0e-4",
+            "budget.learning_rate.min=2.0e-4", "budget.learning_rate.warmup_samples=0")
 
 
 def with_experts(count):
@@ -20,29 +22,29 @@ def with_experts(count):
 class Beside(Measure):
     """One case has the sizes that any card with 80 GB can train with both systems."""
 
-    def beside_megatron(self, part, settings):
-        """Both systems start from the same weights, and see the same tokens. Each setting is a list of changes to
-        Megatron's configuration, over the first one; the fastest is taken."""
+    def beside_megatron(self, part, settings, program="megatron_lm.py", images=()):
+        """Both systems start from the same weights, and see the same samples. Each setting is a list of options of the
+        program that trains with Megatron-Core; the fastest is taken. `images` are those of first_weights.py."""
         (case,) = self.cases[part]
         plan = self.show("model", case)["modules"]["language"]
         count = self.experts[part]
-        weights = self.out / f"first_weights_{count}"
+        weights = self.out / f"first_weights_{'images_' if images else ''}{count}"
         if not (weights / "model.safetensors").exists():
             good, text = self.run(part, "first_weights", [sys.executable, PEERS / "first_weights.py", weights,
-                                                          "--experts", count])
+                                                          "--experts", count, *images])
             if not good:
                 self.judge(False, f"{part}: no first weights")
                 return
         samples = round(plan["flops_per_step"] / plan["flops_per_sample"])
         theirs = {}
-        for name, changes in settings.items():
+        for name, options in settings.items():
             path = self.out / f"{part}_{name}.jsonl"
-            program = [sys.executable] if self.gpus == 1 else [sys.executable, "-m", "torch.distributed.run",
-                                                              f"--nproc-per-node={self.gpus}"]
+            python = [sys.executable] if self.gpus == 1 else [sys.executable, "-m", "torch.distributed.run",
+                                                             f"--nproc-per-node={self.gpus}"]
             good, text = self.run(part, f"{part}_{name}", [
-                *program, PEERS / "megatron_lm.py", weights, "--experts", count, "--steps", STEPS, "--microbatches",
+                *python, PEERS / program, weights, "--experts", count, "--steps", STEPS, "--microbatches",
                 samples // self.gpus, "--out", path, "--profile", self.out / f"{part}_{name}.kernels.txt",
-                *(word for change in changes for word in ("--set", change))])
+                *options])
             lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
             if not good or len(lines) != STEPS + 1:
                 print(f"      {part}: Megatron-Core, {name}: {len(lines)} lines")
@@ -66,28 +68,56 @@ class Beside(Measure):
         print(f"Megatron-Core, {best}: {tokens / ratio:,.0f} tok/s/GPU, MFU {mfu / ratio:.1%}")
         pairs = [(record["loss"], line["loss"]) for record, line in zip(records[:AGREE], theirs[best])]
         print("losses, ours and theirs: " + ", ".join(f"{ours:.4f} {other:.4f}" for ours, other in pairs))
+        print(f"gradient norms of the first step, ours and theirs: {records[0]['grad_norm']:.4f} "
+              f"{theirs[best][0]['grad_norm']:.4f}")
         far = max(abs(ours / other - 1) for ours, other in pairs)
         self.judge(far <= SAME, f"{part}: the first {AGREE} losses differ by at most {far:.1e}, allowed {SAME:.0e}")
         self.judge(ratio >= AHEAD, f"{part}: {ratio:.2f} times as fast as Megatron-Core, wanted {AHEAD}")
 
 
+def changes(flag, *fields):
+    return [word for field in fields for word in (flag, field)]
+
+
+def recomputed(layers):
+    """So many layers of the encoder keep their input alone."""
+    return changes("--set-encoder", "recompute_granularity=full", "recompute_method=block",
+                   f"recompute_num_layers={layers}")
+
+
 # Of Megatron-Core: as its recipe of this model has it, and with what else can be fused.
-SETTINGS = {"recipe": [], "fused": ["moe_router_fusion=True", "cross_entropy_fusion_impl=te"]}
+FUSED = changes("--set", "moe_router_fusion=True", "cross_entropy_fusion_impl=te")
+SETTINGS = {"recipe": [], "fused": FUSED}
+# A layer of the encoder keeps 0.5 GB for its backward, so that 80 GB may not be enough for all 32.
+SETTINGS_IMAGES = {"recipe": recomputed(32), "fused": FUSED + recomputed(16), "kept": FUSED}
+ENCODER = (*IMAGES, "models.radio_vit_h.positions=interpolate")    # a crop is drawn, and not by all in the same way
 
 
 class BesideOneGpu(Beside):
     gpus = 1
-    limits = {"megatron": 560, "megatron_48": 560}
-    experts = {"megatron": 16, "megatron_48": 48}
+    limits = {"megatron": 560, "megatron_48": 560, "megatron_images": 580, "megatron_frozen": 580}
+    experts = {"megatron": 16, "megatron_48": 48, "megatron_images": 8, "megatron_frozen": 12}
     cases = {"megatron": [Case("megatron", TEXT, (with_experts(16), "cluster.gpu=h100_sxm", *with_samples(8, STEPS),
                                                   *CONSTANT), STEPS)],
-             "megatron_48": [Case("megatron_48", TEXT, (with_experts(48), *with_samples(8, STEPS), *CONSTANT), STEPS)]}
+             "megatron_48": [Case("megatron_48", TEXT, (with_experts(48), *with_samples(8, STEPS), *CONSTANT), STEPS)],
+             "megatron_images": [Case("megatron_images", LEARNING,
+                                      (*ENCODER, with_experts(8), "modules.language.recompute=none",
+                                       *with_samples(4, STEPS), *CONSTANT), STEPS)],
+             "megatron_frozen": [Case("megatron_frozen", FROZEN, (*ENCODER, with_experts(12), *with_samples(4, STEPS),
+                                                                  *CONSTANT), STEPS)]}
 
     def megatron(self):
         self.beside_megatron("megatron", SETTINGS)
 
     def megatron_48(self):
         self.beside_megatron("megatron_48", SETTINGS)
+
+    def megatron_images(self):
+        self.beside_megatron("megatron_images", SETTINGS_IMAGES, "megatron_vlm.py", ["--images"])
+
+    def megatron_frozen(self):
+        frozen = {name: [*options, "--frozen"] for name, options in SETTINGS.items()}
+        self.beside_megatron("megatron_frozen", frozen, "megatron_vlm.py", ["--images"])
 
 
 class BesideTwoGpus(Beside):

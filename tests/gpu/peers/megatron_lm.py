@@ -2,11 +2,11 @@
 
     python tests/gpu/peers/megatron_lm.py FOLDER --experts 16 --microbatches 4 --steps 30 --out megatron.jsonl
 
-FOLDER has the first weights (first_weights.py). Model, tokens, precision, router, auxiliary loss, clipping and AdamW are
-those of recipes/nemotron_moe_lm_20l_1g.yaml. The settings are those of Megatron-Bridge's recipe of this model for the
-H100 (bf16, Transformer Engine's layers, cuDNN's attention, grouped expert products, fused permutation, fused weighted
-squared ReLU, weight gradients added to the fp32 buffer, fused cross entropy, distributed optimizer), less what needs
-more GPUs. `--set KEY=VALUE` changes a field of its TransformerConfig. With torchrun, experts and data are over all
+FOLDER has the first weights (first_weights.py). Model, tokens, precision, router, auxiliary loss, clipping and AdamW
+are those of recipes/nemotron_moe_lm_20l_1g.yaml. The settings are those of Megatron-Bridge's recipe of this model for
+the H100 (bf16, Transformer Engine's layers, cuDNN's attention, grouped expert products, fused permutation, fused
+weighted squared ReLU, weight gradients added to the fp32 buffer, fused cross entropy, distributed optimizer), less what
+needs more GPUs. `--set KEY=VALUE` changes a field of its TransformerConfig. With torchrun, experts and data are over all
 GPUs.
 
 Needs megatron-core 0.16, transformer-engine 2.11, mamba-ssm and causal-conv1d. Each step is a line of --out: loss,

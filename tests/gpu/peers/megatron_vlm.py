@@ -1,6 +1,6 @@
 """Trains the whole 20-layer vision-language model with Megatron-Core, as a judge of our speed.
 
-    python tests/gpu/peers/megatron_vlm.py FOLDER --experts 8 --microbatches 4 --steps 30 --out megatron.jsonl [--frozen]
+    python tests/gpu/peers/megatron_vlm.py FOLDER --experts 8 --steps 30 --out megatron.jsonl [--frozen]
 
 FOLDER has the first weights (first_weights.py --images). Model, samples and AdamW are those of
 recipes/nemotron_moe_vlm_20l_2g.yaml on one GPU with `positions: interpolate`, or with --frozen those of
