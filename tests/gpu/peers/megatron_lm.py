@@ -5,9 +5,9 @@
 FOLDER has the first weights (first_weights.py). Model, tokens, precision, router, auxiliary loss, clipping and AdamW
 are those of recipes/nemotron_moe_lm_20l_1g.yaml. The settings are those of Megatron-Bridge's recipe of this model for
 the H100 (bf16, Transformer Engine's layers, cuDNN's attention, grouped expert products, fused permutation, fused
-weighted squared ReLU, weight gradients added to the fp32 buffer, fused cross entropy, distributed optimizer), less what
-needs more GPUs. `--set KEY=VALUE` changes a field of its TransformerConfig. With torchrun, experts and data are over all
-GPUs.
+weighted squared ReLU, weight gradients added to the fp32 buffer, fused cross entropy, distributed optimizer), less
+what needs more GPUs. `--set KEY=VALUE` changes a field of its TransformerConfig. With torchrun, experts and data are
+over all GPUs.
 
 Needs megatron-core 0.16, transformer-engine 2.11, mamba-ssm and causal-conv1d. Each step is a line of --out: loss,
 gradient norm, milliseconds. The last line has the memory. With --profile the kernels of one more step are listed.
@@ -240,7 +240,7 @@ def train(arguments, config, model, batches):
             print(json.dumps(record), file=lines, flush=True)
         if not math.isfinite(loss):
             sys.exit(f"the loss of step {number} is {loss}")
-    counted = times[5:]
+    counted = times[5:] or times
     if lines:
         free, total = torch.cuda.mem_get_info()
         summary = {"steps": len(counted), "ms": round(sum(counted) / len(counted), 1), "least": round(min(counted), 1),

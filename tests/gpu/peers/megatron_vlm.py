@@ -26,7 +26,7 @@ from megatron.core.models.mamba.mamba_layer_specs import mamba_stack_spec
 from megatron.core.models.vision.multimodal_projector import MultimodalProjector
 from megatron.core.models.vision.radio import RADIOViTModel
 from megatron.core.models.vision.vit_layer_specs import get_vit_layer_with_transformer_engine_spec
-from megatron.core.transformer.enums import AttnBackend
+from megatron.core.transformer.enums import AttnBackend, ModelType
 from megatron.core.transformer.module import MegatronModule
 
 GRID = 64, 96    # patches of each image
@@ -52,6 +52,8 @@ def joined(patches, grid, factor):
 
 
 class VisionLanguage(MegatronModule):
+    model_type = ModelType.encoder_or_decoder    # of which Megatron's schedules ask
+
     def __init__(self, config, encoder, projector, language_model, grid, factor, frozen):
         super().__init__(config)
         self.encoder, self.projector, self.language_model = encoder, projector, language_model
