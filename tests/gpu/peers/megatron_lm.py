@@ -206,7 +206,7 @@ def train(arguments, config, model, batches):
 
         def loss_of(output):
             loss = (output.float() * mask).sum() / mask.sum()
-            return loss, {"loss": loss.detach()}
+            return loss, {"loss": loss.detach().clone()}    # the schedule divides the loss in its place
 
         return module(**inputs), loss_of
 
