@@ -137,7 +137,7 @@ def sent(batches):
 
 def main():
     parser = megatron_lm.parser_of(__doc__)
-    parser.add_argument("--set-encoder", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--set-encoder", action="append", default=[], metavar="KEY=VALUE", help="as --set")
     parser.add_argument("--frozen", action="store_true", help="the encoder does not learn, its projector does")
     arguments = parser.parse_args()
     megatron_lm.start()
