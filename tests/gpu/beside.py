@@ -9,7 +9,7 @@ from one_gpu import FROZEN, IMAGES, LEARNING
 
 PEERS = ROOT / "tests/gpu/peers"
 TEXT, TEXT_2G = RECIPES / "nemotron_moe_lm_20l_1g.yaml", RECIPES / "nemotron_moe_vlm_20l_2g_text_only.yaml"
-STEPS, AGREE, SAME, AHEAD = 25, 5, 2e-3, 1.1
+STEPS, STEPS_IMAGES, AGREE, SAME, AHEAD = 25, 15, 5, 2e-3, 1.1
 # A constant rate: what two systems make of a schedule is not compared here.
 CONSTANT = ("budget.learning_rate.style=constant", "budget.learning_rate.peak=2.0e-4",
             "budget.learning_rate.min=2.0e-4", "budget.learning_rate.warmup_samples=0")
@@ -17,6 +17,11 @@ CONSTANT = ("budget.learning_rate.style=constant", "budget.learning_rate.peak=2.
 
 def with_experts(count):
     return f"models.nemotron_hybrid_moe_20l.moe.experts={count}"
+
+
+def kernel_ms(path):
+    """The sum of a list of kernels: how long the GPU was busy in the step."""
+    return sum(float(line.split()[0]) for line in path.read_text().splitlines())
 
 
 class Beside(Measure):
@@ -38,20 +43,19 @@ class Beside(Measure):
         samples = round(plan["flops_per_step"] / plan["flops_per_sample"])
         theirs = {}
         for name, options in settings.items():
-            path = self.out / f"{part}_{name}.jsonl"
+            path, kernels = self.out / f"{part}_{name}.jsonl", self.out / f"{part}_{name}.kernels.txt"
             python = [sys.executable] if self.gpus == 1 else [sys.executable, "-m", "torch.distributed.run",
                                                              f"--nproc-per-node={self.gpus}"]
             good, text = self.run(part, f"{part}_{name}", [
-                *python, PEERS / program, weights, "--experts", count, "--steps", STEPS, "--microbatches",
-                samples // self.gpus, "--out", path, "--profile", self.out / f"{part}_{name}.kernels.txt",
-                *options])
+                *python, PEERS / program, weights, "--experts", count, "--steps", case.steps, "--microbatches",
+                samples // self.gpus, "--out", path, "--profile", kernels, *options])
             lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-            if not good or len(lines) != STEPS + 1:
+            if not good or len(lines) != case.steps + 1:
                 print(f"      {part}: Megatron-Core, {name}: {len(lines)} lines")
                 continue
             theirs[name] = lines
             print(f"Megatron-Core, {name}: step {lines[-1]['ms']:.1f} ms (smallest {lines[-1]['least']:.1f}, largest "
-                  f"{lines[-1]['most']:.1f}), tensors {lines[-1]['allocated_gb']:.1f} GB, device "
+                  f"{lines[-1]['most']:.1f}), kernels of a step {kernel_ms(kernels):.1f} ms, tensors {lines[-1]['allocated_gb']:.1f} GB, device "
                   f"{lines[-1]['device_gb']:.1f} GB", flush=True)
         records, text = self.launch(part, case, [f"initialize.from={weights}", "--trace", f"{case.steps}"])
         if records is None or not theirs:
@@ -102,9 +106,9 @@ class BesideOneGpu(Beside):
              "megatron_48": [Case("megatron_48", TEXT, (with_experts(48), *with_samples(8, STEPS), *CONSTANT), STEPS)],
              "megatron_images": [Case("megatron_images", LEARNING,
                                       (*ENCODER, with_experts(8), "modules.language.recompute=none",
-                                       *with_samples(4, STEPS), *CONSTANT), STEPS)],
-             "megatron_frozen": [Case("megatron_frozen", FROZEN, (*ENCODER, with_experts(12), *with_samples(4, STEPS),
-                                                                  *CONSTANT), STEPS)]}
+                                       *with_samples(4, STEPS_IMAGES), *CONSTANT), STEPS_IMAGES)],
+             "megatron_frozen": [Case("megatron_frozen", FROZEN, (*ENCODER, with_experts(12), *with_samples(4, STEPS_IMAGES),
+                                                                  *CONSTANT), STEPS_IMAGES)]}
 
     def megatron(self):
         self.beside_megatron("megatron", SETTINGS)
