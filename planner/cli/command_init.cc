@@ -164,13 +164,18 @@ bool WeightsDoNotFit(const std::string& path) {
                      [](const Diagnostic& problem) { return problem.kind == DiagnosticKind::kFilesDoNotFit; });
 }
 
-// Prints or writes the recipe. `output`: empty for stdout. `weights`: a line of what it begins with, or empty.
-int Deliver(const Found& found, const std::string& text, const std::string& output, const std::string& weights,
-            bool as_json) {
-  if (!output.empty()) {
-    if (absl::Status status = WriteLayoutRecipe(output, text, *found.chosen()); !status.ok())
-      return UsageError(std::string(status.message()));
-  }
+// Writes the recipe. One without `extends` says the same as a text and as a file, so it is read once, before. What
+// another one says is known only once it is there: its paths are as seen from its folder.
+absl::Status WriteFirstRecipe(const std::string& output, const std::string& text, bool extends,
+                              const TunedLayout& layout) {
+  if (extends) return WriteLayoutRecipe(output, text, layout);
+  const absl::Status status = CheckLayoutText(output, text, layout);
+  return status.ok() ? WriteNamedFile(output, text) : status;
+}
+
+// Tells of the recipe, or prints it. `output`: empty for stdout. `weights`: a line of what it begins with, or empty.
+void Tell(const Found& found, const std::string& text, const std::string& output, const std::string& weights,
+          bool as_json) {
   if (as_json) {
     std::cout << JsonText(JsonOf(found, output.empty() ? Json() : Json(output), text), 2) << "\n";
   } else if (output.empty()) {
@@ -180,7 +185,6 @@ int Deliver(const Found& found, const std::string& text, const std::string& outp
               << StepText(found, found.chosen()->seconds) << " on " << ClusterText(found) << "\n";
   }
   if (!as_json && !weights.empty()) std::cerr << weights << "\n";
-  return kExitSuccess;
 }
 
 int InitRecipe(const Arguments& arguments) {
@@ -277,13 +281,16 @@ int InitRecipe(const Arguments& arguments) {
   Require(formatted.has_value(), "what a first recipe is written as can be read");
   if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
   const std::string& text = **formatted;
-  // A text with `extends` is only read as a file.
-  if (started->extends.empty()) {
-    if (absl::Status status = CheckLayoutText(file, text, *found->chosen()); !status.ok())
-      return UsageError(std::string(status.message()));
+  const bool extends = !started->extends.empty();
+  absl::Status status;
+  if (!output.empty()) {
+    status = WriteFirstRecipe(output, text, extends, *found->chosen());
+  } else if (!extends) {
+    status = CheckLayoutText(file, text, *found->chosen());
   }
-  const int status = Deliver(*found, text, output, weights.said, as_json);
-  return status == kExitSuccess && search.signal() != 0 ? 128 + search.signal() : status;
+  if (!status.ok()) return UsageError(std::string(status.message()));
+  Tell(*found, text, output, weights.said, as_json);
+  return search.signal() != 0 ? 128 + search.signal() : kExitSuccess;
 }
 
 }  // namespace
