@@ -6,6 +6,7 @@
 #include "planner/budget/budget_samples.h"
 #include "planner/compile/cluster_of.h"
 #include "planner/compile/lint_time.h"
+#include "planner/compile/lint_training.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/data/plan_data.h"
 #include "planner/data/plan_evaluation.h"
@@ -209,6 +210,7 @@ std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostic
   if (predicted.seconds) {
     plan.launch.predicted_step = predicted.length;
     LintTime(plan, predicted, diagnostics);
+    LintTraining(recipe, plan, diagnostics);
     if (diagnostics.has_errors()) return std::nullopt;  // a lint may be an error
   }
   if (time != nullptr) *time = std::move(predicted);

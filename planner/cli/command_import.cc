@@ -11,6 +11,7 @@
 #include "planner/plan/json_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/run_files/file_io.h"
+#include "planner/tuned/tuned_recipe.h"
 
 namespace planwright {
 namespace {
@@ -48,7 +49,9 @@ int Import(const Arguments& arguments) {
   if (file) {
     if (absl::Status status = CheckImportTarget(arguments.words[0], *file); !status.ok()) return ImportFailed(status);
   }
-  const absl::StatusOr<ImportedModel> imported = ImportFolder(arguments.words[0], *ignored);
+  // What is printed is taken for a file of the current folder.
+  const std::string named = PathInFile(arguments.words[0], file.value_or("model.yaml"));
+  const absl::StatusOr<ImportedModel> imported = ImportFolder(arguments.words[0], *ignored, named);
   if (!imported.ok()) return ImportFailed(imported.status());
   const bool expressed = imported->findings.problems.empty();
   if (expressed && file) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "planner/diagnostics/bug.h"
 #include "planner/diagnostics/render.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/exchange/recipe_text.h"
 #include "planner/format/format_recipe.h"
 #include "planner/plan/json_text.h"
 #include "planner/recipe/recipe_reader.h"
@@ -23,6 +25,7 @@
 #include "planner/run_files/file_io.h"
 #include "planner/show/show.h"
 #include "planner/tuned/gpu_counts.h"
+#include "planner/tuned/key_tree.h"
 #include "planner/tuned/started_recipe.h"
 #include "planner/tuned/tunable_keys.h"
 
@@ -126,12 +129,53 @@ Json JsonOf(const Found& found, const Json& file, const Json& text) {
   return json;
 }
 
-// Prints or writes the recipe. `output`: empty for stdout.
-int Deliver(const Found& found, const std::string& text, const std::string& output, bool as_json) {
-  if (!output.empty()) {
-    if (absl::Status status = WriteLayoutRecipe(output, text, *found.chosen()); !status.ok())
-      return UsageError(std::string(status.message()));
-  }
+// The weights of the models of a file that `plan import` wrote.
+struct PublishedWeights {
+  std::string from;  // as seen from the current folder; empty: the recipe does not begin with them
+  std::string said;  // a line for people; empty: nothing is to be said
+};
+
+constexpr char kInitializeFrom[] = "initialize.from=";
+
+// Where the recipe shall begin with them. What the file or an override says of it stays.
+PublishedWeights FindWeights(const StartedRecipe& started, const std::vector<std::string>& overrides) {
+  const auto says = [&](const char* section) {
+    return std::any_of(overrides.begin(), overrides.end(),
+                       [&](const std::string& o) { return o.starts_with(section); });
+  };
+  if (started.extends.empty() || started.initialized || says("initialize")) return {};
+  const absl::StatusOr<std::string> text = ReadWholeFile(started.extends, kLargestRecipe);
+  const std::string named = text.ok() ? WeightsInComment(*text) : "";
+  if (named.empty()) return {};
+  const std::string folder = (fs::path(started.extends).parent_path() / named).lexically_normal().string();
+  const std::string drawn =
+      absl::StrCat("it begins with drawn weights, and not with those of ", Printable(folder), ": ");
+  std::error_code error;
+  if (!fs::exists(folder, error)) return {"", drawn + "they are not on this machine"};
+  if (says("models")) return {"", drawn + "overrides change the models"};
+  return {folder, absl::StrCat("it begins with the weights of ", Printable(folder), " (initialize.from)")};
+}
+
+// Whether the recipe has other models than its weights are of, as where they lack a norm.
+bool WeightsDoNotFit(const std::string& path) {
+  std::vector<std::string> absent;
+  const std::vector<Diagnostic> problems = LoadComparedPlan(path, {}, absent).problems.as_found();
+  return std::any_of(problems.begin(), problems.end(),
+                     [](const Diagnostic& problem) { return problem.kind == DiagnosticKind::kFilesDoNotFit; });
+}
+
+// Writes the recipe. One without `extends` says the same as a text and as a file, so it is read once, before. What
+// another one says is known only once it is there: its paths are as seen from its folder.
+absl::Status WriteFirstRecipe(const std::string& output, const std::string& text, bool extends,
+                              const TunedLayout& layout) {
+  if (extends) return WriteLayoutRecipe(output, text, layout);
+  const absl::Status status = CheckLayoutText(output, text, layout);
+  return status.ok() ? WriteNamedFile(output, text) : status;
+}
+
+// Tells of the recipe, or prints it. `output`: empty for stdout. `weights`: a line of what it begins with, or empty.
+void Tell(const Found& found, const std::string& text, const std::string& output, const std::string& weights,
+          bool as_json) {
   if (as_json) {
     std::cout << JsonText(JsonOf(found, output.empty() ? Json() : Json(output), text), 2) << "\n";
   } else if (output.empty()) {
@@ -140,7 +184,7 @@ int Deliver(const Found& found, const std::string& text, const std::string& outp
     std::cerr << "wrote " << Printable(output) << ": a step is predicted to take "
               << StepText(found, found.chosen()->seconds) << " on " << ClusterText(found) << "\n";
   }
-  return kExitSuccess;
+  if (!as_json && !weights.empty()) std::cerr << weights << "\n";
 }
 
 int InitRecipe(const Arguments& arguments) {
@@ -169,13 +213,15 @@ int InitRecipe(const Arguments& arguments) {
   }
   Diagnostics diagnostics;
   const std::string model = *arguments.value("--model");
-  const absl::StatusOr<StartedRecipe> started = StartRecipe(model, *gpus, diagnostics);
+  absl::StatusOr<StartedRecipe> started = StartRecipe(model, *gpus, diagnostics);
   if (!started.ok()) {
     if (!diagnostics.has_errors()) return UsageError(std::string(started.status().message()));
     const LoadedPlan loaded = LoadPlan(model, {});
     loaded.PrintProblems(as_json);
     return loaded.exit_status();
   }
+  PublishedWeights weights = FindWeights(*started, request.overrides);
+  if (!weights.from.empty()) started->keys.push_back(kInitializeFrom + QuotedText(weights.from));
   const PassingFolder folder;
   if (folder.path().empty()) return UsageError("no folder for passing files can be made (TMPDIR)");
   request.recipe = folder.path() + "/" + fs::path(model).stem().string() + ".yaml";
@@ -211,6 +257,16 @@ int InitRecipe(const Arguments& arguments) {
   }
   std::vector<std::string> changes = request.overrides;
   changes.insert(changes.end(), found->chosen()->changes.begin(), found->chosen()->changes.end());
+  if (!weights.from.empty()) {
+    const absl::StatusOr<std::string> compared = TextOfStarted(*started, changes, "", request.recipe);
+    const absl::Status status = compared.ok() ? WriteNamedFile(request.recipe, *compared) : compared.status();
+    if (!status.ok()) return UsageError(std::string(status.message()));
+    if (WeightsDoNotFit(request.recipe)) {
+      started->keys.pop_back();
+      weights.said = absl::StrCat("it begins with drawn weights: those of ", Printable(weights.from),
+                                  " do not fit. With initialize.from `plan weights` says why");
+    }
+  }
   const std::string comment = FoundComment(
       absl::StrCat("A first recipe of ", Printable(model),
                    ", with the layout that a search chose (docs/tune.md). Batch, budget and data\n"
@@ -225,13 +281,16 @@ int InitRecipe(const Arguments& arguments) {
   Require(formatted.has_value(), "what a first recipe is written as can be read");
   if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
   const std::string& text = **formatted;
-  // A text with `extends` is only read as a file.
-  if (started->extends.empty()) {
-    if (absl::Status status = CheckLayoutText(file, text, *found->chosen()); !status.ok())
-      return UsageError(std::string(status.message()));
+  const bool extends = !started->extends.empty();
+  absl::Status status;
+  if (!output.empty()) {
+    status = WriteFirstRecipe(output, text, extends, *found->chosen());
+  } else if (!extends) {
+    status = CheckLayoutText(file, text, *found->chosen());
   }
-  const int status = Deliver(*found, text, output, as_json);
-  return status == kExitSuccess && search.signal() != 0 ? 128 + search.signal() : status;
+  if (!status.ok()) return UsageError(std::string(status.message()));
+  Tell(*found, text, output, weights.said, as_json);
+  return search.signal() != 0 ? 128 + search.signal() : kExitSuccess;
 }
 
 }  // namespace

@@ -19,14 +19,19 @@ std::string GoOnTextOf(const EndedJob& ended, const std::string& run_dir) {
   return ended.outcome.exit_code == kExitSuccess ? "" : "to go on with what is not measured:\n  " + command + "\n";
 }
 
+int RunAndReport(const std::string& run_dir, bool as_json) {
+  const BackgroundOutput output;
+  const absl::StatusOr<EndedJob> ended = RunJob(run_dir, PrintingTerminal(as_json));
+  if (!ended.ok()) return ReportFailedLaunch(ended.status());
+  const int status = ReportRun(ended->outcome, run_dir, as_json);
+  if (!ended->comes_back) std::cerr << PrintableLines(GoOnTextOf(*ended, run_dir));
+  return status;
+}
+
 int Run(const Arguments& arguments) {
   if (arguments.words.size() != 1) return UsageError("give one run directory, and nothing else");
-  const bool as_json = arguments.has("--json");
-  const BackgroundOutput output;
-  const absl::StatusOr<EndedJob> ended = RunJob(arguments.words[0], PrintingTerminal(as_json));
-  if (!ended.ok()) return ReportFailedLaunch(ended.status());
-  const int status = ReportRun(ended->outcome, arguments.words[0], as_json);
-  if (!ended->comes_back) std::cerr << PrintableLines(GoOnTextOf(*ended, arguments.words[0]));
+  const int status = RunAndReport(arguments.words[0], arguments.has("--json"));
+  std::cout.clear();  // ReportRun has told of what could not be printed
   return status;
 }
 

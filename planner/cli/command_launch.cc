@@ -117,6 +117,19 @@ absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions
   return LaunchRun(plans, options, **fleet, terminal);
 }
 
+int RunAndReport(const std::vector<Plan>& plans, const RunOptions& options, const Arguments& arguments) {
+  const bool as_json = arguments.has("--json");
+  const BackgroundOutput output;
+  const Terminal terminal = PrintingTerminal(as_json);
+  const absl::StatusOr<Outcome> outcome =
+      arguments.has("--agents") ? RunWithAgents(plans, options, terminal) : RunHere(plans, options, terminal);
+  if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
+  const int status = ReportRun(*outcome, options.run_dir, as_json);
+  const std::string again = LaunchAgain(arguments, options.run_dir, StoppedEarly(plans[0], options, *outcome));
+  std::cerr << PrintableLines(GoOnText(plans[0], options, *outcome, again));
+  return status;
+}
+
 int Launch(const Arguments& arguments) {
   const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
   if (!words.ok()) return UsageError(std::string(words.status().message()));
@@ -151,14 +164,8 @@ int Launch(const Arguments& arguments) {
     if (!files.ok()) return UsageError(std::string(files.message()));
   }
   if (arguments.has("--slurm")) return Submit(plans, *launch, arguments);
-  const BackgroundOutput output;
-  const Terminal terminal = PrintingTerminal(as_json);
-  const absl::StatusOr<Outcome> outcome =
-      arguments.has("--agents") ? RunWithAgents(plans, *launch, terminal) : RunHere(plans, *launch, terminal);
-  if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
-  const int status = ReportRun(*outcome, launch->run_dir, as_json);
-  const std::string again = LaunchAgain(arguments, launch->run_dir, StoppedEarly(plans[0], *launch, *outcome));
-  std::cerr << PrintableLines(GoOnText(plans[0], *launch, *outcome, again));
+  const int status = RunAndReport(plans, *launch, arguments);
+  std::cout.clear();  // ReportRun has told of what could not be printed
   return status;
 }
 

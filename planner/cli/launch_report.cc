@@ -43,9 +43,14 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
   std::error_code error;
   const std::string place = std::filesystem::read_symlink("/proc/self/fd/1", error).string();
   // There it can only be because stdout was closed (main.cc): the file itself takes everything.
-  std::cerr << "error: the run is done, but what it printed is not all in "
-            << (place == "/dev/null" ? "its output, which is closed" : place) << "\n";
-  return kExitStorage;
+  const std::string missing = "the run is done, but what it printed is not all in " +
+                              (place == "/dev/null" ? "its output, which is closed" : Printable(place));
+  if (as_json) {  // the result that was asked for
+    std::cerr << "error: " << missing << "\n";
+    return kExitUsage;
+  }
+  std::cerr << "warning: " << missing << "; " << Printable(run_dir) << "/logs/rank0000.out has the lines\n";
+  return kExitSuccess;
 }
 
 int ReportFailedLaunch(const absl::Status& status) {

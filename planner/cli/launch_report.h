@@ -13,8 +13,9 @@ namespace planwright {
 // JSON. It does not flush: while ranks run, there is a BackgroundOutput.
 Terminal PrintingTerminal(bool as_json);
 
-// Prints the outcome and returns its exit code; kExitStorage if the run is done, but stdout cannot be written.
-// `run_dir` empty: it will be gone, so that nobody shall look there.
+// Prints the outcome and returns its exit code. If the run is done, but stdout cannot be written, that is told on
+// stderr: as a warning, as the run directory has all that was printed, and for JSON, which is a result, as an error,
+// with kExitUsage. `run_dir` empty: it will be gone, so that nobody shall look there.
 int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json);
 
 // For a launch that failed without an outcome: prints why, and returns the exit code: kExitStorage if its files had no

@@ -55,7 +55,8 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   return read;
 }
 
-absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored) {
+absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored,
+                                           const std::string& named) {
   absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(folder, ignored);
   if (!read.ok()) return read.status();
   ImportedModel imported;
@@ -63,7 +64,7 @@ absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std:
   if (imported.findings.problems.empty()) CheckAsRecipe(read->sizes, imported.findings);
   if (imported.findings.problems.empty()) {
     const std::string kind = read->model_type.empty() ? "RADIO" : read->model_type;
-    imported.text = WriteRecipeText(read->sizes, folder, kind).text + ImageTokenText(read->sizes);
+    imported.text = WriteRecipeText(read->sizes, folder, kind, named).text + ImageTokenText(read->sizes);
   }
   return imported;
 }

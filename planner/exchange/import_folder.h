@@ -30,6 +30,8 @@ struct ImportedModel {
   std::string text;  // of the recipe's part; empty with any problem
   Findings findings;
 };
-absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored);
+// `named`: the folder as the file of the text names it, as YAML; empty: the text does not say where the weights are.
+absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored,
+                                           const std::string& named = "");
 
 }  // namespace planwright

@@ -2,12 +2,18 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/exchange/config_keys.h"
+#include "planner/recipe/tree_edits.h"
+#include "planner/recipe/yaml_tree.h"
 
 namespace planwright {
 namespace {
+
+constexpr char kWeightsComment[] = "# initialize: {from: ";
 
 std::string ValueOf(int64_t number) { return absl::StrCat(number); }
 // With a dot, as YAML 1.1 takes 1e-05 for a text.
@@ -119,18 +125,33 @@ void AddLanguage(const LanguageSizes& sizes, Lines& lines) {
 
 }  // namespace
 
-RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind) {
+RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind,
+                           const std::string& weights) {
   RecipeText recipe;
   std::string& text = recipe.text;
   text = absl::StrCat("# Written by `plan import` of ", Printable(source), " (", Printable(kind),
                       "): of config.json and the headers of its\n# weights. A file to extend: modules name "
                       "its models. A comment says where each number came from.\n");
+  if (!weights.empty() && IsPrintable(weights))
+    absl::StrAppend(&text, "# To begin with its weights, from the folder of this file:\n", kWeightsComment, weights,
+                    "}\n");
   text += "models:\n";
   Lines lines(recipe);
   if (sizes.encoder) AddEncoder(*sizes.encoder, sizes.projector ? &*sizes.projector : nullptr, lines);
   if (sizes.encoder && sizes.language) text += "\n";
   if (sizes.language) AddLanguage(*sizes.language, lines);
   return recipe;
+}
+
+std::string WeightsInComment(const std::string& text) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StartsWith(line, kWeightsComment)) continue;
+    Diagnostics ignored;
+    const std::optional<YamlNode> tree = ParseYaml(std::string(line.substr(2)), {}, ignored);
+    const YamlNode* from = tree ? NodeAt(*tree, "initialize.from") : nullptr;
+    return from != nullptr && from->is_scalar() ? from->text : "";
+  }
+  return "";
 }
 
 std::string ImageTokenText(const ModelSizes& sizes) {

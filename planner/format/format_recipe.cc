@@ -1,12 +1,15 @@
 #include "planner/format/format_recipe.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "planner/diagnostics/text.h"
 #include "planner/format/flow_line.h"
 #include "planner/format/source_text.h"
@@ -293,6 +296,15 @@ bool Same(const YamlNode& a, const YamlNode& b) {
   });
 }
 
+// Whether most lines of a text end in "\r\n", as editors of Windows write them. A file with both kinds of ends is
+// formatted to the more frequent one, which changes the fewest lines; as many of both: "\n".
+bool HasLineEndsOfWindows(std::string_view text) {
+  int64_t windows = 0, others = 0;
+  for (size_t at = text.find('\n'); at != kNoPlace; at = text.find('\n', at + 1))
+    ++(at > 0 && text[at - 1] == '\r' ? windows : others);
+  return windows > others;
+}
+
 }  // namespace
 
 bool SameRecipe(const YamlNode& a, const YamlNode& b) { return Same(a, b) && RecipeDigest(a) == RecipeDigest(b); }
@@ -310,6 +322,7 @@ std::optional<absl::StatusOr<std::string>> FormatRecipe(const std::string& text,
     return absl::UnimplementedError(
         Cat(name, ":", form.line, ": this way of writing YAML cannot be formatted; the file stays as it is"));
   }
+  if (HasLineEndsOfWindows(text)) formatted = absl::StrReplaceAll(formatted, {{"\n", "\r\n"}});
   Diagnostics ignored;
   const std::optional<YamlNode> again = ParseYaml(formatted, origin, ignored);
   std::vector<std::string> before = source.Comments(*tree);

@@ -1,5 +1,6 @@
 // The text of a recipe in its one form (docs/help.md#form): keys in the order of the table, two spaces a level, one
-// blank line at most, double quotes. Comments stay with the keys that they are above or beside.
+// blank line at most, double quotes. Comments stay with the keys that they are above or beside, and lines end as they
+// did.
 #pragma once
 
 #include <optional>

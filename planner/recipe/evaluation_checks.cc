@@ -112,7 +112,8 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
                    "add evaluation, or remove keep_best");
     return;
   }
-  bool all_known = !recipe.damaged.contains("evaluation.sets");
+  // That there are no sets is told.
+  bool all_known = !recipe.damaged.contains("evaluation.sets") && !recipe.evaluation->sets.empty();
   std::vector<std::string> names;
   for (const EvaluationSetRecipe& set : recipe.evaluation->sets) {
     all_known = all_known && AllKnown(set.name);
@@ -121,9 +122,7 @@ void CheckKeepBest(const Recipe& recipe, Diagnostics& problems) {
   if (all_known && std::find(names.begin(), names.end(), *best) == names.end()) {
     Diagnostic& problem =
         problems.Error(DiagnosticKind::kUnknownReference, best.where, Cat("there is no evaluation set ", Quoted(*best)),
-                       NearNameHelp(*best, names,
-                                    names.empty() ? "name it in `evaluation.sets`"
-                                                  : Cat("the sets are ", absl::StrJoin(names, ", "))));
+                       NearNameHelp(*best, names, Cat("the sets are ", absl::StrJoin(names, ", "))));
     if (const std::optional<std::string> near = NearName(*best, names)) problem.edits = {{"", *near}};
   }
   if (!checkpoint.every_steps) {
@@ -156,6 +155,10 @@ void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems) {
   CheckKeepBest(recipe, problems);
   if (!recipe.evaluation) return;
   const EvaluationRecipe& evaluation = *recipe.evaluation;
+  if (evaluation.sets.empty() && !recipe.damaged.contains("evaluation.sets")) {
+    problems.Error(DiagnosticKind::kMissingKey, evaluation.where, "`evaluation.sets` is empty",
+                   "add at least one, such as {name: held_out, samples: 16, seed: 7} of mock data");
+  }
   if (evaluation.sets.size() > kMostEvaluationSets) {
     problems.Error(
         DiagnosticKind::kTooLarge, evaluation.sets[kMostEvaluationSets].where,

@@ -47,6 +47,8 @@ class Shapes {
   void CheckMap(YamlNode& map, const std::string& table_path, const std::string& path) {
     const std::string kind = KindOf(map, table_path);
     MendSectionNames(map, table_path, path, kind);
+    if (table_path == "evaluation") MendSets(map, path);
+    if (table_path == "modules.<name>") MendPlacement(map, path);
     for (YamlEntry& entry : map.entries) {
       const KeySpec* spec = FindKey(table_path, entry.key, kind);
       if (spec != nullptr) CheckValue(*spec, entry.value, InsidePath(path, entry.key));
@@ -92,6 +94,65 @@ class Shapes {
           .edits = {{InsidePath(path, entry.key), ""}, {InsidePath(path, meant), FlowText(entry.value)}};
       entry.key = meant;
     }
+  }
+
+  // What a set has, without `sets` around it: {every_samples: 80, samples: 16, seed: 7}. A name is made if none is
+  // there.
+  void MendSets(YamlNode& evaluation, const std::string& path) {
+    const auto of_set = [](const YamlEntry& entry) {
+      return FindKey("evaluation", entry.key, "") == nullptr && FindKey("evaluation.sets[]", entry.key, "") != nullptr;
+    };
+    const auto first = std::find_if(evaluation.entries.begin(), evaluation.entries.end(), of_set);
+    if (evaluation.Find("sets") != nullptr || first == evaluation.entries.end()) return;
+    const Location where = first->key_where;
+    const std::string word = first->key;
+    std::vector<Edit> edits;
+    YamlNode set;
+    set.kind = YamlNode::Kind::kMap;
+    set.where = where;
+    if (evaluation.Find("name") == nullptr) {
+      YamlNode name;
+      name.kind = YamlNode::Kind::kScalar;
+      name.where = where;
+      name.text = "held_out";
+      set.entries.push_back({"name", where, std::move(name)});
+    }
+    for (const YamlEntry& entry : evaluation.entries) {
+      if (!of_set(entry)) continue;
+      edits.push_back({InsidePath(path, entry.key), ""});
+      set.entries.push_back(entry);
+    }
+    YamlNode sets;
+    sets.kind = YamlNode::Kind::kSequence;
+    sets.where = where;
+    sets.items = {std::move(set)};
+    const std::string text = FlowText(sets);
+    edits.push_back({InsidePath(path, "sets"), text});
+    problems_
+        .Error(DiagnosticKind::kUnknownKey, where, Cat("unknown key ", Quoted(word), " in `", path, "`"),
+               Cat("it is a key of a set, and each set has a loss of its own: write sets: ", text))
+        .edits = std::move(edits);
+    std::erase_if(evaluation.entries, of_set);
+    evaluation.entries.push_back({"sets", where, std::move(sets)});
+  }
+
+  // `placement: 4` beside `ranks: 8`.
+  void MendPlacement(YamlNode& module, const std::string& path) {
+    YamlEntry* placement = nullptr;
+    for (YamlEntry& entry : module.entries) {
+      if (entry.key == "placement" && entry.value.is_scalar()) placement = &entry;
+    }
+    const YamlEntry* ranks = module.Find("ranks");
+    int64_t first = 0, count = 0;
+    if (placement == nullptr || ranks == nullptr || !ReadInteger(placement->value, &first, nullptr) ||
+        !ReadInteger(ranks->value, &count, nullptr))
+      return;
+    // The same number twice is that of the ranks.
+    const std::string meant = Cat("{first_rank: ", first == count ? 0 : first, ", ranks: ", count, "}");
+    const KeySpec& spec = *FindKey("modules.<name>", "placement", "");
+    if (!MendTo(spec, meant, placement->value, InsidePath(path, "placement"), {{InsidePath(path, "ranks"), ""}}))
+      return;
+    std::erase_if(module.entries, [](const YamlEntry& entry) { return entry.key == "ranks"; });
   }
 
   void CheckValue(const KeySpec& spec, YamlNode& value, const std::string& path) {
@@ -146,11 +207,14 @@ class Shapes {
     list = std::move(mended);
   }
 
-  void Tell(const YamlNode& value, const std::string& path, const char* expected, std::string help, YamlNode mended) {
-    problems_
-        .Error(DiagnosticKind::kWrongType, value.where,
-               Cat("`", path, "` must be ", expected, ", found ", Describe(value)), std::move(help))
-        .edits = {{path, FlowText(mended)}};
+  // Returns its edits.
+  std::vector<Edit>& Tell(const YamlNode& value, const std::string& path, const char* expected, std::string help,
+                          const YamlNode& mended) {
+    Diagnostic& problem =
+        problems_.Error(DiagnosticKind::kWrongType, value.where,
+                        Cat("`", path, "` must be ", expected, ", found ", Describe(value)), std::move(help));
+    problem.edits = {{path, FlowText(mended)}};
+    return problem.edits;
   }
 
   // The map of a list of maps with different keys: [nodes: 4, gpu: none] is {nodes: 4, gpu: none}. Nothing: it is none.
@@ -207,15 +271,19 @@ class Shapes {
   }
 
   // Puts the section that is meant in the place of a value, if its values are good: `fp16` in it is mended to bf16.
-  void MendTo(const KeySpec& spec, const std::string& meant, YamlNode& value, const std::string& path) {
+  // `without`: edits that go with it. False: they are not good.
+  bool MendTo(const KeySpec& spec, const std::string& meant, YamlNode& value, const std::string& path,
+              const std::vector<Edit>& without = {}) {
     Diagnostics ignored;
     const std::optional<YamlNode> section = ParseYaml(meant, {}, ignored);
     std::optional<YamlNode> mended = section ? MendedValue(spec, *section) : std::nullopt;
-    if (!mended) return;
+    if (!mended) return false;
     const std::string text = FlowText(*mended);
-    Tell(value, path, "a map", Cat("write ", WordOf(spec), ": ", text), *mended);
+    std::vector<Edit>& edits = Tell(value, path, "a map", Cat("write ", WordOf(spec), ": ", text), *mended);
+    edits.insert(edits.end(), without.begin(), without.end());
     ApplyEdits(std::vector<Edit>{{"value", text}}, Holder(value));
     value = Take();
+    return true;
   }
 
   // [0, 1, 2, 3] is the ranks from 0 on.
@@ -304,6 +372,20 @@ class Shapes {
     YamlNode mended;
     mended.kind = YamlNode::Kind::kSequence;
     mended.where = value.where;
+    const auto is_map = [](const YamlEntry& entry) { return entry.value.is_map(); };
+    if (spec.path == "evaluation.sets" && std::all_of(value.entries.begin(), value.entries.end(), is_map)) {
+      for (const YamlEntry& entry : value.entries) {
+        YamlNode name, item = entry.value;
+        name.kind = YamlNode::Kind::kScalar;
+        name.where = entry.key_where;
+        name.text = entry.key;
+        item.entries.insert(item.entries.begin(), {"name", entry.key_where, std::move(name)});
+        mended.items.push_back(std::move(item));
+      }
+      Tell(value, path, "a list of maps", Cat("write ", WordOf(spec), ": ", FlowText(mended)), mended);
+      value = std::move(mended);
+      return;
+    }
     mended.items = {value};
     Tell(value, path, "a list of maps", Cat("write `- ` before its first key: `", path, "` is a list, here of one"),
          mended);

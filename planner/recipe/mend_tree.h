@@ -13,7 +13,9 @@ namespace planwright {
 
 // Tells, and mends:
 //   modules and models that only overrides name, whose name is near one of the recipe (PW0108);
-//   lists where a map must be and the other way round, and a value in place of a section that it says all of (PW0104);
+//   lists where a map must be and the other way round, and a value in place of a section that it says all of (PW0104),
+//   also with the `ranks` beside it that a placement lacks;
+//   what an evaluation set has without `sets` around it (PW0101);
 //   options of sbatch that a comma in a list cuts in two (PW0107);
 //   devices that are known by their data sheets only (PW0106);
 //   unknown keys that exist deeper in the same map or once elsewhere, and words of other programs (PW0101).

@@ -303,6 +303,29 @@ class Words {
     if (!value.empty()) target = "evaluation";
   }
 
+  // A placement has two keys, so that `ranks` alone makes none. With several modules the first rank is not known: that
+  // it is missing is told with the word. True: it is so.
+  bool AddPlacement(const Word& word, std::string& target, std::string& value) {
+    const std::string section = MapOf(target), first = InsidePath(section, "first_rank");
+    if (value.empty() || !target.starts_with("modules.") || !target.ends_with(".placement.ranks")) return false;
+    const YamlNode* placement = NodeAt(recipe_, section);
+    const bool empty =
+        placement == nullptr || placement->is_null() ||
+        (placement->is_map() && placement->Find("first_rank") == nullptr && placement->Find("ranks") == nullptr);
+    const bool moved = std::any_of(found_.begin(), found_.end(), [&](const Word& other) {
+      return other.path == word.path && other.target.ends_with(".placement.first_rank");
+    });
+    if (!empty || moved) return false;
+    if (NodeAt(recipe_, "modules")->entries.size() > 1) {
+      told_.insert(first);
+      return true;
+    }
+    ApplyEdits(std::vector<Edit>{{section, ""}}, recipe_);
+    target = section;
+    value = Cat("{first_rank: 0, ranks: ", value, "}");
+    return false;
+  }
+
   static bool SameFile(const Location& a, const Location& b) { return a.file && b.file && *a.file == *b.file; }
 
   // Whether what is written at the place of the word wins over `there`: an override does, and the recipe itself (where
@@ -318,6 +341,7 @@ class Words {
     const std::string own = InsidePath(word.path, word.entry.key);
     std::string target = Named(word.target, word), value = target.empty() ? "" : Converted(word, target);
     AddEvaluation(target, value);
+    const bool first_rank_missing = AddPlacement(word, target, value);
     const YamlNode* there = target.empty() ? nullptr : NodeAt(recipe_, target);
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     const bool pair = word.field && (word.field->unit == FieldUnit::First || word.field->unit == FieldUnit::Second);
@@ -330,7 +354,8 @@ class Words {
         DiagnosticKind::kUnknownKey, word.entry.key_where,
         Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
             word.path.empty() ? "" : "`"),
-        Help(word, target, Shown(word, target, value), other ? nullptr : there, put || (other && !value.empty())));
+        Cat(Help(word, target, Shown(word, target, value), other ? nullptr : there, put || (other && !value.empty())),
+            first_rank_missing ? " And `placement` needs `first_rank`: the first rank of the module" : ""));
     if (there != nullptr && !put && there->where.known())
       problem.notes.push_back({there->where, Cat(LastOf(target), " is given here")});
     if (put || there != nullptr || word.target.empty() || Follows(word)) problem.edits = {{own, ""}};

@@ -165,7 +165,9 @@ class SchemaBuilder {
         } else {
           items.update(whole);
         }
-        return {{"type", "array"}, {"items", items}};
+        Json list = {{"type", "array"}, {"items", items}};
+        if (key.need == Need::kRequired) list["minItems"] = 1;
+        return list;
       }
       case KeyType::kString: return text;
       case KeyType::kInteger: return Ranged("integer", key);

@@ -25,6 +25,9 @@ directory has it as `exit_code`, with the `cause` in words, `rank`, `host`, `ins
 own `message`, and in `others` what the other ranks were in, and whether they waited there. `restart` says whether the
 same run, started again, may well succeed: a run is started again by itself only for these causes.
 
+A run that is done has `exit_code` 0, and `plan launch` ends with 0 too where its stdout is closed or full: a warning
+says so, and `logs/rank0000.out` has the lines. With `--json`, what cannot be printed is the result, and it ends with 2.
+
 )";
 
 constexpr char kCauses[] = R"(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "planner/tune/layout_tree.h"
 #include "planner/tune/ranking.h"
@@ -27,7 +28,7 @@ class Search {
         ranking_(request, tuned, error, stopped, tree_, counts_) {}
 
   Found Run() {
-    const std::vector<size_t> placings = PlacingsByGivenLayout();
+    const std::vector<size_t> placings = PlacingsInOrder();
     size_t done = 0;
     for (; done < placings.size() && !ranking_.Stop(); ++done) {
       if (!TryPlacing(placings[done])) break;
@@ -42,41 +43,78 @@ class Search {
   }
 
  private:
+  // A placing, with a candidate on it and a bound of its time; infinite: none is known.
+  struct Scouted {
+    size_t placing = 0;
+    double seconds = kInfinite;
+    Candidate candidate;
+  };
+
   // All placings, in the order of the time that the recipe's own sizes of axes would have there: so a good candidate is
-  // known early. The order decides nothing else.
-  std::vector<size_t> PlacingsByGivenLayout() {
+  // known early. Where none of these fits, as in a first recipe of a large model, plain layouts take their place. The
+  // order decides nothing else.
+  std::vector<size_t> PlacingsInOrder() {
     const Candidate given = CandidateOf(tuned_.recipe);
-    struct Scouted {
-      double seconds = kInfinite;
-      size_t placing = 0;
-      Candidate candidate;
-    };
-    std::vector<Scouted> order;
-    for (size_t p = 0; p < space_.placings().size(); ++p) {
-      const Placing& placing = space_.placings()[p];
-      Scouted& scouted = order.emplace_back();
+    std::vector<Scouted> order(space_.placings().size());
+    for (size_t p = 0; p < order.size(); ++p) {
+      Scouted& scouted = order[p];
       scouted.placing = p;
       for (size_t i = 0; i < space_.micro_samples().size() && !ranking_.Stop(); ++i) {
         Candidate candidate = given;
-        const double seconds = TimeGivenLayout(placing, space_.micro_samples()[i], candidate);
+        const double seconds = TimeGivenLayout(space_.placings()[p], space_.micro_samples()[i], candidate);
         if (seconds < scouted.seconds) scouted.seconds = seconds, scouted.candidate = std::move(candidate);
       }
     }
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Scouted& a, const Scouted& b) { return a.seconds < b.seconds; });
     if (!space_.placings().empty() && IsOn(given, space_.placings().front())) {
       const WholeStep step = SimulateWhole(tuned_, given);
       if (step.fits) ranking_.Know({given, step});
     }
+    SimulateFirst(order);
+    if (ranking_.Fastest() == kInfinite && ScoutPlainLayouts(order)) SimulateFirst(order);
     std::vector<size_t> placings;
-    for (const Scouted& scouted : order) {
-      placings.push_back(scouted.placing);
-      if (placings.size() > kMostScouts || scouted.seconds == kInfinite || scouted.seconds > ranking_.Fastest())
-        continue;
-      const WholeStep step = SimulateWhole(tuned_, scouted.candidate);
-      if (step.fits) ranking_.Know({scouted.candidate, step});
-    }
+    for (const Scouted& scouted : order) placings.push_back(scouted.placing);
     return placings;
+  }
+
+  // Sorts them, and simulates the first few.
+  void SimulateFirst(std::vector<Scouted>& order) {
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Scouted& a, const Scouted& b) { return a.seconds < b.seconds; });
+    for (size_t i = 0; i < std::min(order.size(), kMostScouts); ++i) {
+      if (order[i].seconds == kInfinite || order[i].seconds > ranking_.Fastest()) continue;
+      const WholeStep step = SimulateWhole(tuned_, order[i].candidate);
+      if (step.fits) ranking_.Know({order[i].candidate, step});
+    }
+  }
+
+  // False: there are none.
+  bool ScoutPlainLayouts(std::vector<Scouted>& order) {
+    double fastest = kInfinite;
+    for (Scouted& scouted : order) {
+      scouted.seconds = kInfinite;
+      const std::optional<OpenNode> plain = PlainLayout(scouted.placing, fastest);
+      if (!plain) continue;
+      scouted.seconds = plain->seconds, scouted.candidate = tree_.CandidateOf(*plain);
+      fastest = std::min(fastest, plain->seconds);
+    }
+    return fastest < kInfinite;
+  }
+
+  // The fastest candidate by its bound, among those whose language model has no axes but tp, dp and ep, and the fewest
+  // samples in a microbatch; nothing if none fits or is faster than `most_seconds`.
+  std::optional<OpenNode> PlainLayout(size_t p, double most_seconds) {
+    std::optional<OpenNode> best;
+    const std::vector<ModuleChoice>& layouts = tree_.LayoutsOf(p)[tree_.language()];
+    for (size_t l = 0; l < layouts.size() && !ranking_.Stop(); ++l) {
+      if (layouts[l].pp > 1 || layouts[l].cp > 1 || layouts[l].expert_tp > 1) continue;
+      const int64_t microbatches = tree_.MicrobatchesOf(0, layouts[l]);
+      if (microbatches == 0 || tree_.OthersThatFit(p, microbatches).candidates == 0) continue;
+      uint64_t too_large = 0;
+      for (const OpenNode& node : tree_.WaysOf(p, 0, l, microbatches, most_seconds, too_large).nodes) {
+        if (node.seconds < most_seconds) best = node, most_seconds = node.seconds;
+      }
+    }
+    return best;
   }
 
   // `candidate`: the recipe's, which becomes the one that is timed.

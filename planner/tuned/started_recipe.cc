@@ -164,6 +164,7 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
   if (!tree) {
     tree = ReadRecipeTree(model, {}, diagnostics);
     recipe.extends = model;
+    recipe.initialized = tree && tree->Find("initialize") != nullptr;
   }
   if (!tree) return absl::InvalidArgumentError(absl::StrCat("cannot read ", model));
   // Modules of its own would stay beside those of the first recipe.

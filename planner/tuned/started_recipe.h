@@ -23,6 +23,7 @@ struct StartedRecipe {
   std::string models;                   // the text of the models that the program contains
   std::vector<std::string> model_keys;  // the same as overrides
   std::string extends;                  // or the file that has them
+  bool initialized = false;             // that file says what a run begins with
 };
 
 // `model`: the name of one that the program contains, or a file that `plan import` wrote. Modules begin on all `gpus`

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include "nlohmann/json.hpp"
 #include "tests/checkpoint/plan_checkpoint.h"
@@ -176,9 +177,20 @@ TEST_F(EveryCommand, AnswersWrongUsageWithTwo) {
     }
   }
   for (const std::string& command : WholeCommands()) {
-    const int no_room = command == "launch" ? 15 : 2;  // the run itself is done
-    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json >/dev/full; exit $? #").status, no_room)
+    EXPECT_EQ(Plan(command + " " + good.at(command) + " --json >/dev/full; exit $? #").status, 2)
         << command << " onto a full disk";
+  }
+}
+
+// As long as the run itself is done: its directory has all that was printed.
+TEST_F(EveryCommand, ThatLaunchesEndsAsItsRunDoes) {
+  for (const auto& [to, place] : {std::pair(">/dev/full", "/dev/full"), std::pair(">&-", "which is closed")}) {
+    const ProgramResult result = Shell("(FAKE_RANK_0=say=hello " + InBuild("bin/plan") + " launch " +
+                                       Calls(kToy, "").at("launch") + " " + to + ")");
+    const std::string run = folder_ + "/run" + std::to_string(runs_);
+    EXPECT_EQ(result.status, 0) << to;
+    EXPECT_EQ(json::parse(Read("run" + std::to_string(runs_) + "/outcome.json"))["exit_code"], 0) << to;
+    EXPECT_THAT(result.err, HasSubstr(std::string(place) + "; " + run + "/logs/rank0000.out has the lines")) << to;
   }
 }
 

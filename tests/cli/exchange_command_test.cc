@@ -158,5 +158,39 @@ TEST_F(ExchangeCommand, AFullDiskLeavesNothing) {
   EXPECT_THAT(Left(), IsEmpty());
 }
 
+// `plan import`, then `plan init`: the recipe begins with the weights, wherever the three files are.
+TEST_F(ExchangeCommand, AFirstRecipeOfAnImportedModelBeginsWithItsWeights) {
+  const std::string source = WriteLanguage([](auto&) {}), model = folder_ + "/models/model.yaml";
+  std::filesystem::create_directories(folder_ + "/models");
+  std::filesystem::create_directories(folder_ + "/written");
+  const auto in_folder = [&](const std::string& arguments) {
+    return Shell("cd " + folder_ + " && " + InBuild("bin/plan") + " " + arguments);
+  };
+  EXPECT_EQ(in_folder("import source -o models/model.yaml").status, 0);
+  EXPECT_THAT(Read("models/model.yaml"), HasSubstr("\n# initialize: {from: ../source}\n"));
+  const std::string few = " --gpus 2 --candidates 3 --best 1 ";
+  const ProgramResult made = in_folder("init --model models/model.yaml -o written/mine.yaml" + few);
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(Read("written/mine.yaml"), HasSubstr("initialize: {from: ../source}\n"));
+  EXPECT_THAT(made.err, HasSubstr("it begins with the weights of source (initialize.from)\n"));
+  EXPECT_EQ(in_folder("weights written/mine.yaml").status, 0) << "they fit";
+  // What is said of it otherwise stays.
+  const ProgramResult other = in_folder("init --model models/model.yaml initialize.from=models/../source" + few);
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_THAT(other.out, HasSubstr("initialize: {from: source}\n"));
+  const ProgramResult smaller = in_folder("init --model models/model.yaml models.nemotron_h.vocabulary=64" + few);
+  EXPECT_EQ(smaller.status, 0) << smaller.err;
+  EXPECT_THAT(smaller.out, Not(HasSubstr("initialize")));
+  EXPECT_THAT(smaller.err, HasSubstr("drawn weights, and not with those of source: overrides change the models"));
+  // Another model under its name.
+  Shell("sed -i 's/hidden: .*#/hidden: 128 #/' " + model);
+  const ProgramResult misfit = in_folder("init --model models/model.yaml" + few);
+  EXPECT_EQ(misfit.status, 0) << misfit.err;
+  EXPECT_THAT(misfit.out, Not(HasSubstr("initialize")));
+  EXPECT_THAT(misfit.err, HasSubstr("drawn weights: those of source do not fit"));
+  std::filesystem::remove_all(source);
+  EXPECT_THAT(in_folder("init --model models/model.yaml" + few).err, HasSubstr("they are not on this machine"));
+}
+
 }  // namespace
 }  // namespace planwright

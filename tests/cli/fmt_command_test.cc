@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "tests/cli/plan_program.h"
 #include "tests/support/folders.h"
@@ -45,6 +46,21 @@ TEST_F(Fmt, ChecksPrintsAndWrites) {
   EXPECT_EQ(Read("r.yaml"), kTidy);
   EXPECT_EQ(Plan("fmt --check " + file).status, 0);
   EXPECT_THAT(Plan("fmt " + file).out, IsEmpty()) << "nothing changed";
+}
+
+TEST_F(Fmt, KeepsLineEndsOfWindows) {
+  const std::string tidy = absl::StrReplaceAll(kTidy, {{"\n", "\r\n"}});
+  const std::string file = Write("r.yaml", tidy);
+  EXPECT_EQ(Plan("fmt --check " + file).status, 0);
+  Write("r.yaml", absl::StrReplaceAll(kMessy, {{"\n", "\r\n"}}));
+  EXPECT_THAT(Plan("fmt --check " + file).out, HasSubstr("\n+name: r\n")) << "a diff to read";
+  EXPECT_EQ(Plan("fmt --stdout " + file).out, tidy);
+  EXPECT_EQ(Plan("fmt " + file).status, 0);
+  EXPECT_EQ(Read("r.yaml"), tidy);
+  Write("r.yaml", tidy + "seed: 1\n");
+  const ProgramResult mixed = Plan("fmt --check " + file);
+  EXPECT_EQ(mixed.status, 1);
+  EXPECT_THAT(mixed.out, HasSubstr("-seed: 1\n+seed: 1\\x0d\n"));
 }
 
 TEST_F(Fmt, KeepsPermissionsAndLinks) {

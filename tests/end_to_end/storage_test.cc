@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "planner/run_files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
@@ -117,12 +118,13 @@ TEST_F(Storage, ThatIsFullForTheOutcome) {
 }
 
 TEST_F(Storage, ThatIsFullForWhatIsPrinted) {
-  for (const auto& [to, place] : {std::pair("> /dev/full", "/dev/full"), std::pair("--json > /dev/full", "/dev/full"),
-                                  std::pair(">&- <&-", "its output, which is closed")}) {
+  for (const auto& [to, place, status] :
+       {std::tuple("> /dev/full", "/dev/full", kExitSuccess), std::tuple("--json > /dev/full", "/dev/full", kExitUsage),
+        std::tuple(">&- <&-", "its output, which is closed", kExitSuccess)}) {
     const std::string command =
         InBuild("bin/plan") + " launch " + Recipe() + " --local --yes --steps 1 --run-dir " + RunDir() + " " + to;
     const Ended ended = End(StartProgram({"/bin/sh", "-c", command}, {}, Folder() + "/output"));
-    EXPECT_EQ(ended.status, kExitStorage) << ended.output;
+    EXPECT_EQ(ended.status, status) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr(std::string("the run is done, but what it printed is not all in ") + place));
     EXPECT_EQ(Outcome().at("exit_code"), 0);
     fs::remove_all(RunDir());

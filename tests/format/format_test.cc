@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/explanation.h"
 #include "planner/diagnostics/text.h"
@@ -198,6 +199,19 @@ TEST(FormatRecipe, KeepsCommentsThatTouchAValue) {
   for (const char* same : {"name: a]#b\n", "name: it's \"so\"#1\n", "extends: [a#b, it's, c:#d]\n",
                            "name: |-#c\n  x\"#y\n", "extends: [\"a\", b#\n  c]#d\n"})
     EXPECT_EQ(Formatted(same), same);
+}
+
+TEST(FormatRecipe, LinesEndAsTheyDid) {
+  const auto of_windows = [](const std::string& text) { return absl::StrReplaceAll(text, {{"\n", "\r\n"}}); };
+  for (const fs::path& file : Files("recipes", ".yaml"))
+    EXPECT_EQ(Formatted(of_windows(ReadFile(file))), of_windows(ReadFile(file))) << file;
+  const std::string block = "b: |\n  one # text\n\n  two\n# of a\na:  1 # c";
+  EXPECT_EQ(Formatted(of_windows(block)), of_windows(Formatted(block)));
+  // Of both kinds: as most lines do.
+  EXPECT_EQ(Formatted("a: 1\r\nb: 2\r\nc: 3\n"), "a: 1\r\nb: 2\r\nc: 3\r\n");
+  EXPECT_EQ(Formatted("a: 1\r\nb: 2\nc: 3\n"), "a: 1\nb: 2\nc: 3\n");
+  EXPECT_EQ(Formatted("a: 1\r\nb: 2\n"), "a: 1\nb: 2\n");
+  EXPECT_EQ(Formatted("a: 1\r\nb: 2"), "a: 1\r\nb: 2\r\n") << "the last line has no end";
 }
 
 TEST(FormatRecipe, BreaksWhatIsTooLong) {

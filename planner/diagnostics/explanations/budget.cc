@@ -100,6 +100,17 @@ lints: {PW0704: off})",
      R"(evaluation: {every_samples: 10, sets: [{name: held_out, samples: 16, seed: 4321}]})",
      R"(evaluation: {every_samples: 16, sets: [{name: held_out, samples: 16, seed: 4321}]})",
      "Use a multiple of the samples of a step."},
+
+    {kNothingSaved,
+     "Without `checkpoint.every_steps` a run writes no checkpoint, not even after its last step: its weights are gone "
+     "when it ends, and after a failure it begins anew. That is right for tests and measurements. So only a training "
+     "that is predicted to take more than an hour (docs/step_time.md) is warned of; on a device of unknown speed none "
+     "is.",
+     R"(budget: {train_samples: 80000, learning_rate: {decay_samples: 80000}})",
+     R"(budget: {train_samples: 80000, learning_rate: {decay_samples: 80000}}
+checkpoint: {every_steps: 2000})",
+     "Add checkpoint.every_steps. What a checkpoint costs says `plan show RECIPE time`; checkpoint.keep_last bounds "
+     "how many stay. If the run is a measurement, silence the lint."},
 };
 
 }  // namespace

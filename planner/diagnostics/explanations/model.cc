@@ -131,6 +131,21 @@ lints: {PW0704: off})",
   radio_encoder: {recompute: block}
 lints: {PW0704: off})",
      "Use full, or layer kinds of this module: `block` for an encoder, the kinds in its pattern for a language model."},
+
+    {kNoPositions,
+     "Attention here has no position embeddings: Mamba-2 layers tell a language model the order of tokens. Without an "
+     "M in its pattern only the causal mask does, and a layer that is no attention either sees one token alone. That "
+     "may do for a test. So only a training that is predicted to take more than an hour (docs/step_time.md) is warned "
+     "of; on a device of unknown speed none is.",
+     R"(models:
+  nemotron_hybrid_moe_20l: {pattern: "*E*E*E*E*E*E*E*E*E*E"}
+budget: {train_samples: 80000, learning_rate: {decay_samples: 80000}}
+checkpoint: {every_steps: 2000})",
+     R"(models:
+  nemotron_hybrid_moe_20l: {pattern: "MEMEM*EMEMEM*EMEMEM*"}
+budget: {train_samples: 80000, learning_rate: {decay_samples: 80000}}
+checkpoint: {every_steps: 2000})",
+     "Let some layers be M, first of all the first one. If the model is meant so, silence the lint."},
 };
 
 }  // namespace
