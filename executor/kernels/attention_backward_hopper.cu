@@ -11,10 +11,8 @@
 // takes a tenth less. Bulk copies that add, keys and values in registers, scores a step ahead, and clusters that share
 // their loads win nothing.
 //
-// On an H100, two images of 6152 rows with 16 heads take 1.97 ms, 490 TFLOP/s, and 2.08 ms for seconds on end, when
-// power is what limits it; cuDNN takes 2.7 to 2.85. 0.05 ms of that are before the products, 0.04 behind them.
-#include <algorithm>
-
+// On an H100, two images of 6152 rows with 16 heads take 2.04 ms, 475 TFLOP/s, and 2.09 ms for seconds on end, when
+// power is what limits it; cuDNN takes 2.8. 0.05 ms of that are before the products, 0.04 behind them.
 #include "executor/kernels/attention.h"
 #include "executor/kernels/attention_gradient_rows.cuh"
 
@@ -61,14 +59,18 @@ struct Maps {
   CUtensorMap q, k, v, da, dk, dv;
 };
 
-// The keys of this block, and in which order it takes the blocks of queries.
+// The keys of this block, and in which order it takes the blocks of queries. All blocks that have 128 keys come first,
+// of all heads. Those that have fewer end sooner, and fill the last round.
 struct Piece {
   __device__ explicit Piece(const GradientShape& shape) {
-    const int key_blocks = (shape.length + kKeyRows - 1) / kKeyRows;
-    const int block = static_cast<int>(blockIdx.x) % key_blocks, of = static_cast<int>(blockIdx.x) / key_blocks;
+    const int whole = shape.length / kKeyRows, all_whole = whole * shape.heads * shape.sequences;
+    const int index = static_cast<int>(blockIdx.x);
+    const int of = index < all_whole ? index / whole : index - all_whole;
+    const int block = index < all_whole ? index % whole : whole;
     keys = {block * kKeyRows, of % shape.heads, of / shape.heads};
+    rows = min(shape.length - keys.row, kKeyRows);
     head0 = static_cast<int64_t>(of) * shape.query_blocks;
-    query_block = static_cast<int>(static_cast<int64_t>(block) * shape.query_blocks / key_blocks);
+    query_block = static_cast<int>(static_cast<int64_t>(block) * shape.query_blocks / (whole + 1));
     blocks = shape.query_blocks;
   }
   __device__ void Advance() {
@@ -78,6 +80,7 @@ struct Piece {
   __device__ int64_t Block() const { return head0 + query_block; }  // among those of all heads and sequences
 
   TileAt keys;
+  int rows;       // of keys
   int64_t head0;  // the number of the first block of queries of the head
   int query_block, blocks;
 };
@@ -126,35 +129,57 @@ __device__ uint64_t DescribedDs(uint32_t rows) {
   return uint64_t{1} << 62 | uint64_t{8 * kDsRowBytes >> 4} << 32 | uint64_t{1} << 16 | rows >> 4;
 }
 
+// dq = ds times the keys of so many groups.
+template <int groups>
+__device__ void MultiplyWithKeys(float (&dq)[kEachOfHead], uint32_t ds, uint32_t k) {
+  constexpr int kOfGroup = kGroupRows / kProductDepth;
+  BeginProducts();
+#pragma unroll
+  for (int i = 0; i < groups * kOfGroup; ++i) {
+    const uint64_t weights = DescribedDs(ds + i * kProductDepth * kDsRowBytes);
+    const uint64_t keys =
+        RowsSummed<kGroupRows>(k + i / kOfGroup * kTileBytes + i % kOfGroup * kSliceBytes<kProductDepth>);
+    if (i == 0)
+      FirstWeighted(dq, weights, keys);
+    else
+      AddWeighted(dq, weights, keys);
+  }
+  CommitProducts();
+  WaitForProducts<0>();
+}
+
 // dq += ds times the keys, of each block of queries.
 __device__ void AddQueryGradients(Shared& shared, float* sums, Piece piece) {
-  constexpr int kSteps = kKeyRows / kProductDepth;
   const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-  const uint32_t k = SharedAddress(shared.k), ds = SharedAddress(shared.ds);
+  const uint32_t k = SharedAddress(shared.k);
   float dq[kEachOfHead];
   WaitFor(&shared.keys_full, 0);
   for (int step = 0; step < piece.blocks; ++step, piece.Advance()) {
     const int buffer = step % kDsBuffers;
+    const uint32_t ds = SharedAddress(shared.ds[buffer]);
     WaitFor(&shared.ds_full[buffer], DsParity(step));
-    BeginProducts();
-#pragma unroll
-    for (int i = 0; i < kSteps; ++i) {
-      const uint64_t weights = DescribedDs(ds + buffer * kKeyGroups * kDsBytes + i * kProductDepth * kDsRowBytes);
-      constexpr int kOfTile = kGroupRows / kProductDepth;
-      const uint64_t keys =
-          RowsSummed<kGroupRows>(k + i / kOfTile * kTileBytes + i % kOfTile * kSliceBytes<kProductDepth>);
-      if (i == 0)
-        FirstWeighted(dq, weights, keys);
-      else
-        AddWeighted(dq, weights, keys);
-    }
-    CommitProducts();
-    WaitForProducts<0>();
+    if (piece.rows > kGroupRows)
+      MultiplyWithKeys<kKeyGroups>(dq, ds, k);
+    else
+      MultiplyWithKeys<1>(dq, ds, k);
     Hold(dq);
     if (thread % 32 == 0) Arrive(&shared.ds_empty[buffer]);
     float* to = sums + piece.Block() * kBlockSums + thread * 4;
 #pragma unroll
     for (int i = 0; i < kEachOfHead / 4; ++i) AddFour(to + i * 4 * kWarpgroup, dq + 4 * i);
+  }
+}
+
+// A warpgroup that has no keys: it only lets the others go on.
+__device__ void LetPass(Shared& shared, int steps) {
+  const bool first = threadIdx.x % 32 == 0;
+  QueryTurn turn;
+  for (int step = 0; step < steps; ++step, turn.Advance()) {
+    const int buffer = step % kDsBuffers;
+    WaitFor(&shared.full[turn.stage], turn.parity);
+    if (first) Arrive(&shared.empty[turn.stage]);
+    WaitFor(&shared.ds_empty[buffer], DsParity(step) ^ 1);
+    if (first) Arrive(&shared.ds_full[buffer]);
   }
 }
 
@@ -282,7 +307,10 @@ __global__ void __launch_bounds__(kBackwardThreads, 1)
     AddQueryGradients(shared, sums, piece);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kKeyRegisters));
-    SumKeyGradients(shared, maps, warpgroup - 2, piece, shape);
+    if ((warpgroup - 2) * kGroupRows < piece.rows)
+      SumKeyGradients(shared, maps, warpgroup - 2, piece, shape);
+    else
+      LetPass(shared, piece.blocks);
   }
 }
 

@@ -10,8 +10,8 @@
 //
 // Blocks of keys go from the last one to the first, so that only the one that is not whole is masked.
 //
-// On an H100, two images of 6152 rows with 16 heads take 0.66 ms, 590 TFLOP/s, and 0.75 ms for seconds on end, when
-// power is what limits it; cuDNN takes 1.01 to 1.05. A third stage, clusters that share their loads, keys in wider
+// On an H100, two images of 6152 rows with 16 heads take 0.65 ms, 599 TFLOP/s, and 0.73 ms for seconds on end, when
+// power is what limits it; cuDNN takes 1.02 to 1.05. A third stage, clusters that share their loads, keys in wider
 // slices, which load faster, and some exponentials as polynomials win nothing.
 #include <algorithm>
 #include <limits>
