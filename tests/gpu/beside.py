@@ -55,8 +55,8 @@ class Beside(Measure):
                 continue
             theirs[name] = lines
             print(f"Megatron-Core, {name}: step {lines[-1]['ms']:.1f} ms (smallest {lines[-1]['least']:.1f}, largest "
-                  f"{lines[-1]['most']:.1f}), kernels of a step {kernel_ms(kernels):.1f} ms, tensors {lines[-1]['allocated_gb']:.1f} GB, device "
-                  f"{lines[-1]['device_gb']:.1f} GB", flush=True)
+                  f"{lines[-1]['most']:.1f}), kernels of a step {kernel_ms(kernels):.1f} ms, tensors "
+                  f"{lines[-1]['allocated_gb']:.1f} GB, device {lines[-1]['device_gb']:.1f} GB", flush=True)
         records, text = self.launch(part, case, [f"initialize.from={weights}", "--trace", f"{case.steps}"])
         if records is None or not theirs:
             self.judge(False, f"{part}: Megatron-Core ran with {len(theirs)} of {len(settings)} settings")
@@ -107,8 +107,9 @@ class BesideOneGpu(Beside):
              "megatron_images": [Case("megatron_images", LEARNING,
                                       (*ENCODER, with_experts(8), "modules.language.recompute=none",
                                        *with_samples(4, STEPS_IMAGES), *CONSTANT), STEPS_IMAGES)],
-             "megatron_frozen": [Case("megatron_frozen", FROZEN, (*ENCODER, with_experts(12), *with_samples(4, STEPS_IMAGES),
-                                                                  *CONSTANT), STEPS_IMAGES)]}
+             "megatron_frozen": [Case("megatron_frozen", FROZEN,
+                                      (*ENCODER, with_experts(12), *with_samples(4, STEPS_IMAGES), *CONSTANT),
+                                      STEPS_IMAGES)]}
 
     def megatron(self):
         self.beside_megatron("megatron", SETTINGS)
