@@ -140,6 +140,13 @@ std::optional<Seconds> MeasuredRates::Communication(const CommunicationUse& use)
   return use.bytes > 0 ? At(found->second, use.bytes, use.bytes) : Seconds{0, Known::kMeasured};
 }
 
+std::optional<MeasuredRates::Message> MeasuredRates::LongestMessage(const CommunicationUse& use) const {
+  const auto found = communication_.find({use.kind, use.members, use.per_node, use.nodes});
+  if (found == communication_.end()) return std::nullopt;
+  const Point& longest = found->second.back();
+  return Message{longest.bytes, longest.seconds};
+}
+
 std::optional<Seconds> MeasuredRates::HostLaunch(OpKind kind) const {
   const auto found = launch_.find(kind);
   if (found == launch_.end()) return std::nullopt;

@@ -23,6 +23,11 @@ class MeasuredRates {
   // nullopt: no use of this kind was measured, or none in this dtype, or not over a group of this shape.
   std::optional<Seconds> Compute(const ComputeUse& use) const;
   std::optional<Seconds> Communication(const CommunicationUse& use) const;
+  // The longest message that was measured of such a communication; nullopt: none was.
+  struct Message {
+    double bytes = 0, seconds = 0;
+  };
+  std::optional<Message> LongestMessage(const CommunicationUse& use) const;
   std::optional<Seconds> HostLaunch(OpKind kind) const;
   // The share of its speed at which a kind goes on beside one of the other sort; nullopt: it was not measured.
   std::optional<double> Beside(OpKind kind) const;

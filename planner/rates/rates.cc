@@ -44,9 +44,25 @@ Seconds Rates::Compute(const ComputeUse& use) const {
 
 Seconds Rates::Communication(const CommunicationUse& use) const {
   if (measured_ && use.members > 1) {
+    if (const std::optional<Seconds> found = BeyondLatency(use)) return *found;
     if (const std::optional<Seconds> found = measured_->Communication(use)) return *found;
   }
   return EstimateCommunication(use);
+}
+
+std::optional<Seconds> Rates::BeyondLatency(const CommunicationUse& use) const {
+  // Of a shorter share the point tells a latency: its rate would be far too slow for what is longer.
+  constexpr double kShare = 0.125;
+  const std::optional<MeasuredRates::Message> longest = measured_->LongestMessage(use);
+  if (!longest || use.bytes <= longest->bytes) return std::nullopt;
+  const auto estimate = [&](double bytes) {
+    CommunicationUse other = use;
+    other.bytes = bytes;
+    return EstimateCommunication(other).seconds;
+  };
+  const double whole = estimate(use.bytes), at_longest = estimate(longest->bytes);
+  if (at_longest - estimate(0) >= kShare * longest->seconds || whole == at_longest) return std::nullopt;
+  return Seconds{longest->seconds + whole - at_longest, Known::kEstimated};
 }
 
 Seconds Rates::HostLaunch(OpKind kind) const {

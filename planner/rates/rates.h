@@ -53,6 +53,9 @@ class Rates {
   bool known() const { return table_.device.bf16 > 0; }
 
  private:
+  // Of a message that is longer than all that were measured, if the longest of these shows a latency alone: its time,
+  // and the data sheet's for the further bytes.
+  std::optional<Seconds> BeyondLatency(const CommunicationUse& use) const;
   Seconds EstimateCompute(const ComputeUse& use) const;
   Seconds EstimateCommunication(const CommunicationUse& use) const;
 

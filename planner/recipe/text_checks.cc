@@ -24,7 +24,9 @@ bool CheckEncoding(const std::string& text, const YamlOrigin& origin, Diagnostic
                      "save the file as UTF-8");
       return false;
     }
-    if (IsHiddenControl(text, at, length)) {
+    // For YAML a line ends there, for editors and people it does not: a key behind it would look like a comment.
+    const bool lone_return = text[at] == '\r' && at + 1 < text.size() && text[at + 1] != '\n';
+    if (lone_return || IsHiddenControl(text, at, length)) {
       problems.Error(
           DiagnosticKind::kFileEncoding, LocationOfByte(text, at, origin),
           Cat("the text contains a hidden control character: ", Printable(std::string_view(text).substr(at, length))),

@@ -57,6 +57,22 @@ TEST(MeasuredRates, BeyondThePointsTheNearestRateStays) {
   Expect(rates.Compute({OpKind::kAdd, 0, 3e6}), 3e-3, Known::kEstimated);
 }
 
+// 16 KiB in 13 us are 1.3 GB/s, which says nothing of 100 MB over links of 450 GB/s.
+TEST(MeasuredRates, BeyondALatencyTheDataSheetAddsTheFurtherBytes) {
+  const auto rates_of = [](double bytes, double seconds) {
+    RateTable table;
+    table.device = {.gpu = "h200_sxm", .bf16 = 1e15, .memory_speed = 4.8e12, .node_link = 450e9};
+    return Rates(table, {.gpu = "h200_sxm", .communication = {{OpKind::kAllReduce, bytes, 2, 2, 1, Took(seconds)}}}, 2);
+  };
+  const auto of = [](double bytes) { return CommunicationUse{OpKind::kAllReduce, bytes, 2, 2, 1}; };
+  const Rates latency = rates_of(16384, 13e-6);
+  Expect(latency.Communication(of(16384)), 13e-6, Known::kMeasured);
+  const double per_byte = 1 / (RateTable().link * 450e9);  // an all_reduce of two sends each byte once
+  Expect(latency.Communication(of(1e8)), 13e-6 + (1e8 - 16384) * per_byte, Known::kEstimated);
+  // A slow link is believed: 100 MB in 2 ms are 50 GB/s, and so are 200 MB.
+  Expect(rates_of(1e8, 2e-3).Communication(of(2e8)), 4e-3, Known::kEstimated);
+}
+
 TEST(MeasuredRates, OfPointsOfOneSizeTheOneWithTheNearestBytesCounts) {
   DeviceProfile profile = TwoPoints();
   profile.compute = {Products(1e9, 1e6, 1e-3), Products(1e9, 8e6, 4e-3), Products(1e10, 1e6, 1e-2)};

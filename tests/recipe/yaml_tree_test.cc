@@ -99,6 +99,7 @@ TEST(YamlTree, RefusesWhatRecipesDoNotUse) {
        "a",
        "FileEncoding", "1:1"},
       {"a: x\xE2\x80\xAEy\n", "FileEncoding", "1:5"},
+      {"# a\rb: 1\nc: 2\n", "FileEncoding", "1:4"},
   };
   for (const Case& c : cases) {
     const Parsed parsed = Parse(c.text);
