@@ -59,7 +59,7 @@ class KeyChecker {
     for (YamlEntry& entry : node.entries) {
       if (!kind_is_good && entry.key != "kind") continue;  // the kind decides which keys are valid
       if (FindKey(context.table_path, entry.key, kind) == nullptr) {
-        const std::string meant = AddUnknownKey(entry, context, kind);
+        const std::string meant = AddUnknownKey(entry, node, context, kind);
         if (meant.empty() || !given.insert(meant).second) continue;  // dropped: unknown, or the key meant is there too
         entry.key = meant;
       }
@@ -120,7 +120,8 @@ class KeyChecker {
 
   // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
   // to none.
-  std::string AddUnknownKey(const YamlEntry& entry, const KeyContext& context, const std::string& kind) {
+  std::string AddUnknownKey(const YamlEntry& entry, const YamlNode& map, const KeyContext& context,
+                            const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
     std::vector<std::string> other_kinds;  // those that have this key
@@ -134,7 +135,11 @@ class KeyChecker {
                                     context.shown_path, context.shown_path.empty() ? "" : "`");
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
-    const std::string near = gone ? "" : NearKey(entry.key, known);
+    std::string near = gone ? "" : NearKey(entry.key, known);
+    if (!near.empty() && map.Find(near) != nullptr) {
+      help = Cat("`", near, "` is there already; ", help);
+      near.clear();
+    }
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
     bool of_source = false;
     if (context.table_path == "data" && kind == "sources") {

@@ -25,6 +25,9 @@ namespace {
 struct ShortSection {
   std::string_view path, meant;
 };
+// A list of one as a text that is read at a glance.
+constexpr size_t kShortText = 80;
+
 constexpr ShortSection kShortSections[] = {
     {"precision", "{params: $}"},
     {"budget.learning_rate", "{peak: $}"},
@@ -96,43 +99,60 @@ class Shapes {
     }
   }
 
-  // What a set has, without `sets` around it: {every_samples: 80, samples: 16, seed: 7}. A name is made if none is
-  // there.
+  // A set by its name, held_out: {samples: 16, seed: 7}, where no key can be.
+  static bool IsNamedSet(const YamlEntry& entry) {
+    const auto of_set = [](const YamlEntry& key) { return FindKey("evaluation.sets[]", key.key, "") != nullptr; };
+    return !of_set(entry) && FindKey("evaluation", entry.key, "") == nullptr && entry.value.is_map() &&
+           !entry.value.entries.empty() && std::all_of(entry.value.entries.begin(), entry.value.entries.end(), of_set);
+  }
+
+  static YamlNode SetOf(const YamlEntry& named) {
+    YamlNode set = named.value;
+    if (set.Find("name") != nullptr) return set;
+    YamlNode name;
+    name.kind = YamlNode::Kind::kScalar;
+    name.where = named.key_where;
+    name.text = named.key;
+    set.entries.insert(set.entries.begin(), {"name", named.key_where, std::move(name)});
+    return set;
+  }
+
+  // What a set has, without `sets` around it: {every_samples: 80, samples: 16, seed: 7}, whose name is made if none is
+  // there; or sets by their names.
   void MendSets(YamlNode& evaluation, const std::string& path) {
     const auto of_set = [](const YamlEntry& entry) {
       return FindKey("evaluation", entry.key, "") == nullptr && FindKey("evaluation.sets[]", entry.key, "") != nullptr;
     };
-    const auto first = std::find_if(evaluation.entries.begin(), evaluation.entries.end(), of_set);
+    const auto meant = [&](const YamlEntry& entry) { return of_set(entry) || IsNamedSet(entry); };
+    const auto first = std::find_if(evaluation.entries.begin(), evaluation.entries.end(), meant);
     if (evaluation.Find("sets") != nullptr || first == evaluation.entries.end()) return;
     const Location where = first->key_where;
     const std::string word = first->key;
+    const bool is_name = IsNamedSet(*first);
     std::vector<Edit> edits;
-    YamlNode set;
-    set.kind = YamlNode::Kind::kMap;
-    set.where = where;
-    if (evaluation.Find("name") == nullptr) {
-      YamlNode name;
-      name.kind = YamlNode::Kind::kScalar;
-      name.where = where;
-      name.text = "held_out";
-      set.entries.push_back({"name", where, std::move(name)});
-    }
-    for (const YamlEntry& entry : evaluation.entries) {
-      if (!of_set(entry)) continue;
-      edits.push_back({InsidePath(path, entry.key), ""});
-      set.entries.push_back(entry);
-    }
-    YamlNode sets;
+    YamlNode one, sets;
+    one.kind = YamlNode::Kind::kMap;
     sets.kind = YamlNode::Kind::kSequence;
-    sets.where = where;
-    sets.items = {std::move(set)};
+    one.where = sets.where = where;
+    for (const YamlEntry& entry : evaluation.entries) {
+      if (!meant(entry)) continue;
+      edits.push_back({InsidePath(path, entry.key), ""});
+      if (IsNamedSet(entry)) {
+        sets.items.push_back(SetOf(entry));
+      } else {
+        one.entries.push_back(entry);
+      }
+    }
+    if (!one.entries.empty()) sets.items.insert(sets.items.begin(), SetOf({"held_out", where, std::move(one)}));
     const std::string text = FlowText(sets);
     edits.push_back({InsidePath(path, "sets"), text});
     problems_
         .Error(DiagnosticKind::kUnknownKey, where, Cat("unknown key ", Quoted(word), " in `", path, "`"),
-               Cat("it is a key of a set, and each set has a loss of its own: write sets: ", text))
+               Cat(is_name ? "sets are a list, each with a name and a loss of its own"
+                           : "it is a key of a set, and each set has a loss of its own",
+                   ": write sets: ", text))
         .edits = std::move(edits);
-    std::erase_if(evaluation.entries, of_set);
+    std::erase_if(evaluation.entries, meant);
     evaluation.entries.push_back({"sets", where, std::move(sets)});
   }
 
@@ -356,6 +376,20 @@ class Shapes {
     return OneMap(value);  // two bridges have a key twice
   }
 
+  // - a: {samples: 16, seed: 7}
+  void MendNamedSets(YamlNode& sets, const std::string& path) {
+    YamlNode mended = sets;
+    bool named = false;
+    for (YamlNode& item : mended.items) {
+      if (!item.is_map() || item.entries.size() != 1 || !IsNamedSet(item.entries[0])) continue;
+      item = SetOf(item.entries[0]);
+      named = true;
+    }
+    if (!named) return;
+    Tell(sets, path, "a list of maps with the keys of a set", Cat("write sets: ", FlowText(mended)), mended);
+    sets = std::move(mended);
+  }
+
   void MendList(const KeySpec& spec, YamlNode& value, const std::string& path) {
     if (spec.path == "bridges") {
       if (std::optional<YamlNode> bridge = OneBridge(value)) {
@@ -368,27 +402,23 @@ class Shapes {
         return;
       }
     }
+    if (spec.path == "evaluation.sets" && value.is_sequence()) return MendNamedSets(value, path);
     if (!value.is_map() || value.entries.empty()) return;
     YamlNode mended;
     mended.kind = YamlNode::Kind::kSequence;
     mended.where = value.where;
     const auto is_map = [](const YamlEntry& entry) { return entry.value.is_map(); };
     if (spec.path == "evaluation.sets" && std::all_of(value.entries.begin(), value.entries.end(), is_map)) {
-      for (const YamlEntry& entry : value.entries) {
-        YamlNode name, item = entry.value;
-        name.kind = YamlNode::Kind::kScalar;
-        name.where = entry.key_where;
-        name.text = entry.key;
-        item.entries.insert(item.entries.begin(), {"name", entry.key_where, std::move(name)});
-        mended.items.push_back(std::move(item));
-      }
+      for (const YamlEntry& entry : value.entries) mended.items.push_back(SetOf(entry));
       Tell(value, path, "a list of maps", Cat("write ", WordOf(spec), ": ", FlowText(mended)), mended);
       value = std::move(mended);
       return;
     }
     mended.items = {value};
-    Tell(value, path, "a list of maps", Cat("write `- ` before its first key: `", path, "` is a list, here of one"),
-         mended);
+    const std::string text = FlowText(mended);
+    const std::string help =
+        text.size() <= kShortText ? Cat("write ", WordOf(spec), ": ", text) : "write `- ` before its first key";
+    Tell(value, path, "a list of maps", Cat(help, ": `", path, "` is a list, here of one"), mended);
     value = std::move(mended);
   }
 
