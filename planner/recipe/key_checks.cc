@@ -59,7 +59,7 @@ class KeyChecker {
     for (YamlEntry& entry : node.entries) {
       if (!kind_is_good && entry.key != "kind") continue;  // the kind decides which keys are valid
       if (FindKey(context.table_path, entry.key, kind) == nullptr) {
-        const std::string meant = AddUnknownKey(entry, node, context, kind);
+        const std::string meant = AddUnknownKey(entry, given, context, kind);
         if (meant.empty() || !given.insert(meant).second) continue;  // dropped: unknown, or the key meant is there too
         entry.key = meant;
       }
@@ -118,9 +118,9 @@ class KeyChecker {
     return std::find(choices.begin(), choices.end(), *kind) != choices.end();
   }
 
-  // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
-  // to none.
-  std::string AddUnknownKey(const YamlEntry& entry, const YamlNode& map, const KeyContext& context,
+  // Reports an unknown key, of a map with the keys `given`. Returns the known key that is close to it and not given, or
+  // an empty string. A key that is gone is close to none.
+  std::string AddUnknownKey(const YamlEntry& entry, const std::set<std::string>& given, const KeyContext& context,
                             const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
@@ -136,7 +136,7 @@ class KeyChecker {
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
     std::string near = gone ? "" : NearKey(entry.key, known);
-    if (!near.empty() && map.Find(near) != nullptr) {
+    if (given.contains(near)) {
       help = Cat("`", near, "` is there already; ", help);
       near.clear();
     }
