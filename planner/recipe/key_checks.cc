@@ -1,6 +1,7 @@
 #include "planner/recipe/key_checks.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,12 +55,13 @@ class KeyChecker {
     const bool kind_is_good = ReadKind(node, context, &kind);
     // The keys as written. A misspelled key is not renamed to one of them: the map would then have this key twice.
     std::set<std::string> given;
-    for (const YamlEntry& entry : node.entries) given.insert(entry.key);
+    std::map<std::string, std::set<std::string>> files;  // an override or a file that extends may mean a key of another
+    for (const YamlEntry& entry : node.entries) given.insert(entry.key), files[FileOf(entry)].insert(entry.key);
     std::vector<YamlEntry> kept;
     for (YamlEntry& entry : node.entries) {
       if (!kind_is_good && entry.key != "kind") continue;  // the kind decides which keys are valid
       if (FindKey(context.table_path, entry.key, kind) == nullptr) {
-        const std::string meant = AddUnknownKey(entry, given, context, kind);
+        const std::string meant = AddUnknownKey(entry, files[FileOf(entry)], context, kind);
         if (meant.empty() || !given.insert(meant).second) continue;  // dropped: unknown, or the key meant is there too
         entry.key = meant;
       }
@@ -96,6 +98,10 @@ class KeyChecker {
   }
 
  private:
+  static std::string FileOf(const YamlEntry& entry) {
+    return entry.key_where.file ? *entry.key_where.file : std::string();
+  }
+
   static bool IsContainer(const KeySpec& spec, const YamlNode& value) {
     if (spec.type == KeyType::kListOfMaps) return value.is_sequence();
     return value.is_map() && (spec.type == KeyType::kMap || spec.type == KeyType::kNamedMaps);
@@ -118,9 +124,9 @@ class KeyChecker {
     return std::find(choices.begin(), choices.end(), *kind) != choices.end();
   }
 
-  // Reports an unknown key, of a map with the keys `given`. Returns the known key that is close to it and not given, or
-  // an empty string. A key that is gone is close to none.
-  std::string AddUnknownKey(const YamlEntry& entry, const std::set<std::string>& given, const KeyContext& context,
+  // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
+  // to none, and none of `there`, the keys beside it in its file, is close.
+  std::string AddUnknownKey(const YamlEntry& entry, const std::set<std::string>& there, const KeyContext& context,
                             const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
@@ -136,7 +142,7 @@ class KeyChecker {
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
     std::string near = gone ? "" : NearKey(entry.key, known);
-    if (given.contains(near)) {
+    if (there.contains(near)) {
       help = Cat("`", near, "` is there already; ", help);
       near.clear();
     }

@@ -37,7 +37,8 @@ TEST(Overrides, ProblemsPointAtTheCommandLine) {
             "<command line>:3:1: error: unknown key \"global_sample\" in `batch` [PW0101 UnknownKey]\n"
             "   3 | batch.global_sample=3\n"
             "     | ^~~~~~~~~~~~~~~~~~~\n"
-            "  help: did you mean `global_samples`?\n");
+            "  help: `global_samples` is there already; the keys here are global_samples, micro_samples, "
+            "sequence_length\n");
 }
 
 TEST(Overrides, AMissingKeyIsStillMissingInTheFile) {
