@@ -27,6 +27,8 @@ same run, started again, may well succeed: a run is started again by itself only
 
 A run that is done has `exit_code` 0, and `plan launch` ends with 0 too where its stdout is closed or full: a warning
 says so, and `logs/rank0000.out` has the lines. With `--json`, what cannot be printed is the result, and it ends with 2.
+A reader who leaves while the run goes on (`| head -1`) sends SIGPIPE, which ends it as Ctrl-C does: with a checkpoint,
+where it saves any. Write long runs into a file (`> log 2>&1`).
 
 )";
 
