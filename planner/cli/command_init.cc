@@ -135,8 +135,6 @@ struct PublishedWeights {
   std::string said;  // a line for people; empty: nothing is to be said
 };
 
-constexpr char kInitializeFrom[] = "initialize.from=";
-
 // Where the recipe shall begin with them. What the file or an override says of it stays.
 PublishedWeights FindWeights(const StartedRecipe& started, const std::vector<std::string>& overrides) {
   const auto says = [&](const char* section) {
@@ -221,7 +219,7 @@ int InitRecipe(const Arguments& arguments) {
     return loaded.exit_status();
   }
   PublishedWeights weights = FindWeights(*started, request.overrides);
-  if (!weights.from.empty()) started->keys.push_back(kInitializeFrom + QuotedText(weights.from));
+  if (!weights.from.empty()) started->keys.push_back("initialize.from=" + QuotedText(weights.from));
   const PassingFolder folder;
   if (folder.path().empty()) return UsageError("no folder for passing files can be made (TMPDIR)");
   request.recipe = folder.path() + "/" + fs::path(model).stem().string() + ".yaml";

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/recipe/scalar.h"
+#include "planner/recipe/yaml_tree.h"
 #include "planner/tuned/key_tree.h"
 
 namespace planwright {
@@ -22,30 +25,39 @@ fs::path FolderOfFile(const std::string& path) {
   return fs::weakly_canonical(fs::absolute(path, error), error).parent_path();
 }
 
+constexpr char kDrawn[] = "drawn";  // no path, where weights come from
+
 // `named` as seen from the current folder, in the words of a file in `folder`.
 std::string PathFrom(const fs::path& folder, const std::string& named) {
   if (fs::path(named).is_absolute()) return named;
   std::error_code error;
   const fs::path whole =
       fs::weakly_canonical(fs::absolute(named, error).parent_path(), error) / fs::path(named).filename();
-  return whole.lexically_relative(folder).string();
+  const std::string from = whole.lexically_relative(folder).string();
+  return from == kDrawn ? absl::StrCat("./", from) : from;
 }
 
-std::string WithoutQuotes(const std::string& value) {
-  const bool quoted = value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
-  return quoted ? value.substr(1, value.size() - 2) : value;
+// A text as a scalar that is read as a text, and not as a number, a boolean or null.
+std::string TextScalar(const std::string& text) {
+  Diagnostics ignored;
+  std::string read;
+  const std::optional<YamlNode> node = ParseYaml(text, {}, ignored);
+  return node && ReadString(*node, &read, nullptr) ? ScalarText(text) : QuotedText(text);
 }
 
 }  // namespace
 
 std::string PathInFile(const std::string& named, const std::string& path) {
-  return ScalarText(PathFrom(FolderOfFile(path), named));
+  return TextScalar(PathFrom(FolderOfFile(path), named));
 }
 
 std::string ForFile(const std::string& override, const std::string& path) {
   for (const char* key : kPaths) {
     const std::string start = absl::StrCat(key, "=");
-    if (override.starts_with(start)) return start + PathInFile(WithoutQuotes(override.substr(start.size())), path);
+    if (!override.starts_with(start)) continue;
+    Diagnostics ignored;
+    const std::optional<YamlNode> value = ParseYaml(override.substr(start.size()), {}, ignored);
+    if (value && value->is_scalar()) return start + PathInFile(value->text, path);
   }
   return override;
 }

@@ -158,6 +158,44 @@ TEST_F(ExchangeCommand, AFullDiskLeavesNothing) {
   EXPECT_THAT(Left(), IsEmpty());
 }
 
+// Of commands in a folder in which the model of `source` is imported.
+class InitOfImported : public ExchangeCommand {
+ protected:
+  void SetUp() override {
+    ExchangeCommand::SetUp();
+    WriteLanguage([](auto&) {});
+    std::filesystem::create_directories(folder_ + "/models");
+  }
+  ProgramResult InFolder(const std::string& arguments) {
+    return Shell("cd " + folder_ + " && " + InBuild("bin/plan") + " " + arguments);
+  }
+  ProgramResult Init(const std::string& arguments) {
+    return InFolder("init --gpus 2 --candidates 3 --best 1 --model " + arguments);
+  }
+};
+
+// A folder may be called like a number or a word of YAML.
+TEST_F(InitOfImported, ReadsTheFolderOfAnyName) {
+  for (const auto& [name, written] :
+       std::vector<std::pair<std::string, std::string>>{{"null", "'null'"},
+                                                        {"1000", "'1000'"},
+                                                        {"1.5", "'1.5'"},
+                                                        {"true", "'true'"},
+                                                        {"drawn", "./drawn"},
+                                                        {"it's a \"model\" #1", "'it''s a \"model\" #1'"}}) {
+    std::filesystem::rename(folder_ + "/source", folder_ + "/" + name);
+    Write("name", name);
+    EXPECT_EQ(InFolder("import \"$(cat name)\" -o model.yaml").status, 0) << name;
+    EXPECT_THAT(Read("model.yaml"), HasSubstr("\n# initialize: {from: " + written + "}\n"));
+    const ProgramResult made = Init("model.yaml --replace -o mine.yaml");
+    EXPECT_EQ(made.status, 0) << made.err;
+    EXPECT_THAT(made.err, HasSubstr("it begins with the weights of "));
+    EXPECT_THAT(Read("mine.yaml"), HasSubstr("initialize: {from: "));
+    EXPECT_EQ(InFolder("weights mine.yaml").status, 0) << name;
+    std::filesystem::rename(folder_ + "/" + name, folder_ + "/source");
+  }
+}
+
 // `plan import`, then `plan init`: the recipe begins with the weights, wherever the three files are.
 TEST_F(ExchangeCommand, AFirstRecipeOfAnImportedModelBeginsWithItsWeights) {
   const std::string source = WriteLanguage([](auto&) {}), model = folder_ + "/models/model.yaml";

@@ -30,6 +30,14 @@ TEST(TunedRecipe, NamesFilesFromItsFolder) {
   EXPECT_EQ(ForFile("cluster.gpu=none", "out/best.yaml"), "cluster.gpu=none");
 }
 
+TEST(TunedRecipe, NamesFilesWhoseNamesAreNoTexts) {
+  for (const char* name : {"null", "1000", "1.5", "true", "a: b", "#a", "\"a\""})
+    EXPECT_EQ(PathInFile(name, "best.yaml"), "'" + std::string(name) + "'");
+  EXPECT_EQ(PathInFile("drawn", "best.yaml"), "./drawn") << "drawn alone is no path";
+  EXPECT_EQ(ForFile("initialize.from='it''s'", "best.yaml"), "initialize.from='it''s'");
+  EXPECT_EQ(ForFile("initialize.from='./drawn'", "best.yaml"), "initialize.from=./drawn");
+}
+
 TEST(TunedRecipe, NamesFallbacksByTheirGpus) {
   EXPECT_EQ(FallbackPath("out/best.yaml", 128), "out/best_128.yaml");
   EXPECT_EQ(FallbackPath("a.b.yml", 8), "a.b_8.yml");
