@@ -153,8 +153,10 @@ PublishedWeights FindWeights(const StartedRecipe& started, const std::vector<std
   const absl::StatusOr<std::string> text = ReadWholeFile(started.extends, kLargestRecipe);
   const std::string named = text.ok() ? WeightsInComment(*text) : "";
   if (named.empty()) return {};
-  const std::string folder = (fs::path(started.extends).parent_path() / named).lexically_normal().string();
+  // Behind a link `..` is another folder than without it.
   std::error_code error;
+  const fs::path found = fs::path(started.extends).parent_path() / named, plain = found.lexically_normal();
+  const std::string folder = (fs::equivalent(found, plain, error) ? plain : found).string();
   if (!fs::exists(folder, error)) return {"", BeginsDrawn(folder, "they are not on this machine")};
   return {folder, absl::StrCat("it begins with the weights of ", Printable(folder), " (initialize.from)")};
 }

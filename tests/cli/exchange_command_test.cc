@@ -213,6 +213,19 @@ TEST_F(InitOfImported, BeginsWithTheWeightsWhereOverridesLeaveTheirShapes) {
             ::testing::Not(HasSubstr("plan_init_"))));
 }
 
+TEST_F(InitOfImported, FindsTheFolderBehindALink) {
+  std::filesystem::create_directories(folder_ + "/store/models");
+  std::filesystem::remove(folder_ + "/models");
+  std::filesystem::create_directory_symlink("store/models", folder_ + "/models");
+  EXPECT_EQ(InFolder("import source -o models/model.yaml").status, 0);
+  for (const char* file : {"mine.yaml", "models/mine.yaml", "written/mine.yaml"}) {
+    const ProgramResult made = Init(std::string("models/model.yaml -o ") + file);
+    EXPECT_EQ(made.status, 0) << file << made.err;
+    EXPECT_THAT(made.err, HasSubstr("it begins with the weights of models/../../source (initialize.from)\n"));
+    EXPECT_EQ(InFolder(std::string("weights ") + file).status, 0) << file;
+  }
+}
+
 // `plan import`, then `plan init`: the recipe begins with the weights, wherever the three files are.
 TEST_F(ExchangeCommand, AFirstRecipeOfAnImportedModelBeginsWithItsWeights) {
   const std::string source = WriteLanguage([](auto&) {}), model = folder_ + "/models/model.yaml";
