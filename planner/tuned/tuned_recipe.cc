@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "planner/recipe/scalar.h"
+#include "planner/recipe/tree_edits.h"
 #include "planner/recipe/yaml_tree.h"
 #include "planner/tuned/key_tree.h"
 
@@ -17,8 +19,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Keys whose value is one path.
-constexpr const char* kPaths[] = {"cluster.profile", "data.path", "data.index", "initialize.from"};
+// Keys whose values are paths as the file names them, or lists of paths.
+constexpr std::string_view kPaths[] = {"cluster.profile",
+                                       "data.path",
+                                       "data.index",
+                                       "data.shards",
+                                       "data.sources[].path",
+                                       "data.sources[].shards",
+                                       "evaluation.sets[].path",
+                                       "evaluation.sets[].shards",
+                                       "evaluation.sets[].sources[].path",
+                                       "evaluation.sets[].sources[].shards",
+                                       "initialize.from",
+                                       "initialize.sources[].from",
+                                       "launch.fallbacks"};
 
 fs::path FolderOfFile(const std::string& path) {
   std::error_code error;
@@ -37,12 +51,30 @@ std::string PathFrom(const fs::path& folder, const std::string& named) {
   return from == kDrawn ? absl::StrCat("./", from) : from;
 }
 
-// A text as a scalar that is read as a text, and not as a number, a boolean or null.
-std::string TextScalar(const std::string& text) {
+// Whether YAML reads it as a text, and not as a number, a boolean or null.
+bool IsText(const std::string& text) {
   Diagnostics ignored;
   std::string read;
   const std::optional<YamlNode> node = ParseYaml(text, {}, ignored);
-  return node && ReadString(*node, &read, nullptr) ? ScalarText(text) : QuotedText(text);
+  return node && ReadString(*node, &read, nullptr);
+}
+
+std::string TextScalar(const std::string& text) { return IsText(text) ? ScalarText(text) : QuotedText(text); }
+
+// Paths of the value of a key, which are seen from the current folder, as the file `path` names them. False: there are
+// none. `key`: as in kPaths.
+bool RenamePaths(const std::string& key, const std::string& path, YamlNode& value) {
+  bool renamed = false;
+  for (YamlEntry& entry : value.entries) renamed |= RenamePaths(InsidePath(key, entry.key), path, entry.value);
+  const bool of_maps = !value.items.empty() && value.items[0].is_map();
+  for (YamlNode& item : value.items) renamed |= RenamePaths(of_maps ? key + "[]" : key, path, item);
+  // Weights of a module that are drawn.
+  const bool drawn = key == "initialize.sources[].from" && value.text == kDrawn;
+  if (!value.is_scalar() || drawn || std::find(std::begin(kPaths), std::end(kPaths), key) == std::end(kPaths))
+    return renamed;
+  value.text = PathFrom(FolderOfFile(path), value.text);
+  value.quoted = !IsText(value.text);
+  return true;
 }
 
 }  // namespace
@@ -52,14 +84,12 @@ std::string PathInFile(const std::string& named, const std::string& path) {
 }
 
 std::string ForFile(const std::string& override, const std::string& path) {
-  for (const char* key : kPaths) {
-    const std::string start = absl::StrCat(key, "=");
-    if (!override.starts_with(start)) continue;
-    Diagnostics ignored;
-    const std::optional<YamlNode> value = ParseYaml(override.substr(start.size()), {}, ignored);
-    if (value && value->is_scalar()) return start + PathInFile(value->text, path);
-  }
-  return override;
+  const size_t equals = override.find('=');
+  if (equals == std::string::npos) return override;
+  Diagnostics ignored;
+  std::optional<YamlNode> value = ParseYaml(override.substr(equals + 1), {}, ignored);
+  if (!value || !RenamePaths(override.substr(0, equals), path, *value)) return override;
+  return absl::StrCat(override.substr(0, equals + 1), value->is_scalar() ? TextScalar(value->text) : FlowText(*value));
 }
 
 absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const std::string& path) {

@@ -226,6 +226,17 @@ TEST_F(InitOfImported, FindsTheFolderBehindALink) {
   }
 }
 
+// Overrides name files from the current folder, the recipe from its own.
+TEST_F(InitOfImported, NamesTheFilesOfOverridesFromItsFolder) {
+  EXPECT_EQ(InFolder("import source -o models/model.yaml").status, 0);
+  const ProgramResult made = Init(
+      "models/model.yaml -o written/mine.yaml 'initialize.sources=[{for: language, from: source}]' "
+      "launch.restarts=1 launch.fallbacks=fewer.yaml");
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_THAT(Read("written/mine.yaml"), AllOf(HasSubstr("from: ../source}"), HasSubstr("fallbacks: ../fewer.yaml}")));
+  EXPECT_EQ(InFolder("weights written/mine.yaml").status, 0);
+}
+
 // `plan import`, then `plan init`: the recipe begins with the weights, wherever the three files are.
 TEST_F(ExchangeCommand, AFirstRecipeOfAnImportedModelBeginsWithItsWeights) {
   const std::string source = WriteLanguage([](auto&) {}), model = folder_ + "/models/model.yaml";
