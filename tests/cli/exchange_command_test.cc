@@ -224,6 +224,10 @@ TEST_F(InitOfImported, FindsTheFolderBehindALink) {
     EXPECT_THAT(made.err, HasSubstr("it begins with the weights of models/../../source (initialize.from)\n"));
     EXPECT_EQ(InFolder(std::string("weights ") + file).status, 0) << file;
   }
+  EXPECT_EQ(InFolder("import source -o written/other.yaml").status, 0);
+  const ProgramResult extends = Init("written/other.yaml -o models/of_other.yaml");
+  EXPECT_EQ(extends.status, 0) << extends.err;
+  EXPECT_THAT(Read("models/of_other.yaml"), HasSubstr("\nextends: [../../written/other.yaml]\n"));
 }
 
 // Overrides name files from the current folder, the recipe from its own.
