@@ -135,33 +135,41 @@ struct PublishedWeights {
   std::string said;  // a line for people; empty: nothing is to be said
 };
 
-constexpr char kInitializeFrom[] = "initialize.from=";
+// As an override. `drawn` alone is no folder there.
+std::string InitializeFrom(const std::string& folder) {
+  return "initialize.from=" + QuotedText(fs::path(folder).is_absolute() ? folder : "./" + folder);
+}
+
+std::string BeginsDrawn(const std::string& folder, const std::string& why) {
+  return absl::StrCat("it begins with drawn weights, and not with those of ", Printable(folder), ": ", why);
+}
 
 // Where the recipe shall begin with them. What the file or an override says of it stays.
 PublishedWeights FindWeights(const StartedRecipe& started, const std::vector<std::string>& overrides) {
-  const auto says = [&](const char* section) {
-    return std::any_of(overrides.begin(), overrides.end(),
-                       [&](const std::string& o) { return o.starts_with(section); });
-  };
-  if (started.extends.empty() || started.initialized || says("initialize")) return {};
+  const bool given = started.initialized || std::any_of(overrides.begin(), overrides.end(), [](const std::string& o) {
+                       return o.starts_with("initialize");
+                     });
+  if (started.extends.empty() || given) return {};
   const absl::StatusOr<std::string> text = ReadWholeFile(started.extends, kLargestRecipe);
   const std::string named = text.ok() ? WeightsInComment(*text) : "";
   if (named.empty()) return {};
-  const std::string folder = (fs::path(started.extends).parent_path() / named).lexically_normal().string();
-  const std::string drawn =
-      absl::StrCat("it begins with drawn weights, and not with those of ", Printable(folder), ": ");
+  // Behind a link `..` is another folder than without it.
   std::error_code error;
-  if (!fs::exists(folder, error)) return {"", drawn + "they are not on this machine"};
-  if (says("models")) return {"", drawn + "overrides change the models"};
+  const fs::path found = fs::path(started.extends).parent_path() / named, plain = found.lexically_normal();
+  const std::string folder = (fs::equivalent(found, plain, error) ? plain : found).string();
+  if (!fs::exists(folder, error)) return {"", BeginsDrawn(folder, "they are not on this machine")};
   return {folder, absl::StrCat("it begins with the weights of ", Printable(folder), " (initialize.from)")};
 }
 
-// Whether the recipe has other models than its weights are of, as where they lack a norm.
-bool WeightsDoNotFit(const std::string& path) {
+// Why the weights of `from` are not those of the recipe's models, as where they lack a norm; empty: they fit.
+std::string WhyWeightsDoNotFit(const std::string& path, const std::string& from) {
   std::vector<std::string> absent;
-  const std::vector<Diagnostic> problems = LoadComparedPlan(path, {}, absent).problems.as_found();
-  return std::any_of(problems.begin(), problems.end(),
-                     [](const Diagnostic& problem) { return problem.kind == DiagnosticKind::kFilesDoNotFit; });
+  // As an override: problems of it are those of the weights, and name them from the current folder.
+  const LoadedPlan compared = LoadComparedPlan(path, {InitializeFrom(from)}, absent);
+  for (const Diagnostic& problem : compared.problems.as_found()) {
+    if (problem.kind == DiagnosticKind::kFilesDoNotFit && IsOverride(problem.where)) return problem.message;
+  }
+  return "";
 }
 
 // Writes the recipe. One without `extends` says the same as a text and as a file, so it is read once, before. What
@@ -221,7 +229,7 @@ int InitRecipe(const Arguments& arguments) {
     return loaded.exit_status();
   }
   PublishedWeights weights = FindWeights(*started, request.overrides);
-  if (!weights.from.empty()) started->keys.push_back(kInitializeFrom + QuotedText(weights.from));
+  if (!weights.from.empty()) started->keys.push_back(InitializeFrom(weights.from));
   const PassingFolder folder;
   if (folder.path().empty()) return UsageError("no folder for passing files can be made (TMPDIR)");
   request.recipe = folder.path() + "/" + fs::path(model).stem().string() + ".yaml";
@@ -261,10 +269,9 @@ int InitRecipe(const Arguments& arguments) {
     const absl::StatusOr<std::string> compared = TextOfStarted(*started, changes, "", request.recipe);
     const absl::Status status = compared.ok() ? WriteNamedFile(request.recipe, *compared) : compared.status();
     if (!status.ok()) return UsageError(std::string(status.message()));
-    if (WeightsDoNotFit(request.recipe)) {
+    if (const std::string why = WhyWeightsDoNotFit(request.recipe, weights.from); !why.empty()) {
       started->keys.pop_back();
-      weights.said = absl::StrCat("it begins with drawn weights: those of ", Printable(weights.from),
-                                  " do not fit. With initialize.from `plan weights` says why");
+      weights.said = BeginsDrawn(weights.from, Printable(why) + ". With initialize.from `plan weights` lists all");
     }
   }
   const std::string comment = FoundComment(

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "planner/diagnostics/utf8.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/recipe/tree_edits.h"
@@ -144,8 +145,9 @@ RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, c
 }
 
 std::string WeightsInComment(const std::string& text) {
-  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (!absl::StartsWith(line, kWeightsComment)) continue;
+    absl::ConsumeSuffix(&line, "\r");
     Diagnostics ignored;
     const std::optional<YamlNode> tree = ParseYaml(std::string(line.substr(2)), {}, ignored);
     const YamlNode* from = tree ? NodeAt(*tree, "initialize.from") : nullptr;

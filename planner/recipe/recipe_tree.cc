@@ -252,9 +252,14 @@ bool CheckOverrides(const std::vector<std::string>& overrides, const std::shared
 }  // namespace
 
 std::string ResolvePath(const std::string& path, const Location& named_at) {
-  const std::filesystem::path named(path);
-  if (named.is_absolute() || !named_at.file || *named_at.file == kCommandLine) return named.lexically_normal().string();
-  return (std::filesystem::path(*named_at.file).parent_path() / named).lexically_normal().string();
+  std::filesystem::path named(path);
+  if (!named.is_absolute() && named_at.file && *named_at.file != kCommandLine)
+    named = std::filesystem::path(*named_at.file).parent_path() / named;
+  // Without the `..` it is shorter, and the same file unless a folder before it is a link.
+  const std::filesystem::path plain = named.lexically_normal();
+  std::error_code error;
+  const bool other = std::filesystem::exists(named, error) && !std::filesystem::equivalent(named, plain, error);
+  return (other ? named : plain).string();
 }
 
 std::optional<YamlNode> RecipeTreeOfText(const std::string& text, const std::string& name, Diagnostics& problems) {

@@ -27,7 +27,11 @@ bool IsClosed(std::string_view text) {
     const char c = text[i];
     if (quote) {
       if (quote == '"' && c == '\\') ++i;
-      if (c == quote) quote = 0;
+      if (c == quote && c == '\'' && text.substr(i + 1).starts_with('\'')) {
+        ++i;  // '' is one quote
+      } else if (c == quote) {
+        quote = 0;
+      }
     } else if (c == '\'' || c == '"') {
       quote = c;
     } else if (c == '[' || c == '{') {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/diagnostics/near_name.h"
@@ -137,6 +138,16 @@ void AddKeys(const YamlNode& map, const std::string& key, std::vector<std::strin
   }
 }
 
+// The name of a file as that of a recipe, which can be written anywhere: letters, digits and _.-; others become _.
+std::string NameOf(const std::string& file) {
+  std::string name;
+  for (const char c : file) {
+    const bool follows = (static_cast<unsigned char>(c) & 0xC0) == 0x80;  // a letter of several bytes is one
+    if (!follows) name += absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-' ? c : '_';
+  }
+  return name;
+}
+
 bool IsOfModels(const std::string& change) { return change.starts_with("models.") || change.starts_with("models="); }
 
 }  // namespace
@@ -181,7 +192,7 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
   const std::string stem = std::filesystem::path(model).stem().string();
   const YamlEntry* data = tree->Find("data");
   const bool has_image_token = data && data->value.is_map() && data->value.Find("image_token");
-  recipe.keys = KeysFor(absl::StrCat(stem, "_", gpus, "g"), models, has_image_token, gpus);
+  recipe.keys = KeysFor(absl::StrCat(NameOf(stem), "_", gpus, "g"), models, has_image_token, gpus);
   return recipe;
 }
 

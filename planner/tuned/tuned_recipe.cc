@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <optional>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/recipe/scalar.h"
+#include "planner/recipe/tree_edits.h"
+#include "planner/recipe/yaml_tree.h"
 #include "planner/tuned/key_tree.h"
 
 namespace planwright {
@@ -14,13 +19,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Keys whose value is one path.
-constexpr const char* kPaths[] = {"cluster.profile", "data.path", "data.index", "initialize.from"};
+// Keys whose values are paths as the file names them, or lists of paths.
+constexpr std::string_view kPaths[] = {"cluster.profile",
+                                       "data.path",
+                                       "data.index",
+                                       "data.shards",
+                                       "data.sources[].path",
+                                       "data.sources[].shards",
+                                       "evaluation.sets[].path",
+                                       "evaluation.sets[].shards",
+                                       "evaluation.sets[].sources[].path",
+                                       "evaluation.sets[].sources[].shards",
+                                       "initialize.from",
+                                       "initialize.sources[].from",
+                                       "launch.fallbacks"};
 
 fs::path FolderOfFile(const std::string& path) {
   std::error_code error;
   return fs::weakly_canonical(fs::absolute(path, error), error).parent_path();
 }
+
+constexpr char kDrawn[] = "drawn";  // no path, where weights come from
 
 // `named` as seen from the current folder, in the words of a file in `folder`.
 std::string PathFrom(const fs::path& folder, const std::string& named) {
@@ -28,26 +47,49 @@ std::string PathFrom(const fs::path& folder, const std::string& named) {
   std::error_code error;
   const fs::path whole =
       fs::weakly_canonical(fs::absolute(named, error).parent_path(), error) / fs::path(named).filename();
-  return whole.lexically_relative(folder).string();
+  const std::string from = whole.lexically_relative(folder).string();
+  return from == kDrawn ? absl::StrCat("./", from) : from;
 }
 
-std::string WithoutQuotes(const std::string& value) {
-  const bool quoted = value.size() >= 2 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
-  return quoted ? value.substr(1, value.size() - 2) : value;
+// Whether YAML reads it as a text, and not as a number, a boolean or null.
+bool IsText(const std::string& text) {
+  Diagnostics ignored;
+  std::string read;
+  const std::optional<YamlNode> node = ParseYaml(text, {}, ignored);
+  return node && ReadString(*node, &read, nullptr);
+}
+
+std::string TextScalar(const std::string& text) { return IsText(text) ? ScalarText(text) : QuotedText(text); }
+
+// Paths of the value of a key, which are seen from the current folder, as the file `path` names them. False: there are
+// none. `key`: as in kPaths.
+bool RenamePaths(const std::string& key, const std::string& path, YamlNode& value) {
+  bool renamed = false;
+  for (YamlEntry& entry : value.entries) renamed |= RenamePaths(InsidePath(key, entry.key), path, entry.value);
+  const bool of_maps = !value.items.empty() && value.items[0].is_map();
+  for (YamlNode& item : value.items) renamed |= RenamePaths(of_maps ? key + "[]" : key, path, item);
+  // Weights of a module that are drawn.
+  const bool drawn = key == "initialize.sources[].from" && value.text == kDrawn;
+  if (!value.is_scalar() || drawn || std::find(std::begin(kPaths), std::end(kPaths), key) == std::end(kPaths))
+    return renamed;
+  value.text = PathFrom(FolderOfFile(path), value.text);
+  value.quoted = !IsText(value.text);
+  return true;
 }
 
 }  // namespace
 
 std::string PathInFile(const std::string& named, const std::string& path) {
-  return ScalarText(PathFrom(FolderOfFile(path), named));
+  return TextScalar(PathFrom(FolderOfFile(path), named));
 }
 
 std::string ForFile(const std::string& override, const std::string& path) {
-  for (const char* key : kPaths) {
-    const std::string start = absl::StrCat(key, "=");
-    if (override.starts_with(start)) return start + PathInFile(WithoutQuotes(override.substr(start.size())), path);
-  }
-  return override;
+  const size_t equals = override.find('=');
+  if (equals == std::string::npos) return override;
+  Diagnostics ignored;
+  std::optional<YamlNode> value = ParseYaml(override.substr(equals + 1), {}, ignored);
+  if (!value || !RenamePaths(override.substr(0, equals), path, *value)) return override;
+  return absl::StrCat(override.substr(0, equals + 1), value->is_scalar() ? TextScalar(value->text) : FlowText(*value));
 }
 
 absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const std::string& path) {

@@ -6,6 +6,7 @@
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/import_folder.h"
+#include "planner/exchange/recipe_text.h"
 #include "planner/weights/python_json.h"
 #include "tests/exchange/toy_folder.h"
 #include "tests/support/compiled.h"
@@ -598,6 +599,14 @@ TEST_F(Import, SizesBeyondAllModelsAreRefusedBeforeTheyAreExpanded) {
   Toy toy = ReadToy("lm");
   toy.config["hidden_size"] = -1, toy.config["vocab_size"] = 1e300, toy.config["chunk_size"] = "many";
   EXPECT_EQ(Imported(toy).findings.problems.size(), 3U);
+}
+
+// Editors of Windows end lines so.
+TEST(RecipeText, ItsWeightsAreFoundWhateverEndsALine) {
+  EXPECT_EQ(WeightsInComment("# a\n# initialize: {from: ../hf}\nmodels:\n"), "../hf");
+  EXPECT_EQ(WeightsInComment("# a\r\n# initialize: {from: ../hf}\r\nmodels:\r\n"), "../hf");
+  EXPECT_EQ(WeightsInComment("# initialize: {from: 'it''s'}"), "it's");
+  EXPECT_EQ(WeightsInComment("models:\n"), "");
 }
 
 }  // namespace

@@ -68,6 +68,8 @@ TEST(KeyTree, RefusesWhatItCannotWrite) {
   EXPECT_THAT(WhyNot({"name=[a]]"}), HasSubstr("cannot be written"));
   EXPECT_THAT(WhyNot({"name=[a] # b"}), HasSubstr("cannot be written"));
   EXPECT_THAT(WhyNot({"name="}), HasSubstr("cannot be written"));
+  EXPECT_THAT(WhyNot({"name='a''"}), HasSubstr("cannot be written"));
+  EXPECT_EQ(WhyNot({"name='it''s'"}), "");
   EXPECT_THAT(WhyNot({"cluster={nodes: 2}", "cluster.nodes=3"}), HasSubstr("write each of its keys"));
   EXPECT_THAT(WhyNot({"cluster.nodes=3", "cluster={nodes: 2}"}), HasSubstr("write each of its keys"));
 }

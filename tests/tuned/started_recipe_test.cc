@@ -102,6 +102,20 @@ TEST(StartedRecipe, KeepsTheImageTokenOfTheFile) {
   EXPECT_THAT(of_file->keys, Not(Contains(HasSubstr("image_token"))));
 }
 
+TEST(StartedRecipe, HasANameThatCanBeWritten) {
+  for (const auto& [file, name] : std::vector<std::pair<std::string, std::string>>{
+           {"my model", "my_model_8g"}, {"m\xc3\xbc", "m__8g"}, {"m(1)", "m_1__8g"}, {"1.5-b", "1.5-b_8g"}}) {
+    const std::string path = ::testing::TempDir() + "/" + file + ".yaml";
+    std::ofstream(path) << BuiltInModels().front().text;
+    Diagnostics problems;
+    const auto started = StartRecipe(path, 8, problems);
+    ASSERT_TRUE(started.ok()) << started.status();
+    EXPECT_THAT(started->keys, Contains("name=" + name));
+    EXPECT_TRUE(TextOfStarted(*started, {}, "", "recipe.yaml").ok()) << file;
+    std::filesystem::remove(path);
+  }
+}
+
 TEST(StartedRecipe, SaysWhichModelsThereAre) {
   Diagnostics problems;
   EXPECT_THAT(std::string(StartRecipe("nemotron_moe_vlm_20", 8, problems).status().message()),

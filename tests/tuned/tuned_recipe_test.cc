@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_split.h"
+#include "planner/recipe/recipe_keys.h"
+
 namespace planwright {
 namespace {
 
@@ -28,6 +31,41 @@ TEST(TunedRecipe, NamesFilesFromItsFolder) {
   EXPECT_EQ(ForFile("cluster.profile=p.json", "out/best.yaml"), "cluster.profile=../p.json");
   EXPECT_EQ(ForFile("cluster.profile='my p.json'", "out/best.yaml"), "cluster.profile='../my p.json'");
   EXPECT_EQ(ForFile("cluster.gpu=none", "out/best.yaml"), "cluster.gpu=none");
+}
+
+TEST(TunedRecipe, NamesFilesWhoseNamesAreNoTexts) {
+  for (const char* name : {"null", "1000", "1.5", "true", "a: b", "#a", "\"a\""})
+    EXPECT_EQ(PathInFile(name, "best.yaml"), "'" + std::string(name) + "'");
+  EXPECT_EQ(PathInFile("drawn", "best.yaml"), "./drawn") << "drawn alone is no path";
+  EXPECT_EQ(ForFile("initialize.from='it''s'", "best.yaml"), "initialize.from='it''s'");
+  EXPECT_EQ(ForFile("initialize.from='./drawn'", "best.yaml"), "initialize.from=./drawn");
+}
+
+TEST(TunedRecipe, NamesFilesOfListsAndMaps) {
+  const auto in_out = [](const std::string& override) { return ForFile(override, "out/best.yaml"); };
+  EXPECT_EQ(in_out("launch.fallbacks=a.yaml"), "launch.fallbacks=../a.yaml");
+  EXPECT_EQ(in_out("data.shards=[a.tar, 'b/{0..9}.tar', /c.tar]"),
+            "data.shards=[../a.tar, \"../b/{0..9}.tar\", /c.tar]");
+  EXPECT_EQ(
+      in_out("initialize.sources=[{for: language, from: hf}, {for: radio, from: drawn}, {for: x, from: ./drawn}]"),
+      "initialize.sources=[{for: language, from: ../hf}, {for: radio, from: drawn}, {for: x, from: ../drawn}]");
+  EXPECT_EQ(in_out("data={kind: recorded, path: 'out/1000'}"), "data={kind: recorded, path: \"1000\"}");
+  EXPECT_EQ(in_out("data={kind: mock,  seed: 5}"), "data={kind: mock,  seed: 5}") << "as it was typed";
+}
+
+// Keys that say in their help where their paths are seen from.
+TEST(TunedRecipe, KnowsEveryKeyOfAPath) {
+  int paths = 0;
+  for (const KeySpec& spec : RecipeKeys()) {
+    if (spec.help.find("relative to this file") == std::string::npos || spec.path == "extends") continue;
+    // "a.b[].c" is a.b=[{c: x}].
+    std::vector<std::string> parts = absl::StrSplit(std::string(spec.path), "[].");
+    std::string value = "x";
+    for (; parts.size() > 1; parts.pop_back()) value = "[{" + parts.back() + ": " + value + "}]";
+    EXPECT_THAT(ForFile(parts[0] + "=" + value, "out/best.yaml"), ::testing::HasSubstr("../x")) << spec.path;
+    ++paths;
+  }
+  EXPECT_GE(paths, 9);
 }
 
 TEST(TunedRecipe, NamesFallbacksByTheirGpus) {
