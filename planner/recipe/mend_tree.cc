@@ -156,11 +156,40 @@ class Shapes {
     evaluation.entries.push_back({"sets", where, std::move(sets)});
   }
 
+  // placement: {ranks: [4, 5]}, whose first rank is the same or not given.
+  void MendRanksOfPlacement(YamlNode& placement, const std::string& path) {
+    YamlNode *first = nullptr, *ranks = nullptr;
+    for (YamlEntry& entry : placement.entries) {
+      if (entry.key == "first_rank") first = &entry.value;
+      if (entry.key == "ranks") ranks = &entry.value;
+    }
+    const std::optional<RankRange> range = ranks == nullptr ? std::nullopt : ReadRankRange(*ranks);
+    int64_t given = 0;
+    if (!range || (first != nullptr && (!ReadInteger(*first, &given, nullptr) || given != range->first))) return;
+    const auto number = [&](int64_t value) {
+      YamlNode node;
+      node.kind = YamlNode::Kind::kScalar;
+      node.where = ranks->where;
+      node.text = Cat(value);
+      return node;
+    };
+    const YamlNode count = number(range->count), begin = number(range->first);
+    std::vector<Edit>& edits =
+        Tell(*ranks, InsidePath(path, "ranks"), "how many",
+             Cat("write placement: {first_rank: ", begin.text, ", ranks: ", count.text, "}"), count);
+    *ranks = count;
+    if (first != nullptr) return;
+    edits.push_back({InsidePath(path, "first_rank"), begin.text});
+    placement.entries.insert(placement.entries.begin(), {"first_rank", count.where, begin});
+  }
+
   // `placement: 4` beside `ranks: 8`.
   void MendPlacement(YamlNode& module, const std::string& path) {
     YamlEntry* placement = nullptr;
     for (YamlEntry& entry : module.entries) {
-      if (entry.key == "placement" && entry.value.is_scalar()) placement = &entry;
+      if (entry.key != "placement") continue;
+      if (entry.value.is_map()) MendRanksOfPlacement(entry.value, InsidePath(path, "placement"));
+      if (entry.value.is_scalar()) placement = &entry;
     }
     const YamlEntry* ranks = module.Find("ranks");
     int64_t first = 0, count = 0;
@@ -306,15 +335,10 @@ class Shapes {
     return true;
   }
 
-  // [0, 1, 2, 3] is the ranks from 0 on.
+  // [0, 1, 2, 3] and 0-3 are the ranks from 0 on.
   void MendRanks(const KeySpec& spec, YamlNode& value, const std::string& path) {
-    if (!value.is_sequence() || value.items.empty()) return;
-    int64_t first = 0, rank = 0;
-    if (!ReadInteger(value.items[0], &first, nullptr) || first < 0 || first > kMostRanks) return;
-    for (size_t i = 0; i < value.items.size(); ++i) {
-      if (!ReadInteger(value.items[i], &rank, nullptr) || rank != first + static_cast<int64_t>(i)) return;
-    }
-    MendTo(spec, Cat("{first_rank: ", first, ", ranks: ", value.items.size(), "}"), value, path);
+    if (const std::optional<RankRange> range = ReadRankRange(value))
+      MendTo(spec, Cat("{first_rank: ", range->first, ", ranks: ", range->count, "}"), value, path);
   }
 
   // Modules as a list of maps, each with its name.

@@ -316,13 +316,15 @@ class Words {
       return other.path == word.path && other.target.ends_with(".placement.first_rank");
     });
     if (!empty || moved) return false;
-    if (NodeAt(recipe_, "modules")->entries.size() > 1) {
+    const std::optional<RankRange> range = ReadRankRange(word.entry.value);
+    if (!range && NodeAt(recipe_, "modules")->entries.size() > 1) {
       told_.insert(first);
       return true;
     }
     ApplyEdits(std::vector<Edit>{{section, ""}}, recipe_);
     target = section;
-    value = Cat("{first_rank: 0, ranks: ", value, "}");
+    value = range ? Cat("{first_rank: ", range->first, ", ranks: ", range->count, "}")
+                  : Cat("{first_rank: 0, ranks: ", value, "}");
     return false;
   }
 

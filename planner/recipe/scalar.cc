@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/diagnostics/text.h"
+#include "planner/plan/limits.h"
 
 namespace planwright {
 namespace {
@@ -208,6 +209,26 @@ bool ReadString(const YamlNode& node, std::string* value, ScalarProblem* problem
   if (node.text.empty()) return Fail(problem, {DiagnosticKind::kWrongType, "text that is not empty", ""});
   *value = node.text;
   return true;
+}
+
+std::optional<RankRange> ReadRankRange(const YamlNode& node) {
+  std::vector<YamlNode> ranks = node.items;
+  const size_t dash = node.text.find('-');
+  if (node.is_scalar() && !node.quoted && dash != std::string::npos) {
+    ranks.assign(2, node);
+    ranks[0].text = node.text.substr(0, dash);
+    ranks[1].text = node.text.substr(dash + 1);
+  }
+  int64_t first = 0, rank = 0;
+  if (ranks.empty() || !ReadInteger(ranks[0], &first, nullptr) || first < 0 || first > kMostRanks) return std::nullopt;
+  if (node.is_scalar()) {
+    if (!ReadInteger(ranks[1], &rank, nullptr) || rank < first || rank > kMostRanks) return std::nullopt;
+    return RankRange{first, rank - first + 1};
+  }
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (!ReadInteger(ranks[i], &rank, nullptr) || rank != first + static_cast<int64_t>(i)) return std::nullopt;
+  }
+  return RankRange{first, static_cast<int64_t>(ranks.size())};
 }
 
 }  // namespace planwright

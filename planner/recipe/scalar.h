@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "planner/diagnostics/diagnostic.h"
@@ -28,5 +29,11 @@ bool ReadInteger(const YamlNode& node, int64_t* value, ScalarProblem* problem);
 bool ReadNumber(const YamlNode& node, double* value, ScalarProblem* problem);
 bool ReadBool(const YamlNode& node, bool* value, ScalarProblem* problem);
 bool ReadString(const YamlNode& node, std::string* value, ScalarProblem* problem);
+
+// Consecutive ranks, as some write them: [4, 5, 6, 7] or 4-7.
+struct RankRange {
+  int64_t first = 0, count = 0;
+};
+std::optional<RankRange> ReadRankRange(const YamlNode& node);
 
 }  // namespace planwright

@@ -307,8 +307,11 @@ std::string Describe(const YamlNode& node) {
   if (node.quoted) return Cat("the text ", Quoted(node.text));
   if (node.text.empty()) return "nothing";
   if (node.text == "true" || node.text == "false") return Cat("the boolean ", node.text);
-  const bool numeric = node.text.find_first_not_of("+-.0123456789eE_") == std::string::npos &&
-                       node.text.find_first_of("0123456789") != std::string::npos;
+  const size_t dash = node.text.find_last_of("+-");  // 0-3 is no number
+  const bool numeric =
+      node.text.find_first_not_of("+-.0123456789eE_") == std::string::npos &&
+      node.text.find_first_of("0123456789") != std::string::npos &&
+      (dash == std::string::npos || dash == 0 || node.text[dash - 1] == 'e' || node.text[dash - 1] == 'E');
   return numeric ? Cat("the number ", Printable(node.text.substr(0, 60))) : Cat("the text ", Quoted(node.text));
 }
 
