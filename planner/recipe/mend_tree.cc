@@ -163,7 +163,7 @@ class Shapes {
       if (entry.key == "first_rank") first = &entry.value;
       if (entry.key == "ranks") ranks = &entry.value;
     }
-    const std::optional<RankRange> range = ranks == nullptr ? std::nullopt : ReadRankRange(*ranks);
+    const std::optional<RanksInARow> range = ranks == nullptr ? std::nullopt : ReadRanksInARow(*ranks);
     int64_t given = 0;
     if (!range || (first != nullptr && (!ReadInteger(*first, &given, nullptr) || given != range->first))) return;
     const auto number = [&](int64_t value) {
@@ -337,7 +337,7 @@ class Shapes {
 
   // [0, 1, 2, 3] and 0-3 are the ranks from 0 on.
   void MendRanks(const KeySpec& spec, YamlNode& value, const std::string& path) {
-    if (const std::optional<RankRange> range = ReadRankRange(value))
+    if (const std::optional<RanksInARow> range = ReadRanksInARow(value))
       MendTo(spec, Cat("{first_rank: ", range->first, ", ranks: ", range->count, "}"), value, path);
   }
 

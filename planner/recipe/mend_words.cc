@@ -316,7 +316,7 @@ class Words {
       return other.path == word.path && other.target.ends_with(".placement.first_rank");
     });
     if (!empty || moved) return false;
-    const std::optional<RankRange> range = ReadRankRange(word.entry.value);
+    const std::optional<RanksInARow> range = ReadRanksInARow(word.entry.value);
     if (!range && NodeAt(recipe_, "modules")->entries.size() > 1) {
       told_.insert(first);
       return true;

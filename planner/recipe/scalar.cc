@@ -211,7 +211,7 @@ bool ReadString(const YamlNode& node, std::string* value, ScalarProblem* problem
   return true;
 }
 
-std::optional<RankRange> ReadRankRange(const YamlNode& node) {
+std::optional<RanksInARow> ReadRanksInARow(const YamlNode& node) {
   std::vector<YamlNode> ranks = node.items;
   const size_t dash = node.text.find('-');
   if (node.is_scalar() && !node.quoted && dash != std::string::npos) {
@@ -223,12 +223,12 @@ std::optional<RankRange> ReadRankRange(const YamlNode& node) {
   if (ranks.empty() || !ReadInteger(ranks[0], &first, nullptr) || first < 0 || first > kMostRanks) return std::nullopt;
   if (node.is_scalar()) {
     if (!ReadInteger(ranks[1], &rank, nullptr) || rank < first || rank > kMostRanks) return std::nullopt;
-    return RankRange{first, rank - first + 1};
+    return RanksInARow{first, rank - first + 1};
   }
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (!ReadInteger(ranks[i], &rank, nullptr) || rank != first + static_cast<int64_t>(i)) return std::nullopt;
   }
-  return RankRange{first, static_cast<int64_t>(ranks.size())};
+  return RanksInARow{first, static_cast<int64_t>(ranks.size())};
 }
 
 }  // namespace planwright

@@ -31,9 +31,9 @@ bool ReadBool(const YamlNode& node, bool* value, ScalarProblem* problem);
 bool ReadString(const YamlNode& node, std::string* value, ScalarProblem* problem);
 
 // Consecutive ranks, as some write them: [4, 5, 6, 7] or 4-7.
-struct RankRange {
+struct RanksInARow {
   int64_t first = 0, count = 0;
 };
-std::optional<RankRange> ReadRankRange(const YamlNode& node);
+std::optional<RanksInARow> ReadRanksInARow(const YamlNode& node);
 
 }  // namespace planwright
