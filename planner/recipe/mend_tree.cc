@@ -175,7 +175,7 @@ class Shapes {
     };
     const YamlNode count = number(range->count), begin = number(range->first);
     std::vector<Edit>& edits =
-        Tell(*ranks, InsidePath(path, "ranks"), "how many",
+        Tell(*ranks, InsidePath(path, "ranks"), "a number of ranks",
              Cat("write placement: {first_rank: ", begin.text, ", ranks: ", count.text, "}"), count);
     *ranks = count;
     if (first != nullptr) return;
