@@ -341,8 +341,27 @@ class Shapes {
       MendTo(spec, Cat("{first_rank: ", range->first, ", ranks: ", range->count, "}"), value, path);
   }
 
+  // The keys of one module where names must be: modules: {model: m, placement: {...}}
+  void MendNameless(YamlNode& modules) {
+    const auto of_module = [](const YamlEntry& entry) { return FindKey("modules.<name>", entry.key, "") != nullptr; };
+    const YamlEntry* model = modules.Find("model");
+    if (model == nullptr || !model->value.is_scalar()) return;
+    if (!std::all_of(modules.entries.begin(), modules.entries.end(), of_module)) return;
+    YamlNode named;
+    named.kind = YamlNode::Kind::kMap;
+    named.where = modules.where;
+    named.entries.push_back({"language", modules.where, modules});
+    const std::string text = FlowText(named);
+    Tell(
+        modules, "modules", "a map of names",
+        text.size() <= kShortText ? Cat("write modules: ", text) : "write a name, such as `language:`, around its keys",
+        named);
+    modules = std::move(named);
+  }
+
   // Modules as a list of maps, each with its name.
   void MendNames(YamlNode& value, const std::string& path) {
+    if (path == "modules") MendNameless(value);
     const auto named = [](const YamlNode& item) {
       const YamlEntry* name = item.is_map() ? item.Find("name") : nullptr;
       return name != nullptr && name->value.is_scalar() && !name->value.text.empty();
