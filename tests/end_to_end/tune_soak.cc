@@ -136,7 +136,11 @@ TEST_F(TuneSoak, ChoosesOneOfTheThreeFastest) {
   Run(measure);
 
   const std::string profile = "cluster.profile=" + folder_ + "/profile.json";
-  const std::string chosen = Tune({profile})["best"][0]["digest"];
+  // The first row may be another one that is as fast within the error of the times, and needs less memory.
+  const json best = Tune({profile})["best"];
+  const json fastest_predicted = *std::min_element(
+      best.begin(), best.end(), [](const json& a, const json& b) { return a["seconds"] < b["seconds"]; });
+  const std::string chosen = fastest_predicted["digest"];
   for (RunLayout& layout : layouts) {
     std::vector<std::string> show = {"show", folder_ + "/recipe.yaml", "time", profile, "--json"};
     show.insert(show.end(), layout.overrides.begin(), layout.overrides.end());
