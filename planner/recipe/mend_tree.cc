@@ -11,6 +11,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/limits.h"
 #include "planner/recipe/key_checks.h"
+#include "planner/recipe/meant_sets.h"
 #include "planner/recipe/mend_words.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
@@ -99,61 +100,24 @@ class Shapes {
     }
   }
 
-  // A set by its name, held_out: {samples: 16, seed: 7}, where no key can be.
-  static bool IsNamedSet(const YamlEntry& entry) {
-    const auto of_set = [](const YamlEntry& key) { return FindKey("evaluation.sets[]", key.key, "") != nullptr; };
-    return !of_set(entry) && FindKey("evaluation", entry.key, "") == nullptr && entry.value.is_map() &&
-           !entry.value.entries.empty() && std::all_of(entry.value.entries.begin(), entry.value.entries.end(), of_set);
-  }
-
-  static YamlNode SetOf(const YamlEntry& named) {
-    YamlNode set = named.value;
-    if (set.Find("name") != nullptr) return set;
-    YamlNode name;
-    name.kind = YamlNode::Kind::kScalar;
-    name.where = named.key_where;
-    name.text = named.key;
-    set.entries.insert(set.entries.begin(), {"name", named.key_where, std::move(name)});
-    return set;
-  }
-
-  // What a set has, without `sets` around it: {every_samples: 80, samples: 16, seed: 7}, whose name is made if none is
-  // there; or sets by their names.
   void MendSets(YamlNode& evaluation, const std::string& path) {
-    const auto of_set = [](const YamlEntry& entry) {
-      return FindKey("evaluation", entry.key, "") == nullptr && FindKey("evaluation.sets[]", entry.key, "") != nullptr;
-    };
-    const auto meant = [&](const YamlEntry& entry) { return of_set(entry) || IsNamedSet(entry); };
-    const auto first = std::find_if(evaluation.entries.begin(), evaluation.entries.end(), meant);
-    if (evaluation.Find("sets") != nullptr || first == evaluation.entries.end()) return;
-    const Location where = first->key_where;
-    const std::string word = first->key;
-    const bool is_name = IsNamedSet(*first);
+    const std::optional<SetsBesideKeys> found = SetsInEvaluation(evaluation);
+    if (!found) return;
+    const std::string text = FlowText(found->sets);
     std::vector<Edit> edits;
-    YamlNode one, sets;
-    one.kind = YamlNode::Kind::kMap;
-    sets.kind = YamlNode::Kind::kSequence;
-    one.where = sets.where = where;
-    for (const YamlEntry& entry : evaluation.entries) {
-      if (!meant(entry)) continue;
-      edits.push_back({InsidePath(path, entry.key), ""});
-      if (IsNamedSet(entry)) {
-        sets.items.push_back(SetOf(entry));
-      } else {
-        one.entries.push_back(entry);
-      }
-    }
-    if (!one.entries.empty()) sets.items.insert(sets.items.begin(), SetOf({"held_out", where, std::move(one)}));
-    const std::string text = FlowText(sets);
+    for (const std::string& key : found->keys) edits.push_back({InsidePath(path, key), ""});
     edits.push_back({InsidePath(path, "sets"), text});
     problems_
-        .Error(DiagnosticKind::kUnknownKey, where, Cat("unknown key ", Quoted(word), " in `", path, "`"),
-               Cat(is_name ? "sets are a list, each with a name and a loss of its own"
-                           : "it is a key of a set, and each set has a loss of its own",
+        .Error(DiagnosticKind::kUnknownKey, found->where,
+               Cat("unknown key ", Quoted(found->keys[0]), " in `", path, "`"),
+               Cat(found->by_name ? "sets are a list, each with a name and a loss of its own"
+                                  : "it is a key of a set, and each set has a loss of its own",
                    ": write sets: ", text))
         .edits = std::move(edits);
-    std::erase_if(evaluation.entries, meant);
-    evaluation.entries.push_back({"sets", where, std::move(sets)});
+    std::erase_if(evaluation.entries, [&](const YamlEntry& entry) {
+      return std::find(found->keys.begin(), found->keys.end(), entry.key) != found->keys.end();
+    });
+    evaluation.entries.push_back({"sets", found->where, found->sets});
   }
 
   // placement: {ranks: [4, 5]}, whose first rank is the same or not given.
@@ -419,44 +383,26 @@ class Shapes {
     return OneMap(value);  // two bridges have a key twice
   }
 
-  // - a: {samples: 16, seed: 7}
-  void MendNamedSets(YamlNode& sets, const std::string& path) {
-    YamlNode mended = sets;
-    bool named = false;
-    for (YamlNode& item : mended.items) {
-      if (!item.is_map() || item.entries.size() != 1 || !IsNamedSet(item.entries[0])) continue;
-      item = SetOf(item.entries[0]);
-      named = true;
-    }
-    if (!named) return;
-    Tell(sets, path, "a list of maps with the keys of a set", Cat("write sets: ", FlowText(mended)), mended);
-    sets = std::move(mended);
-  }
-
   void MendList(const KeySpec& spec, YamlNode& value, const std::string& path) {
-    if (spec.path == "bridges") {
-      if (std::optional<YamlNode> bridge = OneBridge(value)) {
-        YamlNode mended;
-        mended.kind = YamlNode::Kind::kSequence;
-        mended.where = value.where;
-        mended.items = {*std::move(bridge)};
-        Tell(value, path, "a list of maps", Cat("write bridges: ", FlowText(mended)), mended);
-        value = std::move(mended);
-        return;
-      }
-    }
-    if (spec.path == "evaluation.sets" && value.is_sequence()) return MendNamedSets(value, path);
-    if (!value.is_map() || value.entries.empty()) return;
+    const auto tell = [&](const char* expected, YamlNode mended) {
+      Tell(value, path, expected, Cat("write ", WordOf(spec), ": ", FlowText(mended)), mended);
+      value = std::move(mended);
+    };
     YamlNode mended;
     mended.kind = YamlNode::Kind::kSequence;
     mended.where = value.where;
-    const auto is_map = [](const YamlEntry& entry) { return entry.value.is_map(); };
-    if (spec.path == "evaluation.sets" && std::all_of(value.entries.begin(), value.entries.end(), is_map)) {
-      for (const YamlEntry& entry : value.entries) mended.items.push_back(SetOf(entry));
-      Tell(value, path, "a list of maps", Cat("write ", WordOf(spec), ": ", FlowText(mended)), mended);
-      value = std::move(mended);
-      return;
+    if (spec.path == "bridges") {
+      if (std::optional<YamlNode> bridge = OneBridge(value)) {
+        mended.items = {*std::move(bridge)};
+        return tell("a list of maps", std::move(mended));
+      }
     }
+    if (spec.path == "evaluation.sets") {
+      if (std::optional<YamlNode> sets = SetsOfNamedItems(value))
+        return tell("a list of maps with the keys of a set", *std::move(sets));
+      if (std::optional<YamlNode> sets = SetsOfMap(value)) return tell("a list of maps", *std::move(sets));
+    }
+    if (!value.is_map() || value.entries.empty()) return;
     mended.items = {value};
     const std::string text = FlowText(mended);
     const std::string help =
