@@ -122,10 +122,11 @@ absl::Status FitCluster(const ClusterRecipe& cluster, int64_t gpus, std::vector<
 
 using Json = nlohmann::ordered_json;
 
-// `file`: null for stdout. `text`: null if there is none.
-Json JsonOf(const Found& found, const Json& file, const Json& text) {
+// `file`: null for stdout. `text`: null if there is none. `weights`: what is said of those of an imported model, or
+// null.
+Json JsonOf(const Found& found, const Json& file, const Json& text, const Json& weights) {
   Json json = FoundJson(found);
-  json["file"] = file, json["text"] = text;
+  json["file"] = file, json["text"] = text, json["weights"] = weights;
   return json;
 }
 
@@ -184,8 +185,9 @@ absl::Status WriteFirstRecipe(const std::string& output, const std::string& text
 // Tells of the recipe, or prints it. `output`: empty for stdout. `weights`: a line of what it begins with, or empty.
 void Tell(const Found& found, const std::string& text, const std::string& output, const std::string& weights,
           bool as_json) {
+  const auto or_null = [](const std::string& word) { return word.empty() ? Json() : Json(word); };
   if (as_json) {
-    std::cout << JsonText(JsonOf(found, output.empty() ? Json() : Json(output), text), 2) << "\n";
+    std::cout << JsonText(JsonOf(found, or_null(output), text, or_null(weights)), 2) << "\n";
   } else if (output.empty()) {
     std::cout << text;
   } else {
@@ -256,7 +258,7 @@ int InitRecipe(const Arguments& arguments) {
   found->problems = given.Named(std::move(found->problems));
   if (!found->chosen()) {
     if (as_json) {
-      std::cout << JsonText(JsonOf(*found, nullptr, nullptr), 2) << "\n";
+      std::cout << JsonText(JsonOf(*found, nullptr, nullptr, nullptr), 2) << "\n";
     } else {
       std::cerr << "no layout was found: " << PrintableLines(FoundText(*found, LineWidth(STDERR_FILENO, kShowWidth)));
       PrintGivenProblems(*found, request.overrides, {{kFirstRecipe, *first}});

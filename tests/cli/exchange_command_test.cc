@@ -211,6 +211,11 @@ TEST_F(InitOfImported, BeginsWithTheWeightsWhereOverridesLeaveTheirShapes) {
                       "plan: "),
             HasSubstr("/source: shape: "), HasSubstr("experts.N.up_proj.weight is [48, 64], the model's is [64, 64]"),
             ::testing::Not(HasSubstr("plan_init_"))));
+  const auto said_of_weights = [&](const std::string& words) {
+    return nlohmann::json::parse(Init("models/model.yaml --json " + words).out)["weights"].get<std::string>();
+  };
+  EXPECT_EQ(said_of_weights(""), "it begins with the weights of source (initialize.from)");
+  EXPECT_THAT(said_of_weights("models.nemotron_h.moe.ffn=64"), HasSubstr("it begins with drawn weights"));
 }
 
 TEST_F(InitOfImported, FindsTheFolderBehindALink) {
