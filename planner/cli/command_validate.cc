@@ -9,6 +9,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/run_files/exit_status.h"
 #include "planner/show/table.h"
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/diagnostics/utf8.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/quantities.h"
 #include "planner/show/table.h"
 

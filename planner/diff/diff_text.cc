@@ -7,6 +7,7 @@
 #include "planner/diff/diff.h"
 #include "planner/plan/json_text.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/table.h"
 
 namespace planwright {

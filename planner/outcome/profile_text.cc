@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/table.h"
 
 namespace planwright {

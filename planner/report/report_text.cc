@@ -7,6 +7,7 @@
 #include "planner/diagnostics/utf8.h"
 #include "planner/outcome/outcome_text.h"
 #include "planner/outcome/profile_text.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/report/evaluation_text.h"
 #include "planner/report/rank_activities.h"
 #include "planner/report/run_figures.h"

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "planner/plan/ranks_text.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 

@@ -1,3 +1,4 @@
+#include "planner/plan/ranks_text.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"
 

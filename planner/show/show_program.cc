@@ -4,6 +4,7 @@
 
 #include "planner/link/host_waits.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/plan/value_type.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "planner/plan/ranks_text.h"
 #include "planner/show/node_runs.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"

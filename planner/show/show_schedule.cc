@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_format.h"
 #include "planner/estimate/deadlines.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/quantities.h"
 #include "planner/show/show.h"
 #include "planner/show/table.h"

@@ -2,24 +2,12 @@
 
 #include <algorithm>
 
-#include "planner/plan/plan.h"
-
 namespace planwright {
 namespace {
 
 // An empty cell may stand in a column of numbers, a lone "-" is a word.
 bool IsNumber(const std::string& cell) {
   return cell.empty() || (cell.find_first_not_of("0123456789.,-+e%") == std::string::npos && cell != "-");
-}
-
-std::string RangeText(const RankRange& range) {
-  const int last = range.first + (range.count - 1) * range.stride;
-  if (range.count == 1) return std::to_string(range.first);
-  // Two ranks with a gap read better as a list than as a range.
-  std::string text =
-      std::to_string(range.first) + (range.count == 2 && range.stride > 1 ? ", " : "-") + std::to_string(last);
-  if (range.stride > 1 && range.count > 2) text += " by " + std::to_string(range.stride);
-  return text;
 }
 
 }  // namespace
@@ -105,19 +93,6 @@ std::string Table::Text(const std::string& indent, size_t width) const {
   }
   return text;
 }
-
-std::string RanksText(const std::vector<int>& ranks, size_t most) {
-  const std::vector<RankRange> ranges = Compress(ranks);
-  std::string text;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    // The largest rank stays: it says how far the list goes.
-    if (ranges.size() > most && i == most - 1) return text + ", ... " + std::to_string(ranks.back());
-    text += (i > 0 ? ", " : "") + RangeText(ranges[i]);
-  }
-  return text;
-}
-
-std::string RanksText(int first, int count) { return RangeText({first, count, 1}); }
 
 std::string Counted(int64_t number, const std::string& noun) {
   return WithCommas(number) + " " + noun + (number == 1 ? "" : "s");

@@ -1,4 +1,4 @@
-// Text for the terminal: tables, wrapped lines, numbers and ranks. Widths are characters, of UTF-8 text.
+// Text for the terminal: tables, wrapped lines and numbers. Widths are characters, of UTF-8 text.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +36,6 @@ std::string PadRight(const std::string& text, size_t width);
 // One line as lines of at most `width` characters, broken at spaces. Lines after the first begin with `indent` spaces.
 // A word longer than a line stays whole. No newline at the end.
 std::string Wrapped(const std::string& line, size_t width, size_t indent = 0);
-
-// "0-3, 8, 10-14 by 2". Of more than `most` runs those before the last are left out: "0, 2, ... 50".
-std::string RanksText(const std::vector<int>& ranks, size_t most = 6);
-
-// "4-7", "4": `count` consecutive ranks.
-std::string RanksText(int first, int count);
 
 // 11515677504 -> "11,515,677,504"
 std::string WithCommas(int64_t number);

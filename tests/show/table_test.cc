@@ -1,9 +1,7 @@
-// Tables, wrapped lines, lists of ranks and quantities, character by character.
+// Tables, wrapped lines and long numbers, character by character.
 #include "planner/show/table.h"
 
 #include <gtest/gtest.h>
-
-#include "planner/show/quantities.h"
 
 namespace planwright {
 namespace {
@@ -35,25 +33,11 @@ TEST(Wrapped, BreaksAtSpacesAndKeepsTheIndent) {
   EXPECT_EQ(Wrapped("", 6), "");
 }
 
-TEST(RanksText, ShortensRuns) {
-  EXPECT_EQ(RanksText({4}), "4");
-  EXPECT_EQ(RanksText({4, 5}), "4-5");
-  EXPECT_EQ(RanksText({4, 6}), "4, 6");
-  EXPECT_EQ(RanksText({0, 1, 2, 3, 8, 10, 12}), "0-3, 8-12 by 2");
-  EXPECT_EQ(RanksText({0, 2, 3, 7, 8, 20, 22, 50}, 2), "0, 2, ... 50");
-}
-
 TEST(WithCommas, GroupsByThree) {
   EXPECT_EQ(WithCommas(0), "0");
   EXPECT_EQ(WithCommas(999), "999");
   EXPECT_EQ(WithCommas(11515677504), "11,515,677,504");
   EXPECT_EQ(WithCommas(-123456), "-123,456");
-}
-
-TEST(Quantities, HoursKeepAllDigitsBeforeThePoint) {
-  EXPECT_EQ(HoursText(0.83333), "0.8333");
-  EXPECT_EQ(HoursText(304.67), "304.7");
-  EXPECT_EQ(HoursText(80431.2), "80,431");
 }
 
 }  // namespace

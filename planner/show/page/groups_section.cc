@@ -2,6 +2,7 @@
 #include <map>
 
 #include "planner/diagnostics/text.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
 #include "planner/show/table.h"

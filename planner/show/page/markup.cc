@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "planner/diagnostics/text.h"
-#include "planner/show/page/page.h"
+#include "planner/show/page/style.h"
 #include "planner/show/table.h"
 
 namespace planwright {

@@ -3,10 +3,10 @@
 #include <cstdio>
 
 #include "planner/diagnostics/text.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
 #include "planner/show/quantities.h"
-#include "planner/show/table.h"
 
 namespace planwright {
 namespace {

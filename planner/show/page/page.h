@@ -13,9 +13,6 @@ namespace planwright {
 // bounded whatever the number of ranks: sections summarize what is too much to draw. `time`: the predicted step.
 std::string PlanPage(const Plan& plan, const StepTime& time);
 
-// The style sheet (style.cc).
-extern const char kPageStyle[];
-
 // Sections of the page, as markup. Each draws what the `show` subject of its name prints.
 std::string RanksSection(const Plan& plan);
 std::string GroupsSection(const Plan& plan);

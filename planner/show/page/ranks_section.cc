@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "planner/diagnostics/text.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/node_runs.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
-#include "planner/show/table.h"
 
 namespace planwright {
 namespace {

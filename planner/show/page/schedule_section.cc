@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/diagnostics/text.h"
 #include "planner/estimate/step_time.h"
+#include "planner/plan/ranks_text.h"
 #include "planner/show/page/markup.h"
 #include "planner/show/page/page.h"
 #include "planner/show/quantities.h"

@@ -1,4 +1,4 @@
-#include "planner/show/page/page.h"
+#include "planner/show/page/style.h"
 
 namespace planwright {
 
