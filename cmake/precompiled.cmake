@@ -29,20 +29,27 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
        "$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-expand=300>")
 endif()
 
-# use_precompiled(TARGET SUFFIX LINKS...): gives a target with these links the headers of its kind. SUFFIX is "_tests"
-# or "_once", for a target that is optimized little, or "". A target that sees LibTorch passes that on to those that
-# link it.
-function(use_precompiled name suffix)
-  set(kind planner)
+# A target that sees LibTorch passes that on to those that link it.
+function(pass_on_torch name)
   foreach(link IN LISTS ARGN)
     if(TARGET ${link})
       get_target_property(sees_torch ${link} PLANWRIGHT_SEES_TORCH)
       if(sees_torch)
-        set(kind executor)
         set_target_properties(${name} PROPERTIES PLANWRIGHT_SEES_TORCH TRUE)
       endif()
     endif()
   endforeach()
+endfunction()
+
+# use_precompiled(TARGET SUFFIX LINKS...): gives a target with these links the headers of its kind. SUFFIX is "_tests"
+# or "_once", for a target that is optimized little, or "".
+function(use_precompiled name suffix)
+  pass_on_torch(${name} ${ARGN})
+  get_target_property(sees_torch ${name} PLANWRIGHT_SEES_TORCH)
+  set(kind planner)
+  if(sees_torch)
+    set(kind executor)
+  endif()
   if(kind STREQUAL "planner" AND suffix STREQUAL "_tests")
     target_compile_options(${name} PRIVATE ${test_optimized})
   elseif(suffix)

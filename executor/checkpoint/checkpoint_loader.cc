@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "executor/checkpoint/load_pieces.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/checkpoint/plan_fit.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/state/checkpoint/plan_fit.h"
 
 namespace planwright::executor {
 

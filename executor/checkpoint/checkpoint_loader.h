@@ -8,8 +8,8 @@
 
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
-#include "planner/checkpoint/shard_reader.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/shard_reader.h"
 
 namespace planwright::executor {
 

@@ -15,12 +15,12 @@
 #include "executor/checkpoint/resume_point.h"
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
-#include "planner/checkpoint/checkpoint_log.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/sha256.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/state/checkpoint/checkpoint_log.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright::executor {
 namespace {

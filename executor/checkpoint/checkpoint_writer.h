@@ -15,12 +15,12 @@
 #include <string>
 #include <thread>
 
+#include "executor/base/fail_point.h"
 #include "executor/checkpoint/host_copies.h"
 #include "executor/communication/rendezvous.h"
-#include "executor/fail_point.h"
 #include "executor/optimizer/step_state.h"
-#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace c10d {
 class Store;

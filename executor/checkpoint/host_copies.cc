@@ -9,8 +9,8 @@
 #include <deque>
 #include <utility>
 
-#include "executor/tensors.h"
-#include "planner/threads/threads.h"
+#include "executor/base/tensors.h"
+#include "planner/base/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "executor/optimizer/module_state.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/checkpoint/shard_writer.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/state/checkpoint/shard_writer.h"
 
 namespace planwright::executor {
 

@@ -10,8 +10,8 @@
 #include "executor/checkpoint/load_pieces.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
-#include "planner/weights/initial_pieces.h"
-#include "planner/weights/read_values.h"
+#include "planner/state/weights/initial_pieces.h"
+#include "planner/state/weights/read_values.h"
 
 namespace planwright::executor {
 namespace {

@@ -14,7 +14,7 @@
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
 #include "planner/plan/plan.h"
-#include "planner/weights/fit.h"
+#include "planner/state/weights/fit.h"
 
 namespace planwright::executor {
 

@@ -9,11 +9,11 @@
 #include <optional>
 #include <utility>
 
+#include "executor/base/tensors.h"
 #include "executor/checkpoint/host_copies.h"
-#include "executor/tensors.h"
-#include "planner/checkpoint/number_range.h"
-#include "planner/threads/threads.h"
-#include "planner/weights/name_groups.h"
+#include "planner/base/threads/threads.h"
+#include "planner/state/checkpoint/number_range.h"
+#include "planner/state/weights/name_groups.h"
 
 namespace planwright::executor {
 namespace {

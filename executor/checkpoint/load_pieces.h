@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "executor/optimizer/module_state.h"
-#include "planner/checkpoint/element_reader.h"
-#include "planner/checkpoint/pieces.h"
+#include "planner/state/checkpoint/element_reader.h"
+#include "planner/state/checkpoint/pieces.h"
 
 namespace planwright::executor {
 

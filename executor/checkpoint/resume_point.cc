@@ -13,11 +13,11 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/log/log.h"
-#include "planner/checkpoint/own_plan.h"
-#include "planner/checkpoint/plan_fit.h"
-#include "planner/checkpoint/run_id.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/state/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/plan_fit.h"
+#include "planner/state/checkpoint/run_id.h"
 
 namespace planwright::executor {
 namespace {

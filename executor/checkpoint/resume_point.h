@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "executor/communication/rendezvous.h"
-#include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace c10d {
 class Store;

@@ -4,8 +4,8 @@
 
 #include <numeric>
 
+#include "executor/base/zigzag.h"
 #include "executor/communication/communicator.h"
-#include "executor/zigzag.h"
 
 namespace planwright::executor {
 namespace {

@@ -64,7 +64,7 @@ class Communicator {
 
 at::Tensor AllReduce(Communicator& group, const at::Tensor& value, Reduce reduce);
 
-// How a dim is cut over a group: in consecutive parts of equal length, or zigzag (executor/zigzag.h).
+// How a dim is cut over a group: in consecutive parts of equal length, or zigzag (executor/base/zigzag.h).
 enum class Cut { kConsecutive, kZigzag };
 
 // The members' tensors, all of one shape, joined along `dim`. The dim is in order in the result.

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "executor/communication/backends.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

@@ -32,7 +32,7 @@ class CommunicationError : public std::runtime_error {
 // memory and the store, std::bad_alloc, and Gloo's own exceptions), else kOurs.
 FailureKind FailureKindOf(const std::exception& error);
 
-// The exit status of a rank that ends for such a failure (planner/run_files/exit_status.h).
+// The exit status of a rank that ends for such a failure (planner/base/files/exit_status.h).
 int ExitStatusOf(FailureKind kind);
 
 // what(), without the C++ backtrace that LibTorch appends.

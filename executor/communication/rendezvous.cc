@@ -16,10 +16,10 @@
 #include "executor/communication/failure.h"
 #include "executor/communication/resolve.h"
 #include "executor/communication/run_store.h"
-#include "planner/connection/socket_address.h"
-#include "planner/rendezvous/interface_address.h"
-#include "planner/rendezvous/store_server.h"
-#include "planner/run_files/run_timeout.h"
+#include "planner/wire/connection/socket_address.h"
+#include "planner/wire/records/run_timeout.h"
+#include "planner/wire/rendezvous/interface_address.h"
+#include "planner/wire/rendezvous/store_server.h"
 
 namespace planwright::executor {
 namespace {

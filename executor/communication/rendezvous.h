@@ -24,7 +24,7 @@ enum class StoreHost {
 
 // What the environment variables say: RANK, WORLD_SIZE, LOCAL_RANK (or Slurm's SLURM_PROCID, SLURM_NTASKS,
 // SLURM_LOCALID), MASTER_ADDR and MASTER_PORT. PLANWRIGHT_NONCE (or torchrun's TORCHELASTIC_RUN_ID) names the run.
-// `timeout` is that of planner/run_files/run_timeout.h.
+// `timeout` is that of planner/wire/records/run_timeout.h.
 struct Environment {
   int rank = 0, world_size = 1, local_rank = 0;
   std::string address;

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "planner/connection/socket_address.h"
+#include "planner/wire/connection/socket_address.h"
 
 namespace planwright::executor {
 namespace {

@@ -10,17 +10,17 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
-#include "planner/rendezvous/store_client.h"
+#include "planner/wire/rendezvous/store_client.h"
 
 namespace planwright::executor {
 
 // A text as c10d's stores keep it.
 std::vector<uint8_t> StoreValue(const std::string& text);
 
-// One connection to a StoreServer (planner/rendezvous/store_server.h). May be used by several threads, but one that
-// waits holds up the others: a thread that must not be held up takes a clone, which is another connection. Operations
-// are those of c10d's TCPStore, without queues. They throw c10::DistStoreError, in one line and without a backtrace, if
-// the store is lost or a key does not come within the timeout.
+// One connection to a StoreServer (planner/wire/rendezvous/store_server.h). May be used by several threads, but one
+// that waits holds up the others: a thread that must not be held up takes a clone, which is another connection.
+// Operations are those of c10d's TCPStore, without queues. They throw c10::DistStoreError, in one line and without a
+// backtrace, if the store is lost or a key does not come within the timeout.
 class RunStore : public c10d::Store {
  public:
   // `patience`: for the store to be reached. `timeout`: of operations; 0: none. Errors of StoreClient::Connect.

@@ -13,8 +13,8 @@
 #include <map>
 
 #include "executor/data/file_error.h"
+#include "planner/base/threads/threads.h"
 #include "planner/plan/image_bands.h"
-#include "planner/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

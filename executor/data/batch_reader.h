@@ -14,7 +14,7 @@
 #include "executor/data/sample_slots.h"
 #include "executor/data/samples_ahead.h"
 #include "executor/ops/handler.h"
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
 
 namespace planwright::executor {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "executor/data/file_error.h"
-#include "planner/threads/threads.h"
+#include "planner/base/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
 
 namespace planwright::executor {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "executor/data/file_error.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/routing_format.h"
+#include "planner/base/files/file_io.h"
+#include "planner/wire/records/routing_format.h"
 
 namespace planwright::executor {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "executor/data/file_error.h"
-#include "planner/samples/balance.h"
+#include "planner/data/samples/balance.h"
 
 namespace planwright::executor {
 namespace {

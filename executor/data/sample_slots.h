@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
 
 namespace planwright::executor {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/threads/threads.h"
+#include "planner/base/threads/threads.h"
 
 namespace planwright::executor {
 

@@ -9,7 +9,7 @@
 #include <source_location>
 #include <string>
 
-#include "planner/run_files/log_file.h"
+#include "planner/base/files/log_file.h"
 
 namespace planwright::executor {
 

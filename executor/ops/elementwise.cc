@@ -14,8 +14,8 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 
+#include "executor/base/zigzag.h"
 #include "executor/ops/handler.h"
-#include "executor/zigzag.h"
 
 namespace planwright::executor::ops {
 namespace {

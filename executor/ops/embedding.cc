@@ -19,10 +19,10 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include "executor/base/zigzag.h"
 #include "executor/ops/embedding_rows.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
-#include "executor/zigzag.h"
 
 namespace planwright::executor::ops {
 namespace {

@@ -5,8 +5,8 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 
+#include "executor/base/tensors.h"
 #include "executor/ops/tensor_math.h"
-#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 

@@ -12,8 +12,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 
+#include "executor/base/zigzag.h"
 #include "executor/ops/handler.h"
-#include "executor/zigzag.h"
 
 namespace planwright::executor::ops {
 namespace {

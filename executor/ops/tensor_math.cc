@@ -3,7 +3,7 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/tensor.h>
 
-#include "executor/tensors.h"
+#include "executor/base/tensors.h"
 
 namespace planwright::executor::ops {
 

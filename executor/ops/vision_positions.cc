@@ -17,12 +17,12 @@
 
 #include <algorithm>
 
+#include "executor/base/tensors.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/position_taps.h"
 #include "executor/ops/tensor_math.h"
 #include "executor/ops/vision_images.h"
-#include "executor/tensors.h"
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
 
 namespace planwright::executor::ops {
 namespace {

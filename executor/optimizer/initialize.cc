@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/base/threads/threads.h"
 #include "planner/plan/shard_map.h"
-#include "planner/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "executor/tensors.h"
+#include "executor/base/tensors.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
 
 namespace planwright::executor {
 

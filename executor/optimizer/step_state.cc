@@ -3,7 +3,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
-#include "executor/tensors.h"
+#include "executor/base/tensors.h"
 
 namespace planwright::executor {
 

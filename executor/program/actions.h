@@ -11,7 +11,7 @@
 #include "executor/program/rank.h"
 #include "executor/program/step_reports.h"
 #include "executor/program/values.h"
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 
 namespace planwright::executor {
 

@@ -13,7 +13,7 @@
 #include "executor/program/actions.h"
 #include "executor/program/rank.h"
 #include "executor/program/step_reports.h"
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 
 namespace planwright::executor {
 

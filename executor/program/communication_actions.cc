@@ -8,12 +8,12 @@
 #include <cmath>
 #include <functional>
 
+#include "executor/base/tensors.h"
 #include "executor/communication/communicator.h"
 #include "executor/program/actions.h"
 #include "executor/program/exchange.h"
 #include "executor/program/to_host.h"
-#include "executor/tensors.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "executor/log/log.h"
 #include "executor/program/rank.h"
+#include "planner/base/files/exit_status.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

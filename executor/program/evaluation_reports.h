@@ -9,8 +9,8 @@
 #include "executor/optimizer/step_state.h"
 #include "executor/telemetry/step_log.h"
 #include "executor/tensorboard/event_file.h"
-#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright::executor {
 

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/probe_format.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/records/probe_format.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright::executor {
 namespace {

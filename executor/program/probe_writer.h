@@ -1,5 +1,5 @@
 // Writes this rank's part of the tensors that `--probe` asks for: weights, gradients and probed values, for comparison
-// between runs. The launcher joins the parts of all ranks (planner/run_files/probe_format.h).
+// between runs. The launcher joins the parts of all ranks (planner/wire/records/probe_format.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

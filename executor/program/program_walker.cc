@@ -10,9 +10,9 @@
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/step_profile.h"
+#include "planner/base/files/exit_status.h"
 #include "planner/plan/evaluation_schedule.h"
-#include "planner/run_files/evaluated_round.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/wire/records/evaluated_round.h"
 
 namespace planwright::executor {
 namespace {

@@ -13,8 +13,8 @@
 #include "executor/program/stop_rules.h"
 #include "executor/program/values.h"
 #include "executor/streams/streams.h"
-#include "planner/link/linked_program.h"
-#include "planner/link/program_accesses.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/plan/link/program_accesses.h"
 
 namespace planwright::executor {
 

@@ -12,8 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/base/fail_point.h"
+#include "executor/base/tensors.h"
 #include "executor/communication/communicators.h"
-#include "executor/fail_point.h"
 #include "executor/ops/forms.h"
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
@@ -21,17 +22,16 @@
 #include "executor/telemetry/recorder.h"
 #include "executor/telemetry/step_log.h"
 #include "executor/tensorboard/event_file.h"
-#include "executor/tensors.h"
-#include "planner/checkpoint/format.h"
-#include "planner/estimate/deadlines.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/deadlines.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright::executor {
 
 class ProbeWriter;
 class StepProfile;
 
-// Ends the rank with an exit status of planner/run_files/exit_status.h. what() is the message for the log. `located`:
+// Ends the rank with an exit status of planner/base/files/exit_status.h. what() is the message for the log. `located`:
 // the message names rank, instruction and recipe line already, so nobody adds them again.
 class ExitError : public std::runtime_error {
  public:

@@ -7,9 +7,9 @@
 
 #include "executor/program/device_words.h"
 #include "executor/program/instruction_text.h"
-#include "planner/link/program_parts.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/plan/link/program_parts.h"
 
 namespace planwright::executor {
 namespace {

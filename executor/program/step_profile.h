@@ -1,5 +1,5 @@
 // The profile of some steps (`--trace`): records when each of their instructions was launched and when its stream ran
-// it, and writes them as this rank's trace (planner/run_files/trace.h).
+// it, and writes them as this rank's trace (planner/wire/records/trace.h).
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 #include "executor/program/bound_program.h"
 #include "executor/program/rank.h"
 #include "executor/telemetry/instruction_clock.h"
-#include "planner/link/linked_program.h"
-#include "planner/run_files/trace.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright::executor {
 

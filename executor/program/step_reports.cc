@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "executor/program/rank.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #ifdef PLANWRIGHT_CUDA
 #include <ATen/cuda/CUDAEvent.h>
 

@@ -8,7 +8,7 @@
 #include "executor/log/log.h"
 #include "executor/program/instruction_text.h"
 #include "executor/program/rank.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
 

@@ -9,8 +9,8 @@
 
 #include "executor/program/divergence_rule.h"
 #include "executor/telemetry/step_log.h"
-#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright::executor {
 

@@ -7,11 +7,11 @@
 #include <optional>
 #include <utility>
 
-#include "planner/plan/json_limits.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/run_timeout.h"
-#include "planner/run_files/trace.h"
+#include "planner/wire/records/run_timeout.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright::executor {
 namespace {

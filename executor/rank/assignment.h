@@ -10,8 +10,8 @@
 #include "executor/communication/rendezvous.h"
 #include "executor/rank/options.h"
 #include "executor/telemetry/start_up.h"
-#include "planner/estimate/deadlines.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/deadlines.h"
 
 namespace planwright::executor {
 

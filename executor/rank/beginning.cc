@@ -6,7 +6,7 @@
 
 #include "executor/rank/leave.h"
 #include "executor/rank/stop_request.h"
-#include "planner/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright::executor {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "executor/fail_point.h"
+#include "executor/base/fail_point.h"
 #include "executor/rank/assignment.h"
 #include "executor/rank/initial_state.h"
 #include "executor/rank/run_checkpoints.h"

@@ -14,8 +14,8 @@ namespace planwright::executor {
 // silently.
 absl::StatusOr<at::Device> ChooseDevice(const Plan& plan, const std::string& wanted, int local_rank);
 
-// What ranks of this program can compute on, for the launcher (planner/launch/check_machine.h): "cpu", or "cuda N" with
-// the number of GPUs that they see.
+// What ranks of this program can compute on, for the launcher (planner/run/launch/check_machine.h): "cpu", or "cuda N"
+// with the number of GPUs that they see.
 std::string DevicesText();
 
 // From here on an instruction counts as done when the GPU has done it. (On CPUs: when its call has returned.)

@@ -4,7 +4,7 @@
 #include "executor/log/log.h"
 #include "executor/rank/leave.h"
 #include "executor/rank/memory_report.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
 

@@ -15,8 +15,8 @@
 #include "executor/data/routing_record.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/threads/threads.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

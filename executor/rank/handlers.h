@@ -8,7 +8,7 @@
 
 #include "executor/data/sample_slots.h"
 #include "executor/program/rank.h"
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
 
 namespace planwright::executor {
 

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "executor/fail_point.h"
+#include "executor/base/fail_point.h"
 #include "executor/program/rank.h"
 
 namespace planwright::executor {

@@ -13,11 +13,11 @@
 
 #include "executor/log/log.h"
 #include "executor/program/rank.h"
-#include "planner/checkpoint/plan_fit.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/threads/threads.h"
-#include "planner/weights/read_values.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/threads/threads.h"
+#include "planner/state/checkpoint/plan_fit.h"
+#include "planner/state/weights/read_values.h"
 
 namespace planwright::executor {
 namespace {

@@ -11,7 +11,7 @@
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
 #include "executor/program/rank.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "executor/telemetry/device_memory.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright::executor {
 namespace {

@@ -1,4 +1,4 @@
-// What a rank says of its GPU's memory when it is done (planner/run_files/rank_memory.h).
+// What a rank says of its GPU's memory when it is done (planner/wire/records/rank_memory.h).
 #pragma once
 
 #include <absl/status/status.h>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "executor/program/rank.h"
-#include "planner/run_files/rank_memory.h"
+#include "planner/wire/records/rank_memory.h"
 
 namespace planwright::executor {
 

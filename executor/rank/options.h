@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/run_files/trace.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright::executor {
 

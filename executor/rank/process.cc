@@ -7,7 +7,7 @@
 
 #include "executor/rank/host_memory.h"
 #include "executor/rank/leave.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

@@ -24,7 +24,7 @@
 #include "executor/rank/training.h"
 #include "executor/rank/watchdog_duties.h"
 #include "executor/telemetry/start_up.h"
-#include "planner/fork_ranks/become_rank.h"
+#include "planner/wire/fork/become_rank.h"
 
 namespace planwright::executor {
 namespace {

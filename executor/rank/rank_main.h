@@ -1,6 +1,6 @@
 // The life of one rank: read and check the plan, agree with all peers that they have the same one, create the
 // communicators, walk the program, and leave with the exit status that says what happened
-// (planner/run_files/exit_status.h).
+// (planner/base/files/exit_status.h).
 #pragma once
 
 #include "executor/rank/hooks.h"

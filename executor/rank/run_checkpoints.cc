@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "executor/log/log.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/threads/threads.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

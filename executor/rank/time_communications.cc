@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "executor/base/tensors.h"
 #include "executor/communication/communicators.h"
 #include "executor/rank/leave.h"
 #include "executor/telemetry/instruction_clock.h"
-#include "executor/tensors.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/communication_rounds.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/wire/records/communication_rounds.h"
 
 namespace planwright::executor {
 namespace {

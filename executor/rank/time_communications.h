@@ -1,5 +1,5 @@
 // `--rounds FILE`: after its steps a rank times communications again and again, with its peers
-// (planner/run_files/communication_rounds.h).
+// (planner/wire/records/communication_rounds.h).
 #pragma once
 
 #include <map>

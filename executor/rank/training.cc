@@ -14,7 +14,7 @@
 #include "executor/rank/leave.h"
 #include "executor/rank/peers.h"
 #include "executor/rank/stop_request.h"
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
 
 namespace planwright::executor {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "executor/telemetry/recorder.h"
-#include "planner/run_files/recorder_format.h"
+#include "planner/wire/records/recorder_format.h"
 
 namespace planwright::executor {
 namespace {

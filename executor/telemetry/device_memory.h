@@ -1,7 +1,7 @@
 // Memory of a rank's GPU, as LibTorch's allocator and CUDA count it. Nothing here waits for the device.
 #pragma once
 
-#include "planner/run_files/step_record.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright::executor {
 

@@ -1,5 +1,5 @@
-// Writes the pages of planner/run_files/recorder_format.h: which instructions this rank has begun and how many of them
-// are done. The launcher reads them after the death of the rank.
+// Writes the pages of planner/wire/records/recorder_format.h: which instructions this rank has begun and how many of
+// them are done. The launcher reads them after the death of the rank.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "planner/run_files/recorder_format.h"
+#include "planner/wire/records/recorder_format.h"
 
 namespace planwright::executor {
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/readable.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/files/readable.h"
 
 namespace planwright::executor {
 namespace {

@@ -1,4 +1,4 @@
-// Writes the record of each step (planner/run_files/step_record.h), as a JSON object and as a line for people.
+// Writes the record of each step (planner/wire/records/step_record.h), as a JSON object and as a line for people.
 #pragma once
 
 #include <absl/status/status.h>
@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "planner/run_files/evaluation_record.h"
-#include "planner/run_files/step_record.h"
+#include "planner/wire/records/evaluation_record.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright::executor {
 

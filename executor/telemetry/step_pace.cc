@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "planner/rates/device.h"
+#include "planner/predict/rates/device.h"
 
 namespace planwright::executor {
 namespace {

@@ -6,10 +6,10 @@
 #include <deque>
 #include <span>
 
-#include "planner/estimate/model_flops.h"
 #include "planner/plan/evaluation_schedule.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/step_record.h"
+#include "planner/predict/estimate/model_flops.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright::executor {
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "event.pb.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright::executor {
 namespace {

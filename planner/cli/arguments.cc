@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "planner/base/text/near_name.h"
 #include "planner/cli/words_of_others.h"
-#include "planner/diagnostics/near_name.h"
 
 namespace planwright {
 namespace {

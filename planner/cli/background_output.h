@@ -44,7 +44,7 @@ class BackgroundStream {
   std::ostream* const tied_;
 };
 
-// std::cout and std::cerr. SIGPIPE is blocked meanwhile: it is for HeldSignals (planner/launch/held_signals.h).
+// std::cout and std::cerr. SIGPIPE is blocked meanwhile: it is for HeldSignals (planner/run/launch/held_signals.h).
 class BackgroundOutput {
  public:
   BackgroundOutput();

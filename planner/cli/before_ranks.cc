@@ -4,18 +4,18 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/check_checkpoint.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
 #include "planner/cli/files_of_plan.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/launch/check_machine.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/outcome.h"
+#include "planner/run/launch/check_machine.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 namespace {

@@ -4,12 +4,12 @@
 #include <mutex>
 #include <thread>
 
-#include "planner/checkpoint/check_files.h"
-#include "planner/checkpoint/run_lives.h"
 #include "planner/cli/progress_bar.h"
 #include "planner/plan/earlier_parts.h"
-#include "planner/show/quantities.h"
+#include "planner/state/checkpoint/check_files.h"
+#include "planner/state/checkpoint/run_lives.h"
 #include "planner/verify/verify.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "planner/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/folder_names.h"
 
 namespace planwright {
 namespace {

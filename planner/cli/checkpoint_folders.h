@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 

@@ -14,12 +14,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

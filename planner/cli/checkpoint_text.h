@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "planner/checkpoint/check_files.h"
-#include "planner/checkpoint/format.h"
-#include "planner/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/check_files.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 

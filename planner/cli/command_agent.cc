@@ -2,11 +2,11 @@
 #include <iostream>
 
 #include "nlohmann/json.hpp"
-#include "planner/agents/agent.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/run/agents/agent.h"
 
 namespace planwright {
 namespace {

@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <iostream>
 
-#include "planner/checkpoint/folder_names.h"
-#include "planner/checkpoint/shard_files.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/check_checkpoint.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/checkpoint_text.h"
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/show.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/shard_files.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

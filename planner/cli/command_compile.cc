@@ -1,14 +1,14 @@
 #include <iostream>
 
 #include "nlohmann/json.hpp"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/show/table.h"
 
 namespace planwright {
 namespace {

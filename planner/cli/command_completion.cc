@@ -2,13 +2,13 @@
 #include <set>
 
 #include "nlohmann/json.hpp"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
 #include "planner/cli/command.h"
 #include "planner/cli/completion.h"
 #include "planner/cli/explained_subjects.h"
-#include "planner/plan/json_text.h"
 #include "planner/recipe/override_keys.h"
 #include "planner/recipe/recipe_tree.h"
-#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <iostream>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
 #include "planner/cli/data_stats.h"
 #include "planner/cli/data_trace.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/show.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -2,20 +2,20 @@
 
 #include <iostream>
 
-#include "planner/checkpoint/run_lives.h"
-#include "planner/checkpoint/shard_files.h"
-#include "planner/checkpoint/shard_reader.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/diff/diff.h"
-#include "planner/diff/plan_figures.h"
-#include "planner/diff/resume_diff.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/show.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/shard_files.h"
+#include "planner/state/checkpoint/shard_reader.h"
+#include "planner/views/diff/diff.h"
+#include "planner/views/diff/plan_figures.h"
+#include "planner/views/diff/resume_diff.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -4,17 +4,17 @@
 
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
 #include "planner/cli/command.h"
 #include "planner/cli/explained_subjects.h"
-#include "planner/diagnostics/explanation.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
-#include "planner/explain/search.h"
 #include "planner/plan/op_table.h"
+#include "planner/recipe/diagnostics/explanation.h"
+#include "planner/recipe/explain/search.h"
 #include "planner/recipe/recipe_reference.h"
 #include "planner/recipe/recipe_schema.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/table.h"
 
 namespace planwright {
 namespace {

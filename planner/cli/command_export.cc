@@ -6,15 +6,15 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/exchange_text.h"
 #include "planner/cli/progress_bar.h"
-#include "planner/diagnostics/utf8.h"
 #include "planner/exchange/export_run.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -8,17 +8,17 @@
 
 #include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/render.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/format/format_recipe.h"
-#include "planner/format/line_diff.h"
-#include "planner/format/replace_recipe.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
+#include "planner/recipe/diagnostics/render.h"
+#include "planner/recipe/format/format_recipe.h"
+#include "planner/recipe/format/line_diff.h"
+#include "planner/recipe/format/replace_recipe.h"
 
 namespace planwright {
 namespace {

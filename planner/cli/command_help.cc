@@ -2,12 +2,12 @@
 #include <iostream>
 
 #include "nlohmann/json.hpp"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
 #include "planner/cli/manual.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
 
 namespace planwright {
 namespace {

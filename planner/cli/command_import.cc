@@ -4,14 +4,14 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/exchange_text.h"
-#include "planner/diagnostics/utf8.h"
 #include "planner/exchange/import_folder.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/tuned/tuned_recipe.h"
+#include "planner/search/results/tuned_recipe.h"
 
 namespace planwright {
 namespace {

@@ -1,12 +1,12 @@
 #include <iostream>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/background_output.h"
 #include "planner/cli/command.h"
 #include "planner/cli/go_on.h"
 #include "planner/cli/launch_report.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/slurm/run_job.h"
+#include "planner/run/slurm/run_job.h"
 
 namespace planwright {
 namespace {

@@ -1,6 +1,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/background_output.h"
 #include "planner/cli/before_ranks.h"
 #include "planner/cli/command.h"
@@ -14,16 +16,14 @@
 #include "planner/cli/run_so_far.h"
 #include "planner/cli/submit_job.h"
 #include "planner/cli/terminal.h"
-#include "planner/connection/proof.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/diff/diff.h"
-#include "planner/launch/local_starter.h"
-#include "planner/lives/launch_run.h"
 #include "planner/recipe/recipe_tree.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/show.h"
-#include "planner/slurm/job_script.h"
-#include "planner/slurm/save_time.h"
+#include "planner/run/launch/local_starter.h"
+#include "planner/run/launch_run.h"
+#include "planner/run/slurm/job_script.h"
+#include "planner/run/slurm/save_time.h"
+#include "planner/views/diff/diff.h"
+#include "planner/views/show/show.h"
+#include "planner/wire/connection/proof.h"
 
 namespace planwright {
 namespace {

@@ -5,6 +5,9 @@
 #include <iostream>
 #include <map>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/background_output.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
@@ -14,15 +17,12 @@
 #include "planner/cli/open_fleet.h"
 #include "planner/cli/own_program.h"
 #include "planner/cli/submit_job.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/measure/measure_parts.h"
-#include "planner/measure/sizes_around.h"
-#include "planner/measure/skewed_routing.h"
-#include "planner/outcome/outcome_text.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/outcome.h"
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
+#include "planner/run/measure/measure_parts.h"
+#include "planner/run/measure/sizes_around.h"
+#include "planner/run/measure/skewed_routing.h"
+#include "planner/run/outcome/outcome_text.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 namespace {

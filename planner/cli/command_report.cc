@@ -4,16 +4,16 @@
 
 #include <iostream>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/page_file.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/report/overlay_page.h"
-#include "planner/report/report_page.h"
-#include "planner/report/report_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/show.h"
+#include "planner/views/report/overlay_page.h"
+#include "planner/views/report/report_page.h"
+#include "planner/views/report/report_text.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -3,15 +3,15 @@
 #include <filesystem>
 #include <iostream>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/near_name.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/page_file.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/page/page.h"
-#include "planner/show/show.h"
+#include "planner/views/show/page/page.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -6,13 +6,13 @@
 #include <iostream>
 #include <thread>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
-#include "planner/report/report_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/show.h"
+#include "planner/views/report/report_text.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

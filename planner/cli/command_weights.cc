@@ -6,15 +6,15 @@
 #include <iostream>
 #include <thread>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
 #include "planner/cli/weights_text.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/quantities.h"
-#include "planner/show/show.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -1,8 +1,8 @@
 #include <iostream>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 

@@ -1,5 +1,5 @@
+#include "planner/base/text/text.h"
 #include "planner/cli/completion.h"
-#include "planner/diagnostics/text.h"
 
 namespace planwright {
 namespace {

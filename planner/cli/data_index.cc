@@ -4,14 +4,14 @@
 #include <iostream>
 #include <utility>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/progress_bar.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/samples/sample_source.h"
-#include "planner/show/quantities.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/data/samples/sample_source.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "planner/data/samples/index_files.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/index_files.h"
 
 namespace planwright {
 

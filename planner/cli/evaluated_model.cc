@@ -10,12 +10,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/own_plan.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/diff/diff.h"
 #include "planner/plan/earlier_parts.h"
-#include "planner/show/show.h"
+#include "planner/state/checkpoint/own_plan.h"
+#include "planner/views/diff/diff.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

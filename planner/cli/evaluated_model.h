@@ -3,8 +3,8 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "planner/checkpoint/run_lives.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 

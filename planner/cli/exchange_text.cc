@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 

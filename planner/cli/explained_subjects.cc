@@ -3,8 +3,8 @@
 #include <map>
 
 #include "absl/strings/str_join.h"
+#include "planner/base/text/text.h"
 #include "planner/cli/command.h"
-#include "planner/diagnostics/text.h"
 
 namespace planwright {
 namespace {

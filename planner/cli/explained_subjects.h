@@ -1,9 +1,9 @@
-// All that `plan explain` explains: the subjects of planner/explain, and the commands with their options.
+// All that `plan explain` explains: the subjects of planner/recipe/explain, and the commands with their options.
 #pragma once
 
 #include <vector>
 
-#include "planner/explain/subjects.h"
+#include "planner/recipe/explain/subjects.h"
 
 namespace planwright {
 

@@ -4,10 +4,10 @@
 #include <memory>
 #include <set>
 
-#include "planner/run_files/file_io.h"
-#include "planner/samples/sample_source.h"
-#include "planner/weights/fit.h"
-#include "planner/weights/parts.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/sample_source.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/parts.h"
 
 namespace planwright {
 namespace {

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/routing_folder.h"
-#include "planner/slurm/job_files.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/run/slurm/job_files.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/wire/records/routing_folder.h"
 
 namespace planwright {
 namespace {

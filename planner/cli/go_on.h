@@ -4,9 +4,9 @@
 #include <string>
 
 #include "planner/cli/arguments.h"
-#include "planner/launch/run_options.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/outcome.h"
+#include "planner/run/launch/run_options.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

@@ -3,11 +3,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
 #include "planner/cli/manual.h"
-#include "planner/diagnostics/text.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/table.h"
 
 namespace planwright {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
 
 namespace planwright {
 namespace {

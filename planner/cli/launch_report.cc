@@ -7,15 +7,15 @@
 #include <iostream>
 #include <system_error>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/outcome/memory_text.h"
-#include "planner/outcome/outcome_text.h"
-#include "planner/outcome/profile_text.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/show.h"
+#include "planner/run/outcome/memory_text.h"
+#include "planner/run/outcome/outcome_text.h"
+#include "planner/run/outcome/profile_text.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 

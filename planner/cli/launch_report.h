@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "planner/launch/launch_life.h"
-#include "planner/run_files/outcome.h"
+#include "planner/run/launch/launch_life.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "planner/cli/arguments.h"
 #include "planner/recipe/recipe.h"
-#include "planner/tune/tune.h"
-#include "planner/tuned/tuned_text.h"
+#include "planner/search/results/tuned_text.h"
+#include "planner/search/tune.h"
 
 namespace planwright {
 

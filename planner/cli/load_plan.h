@@ -7,9 +7,9 @@
 
 #include "nlohmann/json.hpp"
 #include "planner/cli/arguments.h"
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

@@ -1,7 +1,7 @@
 #include "planner/cli/local_run.h"
 
-#include "planner/launch/local_starter.h"
-#include "planner/lives/launch_run.h"
+#include "planner/run/launch/local_starter.h"
+#include "planner/run/launch_run.h"
 
 namespace planwright {
 

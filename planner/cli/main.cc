@@ -5,12 +5,12 @@
 #include <iostream>
 #include <new>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/near_name.h"
 #include "planner/cli/command.h"
 #include "planner/cli/manual.h"
 #include "planner/cli/words_of_others.h"
-#include "planner/diagnostics/near_name.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

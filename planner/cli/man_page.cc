@@ -2,10 +2,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/text.h"
 #include "planner/cli/manual.h"
-#include "planner/diagnostics/text.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

@@ -1,7 +1,7 @@
 #include "planner/cli/manual.h"
 
-#include "planner/diagnostics/bug.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

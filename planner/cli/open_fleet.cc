@@ -2,13 +2,13 @@
 
 #include <filesystem>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
 #include "planner/cli/own_program.h"
-#include "planner/rendezvous/interface_address.h"
-#include "planner/rendezvous/own_address.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/run_timeout.h"
-#include "planner/slurm/job_script.h"
+#include "planner/run/slurm/job_script.h"
+#include "planner/wire/records/run_timeout.h"
+#include "planner/wire/rendezvous/interface_address.h"
+#include "planner/wire/rendezvous/own_address.h"
 
 namespace planwright {
 

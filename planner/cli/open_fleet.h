@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/agents/fleet.h"
-#include "planner/launch/launch_life.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/outcome.h"
+#include "planner/run/agents/fleet.h"
+#include "planner/run/launch/launch_life.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "planner/diagnostics/utf8.h"
-#include "planner/run_files/file_io.h"
-#include "planner/show/page/markup.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/show/quantities.h"
+#include "planner/base/text/utf8.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

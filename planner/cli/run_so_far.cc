@@ -8,16 +8,16 @@
 #include <optional>
 #include <vector>
 
-#include "planner/checkpoint/own_plan.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/terminal.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/diff/resume_diff.h"
 #include "planner/plan/earlier_parts.h"
-#include "planner/plan/json_limits.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
-#include "planner/show/show.h"
+#include "planner/state/checkpoint/own_plan.h"
+#include "planner/views/diff/resume_diff.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

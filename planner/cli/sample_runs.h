@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/data/samples/sample_source.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/sample_source.h"
 
 namespace planwright {
 

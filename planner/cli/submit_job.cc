@@ -3,14 +3,14 @@
 #include <filesystem>
 #include <iostream>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/own_program.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/slurm/job_script.h"
-#include "planner/slurm/slurm_commands.h"
+#include "planner/run/slurm/job_script.h"
+#include "planner/run/slurm/slurm_commands.h"
 
 namespace planwright {
 

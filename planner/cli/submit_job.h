@@ -1,7 +1,7 @@
 // `--slurm`: a job is written and submitted, or only shown.
 #pragma once
 
-#include "planner/slurm/job_files.h"
+#include "planner/run/slurm/job_files.h"
 
 namespace planwright {
 

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <string_view>
 
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 

@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

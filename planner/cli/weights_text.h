@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "planner/weights/fit.h"
-#include "planner/weights/initial_pieces.h"
-#include "planner/weights/read_values.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/initial_pieces.h"
+#include "planner/state/weights/read_values.h"
 
 namespace planwright {
 

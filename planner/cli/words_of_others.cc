@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
-#include "planner/diagnostics/text.h"
-#include "planner/explain/field_answers.h"
+#include "planner/base/text/text.h"
+#include "planner/recipe/explain/field_answers.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/meant_words.h"

@@ -4,9 +4,9 @@
 
 #include <optional>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

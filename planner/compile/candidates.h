@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/tree_edits.h"
 #include "planner/recipe/yaml_tree.h"
 

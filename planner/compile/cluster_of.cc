@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "planner/data/plan_data.h"
-#include "planner/diagnostics/text.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/base/text/text.h"
+#include "planner/compile/batches/plan_data.h"
 #include "planner/plan/precision.h"
-#include "planner/run_files/file_io.h"
 
 namespace planwright {
 namespace {

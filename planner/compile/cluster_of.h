@@ -1,8 +1,8 @@
 // The machines of a recipe as the plan has them, with the profile that the recipe names.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

@@ -1,9 +1,9 @@
 // The lint about the predicted time of a step.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

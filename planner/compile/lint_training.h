@@ -1,8 +1,8 @@
 // Lints about trainings that are long: what a test or a measurement may leave out, and a training hardly can.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

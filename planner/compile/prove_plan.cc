@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/memory.h"
+#include "planner/predict/estimate/memory.h"
 #include "planner/verify/verify.h"
 
 namespace planwright {

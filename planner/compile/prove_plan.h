@@ -1,8 +1,8 @@
 // Proves a compiled plan and reports what fails at the lines of the recipe that it comes from.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

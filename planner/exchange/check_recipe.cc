@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "planner/bridges/route_bridges.h"
+#include "planner/compile/bridges/route_bridges.h"
+#include "planner/compile/topology/place_modules.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/topology/place_modules.h"
 
 namespace planwright {
 namespace {

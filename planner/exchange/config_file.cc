@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
-#include "planner/weights/python_json.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/state/weights/python_json.h"
 
 namespace planwright {
 

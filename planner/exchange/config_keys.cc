@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

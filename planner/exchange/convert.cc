@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

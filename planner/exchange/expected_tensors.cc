@@ -6,12 +6,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/model/expand_statement.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
+#include "planner/compile/model/expand_statement.h"
 #include "planner/plan/shard_map.h"
-#include "planner/run_files/safetensors.h"
-#include "planner/weights/known_extras.h"
-#include "planner/weights/name_groups.h"
+#include "planner/state/weights/known_extras.h"
+#include "planner/state/weights/name_groups.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

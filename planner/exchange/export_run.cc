@@ -9,10 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/checkpoint/own_plan.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/checkpoint/shard_reader.h"
+#include "planner/base/json/json_text.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/convert.h"
 #include "planner/exchange/like_source.h"
@@ -20,10 +17,13 @@
 #include "planner/exchange/run_model.h"
 #include "planner/exchange/write_config.h"
 #include "planner/plan/earlier_parts.h"
-#include "planner/plan/json_text.h"
 #include "planner/plan/precision.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/state/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/shard_reader.h"
 #include "planner/verify/verify.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

@@ -9,9 +9,9 @@
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/exchange/stored_norm.h"
-#include "planner/weights/fit_part.h"
-#include "planner/weights/known_extras.h"
-#include "planner/weights/name_groups.h"
+#include "planner/state/weights/fit_part.h"
+#include "planner/state/weights/known_extras.h"
+#include "planner/state/weights/name_groups.h"
 
 namespace planwright {
 

@@ -10,7 +10,7 @@
 #include "planner/exchange/findings.h"
 #include "planner/exchange/model_sizes.h"
 #include "planner/exchange/read_model.h"
-#include "planner/weights/weight_files.h"
+#include "planner/state/weights/weight_files.h"
 
 namespace planwright {
 

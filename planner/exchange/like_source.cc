@@ -8,13 +8,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/folder_names.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/expected_tensors.h"
-#include "planner/weights/known_extras.h"
-#include "planner/weights/name_groups.h"
-#include "planner/weights/read_values.h"
-#include "planner/weights/weight_folder.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/weights/known_extras.h"
+#include "planner/state/weights/name_groups.h"
+#include "planner/state/weights/read_values.h"
+#include "planner/state/weights/weight_folder.h"
 
 namespace planwright {
 namespace {

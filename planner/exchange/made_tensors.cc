@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "planner/exchange/convert.h"
 #include "planner/plan/shard_map.h"
-#include "planner/run_files/safetensors.h"
-#include "planner/weights/pixel_norm.h"
+#include "planner/state/weights/pixel_norm.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/recipe/tree_edits.h"
 #include "planner/recipe/yaml_tree.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/plan/shard_map.h"
-#include "planner/weights/known_extras.h"
+#include "planner/state/weights/known_extras.h"
 
 namespace planwright {
 namespace {

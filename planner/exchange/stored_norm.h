@@ -4,7 +4,7 @@
 #pragma once
 
 #include "planner/exchange/findings.h"
-#include "planner/weights/weight_files.h"
+#include "planner/state/weights/weight_files.h"
 
 namespace planwright {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/made_tensors.h"
-#include "planner/weights/pixel_norm.h"
+#include "planner/state/weights/pixel_norm.h"
 
 namespace planwright {
 namespace {

@@ -15,12 +15,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/checkpoint/durable_file.h"
-#include "planner/checkpoint/folder_names.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/safetensors.h"
-#include "planner/weights/weight_files.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/state/checkpoint/durable_file.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/weights/weight_files.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

@@ -31,7 +31,7 @@ struct MeasuredTime {
   bool operator==(const MeasuredTime&) const = default;
 };
 
-// An instruction that computes or changes state: a ComputeUse (planner/rates/rates.h).
+// An instruction that computes or changes state: a ComputeUse (planner/predict/rates/rates.h).
 struct MeasuredCompute {
   OpKind kind{};
   DType dtype = DType::kBf16;

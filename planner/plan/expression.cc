@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

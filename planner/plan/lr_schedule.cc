@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

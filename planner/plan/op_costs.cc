@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {

@@ -34,7 +34,7 @@ struct Origin {
 // The machines of the recipe (`cluster`), by which memory and time are estimated.
 struct Cluster {
   int nodes = 1, gpus_per_node = 8;
-  std::string gpu = "none";  // a name of rates/device.cc: "h100_sxm"; "none": CPU ranks, no memory limit
+  std::string gpu = "none";  // a name of predict/rates/device.cc: "h100_sxm"; "none": CPU ranks, no memory limit
   double host_memory = 0;    // GB of a node's memory that ranks may use; 0: not given
   DeviceFigures device;      // in place of those of `gpu`; not covered by the digest
   DeviceProfile profile;     // what such a device was measured to take; not covered by the digest

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
-#include "planner/plan/limits.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/sha256.h"
 #include "planner/plan/value_type.h"
 
 namespace planwright {

@@ -6,7 +6,7 @@
 #include <set>
 #include <type_traits>
 
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/sample_images.h"
 #include "planner/plan/slurm_options.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright {
 namespace {

@@ -3,8 +3,8 @@
 #include <charconv>
 #include <iterator>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
 #include "planner/plan/instruction.h"
 
 namespace planwright {

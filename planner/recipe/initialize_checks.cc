@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/recipe/recipe_checks.h"
 
 namespace planwright {
@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kDrawn[] = "drawn";
 
-// The parts of a module that have a source each (planner/weights/parts.h).
+// The parts of a module that have a source each (planner/state/weights/parts.h).
 std::vector<std::string> PartsOf(const ModuleRecipe& module) {
   if (!std::holds_alternative<RadioVitModel>(module.model.model)) return {*module.name};
   return {Cat(*module.name, ".backbone"), Cat(*module.name, ".projection")};

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
 #include "planner/plan/instruction.h"
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/recipe.h"

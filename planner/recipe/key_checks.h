@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/yaml_tree.h"
 

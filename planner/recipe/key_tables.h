@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/recipe/recipe_keys.h"
 
 namespace planwright {

@@ -1,5 +1,5 @@
 // The keys of evaluations beside training, and of when a run stops because its loss grows.
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/recipe/key_tables.h"
 #include "planner/recipe/recipe.h"
 

@@ -1,5 +1,5 @@
 // The keys of the machines, of the models on them, and of the connections between these.
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/recipe/key_tables.h"
 #include "planner/recipe/recipe.h"
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_tree.h"

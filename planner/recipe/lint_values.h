@@ -1,7 +1,7 @@
 // Values that are allowed, and hardly ever meant: far from what trainings use, or without effect on anything.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 #include "planner/recipe/yaml_tree.h"
 

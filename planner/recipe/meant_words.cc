@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/field_words.h"
 
 namespace planwright {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/meant_sets.h"
 #include "planner/recipe/mend_words.h"

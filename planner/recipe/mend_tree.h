@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/meant_words.h"

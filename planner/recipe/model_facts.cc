@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/layer_kinds.h"
 
 namespace planwright {

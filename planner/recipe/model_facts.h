@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/recipe.h"
 
@@ -21,8 +21,8 @@ bool CarriesLoss(const ModelRecipe& model);
 // The first module with a language model; null if there is none.
 const ModuleRecipe* LanguageOf(const Recipe& recipe);
 
-// A letter for each layer, with `|` and `/` as the grammar of patterns has them (model/layer_pattern.h). For a model
-// whose recipe gives only the number of its layers: their letter, as often, at the place of the number.
+// A letter for each layer, with `|` and `/` as the grammar of patterns has them (compile/model/layer_pattern.h). For a
+// model whose recipe gives only the number of its layers: their letter, as often, at the place of the number.
 Located<std::string> PatternOf(const ModelRecipe& model);
 
 // Whether the recipe gives the sizes of layers of this kind. If not, the model must not have any.

@@ -1,14 +1,14 @@
 #include "planner/recipe/other_devices.h"
 
 #include "absl/strings/ascii.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {
 
 // Memory in GB, dense bf16 in TFLOP/s, memory bandwidth, link and network in GB/s, one direction. What data sheets give
 // with sparsity, or for both directions, is halved. The network is no figure of a device: one port for each, of 200
-// Gbit/s beside an A100 and 400 beside the others, as in planner/rates/device.cc.
+// Gbit/s beside an A100 and 400 beside the others, as in planner/predict/rates/device.cc.
 struct OtherDevice {
   std::string_view name;
   int memory, peak, bandwidth, link, network;

@@ -1,6 +1,6 @@
 #include "planner/recipe/override_keys.h"
 
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/recipe_keys.h"
 
 namespace planwright {

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {

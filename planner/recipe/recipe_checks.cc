@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/plan/limits.h"
 #include "planner/plan/sbatch_options.h"
 #include "planner/plan/slurm_options.h"
 #include "planner/recipe/model_facts.h"

@@ -3,7 +3,7 @@
 // rates in budget, bridges and samples in their rooms.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 #include "planner/recipe/recipe_fields.h"
 

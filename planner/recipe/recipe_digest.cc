@@ -1,8 +1,8 @@
 #include "planner/recipe/recipe_digest.h"
 
 #include "nlohmann/json.hpp"
-#include "planner/plan/json_text.h"
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 namespace {

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/scalar.h"
 

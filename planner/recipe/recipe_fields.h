@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/yaml_tree.h"
 

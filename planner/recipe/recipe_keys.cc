@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/key_tables.h"
 
 namespace planwright {

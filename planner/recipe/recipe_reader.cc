@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/plan/limits.h"
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/lint_values.h"

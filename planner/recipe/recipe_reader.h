@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/diagnostics/render.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

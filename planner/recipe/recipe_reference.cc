@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe_keys.h"
 
 namespace planwright {

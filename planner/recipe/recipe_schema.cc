@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe_keys.h"
 
 namespace planwright {

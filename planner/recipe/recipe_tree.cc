@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
 

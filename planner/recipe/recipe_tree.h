@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {

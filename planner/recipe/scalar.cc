@@ -12,8 +12,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/text.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

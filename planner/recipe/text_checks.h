@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/yaml_tree.h"
 
 namespace planwright {

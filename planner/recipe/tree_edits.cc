@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/recipe_keys.h"
 
 namespace planwright {

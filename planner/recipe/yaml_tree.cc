@@ -10,8 +10,8 @@
 #include <sstream>
 #include <utility>
 
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/recipe/text_checks.h"
 
 namespace planwright {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

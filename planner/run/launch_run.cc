@@ -1,4 +1,4 @@
-#include "planner/lives/launch_run.h"
+#include "planner/run/launch_run.h"
 
 #include <signal.h>
 
@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/launch/held_signals.h"
-#include "planner/launch/launch_log.h"
-#include "planner/lives/restart_policy.h"
-#include "planner/outcome/gather_outcome.h"
-#include "planner/outcome/outcome_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/run_timeout.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/run/launch/held_signals.h"
+#include "planner/run/launch/launch_log.h"
+#include "planner/run/outcome/gather_outcome.h"
+#include "planner/run/outcome/outcome_text.h"
+#include "planner/run/restart_policy.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/wire/records/run_timeout.h"
 
 namespace planwright {
 namespace {

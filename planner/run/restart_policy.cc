@@ -1,8 +1,8 @@
-#include "planner/lives/restart_policy.h"
+#include "planner/run/restart_policy.h"
 
 #include <algorithm>
 
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright {
 namespace {

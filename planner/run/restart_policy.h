@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/run_files/outcome.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

@@ -1,6 +1,6 @@
-#include "planner/tune/budget_rule.h"
+#include "planner/search/budget_rule.h"
 
-#include "planner/budget/budget_samples.h"
+#include "planner/compile/budget/budget_samples.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {

@@ -1,5 +1,5 @@
 // What the rules of the budget say of a candidate: a global batch is whole microbatches, a plan is not too long
-// (budget/budget_samples.h), and packed documents have one sample in a microbatch. Answers are kept.
+// (compile/budget/budget_samples.h), and packed documents have one sample in a microbatch. Answers are kept.
 #pragma once
 
 #include <map>

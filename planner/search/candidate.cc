@@ -1,4 +1,4 @@
-#include "planner/tune/candidate.h"
+#include "planner/search/candidate.h"
 
 #include <algorithm>
 

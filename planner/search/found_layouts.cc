@@ -1,4 +1,4 @@
-#include "planner/tune/found_layouts.h"
+#include "planner/search/found_layouts.h"
 
 #include <algorithm>
 #include <tuple>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/tune/whole_step.h"
+#include "planner/search/whole_step.h"
 
 namespace planwright {
 

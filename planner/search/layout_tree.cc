@@ -1,4 +1,4 @@
-#include "planner/tune/layout_tree.h"
+#include "planner/search/layout_tree.h"
 
 #include <algorithm>
 #include <array>

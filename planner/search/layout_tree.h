@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/tune/budget_rule.h"
-#include "planner/tune/open_nodes.h"
-#include "planner/tune/quick_step.h"
-#include "planner/tune/space.h"
-#include "planner/tune/tune.h"
+#include "planner/search/budget_rule.h"
+#include "planner/search/open_nodes.h"
+#include "planner/search/quick_step.h"
+#include "planner/search/space.h"
+#include "planner/search/tune.h"
 
 namespace planwright {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <limits>
 
-#include "planner/estimate/memory.h"
-#include "planner/tune/quick_step.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/search/quick_step.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/tune/mini_recipe.h"
+#include "planner/search/mini_recipe.h"
 
 #include <numeric>
 

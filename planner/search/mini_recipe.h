@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "planner/tune/candidate.h"
-#include "planner/tune/whole_step.h"
+#include "planner/search/candidate.h"
+#include "planner/search/whole_step.h"
 
 namespace planwright {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/tune/ranking.h"
+#include "planner/search/ranking.h"
 
 namespace planwright {
 namespace {

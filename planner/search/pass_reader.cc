@@ -1,11 +1,11 @@
-#include "planner/tune/pass_reader.h"
+#include "planner/search/pass_reader.h"
 
 #include <memory>
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "planner/link/host_waits.h"
-#include "planner/link/program_accesses.h"
+#include "planner/plan/link/host_waits.h"
+#include "planner/plan/link/program_accesses.h"
 
 namespace planwright {
 namespace {

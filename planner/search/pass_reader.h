@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/estimate/instruction_times.h"
-#include "planner/link/linked_program.h"
-#include "planner/simulate/simulate_step.h"
-#include "planner/tune/pass.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/simulate/simulate_step.h"
+#include "planner/search/pass.h"
 
 namespace planwright {
 

@@ -1,14 +1,14 @@
-#include "planner/tune/piece_costs.h"
+#include "planner/search/piece_costs.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "absl/strings/match.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/shard_map.h"
-#include "planner/tune/mini_recipe.h"
-#include "planner/tune/pass_reader.h"
+#include "planner/search/mini_recipe.h"
+#include "planner/search/pass_reader.h"
 
 namespace planwright {
 namespace {

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "planner/rates/rates.h"
-#include "planner/tune/candidate.h"
-#include "planner/tune/pass.h"
-#include "planner/tune/whole_step.h"
+#include "planner/predict/rates/rates.h"
+#include "planner/search/candidate.h"
+#include "planner/search/pass.h"
+#include "planner/search/whole_step.h"
 
 namespace planwright {
 
-// Trained weights of one rank whose gradients are reduced alike (model/assign_buckets.h).
+// Trained weights of one rank whose gradients are reduced alike (compile/model/assign_buckets.h).
 struct GradientClass {
   View view = View::kDense;
   TpGradient tp = TpGradient::kSharded;

@@ -1,19 +1,19 @@
-#include "planner/tune/quick_step.h"
+#include "planner/search/quick_step.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "planner/estimate/memory.h"
-#include "planner/model/stage_split.h"
+#include "planner/compile/model/stage_split.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/precision.h"
+#include "planner/predict/estimate/memory.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
 
-// Where the members of a communication are (estimate/communication_uses.h).
+// Where the members of a communication are (predict/estimate/communication_uses.h).
 CommunicationUse UseOver(const std::vector<int>& ranks, int gpus, OpKind kind, double bytes) {
   CommunicationUse use{
       .kind = kind, .bytes = bytes, .members = static_cast<int>(ranks.size()), .per_node = 0, .nodes = 0};

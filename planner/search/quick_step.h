@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/tune/piece_costs.h"
-#include "planner/tune/split_bounds.h"
+#include "planner/search/piece_costs.h"
+#include "planner/search/split_bounds.h"
 
 namespace planwright {
 

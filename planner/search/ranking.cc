@@ -1,4 +1,4 @@
-#include "planner/tune/ranking.h"
+#include "planner/search/ranking.h"
 
 #include <algorithm>
 #include <array>

@@ -6,10 +6,10 @@
 #include <limits>
 #include <vector>
 
-#include "planner/tune/found_layouts.h"
-#include "planner/tune/open_nodes.h"
-#include "planner/tune/search.h"
-#include "planner/tune/tune.h"
+#include "planner/search/found_layouts.h"
+#include "planner/search/open_nodes.h"
+#include "planner/search/search.h"
+#include "planner/search/tune.h"
 
 namespace planwright {
 

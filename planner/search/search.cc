@@ -1,11 +1,11 @@
-#include "planner/tune/search.h"
+#include "planner/search/search.h"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
-#include "planner/tune/layout_tree.h"
-#include "planner/tune/ranking.h"
+#include "planner/search/layout_tree.h"
+#include "planner/search/ranking.h"
 
 namespace planwright {
 namespace {

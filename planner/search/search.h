@@ -5,9 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "planner/tune/found_layouts.h"
-#include "planner/tune/space.h"
-#include "planner/tune/tune.h"
+#include "planner/search/found_layouts.h"
+#include "planner/search/space.h"
+#include "planner/search/tune.h"
 
 namespace planwright {
 

@@ -1,10 +1,10 @@
-#include "planner/tune/sensitivity.h"
+#include "planner/search/sensitivity.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "planner/estimate/step_time.h"
-#include "planner/rates/device.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/predict/rates/device.h"
 
 namespace planwright {
 namespace {

@@ -1,14 +1,14 @@
-#include "planner/tune/space.h"
+#include "planner/search/space.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "planner/compile/topology/check_layout.h"
+#include "planner/compile/topology/derive_grids.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/recipe/model_facts.h"
-#include "planner/topology/check_layout.h"
-#include "planner/topology/derive_grids.h"
 
 namespace planwright {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/tune/candidate.h"
+#include "planner/search/candidate.h"
 
 namespace planwright {
 

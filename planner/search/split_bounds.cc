@@ -1,4 +1,4 @@
-#include "planner/tune/split_bounds.h"
+#include "planner/search/split_bounds.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "planner/tune/tune.h"
+#include "planner/search/tune.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,20 +6,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/compile.h"
+#include "planner/base/paper/table.h"
+#include "planner/compile/batches/source_files.h"
 #include "planner/compile/cluster_of.h"
-#include "planner/data/source_files.h"
-#include "planner/rates/device.h"
-#include "planner/rates/rates.h"
+#include "planner/compile/compile.h"
+#include "planner/compile/topology/check_modules.h"
+#include "planner/predict/rates/device.h"
+#include "planner/predict/rates/rates.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/show/table.h"
-#include "planner/topology/check_modules.h"
-#include "planner/tune/search.h"
-#include "planner/tune/sensitivity.h"
-#include "planner/tune/space.h"
-#include "planner/tune/tuned_layout.h"
-#include "planner/tune/whole_step.h"
+#include "planner/search/search.h"
+#include "planner/search/sensitivity.h"
+#include "planner/search/space.h"
+#include "planner/search/tuned_layout.h"
+#include "planner/search/whole_step.h"
 
 namespace planwright {
 namespace {

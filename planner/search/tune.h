@@ -1,5 +1,5 @@
 // Which layout of a recipe is the fastest: a search over everything that does not change the loss curve, by the
-// predicted time of a step (estimate/step_time.h) among layouts that fit memory (docs/decisions/0025-tune.md).
+// predicted time of a step (predict/estimate/step_time.h) among layouts that fit memory (docs/decisions/0025-tune.md).
 #pragma once
 
 #include <atomic>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/estimate/step_speed.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_speed.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

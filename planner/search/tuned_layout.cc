@@ -1,13 +1,13 @@
-#include "planner/tune/tuned_layout.h"
+#include "planner/search/tuned_layout.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/compile.h"
-#include "planner/diff/diff.h"
-#include "planner/estimate/memory.h"
+#include "planner/compile/compile.h"
+#include "planner/predict/estimate/memory.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/show/time_words.h"
+#include "planner/views/diff/diff.h"
+#include "planner/views/show/time_words.h"
 
 namespace planwright {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "planner/tune/tune.h"
-#include "planner/tune/whole_step.h"
+#include "planner/search/tune.h"
+#include "planner/search/whole_step.h"
 
 namespace planwright {
 

@@ -1,10 +1,10 @@
-#include "planner/tune/whole_step.h"
+#include "planner/search/whole_step.h"
 
 #include <algorithm>
 
-#include "planner/compile.h"
-#include "planner/estimate/memory.h"
-#include "planner/estimate/step_time.h"
+#include "planner/compile/compile.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

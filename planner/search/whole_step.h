@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
-#include "planner/tune/candidate.h"
+#include "planner/search/candidate.h"
 
 namespace planwright {
 

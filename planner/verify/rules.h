@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/verify/shared/microbatch_calls.h"
 #include "planner/verify/shared/plan_index.h"
 #include "planner/verify/verify.h"

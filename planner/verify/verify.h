@@ -16,7 +16,7 @@
 //   V11  v11_what_follows           Each field that follows from others has the one value that follows.
 //
 // `shared` holds what several rules read: look-ups in a plan, typed operands, the calls of a microbatch. What V11 knows
-// of models, as one rank would run them, are their statements (planner/model/statement).
+// of models, as one rank would run them, are their statements (planner/plan/statement).
 //
 // Rules read a plan, the table of operations (ops.def) and the statements of models. They do not know how a plan was
 // made: the rooms that expand models and lower programs are not linked here. Only V10 asks another room, `estimate`,
@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/estimate/memory.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/memory.h"
 
 namespace planwright {
 

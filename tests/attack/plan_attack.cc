@@ -29,9 +29,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/compile.h"
-#include "planner/diagnostics/render.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
 #include "tests/attack/damages.h"

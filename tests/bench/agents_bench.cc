@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/agents/agent.h"
-#include "planner/agents/fleet.h"
-#include "planner/launch/supervise.h"
+#include "planner/run/agents/agent.h"
+#include "planner/run/agents/fleet.h"
+#include "planner/run/launch/supervise.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {

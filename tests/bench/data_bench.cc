@@ -12,10 +12,10 @@
 #include <random>
 #include <string>
 
-#include "planner/samples/documents.h"
-#include "planner/samples/index_files.h"
-#include "planner/threads/threads.h"
-#include "tests/samples/data_folder.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/index_files.h"
+#include "tests/data/samples/data_folder.h"
 
 namespace planwright {
 namespace {

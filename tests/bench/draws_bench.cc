@@ -9,8 +9,8 @@
 #include <string>
 
 #include "executor/optimizer/philox_draws.h"
+#include "planner/base/threads/threads.h"
 #include "planner/plan/shard_map.h"
-#include "planner/threads/threads.h"
 
 namespace planwright::executor {
 namespace {

@@ -14,9 +14,9 @@
 // It needs <cstdio>.
 #include <jpeglib.h>
 
-#include "planner/pictures/patches.h"
-#include "planner/pictures/picture_rows.h"
-#include "planner/threads/threads.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/pictures/patches.h"
+#include "planner/data/pictures/picture_rows.h"
 
 namespace planwright {
 namespace {

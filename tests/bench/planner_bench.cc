@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "planner/compile.h"
-#include "planner/estimate/step_time.h"
-#include "planner/link/linked_program.h"
+#include "planner/compile/compile.h"
+#include "planner/plan/link/linked_program.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
+#include "planner/predict/estimate/step_time.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
 #include "tests/support/folders.h"

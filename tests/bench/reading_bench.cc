@@ -19,9 +19,9 @@
 
 #include "executor/data/batch_reader.h"
 #include "executor/data/read_ahead.h"
-#include "planner/samples/index_files.h"
-#include "planner/threads/threads.h"
-#include "tests/samples/data_folder.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/samples/index_files.h"
+#include "tests/data/samples/data_folder.h"
 
 namespace planwright::executor {
 namespace {

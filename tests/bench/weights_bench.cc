@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "executor/checkpoint/initial_weights.h"
-#include "planner/compile.h"
+#include "planner/base/threads/threads.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/threads/threads.h"
-#include "planner/weights/initial_pieces.h"
+#include "planner/state/weights/initial_pieces.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

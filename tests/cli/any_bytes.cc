@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
 #include "planner/recipe/yaml_tree.h"
 #include "tests/cli/any_bytes_inputs.h"
 #include "tests/support/folders.h"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/compile.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/cli/any_bytes_inputs.h"

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"
-#include "planner/checkpoint/run_lives.h"
-#include "tests/checkpoint/plan_checkpoint.h"
+#include "planner/state/checkpoint/run_lives.h"
 #include "tests/cli/plan_program.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/cli/plan_program.h"
 #include "tests/support/folders.h"
 

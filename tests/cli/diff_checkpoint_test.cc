@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/plan/json_limits.h"
-#include "planner/plan/sha256.h"
-#include "tests/checkpoint/plan_checkpoint.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/state/checkpoint/run_lives.h"
 #include "tests/cli/plan_program.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

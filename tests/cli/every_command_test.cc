@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "nlohmann/json.hpp"
-#include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/cli/plan_program.h"
 #include "tests/exchange/toy_folder.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 
@@ -91,8 +91,8 @@ class EveryCommand : public testing::PlanProgram {
                                                   "help",  "import",     "init",       "job",     "report", "status"};
     return !kOthers.contains(command);
   }
-  // Commands that do something by themselves. Of the others, two are parts of a run (tests/agents, tests/slurm), and
-  // `measure` and `evaluate` need what only real ranks write (tests/end_to_end/measure_test.cc,
+  // Commands that do something by themselves. Of the others, two are parts of a run (tests/run/agents,
+  // tests/run/slurm), and `measure` and `evaluate` need what only real ranks write (tests/end_to_end/measure_test.cc,
   // tests/numerics/evaluated_layouts_test.cc).
   std::vector<std::string> WholeCommands() {
     static const std::set<std::string> kOthers = {"agent", "evaluate", "job", "measure"};

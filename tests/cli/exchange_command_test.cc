@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"
-#include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/cli/plan_program.h"
 #include "tests/exchange/toy_folder.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 
 namespace planwright {

@@ -9,9 +9,9 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "planner/cli/load_plan.h"
-#include "planner/diagnostics/explanation.h"
-#include "planner/diagnostics/render.h"
 #include "planner/plan/plan_json.h"
+#include "planner/recipe/diagnostics/explanation.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <string>
 
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/cli/plan_program.h"
+#include "tests/state/weights/published.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
-#include "tests/weights/published.h"
 
 namespace planwright::testing {
 namespace {

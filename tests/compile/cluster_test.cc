@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "planner/plan/plan_json.h"
-#include "planner/rates/rates.h"
+#include "planner/predict/rates/rates.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"

@@ -1,6 +1,6 @@
 // Whole compiles of the tiny model in its basic layouts. Each plan passes its proof, also after it was written and
 // read.
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 
 #include <gtest/gtest.h>
 

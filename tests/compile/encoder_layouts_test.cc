@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"

@@ -1,6 +1,6 @@
 // The longest recipes that are accepted: each compiles to a plan that can be read again, and that stays a tenth below
 // the limits of a plan file. ./dev bench measures how long that takes.
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 
 #include <gtest/gtest.h>
 

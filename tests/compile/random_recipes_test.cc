@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/folders.h"
 #include "tests/support/random_recipe.h"

@@ -6,8 +6,8 @@
 #include <functional>
 #include <numeric>
 
-#include "planner/compile.h"
-#include "planner/estimate/model_flops.h"
+#include "planner/compile/compile.h"
+#include "planner/predict/estimate/model_flops.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"

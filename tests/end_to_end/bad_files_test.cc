@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/folders.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/recorder_reader.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/records/recorder_reader.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/folders.h"
 

@@ -12,11 +12,11 @@
 #include <functional>
 #include <string>
 
-#include "planner/checkpoint/format.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/safetensors.h"
-#include "tests/checkpoint/changed_numbers.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/end_to_end/checkpoint_run.h"
+#include "tests/state/checkpoint/changed_numbers.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 
 namespace planwright::testing {
 namespace {

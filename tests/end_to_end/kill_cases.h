@@ -18,7 +18,7 @@ std::vector<std::string> KillFaults();  // those of matrix_executor.cc
 struct KillCase {
   std::string role, phase, fault, moment;
   int rank = 0;
-  // The fail point (executor/fail_point.h), and the kind of its instruction; empty: none.
+  // The fail point (executor/base/fail_point.h), and the kind of its instruction; empty: none.
   std::string list, kind;
   int64_t step = 1, number = -1;
   bool resumes = false;  // one of each role and phase: afterwards the run is resumed to its end

@@ -13,9 +13,9 @@
 #include <system_error>
 
 #include "absl/time/time.h"
+#include "planner/base/files/exit_status.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/recorder_reader.h"
+#include "planner/wire/records/recorder_reader.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 

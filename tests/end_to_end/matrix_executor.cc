@@ -1,4 +1,4 @@
-// The executor with one fault at one fail point (executor/fail_point.h), for kill_matrix.
+// The executor with one fault at one fail point (executor/base/fail_point.h), for kill_matrix.
 //   PLANWRIGHT_FAULT=SIGKILL | SIGSTOP | SIGSEGV | exit (status 3) | exception
 //   PLANWRIGHT_FAULT_RANK=N         of this rank
 //   PLANWRIGHT_FAULT_LIST=NAME      the fail point: FailPoint::list,
@@ -26,8 +26,8 @@
 
 #include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
-#include "planner/fork_ranks/become_rank.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/fork/become_rank.h"
 
 namespace planwright::executor {
 namespace {

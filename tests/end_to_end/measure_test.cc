@@ -13,11 +13,11 @@
 #include <set>
 #include <sstream>
 
-#include "planner/estimate/instruction_times.h"
-#include "planner/estimate/step_time.h"
-#include "planner/measure/measurements.h"
+#include "planner/base/files/exit_status.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/run/measure/measurements.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"

@@ -14,13 +14,13 @@
 #include <sstream>
 #include <thread>
 
-#include "planner/rendezvous/store_protocol.h"
-#include "planner/rendezvous/store_server.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/rendezvous/store_protocol.h"
+#include "planner/wire/rendezvous/store_server.h"
 #include "tests/end_to_end/processes.h"
-#include "tests/rendezvous/sockets.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
+#include "tests/wire/rendezvous/sockets.h"
 
 namespace planwright::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"

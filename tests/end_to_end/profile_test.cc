@@ -12,12 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "planner/estimate/step_time.h"
-#include "planner/link/linked_program.h"
-#include "planner/outcome/join_traces.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/plan/link/linked_program.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/trace.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/run/outcome/join_traces.h"
+#include "planner/wire/records/trace.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"

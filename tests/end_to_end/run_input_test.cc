@@ -8,7 +8,7 @@
 #include <fstream>
 #include <regex>
 
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
 
 namespace planwright::testing {

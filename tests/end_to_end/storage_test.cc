@@ -12,7 +12,7 @@
 #include <fstream>
 #include <tuple>
 
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/folders.h"
 

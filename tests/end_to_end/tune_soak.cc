@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <set>
 
-#include "planner/checkpoint/run_lives.h"
 #include "planner/exchange/export_run.h"
 #include "planner/exchange/import_folder.h"
-#include "tests/checkpoint/plan_checkpoint.h"
+#include "planner/state/checkpoint/run_lives.h"
 #include "tests/exchange/toy_folder.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 
 namespace planwright {

@@ -7,7 +7,7 @@
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/import_folder.h"
 #include "planner/exchange/recipe_text.h"
-#include "planner/weights/python_json.h"
+#include "planner/state/weights/python_json.h"
 #include "tests/exchange/toy_folder.h"
 #include "tests/support/compiled.h"
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "planner/base/files/file_io.h"
 #include "planner/exchange/findings.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

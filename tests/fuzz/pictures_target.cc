@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "planner/pictures/decode_picture.h"
+#include "planner/data/pictures/decode_picture.h"
 
 namespace planwright {
 namespace {

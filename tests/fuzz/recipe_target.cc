@@ -9,10 +9,10 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "planner/compile.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/diagnostics/render.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/folders.h"
 

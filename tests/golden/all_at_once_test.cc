@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/tree_edits.h"

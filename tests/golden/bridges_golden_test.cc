@@ -1,7 +1,7 @@
 // Which rank sends which samples to which rank, compared with the reference system. It refuses lane counts that do not
 // divide each other; here samples are dealt, so any counts work. Its row splits are compared with the rows of our
 // samples. On colocated modules every rank receives the samples of its own lane.
-#include "tests/bridges/golden_grid.h"
+#include "tests/compile/bridges/golden_grid.h"
 #include "tests/golden/golden_program.h"
 
 namespace planwright {

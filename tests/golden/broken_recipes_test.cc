@@ -15,10 +15,10 @@
 
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "planner/compile.h"
+#include "planner/base/text/text.h"
 #include "planner/compile/advise.h"
-#include "planner/diagnostics/render.h"
-#include "planner/diagnostics/text.h"
+#include "planner/compile/compile.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/tree_edits.h"

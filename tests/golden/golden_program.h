@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "tests/cli/plan_program.h"
-#include "tests/golden.h"
 #include "tests/golden/golden_recipe.h"
+#include "tests/support/golden.h"
 
 namespace planwright::testing {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verify/verify.h"
 #include "tests/golden/golden_program.h"

@@ -2,7 +2,7 @@
 // holds, and the grids of mock images.
 #include <map>
 
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/shard_map.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/golden/golden_program.h"

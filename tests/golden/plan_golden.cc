@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/sha256.h"
 #include "tests/support/canonical_plan.h"
 
 namespace planwright::testing {

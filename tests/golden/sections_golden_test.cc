@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "tests/golden.h"
 #include "tests/support/folders.h"
+#include "tests/support/golden.h"
 
 namespace planwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/compile.h"
-#include "planner/diagnostics/render.h"
+#include "planner/compile/compile.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/folders.h"
 

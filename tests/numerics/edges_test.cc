@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 

@@ -25,8 +25,8 @@
 
 #include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
-#include "planner/groups/derive_groups.h"
-#include "planner/schedule/blocks/block_builder.h"
+#include "planner/compile/groups/derive_groups.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
 #include "planner/verify/verify.h"
 #include "tests/numerics/faults/plan_fault.h"
 #include "tests/numerics/mutated_plan.h"

@@ -14,7 +14,7 @@
 #include "executor/program/program_walker.h"
 #include "executor/rank/handlers.h"
 #include "executor/rank/initial_state.h"
-#include "planner/outcome/assemble_probe.h"
+#include "planner/run/outcome/assemble_probe.h"
 
 namespace planwright::testing {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "planner/groups/derive_groups.h"
+#include "planner/compile/groups/derive_groups.h"
+#include "planner/compile/schedule/derive/derive_module.h"
+#include "planner/compile/schedule/programs/lower_programs.h"
 #include "planner/recipe/fill_defaults.h"
-#include "planner/schedule/derive/derive_module.h"
-#include "planner/schedule/programs/lower_programs.h"
-#include "tests/model/statement/statement_mutants.h"
+#include "tests/plan/statement/statement_mutants.h"
 #include "tests/support/canonical_plan.h"
 
 namespace planwright::testing {

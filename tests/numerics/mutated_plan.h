@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/model/statement/model_statement.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright::testing {
 

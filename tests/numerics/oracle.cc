@@ -12,7 +12,7 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {

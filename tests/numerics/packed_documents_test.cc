@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "tests/numerics/gathered_checkpoint.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"

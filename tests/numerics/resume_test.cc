@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 

@@ -8,9 +8,9 @@
 
 #include <filesystem>
 
+#include "planner/base/files/file_io.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
-#include "planner/simulate/replayed_step.h"
+#include "planner/predict/simulate/replayed_step.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 #include "tests/support/folders.h"

@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tests/data/samples/shard_files.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
-#include "tests/samples/shard_files.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {

@@ -20,18 +20,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/verify.h"
-#include "tests/model/statement/check_statement.h"
-#include "tests/model/statement/small_modules.h"
-#include "tests/model/statement/statement_mutants.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/mutant_run.h"
 #include "tests/numerics/mutated_plan.h"
 #include "tests/numerics/oracle.h"
 #include "tests/numerics/run.h"
+#include "tests/plan/statement/check_statement.h"
+#include "tests/plan/statement/small_modules.h"
+#include "tests/plan/statement/statement_mutants.h"
 #include "tests/support/canonical_plan.h"
 #include "tests/support/folders.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright::testing {
 namespace {

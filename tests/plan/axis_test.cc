@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "tests/golden.h"
+#include "tests/support/golden.h"
 
 namespace planwright {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/golden.h"
+#include "tests/support/golden.h"
 
 namespace planwright {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/plan/plan_json.h"
 
 namespace planwright {

@@ -7,7 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "tests/plan/random_plan.h"
 
 namespace planwright {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "gtest/gtest.h"
-#include "planner/diagnostics/near_name.h"
+#include "planner/base/text/near_name.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_tree.h"
 #include "tests/recipe/temp_recipes.h"

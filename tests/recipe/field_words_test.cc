@@ -170,7 +170,7 @@ TEST(FieldWords, AreOneProblemWhateverTheirValue) {
       "`num_train_epochs` of Transformers is `budget.train_samples` here: the samples of an epoch times the epochs");
 }
 
-// A recipe with a word of another program gets the answer that `plan explain` gives (tests/explain).
+// A recipe with a word of another program gets the answer that `plan explain` gives (tests/recipe/explain).
 TEST(FieldWords, AreAllAnsweredWithTheirKeyOrWhyThereIsNone) {
   TempRecipes files;
   for (const FieldWord& word : FieldWords()) {

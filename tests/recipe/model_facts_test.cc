@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/recipe_builder.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

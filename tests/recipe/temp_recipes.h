@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/diagnostics/render.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
 
 namespace planwright {

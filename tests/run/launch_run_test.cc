@@ -1,4 +1,4 @@
-#include "planner/lives/launch_run.h"
+#include "planner/run/launch_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,11 +12,11 @@
 #include <sstream>
 #include <thread>
 
-#include "planner/launch/local_starter.h"
-#include "planner/outcome/outcome_text.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
+#include "planner/run/launch/local_starter.h"
+#include "planner/run/outcome/outcome_text.h"
 #include "tests/support/bound_cores.h"
 #include "tests/support/folders.h"
 

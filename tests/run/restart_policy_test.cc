@@ -1,9 +1,9 @@
-#include "planner/lives/restart_policy.h"
+#include "planner/run/restart_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/run_files/routing_folder.h"
+#include "planner/wire/records/routing_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/launch/local_starter.h"
-#include "planner/lives/launch_run.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/routing_format.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/run/launch/local_starter.h"
+#include "planner/run/launch_run.h"
+#include "planner/wire/records/routing_format.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

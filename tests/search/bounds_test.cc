@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "planner/recipe/model_facts.h"
-#include "planner/tune/quick_step.h"
+#include "planner/search/quick_step.h"
+#include "tests/search/tuned_recipe.h"
 #include "tests/support/random_recipe.h"
-#include "tests/tune/tuned_recipe.h"
 
 namespace planwright {
 namespace {

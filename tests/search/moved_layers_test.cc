@@ -6,9 +6,9 @@
 #include <limits>
 #include <random>
 
-#include "planner/tune/quick_step.h"
+#include "planner/search/quick_step.h"
+#include "tests/search/tuned_recipe.h"
 #include "tests/support/random_recipe.h"
-#include "tests/tune/tuned_recipe.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // The search finds what trying everything finds, and every figure is that of the recipe that it names.
-#include "planner/tune/tune.h"
+#include "planner/search/tune.h"
 
 #include <gtest/gtest.h>
 
@@ -7,15 +7,15 @@
 #include <set>
 
 #include "absl/strings/str_join.h"
-#include "planner/compile.h"
-#include "planner/diff/diff.h"
-#include "planner/estimate/memory.h"
-#include "planner/estimate/step_time.h"
-#include "planner/rates/device.h"
-#include "planner/tune/budget_rule.h"
-#include "planner/tune/found_layouts.h"
-#include "planner/tune/space.h"
-#include "tests/tune/tuned_recipe.h"
+#include "planner/compile/compile.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/predict/rates/device.h"
+#include "planner/search/budget_rule.h"
+#include "planner/search/found_layouts.h"
+#include "planner/search/space.h"
+#include "planner/views/diff/diff.h"
+#include "tests/search/tuned_recipe.h"
 
 namespace planwright {
 namespace {

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "planner/compile/batches/source_files.h"
 #include "planner/compile/cluster_of.h"
-#include "planner/data/source_files.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/tune/tune.h"
-#include "planner/tune/whole_step.h"
+#include "planner/search/tune.h"
+#include "planner/search/whole_step.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {

@@ -24,9 +24,9 @@
 #include <sstream>
 #include <string>
 
-#include "planner/fork_ranks/become_rank.h"
-#include "planner/fork_ranks/fork_request.h"
-#include "planner/run_files/recorder_format.h"
+#include "planner/wire/fork/become_rank.h"
+#include "planner/wire/fork/fork_request.h"
+#include "planner/wire/records/recorder_format.h"
 #include "tests/support/eventually.h"
 
 namespace {

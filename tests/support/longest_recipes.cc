@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/compile.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/folders.h"
 

@@ -1,5 +1,5 @@
 // Walks a role's lists as they are written: calls inside calls, names in maps, and values that live while a name refers
-// to them. Slow and plain; it judges planner/link.
+// to them. Slow and plain; it judges planner/plan/link.
 #pragma once
 
 #include <functional>

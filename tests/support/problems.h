@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

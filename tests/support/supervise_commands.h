@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/local_processes.h"
-#include "planner/launch/supervise.h"
+#include "planner/run/launch/local_processes.h"
+#include "planner/run/launch/supervise.h"
 
 namespace planwright::testing {
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "planner/schedule/blocks/block_builder.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
 #include "planner/verify/verify.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"

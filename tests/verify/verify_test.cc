@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "planner/compile.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
+#include "planner/compile/compile.h"
 #include "planner/verify/rules.h"
 #include "tests/support/recipes.h"
 

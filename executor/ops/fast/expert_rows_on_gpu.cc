@@ -7,12 +7,12 @@
 
 #include <limits>
 
+#include "executor/base/tensors.h"
 #include "executor/kernels/expert_runs.h"
 #include "executor/kernels/row_moves.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/gpu_rows.h"
 #include "executor/ops/fast/grouped_product.h"
-#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 namespace {

@@ -17,8 +17,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "executor/base/tensors.h"
 #include "executor/ops/fast/cudnn_attention.h"
-#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 namespace {

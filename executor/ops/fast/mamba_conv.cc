@@ -5,11 +5,11 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
+#include "executor/base/tensors.h"
 #include "executor/ops/documents.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"
-#include "executor/tensors.h"
 
 namespace planwright::executor::ops {
 namespace {

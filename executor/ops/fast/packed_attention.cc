@@ -18,13 +18,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "executor/base/tensors.h"
 #include "executor/kernels/attention.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/cudnn_attention.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/gpu_rows.h"
 #include "executor/ops/fast/planned_types.h"
-#include "executor/tensors.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright::executor::ops {

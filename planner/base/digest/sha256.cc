@@ -1,4 +1,4 @@
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
 
 // SHA256() of OpenSSL 3 first reads the machine's openssl.cnf and loads the providers that it names. These deprecated
 // functions only hash (docs/decisions/0002).

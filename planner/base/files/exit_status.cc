@@ -1,4 +1,4 @@
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ constexpr bool kRestart = true, kNoRestart = false, kFollows = true, kFirst = fa
 
 constexpr ExitStatusRow kRows[] = {
 #define EXIT_STATUS(name, ...) {__VA_ARGS__},
-#include "planner/run_files/exit_status.def"
+#include "planner/base/files/exit_status.def"
 #undef EXIT_STATUS
 };
 

@@ -9,7 +9,7 @@ namespace planwright {
 
 enum ExitStatus : int {
 #define EXIT_STATUS(name, number, ...) name = number,
-#include "planner/run_files/exit_status.def"
+#include "planner/base/files/exit_status.def"
 #undef EXIT_STATUS
 };
 

@@ -1,4 +1,4 @@
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 #include <absl/strings/str_cat.h>
 #include <fcntl.h>

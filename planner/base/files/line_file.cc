@@ -1,4 +1,4 @@
-#include "planner/run_files/line_file.h"
+#include "planner/base/files/line_file.h"
 
 #include <algorithm>
 #include <span>

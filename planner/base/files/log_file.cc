@@ -1,4 +1,4 @@
-#include "planner/run_files/log_file.h"
+#include "planner/base/files/log_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/run_files/readable.h"
+#include "planner/base/files/readable.h"
 
 #include <cmath>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright {
 

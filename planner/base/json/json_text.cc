@@ -1,4 +1,4 @@
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/json/json_limits.h"
 
 namespace planwright {
 

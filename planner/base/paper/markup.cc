@@ -1,12 +1,12 @@
-#include "planner/show/page/markup.h"
+#include "planner/base/paper/markup.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
 
-#include "planner/diagnostics/text.h"
-#include "planner/show/page/style.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/style.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/show/page/style.h"
+#include "planner/base/paper/style.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cmath>
 
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
 
 // The loops are compiled for three widths of vectors, and the processor decides when the program starts.
 #if defined(__x86_64__) && defined(__GNUC__)

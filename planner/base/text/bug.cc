@@ -1,4 +1,4 @@
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 #include <cstdio>
 #include <cstdlib>

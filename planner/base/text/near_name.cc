@@ -1,10 +1,10 @@
-#include "planner/diagnostics/near_name.h"
+#include "planner/base/text/near_name.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

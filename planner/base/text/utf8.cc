@@ -1,7 +1,7 @@
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

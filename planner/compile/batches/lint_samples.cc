@@ -1,4 +1,4 @@
-#include "planner/data/lint_samples.h"
+#include "planner/compile/batches/lint_samples.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Lints about samples that train something else than their author probably expects.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

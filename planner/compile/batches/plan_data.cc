@@ -1,12 +1,12 @@
-#include "planner/data/plan_data.h"
+#include "planner/compile/batches/plan_data.h"
 
 #include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "planner/bridges/check_tokens.h"
-#include "planner/data/lint_samples.h"
-#include "planner/data/plan_sources.h"
+#include "planner/compile/batches/lint_samples.h"
+#include "planner/compile/batches/plan_sources.h"
+#include "planner/compile/bridges/check_tokens.h"
 #include "planner/plan/sample_images.h"
 #include "planner/plan/source_rules.h"
 #include "planner/recipe/model_facts.h"

@@ -1,4 +1,4 @@
-#include "planner/data/plan_evaluation.h"
+#include "planner/compile/batches/plan_evaluation.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/data/plan_data.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
+#include "planner/compile/batches/plan_data.h"
 #include "planner/recipe/recipe_tree.h"
 
 namespace planwright {

@@ -1,8 +1,8 @@
 // The data of the evaluation sets: each is the recipe's section `data` with other samples.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

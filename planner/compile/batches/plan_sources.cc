@@ -1,4 +1,4 @@
-#include "planner/data/plan_sources.h"
+#include "planner/compile/batches/plan_sources.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,13 +9,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "planner/data/plan_data.h"
-#include "planner/data/source_files.h"
-#include "planner/data/source_weights.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
+#include "planner/compile/batches/plan_data.h"
+#include "planner/compile/batches/source_files.h"
+#include "planner/compile/batches/source_weights.h"
+#include "planner/data/samples/document_parts.h"
 #include "planner/plan/source_rules.h"
 #include "planner/recipe/model_facts.h"
-#include "planner/samples/document_parts.h"
 
 namespace planwright {
 namespace {

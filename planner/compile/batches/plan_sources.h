@@ -1,8 +1,8 @@
 // The parts of the plan's data that only data of kind `sources` has, with their checks.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

@@ -1,4 +1,4 @@
-#include "planner/data/source_files.h"
+#include "planner/compile/batches/source_files.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,13 +15,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "planner/data/plan_data.h"
+#include "planner/base/files/file_io.h"
+#include "planner/compile/batches/plan_data.h"
+#include "planner/data/samples/prepared.h"
+#include "planner/data/samples/shard_list.h"
+#include "planner/data/samples/tar_file.h"
+#include "planner/data/samples/token_idx.h"
 #include "planner/recipe/model_facts.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/prepared.h"
-#include "planner/samples/shard_list.h"
-#include "planner/samples/tar_file.h"
-#include "planner/samples/token_idx.h"
 
 namespace planwright {
 namespace {

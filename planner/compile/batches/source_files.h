@@ -2,7 +2,7 @@
 // Recipes are also checked where the data is not mounted, so a folder that is missing is only a warning.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

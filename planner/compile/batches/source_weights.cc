@@ -1,4 +1,4 @@
-#include "planner/data/source_weights.h"
+#include "planner/compile/batches/source_weights.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "planner/bridges/check_tokens.h"
+#include "planner/compile/bridges/check_tokens.h"
 
 #include <algorithm>
 #include <map>

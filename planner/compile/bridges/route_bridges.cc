@@ -1,15 +1,15 @@
-#include "planner/bridges/route_bridges.h"
+#include "planner/compile/bridges/route_bridges.h"
 
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/bridges/check_tokens.h"
-#include "planner/bridges/transfers.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/near_name.h"
+#include "planner/compile/bridges/check_tokens.h"
+#include "planner/compile/bridges/transfers.h"
 #include "planner/plan/number_runs.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/origins.h"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

@@ -1,4 +1,4 @@
-#include "planner/bridges/transfers.h"
+#include "planner/compile/bridges/transfers.h"
 
 #include <algorithm>
 

@@ -1,14 +1,14 @@
-#include "planner/budget/budget_samples.h"
+#include "planner/compile/budget/budget_samples.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "planner/budget/check_rates.h"
-#include "planner/budget/check_size.h"
-#include "planner/budget/lint_budget.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
+#include "planner/compile/budget/check_rates.h"
+#include "planner/compile/budget/check_size.h"
+#include "planner/compile/budget/lint_budget.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {

@@ -1,4 +1,4 @@
-#include "planner/budget/check_rates.h"
+#include "planner/compile/budget/check_rates.h"
 
 #include <algorithm>
 #include <array>

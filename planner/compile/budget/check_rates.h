@@ -2,8 +2,8 @@
 // (docs/training/budget.md#rules).
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

@@ -1,10 +1,10 @@
-#include "planner/budget/check_size.h"
+#include "planner/compile/budget/check_size.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {

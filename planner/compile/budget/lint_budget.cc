@@ -1,4 +1,4 @@
-#include "planner/budget/lint_budget.h"
+#include "planner/compile/budget/lint_budget.h"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // Budgets, learning rates and warmups that work but are seldom meant.
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

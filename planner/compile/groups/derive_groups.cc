@@ -1,4 +1,4 @@
-#include "planner/groups/derive_groups.h"
+#include "planner/compile/groups/derive_groups.h"
 
 #include <map>
 #include <set>

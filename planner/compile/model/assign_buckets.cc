@@ -1,4 +1,4 @@
-#include "planner/model/assign_buckets.h"
+#include "planner/compile/model/assign_buckets.h"
 
 #include <functional>
 #include <map>
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/model/bucket_layout.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/model/bucket_layout.h"
 
 namespace planwright {
 namespace {

@@ -10,7 +10,7 @@ namespace planwright {
 
 // Fills Module::buckets, and the bucket and offset of each trained storage. `num_buckets`: for each stage and kind of
 // gradient. `dtype` and `master`: the types of parameters and of master weights in the plan. `over_tp`: how the ranks
-// along tp hold the gradient of each storage (schedule/derive/slot_gradients.h).
+// along tp hold the gradient of each storage (compile/schedule/derive/slot_gradients.h).
 void AssignBuckets(int64_t num_buckets, DType dtype, DType master, const std::vector<TpGradient>& over_tp,
                    Module& module);
 

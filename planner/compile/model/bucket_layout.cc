@@ -1,10 +1,10 @@
-#include "planner/model/bucket_layout.h"
+#include "planner/compile/model/bucket_layout.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

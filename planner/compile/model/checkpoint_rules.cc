@@ -1,4 +1,4 @@
-#include "planner/model/checkpoint_rules.h"
+#include "planner/compile/model/checkpoint_rules.h"
 
 #include <map>
 #include <tuple>

@@ -1,11 +1,11 @@
-#include "planner/model/expand_model.h"
+#include "planner/compile/model/expand_model.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/model/expand_statement.h"
-#include "planner/model/stage_split.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/model/expand_statement.h"
+#include "planner/compile/model/stage_split.h"
 #include "planner/plan/layer_kinds.h"
 
 namespace planwright {

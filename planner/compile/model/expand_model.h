@@ -3,8 +3,8 @@
 // docs/model/language_model.md and docs/model/vision_encoder.md. Buckets are assigned later (assign_buckets.h).
 #pragma once
 
-#include "planner/model/statement/model_statement.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe.h"
 

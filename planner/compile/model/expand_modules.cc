@@ -1,9 +1,9 @@
-#include "planner/model/expand_modules.h"
+#include "planner/compile/model/expand_modules.h"
 
 #include <utility>
 
-#include "planner/model/expand_model.h"
-#include "planner/model/lint_stages.h"
+#include "planner/compile/model/expand_model.h"
+#include "planner/compile/model/lint_stages.h"
 #include "planner/recipe/origins.h"
 
 namespace planwright {

@@ -1,4 +1,4 @@
-#include "planner/model/expand_statement.h"
+#include "planner/compile/model/expand_statement.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "planner/model/statement/piece_flops.h"
+#include "planner/plan/statement/piece_flops.h"
 
 namespace planwright {
 namespace {

@@ -2,8 +2,8 @@
 // the storages of a rank, and FLOPs.
 #pragma once
 
-#include "planner/model/statement/model_statement.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

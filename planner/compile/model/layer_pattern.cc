@@ -1,4 +1,4 @@
-#include "planner/model/layer_pattern.h"
+#include "planner/compile/model/layer_pattern.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {

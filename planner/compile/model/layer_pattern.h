@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
 #include "planner/plan/layer_kinds.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

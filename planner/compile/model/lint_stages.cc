@@ -1,4 +1,4 @@
-#include "planner/model/lint_stages.h"
+#include "planner/compile/model/lint_stages.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/model/stage_split.h"
+#include "planner/compile/model/stage_split.h"
 
 namespace planwright {
 namespace {

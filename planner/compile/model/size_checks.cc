@@ -1,4 +1,4 @@
-#include "planner/model/size_checks.h"
+#include "planner/compile/model/size_checks.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

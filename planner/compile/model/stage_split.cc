@@ -1,4 +1,4 @@
-#include "planner/model/stage_split.h"
+#include "planner/compile/model/stage_split.h"
 
 #include <numeric>
 #include <string>

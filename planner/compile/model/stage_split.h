@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/model/layer_pattern.h"
+#include "planner/compile/model/layer_pattern.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

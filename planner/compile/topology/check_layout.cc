@@ -1,4 +1,4 @@
-#include "planner/topology/check_layout.h"
+#include "planner/compile/topology/check_layout.h"
 
 #include <string>
 #include <utility>
@@ -6,13 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/model/expand_model.h"
-#include "planner/model/layer_pattern.h"
-#include "planner/model/size_checks.h"
-#include "planner/model/stage_split.h"
+#include "planner/base/text/limits.h"
+#include "planner/compile/model/expand_model.h"
+#include "planner/compile/model/layer_pattern.h"
+#include "planner/compile/model/size_checks.h"
+#include "planner/compile/model/stage_split.h"
+#include "planner/compile/topology/check_needs.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/plan/limits.h"
-#include "planner/topology/check_needs.h"
 
 namespace planwright {
 namespace {

@@ -2,7 +2,7 @@
 // (docs/layouts/sequence.md). The statement of a model says what it needs (check_needs.h).
 #pragma once
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

@@ -1,4 +1,4 @@
-#include "planner/topology/check_modules.h"
+#include "planner/compile/topology/check_modules.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "planner/topology/check_needs.h"
+#include "planner/compile/topology/check_needs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright {
 namespace {

@@ -2,8 +2,8 @@
 // recipe, with the places that give them.
 #pragma once
 
-#include "planner/model/expand_model.h"
-#include "planner/model/size_checks.h"
+#include "planner/compile/model/expand_model.h"
+#include "planner/compile/model/size_checks.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
-#include "planner/topology/derive_grids.h"
+#include "planner/compile/topology/derive_grids.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright {
 namespace {

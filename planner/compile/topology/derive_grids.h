@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/axis.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

@@ -1,4 +1,4 @@
-#include "planner/topology/lint_placement.h"
+#include "planner/compile/topology/lint_placement.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "planner/topology/derive_grids.h"
+#include "planner/compile/topology/derive_grids.h"
 
 namespace planwright {
 namespace {

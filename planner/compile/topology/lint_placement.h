@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/axis.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
 namespace planwright {

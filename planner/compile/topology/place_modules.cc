@@ -1,14 +1,14 @@
-#include "planner/topology/place_modules.h"
+#include "planner/compile/topology/place_modules.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "planner/topology/check_layout.h"
-#include "planner/topology/check_modules.h"
-#include "planner/topology/derive_grids.h"
-#include "planner/topology/lint_placement.h"
+#include "planner/compile/topology/check_layout.h"
+#include "planner/compile/topology/check_modules.h"
+#include "planner/compile/topology/derive_grids.h"
+#include "planner/compile/topology/lint_placement.h"
 
 namespace planwright {
 namespace {

@@ -1,11 +1,11 @@
-#include "planner/pictures/decode_picture.h"
+#include "planner/data/pictures/decode_picture.h"
 
 #include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "planner/pictures/picture_rows.h"
+#include "planner/data/pictures/picture_rows.h"
 
 namespace planwright {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/pictures/picture_size.h"
-#include "planner/pictures/resizer.h"
+#include "planner/data/pictures/picture_size.h"
+#include "planner/data/pictures/resizer.h"
 
 namespace planwright {
 

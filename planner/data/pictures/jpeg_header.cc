@@ -1,4 +1,4 @@
-#include "planner/pictures/jpeg_header.h"
+#include "planner/data/pictures/jpeg_header.h"
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>

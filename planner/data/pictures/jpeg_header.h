@@ -1,7 +1,7 @@
 // The header of a JPEG file, from its first marker to its first scan.
 #pragma once
 
-#include "planner/pictures/picture_size.h"
+#include "planner/data/pictures/picture_size.h"
 
 namespace planwright {
 

@@ -11,7 +11,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "planner/pictures/picture_rows.h"
+#include "planner/data/pictures/picture_rows.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/pictures/patch_grid.h"
+#include "planner/data/pictures/patch_grid.h"
 
 #include <absl/strings/str_cat.h>
 

@@ -1,4 +1,4 @@
-#include "planner/pictures/patch_picture.h"
+#include "planner/data/pictures/patch_picture.h"
 
 #include <absl/strings/str_cat.h>
 #include <png.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "planner/pictures/row_loops.h"
+#include "planner/data/pictures/row_loops.h"
 
 namespace planwright {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "planner/pictures/patches.h"
+#include "planner/data/pictures/patches.h"
 
 namespace planwright {
 

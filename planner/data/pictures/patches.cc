@@ -1,6 +1,6 @@
-#include "planner/pictures/patches.h"
+#include "planner/data/pictures/patches.h"
 
-#include "planner/pictures/row_loops.h"
+#include "planner/data/pictures/row_loops.h"
 
 namespace planwright {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/pictures/decode_picture.h"
-#include "planner/pictures/patch_grid.h"
+#include "planner/data/pictures/decode_picture.h"
+#include "planner/data/pictures/patch_grid.h"
 
 namespace planwright {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "planner/pictures/picture_size.h"
+#include "planner/data/pictures/picture_size.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
 // Headers of PNG, WebP and JPEG files (the PNG and WebP specifications; ITU T.81, annex B).
-#include "planner/pictures/picture_size.h"
+#include "planner/data/pictures/picture_size.h"
 
 #include <absl/strings/str_cat.h>
 
-#include "planner/pictures/jpeg_header.h"
+#include "planner/data/pictures/jpeg_header.h"
 
 namespace planwright {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "planner/pictures/picture_rows.h"
+#include "planner/data/pictures/picture_rows.h"
 
 namespace planwright {
 namespace {

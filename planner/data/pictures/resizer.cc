@@ -1,9 +1,9 @@
-#include "planner/pictures/resizer.h"
+#include "planner/data/pictures/resizer.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "planner/pictures/row_loops.h"
+#include "planner/data/pictures/row_loops.h"
 
 namespace planwright {
 

@@ -1,7 +1,7 @@
 // Each pixel is a vector of four numbers along a row, and down the columns all numbers are alike. The compiler makes
 // vectors of both, for three kinds of processors. It must not fuse products on its own (CMakeLists.txt), so the bits
 // are the same on each.
-#include "planner/pictures/row_loops.h"
+#include "planner/data/pictures/row_loops.h"
 
 #include <cmath>
 #include <cstring>

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "planner/pictures/resizer.h"
+#include "planner/data/pictures/resizer.h"
 
 namespace planwright {
 

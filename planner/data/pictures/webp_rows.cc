@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/pictures/picture_rows.h"
+#include "planner/data/pictures/picture_rows.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/samples/balance.h"
+#include "planner/data/samples/balance.h"
 
 #include <algorithm>
 #include <bit>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
 
 namespace planwright {
 

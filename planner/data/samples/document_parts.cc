@@ -1,4 +1,4 @@
-#include "planner/samples/document_parts.h"
+#include "planner/data/samples/document_parts.h"
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 namespace {

@@ -1,10 +1,10 @@
-#include "planner/samples/document_reader.h"
+#include "planner/data/samples/document_reader.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <string>
 
-#include "planner/pictures/patches.h"
+#include "planner/data/pictures/patches.h"
 
 namespace planwright {
 namespace {

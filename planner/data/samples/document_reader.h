@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/packs.h"
+#include "planner/data/samples/sample_source.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/documents.h"
-#include "planner/samples/packs.h"
-#include "planner/samples/sample_source.h"
 
 namespace planwright {
 

@@ -1,17 +1,17 @@
-#include "planner/samples/documents.h"
+#include "planner/data/samples/documents.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "planner/run_files/file_io.h"
-#include "planner/samples/index_file.h"
-#include "planner/samples/index_settings.h"
-#include "planner/samples/tar_documents.h"
-#include "planner/samples/token_documents.h"
-#include "planner/samples/token_record.h"
-#include "planner/samples/token_rule.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/index_file.h"
+#include "planner/data/samples/index_settings.h"
+#include "planner/data/samples/tar_documents.h"
+#include "planner/data/samples/token_documents.h"
+#include "planner/data/samples/token_record.h"
+#include "planner/data/samples/token_rule.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/samples/expanded_document.h"
+#include "planner/data/samples/expanded_document.h"
 
 #include <absl/strings/str_cat.h>
 

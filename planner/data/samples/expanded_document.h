@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/pictures/patch_grid.h"
+#include "planner/data/pictures/patch_grid.h"
+#include "planner/data/samples/documents.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/documents.h"
 
 namespace planwright {
 

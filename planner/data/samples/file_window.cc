@@ -1,4 +1,4 @@
-#include "planner/samples/file_window.h"
+#include "planner/data/samples/file_window.h"
 
 #include <algorithm>
 #include <span>

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/first_fit.h"
+#include "planner/data/samples/first_fit.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "planner/samples/image_meter.h"
+#include "planner/data/samples/image_meter.h"
 
 #include <absl/strings/str_cat.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include <limits>
 #include <memory>
 
-#include "planner/pictures/decode_picture.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/pictures/decode_picture.h"
 
 namespace planwright {
 namespace {

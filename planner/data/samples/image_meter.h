@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/pictures/picture_size.h"
-#include "planner/samples/document_parts.h"
-#include "planner/samples/index_file.h"
-#include "planner/samples/open_files.h"
-#include "planner/samples/tar_members.h"
+#include "planner/data/pictures/picture_size.h"
+#include "planner/data/samples/document_parts.h"
+#include "planner/data/samples/index_file.h"
+#include "planner/data/samples/open_files.h"
+#include "planner/data/samples/tar_members.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/index_file.h"
+#include "planner/data/samples/index_file.h"
 
 #include <absl/strings/str_cat.h>
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/samples/index_format.h"
-#include "planner/samples/mapped_file.h"
+#include "planner/data/samples/index_format.h"
+#include "planner/data/samples/mapped_file.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/index_files.h"
+#include "planner/data/samples/index_files.h"
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
@@ -13,12 +13,12 @@
 #include <mutex>
 #include <utility>
 
-#include "planner/diagnostics/utf8.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/index_settings.h"
-#include "planner/samples/index_update.h"
-#include "planner/samples/token_update.h"
-#include "planner/threads/threads.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/text/utf8.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/samples/index_settings.h"
+#include "planner/data/samples/index_update.h"
+#include "planner/data/samples/token_update.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/samples/index_settings.h"
+#include "planner/data/samples/index_settings.h"
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
@@ -10,10 +10,10 @@
 #include <system_error>
 #include <utility>
 
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/index_writer.h"
-#include "planner/samples/token_rule.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/index_writer.h"
+#include "planner/data/samples/token_rule.h"
 
 namespace planwright {
 namespace {

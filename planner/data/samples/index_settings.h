@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/data/samples/index_format.h"
+#include "planner/data/samples/index_shard.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/index_format.h"
-#include "planner/samples/index_shard.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/index_shard.h"
+#include "planner/data/samples/index_shard.h"
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
@@ -9,13 +9,13 @@
 #include <optional>
 #include <tuple>
 
-#include "planner/plan/json_limits.h"
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/document_parts.h"
-#include "planner/samples/file_window.h"
-#include "planner/samples/image_meter.h"
-#include "planner/samples/index_writer.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/data/samples/document_parts.h"
+#include "planner/data/samples/file_window.h"
+#include "planner/data/samples/image_meter.h"
+#include "planner/data/samples/index_writer.h"
 
 namespace planwright {
 namespace {

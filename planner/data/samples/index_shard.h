@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/samples/image_meter.h"
-#include "planner/samples/index_file.h"
-#include "planner/samples/tar_members.h"
+#include "planner/data/samples/image_meter.h"
+#include "planner/data/samples/index_file.h"
+#include "planner/data/samples/tar_members.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/index_sources.h"
+#include "planner/data/samples/index_sources.h"
 
 #include <absl/strings/str_cat.h>
 
@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "planner/run_files/file_io.h"
-#include "planner/samples/shard_list.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/shard_list.h"
 
 namespace planwright {
 namespace {

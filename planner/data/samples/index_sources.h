@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/data/samples/index_shard.h"
+#include "planner/data/samples/prepared.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/index_shard.h"
-#include "planner/samples/prepared.h"
 
 namespace planwright {
 

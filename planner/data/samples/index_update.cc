@@ -1,14 +1,14 @@
-#include "planner/samples/index_update.h"
+#include "planner/data/samples/index_update.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/index_settings.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/text/utf8.h"
+#include "planner/data/samples/index_settings.h"
 
 namespace planwright {
 namespace {

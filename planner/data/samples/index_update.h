@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "planner/data/samples/index_file.h"
+#include "planner/data/samples/index_files.h"
+#include "planner/data/samples/index_sources.h"
+#include "planner/data/samples/index_writer.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/index_file.h"
-#include "planner/samples/index_files.h"
-#include "planner/samples/index_sources.h"
-#include "planner/samples/index_writer.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/index_writer.h"
+#include "planner/data/samples/index_writer.h"
 
 #include <absl/strings/escaping.h>
 #include <absl/strings/str_cat.h>
@@ -11,8 +11,8 @@
 #include <span>
 #include <utility>
 
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 namespace {

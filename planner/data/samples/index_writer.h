@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/samples/index_file.h"
-#include "planner/samples/index_format.h"
+#include "planner/data/samples/index_file.h"
+#include "planner/data/samples/index_format.h"
 
 namespace planwright {
 

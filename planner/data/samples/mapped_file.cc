@@ -1,4 +1,4 @@
-#include "planner/samples/mapped_file.h"
+#include "planner/data/samples/mapped_file.h"
 
 #include <absl/strings/str_cat.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 

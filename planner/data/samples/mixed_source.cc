@@ -1,19 +1,19 @@
 // Samples of several sources, mixed by weight (docs/training/data.md#sources). A sample is of one source, which has
 // numbers for its own samples: epoch after epoch, each with every pack once. Nothing changes after opening but the
 // tables of the latest epochs, which EpochOrder holds.
-#include "planner/samples/mixed_source.h"
+#include "planner/data/samples/mixed_source.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/plan/sha256.h"
-#include "planner/samples/document_reader.h"
-#include "planner/samples/mixture.h"
-#include "planner/samples/packs.h"
-#include "planner/samples/shuffle.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/text/bug.h"
+#include "planner/data/samples/document_reader.h"
+#include "planner/data/samples/mixture.h"
+#include "planner/data/samples/packs.h"
+#include "planner/data/samples/shuffle.h"
 
 namespace planwright {
 namespace {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/sample_source.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/documents.h"
-#include "planner/samples/sample_source.h"
 
 namespace planwright {
 

@@ -1,10 +1,10 @@
-#include "planner/samples/mixture.h"
+#include "planner/data/samples/mixture.h"
 
 #include <algorithm>
 #include <numeric>
 #include <queue>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/source_rules.h"
 
 namespace planwright {

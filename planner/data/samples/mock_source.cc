@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "planner/base/random/philox.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/samples/sample_source.h"
 #include "planner/plan/sample_images.h"
-#include "planner/random/philox.h"
-#include "planner/samples/sample_source.h"
-#include "planner/threads/threads.h"
 
 namespace planwright {
 namespace {

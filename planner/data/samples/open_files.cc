@@ -1,4 +1,4 @@
-#include "planner/samples/open_files.h"
+#include "planner/data/samples/open_files.h"
 
 #include <span>
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 

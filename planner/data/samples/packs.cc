@@ -1,12 +1,12 @@
-#include "planner/samples/packs.h"
+#include "planner/data/samples/packs.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/samples/first_fit.h"
-#include "planner/samples/shuffle.h"
+#include "planner/base/text/bug.h"
+#include "planner/data/samples/first_fit.h"
+#include "planner/data/samples/shuffle.h"
 
 namespace planwright {
 namespace {

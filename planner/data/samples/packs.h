@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/expanded_document.h"
+#include "planner/data/samples/sample_origin.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/documents.h"
-#include "planner/samples/expanded_document.h"
-#include "planner/samples/sample_origin.h"
 
 namespace planwright {
 

@@ -1,8 +1,8 @@
-#include "planner/samples/permutation.h"
+#include "planner/data/samples/permutation.h"
 
 #include <cmath>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
 
 namespace planwright {
 

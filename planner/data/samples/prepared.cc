@@ -1,4 +1,4 @@
-#include "planner/samples/prepared.h"
+#include "planner/data/samples/prepared.h"
 
 #include <absl/strings/str_cat.h>
 
@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "planner/plan/json_text.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
 #include "planner/plan/source_rules.h"
-#include "planner/run_files/file_io.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-// prepared.json: what third_party/prepare_data says of the shards of a folder, beside them: with which tokenizer and
+// prepared.json: what planner/data/prepare_data says of the shards of a folder, beside them: with which tokenizer and
 // template their ids were made, the special ids, and what each shard holds (docs/training/data_formats.md#prepared).
 #pragma once
 

@@ -10,8 +10,8 @@
 #include <functional>
 #include <span>
 
-#include "planner/run_files/safetensors.h"
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

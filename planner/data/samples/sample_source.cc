@@ -1,4 +1,4 @@
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/sample_source.h"
 
 #include <absl/strings/str_cat.h>
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/pictures/patches.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/pictures/patches.h"
+#include "planner/data/samples/sample_origin.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/sample_origin.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/shard_list.h"
+#include "planner/data/samples/shard_list.h"
 
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 namespace {

@@ -1,11 +1,11 @@
-#include "planner/samples/shuffle.h"
+#include "planner/data/samples/shuffle.h"
 
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/data/samples/permutation.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/permutation.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/tar_documents.h"
+#include "planner/data/samples/tar_documents.h"
 
 #include <absl/strings/str_cat.h>
 
@@ -7,10 +7,10 @@
 #include <span>
 #include <utility>
 
-#include "planner/run_files/file_io.h"
-#include "planner/samples/document_parts.h"
-#include "planner/samples/index_writer.h"
-#include "planner/samples/open_files.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/document_parts.h"
+#include "planner/data/samples/index_writer.h"
+#include "planner/data/samples/open_files.h"
 
 namespace planwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "planner/samples/documents.h"
-#include "planner/samples/index_file.h"
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/index_file.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/tar_file.h"
+#include "planner/data/samples/tar_file.h"
 
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>

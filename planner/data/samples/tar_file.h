@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/run_files/file_io.h"
-#include "planner/samples/file_window.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/file_window.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/tar_members.h"
+#include "planner/data/samples/tar_members.h"
 
 #include <absl/strings/str_cat.h>
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/samples/tar_file.h"
+#include "planner/data/samples/tar_file.h"
 
 namespace planwright {
 

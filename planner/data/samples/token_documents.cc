@@ -1,10 +1,10 @@
-#include "planner/samples/token_documents.h"
+#include "planner/data/samples/token_documents.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <utility>
 
-#include "planner/samples/open_files.h"
+#include "planner/data/samples/open_files.h"
 
 namespace planwright {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "planner/samples/documents.h"
-#include "planner/samples/token_idx.h"
-#include "planner/samples/token_rule.h"
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/token_idx.h"
+#include "planner/data/samples/token_rule.h"
 
 namespace planwright {
 

@@ -1,11 +1,11 @@
-#include "planner/samples/token_idx.h"
+#include "planner/data/samples/token_idx.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <cstring>
 #include <utility>
 
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
 
 namespace planwright {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/run_files/file_io.h"
-#include "planner/samples/mapped_file.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/mapped_file.h"
 
 namespace planwright {
 

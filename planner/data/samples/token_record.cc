@@ -1,4 +1,4 @@
-#include "planner/samples/token_record.h"
+#include "planner/data/samples/token_record.h"
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <span>
 
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/index_writer.h"
-#include "planner/samples/token_rule.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
+#include "planner/data/samples/index_writer.h"
+#include "planner/data/samples/token_rule.h"
 
 namespace planwright {
 namespace {

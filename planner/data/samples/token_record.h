@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string>
 
+#include "planner/data/samples/index_format.h"
+#include "planner/data/samples/token_idx.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/index_format.h"
-#include "planner/samples/token_idx.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/samples/token_rule.h"
+#include "planner/data/samples/token_rule.h"
 
 #include <absl/strings/str_cat.h>
 

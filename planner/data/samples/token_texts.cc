@@ -1,13 +1,13 @@
-#include "planner/samples/token_texts.h"
+#include "planner/data/samples/token_texts.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/shard_list.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/data/samples/shard_list.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // What tokens say, for people: the bytes of each. With tokenizer bytes an id is a byte; else the file pieces.json
-// beside the shards, which third_party/prepare_data writes, has the bytes of every id.
+// beside the shards, which planner/data/prepare_data writes, has the bytes of every id.
 #pragma once
 
 #include <absl/status/statusor.h>

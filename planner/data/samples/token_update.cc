@@ -1,18 +1,18 @@
-#include "planner/samples/token_update.h"
+#include "planner/data/samples/token_update.h"
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
 
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
-#include "planner/samples/file_window.h"
-#include "planner/samples/image_meter.h"
-#include "planner/samples/index_settings.h"
-#include "planner/samples/index_writer.h"
-#include "planner/threads/threads.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/text/utf8.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/samples/file_window.h"
+#include "planner/data/samples/image_meter.h"
+#include "planner/data/samples/index_settings.h"
+#include "planner/data/samples/index_writer.h"
 
 namespace planwright {
 namespace {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "planner/data/samples/index_files.h"
+#include "planner/data/samples/token_idx.h"
+#include "planner/data/samples/token_record.h"
+#include "planner/data/samples/token_rule.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/index_files.h"
-#include "planner/samples/token_idx.h"
-#include "planner/samples/token_record.h"
-#include "planner/samples/token_rule.h"
 
 namespace planwright {
 

@@ -7,11 +7,11 @@
 #include <mutex>
 #include <optional>
 
-#include "planner/pictures/patches.h"
-#include "planner/samples/expanded_document.h"
-#include "planner/samples/sample_source.h"
-#include "planner/samples/tar_file.h"
-#include "planner/samples/window_packer.h"
+#include "planner/data/pictures/patches.h"
+#include "planner/data/samples/expanded_document.h"
+#include "planner/data/samples/sample_source.h"
+#include "planner/data/samples/tar_file.h"
+#include "planner/data/samples/window_packer.h"
 
 namespace planwright {
 namespace {

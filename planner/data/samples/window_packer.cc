@@ -1,4 +1,4 @@
-#include "planner/samples/window_packer.h"
+#include "planner/data/samples/window_packer.h"
 
 #include <absl/strings/str_cat.h>
 
@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/link/communication_partners.h"
+#include "planner/plan/link/communication_partners.h"
 
 #include <algorithm>
 #include <array>

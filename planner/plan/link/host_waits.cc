@@ -1,4 +1,4 @@
-#include "planner/link/host_waits.h"
+#include "planner/plan/link/host_waits.h"
 
 #include <algorithm>
 

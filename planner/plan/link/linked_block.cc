@@ -1,4 +1,4 @@
-#include "planner/link/linked_block.h"
+#include "planner/plan/link/linked_block.h"
 
 #include <algorithm>
 

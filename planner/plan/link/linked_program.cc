@@ -1,9 +1,9 @@
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 
 #include <algorithm>
 
-#include "planner/diagnostics/text.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/link/linked_block.h"
+#include "planner/plan/link/linked_block.h"
 
 namespace planwright {
 

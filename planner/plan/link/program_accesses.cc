@@ -1,4 +1,4 @@
-#include "planner/link/program_accesses.h"
+#include "planner/plan/link/program_accesses.h"
 
 #include <algorithm>
 

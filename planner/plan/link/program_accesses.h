@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 #include "planner/plan/stream_dependencies.h"
 
 namespace planwright {

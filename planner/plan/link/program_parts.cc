@@ -1,4 +1,4 @@
-#include "planner/link/program_parts.h"
+#include "planner/plan/link/program_parts.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 
 namespace planwright {
 

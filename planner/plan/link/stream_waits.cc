@@ -1,6 +1,6 @@
-#include "planner/link/stream_waits.h"
+#include "planner/plan/link/stream_waits.h"
 
-#include "planner/link/program_accesses.h"
+#include "planner/plan/link/program_accesses.h"
 
 namespace planwright {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 
 namespace planwright {
 

@@ -1,12 +1,12 @@
-#include "planner/model/statement/model_statement.h"
+#include "planner/plan/statement/model_statement.h"
 
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "planner/model/statement/parse_statement.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/statement/parse_statement.h"
 
 namespace planwright {
 namespace {
@@ -23,8 +23,8 @@ constexpr Axis kStatedAxes[] = {Axis::kTp,       Axis::kCp, Axis::kDp,      Axis
 const ModelStatement* StatementOf(string_view kind) {
   static const std::vector<ModelStatement> statements = {
 #define MODEL(kind, text) ParseStatement(kind, text),
-#include "planner/model/statement/hybrid_lm.def"
-#include "planner/model/statement/radio_vit.def"
+#include "planner/plan/statement/hybrid_lm.def"
+#include "planner/plan/statement/radio_vit.def"
 #undef MODEL
   };
   for (const ModelStatement& statement : statements) {

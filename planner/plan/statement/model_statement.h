@@ -1,8 +1,8 @@
 // The statement of a model: all that is said about a kind of model. It has the constants, the parameters of each piece
 // with names, shapes, cuts and initial values, what sizes need, and the computes of each piece, as on one rank. The
-// planner makes modules of it (expand_statement.h) and derives their blocks (planner/schedule/derive); verify compares
-// modules and blocks with it, by code of its own (V11). The statements are hybrid_lm.def and radio_vit.def, read by
-// parse_statement.h. A new layer kind is added there.
+// planner makes modules of it (expand_statement.h) and derives their blocks (planner/compile/schedule/derive); verify
+// compares modules and blocks with it, by code of its own (V11). The statements are hybrid_lm.def and radio_vit.def,
+// read by parse_statement.h. A new layer kind is added there.
 //
 // Notation, by the first word of a line. A line that starts with four spaces continues the line before it; # starts a
 // comment.
@@ -41,7 +41,7 @@
 //   needs SIZE multiple of CONSTANT [called TEXT], needs SIZE at most SIZE
 //                                    what sizes must be on every layout. SIZE is a formula over constants, for which
 //                                    messages have their names or TEXT; at most: also most_tokens and largest_dim, the
-//                                    limits of a plan (plan/limits.h)
+//                                    limits of a plan (base/text/limits.h)
 //   needs AXIS [x AXIS ...] divides CONSTANT [or is a multiple]
 //                                    what the layout must divide, since it is cut; or is a multiple of, since it is
 //                                    repeated

@@ -1,4 +1,4 @@
-#include "planner/model/statement/parse_statement.h"
+#include "planner/plan/statement/parse_statement.h"
 
 #include <string>
 #include <utility>

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

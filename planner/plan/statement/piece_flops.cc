@@ -1,12 +1,12 @@
-#include "planner/model/statement/piece_flops.h"
+#include "planner/plan/statement/piece_flops.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "planner/model/statement/rank_piece.h"
 #include "planner/plan/op_costs.h"
 #include "planner/plan/op_table.h"
 #include "planner/plan/sample_images.h"
+#include "planner/plan/statement/rank_piece.h"
 
 namespace planwright {
 namespace {

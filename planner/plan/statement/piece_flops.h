@@ -1,7 +1,7 @@
 // The forward FLOPs of a piece: those of its computes by the lines `flops` of ops.def, as on one rank (docs/flops.md).
 #pragma once
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/model/statement/rank_piece.h"
+#include "planner/plan/statement/rank_piece.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {

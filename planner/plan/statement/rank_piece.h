@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/model/statement/model_statement.h"
 #include "planner/plan/instruction.h"
 #include "planner/plan/op_signature.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

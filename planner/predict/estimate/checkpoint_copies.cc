@@ -1,8 +1,8 @@
-#include "planner/estimate/checkpoint_copies.h"
+#include "planner/predict/estimate/checkpoint_copies.h"
 
 #include <algorithm>
 
-#include "planner/estimate/host_memory.h"
+#include "planner/predict/estimate/host_memory.h"
 
 namespace planwright {
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "planner/estimate/rank_classes.h"
-#include "planner/estimate/step_time.h"
-#include "planner/simulate/simulate_step.h"
+#include "planner/predict/estimate/rank_classes.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/predict/simulate/simulate_step.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/estimate/communication_uses.h"
+#include "planner/predict/estimate/communication_uses.h"
 
 #include <algorithm>
 

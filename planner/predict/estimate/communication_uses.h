@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "planner/rates/rates.h"
+#include "planner/predict/rates/rates.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
-#include "planner/estimate/deadlines.h"
+#include "planner/predict/estimate/deadlines.h"
 
 #include <algorithm>
 
-#include "planner/estimate/instruction_times.h"
-#include "planner/estimate/step_time.h"
+#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

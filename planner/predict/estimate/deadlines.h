@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {

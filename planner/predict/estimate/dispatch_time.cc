@@ -1,8 +1,8 @@
-#include "planner/estimate/dispatch_time.h"
+#include "planner/predict/estimate/dispatch_time.h"
 
 #include <algorithm>
 
-#include "planner/estimate/communication_uses.h"
+#include "planner/predict/estimate/communication_uses.h"
 
 namespace planwright {
 namespace {

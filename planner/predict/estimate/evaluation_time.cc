@@ -1,4 +1,4 @@
-#include "planner/estimate/evaluation_time.h"
+#include "planner/predict/estimate/evaluation_time.h"
 
 #include <algorithm>
 #include <string>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/step_time.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "planner/plan/plan.h"
-#include "planner/rates/rates.h"
+#include "planner/predict/rates/rates.h"
 
 namespace planwright {
 

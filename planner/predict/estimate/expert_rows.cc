@@ -1,4 +1,4 @@
-#include "planner/estimate/expert_rows.h"
+#include "planner/predict/estimate/expert_rows.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,8 +7,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "planner/run_files/routing_folder.h"
-#include "planner/run_files/routing_format.h"
+#include "planner/wire/records/routing_folder.h"
+#include "planner/wire/records/routing_format.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/estimate/host_memory.h"
+#include "planner/predict/estimate/host_memory.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/estimate/memory.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
-#include "planner/rates/device.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/predict/rates/device.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/estimate/instruction_costs.h"
+#include "planner/predict/estimate/instruction_costs.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "planner/link/linked_block.h"
+#include "planner/plan/link/linked_block.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/estimate/instruction_times.h"
+#include "planner/predict/estimate/instruction_times.h"
 
 #include <algorithm>
 

@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "planner/estimate/communication_uses.h"
-#include "planner/estimate/expert_rows.h"
-#include "planner/estimate/instruction_costs.h"
-#include "planner/estimate/rank_classes.h"
-#include "planner/link/linked_program.h"
-#include "planner/rates/rates.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/predict/estimate/communication_uses.h"
+#include "planner/predict/estimate/expert_rows.h"
+#include "planner/predict/estimate/instruction_costs.h"
+#include "planner/predict/estimate/rank_classes.h"
+#include "planner/predict/rates/rates.h"
 
 namespace planwright {
 

@@ -1,14 +1,14 @@
-#include "planner/estimate/memory.h"
+#include "planner/predict/estimate/memory.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "planner/estimate/step_peak.h"
 #include "planner/plan/optimizer_states.h"
 #include "planner/plan/shard_map.h"
-#include "planner/rates/device.h"
+#include "planner/predict/estimate/step_peak.h"
+#include "planner/predict/rates/device.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/estimate/model_flops.h"
+#include "planner/predict/estimate/model_flops.h"
 
 #include <algorithm>
 #include <utility>

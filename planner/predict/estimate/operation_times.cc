@@ -1,10 +1,10 @@
-#include "planner/estimate/operation_times.h"
+#include "planner/predict/estimate/operation_times.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
 
-#include "planner/link/program_parts.h"
+#include "planner/plan/link/program_parts.h"
 
 namespace planwright {
 

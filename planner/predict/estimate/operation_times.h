@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "planner/estimate/instruction_times.h"
-#include "planner/estimate/step_time.h"
+#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/estimate/rank_classes.h"
+#include "planner/predict/estimate/rank_classes.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "planner/estimate/step_peak.h"
+#include "planner/predict/estimate/step_peak.h"
 
 #include <algorithm>
 #include <vector>

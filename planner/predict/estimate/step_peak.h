@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "planner/estimate/instruction_costs.h"
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/predict/estimate/instruction_costs.h"
 
 namespace planwright {
 

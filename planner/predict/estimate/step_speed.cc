@@ -1,8 +1,8 @@
-#include "planner/estimate/step_speed.h"
+#include "planner/predict/estimate/step_speed.h"
 
-#include "planner/estimate/evaluation_time.h"
-#include "planner/estimate/model_flops.h"
-#include "planner/rates/device.h"
+#include "planner/predict/estimate/evaluation_time.h"
+#include "planner/predict/estimate/model_flops.h"
+#include "planner/predict/rates/device.h"
 
 namespace planwright {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/estimate/step_time.h"
+#include "planner/predict/estimate/step_time.h"
 
 #include <algorithm>
 #include <map>
@@ -6,13 +6,13 @@
 #include <tuple>
 
 #include "absl/strings/match.h"
-#include "planner/estimate/checkpoint_copies.h"
-#include "planner/estimate/instruction_times.h"
-#include "planner/estimate/operation_times.h"
-#include "planner/estimate/time_use.h"
-#include "planner/link/communication_partners.h"
-#include "planner/link/program_parts.h"
-#include "planner/simulate/simulate_step.h"
+#include "planner/plan/link/communication_partners.h"
+#include "planner/plan/link/program_parts.h"
+#include "planner/predict/estimate/checkpoint_copies.h"
+#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/estimate/operation_times.h"
+#include "planner/predict/estimate/time_use.h"
+#include "planner/predict/simulate/simulate_step.h"
 
 namespace planwright {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/estimate/expert_rows.h"
 #include "planner/plan/plan.h"
-#include "planner/rates/rates.h"
+#include "planner/predict/estimate/expert_rows.h"
+#include "planner/predict/rates/rates.h"
 
 namespace planwright {
 

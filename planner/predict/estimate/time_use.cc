@@ -1,4 +1,4 @@
-#include "planner/estimate/time_use.h"
+#include "planner/predict/estimate/time_use.h"
 
 #include <algorithm>
 

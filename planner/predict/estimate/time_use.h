@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "planner/link/linked_program.h"
-#include "planner/simulate/simulate_step.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/predict/simulate/simulate_step.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/rates/device.h"
+#include "planner/predict/rates/device.h"
 
 #include <algorithm>
 

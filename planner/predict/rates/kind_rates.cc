@@ -1,4 +1,4 @@
-#include "planner/rates/kind_rates.h"
+#include "planner/predict/rates/kind_rates.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/rates/measured_rates.h"
+#include "planner/predict/rates/measured_rates.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "planner/rates/rates.h"
+#include "planner/predict/rates/rates.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,10 +8,10 @@
 
 #include "planner/plan/instruction.h"
 #include "planner/plan/plan.h"
-#include "planner/rates/device.h"
-#include "planner/rates/kind_rates.h"
-#include "planner/rates/measured_rates.h"
-#include "planner/rates/uses.h"
+#include "planner/predict/rates/device.h"
+#include "planner/predict/rates/kind_rates.h"
+#include "planner/predict/rates/measured_rates.h"
+#include "planner/predict/rates/uses.h"
 
 namespace planwright {
 

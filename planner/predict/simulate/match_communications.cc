@@ -1,4 +1,4 @@
-#include "planner/simulate/match_communications.h"
+#include "planner/predict/simulate/match_communications.h"
 
 #include <algorithm>
 #include <map>

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "planner/link/communication_partners.h"
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/communication_partners.h"
+#include "planner/plan/link/linked_program.h"
 
 namespace planwright {
 

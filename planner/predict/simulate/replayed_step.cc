@@ -1,4 +1,4 @@
-#include "planner/simulate/replayed_step.h"
+#include "planner/predict/simulate/replayed_step.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "planner/run_files/trace.h"
-#include "planner/simulate/simulate_step.h"
+#include "planner/predict/simulate/simulate_step.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
-#include "planner/simulate/simulate_step.h"
+#include "planner/predict/simulate/simulate_step.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "planner/link/host_waits.h"
+#include "planner/plan/link/host_waits.h"
 
 namespace planwright {
 namespace {

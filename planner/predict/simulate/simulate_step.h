@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/link/linked_program.h"
-#include "planner/link/stream_waits.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/plan/link/stream_waits.h"
 #include "planner/plan/plan.h"
-#include "planner/simulate/match_communications.h"
+#include "planner/predict/simulate/match_communications.h"
 
 namespace planwright {
 

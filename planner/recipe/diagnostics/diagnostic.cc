@@ -1,4 +1,4 @@
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {
@@ -21,7 +21,7 @@ struct KindInfo {
 constexpr KindInfo kKinds[] = {
 #define KIND(id, number, summary) {DiagnosticKind::k##id, number, #id, summary, false},
 #define LINT(id, number, summary) {DiagnosticKind::k##id, number, #id, summary, true},
-#include "planner/diagnostics/diagnostic_kind.def"
+#include "planner/recipe/diagnostics/diagnostic_kind.def"
 #undef KIND
 };
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/diagnostics/location.h"
+#include "planner/base/text/location.h"
 
 namespace planwright {
 
@@ -21,7 +21,7 @@ enum class Severity { kError, kWarning };
 
 enum class DiagnosticKind {
 #define KIND(id, number, summary) k##id,
-#include "planner/diagnostics/diagnostic_kind.def"
+#include "planner/recipe/diagnostics/diagnostic_kind.def"
 #undef KIND
 };
 std::string_view KindNumber(DiagnosticKind kind);   // "PW0203"

@@ -1,14 +1,14 @@
-#include "planner/diagnostics/explanation.h"
+#include "planner/recipe/diagnostics/explanation.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/diagnostics/explanations/explanations.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {
@@ -88,7 +88,7 @@ const Explanation& ExplanationOf(DiagnosticKind kind) {
     }
   }
   // A test calls this for every kind.
-  Bug(Cat(KindNumber(kind), " has no explanation: add one to planner/diagnostics/explanations"));
+  Bug(Cat(KindNumber(kind), " has no explanation: add one to planner/recipe/diagnostics/explanations"));
 }
 
 std::string ExampleText(std::string_view example) {

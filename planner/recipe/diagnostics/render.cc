@@ -1,4 +1,4 @@
-#include "planner/diagnostics/render.h"
+#include "planner/recipe/diagnostics/render.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,8 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "nlohmann/json_fwd.hpp"
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

@@ -1,8 +1,8 @@
-#include "planner/explain/field_answers.h"
+#include "planner/recipe/explain/field_answers.h"
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/explain/glossary.h"
+#include "planner/recipe/explain/glossary.h"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

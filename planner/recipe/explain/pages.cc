@@ -1,9 +1,9 @@
-#include "planner/explain/pages.h"
+#include "planner/recipe/explain/pages.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/explain/search.h"
+#include "planner/recipe/explain/search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "planner/diagnostics/near_name.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/recipe_keys.h"
 

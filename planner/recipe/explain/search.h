@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/explain/subjects.h"
+#include "planner/recipe/explain/subjects.h"
 
 namespace planwright {
 

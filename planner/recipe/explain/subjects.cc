@@ -1,4 +1,4 @@
-#include "planner/explain/subjects.h"
+#include "planner/recipe/explain/subjects.h"
 
 #include <algorithm>
 #include <map>
@@ -9,17 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/explanation.h"
-#include "planner/diagnostics/text.h"
-#include "planner/explain/field_answers.h"
-#include "planner/explain/glossary.h"
-#include "planner/explain/pages.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
+#include "planner/recipe/diagnostics/explanation.h"
+#include "planner/recipe/explain/field_answers.h"
+#include "planner/recipe/explain/glossary.h"
+#include "planner/recipe/explain/pages.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
-#include "planner/run_files/exit_status.h"
 
 namespace planwright {
 namespace {

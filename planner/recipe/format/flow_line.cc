@@ -1,11 +1,11 @@
-#include "planner/format/flow_line.h"
+#include "planner/recipe/format/flow_line.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/format/source_text.h"
+#include "planner/recipe/format/source_text.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/yaml_tree.h"
 

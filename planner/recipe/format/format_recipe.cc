@@ -1,4 +1,4 @@
-#include "planner/format/format_recipe.h"
+#include "planner/recipe/format/format_recipe.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "planner/diagnostics/text.h"
-#include "planner/format/flow_line.h"
-#include "planner/format/source_text.h"
+#include "planner/base/text/text.h"
+#include "planner/recipe/format/flow_line.h"
+#include "planner/recipe/format/source_text.h"
 #include "planner/recipe/recipe_digest.h"
 
 namespace planwright {

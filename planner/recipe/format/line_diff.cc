@@ -1,10 +1,10 @@
-#include "planner/format/line_diff.h"
+#include "planner/recipe/format/line_diff.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 

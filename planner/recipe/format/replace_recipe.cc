@@ -1,4 +1,4 @@
-#include "planner/format/replace_recipe.h"
+#include "planner/recipe/format/replace_recipe.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "planner/diagnostics/text.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

@@ -1,9 +1,9 @@
-#include "planner/format/source_text.h"
+#include "planner/recipe/format/source_text.h"
 
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 #include "planner/recipe/text_checks.h"
 
 namespace planwright {

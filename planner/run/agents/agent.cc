@@ -1,4 +1,4 @@
-#include "planner/agents/agent.h"
+#include "planner/run/agents/agent.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/agents/wire.h"
-#include "planner/connection/proven_client.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/launch/local_processes.h"
-#include "planner/launch/rank_environment.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/run_timeout.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/run/agents/wire.h"
+#include "planner/run/launch/local_processes.h"
+#include "planner/run/launch/rank_environment.h"
+#include "planner/wire/connection/proven_client.h"
+#include "planner/wire/records/run_timeout.h"
 
 namespace planwright {
 namespace {

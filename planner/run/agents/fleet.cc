@@ -1,4 +1,4 @@
-#include "planner/agents/fleet.h"
+#include "planner/run/agents/fleet.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,15 +16,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/agents/wire.h"
-#include "planner/connection/proof.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/launch/held_signals.h"
-#include "planner/launch/launch_log.h"
-#include "planner/launch/rank_environment.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/recorder_reader.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/run/agents/wire.h"
+#include "planner/run/launch/held_signals.h"
+#include "planner/run/launch/launch_log.h"
+#include "planner/run/launch/rank_environment.h"
+#include "planner/wire/connection/proof.h"
+#include "planner/wire/records/recorder_reader.h"
 
 namespace planwright {
 namespace {

@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "planner/connection/descriptor.h"
-#include "planner/connection/proven_server.h"
-#include "planner/launch/rank_starter.h"
+#include "planner/run/launch/rank_starter.h"
+#include "planner/wire/connection/descriptor.h"
+#include "planner/wire/connection/proven_server.h"
 
 namespace planwright {
 

@@ -1,11 +1,11 @@
-#include "planner/agents/wire.h"
+#include "planner/run/agents/wire.h"
 
 #include <ctime>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 namespace {

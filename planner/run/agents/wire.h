@@ -1,5 +1,5 @@
 // What a head and its agents say to each other (docs/agents.md#protocol): a line of JSON for each message, with a field
-// `kind`, over one proven connection (planner/connection).
+// `kind`, over one proven connection (planner/wire/connection).
 #pragma once
 
 #include <chrono>
@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "planner/connection/proof.h"
-#include "planner/launch/processes.h"
-#include "planner/launch/rank_program.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/run/launch/processes.h"
+#include "planner/run/launch/rank_program.h"
+#include "planner/wire/connection/proof.h"
 
 namespace planwright {
 

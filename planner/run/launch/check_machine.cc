@@ -1,4 +1,4 @@
-#include "planner/launch/check_machine.h"
+#include "planner/run/launch/check_machine.h"
 
 #include <optional>
 #include <vector>
@@ -7,8 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "planner/launch/core_binding.h"
-#include "planner/launch/program_output.h"
+#include "planner/run/launch/core_binding.h"
+#include "planner/run/launch/program_output.h"
 
 namespace planwright {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "planner/launch/run_options.h"
 #include "planner/plan/plan.h"
+#include "planner/run/launch/run_options.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/launch/child_process.h"
+#include "planner/run/launch/child_process.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "planner/launch/pipe.h"
+#include "planner/run/launch/pipe.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/launch/core_binding.h"
+#include "planner/run/launch/core_binding.h"
 
 #include <sched.h>
 

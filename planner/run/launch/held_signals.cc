@@ -1,4 +1,4 @@
-#include "planner/launch/held_signals.h"
+#include "planner/run/launch/held_signals.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>

@@ -1,4 +1,4 @@
-#include "planner/launch/launch_life.h"
+#include "planner/run/launch/launch_life.h"
 
 #include <algorithm>
 #include <fstream>
@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "planner/launch/launch_log.h"
-#include "planner/launch/rank_environment.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/routing_folder.h"
-#include "planner/run_files/run_timeout.h"
+#include "planner/base/files/file_io.h"
+#include "planner/run/launch/launch_log.h"
+#include "planner/run/launch/rank_environment.h"
+#include "planner/wire/records/routing_folder.h"
+#include "planner/wire/records/run_timeout.h"
 
 namespace planwright {
 namespace {

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/rank_starter.h"
-#include "planner/launch/run_directory.h"
-#include "planner/launch/run_options.h"
-#include "planner/launch/supervise.h"
 #include "planner/plan/plan.h"
+#include "planner/run/launch/rank_starter.h"
+#include "planner/run/launch/run_directory.h"
+#include "planner/run/launch/run_options.h"
+#include "planner/run/launch/supervise.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/launch/launch_log.h"
+#include "planner/run/launch/launch_log.h"
 
 #include <fcntl.h>
 
@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 namespace {

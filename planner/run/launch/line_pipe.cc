@@ -1,4 +1,4 @@
-#include "planner/launch/line_pipe.h"
+#include "planner/run/launch/line_pipe.h"
 
 #include <unistd.h>
 

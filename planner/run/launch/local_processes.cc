@@ -1,4 +1,4 @@
-#include "planner/launch/local_processes.h"
+#include "planner/run/launch/local_processes.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 #include <climits>
 #include <utility>
 
-#include "planner/launch/launch_log.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/run/launch/launch_log.h"
 
 namespace planwright {
 namespace {

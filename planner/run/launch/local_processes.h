@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/child_process.h"
-#include "planner/launch/held_signals.h"
-#include "planner/launch/line_pipe.h"
-#include "planner/launch/memory_kills.h"
-#include "planner/launch/processes.h"
-#include "planner/launch/rank_fork.h"
-#include "planner/launch/rank_logs.h"
+#include "planner/run/launch/child_process.h"
+#include "planner/run/launch/held_signals.h"
+#include "planner/run/launch/line_pipe.h"
+#include "planner/run/launch/memory_kills.h"
+#include "planner/run/launch/processes.h"
+#include "planner/run/launch/rank_fork.h"
+#include "planner/run/launch/rank_logs.h"
 
 namespace planwright {
 

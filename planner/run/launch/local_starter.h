@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "planner/connection/proof.h"
-#include "planner/launch/held_signals.h"
-#include "planner/launch/local_processes.h"
-#include "planner/launch/rank_starter.h"
-#include "planner/rendezvous/interface_address.h"
+#include "planner/run/launch/held_signals.h"
+#include "planner/run/launch/local_processes.h"
+#include "planner/run/launch/rank_starter.h"
+#include "planner/wire/connection/proof.h"
+#include "planner/wire/rendezvous/interface_address.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/launch/memory_kills.h"
+#include "planner/run/launch/memory_kills.h"
 
 #include <fstream>
 #include <optional>

@@ -1,5 +1,5 @@
 // The processes of one life of a run, one for each rank: on this machine (local_processes.h), or on the nodes of agents
-// (planner/agents/fleet.h). Supervise (supervise.h) watches them without knowing where they are.
+// (planner/run/agents/fleet.h). Supervise (supervise.h) watches them without knowing where they are.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/run_files/recorder_reader.h"
+#include "planner/wire/records/recorder_reader.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/launch/program_output.h"
+#include "planner/run/launch/program_output.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "absl/strings/ascii.h"
-#include "planner/launch/child_process.h"
-#include "planner/launch/line_pipe.h"
-#include "planner/launch/rank_environment.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/run/launch/child_process.h"
+#include "planner/run/launch/line_pipe.h"
+#include "planner/run/launch/rank_environment.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/launch/rank_environment.h"
+#include "planner/run/launch/rank_environment.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "planner/connection/proof.h"
+#include "planner/wire/connection/proof.h"
 
 namespace planwright {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/rank_program.h"
-#include "planner/rendezvous/store_server.h"
+#include "planner/run/launch/rank_program.h"
+#include "planner/wire/rendezvous/store_server.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/launch/rank_fork.h"
+#include "planner/run/launch/rank_fork.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "planner/fork_ranks/fork_request.h"
+#include "planner/wire/fork/fork_request.h"
 
 namespace planwright {
 namespace {

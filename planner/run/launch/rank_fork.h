@@ -1,4 +1,4 @@
-// Ranks that one process forks as soon as it has loaded its program (planner/fork_ranks), and their way to become
+// Ranks that one process forks as soon as it has loaded its program (planner/wire/fork), and their way to become
 // processes of this one.
 #pragma once
 
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/fork_ranks/fork_request.h"
-#include "planner/launch/child_process.h"
-#include "planner/launch/pipe.h"
+#include "planner/run/launch/child_process.h"
+#include "planner/run/launch/pipe.h"
+#include "planner/wire/fork/fork_request.h"
 
 namespace planwright {
 

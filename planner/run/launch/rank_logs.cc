@@ -1,4 +1,4 @@
-#include "planner/launch/rank_logs.h"
+#include "planner/run/launch/rank_logs.h"
 
 namespace planwright {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "planner/run_files/log_file.h"
+#include "planner/base/files/log_file.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
-#include "planner/launch/rank_program.h"
+#include "planner/run/launch/rank_program.h"
 
 #include <algorithm>
 
-#include "planner/launch/core_binding.h"
-#include "planner/launch/rank_environment.h"
+#include "planner/run/launch/core_binding.h"
+#include "planner/run/launch/rank_environment.h"
 
 namespace planwright {
 

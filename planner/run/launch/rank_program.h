@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/launch/child_process.h"
+#include "planner/run/launch/child_process.h"
 
 namespace planwright {
 
@@ -18,7 +18,7 @@ struct RankProgram {
   Variables variables;                 // of rendezvous (rank_environment.h); the same for all ranks
   bool holds_stop_signal = false;      // Command::holds_stop_signal
   bool gpus = false;                   // rank R of a node uses its GPU R
-  bool forks = false;                  // it forks the ranks of a node, so that it is loaded once (planner/fork_ranks)
+  bool forks = false;                  // it forks the ranks of a node, so that it is loaded once (planner/wire/fork)
   int world_size = 1;
   int ranks_per_node = 1;  // rank R runs on node R / ranks_per_node; the last node may have fewer
 };

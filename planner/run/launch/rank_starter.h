@@ -1,5 +1,5 @@
 // Who starts the ranks of a run, and where: on this machine (local_starter.h), or through agents on other nodes
-// (planner/agents/fleet.h). Everything else of a launch is the same (launch_run.h).
+// (planner/run/agents/fleet.h). Everything else of a launch is the same (launch_run.h).
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/processes.h"
-#include "planner/launch/rank_program.h"
+#include "planner/run/launch/processes.h"
+#include "planner/run/launch/rank_program.h"
 
 namespace planwright {
 

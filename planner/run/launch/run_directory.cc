@@ -1,4 +1,4 @@
-#include "planner/launch/run_directory.h"
+#include "planner/run/launch/run_directory.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,11 +13,11 @@
 #include <system_error>
 #include <thread>
 
-#include "planner/checkpoint/run_id.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
+#include "planner/state/checkpoint/run_id.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 namespace {

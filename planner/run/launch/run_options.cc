@@ -1,10 +1,10 @@
-#include "planner/launch/run_options.h"
+#include "planner/run/launch/run_options.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "planner/run_files/routing_folder.h"
+#include "planner/wire/records/routing_folder.h"
 
 namespace planwright {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/trace.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/launch/supervise.h"
+#include "planner/run/launch/supervise.h"
 
 #include <signal.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "planner/launch/launch_log.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/run/launch/launch_log.h"
 
 namespace planwright {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/launch/processes.h"
+#include "planner/run/launch/processes.h"
 
 namespace planwright {
 

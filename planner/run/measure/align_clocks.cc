@@ -1,4 +1,4 @@
-#include "planner/measure/align_clocks.h"
+#include "planner/run/measure/align_clocks.h"
 
 #include <algorithm>
 #include <limits>

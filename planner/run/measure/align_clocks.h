@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "planner/run_files/trace.h"
-#include "planner/simulate/replayed_step.h"
+#include "planner/predict/simulate/replayed_step.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/measure/measure_parts.h"
+#include "planner/run/measure/measure_parts.h"
 
 #include <chrono>
 #include <filesystem>
@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/launch/held_signals.h"
-#include "planner/measure/measurements.h"
-#include "planner/measure/part_profile.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/run/launch/held_signals.h"
+#include "planner/run/measure/measurements.h"
+#include "planner/run/measure/part_profile.h"
 
 namespace planwright {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/rank_starter.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/outcome.h"
+#include "planner/run/launch/rank_starter.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

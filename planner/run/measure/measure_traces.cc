@@ -1,4 +1,4 @@
-#include "planner/measure/measure_traces.h"
+#include "planner/run/measure/measure_traces.h"
 
 #include <algorithm>
 #include <map>
@@ -7,12 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/estimate/instruction_times.h"
-#include "planner/measure/align_clocks.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/trace.h"
-#include "planner/simulate/replayed_step.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/simulate/replayed_step.h"
+#include "planner/run/measure/align_clocks.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 namespace {

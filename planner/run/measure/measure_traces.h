@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "planner/measure/measurements.h"
 #include "planner/plan/plan.h"
+#include "planner/run/measure/measurements.h"
 
 namespace planwright {
 

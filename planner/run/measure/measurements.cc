@@ -1,11 +1,11 @@
-#include "planner/measure/measurements.h"
+#include "planner/run/measure/measurements.h"
 
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <utility>
 
-#include "planner/rates/measured_rates.h"
+#include "planner/predict/rates/measured_rates.h"
 
 namespace planwright {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/plan/device_profile.h"
-#include "planner/rates/uses.h"
+#include "planner/predict/rates/uses.h"
 
 namespace planwright {
 

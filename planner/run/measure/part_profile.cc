@@ -1,4 +1,4 @@
-#include "planner/measure/part_profile.h"
+#include "planner/run/measure/part_profile.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -7,16 +7,16 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/step_time.h"
-#include "planner/launch/run_options.h"
-#include "planner/measure/measure_traces.h"
-#include "planner/measure/plan_rounds.h"
-#include "planner/measure/run_part.h"
-#include "planner/measure/skewed_routing.h"
-#include "planner/measure/this_machine.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/run/launch/run_options.h"
+#include "planner/run/measure/measure_traces.h"
+#include "planner/run/measure/plan_rounds.h"
+#include "planner/run/measure/run_part.h"
+#include "planner/run/measure/skewed_routing.h"
+#include "planner/run/measure/this_machine.h"
 
 namespace planwright {
 namespace {

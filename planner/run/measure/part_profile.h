@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/measure/measure_parts.h"
 #include "planner/plan/plan.h"
+#include "planner/run/measure/measure_parts.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/measure/plan_rounds.h"
+#include "planner/run/measure/plan_rounds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/instruction_times.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/predict/estimate/instruction_times.h"
 
 namespace planwright {
 namespace {

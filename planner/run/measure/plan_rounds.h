@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "planner/measure/measurements.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/communication_rounds.h"
+#include "planner/run/measure/measurements.h"
+#include "planner/wire/records/communication_rounds.h"
 
 namespace planwright {
 

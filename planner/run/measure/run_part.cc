@@ -1,4 +1,4 @@
-#include "planner/measure/run_part.h"
+#include "planner/run/measure/run_part.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "planner/launch/local_starter.h"
-#include "planner/lives/launch_run.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/run/launch/local_starter.h"
+#include "planner/run/launch_run.h"
 
 namespace planwright {
 namespace {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "planner/launch/rank_starter.h"
-#include "planner/launch/run_options.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/outcome.h"
+#include "planner/run/launch/rank_starter.h"
+#include "planner/run/launch/run_options.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

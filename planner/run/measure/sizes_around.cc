@@ -1,4 +1,4 @@
-#include "planner/measure/sizes_around.h"
+#include "planner/run/measure/sizes_around.h"
 
 #include <algorithm>
 #include <cstdint>

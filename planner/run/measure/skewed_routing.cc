@@ -1,13 +1,13 @@
-#include "planner/measure/skewed_routing.h"
+#include "planner/run/measure/skewed_routing.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <vector>
 
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/routing_folder.h"
-#include "planner/run_files/routing_format.h"
+#include "planner/base/files/file_io.h"
+#include "planner/wire/records/routing_folder.h"
+#include "planner/wire/records/routing_format.h"
 
 namespace planwright {
 namespace {

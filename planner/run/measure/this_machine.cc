@@ -1,4 +1,4 @@
-#include "planner/measure/this_machine.h"
+#include "planner/run/measure/this_machine.h"
 
 #include <unistd.h>
 

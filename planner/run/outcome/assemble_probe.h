@@ -1,4 +1,4 @@
-// Joins the parts that ranks wrote for `--probe DIR` (planner/run_files/probe_format.h) into whole tensors with
+// Joins the parts that ranks wrote for `--probe DIR` (planner/wire/records/probe_format.h) into whole tensors with
 // published names.
 #pragma once
 

@@ -3,9 +3,9 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "planner/outcome/assemble_probe.h"
-#include "planner/outcome/tensor_file.h"
-#include "planner/run_files/probe_format.h"
+#include "planner/run/outcome/assemble_probe.h"
+#include "planner/run/outcome/tensor_file.h"
+#include "planner/wire/records/probe_format.h"
 
 namespace planwright {
 namespace {

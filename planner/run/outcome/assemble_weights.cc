@@ -2,10 +2,10 @@
 #include <cstring>
 #include <utility>
 
-#include "planner/outcome/assemble_probe.h"
-#include "planner/outcome/tensor_file.h"
 #include "planner/plan/shard_map.h"
-#include "planner/run_files/probe_format.h"
+#include "planner/run/outcome/assemble_probe.h"
+#include "planner/run/outcome/tensor_file.h"
+#include "planner/wire/records/probe_format.h"
 
 namespace planwright {
 namespace {

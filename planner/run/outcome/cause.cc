@@ -1,4 +1,4 @@
-#include "planner/outcome/cause.h"
+#include "planner/run/outcome/cause.h"
 
 #include <signal.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright {
 namespace {

@@ -4,10 +4,10 @@
 #include <functional>
 #include <optional>
 
-#include "planner/launch/supervise.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/outcome.h"
-#include "planner/run_files/recorder_reader.h"
+#include "planner/run/launch/supervise.h"
+#include "planner/wire/records/outcome.h"
+#include "planner/wire/records/recorder_reader.h"
 
 namespace planwright {
 

@@ -1,20 +1,20 @@
-#include "planner/outcome/gather_outcome.h"
+#include "planner/run/outcome/gather_outcome.h"
 
 #include <string>
 #include <utility>
 
-#include "planner/estimate/expert_rows.h"
-#include "planner/estimate/step_time.h"
-#include "planner/outcome/assemble_probe.h"
-#include "planner/outcome/cause.h"
-#include "planner/outcome/join_traces.h"
-#include "planner/outcome/last_lines.h"
-#include "planner/outcome/measured_memory.h"
-#include "planner/outcome/slow_ranks.h"
-#include "planner/outcome/sum_traces.h"
-#include "planner/rates/rates.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/routing_folder.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/predict/estimate/expert_rows.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/predict/rates/rates.h"
+#include "planner/run/outcome/assemble_probe.h"
+#include "planner/run/outcome/cause.h"
+#include "planner/run/outcome/join_traces.h"
+#include "planner/run/outcome/last_lines.h"
+#include "planner/run/outcome/measured_memory.h"
+#include "planner/run/outcome/slow_ranks.h"
+#include "planner/run/outcome/sum_traces.h"
+#include "planner/wire/records/routing_folder.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/outcome/join_traces.h"
+#include "planner/run/outcome/join_traces.h"
 
 #include <fcntl.h>
 #include <zlib.h>
@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/step_time.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/trace.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 namespace {

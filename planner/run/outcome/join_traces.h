@@ -1,12 +1,12 @@
-// The trace of a whole run: joins the parts that ranks wrote for `--trace` (planner/run_files/trace.h), and puts what
-// was planned beside what was measured (docs/profiling.md#the-trace).
+// The trace of a whole run: joins the parts that ranks wrote for `--trace` (planner/wire/records/trace.h), and puts
+// what was planned beside what was measured (docs/profiling.md#the-trace).
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/outcome/last_lines.h"
+#include "planner/run/outcome/last_lines.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "planner/diagnostics/utf8.h"
-#include "planner/run_files/log_file.h"
+#include "planner/base/files/log_file.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/run_files/outcome.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

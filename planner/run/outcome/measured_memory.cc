@@ -1,11 +1,11 @@
-#include "planner/outcome/measured_memory.h"
+#include "planner/run/outcome/measured_memory.h"
 
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 
 namespace planwright {
 

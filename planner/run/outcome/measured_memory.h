@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "planner/estimate/memory.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/rank_memory.h"
-#include "planner/run_files/run_memory.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/wire/records/rank_memory.h"
+#include "planner/wire/records/run_memory.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
-#include "planner/outcome/memory_text.h"
+#include "planner/run/outcome/memory_text.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/estimate/memory.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/predict/estimate/memory.h"
 
 namespace planwright {
 namespace {

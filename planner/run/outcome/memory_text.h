@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/run_files/run_memory.h"
+#include "planner/wire/records/run_memory.h"
 
 namespace planwright {
 

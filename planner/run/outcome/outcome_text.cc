@@ -1,7 +1,7 @@
-#include "planner/outcome/outcome_text.h"
+#include "planner/run/outcome/outcome_text.h"
 
 #include "absl/strings/str_format.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright {
 

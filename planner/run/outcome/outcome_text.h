@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "planner/run_files/outcome.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

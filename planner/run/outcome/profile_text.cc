@@ -1,4 +1,4 @@
-#include "planner/outcome/profile_text.h"
+#include "planner/run/outcome/profile_text.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "planner/base/paper/table.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/table.h"
 
 namespace planwright {
 namespace {

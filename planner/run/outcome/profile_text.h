@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "planner/run_files/run_profile.h"
+#include "planner/wire/records/run_profile.h"
 
 namespace planwright {
 

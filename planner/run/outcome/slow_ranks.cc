@@ -1,4 +1,4 @@
-#include "planner/outcome/slow_ranks.h"
+#include "planner/run/outcome/slow_ranks.h"
 
 #include <algorithm>
 #include <array>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "planner/run_files/outcome.h"
-#include "planner/run_files/recorder_reader.h"
+#include "planner/wire/records/outcome.h"
+#include "planner/wire/records/recorder_reader.h"
 
 namespace planwright {
 

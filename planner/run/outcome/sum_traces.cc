@@ -1,4 +1,4 @@
-#include "planner/outcome/sum_traces.h"
+#include "planner/run/outcome/sum_traces.h"
 
 #include <algorithm>
 #include <map>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/link/linked_program.h"
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
-#include "planner/simulate/replayed_step.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/predict/simulate/replayed_step.h"
 
 namespace planwright {
 namespace {

@@ -1,12 +1,12 @@
-// Where the time of a step went: the sum over the parts that ranks wrote for `--trace` (planner/run_files/trace.h).
+// Where the time of a step went: the sum over the parts that ranks wrote for `--trace` (planner/wire/records/trace.h).
 #pragma once
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
-#include "planner/run_files/run_profile.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/wire/records/run_profile.h"
 
 namespace planwright {
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/plan/shard_map.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 

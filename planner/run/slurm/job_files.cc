@@ -1,4 +1,4 @@
-#include "planner/slurm/job_files.h"
+#include "planner/run/slurm/job_files.h"
 
 #include <unistd.h>
 
@@ -6,12 +6,12 @@
 #include <string_view>
 
 #include "nlohmann/json.hpp"
-#include "planner/launch/rank_environment.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
 #include "planner/plan/earlier_parts.h"
-#include "planner/plan/json_text.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
-#include "planner/slurm/job_script.h"
+#include "planner/run/launch/rank_environment.h"
+#include "planner/run/slurm/job_script.h"
 
 namespace planwright {
 namespace {

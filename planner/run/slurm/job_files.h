@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/rank_program.h"
-#include "planner/launch/run_options.h"
 #include "planner/plan/plan.h"
+#include "planner/run/launch/rank_program.h"
+#include "planner/run/launch/run_options.h"
 
 namespace planwright {
 
-// A measurement instead of a run (planner/measure/measure_parts.h): its parts are `plans`.
+// A measurement instead of a run (planner/run/measure/measure_parts.h): its parts are `plans`.
 struct MeasureJob {
   struct Part {
     std::string what;

@@ -1,4 +1,4 @@
-#include "planner/slurm/job_script.h"
+#include "planner/run/slurm/job_script.h"
 
 #include <algorithm>
 

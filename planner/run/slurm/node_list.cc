@@ -1,4 +1,4 @@
-#include "planner/slurm/node_list.h"
+#include "planner/run/slurm/node_list.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "planner/slurm/run_job.h"
+#include "planner/run/slurm/run_job.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -13,23 +13,23 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "planner/agents/fleet.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/launch/child_process.h"
-#include "planner/launch/line_pipe.h"
-#include "planner/launch/rank_environment.h"
-#include "planner/lives/launch_run.h"
-#include "planner/measure/measure_parts.h"
-#include "planner/rendezvous/interface_address.h"
-#include "planner/rendezvous/own_address.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/run_timeout.h"
-#include "planner/slurm/job_files.h"
-#include "planner/slurm/job_script.h"
-#include "planner/slurm/node_list.h"
-#include "planner/slurm/slurm_commands.h"
-#include "planner/slurm/starts_in_vain.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/run/agents/fleet.h"
+#include "planner/run/launch/child_process.h"
+#include "planner/run/launch/line_pipe.h"
+#include "planner/run/launch/rank_environment.h"
+#include "planner/run/launch_run.h"
+#include "planner/run/measure/measure_parts.h"
+#include "planner/run/slurm/job_files.h"
+#include "planner/run/slurm/job_script.h"
+#include "planner/run/slurm/node_list.h"
+#include "planner/run/slurm/slurm_commands.h"
+#include "planner/run/slurm/starts_in_vain.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/wire/records/run_timeout.h"
+#include "planner/wire/rendezvous/interface_address.h"
+#include "planner/wire/rendezvous/own_address.h"
 
 namespace planwright {
 namespace {

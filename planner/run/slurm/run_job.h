@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/launch/launch_life.h"
-#include "planner/run_files/outcome.h"
-#include "planner/slurm/job_files.h"
+#include "planner/run/launch/launch_life.h"
+#include "planner/run/slurm/job_files.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 

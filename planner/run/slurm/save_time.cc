@@ -1,4 +1,4 @@
-#include "planner/slurm/save_time.h"
+#include "planner/run/slurm/save_time.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <optional>
 #include <system_error>
 
-#include "planner/checkpoint/run_lives.h"
-#include "planner/slurm/job_script.h"
+#include "planner/run/slurm/job_script.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/slurm/slurm_commands.h"
+#include "planner/run/slurm/slurm_commands.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "planner/launch/program_output.h"
+#include "planner/run/launch/program_output.h"
 
 namespace planwright {
 

@@ -1,11 +1,11 @@
-#include "planner/slurm/starts_in_vain.h"
+#include "planner/run/slurm/starts_in_vain.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/tuned/gpu_counts.h"
+#include "planner/search/results/gpu_counts.h"
 
 #include <charconv>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "planner/tuned/key_tree.h"
+#include "planner/search/results/key_tree.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "planner/tuned/started_recipe.h"
+#include "planner/search/results/started_recipe.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,11 +6,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/near_name.h"
+#include "planner/base/text/near_name.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
-#include "planner/tuned/key_tree.h"
-#include "planner/tuned/tuned_recipe.h"
+#include "planner/search/results/key_tree.h"
+#include "planner/search/results/tuned_recipe.h"
 
 namespace planwright {
 namespace {

@@ -1,10 +1,10 @@
-#include "planner/tuned/tunable_keys.h"
+#include "planner/search/results/tunable_keys.h"
 
 #include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/near_name.h"
+#include "planner/base/text/near_name.h"
 
 namespace planwright {
 

@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "planner/diagnostics/render.h"
-#include "planner/show/table.h"
-#include "planner/tuned/tuned_text.h"
+#include "planner/base/paper/table.h"
+#include "planner/recipe/diagnostics/render.h"
+#include "planner/search/results/tuned_text.h"
 
 namespace planwright {
 namespace {

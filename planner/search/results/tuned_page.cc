@@ -1,14 +1,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/report/page_curve.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
-#include "planner/show/time_words.h"
-#include "planner/tuned/tuned_text.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/search/results/tuned_text.h"
+#include "planner/views/report/page_curve.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/time_words.h"
 
 namespace planwright {
 namespace {

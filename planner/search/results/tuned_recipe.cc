@@ -1,4 +1,4 @@
-#include "planner/tuned/tuned_recipe.h"
+#include "planner/search/results/tuned_recipe.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
 #include "planner/recipe/yaml_tree.h"
-#include "planner/tuned/key_tree.h"
+#include "planner/search/results/key_tree.h"
 
 namespace planwright {
 namespace {

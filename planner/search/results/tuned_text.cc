@@ -1,4 +1,4 @@
-#include "planner/tuned/tuned_text.h"
+#include "planner/search/results/tuned_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
-#include "planner/show/time_words.h"
+#include "planner/base/paper/table.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/time_words.h"
 
 namespace planwright {
 namespace {

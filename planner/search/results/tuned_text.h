@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
-#include "planner/tune/tune.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
+#include "planner/search/tune.h"
 
 namespace planwright {
 
@@ -33,7 +33,7 @@ std::string ScalingText(const std::vector<Found>& found, size_t width);
 
 nlohmann::ordered_json FoundJson(const Found& found);
 
-// A well-formed HTML page, complete by itself (planner/show/page). `title`: of the recipe.
+// A well-formed HTML page, complete by itself (planner/views/show/page). `title`: of the recipe.
 std::string FoundPage(const std::string& title, const std::vector<Found>& found);
 
 // Parts of these, the same in the terminal and on the page.

@@ -1,4 +1,4 @@
-#include "planner/checkpoint/check_files.h"
+#include "planner/state/checkpoint/check_files.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,12 +10,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/element_cover.h"
-#include "planner/checkpoint/folder_names.h"
-#include "planner/checkpoint/own_plan.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/checkpoint/shard_files.h"
+#include "planner/state/checkpoint/element_cover.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/shard_files.h"
 
 namespace planwright {
 namespace {

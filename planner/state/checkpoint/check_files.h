@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright {
 

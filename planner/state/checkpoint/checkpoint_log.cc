@@ -1,4 +1,4 @@
-#include "planner/checkpoint/checkpoint_log.h"
+#include "planner/state/checkpoint/checkpoint_log.h"
 
 #include <fcntl.h>
 
@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "planner/checkpoint/durable_file.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/state/checkpoint/durable_file.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/checkpoint/durable_file.h"
+#include "planner/state/checkpoint/durable_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

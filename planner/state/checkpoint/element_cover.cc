@@ -1,4 +1,4 @@
-#include "planner/checkpoint/element_cover.h"
+#include "planner/state/checkpoint/element_cover.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/checkpoint/format.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/checkpoint/element_reader.h"
+#include "planner/state/checkpoint/element_reader.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -1,5 +1,5 @@
 // Tensors whose elements are read in parts, wherever they lie: a checkpoint (shard_reader.h) and files of published
-// weights (planner/weights/weight_files.h) are read through this, so that there is one way of loading.
+// weights (planner/state/weights/weight_files.h) are read through this, so that there is one way of loading.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "planner/checkpoint/format.h"
 #include "planner/plan/shard_map.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright {
 

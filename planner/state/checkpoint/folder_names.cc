@@ -1,4 +1,4 @@
-#include "planner/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/folder_names.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

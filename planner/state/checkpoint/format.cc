@@ -1,4 +1,4 @@
-#include "planner/checkpoint/format.h"
+#include "planner/state/checkpoint/format.h"
 
 #include <algorithm>
 #include <initializer_list>
@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "planner/plan/json_text.h"
-#include "planner/plan/limits.h"
-#include "planner/plan/sha256.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/limits.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

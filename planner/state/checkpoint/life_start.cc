@@ -1,4 +1,4 @@
-#include "planner/checkpoint/life_start.h"
+#include "planner/state/checkpoint/life_start.h"
 
 #include <sys/stat.h>
 
@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/folder_names.h"
-#include "planner/checkpoint/format.h"
-#include "planner/checkpoint/shard_writer.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/shard_writer.h"
 
 namespace planwright {
 namespace {

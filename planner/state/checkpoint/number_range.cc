@@ -1,4 +1,4 @@
-#include "planner/checkpoint/number_range.h"
+#include "planner/state/checkpoint/number_range.h"
 
 #include <algorithm>
 #include <bit>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/element_reader.h"
+#include "planner/state/checkpoint/element_reader.h"
 
 namespace planwright {
 

@@ -1,10 +1,10 @@
-#include "planner/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/own_plan.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/shard_files.h"
 #include "planner/plan/plan_json.h"
+#include "planner/state/checkpoint/shard_files.h"
 
 namespace planwright {
 absl::StatusOr<std::optional<Plan>> ReadOwnPlan(const std::string& folder, const Manifest& manifest) {

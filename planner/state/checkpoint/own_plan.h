@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright {
 

@@ -1,14 +1,14 @@
 // Turns checkpoint rules into pieces. One walk over a rank's storages finds the rule of each slice; writing and loading
 // differ only in what they take of it.
 
-#include "planner/checkpoint/pieces.h"
+#include "planner/state/checkpoint/pieces.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/optimizer_states.h"
 
 namespace planwright {

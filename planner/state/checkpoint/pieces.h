@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/format.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/shard_map.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright {
 

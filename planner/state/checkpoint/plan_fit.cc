@@ -1,10 +1,10 @@
-#include "planner/checkpoint/plan_fit.h"
+#include "planner/state/checkpoint/plan_fit.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/pieces.h"
 #include "planner/plan/optimizer_states.h"
+#include "planner/state/checkpoint/pieces.h"
 
 namespace planwright {
 

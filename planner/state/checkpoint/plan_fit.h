@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/shard_reader.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/shard_reader.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/checkpoint/run_id.h"
+#include "planner/state/checkpoint/run_id.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,11 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/checkpoint/durable_file.h"
-#include "planner/checkpoint/format.h"
-#include "planner/checkpoint/life_start.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/state/checkpoint/durable_file.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/life_start.h"
 
 namespace planwright {
 namespace {

@@ -1,7 +1,7 @@
 // Lives are folders, so that a number is taken by one mkdir. The path of a run is walked backwards: from the newest
 // life to the life that it began from, and so on.
 
-#include "planner/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,11 +18,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/durable_file.h"
-#include "planner/checkpoint/folder_names.h"
-#include "planner/checkpoint/run_id.h"
-#include "planner/checkpoint/shard_files.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/state/checkpoint/durable_file.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/run_id.h"
+#include "planner/state/checkpoint/shard_files.h"
 
 namespace planwright {
 namespace {

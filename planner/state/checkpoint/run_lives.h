@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/format.h"
-#include "planner/checkpoint/life_start.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/life_start.h"
 
 namespace planwright {
 

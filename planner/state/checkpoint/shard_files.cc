@@ -1,4 +1,4 @@
-#include "planner/checkpoint/shard_files.h"
+#include "planner/state/checkpoint/shard_files.h"
 
 #include <sys/stat.h>
 
@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "planner/plan/json_limits.h"
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 
 namespace planwright {
 namespace {

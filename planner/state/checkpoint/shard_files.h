@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/format.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 

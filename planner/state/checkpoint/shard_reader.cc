@@ -1,4 +1,4 @@
-#include "planner/checkpoint/shard_reader.h"
+#include "planner/state/checkpoint/shard_reader.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,10 +7,10 @@
 
 #include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/element_cover.h"
-#include "planner/checkpoint/own_plan.h"
-#include "planner/checkpoint/shard_files.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/state/checkpoint/element_cover.h"
+#include "planner/state/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/shard_files.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

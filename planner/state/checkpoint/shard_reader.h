@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/element_reader.h"
-#include "planner/checkpoint/format.h"
 #include "planner/plan/shard_map.h"
+#include "planner/state/checkpoint/element_reader.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/checkpoint/shard_writer.h"
+#include "planner/state/checkpoint/shard_writer.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -8,11 +8,11 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/durable_file.h"
-#include "planner/checkpoint/shard_files.h"
-#include "planner/plan/sha256.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/base/files/file_io.h"
+#include "planner/state/checkpoint/durable_file.h"
+#include "planner/state/checkpoint/shard_files.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/format.h"
+#include "planner/state/checkpoint/format.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/weights/fit.h"
+#include "planner/state/weights/fit.h"
 
 #include <algorithm>
 #include <set>
@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/weights/fit_part.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/state/weights/fit_part.h"
 
 namespace planwright {
 namespace {

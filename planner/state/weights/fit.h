@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
-#include "planner/weights/known_extras.h"
-#include "planner/weights/name_groups.h"
-#include "planner/weights/parts.h"
-#include "planner/weights/weight_source.h"
+#include "planner/state/weights/known_extras.h"
+#include "planner/state/weights/name_groups.h"
+#include "planner/state/weights/parts.h"
+#include "planner/state/weights/weight_source.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/weights/fit_part.h"
+#include "planner/state/weights/fit_part.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
+#include "planner/state/checkpoint/pieces.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/weights/initial_pieces.h"
+#include "planner/state/weights/initial_pieces.h"
 
 #include <algorithm>
 #include <map>

@@ -1,13 +1,13 @@
 // Which elements of which sources a rank reads to begin a run, which it draws, and where they go. The map from
-// published tensors to a rank's storages is that of checkpoints (planner/checkpoint/pieces.h).
+// published tensors to a rank's storages is that of checkpoints (planner/state/checkpoint/pieces.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/pieces.h"
-#include "planner/weights/fit.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/state/weights/fit.h"
 
 namespace planwright {
 

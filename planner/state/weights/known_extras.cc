@@ -1,4 +1,4 @@
-#include "planner/weights/known_extras.h"
+#include "planner/state/weights/known_extras.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/weights/name_groups.h"
+#include "planner/state/weights/name_groups.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

@@ -1,11 +1,11 @@
-#include "planner/weights/parts.h"
+#include "planner/state/weights/parts.h"
 
 #include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/run_files/file_io.h"
-#include "planner/weights/name_groups.h"
+#include "planner/base/files/file_io.h"
+#include "planner/state/weights/name_groups.h"
 
 namespace planwright {
 namespace {

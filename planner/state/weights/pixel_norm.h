@@ -1,4 +1,4 @@
-// What images of a run are normalized by (planner/pictures/row_loops.cc): mean and deviation of CLIP, of each
+// What images of a run are normalized by (planner/data/pictures/row_loops.cc): mean and deviation of CLIP, of each
 // colour.
 #pragma once
 

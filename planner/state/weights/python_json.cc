@@ -1,4 +1,4 @@
-#include "planner/weights/python_json.h"
+#include "planner/state/weights/python_json.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "planner/weights/read_values.h"
+#include "planner/state/weights/read_values.h"
 
 #include <algorithm>
 #include <atomic>
@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "planner/checkpoint/number_range.h"
-#include "planner/weights/fit_part.h"
-#include "planner/weights/pixel_norm.h"
+#include "planner/state/checkpoint/number_range.h"
+#include "planner/state/weights/fit_part.h"
+#include "planner/state/weights/pixel_norm.h"
 
 namespace planwright {
 namespace {

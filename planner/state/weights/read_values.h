@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/weights/fit.h"
+#include "planner/state/weights/fit.h"
 
 namespace planwright {
 

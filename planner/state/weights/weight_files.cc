@@ -1,4 +1,4 @@
-#include "planner/weights/weight_files.h"
+#include "planner/state/weights/weight_files.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/run_files/safetensors.h"
-#include "planner/weights/name_groups.h"
-#include "planner/weights/weight_folder.h"
+#include "planner/base/text/utf8.h"
+#include "planner/state/weights/name_groups.h"
+#include "planner/state/weights/weight_folder.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

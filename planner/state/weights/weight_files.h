@@ -17,8 +17,8 @@
 
 #include "absl/base/call_once.h"
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/element_reader.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/state/checkpoint/element_reader.h"
 
 namespace planwright {
 

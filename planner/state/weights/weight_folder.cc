@@ -1,4 +1,4 @@
-#include "planner/weights/weight_folder.h"
+#include "planner/state/weights/weight_folder.h"
 
 #include <sys/stat.h>
 
@@ -12,13 +12,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/checkpoint/folder_names.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/file_io.h"
-#include "planner/weights/name_groups.h"
-#include "planner/weights/python_json.h"
-#include "planner/weights/weight_files.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/weights/name_groups.h"
+#include "planner/state/weights/python_json.h"
+#include "planner/state/weights/weight_files.h"
 
 namespace planwright {
 namespace {

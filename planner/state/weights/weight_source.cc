@@ -1,11 +1,11 @@
-#include "planner/weights/weight_source.h"
+#include "planner/state/weights/weight_source.h"
 
 #include <sys/stat.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/weights/weight_folder.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/weights/weight_folder.h"
 
 namespace planwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/checkpoint/shard_reader.h"
-#include "planner/weights/weight_files.h"
+#include "planner/state/checkpoint/shard_reader.h"
+#include "planner/state/weights/weight_files.h"
 
 namespace planwright {
 

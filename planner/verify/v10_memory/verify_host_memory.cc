@@ -3,7 +3,7 @@
 //
 // Not here: whether the share of a rank is the largest that fits. A smaller one only makes training wait longer.
 
-#include "planner/estimate/host_memory.h"
+#include "planner/predict/estimate/host_memory.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

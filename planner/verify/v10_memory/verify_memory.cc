@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/memory.h"
-#include "planner/rates/device.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/predict/rates/device.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

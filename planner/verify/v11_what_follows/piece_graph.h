@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

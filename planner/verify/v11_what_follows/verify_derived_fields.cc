@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/sample_images.h"
-#include "planner/rates/device.h"
+#include "planner/predict/rates/device.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/shared/bridge_rows.h"
 

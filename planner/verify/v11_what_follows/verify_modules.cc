@@ -11,9 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "planner/model/statement/model_statement.h"
-#include "planner/model/statement/piece_flops.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/statement/model_statement.h"
+#include "planner/plan/statement/piece_flops.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

@@ -1,6 +1,6 @@
 #include "planner/verify/v3_progress/communication_trace.h"
 
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {

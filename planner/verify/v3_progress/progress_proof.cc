@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {

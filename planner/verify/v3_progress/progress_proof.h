@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/link/communication_partners.h"
+#include "planner/plan/link/communication_partners.h"
 #include "planner/verify/v3_progress/communication_trace.h"
 #include "planner/verify/verify.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/diagnostics/text.h"
+#include "planner/base/text/text.h"
 #include "planner/verify/v3_progress/progress_proof.h"
 
 namespace planwright {

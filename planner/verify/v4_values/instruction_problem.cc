@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/model/statement/model_statement.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "planner/diagnostics/text.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/text.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/state_table.h"
 #include "planner/plan/stream_dependencies.h"
 #include "planner/verify/rules.h"

@@ -1,14 +1,14 @@
-#include "planner/diff/compare_fields.h"
+#include "planner/views/diff/compare_fields.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "planner/diff/field_rules.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/value_type.h"
+#include "planner/views/diff/field_rules.h"
 
 namespace planwright {
 namespace {

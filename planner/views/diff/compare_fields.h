@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "planner/diff/diff.h"
+#include "planner/views/diff/diff.h"
 
 namespace planwright {
 

@@ -1,14 +1,14 @@
-#include "planner/diff/diff.h"
+#include "planner/views/diff/diff.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "planner/diff/compare_fields.h"
-#include "planner/diff/layer_arithmetic.h"
-#include "planner/diff/other_samples.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan_json.h"
+#include "planner/views/diff/compare_fields.h"
+#include "planner/views/diff/layer_arithmetic.h"
+#include "planner/views/diff/other_samples.h"
 
 namespace planwright {
 namespace {

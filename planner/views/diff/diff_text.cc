@@ -4,11 +4,11 @@
 #include <map>
 #include <optional>
 
-#include "planner/diff/diff.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
+#include "planner/base/paper/table.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/table.h"
+#include "planner/views/diff/diff.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/diff/field_rules.h"
+#include "planner/views/diff/field_rules.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "planner/diff/layer_arithmetic.h"
+#include "planner/views/diff/layer_arithmetic.h"
 
 #include "planner/plan/op_table.h"
 

@@ -1,10 +1,10 @@
-#include "planner/diff/other_samples.h"
+#include "planner/views/diff/other_samples.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "planner/samples/mixture.h"
+#include "planner/data/samples/mixture.h"
 
 namespace planwright {
 namespace {

@@ -1,12 +1,12 @@
-#include "planner/diff/plan_figures.h"
+#include "planner/views/diff/plan_figures.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/estimate/memory.h"
-#include "planner/estimate/step_speed.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/predict/estimate/step_speed.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

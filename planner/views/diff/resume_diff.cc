@@ -1,12 +1,12 @@
-#include "planner/diff/resume_diff.h"
+#include "planner/views/diff/resume_diff.h"
 
 #include <algorithm>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "planner/checkpoint/plan_fit.h"
+#include "planner/data/samples/index_files.h"
 #include "planner/plan/lr_schedule.h"
-#include "planner/samples/index_files.h"
+#include "planner/state/checkpoint/plan_fit.h"
 
 namespace planwright {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/shard_reader.h"
-#include "planner/diff/diff.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/shard_reader.h"
+#include "planner/views/diff/diff.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
-#include "planner/report/dropped_files.h"
+#include "planner/views/report/dropped_files.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "planner/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 namespace {

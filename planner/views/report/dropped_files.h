@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "planner/report/step_file.h"
+#include "planner/views/report/step_file.h"
 
 namespace planwright {
 

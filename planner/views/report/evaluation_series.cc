@@ -1,4 +1,4 @@
-#include "planner/report/evaluation_series.h"
+#include "planner/views/report/evaluation_series.h"
 
 #include <algorithm>
 #include <utility>

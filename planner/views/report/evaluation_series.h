@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/run_files/evaluation_record.h"
+#include "planner/wire/records/evaluation_record.h"
 
 namespace planwright {
 

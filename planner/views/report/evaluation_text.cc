@@ -1,13 +1,13 @@
-#include "planner/report/evaluation_text.h"
+#include "planner/views/report/evaluation_text.h"
 
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/report/run_figures.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/views/report/run_figures.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/report/run_report.h"
+#include "planner/views/report/run_report.h"
 
 namespace planwright {
 

@@ -1,13 +1,13 @@
-#include "planner/report/page_curve.h"
+#include "planner/views/report/page_curve.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 
 namespace planwright {
 namespace {

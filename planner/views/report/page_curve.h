@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/report/run_report.h"
+#include "planner/views/report/run_report.h"
 
 namespace planwright {
 
@@ -19,7 +19,7 @@ struct PageLine {
 
 struct PageCurve {
   std::string title, unit;  // "throughput", "tokens/s"
-  std::string color;        // class of the line: "m0l" (planner/show/page/style.cc)
+  std::string color;        // class of the line: "m0l" (planner/base/paper/style.cc)
   Spread StepBin::*values = nullptr;
   double factor = 1;  // of each value
   // Steps that were done again: the index of the step that counts instead, and the value.

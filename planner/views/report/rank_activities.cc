@@ -1,4 +1,4 @@
-#include "planner/report/rank_activities.h"
+#include "planner/views/report/rank_activities.h"
 
 #include <algorithm>
 #include <map>

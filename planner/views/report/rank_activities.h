@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "planner/report/run_report.h"
+#include "planner/views/report/run_report.h"
 
 namespace planwright {
 

@@ -1,13 +1,13 @@
 #include <utility>
 
 #include "absl/strings/str_replace.h"
-#include "planner/outcome/outcome_text.h"
-#include "planner/plan/json_text.h"
-#include "planner/report/rank_activities.h"
-#include "planner/report/report_text.h"
-#include "planner/report/run_figures.h"
-#include "planner/run_files/readable.h"
-#include "planner/run_files/step_record.h"
+#include "planner/base/files/readable.h"
+#include "planner/base/json/json_text.h"
+#include "planner/run/outcome/outcome_text.h"
+#include "planner/views/report/rank_activities.h"
+#include "planner/views/report/report_text.h"
+#include "planner/views/report/run_figures.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright {
 namespace {

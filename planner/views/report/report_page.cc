@@ -1,21 +1,21 @@
-#include "planner/report/report_page.h"
+#include "planner/views/report/report_page.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/report/page_curve.h"
-#include "planner/report/report_text.h"
-#include "planner/report/run_figures.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/readable.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/page/page.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/readable.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/views/report/page_curve.h"
+#include "planner/views/report/report_text.h"
+#include "planner/views/report/run_figures.h"
+#include "planner/views/show/page/page.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -1,10 +1,10 @@
-// `plan report RUN --html FILE`: the report as one HTML page, by the means of planner/show/page: complete by itself, no
-// network and no script, light or dark as the reader's system asks.
+// `plan report RUN --html FILE`: the report as one HTML page, by the means of planner/views/show/page: complete by
+// itself, no network and no script, light or dark as the reader's system asks.
 #pragma once
 
 #include <string>
 
-#include "planner/report/run_report.h"
+#include "planner/views/report/run_report.h"
 
 namespace planwright {
 

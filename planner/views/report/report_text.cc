@@ -1,21 +1,21 @@
-#include "planner/report/report_text.h"
+#include "planner/views/report/report_text.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/diagnostics/utf8.h"
-#include "planner/outcome/outcome_text.h"
-#include "planner/outcome/profile_text.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/readable.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/report/evaluation_text.h"
-#include "planner/report/rank_activities.h"
-#include "planner/report/run_figures.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/readable.h"
-#include "planner/show/curves.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/run/outcome/outcome_text.h"
+#include "planner/run/outcome/profile_text.h"
+#include "planner/views/report/evaluation_text.h"
+#include "planner/views/report/rank_activities.h"
+#include "planner/views/report/run_figures.h"
+#include "planner/views/show/curves.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "nlohmann/json.hpp"
-#include "planner/report/run_report.h"
+#include "planner/views/report/run_report.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/report/run_figures.h"
+#include "planner/views/report/run_figures.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "planner/report/run_report.h"
+#include "planner/views/report/run_report.h"
 
 #include <sys/stat.h>
 
@@ -15,16 +15,16 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "planner/checkpoint/folder_names.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/launch/launch_log.h"
-#include "planner/launch/run_directory.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/files/line_file.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/line_file.h"
-#include "planner/run_files/step_record.h"
+#include "planner/run/launch/launch_log.h"
+#include "planner/run/launch/run_directory.h"
+#include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "planner/checkpoint/checkpoint_log.h"
-#include "planner/report/dropped_files.h"
-#include "planner/report/evaluation_series.h"
-#include "planner/report/step_series.h"
-#include "planner/run_files/outcome.h"
-#include "planner/run_files/recorder_reader.h"
+#include "planner/state/checkpoint/checkpoint_log.h"
+#include "planner/views/report/dropped_files.h"
+#include "planner/views/report/evaluation_series.h"
+#include "planner/views/report/step_series.h"
+#include "planner/wire/records/outcome.h"
+#include "planner/wire/records/recorder_reader.h"
 
 namespace planwright {
 

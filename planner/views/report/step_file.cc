@@ -1,10 +1,10 @@
-#include "planner/report/step_file.h"
+#include "planner/views/report/step_file.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "planner/run_files/line_file.h"
-#include "planner/run_files/step_record.h"
+#include "planner/base/files/line_file.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright {
 namespace {

@@ -1,6 +1,6 @@
-// The records of steps that rank 0 wrote (planner/run_files/step_record.h): RUN/metrics.jsonl, and the file of records
-// that a later life dropped. The file may be written right now, and it may be damaged. It may be of any size: it is
-// read line by line.
+// The records of steps that rank 0 wrote (planner/wire/records/step_record.h): RUN/metrics.jsonl, and the file of
+// records that a later life dropped. The file may be written right now, and it may be damaged. It may be of any size:
+// it is read line by line.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/run_files/evaluation_record.h"
+#include "planner/wire/records/evaluation_record.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/report/step_series.h"
+#include "planner/views/report/step_series.h"
 
 #include <algorithm>
 #include <cmath>

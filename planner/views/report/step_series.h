@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/report/step_file.h"
+#include "planner/views/report/step_file.h"
 
 namespace planwright {
 

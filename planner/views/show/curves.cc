@@ -1,11 +1,11 @@
-#include "planner/show/curves.h"
+#include "planner/views/show/curves.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
+#include "planner/base/paper/table.h"
 #include "planner/plan/lr_schedule.h"
-#include "planner/show/table.h"
 
 namespace planwright {
 namespace {

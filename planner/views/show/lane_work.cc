@@ -1,4 +1,4 @@
-#include "planner/show/lane_work.h"
+#include "planner/views/show/lane_work.h"
 
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
@@ -8,8 +8,8 @@
 #include <numeric>
 #include <span>
 
-#include "planner/samples/balance.h"
-#include "planner/samples/sample_source.h"
+#include "planner/data/samples/balance.h"
+#include "planner/data/samples/sample_source.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/show/node_runs.h"
+#include "planner/views/show/node_runs.h"
 
 #include <algorithm>
 #include <set>

@@ -1,11 +1,11 @@
-#include "planner/show/quantities.h"
+#include "planner/views/show/quantities.h"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 
 #include "absl/strings/str_format.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
 
 namespace planwright {
 

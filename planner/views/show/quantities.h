@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/estimate/memory.h"
+#include "planner/predict/estimate/memory.h"
 
 namespace planwright {
 

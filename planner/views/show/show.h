@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "planner/base/paper/table.h"
 #include "planner/plan/lr_schedule.h"
-#include "planner/show/curves.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/views/show/curves.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

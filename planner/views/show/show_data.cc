@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "planner/diagnostics/utf8.h"
-#include "planner/show/lane_work.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
+#include "planner/views/show/lane_work.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

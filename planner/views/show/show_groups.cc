@@ -1,6 +1,6 @@
+#include "planner/base/paper/table.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
-#include "planner/estimate/host_memory.h"
-#include "planner/show/quantities.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/predict/estimate/host_memory.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

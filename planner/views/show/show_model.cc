@@ -1,13 +1,13 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "planner/estimate/dispatch_time.h"
-#include "planner/estimate/model_flops.h"
-#include "planner/estimate/step_time.h"
+#include "planner/base/paper/table.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/show/quantities.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/predict/estimate/dispatch_time.h"
+#include "planner/predict/estimate/model_flops.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -2,12 +2,12 @@
 #include <cstdio>
 #include <set>
 
-#include "planner/link/host_waits.h"
+#include "planner/base/paper/table.h"
+#include "planner/plan/link/host_waits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/ranks_text.h"
 #include "planner/plan/value_type.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

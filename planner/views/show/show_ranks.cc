@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "planner/base/paper/table.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/node_runs.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/views/show/node_runs.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

@@ -3,12 +3,12 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
-#include "planner/estimate/deadlines.h"
+#include "planner/base/paper/table.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/quantities.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
-#include "planner/show/timeline.h"
+#include "planner/predict/estimate/deadlines.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/show.h"
+#include "planner/views/show/timeline.h"
 
 namespace planwright {
 namespace {

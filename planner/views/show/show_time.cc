@@ -3,12 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/estimate/step_speed.h"
-#include "planner/estimate/step_time.h"
-#include "planner/show/quantities.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
-#include "planner/show/time_words.h"
+#include "planner/base/paper/table.h"
+#include "planner/predict/estimate/step_speed.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/show.h"
+#include "planner/views/show/time_words.h"
 
 namespace planwright {
 namespace {

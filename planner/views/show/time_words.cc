@@ -1,10 +1,10 @@
-#include "planner/show/time_words.h"
+#include "planner/views/show/time_words.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/estimate/step_speed.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/predict/estimate/step_speed.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "planner/estimate/step_time.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/show/timeline.h"
+#include "planner/views/show/timeline.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,14 +1,14 @@
 // When the forwards and backwards of a pipeline run, if each takes one slot and starts as soon as its inputs are there.
 // Stages on the same ranks (colocated modules) take turns. It shows the order of docs/layouts/pipeline.md#1f1b. Beside
-// it, the same stages in predicted time (planner/estimate/step_time.h).
+// it, the same stages in predicted time (planner/predict/estimate/step_time.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/step_time.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/connection/byte_stream.h"
+#include "planner/wire/connection/byte_stream.h"
 
 #include <sys/socket.h>
 

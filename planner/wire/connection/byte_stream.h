@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "planner/connection/descriptor.h"
+#include "planner/wire/connection/descriptor.h"
 
 namespace planwright {
 

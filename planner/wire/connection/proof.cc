@@ -1,4 +1,4 @@
-#include "planner/connection/proof.h"
+#include "planner/wire/connection/proof.h"
 
 #include <sys/random.h>
 
@@ -7,7 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
 
 namespace planwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/connection/byte_stream.h"
-#include "planner/connection/proof.h"
+#include "planner/wire/connection/byte_stream.h"
+#include "planner/wire/connection/proof.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/connection/proven_server.h"
+#include "planner/wire/connection/proven_server.h"
 
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/connection/socket_address.h"
+#include "planner/wire/connection/socket_address.h"
 
 namespace planwright {
 namespace {

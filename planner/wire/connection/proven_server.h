@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/connection/byte_stream.h"
-#include "planner/connection/descriptor.h"
-#include "planner/connection/proof.h"
+#include "planner/wire/connection/byte_stream.h"
+#include "planner/wire/connection/descriptor.h"
+#include "planner/wire/connection/proof.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/connection/socket_address.h"
+#include "planner/wire/connection/socket_address.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -1,4 +1,4 @@
-#include "planner/fork_ranks/become_rank.h"
+#include "planner/wire/fork/become_rank.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "planner/fork_ranks/fork_request.h"
+#include "planner/wire/fork/fork_request.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/fork_ranks/fork_request.h"
+#include "planner/wire/fork/fork_request.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

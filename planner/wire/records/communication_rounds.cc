@@ -1,13 +1,13 @@
-#include "planner/run_files/communication_rounds.h"
+#include "planner/wire/records/communication_rounds.h"
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/plan/json_limits.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/json_fields.h"
+#include "planner/base/json/json_fields.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 namespace {

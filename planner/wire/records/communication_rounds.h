@@ -18,7 +18,7 @@ namespace planwright {
 struct CommunicationRound {
   OpKind kind{};                // of class communication
   int per_node = 2, nodes = 1;  // of a group; together at least 2 members, of an exchange exactly 2
-  int64_t bytes = 0;            // of the whole value, as of CommunicationUse (planner/rates/uses.h)
+  int64_t bytes = 0;            // of the whole value, as of CommunicationUse (planner/predict/rates/uses.h)
   // Each batch is one communication that is not timed, so that all members are there, and `repetitions` in a row.
   int64_t batches = 1, repetitions = 1;
 

@@ -1,12 +1,12 @@
-#include "planner/run_files/evaluation_record.h"
+#include "planner/wire/records/evaluation_record.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/json_fields.h"
-#include "planner/run_files/step_record.h"
+#include "planner/base/json/json_fields.h"
+#include "planner/base/json/json_text.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright {
 namespace {

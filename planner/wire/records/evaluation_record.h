@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "planner/run_files/line_file.h"
+#include "planner/base/files/line_file.h"
 
 namespace planwright {
 

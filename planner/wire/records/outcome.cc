@@ -1,8 +1,8 @@
-#include "planner/run_files/outcome.h"
+#include "planner/wire/records/outcome.h"
 
-#include "planner/plan/json_text.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/json_fields.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/json/json_fields.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "planner/run_files/run_memory.h"
-#include "planner/run_files/run_profile.h"
+#include "planner/wire/records/run_memory.h"
+#include "planner/wire/records/run_profile.h"
 
 namespace planwright {
 
@@ -26,7 +26,7 @@ struct SlowRank {
 // The last lines that a rank logged or printed.
 struct LastLines {
   std::string file;                // within the run directory: "logs/rank0003.log"
-  std::vector<std::string> lines;  // the newest last; printable (planner/diagnostics/utf8.h), long ones are cut
+  std::vector<std::string> lines;  // the newest last; printable (planner/base/text/utf8.h), long ones are cut
   bool operator==(const LastLines&) const = default;
 };
 
@@ -49,7 +49,7 @@ struct Failure {
 };
 
 struct Outcome {
-  int exit_code = 0;  // of `plan launch`; planner/run_files/exit_status.h
+  int exit_code = 0;  // of `plan launch`; planner/base/files/exit_status.h
   std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
   std::vector<SlowRank> slow;         // also of a run that is done

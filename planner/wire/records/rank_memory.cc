@@ -1,10 +1,10 @@
-#include "planner/run_files/rank_memory.h"
+#include "planner/wire/records/rank_memory.h"
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 

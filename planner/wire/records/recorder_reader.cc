@@ -1,4 +1,4 @@
-#include "planner/run_files/recorder_reader.h"
+#include "planner/wire/records/recorder_reader.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

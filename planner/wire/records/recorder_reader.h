@@ -1,4 +1,4 @@
-// Reads a rank's recorder pages (planner/run_files/recorder_format.h). They can be read after the rank's death.
+// Reads a rank's recorder pages (planner/wire/records/recorder_format.h). They can be read after the rank's death.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/run_files/recorder_format.h"
+#include "planner/wire/records/recorder_format.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/run_files/routing_folder.h"
+#include "planner/wire/records/routing_folder.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/routing_format.h"
+#include "planner/wire/records/routing_format.h"
 
 namespace planwright {
 namespace {

@@ -1,8 +1,8 @@
-#include "planner/run_files/run_memory.h"
+#include "planner/wire/records/run_memory.h"
 
 #include <utility>
 
-#include "planner/run_files/json_fields.h"
+#include "planner/base/json/json_fields.h"
 
 namespace planwright {
 namespace {

@@ -1,10 +1,10 @@
-#include "planner/run_files/run_profile.h"
+#include "planner/wire/records/run_profile.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "planner/run_files/json_fields.h"
+#include "planner/base/json/json_fields.h"
 
 namespace planwright {
 namespace {

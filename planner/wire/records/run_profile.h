@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "planner/run_files/trace.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 

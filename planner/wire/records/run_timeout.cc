@@ -1,4 +1,4 @@
-#include "planner/run_files/run_timeout.h"
+#include "planner/wire/records/run_timeout.h"
 
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 
 #include <absl/strings/str_cat.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <optional>
 #include <string_view>
 
-#include "planner/plan/json_text.h"
-#include "planner/run_files/safetensors_header.h"
+#include "planner/base/json/json_text.h"
+#include "planner/wire/records/safetensors_header.h"
 
 namespace planwright {
 namespace {

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "planner/base/files/file_io.h"
 #include "planner/plan/instruction.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/safetensors_header.h"
+#include "planner/wire/records/safetensors_header.h"
 
 namespace planwright {
 

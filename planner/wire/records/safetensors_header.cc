@@ -1,4 +1,4 @@
-#include "planner/run_files/safetensors_header.h"
+#include "planner/wire/records/safetensors_header.h"
 
 #include <absl/strings/str_cat.h>
 
@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 namespace {

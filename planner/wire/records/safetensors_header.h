@@ -1,6 +1,7 @@
 // The header of a safetensors file, with tensors of every type that the format has. Files come from elsewhere, so
 // nothing in them is trusted: sizes are limited and checked for overflow, and the tensors must cover the bytes exactly,
-// without gap or overlap. Which types are read as numbers is for the caller to say: safetensors.h, planner/weights.
+// without gap or overlap. Which types are read as numbers is for the caller to say: safetensors.h,
+// planner/state/weights.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -11,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 
 namespace planwright {
 

@@ -1,13 +1,13 @@
-#include "planner/run_files/step_record.h"
+#include "planner/wire/records/step_record.h"
 
 #include <charconv>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/plan/json_text.h"
-#include "planner/run_files/evaluation_record.h"
-#include "planner/run_files/json_fields.h"
+#include "planner/base/json/json_fields.h"
+#include "planner/base/json/json_text.h"
+#include "planner/wire/records/evaluation_record.h"
 
 namespace planwright {
 namespace {

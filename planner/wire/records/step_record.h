@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/run_files/line_file.h"
+#include "planner/base/files/line_file.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/run_files/trace.h"
+#include "planner/wire/records/trace.h"
 
 #include <charconv>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 
 namespace planwright {
 namespace {

@@ -1,7 +1,7 @@
 // When each instruction of some steps ran (`--trace STEPS`). Each rank writes RUN/trace/rank0003.json, its part, when
-// these steps are done. The launcher sums the parts up (planner/outcome/sum_traces.h) and joins them
-// (planner/outcome/join_traces.h). Both files are in Chrome's trace format, which https://ui.perfetto.dev opens. A rank
-// is a process there. Its first track is the host, the others are the streams of its device.
+// these steps are done. The launcher sums the parts up (planner/run/outcome/sum_traces.h) and joins them
+// (planner/run/outcome/join_traces.h). Both files are in Chrome's trace format, which https://ui.perfetto.dev opens. A
+// rank is a process there. Its first track is the host, the others are the streams of its device.
 #pragma once
 
 #include <cstdint>

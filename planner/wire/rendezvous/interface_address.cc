@@ -1,4 +1,4 @@
-#include "planner/rendezvous/interface_address.h"
+#include "planner/wire/rendezvous/interface_address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,4 +1,4 @@
-#include "planner/rendezvous/own_address.h"
+#include "planner/wire/rendezvous/own_address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

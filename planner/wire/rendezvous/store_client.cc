@@ -1,4 +1,4 @@
-#include "planner/rendezvous/store_client.h"
+#include "planner/wire/rendezvous/store_client.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/connection/socket_address.h"
+#include "planner/wire/connection/socket_address.h"
 
 namespace planwright {
 namespace {

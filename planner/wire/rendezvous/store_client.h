@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/connection/proven_client.h"
-#include "planner/rendezvous/store_protocol.h"
+#include "planner/wire/connection/proven_client.h"
+#include "planner/wire/rendezvous/store_protocol.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/rendezvous/store_contents.h"
+#include "planner/wire/rendezvous/store_contents.h"
 
 #include <algorithm>
 #include <utility>

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/rendezvous/store_protocol.h"
+#include "planner/wire/rendezvous/store_protocol.h"
 
 namespace planwright {
 

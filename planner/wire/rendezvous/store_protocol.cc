@@ -1,4 +1,4 @@
-#include "planner/rendezvous/store_protocol.h"
+#include "planner/wire/rendezvous/store_protocol.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/connection/proof.h"
+#include "planner/wire/connection/proof.h"
 
 namespace planwright {
 

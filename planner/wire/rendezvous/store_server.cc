@@ -1,4 +1,4 @@
-#include "planner/rendezvous/store_server.h"
+#include "planner/wire/rendezvous/store_server.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/connection/descriptor.h"
-#include "planner/connection/proven_server.h"
-#include "planner/connection/socket_address.h"
-#include "planner/rendezvous/store_contents.h"
-#include "planner/rendezvous/store_protocol.h"
+#include "planner/wire/connection/descriptor.h"
+#include "planner/wire/connection/proven_server.h"
+#include "planner/wire/connection/socket_address.h"
+#include "planner/wire/rendezvous/store_contents.h"
+#include "planner/wire/rendezvous/store_protocol.h"
 
 namespace planwright {
 namespace {

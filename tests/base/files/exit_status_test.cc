@@ -1,5 +1,5 @@
 // The table of exit statuses, and the page made from it. UPDATE_GOLDENS=1 writes the page.
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // Lines of any file, from either end, compared with a reader that holds the whole file.
-#include "planner/run_files/line_file.h"
+#include "planner/base/files/line_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Logs that take a bounded share of the disk and lose no line without saying so.
-#include "planner/run_files/log_file.h"
+#include "planner/base/files/log_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Texts of JSON that come from anywhere: what is refused, where, and with how much memory.
-#include "planner/plan/json_text.h"
+#include "planner/base/json/json_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

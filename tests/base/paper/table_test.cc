@@ -1,5 +1,5 @@
 // Tables, wrapped lines and long numbers, character by character.
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
 
 #include <gtest/gtest.h>
 

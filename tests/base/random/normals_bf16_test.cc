@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/diagnostics/near_name.h"
+#include "planner/base/text/near_name.h"
 
 #include "gtest/gtest.h"
 

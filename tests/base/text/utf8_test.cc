@@ -1,4 +1,4 @@
-#include "planner/diagnostics/utf8.h"
+#include "planner/base/text/utf8.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "planner/threads/threads.h"
+#include "planner/base/threads/threads.h"
 
 #include <gtest/gtest.h>
 

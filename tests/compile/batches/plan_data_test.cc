@@ -1,10 +1,10 @@
-#include "planner/data/plan_data.h"
+#include "planner/compile/batches/plan_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

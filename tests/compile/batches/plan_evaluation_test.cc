@@ -1,11 +1,11 @@
-#include "planner/data/plan_evaluation.h"
+#include "planner/compile/batches/plan_evaluation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/data/plan_data.h"
-#include "tests/problems.h"
+#include "planner/compile/batches/plan_data.h"
 #include "tests/recipe/temp_recipes.h"
+#include "tests/support/problems.h"
 
 namespace planwright {
 namespace {

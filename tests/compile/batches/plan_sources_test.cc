@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/data/plan_data.h"
-#include "planner/data/source_files.h"
-#include "planner/data/source_weights.h"
-#include "tests/problems.h"
+#include "planner/compile/batches/plan_data.h"
+#include "planner/compile/batches/source_files.h"
+#include "planner/compile/batches/source_weights.h"
 #include "tests/recipe/temp_recipes.h"
 #include "tests/support/folders.h"
+#include "tests/support/problems.h"
 
 namespace planwright {
 namespace {

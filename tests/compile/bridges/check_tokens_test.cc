@@ -1,11 +1,11 @@
-#include "planner/bridges/check_tokens.h"
+#include "planner/compile/bridges/check_tokens.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/bridges/route_bridges.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "planner/compile/bridges/route_bridges.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/bridges/route_bridges.h"
+#include "planner/compile/bridges/route_bridges.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "planner/bridges/transfers.h"
-#include "tests/bridges/golden_grid.h"
-#include "tests/golden.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "planner/compile/bridges/transfers.h"
+#include "tests/compile/bridges/golden_grid.h"
+#include "tests/support/golden.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

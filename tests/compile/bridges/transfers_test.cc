@@ -1,10 +1,10 @@
-#include "planner/bridges/transfers.h"
+#include "planner/compile/bridges/transfers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/bridges/golden_grid.h"
-#include "tests/golden.h"
+#include "tests/compile/bridges/golden_grid.h"
+#include "tests/support/golden.h"
 
 namespace planwright {
 namespace {

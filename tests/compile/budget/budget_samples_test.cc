@@ -1,12 +1,12 @@
-#include "planner/budget/budget_samples.h"
+#include "planner/compile/budget/budget_samples.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/plan/lr_schedule.h"
-#include "tests/golden.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "tests/support/golden.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

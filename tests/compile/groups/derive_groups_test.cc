@@ -1,4 +1,4 @@
-#include "planner/groups/derive_groups.h"
+#include "planner/compile/groups/derive_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "tests/golden.h"
+#include "tests/support/golden.h"
 
 namespace planwright {
 namespace {

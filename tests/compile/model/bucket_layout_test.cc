@@ -1,8 +1,8 @@
-#include "planner/model/bucket_layout.h"
+#include "planner/compile/model/bucket_layout.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/golden.h"
+#include "tests/support/golden.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/model/expand_model.h"
+#include "planner/compile/model/expand_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "tests/recipe_builder.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/model/layer_pattern.h"
+#include "planner/compile/model/layer_pattern.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,11 +6,11 @@
 #include <set>
 #include <string_view>
 
-#include "planner/model/stage_split.h"
+#include "planner/compile/model/stage_split.h"
 #include "planner/plan/layer_kinds.h"
-#include "tests/golden.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "tests/support/golden.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

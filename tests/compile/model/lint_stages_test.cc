@@ -1,11 +1,11 @@
-#include "planner/model/lint_stages.h"
+#include "planner/compile/model/lint_stages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/model/expand_model.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "planner/compile/model/expand_model.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

@@ -1,6 +1,6 @@
 // Passes over blocks: on a small pair of blocks written by hand, and on every layer of a compiled plan, which must
 // still pass its proof afterwards.
-#include "planner/schedule/blocks/block_passes.h"
+#include "planner/compile/schedule/blocks/block_passes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/compile.h"
-#include "planner/estimate/memory.h"
-#include "planner/schedule/blocks/block_builder.h"
+#include "planner/compile/compile.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
+#include "planner/predict/estimate/memory.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"
 #include "tests/support/recipes.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/link/linked_program.h"
-#include "planner/link/program_accesses.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/plan/link/program_accesses.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/stream_dependencies.h"
 #include "planner/verify/verify.h"

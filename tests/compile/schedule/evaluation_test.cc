@@ -10,8 +10,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/diff/diff.h"
 #include "planner/plan/plan_json.h"
+#include "planner/views/diff/diff.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/model/expand_model.h"
-#include "planner/schedule/blocks/lower_stage.h"
-#include "planner/schedule/derive/derive_module.h"
-#include "planner/schedule/programs/module_symbols.h"
+#include "planner/compile/model/expand_model.h"
+#include "planner/compile/schedule/blocks/lower_stage.h"
+#include "planner/compile/schedule/derive/derive_module.h"
+#include "planner/compile/schedule/programs/module_symbols.h"
 #include "planner/verify/rules.h"
-#include "tests/schedule/block_queries.h"
+#include "tests/compile/schedule/block_queries.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {

@@ -1,13 +1,13 @@
-#include "planner/schedule/order/pipeline_graph.h"
+#include "planner/compile/schedule/order/pipeline_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "tests/golden.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "tests/support/golden.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/layouts/drawn_layouts.h"

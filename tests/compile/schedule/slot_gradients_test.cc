@@ -1,6 +1,6 @@
 // What a backward adds to the gradient of a weight decides the kind of its bucket. It follows from the statement: a
 // norm over heads, which tp cuts, gives terms of a sum, in an encoder too.
-#include "planner/schedule/derive/slot_gradients.h"
+#include "planner/compile/schedule/derive/slot_gradients.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@
 #include <string>
 
 #include "absl/strings/str_replace.h"
-#include "planner/model/assign_buckets.h"
-#include "planner/model/expand_statement.h"
-#include "planner/model/statement/parse_statement.h"
-#include "planner/schedule/blocks/lower_stage.h"
-#include "planner/schedule/derive/derive_module.h"
+#include "planner/compile/model/assign_buckets.h"
+#include "planner/compile/model/expand_statement.h"
+#include "planner/compile/schedule/blocks/lower_stage.h"
+#include "planner/compile/schedule/derive/derive_module.h"
+#include "planner/plan/statement/parse_statement.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {

@@ -1,5 +1,5 @@
 // The order that a statement gives instructions: what it moves, what stays beside what, and what it must not do.
-#include "planner/schedule/derive/stated_order.h"
+#include "planner/compile/schedule/derive/stated_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

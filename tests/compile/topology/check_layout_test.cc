@@ -1,12 +1,12 @@
-#include "planner/topology/check_layout.h"
+#include "planner/compile/topology/check_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

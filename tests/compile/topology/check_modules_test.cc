@@ -1,12 +1,12 @@
-#include "planner/topology/check_modules.h"
+#include "planner/compile/topology/check_modules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/topology/place_modules.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
-#include "tests/topology/placing_problems.h"
+#include "planner/compile/topology/place_modules.h"
+#include "tests/compile/topology/placing_problems.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

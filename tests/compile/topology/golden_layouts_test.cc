@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "planner/topology/place_modules.h"
-#include "tests/golden.h"
-#include "tests/problems.h"
-#include "tests/recipe_builder.h"
+#include "planner/compile/topology/place_modules.h"
+#include "tests/support/golden.h"
+#include "tests/support/problems.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/topology/place_modules.h"
-#include "tests/problems.h"
+#include "planner/compile/topology/place_modules.h"
+#include "tests/support/problems.h"
 
 namespace planwright::testing {
 

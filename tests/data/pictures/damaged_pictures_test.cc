@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "planner/pictures/decode_picture.h"
-#include "tests/pictures/golden.h"
+#include "planner/data/pictures/decode_picture.h"
+#include "tests/data/pictures/golden.h"
 
 namespace planwright {
 namespace {

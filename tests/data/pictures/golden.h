@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/base/files/file_io.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

@@ -4,10 +4,10 @@
 
 #include <random>
 
-#include "planner/pictures/decode_picture.h"
-#include "planner/pictures/patches.h"
-#include "tests/pictures/golden.h"
-#include "tests/pictures/jpeg_files.h"
+#include "planner/data/pictures/decode_picture.h"
+#include "planner/data/pictures/patches.h"
+#include "tests/data/pictures/golden.h"
+#include "tests/data/pictures/jpeg_files.h"
 
 namespace planwright {
 namespace {

@@ -2,8 +2,8 @@
 // to the bit.
 #include <gtest/gtest.h>
 
-#include "planner/pictures/decode_picture.h"
-#include "tests/pictures/golden.h"
+#include "planner/data/pictures/decode_picture.h"
+#include "tests/data/pictures/golden.h"
 
 namespace planwright {
 namespace {

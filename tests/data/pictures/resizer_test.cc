@@ -1,6 +1,6 @@
 // The resize beside plain loops over whole images, by the same weights: equal to the bit, whatever vectors the
 // processor has.
-#include "planner/pictures/resizer.h"
+#include "planner/data/pictures/resizer.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <set>
 
-#include "planner/pictures/patches.h"
-#include "tests/pictures/golden.h"
+#include "planner/data/pictures/patches.h"
+#include "tests/data/pictures/golden.h"
 
 namespace planwright {
 namespace {

@@ -36,7 +36,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as folder:
         made = pathlib.Path(folder) / "made"
-        subprocess.run([sys.executable, SOURCE / "tests/prepare_data/make_fixtures.py", made], check=True,
+        subprocess.run([sys.executable, SOURCE / "tests/data/prepare_data/make_fixtures.py", made], check=True,
                        env=ENVIRONMENT)
         expected, found = files(FIXTURES), files(made)
         different = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
-TOY = SOURCE / "tests/prepare_data/toy"
+TOY = SOURCE / "tests/data/prepare_data/toy"
 FIXTURES = SOURCE / "tests/golden/data_fixtures"
 # As `./dev prepare` has them, which may have fetched them already.
 CACHE = pathlib.Path(os.environ.get("PLANWRIGHT_CACHE") or pathlib.Path.home() / ".cache/planwright")
@@ -28,11 +28,11 @@ def fetch(folder, name):
 fetch(PACKAGES, "packages_prepare_data.txt")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 sys.dont_write_bytecode = True
-sys.path[:0] = [str(PACKAGES), str(SOURCE / "third_party")]
+sys.path[:0] = [str(PACKAGES), str(SOURCE / "planner/data")]
 del sys.argv[1:3]  # what is left is unittest's
 
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PACKAGES}:{SOURCE / 'third_party'}", "PYTHONDONTWRITEBYTECODE": "1"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{PACKAGES}:{SOURCE / 'planner/data'}", "PYTHONDONTWRITEBYTECODE": "1"}
 COMMAND = [sys.executable, "-m", "prepare_data"]
 
 

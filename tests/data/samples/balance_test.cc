@@ -1,6 +1,6 @@
 // The balanced order of a step: it is a permutation, the same whenever it is asked for, and makes the fullest lane of
 // every layout less full.
-#include "planner/samples/balance.h"
+#include "planner/data/samples/balance.h"
 
 #include <gtest/gtest.h>
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "planner/data/samples/index_settings.h"
 #include "planner/plan/plan.h"
-#include "planner/samples/index_settings.h"
-#include "tests/samples/shard_files.h"
+#include "tests/data/samples/shard_files.h"
 
 namespace planwright {
 

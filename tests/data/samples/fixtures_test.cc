@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/pictures/decode_picture.h"
-#include "planner/samples/documents.h"
-#include "planner/samples/index_files.h"
-#include "tests/samples/data_folder.h"
+#include "planner/data/pictures/decode_picture.h"
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/index_files.h"
+#include "tests/data/samples/data_folder.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

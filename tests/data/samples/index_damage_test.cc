@@ -5,10 +5,10 @@
 #include <functional>
 #include <random>
 
-#include "planner/samples/documents.h"
-#include "planner/samples/index_file.h"
-#include "planner/samples/index_files.h"
-#include "tests/samples/data_folder.h"
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/index_file.h"
+#include "planner/data/samples/index_files.h"
+#include "tests/data/samples/data_folder.h"
 
 namespace planwright {
 namespace {

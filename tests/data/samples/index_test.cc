@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "planner/samples/documents.h"
-#include "planner/samples/index_files.h"
-#include "tests/samples/data_folder.h"
+#include "planner/data/samples/documents.h"
+#include "planner/data/samples/index_files.h"
+#include "tests/data/samples/data_folder.h"
 
 namespace planwright {
 namespace {

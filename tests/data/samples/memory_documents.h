@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/sha256.h"
-#include "planner/samples/documents.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/data/samples/documents.h"
 
 namespace planwright {
 

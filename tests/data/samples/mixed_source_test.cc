@@ -1,5 +1,5 @@
 // Samples of kind `sources` on documents in memory, compared with the plain implementation of plain_samples.h.
-#include "planner/samples/mixed_source.h"
+#include "planner/data/samples/mixed_source.h"
 
 #include <absl/strings/str_cat.h>
 #include <gmock/gmock.h>
@@ -10,12 +10,12 @@
 #include <map>
 #include <random>
 
-#include "planner/pictures/patches.h"
-#include "planner/threads/threads.h"
-#include "tests/samples/memory_documents.h"
-#include "tests/samples/plain_samples.h"
-#include "tests/samples/plans.h"
-#include "tests/samples/shard_files.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/pictures/patches.h"
+#include "tests/data/samples/memory_documents.h"
+#include "tests/data/samples/plain_samples.h"
+#include "tests/data/samples/plans.h"
+#include "tests/data/samples/shard_files.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/samples/mixture.h"
+#include "planner/data/samples/mixture.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "planner/samples/sample_source.h"
-#include "tests/samples/plans.h"
+#include "planner/data/samples/sample_source.h"
+#include "tests/data/samples/plans.h"
 
 namespace planwright {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
-#include "planner/pictures/patches.h"
-#include "planner/samples/index_files.h"
-#include "planner/samples/sample_source.h"
-#include "tests/samples/data_folder.h"
-#include "tests/samples/plans.h"
+#include "planner/data/pictures/patches.h"
+#include "planner/data/samples/index_files.h"
+#include "planner/data/samples/sample_source.h"
+#include "tests/data/samples/data_folder.h"
+#include "tests/data/samples/plans.h"
 
 namespace planwright {
 namespace {

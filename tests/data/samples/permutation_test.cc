@@ -1,4 +1,4 @@
-#include "planner/samples/permutation.h"
+#include "planner/data/samples/permutation.h"
 
 #include <absl/strings/str_cat.h>
 #include <gtest/gtest.h>

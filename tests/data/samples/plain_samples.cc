@@ -1,4 +1,4 @@
-#include "tests/samples/plain_samples.h"
+#include "tests/data/samples/plain_samples.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "planner/pictures/patch_grid.h"
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
+#include "planner/data/pictures/patch_grid.h"
 
 namespace planwright {
 namespace {

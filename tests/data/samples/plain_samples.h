@@ -1,5 +1,5 @@
 // The samples of data of kind `sources`, once more: slow, with lists of everything, as docs/training/data.md#sources
-// states them. Shares draws and the rule of image sizes with planner/samples, and nothing else.
+// states them. Shares draws and the rule of image sizes with planner/data/samples, and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/samples/sample_source.h"
-#include "tests/samples/memory_documents.h"
+#include "planner/data/samples/sample_source.h"
+#include "tests/data/samples/memory_documents.h"
 
 namespace planwright {
 

@@ -1,5 +1,5 @@
 // prepared.json beside shards.
-#include "planner/samples/prepared.h"
+#include "planner/data/samples/prepared.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Which files the patterns of a recipe name.
-#include "planner/samples/shard_list.h"
+#include "planner/data/samples/shard_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

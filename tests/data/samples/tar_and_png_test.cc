@@ -8,9 +8,9 @@
 #include <random>
 #include <utility>
 
-#include "planner/pictures/patches.h"
-#include "planner/samples/tar_file.h"
-#include "tests/samples/shard_files.h"
+#include "planner/data/pictures/patches.h"
+#include "planner/data/samples/tar_file.h"
+#include "tests/data/samples/shard_files.h"
 
 namespace planwright {
 namespace {

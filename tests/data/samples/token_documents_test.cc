@@ -1,5 +1,5 @@
 // Megatron's .bin and .idx: what its builder writes, every type of whole numbers, and damage.
-#include "planner/samples/token_documents.h"
+#include "planner/data/samples/token_documents.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <random>
 
-#include "planner/samples/index_files.h"
-#include "planner/samples/mixed_source.h"
-#include "tests/samples/data_folder.h"
+#include "planner/data/samples/index_files.h"
+#include "planner/data/samples/mixed_source.h"
+#include "tests/data/samples/data_folder.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

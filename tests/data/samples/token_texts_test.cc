@@ -1,12 +1,12 @@
-#include "planner/samples/token_texts.h"
+#include "planner/data/samples/token_texts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "planner/pictures/patch_picture.h"
-#include "tests/samples/shard_files.h"
+#include "planner/data/pictures/patch_picture.h"
+#include "tests/data/samples/shard_files.h"
 
 namespace planwright {
 namespace {

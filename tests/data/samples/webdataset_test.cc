@@ -5,11 +5,11 @@
 #include <fstream>
 #include <set>
 
-#include "planner/pictures/patches.h"
-#include "planner/samples/sample_source.h"
-#include "planner/samples/window_packer.h"
-#include "tests/samples/plans.h"
-#include "tests/samples/shard_files.h"
+#include "planner/data/pictures/patches.h"
+#include "planner/data/samples/sample_source.h"
+#include "planner/data/samples/window_packer.h"
+#include "tests/data/samples/plans.h"
+#include "tests/data/samples/shard_files.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "planner/plan/shard_map.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -16,12 +16,12 @@
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
 #include "planner/plan/shard_map.h"
-#include "planner/weights/initial_pieces.h"
-#include "planner/weights/read_values.h"
+#include "planner/state/weights/initial_pieces.h"
+#include "planner/state/weights/read_values.h"
 #include "tests/numerics/layouts.h"
+#include "tests/state/weights/published.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
-#include "tests/weights/published.h"
 
 namespace planwright::executor {
 namespace {

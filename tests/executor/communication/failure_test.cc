@@ -13,7 +13,7 @@
 #include "executor/communication/backends.h"
 #include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"
 

@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "executor/communication/agreement.h"
-#include "planner/rendezvous/store_server.h"
+#include "planner/wire/rendezvous/store_server.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"
 

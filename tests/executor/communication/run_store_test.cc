@@ -13,7 +13,7 @@
 
 #include "executor/communication/failure.h"
 #include "executor/communication/resolve.h"
-#include "planner/rendezvous/store_server.h"
+#include "planner/wire/rendezvous/store_server.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/eventually.h"
 

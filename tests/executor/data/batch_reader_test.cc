@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
+#include "tests/data/samples/plans.h"
 #include "tests/executor/data/reads.h"
-#include "tests/samples/plans.h"
 
 namespace planwright::executor {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "planner/pictures/patches.h"
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
+#include "planner/data/pictures/patches.h"
 #include "tests/support/folders.h"
 
 namespace planwright::executor {

@@ -11,10 +11,10 @@
 
 #include "executor/data/batch_reader.h"
 #include "executor/data/read_ahead.h"
+#include "planner/data/samples/index_files.h"
 #include "planner/plan/image_bands.h"
-#include "planner/samples/index_files.h"
-#include "tests/samples/plans.h"
-#include "tests/samples/shard_files.h"
+#include "tests/data/samples/plans.h"
+#include "tests/data/samples/shard_files.h"
 
 namespace planwright::executor {
 namespace {

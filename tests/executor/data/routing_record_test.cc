@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "executor/data/file_error.h"
-#include "tests/samples/plans.h"
+#include "tests/data/samples/plans.h"
 
 namespace planwright::executor {
 namespace {

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "executor/data/file_error.h"
-#include "planner/samples/balance.h"
+#include "planner/data/samples/balance.h"
+#include "tests/data/samples/plans.h"
 #include "tests/executor/data/reads.h"
-#include "tests/samples/plans.h"
 
 namespace planwright::executor {
 namespace {

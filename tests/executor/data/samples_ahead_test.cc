@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "planner/threads/threads.h"
+#include "planner/base/threads/threads.h"
 #include "tests/support/eventually.h"
 
 namespace planwright::executor {

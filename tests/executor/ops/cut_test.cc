@@ -21,7 +21,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "executor/zigzag.h"
+#include "executor/base/zigzag.h"
 #include "planner/plan/op_table.h"
 #include "tests/executor/ops/op_cases.h"
 #include "tests/executor/ops/op_cut.h"

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "executor/zigzag.h"
+#include "executor/base/zigzag.h"
 #include "planner/plan/image_bands.h"
 #include "planner/plan/op_table.h"
 

@@ -23,7 +23,7 @@
 #include <numeric>
 
 #include "executor/ops/handler.h"
-#include "planner/random/philox.h"
+#include "planner/base/random/philox.h"
 
 namespace planwright::executor {
 namespace {

@@ -12,7 +12,7 @@
 #include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
 #include "executor/program/program_walker.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/compiled.h"
 #include "tests/support/eventually.h"

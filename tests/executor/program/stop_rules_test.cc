@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "executor/program/rank.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
 namespace {

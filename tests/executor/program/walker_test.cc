@@ -17,8 +17,8 @@
 #include "executor/log/log.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/probe_format.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/records/probe_format.h"
 
 namespace planwright::executor {
 namespace {

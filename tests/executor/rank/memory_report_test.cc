@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/estimate/memory.h"
+#include "planner/predict/estimate/memory.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

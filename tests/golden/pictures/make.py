@@ -4,7 +4,7 @@
     apt-get install libjpeg-turbo-progs
     python3 tests/golden/pictures/make.py
 
-They are read by tests/pictures. pixels.safetensors: of each file, by its name, the bytes of the picture as RGB, on
+They are read by tests/data/pictures. pixels.safetensors: of each file, by its name, the bytes of the picture as RGB, on
 white if it has an alpha channel. NAME [8 bytes in each number, zeros behind the last]; NAME.size: height, width. animated.webp and arithmetic.jpg are refused, and not among them.
 """
 

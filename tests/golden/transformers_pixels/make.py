@@ -4,7 +4,7 @@
     python3 tests/golden/transformers_pixels/make.py
 
 Torch must use its kernels for AVX2 or AVX-512, which give the same bits: its other kernels round elsewhere. The files
-are read by tests/pictures/transformers_pixels_test.cc.
+are read by tests/data/pictures/transformers_pixels_test.cc.
 
 grids.safetensors: grids of patches of 20,000 sizes.
   settings [settings, 5]: patch, pixel shuffle, min_patches, max_patches, and how many of the sizes are theirs.

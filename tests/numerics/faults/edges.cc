@@ -1,5 +1,5 @@
 // Faults in the sums that guard a bridge.
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "tests/numerics/faults/plan_fault.h"
 
 namespace planwright::testing {

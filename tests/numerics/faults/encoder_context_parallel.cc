@@ -1,5 +1,5 @@
 // Faults of the encoder's context parallelism. On the layout some images lie on both ranks.
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "tests/numerics/faults/plan_fault.h"
 
 namespace planwright::testing {

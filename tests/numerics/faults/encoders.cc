@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "tests/numerics/faults/plan_fault.h"
 
 namespace planwright::testing {

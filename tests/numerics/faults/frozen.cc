@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/blocks/block_builder.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
 #include "tests/numerics/faults/plan_fault.h"
 
 namespace planwright::testing {

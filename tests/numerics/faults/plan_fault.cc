@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/blocks/block_builder.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
 
 namespace planwright::testing {
 namespace {

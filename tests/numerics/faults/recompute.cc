@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "tests/numerics/faults/plan_fault.h"
 
 namespace planwright::testing {

@@ -1,6 +1,6 @@
 // Linked programs against a slow interpreter of the plan (tests/support/naive_program.h): programs of the shipped
 // recipes and random ones.
-#include "planner/link/linked_program.h"
+#include "planner/plan/link/linked_program.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include <random>
 #include <set>
 
-#include "planner/link/host_waits.h"
-#include "planner/link/program_accesses.h"
-#include "tests/link/random_programs.h"
+#include "planner/plan/link/host_waits.h"
+#include "planner/plan/link/program_accesses.h"
 #include "tests/numerics/layouts.h"
+#include "tests/plan/link/random_programs.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 #include "tests/support/naive_program.h"

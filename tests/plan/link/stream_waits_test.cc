@@ -1,6 +1,6 @@
 // What entries of compiled programs wait for, against the definition in stream_dependencies.h with plain names: of all
 // earlier entries, on each other stream the last one that conflicts, or that touched memory which is given out again.
-#include "planner/link/stream_waits.h"
+#include "planner/plan/link/stream_waits.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/stream_dependencies.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/folders.h"

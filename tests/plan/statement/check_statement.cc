@@ -1,4 +1,4 @@
-#include "tests/model/statement/check_statement.h"
+#include "tests/plan/statement/check_statement.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/model/expand_statement.h"
-#include "planner/model/statement/rank_piece.h"
+#include "planner/compile/model/expand_statement.h"
 #include "planner/plan/op_table.h"
-#include "tests/model/statement/prime_module.h"
+#include "planner/plan/statement/rank_piece.h"
+#include "tests/plan/statement/prime_module.h"
 
 namespace planwright::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright::testing {
 

@@ -1,5 +1,5 @@
 // The statements of models are sound, and the checker refuses what is not, rule by rule.
-#include "tests/model/statement/check_statement.h"
+#include "tests/plan/statement/check_statement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

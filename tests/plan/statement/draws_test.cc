@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/model/statement/small_modules.h"
+#include "tests/plan/statement/small_modules.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -18,7 +18,7 @@ TEST(Draws, AreThoseOfTheFile) {
       "# The parameters of a small model of each kind: published name, slot, shape, cut over tp or expert_tp, draw.\n"
       "# Written by statement_test with UPDATE_GOLDENS=1. A person has compared it with docs/model.\n";
   for (const std::string& kind : testing::ModelKinds()) made += testing::DrawTables(*StatementOf(kind));
-  const std::string path = InSource("tests/model/statement/draws.golden");
+  const std::string path = InSource("tests/plan/statement/draws.golden");
   if (std::getenv("UPDATE_GOLDENS") != nullptr) std::ofstream(path, std::ios::binary) << made;
   std::ostringstream golden;
   golden << std::ifstream(path, std::ios::binary).rdbuf();

@@ -1,5 +1,5 @@
 // Each line of a statement by itself: what is read of it, and that one with a mistake is none.
-#include "planner/model/statement/parse_statement.h"
+#include "planner/plan/statement/parse_statement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

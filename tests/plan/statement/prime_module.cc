@@ -1,10 +1,10 @@
-#include "tests/model/statement/prime_module.h"
+#include "tests/plan/statement/prime_module.h"
 
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright::testing {
 namespace {

@@ -1,12 +1,12 @@
-#include "tests/model/statement/small_modules.h"
+#include "tests/plan/statement/small_modules.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/model/expand_model.h"
-#include "planner/model/expand_statement.h"
-#include "tests/recipe_builder.h"
+#include "planner/compile/model/expand_model.h"
+#include "planner/compile/model/expand_statement.h"
+#include "tests/support/recipe_builder.h"
 
 namespace planwright::testing {
 namespace {

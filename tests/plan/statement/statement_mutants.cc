@@ -1,4 +1,4 @@
-#include "tests/model/statement/statement_mutants.h"
+#include "tests/plan/statement/statement_mutants.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
-#include "tests/model/statement/prime_module.h"
+#include "tests/plan/statement/prime_module.h"
 
 namespace planwright::testing {
 namespace {

@@ -1,7 +1,7 @@
 // Each mistake in a statement shows. The checker refuses it, or the table of draws is another one, or some graph is
 // that rule V11 compares forward blocks with: then every plan that was made of the other statement is refused, and an
 // oracle of another implementation has the values to compare.
-#include "tests/model/statement/statement_mutants.h"
+#include "tests/plan/statement/statement_mutants.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "planner/plan/table_text.h"
 #include "planner/verify/v11_what_follows/piece_graph.h"
-#include "tests/model/statement/check_statement.h"
-#include "tests/model/statement/prime_module.h"
-#include "tests/model/statement/small_modules.h"
+#include "tests/plan/statement/check_statement.h"
+#include "tests/plan/statement/prime_module.h"
+#include "tests/plan/statement/small_modules.h"
 
 namespace planwright {
 namespace {
@@ -124,8 +124,8 @@ std::vector<std::string> LinesOfFile(const std::string& text) {
 TEST_P(StatementMutants, TheParserReadsEveryLine) {
   const std::map<std::string, std::string> files = {
 #define MODEL(kind, text) {kind, text},
-#include "planner/model/statement/hybrid_lm.def"
-#include "planner/model/statement/radio_vit.def"
+#include "planner/plan/statement/hybrid_lm.def"
+#include "planner/plan/statement/radio_vit.def"
 #undef MODEL
   };
   std::vector<std::string> wanted = LinesOfFile(files.at(GetParam()));

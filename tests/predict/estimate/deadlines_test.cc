@@ -1,9 +1,9 @@
-#include "planner/estimate/deadlines.h"
+#include "planner/predict/estimate/deadlines.h"
 
 #include <gtest/gtest.h>
 
-#include "planner/estimate/step_time.h"
 #include "planner/plan/plan_json.h"
+#include "planner/predict/estimate/step_time.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -1,4 +1,4 @@
-#include "planner/estimate/dispatch_time.h"
+#include "planner/predict/estimate/dispatch_time.h"
 
 #include <gtest/gtest.h>
 

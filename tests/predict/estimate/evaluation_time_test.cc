@@ -1,13 +1,13 @@
 // The predicted time of an evaluation where it can be computed by hand: a device on which one thing takes time.
-#include "planner/estimate/evaluation_time.h"
+#include "planner/predict/estimate/evaluation_time.h"
 
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "planner/estimate/memory.h"
-#include "planner/estimate/step_speed.h"
-#include "planner/estimate/step_time.h"
-#include "tests/estimate/made_up_rates.h"
+#include "planner/predict/estimate/memory.h"
+#include "planner/predict/estimate/step_speed.h"
+#include "planner/predict/estimate/step_time.h"
+#include "tests/predict/estimate/made_up_rates.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -1,5 +1,5 @@
 // Rows of experts of recordings whose choices are known.
-#include "planner/estimate/expert_rows.h"
+#include "planner/predict/estimate/expert_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include <fstream>
 #include <functional>
 
-#include "planner/estimate/step_time.h"
-#include "planner/run_files/routing_folder.h"
-#include "planner/run_files/routing_format.h"
-#include "tests/estimate/made_up_rates.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/wire/records/routing_folder.h"
+#include "planner/wire/records/routing_format.h"
+#include "tests/predict/estimate/made_up_rates.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -1,13 +1,13 @@
 // FLOPs are counted in two ways, which must agree: from the statement of the model as on one rank, with rules about
-// gradients (planner/estimate/model_flops.h), and from the instructions that all ranks run.
+// gradients (planner/predict/estimate/model_flops.h), and from the instructions that all ranks run.
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "planner/compile.h"
-#include "planner/estimate/model_flops.h"
-#include "planner/estimate/step_time.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/sample_images.h"
+#include "planner/predict/estimate/model_flops.h"
+#include "planner/predict/estimate/step_time.h"
 #include "planner/recipe/recipe_reader.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"

@@ -1,5 +1,5 @@
 // The prediction beside runs that it was not made from: the two-GPU columns of docs/gpu.md. The shares of
-// planner/rates/kind_rates.cc come from one GPU. The tables stand in docs/step_time.md#held-out, as they are.
+// planner/predict/rates/kind_rates.cc come from one GPU. The tables stand in docs/step_time.md#held-out, as they are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "planner/estimate/step_time.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/predict/estimate/step_time.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -1,12 +1,12 @@
 // How the memory of a node is divided among the copies of its ranks (docs/memory.md#host-memory).
-#include "planner/estimate/host_memory.h"
+#include "planner/predict/estimate/host_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
 #include "tests/support/folders.h"

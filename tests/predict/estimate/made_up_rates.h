@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "planner/rates/rates.h"
+#include "planner/predict/rates/rates.h"
 
 namespace planwright::testing {
 

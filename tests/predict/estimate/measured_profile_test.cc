@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "planner/estimate/step_time.h"
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
+#include "planner/predict/estimate/step_time.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

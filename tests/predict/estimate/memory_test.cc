@@ -1,13 +1,13 @@
 // Memory by category. The parameters of the shipped models equal hand-made counts
 // (docs/model/language_model.md#parameter-counts), and a plan that does not fit its device is refused at its module.
-#include "planner/estimate/memory.h"
+#include "planner/predict/estimate/memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
 #include "tests/support/compiled.h"

@@ -2,10 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/estimate/step_speed.h"
-#include "planner/estimate/step_time.h"
-#include "planner/link/linked_program.h"
-#include "tests/estimate/made_up_rates.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/predict/estimate/step_speed.h"
+#include "planner/predict/estimate/step_time.h"
+#include "tests/predict/estimate/made_up_rates.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

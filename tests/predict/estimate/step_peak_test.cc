@@ -1,5 +1,5 @@
 // The peak of programs that are small enough to count by hand.
-#include "planner/estimate/step_peak.h"
+#include "planner/predict/estimate/step_peak.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "planner/plan/op_table.h"
-#include "tests/link/random_programs.h"
+#include "tests/plan/link/random_programs.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 #include "tests/support/naive_program.h"

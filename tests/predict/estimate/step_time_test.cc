@@ -1,5 +1,5 @@
 // The predicted time of a step where it can be computed by hand: made-up devices on which one thing takes time.
-#include "planner/estimate/step_time.h"
+#include "planner/predict/estimate/step_time.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/estimate/step_speed.h"
-#include "planner/link/linked_program.h"
-#include "tests/estimate/made_up_rates.h"
+#include "planner/plan/link/linked_program.h"
+#include "planner/predict/estimate/step_speed.h"
+#include "tests/predict/estimate/made_up_rates.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 #include "tests/support/recipes.h"

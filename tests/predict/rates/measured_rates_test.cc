@@ -1,11 +1,11 @@
 // Times by measured points: at a point, between two, beyond them, and where nothing was measured.
-#include "planner/rates/measured_rates.h"
+#include "planner/predict/rates/measured_rates.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "planner/rates/rates.h"
+#include "planner/predict/rates/rates.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // Times of instructions from data sheets and shares: figures that can be computed by hand.
-#include "planner/rates/rates.h"
+#include "planner/predict/rates/rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "planner/diagnostics/explanation.h"
+#include "planner/recipe/diagnostics/explanation.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

@@ -1,4 +1,4 @@
-#include "planner/diagnostics/render.h"
+#include "planner/recipe/diagnostics/render.h"
 
 #include <nlohmann/json.hpp>
 

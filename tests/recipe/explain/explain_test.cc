@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "planner/diagnostics/text.h"
-#include "planner/explain/field_answers.h"
-#include "planner/explain/glossary.h"
-#include "planner/explain/pages.h"
-#include "planner/explain/search.h"
-#include "planner/explain/subjects.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/op_table.h"
+#include "planner/recipe/explain/field_answers.h"
+#include "planner/recipe/explain/glossary.h"
+#include "planner/recipe/explain/pages.h"
+#include "planner/recipe/explain/search.h"
+#include "planner/recipe/explain/subjects.h"
 #include "planner/recipe/recipe_keys.h"
-#include "planner/run_files/exit_status.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

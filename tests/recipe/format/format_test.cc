@@ -12,10 +12,10 @@
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "planner/diagnostics/explanation.h"
-#include "planner/diagnostics/text.h"
-#include "planner/format/format_recipe.h"
-#include "planner/format/line_diff.h"
+#include "planner/base/text/text.h"
+#include "planner/recipe/diagnostics/explanation.h"
+#include "planner/recipe/format/format_recipe.h"
+#include "planner/recipe/format/line_diff.h"
 #include "planner/recipe/recipe_keys.h"
 #include "tests/support/folders.h"
 

@@ -1,5 +1,5 @@
 // A head in this process, and agents as processes of their own.
-#include "planner/agents/fleet.h"
+#include "planner/run/agents/fleet.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -16,17 +16,17 @@
 #include <fstream>
 #include <thread>
 
-#include "planner/agents/agent.h"
-#include "planner/agents/wire.h"
-#include "planner/connection/proven_client.h"
-#include "planner/launch/held_signals.h"
-#include "planner/launch/rank_environment.h"
-#include "planner/launch/supervise.h"
-#include "planner/run_files/exit_status.h"
-#include "tests/connection/stranger.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/run/agents/agent.h"
+#include "planner/run/agents/wire.h"
+#include "planner/run/launch/held_signals.h"
+#include "planner/run/launch/rank_environment.h"
+#include "planner/run/launch/supervise.h"
+#include "planner/wire/connection/proven_client.h"
 #include "tests/support/bound_cores.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
+#include "tests/wire/connection/stranger.h"
 
 namespace planwright {
 namespace {

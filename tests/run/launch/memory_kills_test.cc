@@ -1,5 +1,5 @@
 // The kernel's count of processes that it killed for memory, from files as systems have them.
-#include "planner/launch/memory_kills.h"
+#include "planner/run/launch/memory_kills.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

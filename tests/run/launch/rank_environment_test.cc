@@ -1,12 +1,12 @@
-#include "planner/launch/rank_environment.h"
+#include "planner/run/launch/rank_environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "planner/launch/local_starter.h"
-#include "planner/rendezvous/store_client.h"
+#include "planner/run/launch/local_starter.h"
+#include "planner/wire/rendezvous/store_client.h"
 #include "tests/support/eventually.h"
 
 namespace planwright {

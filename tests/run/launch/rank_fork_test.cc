@@ -1,5 +1,5 @@
 // Ranks that one process forks are as those that the launcher starts one by one (supervise_test.cc).
-#include "planner/launch/rank_fork.h"
+#include "planner/run/launch/rank_fork.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include <map>
 #include <thread>
 
-#include "planner/fork_ranks/become_rank.h"
-#include "planner/fork_ranks/fork_request.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/fork/become_rank.h"
+#include "planner/wire/fork/fork_request.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
 #include "tests/support/supervise_commands.h"

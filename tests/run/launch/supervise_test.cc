@@ -1,4 +1,4 @@
-#include "planner/launch/supervise.h"
+#include "planner/run/launch/supervise.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

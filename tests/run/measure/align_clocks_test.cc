@@ -1,5 +1,5 @@
 // Traces of two machines, of which one has another clock: afterwards they are on one, as far as communications tell.
-#include "planner/measure/align_clocks.h"
+#include "planner/run/measure/align_clocks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Points of a profile: medians and quartiles of repetitions, and several parts as one.
-#include "planner/measure/measurements.h"
+#include "planner/run/measure/measurements.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Which communications a plan has timed: the kinds, groups and sizes that its steps contain, and around them.
-#include "planner/measure/plan_rounds.h"
+#include "planner/run/measure/plan_rounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The other sizes and surroundings with which a recipe is measured.
-#include "planner/measure/sizes_around.h"
+#include "planner/run/measure/sizes_around.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Made-up choices of experts: as unequal as they shall be within a rank, and equal between ranks.
-#include "planner/measure/skewed_routing.h"
+#include "planner/run/measure/skewed_routing.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <set>
 
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/routing_folder.h"
-#include "planner/run_files/routing_format.h"
+#include "planner/base/files/file_io.h"
+#include "planner/wire/records/routing_folder.h"
+#include "planner/wire/records/routing_format.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -1,5 +1,5 @@
 // Writes parts as ranks do and joins them. Elements are numbered, so that a misplaced one is seen.
-#include "planner/outcome/assemble_probe.h"
+#include "planner/run/outcome/assemble_probe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <numeric>
 
-#include "planner/outcome/tensor_file.h"
-#include "planner/run_files/probe_format.h"
+#include "planner/run/outcome/tensor_file.h"
+#include "planner/wire/records/probe_format.h"
 
 namespace planwright {
 namespace {

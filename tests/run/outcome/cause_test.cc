@@ -1,10 +1,10 @@
-#include "planner/outcome/cause.h"
+#include "planner/run/outcome/cause.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "planner/outcome/outcome_text.h"
-#include "planner/run_files/exit_status.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/run/outcome/outcome_text.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/outcome/join_traces.h"
+#include "planner/run/outcome/join_traces.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/trace.h"
+#include "planner/base/files/file_io.h"
+#include "planner/wire/records/trace.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // The end of a rank's logs, as a person gets to see it.
-#include "planner/outcome/last_lines.h"
+#include "planner/run/outcome/last_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/outcome/outcome_text.h"
+#include "planner/run/outcome/outcome_text.h"
 
 namespace planwright {
 namespace {

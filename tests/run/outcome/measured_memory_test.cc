@@ -1,4 +1,4 @@
-#include "planner/outcome/measured_memory.h"
+#include "planner/run/outcome/measured_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // The table of --trace, as it is printed and kept in outcome.json, of a run that is known to the last number.
-#include "planner/outcome/profile_text.h"
+#include "planner/run/outcome/profile_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
-#include "planner/outcome/slow_ranks.h"
+#include "planner/run/outcome/slow_ranks.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "planner/outcome/outcome_text.h"
+#include "planner/run/outcome/outcome_text.h"
 
 namespace planwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "planner/outcome/sum_traces.h"
+#include "planner/run/outcome/sum_traces.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "planner/run_files/file_io.h"
+#include "planner/base/files/file_io.h"
 
 namespace planwright {
 namespace {

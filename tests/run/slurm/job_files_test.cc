@@ -1,5 +1,5 @@
 // What a job takes over from the shell that submits it, and what it reads back when it runs.
-#include "planner/slurm/job_files.h"
+#include "planner/run/slurm/job_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 #include <filesystem>
 
-#include "planner/launch/rank_environment.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/file_io.h"
+#include "planner/run/launch/rank_environment.h"
 #include "tests/support/folders.h"
 
 namespace planwright {

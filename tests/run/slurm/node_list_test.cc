@@ -1,4 +1,4 @@
-#include "planner/slurm/node_list.h"
+#include "planner/run/slurm/node_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "planner/slurm/starts_in_vain.h"
+#include "planner/run/slurm/starts_in_vain.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // What a search may find, for tests of how it is shown.
 #pragma once
 
-#include "planner/tuned/tuned_text.h"
+#include "planner/search/results/tuned_text.h"
 
 namespace planwright::testing {
 

@@ -1,5 +1,5 @@
 // Which numbers of GPUs `--gpus` means, and what is refused.
-#include "planner/tuned/gpu_counts.h"
+#include "planner/search/results/gpu_counts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Overrides as the text of a recipe: read again, it means the same.
-#include "planner/tuned/key_tree.h"
+#include "planner/search/results/key_tree.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

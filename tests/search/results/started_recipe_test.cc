@@ -1,5 +1,5 @@
 // First recipes: valid as they are, for every model that the program contains and on any number of GPUs.
-#include "planner/tuned/started_recipe.h"
+#include "planner/search/results/started_recipe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <set>
 #include <variant>
 
+#include "planner/base/files/file_io.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/run_files/file_io.h"
-#include "planner/tuned/tunable_keys.h"
+#include "planner/search/results/tunable_keys.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -39,7 +39,7 @@ TEST(StartedRecipe, KnowsEveryModelOfTheRecipes) {
   }
   for (const auto& entry : std::filesystem::directory_iterator(InSource("recipes/models")))
     files.insert(entry.path().stem());
-  EXPECT_EQ(names, files) << "planner/tuned/CMakeLists.txt lists them";
+  EXPECT_EQ(names, files) << "planner/search/results/CMakeLists.txt lists them";
 }
 
 TEST(StartedRecipe, IsReadWithoutProblems) {

@@ -5,9 +5,9 @@
 #include <limits>
 #include <sstream>
 
-#include "planner/diagnostics/text.h"
-#include "tests/show/markup_reader.h"
-#include "tests/tuned/found_layouts.h"
+#include "planner/base/text/text.h"
+#include "tests/search/results/found_layouts.h"
+#include "tests/views/show/markup_reader.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // The recipe of a layout: it extends the given one, and files that overrides name are found from its own folder.
-#include "planner/tuned/tuned_recipe.h"
+#include "planner/search/results/tuned_recipe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The tables of `plan tune`: every figure of a search is there, and what is not known is said.
-#include "planner/tuned/tuned_text.h"
+#include "planner/search/results/tuned_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "nlohmann/json.hpp"
-#include "tests/tuned/found_layouts.h"
+#include "tests/search/results/found_layouts.h"
 
 namespace planwright {
 namespace {

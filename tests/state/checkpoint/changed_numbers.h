@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/check_files.h"
-#include "planner/checkpoint/shard_reader.h"
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/state/checkpoint/check_files.h"
+#include "planner/state/checkpoint/shard_reader.h"
 
 namespace planwright::testing {
 

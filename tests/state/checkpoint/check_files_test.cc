@@ -1,10 +1,10 @@
-#include "planner/checkpoint/check_files.h"
+#include "planner/state/checkpoint/check_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/run_files/safetensors.h"
-#include "tests/checkpoint/small_checkpoint.h"
+#include "planner/wire/records/safetensors.h"
+#include "tests/state/checkpoint/small_checkpoint.h"
 
 namespace planwright {
 namespace {

@@ -1,11 +1,11 @@
-#include "planner/checkpoint/format.h"
+#include "planner/state/checkpoint/format.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
 
 namespace planwright {
 namespace {

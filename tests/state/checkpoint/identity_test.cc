@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/run_files/safetensors.h"
-#include "tests/checkpoint/changed_numbers.h"
-#include "tests/checkpoint/small_checkpoint.h"
+#include "planner/wire/records/safetensors.h"
+#include "tests/state/checkpoint/changed_numbers.h"
+#include "tests/state/checkpoint/small_checkpoint.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // The checkpoint of a real plan in a run directory: what manifest, plan, folder and life say alike is compared.
-#include "planner/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/own_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <map>
 #include <string>
 
-#include "planner/checkpoint/run_lives.h"
-#include "tests/checkpoint/changed_numbers.h"
-#include "tests/checkpoint/plan_checkpoint.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "tests/state/checkpoint/changed_numbers.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -1,6 +1,6 @@
 // Over all ranks, pieces to write have each element of each tensor once; pieces to load fill a rank's storages and
 // shards, and nothing else. Counted element by element, in every layout of the numerics tests.
-#include "planner/checkpoint/pieces.h"
+#include "planner/state/checkpoint/pieces.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "planner/checkpoint/check_files.h"
-#include "planner/checkpoint/shard_reader.h"
-#include "tests/checkpoint/plan_checkpoint.h"
+#include "planner/state/checkpoint/check_files.h"
+#include "planner/state/checkpoint/shard_reader.h"
 #include "tests/numerics/layouts.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "planner/checkpoint/life_start.h"
-#include "planner/checkpoint/pieces.h"
-#include "planner/checkpoint/shard_writer.h"
+#include "planner/base/digest/sha256.h"
 #include "planner/plan/plan_json.h"
-#include "planner/plan/sha256.h"
+#include "planner/state/checkpoint/life_start.h"
+#include "planner/state/checkpoint/pieces.h"
+#include "planner/state/checkpoint/shard_writer.h"
 
 namespace planwright::testing {
 

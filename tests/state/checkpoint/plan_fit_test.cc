@@ -1,5 +1,5 @@
 // Whether a plan can go on from a checkpoint: tensors, steps, and how much ranks load.
-#include "planner/checkpoint/plan_fit.h"
+#include "planner/state/checkpoint/plan_fit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/checkpoint/plan_checkpoint.h"
 #include "tests/numerics/layouts.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/run_id.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/state/checkpoint/run_id.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright::testing {
 

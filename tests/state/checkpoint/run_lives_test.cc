@@ -1,5 +1,5 @@
 // Lives and the path of a run, in real folders with real checkpoints of a few bytes.
-#include "planner/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/run_lives.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/checkpoint/run_folder.h"
+#include "tests/state/checkpoint/run_folder.h"
 
 namespace planwright {
 namespace {

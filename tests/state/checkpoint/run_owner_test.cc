@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/checkpoint/run_folder.h"
+#include "tests/state/checkpoint/run_folder.h"
 
 namespace planwright {
 namespace {

@@ -11,12 +11,12 @@
 #include <random>
 #include <thread>
 
-#include "planner/checkpoint/element_cover.h"
-#include "planner/checkpoint/shard_reader.h"
-#include "planner/checkpoint/shard_writer.h"
-#include "planner/run_files/safetensors.h"
-#include "tests/checkpoint/failing_calls.h"
-#include "tests/checkpoint/small_checkpoint.h"
+#include "planner/state/checkpoint/element_cover.h"
+#include "planner/state/checkpoint/shard_reader.h"
+#include "planner/state/checkpoint/shard_writer.h"
+#include "planner/wire/records/safetensors.h"
+#include "tests/state/checkpoint/failing_calls.h"
+#include "tests/state/checkpoint/small_checkpoint.h"
 
 namespace planwright {
 namespace {

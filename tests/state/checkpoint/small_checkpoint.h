@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/checkpoint/shard_writer.h"
-#include "planner/plan/sha256.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/state/checkpoint/shard_writer.h"
 
 namespace planwright::testing {
 

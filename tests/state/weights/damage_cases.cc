@@ -1,4 +1,4 @@
-#include "tests/weights/damage_cases.h"
+#include "tests/state/weights/damage_cases.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
-#include "planner/weights/pixel_norm.h"
+#include "planner/state/weights/pixel_norm.h"
 
 namespace planwright::testing {
 namespace {

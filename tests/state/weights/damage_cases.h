@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/weights/published.h"
+#include "tests/state/weights/published.h"
 
 namespace planwright::testing {
 

@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "planner/weights/fit.h"
-#include "planner/weights/read_values.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/read_values.h"
+#include "tests/state/weights/damage_cases.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
-#include "tests/weights/damage_cases.h"
 
 namespace planwright::testing {
 namespace {

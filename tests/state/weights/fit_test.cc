@@ -1,6 +1,6 @@
 // Which source has which tensors of a plan: names of whole models and of models alone, sources of each part, tensors
 // that are passed through, and larger vocabularies.
-#include "planner/weights/fit.h"
+#include "planner/state/weights/fit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,12 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/plan_json.h"
-#include "planner/weights/pixel_norm.h"
-#include "planner/weights/read_values.h"
+#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/weights/read_values.h"
 #include "tests/numerics/layouts.h"
+#include "tests/state/weights/published.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
-#include "tests/weights/published.h"
 
 namespace planwright::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/weights/published.h"
+#include "tests/state/weights/published.h"
 
 #include <bit>
 #include <cmath>

@@ -6,11 +6,11 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "planner/weights/initial_pieces.h"
+#include "planner/state/weights/initial_pieces.h"
 #include "tests/numerics/layouts.h"
+#include "tests/state/weights/published.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
-#include "tests/weights/published.h"
 
 namespace planwright::testing {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/verify/rules.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "planner/compile.h"
+#include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/shard_map.h"
 #include "planner/recipe/recipe_reader.h"

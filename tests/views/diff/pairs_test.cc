@@ -7,12 +7,12 @@
 #include <functional>
 
 #include "absl/strings/str_split.h"
-#include "planner/diff/diff.h"
+#include "planner/base/paper/table.h"
 #include "planner/plan/plan_json.h"
-#include "planner/show/table.h"
-#include "tests/diff/toy_recipes.h"
+#include "planner/views/diff/diff.h"
 #include "tests/numerics/layouts.h"
 #include "tests/support/compiled.h"
+#include "tests/views/diff/toy_recipes.h"
 
 namespace planwright {
 namespace {

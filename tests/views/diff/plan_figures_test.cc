@@ -1,13 +1,13 @@
 // What two plans cost, side by side.
-#include "planner/diff/plan_figures.h"
+#include "planner/views/diff/plan_figures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/estimate/step_time.h"
-#include "tests/diff/toy_recipes.h"
+#include "planner/predict/estimate/step_time.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
+#include "tests/views/diff/toy_recipes.h"
 
 namespace planwright {
 namespace {

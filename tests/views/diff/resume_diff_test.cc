@@ -1,5 +1,5 @@
 // What going on from a checkpoint with another plan changes: from which step on, and what a launch would refuse.
-#include "planner/diff/resume_diff.h"
+#include "planner/views/diff/resume_diff.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/checkpoint/plan_checkpoint.h"
-#include "tests/diff/toy_recipes.h"
 #include "tests/numerics/layouts.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
+#include "tests/views/diff/toy_recipes.h"
 
 namespace planwright {
 namespace {

@@ -4,11 +4,11 @@
 #include <map>
 #include <set>
 
-#include "planner/diff/compare_fields.h"
-#include "planner/diff/field_rules.h"
-#include "tests/diff/toy_recipes.h"
+#include "planner/views/diff/compare_fields.h"
+#include "planner/views/diff/field_rules.h"
 #include "tests/plan/random_plan.h"
 #include "tests/support/compiled.h"
+#include "tests/views/diff/toy_recipes.h"
 
 namespace planwright {
 namespace {

@@ -8,17 +8,17 @@
 #include <memory>
 #include <random>
 
-#include "planner/checkpoint/run_lives.h"
-#include "planner/plan/json_limits.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
-#include "planner/report/report_page.h"
-#include "planner/report/report_text.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/recorder_format.h"
-#include "tests/report/reports.h"
-#include "tests/show/markup_reader.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/views/report/report_page.h"
+#include "planner/views/report/report_text.h"
+#include "planner/wire/records/recorder_format.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
+#include "tests/views/report/reports.h"
+#include "tests/views/show/markup_reader.h"
 
 namespace planwright {
 namespace {

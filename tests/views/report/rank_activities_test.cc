@@ -1,10 +1,10 @@
 // Ranks at the same instruction are one line, and the one that the others wait for is named.
-#include "planner/report/rank_activities.h"
+#include "planner/views/report/rank_activities.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/report/reports.h"
+#include "tests/views/report/reports.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // The page of a run: well-formed, complete by itself, escaped, of bounded size, and nothing is drawn outside a drawing.
-#include "planner/report/report_page.h"
+#include "planner/views/report/report_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <cmath>
 #include <sstream>
 
-#include "planner/report/overlay_page.h"
-#include "planner/report/page_curve.h"
-#include "tests/report/reports.h"
-#include "tests/show/markup_reader.h"
+#include "planner/views/report/overlay_page.h"
+#include "planner/views/report/page_curve.h"
+#include "tests/views/report/reports.h"
+#include "tests/views/show/markup_reader.h"
 
 namespace planwright {
 namespace {

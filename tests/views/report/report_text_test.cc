@@ -1,5 +1,5 @@
 // What `plan status` and `plan report` print of runs that are known to the last number.
-#include "planner/report/report_text.h"
+#include "planner/views/report/report_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 
 #include <sstream>
 
-#include "planner/report/overlay_page.h"
-#include "planner/run_files/exit_status.h"
-#include "planner/show/table.h"
-#include "tests/report/reports.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/base/paper/table.h"
+#include "planner/views/report/overlay_page.h"
+#include "tests/views/report/reports.h"
 
 namespace planwright {
 namespace {

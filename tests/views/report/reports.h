@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "planner/report/report_text.h"
-#include "planner/report/run_report.h"
+#include "planner/views/report/report_text.h"
+#include "planner/views/report/run_report.h"
 
 namespace planwright::testing {
 

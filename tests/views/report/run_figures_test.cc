@@ -1,11 +1,11 @@
 // Pace, use of time and throughput, by arithmetic that a reader can follow.
-#include "planner/report/run_figures.h"
+#include "planner/views/report/run_figures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/plan/evaluation_schedule.h"
-#include "tests/report/reports.h"
+#include "tests/views/report/reports.h"
 
 namespace planwright {
 namespace {

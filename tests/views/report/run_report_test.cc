@@ -1,5 +1,5 @@
 // Run directories as they may be found: what is read, what is a note, and what is no run.
-#include "planner/report/run_report.h"
+#include "planner/views/report/run_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "planner/checkpoint/run_lives.h"
-#include "planner/launch/run_directory.h"
-#include "planner/outcome/outcome_text.h"
+#include "planner/base/files/exit_status.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run_files/exit_status.h"
-#include "tests/report/reports.h"
+#include "planner/run/launch/run_directory.h"
+#include "planner/run/outcome/outcome_text.h"
+#include "planner/state/checkpoint/run_lives.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
+#include "tests/views/report/reports.h"
 
 namespace planwright {
 namespace {

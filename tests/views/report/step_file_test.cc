@@ -1,5 +1,5 @@
 // metrics.jsonl as it is found: whole, being written, damaged, or something else.
-#include "planner/report/step_file.h"
+#include "planner/views/report/step_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // A series of steps in bounded memory says what the steps say.
-#include "planner/report/step_series.h"
+#include "planner/views/report/step_series.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "tests/report/reports.h"
+#include "tests/views/report/reports.h"
 
 namespace planwright {
 namespace {

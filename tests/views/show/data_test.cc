@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/samples/balance.h"
-#include "planner/samples/sample_source.h"
-#include "planner/show/lane_work.h"
-#include "planner/show/show.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/table.h"
+#include "planner/data/samples/balance.h"
+#include "planner/data/samples/sample_source.h"
+#include "planner/views/show/lane_work.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {

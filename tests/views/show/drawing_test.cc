@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/show/curves.h"
-#include "planner/show/node_runs.h"
-#include "planner/show/timeline.h"
+#include "planner/views/show/curves.h"
+#include "planner/views/show/node_runs.h"
+#include "planner/views/show/timeline.h"
 
 namespace planwright {
 namespace {

@@ -1,6 +1,6 @@
 // The page of a plan: it is well-formed, complete by itself and escaped, holds everything, draws nothing outside its
 // drawings, and stays small however large the world is.
-#include "planner/show/page/page.h"
+#include "planner/views/show/page/page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "planner/show/timeline.h"
-#include "tests/show/markup_reader.h"
-#include "tests/show/small_budget.h"
+#include "planner/views/show/timeline.h"
+#include "tests/views/show/markup_reader.h"
+#include "tests/views/show/small_budget.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // Quantities, character by character.
-#include "planner/show/quantities.h"
+#include "planner/views/show/quantities.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // `plan show`, subject by subject, on a plan made by hand.
-#include "planner/show/show.h"
+#include "planner/views/show/show.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "planner/show/table.h"
-#include "tests/show/small_budget.h"
+#include "planner/base/paper/table.h"
+#include "tests/views/show/small_budget.h"
 
 namespace planwright {
 namespace {

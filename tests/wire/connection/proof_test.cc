@@ -1,4 +1,4 @@
-#include "planner/connection/proof.h"
+#include "planner/wire/connection/proof.h"
 
 #include <gtest/gtest.h>
 

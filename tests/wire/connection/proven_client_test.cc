@@ -1,13 +1,13 @@
-// A client before programs that only pretend to be its server. tests/rendezvous/client_test.cc has the rest.
-#include "planner/connection/proven_client.h"
+// A client before programs that only pretend to be its server. tests/wire/rendezvous/client_test.cc has the rest.
+#include "planner/wire/connection/proven_client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "tests/connection/stranger.h"
 #include "tests/support/eventually.h"
+#include "tests/wire/connection/stranger.h"
 
 namespace planwright::testing {
 namespace {

@@ -1,6 +1,6 @@
 // A server in this thread, and clients and strangers at its port: who is let in, how much of each is held, and whose
 // turn it is.
-#include "planner/connection/proven_server.h"
+#include "planner/wire/connection/proven_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <random>
 #include <thread>
 
-#include "planner/connection/proven_client.h"
-#include "tests/connection/stranger.h"
+#include "planner/wire/connection/proven_client.h"
 #include "tests/support/eventually.h"
+#include "tests/wire/connection/stranger.h"
 
 namespace planwright::testing {
 namespace {

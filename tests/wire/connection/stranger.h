@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "planner/connection/socket_address.h"
+#include "planner/wire/connection/socket_address.h"
 
 namespace planwright::testing {
 

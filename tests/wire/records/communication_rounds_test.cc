@@ -1,5 +1,5 @@
 // Rounds of communications: who is in which group, and files that are read as they were written or refused.
-#include "planner/run_files/communication_rounds.h"
+#include "planner/wire/records/communication_rounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // A line of an evaluation is read as it was written, is no step, and is found and cut off with the steps around it.
-#include "planner/run_files/evaluation_record.h"
+#include "planner/wire/records/evaluation_record.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <limits>
 
-#include "planner/run_files/step_record.h"
+#include "planner/wire/records/step_record.h"
 
 namespace planwright {
 namespace {

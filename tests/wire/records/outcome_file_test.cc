@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/run_files/exit_status.h"
-#include "planner/run_files/outcome.h"
+#include "planner/base/files/exit_status.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 namespace {

@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "planner/plan/json_limits.h"
-#include "planner/run_files/file_io.h"
-#include "planner/run_files/log_file.h"
-#include "planner/run_files/safetensors.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/files/log_file.h"
+#include "planner/base/json/json_limits.h"
+#include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {

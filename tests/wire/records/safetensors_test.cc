@@ -1,4 +1,4 @@
-#include "planner/run_files/safetensors.h"
+#include "planner/wire/records/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

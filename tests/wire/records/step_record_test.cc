@@ -1,5 +1,5 @@
 // A line of metrics.jsonl is read as it was written, and the records to keep are found from the end of the file.
-#include "planner/run_files/step_record.h"
+#include "planner/wire/records/step_record.h"
 
 #include <gtest/gtest.h>
 

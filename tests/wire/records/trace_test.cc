@@ -1,4 +1,4 @@
-#include "planner/run_files/trace.h"
+#include "planner/wire/records/trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <thread>
 
-#include "planner/rendezvous/store_client.h"
-#include "tests/rendezvous/sockets.h"
+#include "planner/wire/rendezvous/store_client.h"
+#include "tests/wire/rendezvous/sockets.h"
 
 namespace planwright::testing {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "planner/rendezvous/store_contents.h"
+#include "planner/wire/rendezvous/store_contents.h"
 
 namespace planwright {
 namespace {

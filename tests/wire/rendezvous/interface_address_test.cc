@@ -1,4 +1,4 @@
-#include "planner/rendezvous/interface_address.h"
+#include "planner/wire/rendezvous/interface_address.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 #include <random>
 
 #include "absl/strings/escaping.h"
-#include "planner/connection/proof.h"
-#include "planner/rendezvous/store_protocol.h"
+#include "planner/wire/connection/proof.h"
+#include "planner/wire/rendezvous/store_protocol.h"
 
 namespace planwright {
 namespace {

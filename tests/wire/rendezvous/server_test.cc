@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
-#include "planner/rendezvous/store_server.h"
-#include "tests/rendezvous/sockets.h"
+#include "planner/wire/rendezvous/store_server.h"
+#include "tests/wire/rendezvous/sockets.h"
 
 namespace planwright::testing {
 namespace {

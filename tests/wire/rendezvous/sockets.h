@@ -7,13 +7,13 @@
 #include <string>
 #include <utility>
 
-#include "planner/connection/proof.h"
-#include "planner/connection/socket_address.h"
-#include "planner/rendezvous/store_client.h"
-#include "planner/rendezvous/store_protocol.h"
-#include "planner/rendezvous/store_server.h"
-#include "tests/connection/stranger.h"
+#include "planner/wire/connection/proof.h"
+#include "planner/wire/connection/socket_address.h"
+#include "planner/wire/rendezvous/store_client.h"
+#include "planner/wire/rendezvous/store_protocol.h"
+#include "planner/wire/rendezvous/store_server.h"
 #include "tests/support/eventually.h"
+#include "tests/wire/connection/stranger.h"
 
 namespace planwright::testing {
 

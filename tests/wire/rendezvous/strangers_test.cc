@@ -9,8 +9,8 @@
 #include <random>
 #include <thread>
 
-#include "planner/connection/proven_server.h"
-#include "tests/rendezvous/sockets.h"
+#include "planner/wire/connection/proven_server.h"
+#include "tests/wire/rendezvous/sockets.h"
 
 namespace planwright::testing {
 namespace {

@@ -1,10 +1,10 @@
-#include "planner/schedule/blocks/block_builder.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
 
 #include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {

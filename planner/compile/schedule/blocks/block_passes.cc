@@ -1,4 +1,4 @@
-#include "planner/schedule/blocks/block_passes.h"
+#include "planner/compile/schedule/blocks/block_passes.h"
 
 #include <algorithm>
 #include <set>
@@ -7,10 +7,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/op_table.h"
-#include "planner/schedule/blocks/block_builder.h"
 
 namespace planwright {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <optional>
 
+#include "planner/compile/schedule/blocks/layer_blocks.h"
 #include "planner/plan/plan.h"
-#include "planner/schedule/blocks/layer_blocks.h"
 
 namespace planwright {
 

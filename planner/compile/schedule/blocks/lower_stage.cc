@@ -1,4 +1,4 @@
-#include "planner/schedule/blocks/lower_stage.h"
+#include "planner/compile/schedule/blocks/lower_stage.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include "planner/compile/schedule/blocks/block_builder.h"
+#include "planner/compile/schedule/blocks/layer_blocks.h"
 #include "planner/plan/plan.h"
-#include "planner/schedule/blocks/block_builder.h"
-#include "planner/schedule/blocks/layer_blocks.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/backward.h"
+#include "planner/compile/schedule/derive/backward.h"
 
 #include <algorithm>
 #include <map>
@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/derive/conversions.h"
-#include "planner/schedule/derive/forms.h"
-#include "planner/schedule/derive/gradient_rules.h"
-#include "planner/schedule/derive/gradient_uses.h"
-#include "planner/schedule/derive/transposed_conversion.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/derive/conversions.h"
+#include "planner/compile/schedule/derive/forms.h"
+#include "planner/compile/schedule/derive/gradient_rules.h"
+#include "planner/compile/schedule/derive/gradient_uses.h"
+#include "planner/compile/schedule/derive/transposed_conversion.h"
 
 namespace planwright {
 namespace {

@@ -4,9 +4,9 @@
 // keeping it would cost cp times a rank's own part.
 #pragma once
 
-#include "planner/model/statement/model_statement.h"
-#include "planner/schedule/derive/derived_piece.h"
-#include "planner/schedule/derive/piece_context.h"
+#include "planner/compile/schedule/derive/derived_piece.h"
+#include "planner/compile/schedule/derive/piece_context.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/bridge_value.h"
+#include "planner/compile/schedule/derive/bridge_value.h"
 
 #include <algorithm>
 

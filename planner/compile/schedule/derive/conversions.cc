@@ -1,9 +1,9 @@
-#include "planner/schedule/derive/conversions.h"
+#include "planner/compile/schedule/derive/conversions.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

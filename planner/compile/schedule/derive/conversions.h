@@ -15,8 +15,8 @@
 #include <optional>
 #include <string>
 
-#include "planner/schedule/derive/derived_piece.h"
-#include "planner/schedule/derive/piece_context.h"
+#include "planner/compile/schedule/derive/derived_piece.h"
+#include "planner/compile/schedule/derive/piece_context.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/derive_module.h"
+#include "planner/compile/schedule/derive/derive_module.h"
 
 #include <algorithm>
 #include <set>
@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
+#include "planner/compile/schedule/blocks/block_passes.h"
+#include "planner/compile/schedule/derive/backward.h"
+#include "planner/compile/schedule/derive/forward.h"
+#include "planner/compile/schedule/derive/piece_context.h"
+#include "planner/compile/schedule/derive/stated_order.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/schedule/blocks/block_builder.h"
-#include "planner/schedule/blocks/block_passes.h"
-#include "planner/schedule/derive/backward.h"
-#include "planner/schedule/derive/forward.h"
-#include "planner/schedule/derive/piece_context.h"
-#include "planner/schedule/derive/stated_order.h"
 
 namespace planwright {
 namespace {

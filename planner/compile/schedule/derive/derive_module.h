@@ -1,10 +1,10 @@
 // The blocks of a module, derived: each from the statement of its piece, the entries of ops.def and the module's grid.
 #pragma once
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/compile/schedule/blocks/layer_blocks.h"
+#include "planner/compile/schedule/derive/block_inputs.h"
 #include "planner/plan/plan.h"
-#include "planner/schedule/blocks/layer_blocks.h"
-#include "planner/schedule/derive/block_inputs.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

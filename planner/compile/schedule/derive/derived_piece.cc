@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/derived_piece.h"
+#include "planner/compile/schedule/derive/derived_piece.h"
 
 #include <algorithm>
 

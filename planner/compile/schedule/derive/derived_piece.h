@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "planner/compile/schedule/blocks/layer_blocks.h"
 #include "planner/plan/instruction.h"
 #include "planner/plan/op_signature.h"
-#include "planner/schedule/blocks/layer_blocks.h"
 
 namespace planwright {
 

@@ -6,9 +6,9 @@
 
 #include <vector>
 
+#include "planner/compile/schedule/derive/conversions.h"
+#include "planner/compile/schedule/derive/forms.h"
 #include "planner/plan/op_table.h"
-#include "planner/schedule/derive/conversions.h"
-#include "planner/schedule/derive/forms.h"
 
 namespace planwright {
 

@@ -1,11 +1,11 @@
-#include "planner/schedule/derive/forms.h"
+#include "planner/compile/schedule/derive/forms.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

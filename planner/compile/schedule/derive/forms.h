@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/compile/schedule/derive/derived_piece.h"
+#include "planner/compile/schedule/derive/piece_context.h"
 #include "planner/plan/op_table.h"
-#include "planner/schedule/derive/derived_piece.h"
-#include "planner/schedule/derive/piece_context.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/forward.h"
+#include "planner/compile/schedule/derive/forward.h"
 
 #include <algorithm>
 #include <map>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/derive/conversions.h"
-#include "planner/schedule/derive/dispatch.h"
-#include "planner/schedule/derive/forms.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/derive/conversions.h"
+#include "planner/compile/schedule/derive/dispatch.h"
+#include "planner/compile/schedule/derive/forms.h"
 
 namespace planwright {
 namespace {

@@ -1,9 +1,9 @@
 // The forward of a piece on one rank of a grid, from its statement (model_statement.h) and the entries of ops.def.
 #pragma once
 
-#include "planner/model/statement/model_statement.h"
-#include "planner/schedule/derive/derived_piece.h"
-#include "planner/schedule/derive/piece_context.h"
+#include "planner/compile/schedule/derive/derived_piece.h"
+#include "planner/compile/schedule/derive/piece_context.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

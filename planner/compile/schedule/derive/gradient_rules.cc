@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/gradient_rules.h"
+#include "planner/compile/schedule/derive/gradient_rules.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "planner/compile/schedule/derive/derived_piece.h"
 #include "planner/plan/op_table.h"
-#include "planner/schedule/derive/derived_piece.h"
 
 namespace planwright {
 

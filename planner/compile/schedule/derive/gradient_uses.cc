@@ -1,9 +1,9 @@
-#include "planner/schedule/derive/gradient_uses.h"
+#include "planner/compile/schedule/derive/gradient_uses.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/schedule/derive/gradient_rules.h"
+#include "planner/compile/schedule/derive/gradient_rules.h"
 
 namespace planwright {
 

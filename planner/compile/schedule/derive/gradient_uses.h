@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/schedule/derive/derived_piece.h"
+#include "planner/compile/schedule/derive/derived_piece.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/piece_context.h"
+#include "planner/compile/schedule/derive/piece_context.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/derive/bridge_value.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/derive/bridge_value.h"
 
 namespace planwright {
 namespace {

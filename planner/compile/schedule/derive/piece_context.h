@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/model/statement/model_statement.h"
+#include "planner/compile/schedule/derive/block_inputs.h"
+#include "planner/compile/schedule/derive/derived_piece.h"
 #include "planner/plan/op_table.h"
-#include "planner/schedule/derive/block_inputs.h"
-#include "planner/schedule/derive/derived_piece.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 

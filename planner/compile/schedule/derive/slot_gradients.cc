@@ -1,10 +1,10 @@
-#include "planner/schedule/derive/slot_gradients.h"
+#include "planner/compile/schedule/derive/slot_gradients.h"
 
 #include <map>
 #include <string>
 #include <string_view>
 
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 

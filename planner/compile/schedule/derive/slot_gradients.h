@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "planner/compile/schedule/blocks/layer_blocks.h"
 #include "planner/plan/plan.h"
-#include "planner/schedule/blocks/layer_blocks.h"
 
 namespace planwright {
 

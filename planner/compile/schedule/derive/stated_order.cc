@@ -1,4 +1,4 @@
-#include "planner/schedule/derive/stated_order.h"
+#include "planner/compile/schedule/derive/stated_order.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

@@ -1,10 +1,10 @@
-#include "planner/schedule/derive/transposed_conversion.h"
+#include "planner/compile/schedule/derive/transposed_conversion.h"
 
 #include <string>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/derive/conversions.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/derive/conversions.h"
 
 namespace planwright {
 namespace {

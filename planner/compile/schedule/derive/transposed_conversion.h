@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/schedule/derive/derived_piece.h"
+#include "planner/compile/schedule/derive/derived_piece.h"
 
 namespace planwright {
 

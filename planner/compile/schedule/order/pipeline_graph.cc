@@ -1,10 +1,10 @@
-#include "planner/schedule/order/pipeline_graph.h"
+#include "planner/compile/schedule/order/pipeline_graph.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 namespace {

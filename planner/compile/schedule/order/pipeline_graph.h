@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 
 namespace planwright {
 

@@ -1,9 +1,9 @@
-#include "planner/schedule/order/schedule_modules.h"
+#include "planner/compile/schedule/order/schedule_modules.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "planner/schedule/order/pipeline_graph.h"
+#include "planner/compile/schedule/order/pipeline_graph.h"
 
 namespace planwright {
 namespace {

@@ -1,16 +1,16 @@
-#include "planner/schedule/programs/lower_programs.h"
+#include "planner/compile/schedule/programs/lower_programs.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/programs/module_symbols.h"
-#include "planner/schedule/programs/program_builder.h"
-#include "planner/schedule/programs/program_length.h"
-#include "planner/schedule/programs/program_values.h"
-#include "planner/schedule/programs/symbol_sizes.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/programs/module_symbols.h"
+#include "planner/compile/schedule/programs/program_builder.h"
+#include "planner/compile/schedule/programs/program_length.h"
+#include "planner/compile/schedule/programs/program_values.h"
+#include "planner/compile/schedule/programs/symbol_sizes.h"
 
 namespace planwright {
 namespace {

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "planner/diagnostics/diagnostic.h"
+#include "planner/compile/schedule/blocks/layer_blocks.h"
+#include "planner/compile/schedule/programs/program_inputs.h"
 #include "planner/plan/plan.h"
+#include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
-#include "planner/schedule/blocks/layer_blocks.h"
-#include "planner/schedule/programs/program_inputs.h"
 
 namespace planwright {
 

@@ -1,11 +1,11 @@
-#include "planner/schedule/programs/module_symbols.h"
+#include "planner/compile/schedule/programs/module_symbols.h"
 
 #include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "planner/schedule/derive/bridge_value.h"
-#include "planner/schedule/programs/program_values.h"
+#include "planner/compile/schedule/derive/bridge_value.h"
+#include "planner/compile/schedule/programs/program_values.h"
 
 namespace planwright {
 namespace {

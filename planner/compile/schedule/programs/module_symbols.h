@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/compile/schedule/derive/block_inputs.h"
 #include "planner/plan/plan.h"
-#include "planner/schedule/derive/block_inputs.h"
 
 namespace planwright {
 

@@ -1,13 +1,13 @@
-#include "planner/schedule/programs/program_builder.h"
+#include "planner/compile/schedule/programs/program_builder.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/blocks/block_builder.h"
-#include "planner/schedule/derive/bridge_value.h"
-#include "planner/schedule/programs/program_values.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/blocks/block_builder.h"
+#include "planner/compile/schedule/derive/bridge_value.h"
+#include "planner/compile/schedule/programs/program_values.h"
 
 namespace planwright {
 namespace {

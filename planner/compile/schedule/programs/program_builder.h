@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/compile/schedule/blocks/lower_stage.h"
+#include "planner/compile/schedule/programs/program_inputs.h"
 #include "planner/plan/plan.h"
-#include "planner/schedule/blocks/lower_stage.h"
-#include "planner/schedule/programs/program_inputs.h"
 
 namespace planwright {
 

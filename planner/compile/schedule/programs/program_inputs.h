@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "planner/schedule/derive/block_inputs.h"
+#include "planner/compile/schedule/derive/block_inputs.h"
 
 namespace planwright {
 

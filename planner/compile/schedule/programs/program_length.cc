@@ -1,4 +1,4 @@
-#include "planner/schedule/programs/program_length.h"
+#include "planner/compile/schedule/programs/program_length.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/limits.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/programs/program_builder.h"
-#include "planner/schedule/programs/program_values.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/programs/program_builder.h"
+#include "planner/compile/schedule/programs/program_values.h"
 
 namespace planwright {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/blocks/lower_stage.h"
-#include "planner/schedule/programs/program_builder.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/blocks/lower_stage.h"
+#include "planner/compile/schedule/programs/program_builder.h"
 
 namespace planwright {
 

@@ -1,12 +1,12 @@
 // The transfers of a step: what a stage sends and receives around each action of its schedule, between stages and over
 // bridges.
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
-#include "planner/schedule/blocks/lower_stage.h"
-#include "planner/schedule/derive/bridge_value.h"
-#include "planner/schedule/order/pipeline_graph.h"
-#include "planner/schedule/programs/program_builder.h"
-#include "planner/schedule/programs/program_values.h"
+#include "planner/base/text/bug.h"
+#include "planner/compile/schedule/blocks/lower_stage.h"
+#include "planner/compile/schedule/derive/bridge_value.h"
+#include "planner/compile/schedule/order/pipeline_graph.h"
+#include "planner/compile/schedule/programs/program_builder.h"
+#include "planner/compile/schedule/programs/program_values.h"
 
 namespace planwright {
 namespace {

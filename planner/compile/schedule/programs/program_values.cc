@@ -1,7 +1,7 @@
-#include "planner/schedule/programs/program_values.h"
+#include "planner/compile/schedule/programs/program_values.h"
 
 #include "absl/strings/str_cat.h"
-#include "planner/diagnostics/bug.h"
+#include "planner/base/text/bug.h"
 
 namespace planwright {
 

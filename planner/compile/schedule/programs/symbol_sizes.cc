@@ -1,4 +1,4 @@
-#include "planner/schedule/programs/symbol_sizes.h"
+#include "planner/compile/schedule/programs/symbol_sizes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "planner/compile/schedule/programs/program_inputs.h"
 #include "planner/plan/plan.h"
-#include "planner/schedule/programs/program_inputs.h"
 
 namespace planwright {
 

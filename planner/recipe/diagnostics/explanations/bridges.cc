@@ -1,5 +1,5 @@
 // PW03xx: bridges between modules.
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {

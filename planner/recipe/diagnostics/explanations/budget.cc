@@ -1,5 +1,5 @@
 // PW04xx: batch, budget, learning rate and gradients.
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {

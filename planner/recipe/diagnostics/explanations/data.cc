@@ -1,5 +1,5 @@
 // PW06xx: samples.
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "planner/diagnostics/explanation.h"
+#include "planner/recipe/diagnostics/explanation.h"
 
 namespace planwright {
 

@@ -1,5 +1,5 @@
 // PW00xx: recipe files, YAML, overrides and compiled plans.
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {

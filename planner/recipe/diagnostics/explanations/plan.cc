@@ -1,5 +1,5 @@
 // PW07xx to PW09xx: memory, the verification of the plan, and what is not built yet.
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {

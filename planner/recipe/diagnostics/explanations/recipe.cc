@@ -1,5 +1,5 @@
 // PW01xx: keys of a recipe and their values.
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {

@@ -1,5 +1,5 @@
 // PW02xx: modules on ranks.
-#include "planner/diagnostics/explanations/explanations.h"
+#include "planner/recipe/diagnostics/explanations/explanations.h"
 
 namespace planwright {
 namespace {

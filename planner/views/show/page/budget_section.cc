@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "planner/diagnostics/text.h"
-#include "planner/show/curves.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/page/page.h"
-#include "planner/show/table.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
+#include "planner/views/show/curves.h"
+#include "planner/views/show/page/page.h"
 
 namespace planwright {
 namespace {

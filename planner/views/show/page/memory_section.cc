@@ -2,11 +2,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "planner/diagnostics/text.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/page/page.h"
-#include "planner/show/quantities.h"
+#include "planner/views/show/page/page.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -3,13 +3,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/estimate/model_flops.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/layer_kinds.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/page/page.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
+#include "planner/predict/estimate/model_flops.h"
+#include "planner/views/show/page/page.h"
+#include "planner/views/show/quantities.h"
 
 namespace planwright {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "planner/diagnostics/text.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/node_runs.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/page/page.h"
+#include "planner/views/show/node_runs.h"
+#include "planner/views/show/page/page.h"
 
 namespace planwright {
 namespace {

@@ -2,14 +2,14 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "planner/diagnostics/text.h"
-#include "planner/estimate/step_time.h"
+#include "planner/base/paper/markup.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/ranks_text.h"
-#include "planner/show/page/markup.h"
-#include "planner/show/page/page.h"
-#include "planner/show/quantities.h"
-#include "planner/show/table.h"
-#include "planner/show/timeline.h"
+#include "planner/predict/estimate/step_time.h"
+#include "planner/views/show/page/page.h"
+#include "planner/views/show/quantities.h"
+#include "planner/views/show/timeline.h"
 
 namespace planwright {
 namespace {
