@@ -20,7 +20,8 @@ LINK = re.compile(r'(?:\]\(|^\[[^\]]+\]: )(?!https?:)([^)\s]+)')
 SOURCE = re.compile(r'(?<![\w/.-])((?:planner|executor|tests)/[\w./-]+\.(?:cc|h|cu|def|py|yaml))\b')
 FACTS = re.compile(r'\bfacts\s+(?:section\s+)?\d', re.IGNORECASE)
 PLACEHOLDER = re.compile(r'[A-Z]{3}')  # lower_KIND.cc, docs/PAGE.md: the reader fills it in
-OF_THEIR_OWN = ('citations.py', 'citations_test.py', 'run_tests_test.py')  # they name files that are not here
+# They name files that are not here.
+OF_THEIR_OWN = ('citations.py', 'citations_test.py', 'rooms_test.py', 'run_tests_test.py')
 FENCE = re.compile(r'^\s*```')
 
 
