@@ -8,9 +8,9 @@
 
 #include "executor/ops/handler.h"
 #include "executor/program/evaluation_reports.h"
-#include "executor/program/rank.h"
 #include "executor/program/step_reports.h"
 #include "executor/program/values.h"
+#include "executor/program/walk.h"
 #include "planner/plan/link/linked_program.h"
 
 namespace planwright::executor {
@@ -35,7 +35,7 @@ struct ActionArguments {
 using Action = std::function<Tensors(const ActionArguments&)>;
 
 // Each throws c10::Error if the instruction names something that this rank does not have, and keeps references to what
-// it found: `rank`, `reports` and `evaluations` must outlive the action.
+// it found: `rank`, `handlers`, `reports` and `evaluations` must outlive the action.
 
 // Binds a communication instruction. Only these actions hold a communicator.
 Action BindCommunication(const LinkedInstruction& instruction, Rank& rank);
@@ -43,10 +43,10 @@ Action BindCommunication(const LinkedInstruction& instruction, Rank& rank);
 // Binds a state instruction: weights, sums over the step, the optimizer, the log. `module`: the module of the block
 // that contains the instruction, null for a role's own list. Modules that the instruction names must be allocated
 // (except by allocate_parameters itself).
-Action BindState(const LinkedInstruction& instruction, const Module* module, Rank& rank, StepReports& reports,
-                 EvaluationReports& evaluations);
+Action BindState(const LinkedInstruction& instruction, const Module* module, Rank& rank, const Handlers& handlers,
+                 StepReports& reports, EvaluationReports& evaluations);
 
 // Binds a storage instruction: the files of checkpoints. Handlers::storage does the work.
-Action BindStorage(const LinkedInstruction& instruction, Rank& rank);
+Action BindStorage(const LinkedInstruction& instruction, Rank& rank, const Handlers& handlers);
 
 }  // namespace planwright::executor

@@ -17,13 +17,13 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
 
 }  // namespace
 
-BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports,
+BoundProgram::BoundProgram(const LinkedProgram& program, Rank& rank, const Walk& walk, StepReports& reports,
                            EvaluationReports& evaluations)
-    : program_(program), rank_(rank), reports_(reports), evaluations_(evaluations),
+    : program_(program), rank_(rank), handlers_(walk.handlers), reports_(reports), evaluations_(evaluations),
       instructions_(program.instructions()), calls_(program.calls().size()), bound_calls_(program.calls().size()) {
   // Texts and contexts are made for all entries now. Operands and actions wait for Bind: setup allocates what they
   // name.
-  const Deadlines deadlines(program, rank.deadlines);
+  const Deadlines deadlines(program, walk.deadlines);
   for (const LinkedEntry& entry : program.entries()) {
     BoundInstruction& bound = instructions_[entry.instruction->number];
     if (!bound.text.empty()) continue;  // an instruction of a block has one entry for each call
@@ -73,13 +73,13 @@ void BoundProgram::BindInstruction(const LinkedEntry& entry) {
     case OpClass::kControl: TORCH_CHECK(false, "instruction 'call' in a linked program, where every call is opened");
     case OpClass::kData:
       bound.action = [this, &source](const ActionArguments& arguments) {
-        return rank_.handlers.data(source, arguments.call);
+        return handlers_.data(source, arguments.call);
       };
       return;
     case OpClass::kCompute: bound.compute = BindCompute(entry, module); return;
     case OpClass::kCommunication: bound.action = BindCommunication(linked, rank_); return;
-    case OpClass::kState: bound.action = BindState(linked, module, rank_, reports_, evaluations_); return;
-    case OpClass::kStorage: bound.action = BindStorage(linked, rank_); return;
+    case OpClass::kState: bound.action = BindState(linked, module, rank_, handlers_, reports_, evaluations_); return;
+    case OpClass::kStorage: bound.action = BindStorage(linked, rank_, handlers_); return;
   }
 }
 
@@ -97,7 +97,7 @@ ComputeHandler BoundProgram::BindCompute(const LinkedEntry& entry, const Module*
     TORCH_CHECK(operand >= 0, OpName(source.kind), " reads what is no value of its list");
     binding.inputs.push_back(block.types[static_cast<size_t>(operand)]);
   }
-  const ComputeForm form = rank_.handlers.compute(binding);
+  const ComputeForm form = handlers_.compute(binding);
   TORCH_CHECK(form.run != nullptr, "this executor has no handler of ", OpName(source.kind));
   FormCounts& counts = forms_[source.kind];
   ++counts.all;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "executor/program/actions.h"
-#include "executor/program/rank.h"
 #include "executor/program/step_reports.h"
+#include "executor/program/walk.h"
 #include "planner/plan/link/linked_program.h"
 
 namespace planwright::executor {
@@ -40,7 +40,9 @@ struct BoundCall {
 
 class BoundProgram {
  public:
-  BoundProgram(const LinkedProgram& program, Rank& rank, StepReports& reports, EvaluationReports& evaluations);
+  // Keeps references.
+  BoundProgram(const LinkedProgram& program, Rank& rank, const Walk& walk, StepReports& reports,
+               EvaluationReports& evaluations);
 
   // Binds the entry's instruction and call, unless they are bound already. c10::Error if they name something that this
   // rank does not have; modules must be allocated by then.
@@ -62,6 +64,7 @@ class BoundProgram {
 
   const LinkedProgram& program_;
   Rank& rank_;
+  const Handlers& handlers_;
   StepReports& reports_;
   EvaluationReports& evaluations_;
   std::vector<BoundInstruction> instructions_;  // by LinkedInstruction::number

@@ -12,6 +12,7 @@
 #include "executor/communication/communicator.h"
 #include "executor/program/actions.h"
 #include "executor/program/exchange.h"
+#include "executor/program/exit_error.h"
 #include "executor/program/to_host.h"
 #include "planner/base/files/exit_status.h"
 

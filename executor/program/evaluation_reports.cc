@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "executor/log/log.h"
-#include "executor/program/rank.h"
+#include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/plan/plan_json.h"
 

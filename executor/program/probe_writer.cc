@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/wire/records/probe_format.h"
 #include "planner/wire/records/safetensors.h"
@@ -63,10 +64,10 @@ void ProbeWriter::WriteWeights(const std::string& kind, const Rank& rank, at::Te
   Write(kind, tensors, {});
 }
 
-void ProbeWriter::WriteGradients(const Rank& rank) {
+void ProbeWriter::WriteGradients(const Rank& rank, const StepSpan& steps) {
   std::map<std::string, at::Tensor> tensors;
   const int64_t step = rank.step.step;
-  if (step != rank.first_step && step != rank.last_step) return;
+  if (step != steps.first && step != steps.last) return;
   for (const auto& [name, state] : rank.modules) {
     for (size_t i = 0; i < state.buckets().size(); ++i) {
       if (!state.has_bucket(i)) continue;
@@ -74,8 +75,8 @@ void ProbeWriter::WriteGradients(const Rank& rank) {
     }
   }
   // A run of one step writes both.
-  if (step == rank.first_step) Write("gradients_first", tensors, {});
-  if (step == rank.last_step) Write("gradients_last", tensors, {});
+  if (step == steps.first) Write("gradients_first", tensors, {});
+  if (step == steps.last) Write("gradients_last", tensors, {});
 }
 
 void ProbeWriter::Keep(const Block& block, const Probe& probe, const CallContext& call, const at::Tensor& value) {
@@ -85,9 +86,9 @@ void ProbeWriter::Keep(const Block& block, const Probe& probe, const CallContext
   sources_[key] = block.name + "/" + probe.value;
 }
 
-void ProbeWriter::WriteValues(const Rank& rank) {
-  if (rank.step.step == rank.first_step) Write("values_first", values_, sources_);
-  if (rank.step.step == rank.last_step) Write("values_last", values_, sources_);
+void ProbeWriter::WriteValues(const Rank& rank, const StepSpan& steps) {
+  if (rank.step.step == steps.first) Write("values_first", values_, sources_);
+  if (rank.step.step == steps.last) Write("values_last", values_, sources_);
   values_.clear();
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/program/rank.h"
+#include "executor/program/walk.h"
 
 namespace planwright::executor {
 
@@ -21,11 +21,11 @@ class ProbeWriter {
   void WriteFirstParameters(const Rank& rank);
   void WriteLastParameters(const Rank& rank);
   // The gradient shards that this rank owns, reduced. Writes only in the first and in the last step.
-  void WriteGradients(const Rank& rank);
+  void WriteGradients(const Rank& rank, const StepSpan& steps);
   // Copies a value that `block` probes to the host. WriteValues writes all kept values at the end of the first and of
   // the last step.
   void Keep(const Block& block, const Probe& probe, const CallContext& call, const at::Tensor& value);
-  void WriteValues(const Rank& rank);
+  void WriteValues(const Rank& rank, const StepSpan& steps);
 
  private:
   void WriteWeights(const std::string& kind, const Rank& rank, at::Tensor BucketState::*of_bucket);

@@ -7,6 +7,7 @@
 
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
+#include "executor/program/exit_error.h"
 #include "executor/program/instruction_text.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/step_profile.h"
@@ -45,57 +46,59 @@ void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
 
 const SlotOperands kNoOperands;
 
-std::unique_ptr<Streams> MakeStreams(const Rank& rank, int streams) {
+std::unique_ptr<Streams> MakeStreams(at::Device device, const Walk& walk, int streams) {
 #ifdef PLANWRIGHT_CUDA
-  if (rank.device.is_cuda()) return MakeCudaStreams(streams, rank.recorder, rank.before_instruction);
+  if (device.is_cuda()) return MakeCudaStreams(streams, walk.files.recorder, walk.before_instruction);
 #endif
-  const auto fail = [&rank](const std::exception& error) {
+  const auto fail = [&walk](const std::exception& error) {
     const auto* exit = dynamic_cast<const ExitError*>(&error);
-    rank.leave(exit != nullptr ? exit->status() : kExitInternal, error.what());
+    walk.exit(exit != nullptr ? exit->status() : kExitInternal, error.what());
   };
-  return MakeHostStreams(streams, rank.recorder, fail, rank.before_instruction);
+  return MakeHostStreams(streams, walk.files.recorder, fail, walk.before_instruction);
 }
 
 }  // namespace
 
-ProgramWalker::ProgramWalker(Rank& rank)
-    : rank_(rank), blocks_(rank.plan), program_(blocks_, rank.role),
+ProgramWalker::ProgramWalker(Rank& rank, Walk& walk)
+    : rank_(rank), walk_(walk), blocks_(rank.plan), program_(blocks_, rank.role),
       stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
-      reports_(rank.plan, rank.step, rank.log, rank.events, rank.handlers.data_wait, stop_rules_),
-      evaluations_(rank.plan, rank.last_step >= 0, rank.step, rank.log, rank.events),
-      bound_(program_, rank, reports_, evaluations_), values_(static_cast<size_t>(program_.values())),
+      reports_(rank.plan, rank.step, walk.files.log, walk.files.events, walk.handlers.data_wait, stop_rules_),
+      evaluations_(rank.plan, walk.steps.last >= 0, rank.step, walk.files.log, walk.files.events),
+      bound_(program_, rank, walk, reports_, evaluations_), values_(static_cast<size_t>(program_.values())),
       program_accesses_(program_), order_(program_accesses_.resources(), program_accesses_.streams()) {
-  if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank, program_accesses_.streams());
-  if (rank.probe != nullptr) FindProbePoints();
+  if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank.device, walk, program_accesses_.streams());
+  if (walk.files.probe != nullptr) FindProbePoints();
 }
 
 // With several streams a failure ends the process here, without unwinding. Another stream's thread may be inside a
 // communication that never returns, and a destructor that joins that thread would wait for ever.
 bool ProgramWalker::Run() {
-  if (streams_ == nullptr) return Walk();
+  if (streams_ == nullptr) return RunAll();
   try {
-    return Walk();
+    return RunAll();
   } catch (const ExitError& error) {
-    rank_.leave(error.status(), error.what());
+    walk_.exit(error.status(), error.what());
   }
-  return false;  // `leave` does not return
+  return false;  // `exit` does not return
 }
 
 // Setup is bound while it runs, since later instructions name what earlier ones allocate. After it everything that the
 // plan names exists, so steps and teardown are bound then: a wrong name fails before the first step.
 void ProgramWalker::SetUp() {
-  if (!rank_.resumes) {
+  if (!walk_.steps.resumes) {
     RunList(program_.setup(), "setup", /*binds=*/true);
     return JoinStreams();
   }
-  do {
+  for (std::optional<StepSpan> steps; !steps;) {
     RunList(program_.resume(), "resume", /*binds=*/true);
     JoinStreams();
-    rank_.recorder.Launched();  // from here on this rank waits for others, and is in no instruction
-  } while (rank_.resume_again());
+    walk_.files.recorder.Launched();  // from here on this rank waits for others, and is in no instruction
+    steps = walk_.handlers.resumed();
+    if (steps) walk_.steps = *steps;
+  }
 }
 
-bool ProgramWalker::Walk() {
+bool ProgramWalker::RunAll() {
   if (!program_.problem().empty()) {
     throw ExitError(
         kExitInternal,
@@ -103,9 +106,10 @@ bool ProgramWalker::Walk() {
         true);
   }
   SetUp();
-  step_ = rank_.first_step;
+  const StepSpan& steps = walk_.steps;
+  step_ = steps.first;
   stop_rules_.Resume(rank_.notes);
-  if (rank_.probe != nullptr) rank_.probe->WriteFirstParameters(rank_);
+  if (walk_.files.probe != nullptr) walk_.files.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
   BindList(program_.evaluate(), "evaluate");
   BindList(program_.score(), "score");
@@ -113,30 +117,30 @@ bool ProgramWalker::Walk() {
   BindList(program_.teardown(), "teardown");
   LogInfo(bound_.FormsText());
   AnnounceReads();
-  if (rank_.profile != nullptr) rank_.profile->Prepare(program_, rank_.device);
-  if (rank_.ready) rank_.ready();
+  if (walk_.files.profile != nullptr) walk_.files.profile->Prepare(program_, rank_.device);
+  if (walk_.handlers.ready) walk_.handlers.ready(rank_, steps);
   const Budget& budget = rank_.plan.budget;
   const EvaluationSchedule evaluation{budget.steps, budget.global_samples, rank_.plan.evaluation.every_samples};
-  if (rank_.evaluation_seconds > 0) reports_.Evaluated(rank_.evaluation_seconds);
+  if (steps.evaluation_seconds > 0) reports_.Evaluated(steps.evaluation_seconds);
   // A run that begins is evaluated as it is, a run that goes on where that is due and no earlier life has done it.
-  if (evaluation.every_samples > 0 && !rank_.evaluated && (!rank_.resumes || evaluation.DueAfter(step_)))
+  if (evaluation.every_samples > 0 && !steps.evaluated && (!steps.resumes || evaluation.DueAfter(step_)))
     Evaluate(step_);
   bool stopped = false;
-  for (int64_t step = step_; step <= rank_.last_step && !stopped; ++step) {
+  for (int64_t step = step_; step <= steps.last && !stopped; ++step) {
     step_ = step;
-    probing_ = rank_.probe != nullptr && (step == rank_.first_step || step == rank_.last_step);
-    profiling_ = rank_.profile != nullptr && rank_.profile->Covers(step);
+    probing_ = walk_.files.probe != nullptr && (step == steps.first || step == steps.last);
+    profiling_ = walk_.files.profile != nullptr && walk_.files.profile->Covers(step);
     RunList(program_.step(), absl::StrCat("step ", step + 1));
     a_step_is_done_ = true;
     if (probing_) WriteProbes();
-    if (profiling_ && rank_.profile->EndsWith(step)) WriteProfile();
+    if (profiling_ && walk_.files.profile->EndsWith(step)) WriteProfile();
     probing_ = profiling_ = false;
     stopped = stop_rules_.StopAfter(step);
     const int64_t every = rank_.plan.checkpoint.every_steps;
-    const bool last = stopped || step == rank_.last_step;
+    const bool last = stopped || step == steps.last;
     rank_.notes.evaluation.clear();
     // A run that is asked to stop saves first of all. The next life evaluates then, before its first step.
-    if (evaluation.DueAfter(step + 1) && (!stopped || step == rank_.last_step)) Evaluate(step + 1);
+    if (evaluation.DueAfter(step + 1) && (!stopped || step == steps.last)) Evaluate(step + 1);
     if (every > 0 && (last || (step + 1) % every == 0)) {
       JoinStreams();
       reports_.Finish();  // the record of a step is written before a checkpoint of it is
@@ -145,15 +149,15 @@ bool ProgramWalker::Walk() {
     }
   }
   reports_.Finish();
-  if (rank_.probe != nullptr) {
+  if (walk_.files.probe != nullptr) {
     JoinStreams();
-    rank_.probe->WriteLastParameters(rank_);
+    walk_.files.probe->WriteLastParameters(rank_);
   }
-  BetweenFailPoints(rank_.fail_point, {.list = "teardown", .step = step_ + 1}, [this] {
+  BetweenFailPoints(walk_.fail_point, {.list = "teardown", .step = step_ + 1}, [this] {
     RunList(program_.teardown(), "teardown");
     JoinStreams();
   });
-  return !stopped || step_ == rank_.last_step;
+  return !stopped || step_ == steps.last;
 }
 
 void ProgramWalker::Evaluate(int64_t steps_done) {
@@ -164,7 +168,7 @@ void ProgramWalker::Evaluate(int64_t steps_done) {
   const std::vector<EvaluationSet>& sets = rank_.plan.evaluation.sets;
   for (size_t set = 0; set < sets.size(); ++set) {
     evaluating_ = static_cast<int>(set);
-    if (rank_.handlers.data_of_evaluation) rank_.handlers.data_of_evaluation(set, ReadsOf(program_.evaluate()));
+    if (walk_.handlers.data_of_evaluation) walk_.handlers.data_of_evaluation(set, ReadsOf(program_.evaluate()));
     for (round_ = 0; round_ < sets[set].rounds; ++round_) {
       RunList(program_.evaluate(), name + EvaluatedRound(sets[set].name, round_, sets[set].rounds));
     }
@@ -187,10 +191,10 @@ void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, 
     const BoundCall& call = bound_.call(entry);
     if (path_call_ != entry.call) EnterPath(entry.call);
     // On record before it starts: if this rank dies inside the instruction, the launcher reads which one it was.
-    rank_.recorder.Begin(bound.state, step_ + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
-                         source.origin >= 0 ? source.origin : call.origin, path_,
-                         static_cast<size_t>(entry.instruction->index), bound.text,
-                         a_step_is_done_ ? bound.deadline : bound.first_deadline);
+    walk_.files.recorder.Begin(
+        bound.state, step_ + 1, source.microbatch >= 0 ? source.microbatch : call.context.microbatch,
+        source.origin >= 0 ? source.origin : call.origin, path_, static_cast<size_t>(entry.instruction->index),
+        bound.text, a_step_is_done_ ? bound.deadline : bound.first_deadline);
     WithLocation(entry, list_, [&] {
       if (binds) {
         JoinStreams();  // the instruction that allocates may be on another stream
@@ -218,8 +222,8 @@ void ProgramWalker::BindList(LinkedProgram::Range list, const std::string& name)
 }
 
 void ProgramWalker::AnnounceReads() {
-  if (!rank_.handlers.data_of_steps) return;
-  rank_.handlers.data_of_steps(ReadsOf(program_.step()), rank_.first_step, rank_.last_step);
+  if (!walk_.handlers.data_of_steps) return;
+  walk_.handlers.data_of_steps(ReadsOf(program_.step()), walk_.steps.first, walk_.steps.last);
 }
 
 std::vector<DataRead> ProgramWalker::ReadsOf(LinkedProgram::Range list) const {
@@ -258,10 +262,10 @@ void ProgramWalker::RunOne(size_t index) {
 }
 
 void ProgramWalker::RunTimed(size_t index) {
-  timed_ = rank_.profile->NumberOf(step_, index);
-  rank_.profile->Launching(timed_);
+  timed_ = walk_.files.profile->NumberOf(step_, index);
+  walk_.files.profile->Launching(timed_);
   RunOne(index);
-  rank_.profile->Launched(timed_);
+  walk_.files.profile->Launched(timed_);
   timed_ = -1;
 }
 
@@ -321,8 +325,8 @@ void ProgramWalker::Prepare(size_t index, bool later, Launch& launch) {
 }
 
 void ProgramWalker::Execute(const Launch& launch, Tensors& inputs) {
-  if (!rank_.fail_point) return Carry(launch, inputs);
-  BetweenFailPoints(rank_.fail_point, FailPointOf(launch), [&] { Carry(launch, inputs); });
+  if (!walk_.fail_point) return Carry(launch, inputs);
+  BetweenFailPoints(walk_.fail_point, FailPointOf(launch), [&] { Carry(launch, inputs); });
 }
 
 FailPoint ProgramWalker::FailPointOf(const Launch& launch) const {
@@ -351,7 +355,7 @@ void ProgramWalker::Carry(const Launch& launch, Tensors& inputs) {
   // tensor that it was made of, and its memory would have two owners.
   const at::AutoDispatchBelowADInplaceOrView without_autograd;
   Tensors made;
-  if (launch.timed >= 0) rank_.profile->Begin(launch.timed);
+  if (launch.timed >= 0) walk_.files.profile->Begin(launch.timed);
   if (linked.op_class == OpClass::kCompute) {
     inputs.clear();
     for (const Value* value : launch.inputs) inputs.push_back(value->tensor);
@@ -359,18 +363,18 @@ void ProgramWalker::Carry(const Launch& launch, Tensors& inputs) {
     const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.index];
     // Samples of evaluations are not among those whose choices are recorded.
     const bool routes = linked.source->kind == OpKind::kRoute && launch.context.evaluation < 0;
-    if (routes && rank_.handlers.replay_routing) {
+    if (routes && walk_.handlers.replay_routing) {
       const int64_t samples = inputs[0].size(1), top_k = linked.source->integer("top_k");
-      inputs.push_back(ToDevice(rank_.handlers.replay_routing(launch.context, samples, top_k), rank_.device));
+      inputs.push_back(ToDevice(walk_.handlers.replay_routing(launch.context, samples, top_k), rank_.device));
     }
     made = bound.compute(
         {*linked.source, launch.context, inputs, operands.parameters, operands.gradients, launch.overwrites});
-    if (routes && rank_.handlers.record_routing) rank_.handlers.record_routing(launch.context, made[1]);
+    if (routes && walk_.handlers.record_routing) walk_.handlers.record_routing(launch.context, made[1]);
     inputs.clear();  // or the walker would keep values alive after the plan has freed them
   } else {
     made = bound.action({linked, launch.context, launch.inputs, launch.parts});
   }
-  if (launch.timed >= 0) rank_.profile->End(launch.timed);
+  if (launch.timed >= 0) walk_.files.profile->End(launch.timed);
   TORCH_CHECK(made.size() == linked.outputs.size(), made.size(), " outputs instead of the planned ",
               linked.outputs.size());
   for (size_t i = 0; i < made.size(); ++i) {
@@ -431,23 +435,23 @@ void ProgramWalker::KeepProbes(size_t entry, bool after) {
     JoinStreams();
     const CallContext context =
         rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), call.microbatch);
-    rank_.probe->Keep(*call.block->block, *point.probe, context, values_.Get(point.value)->tensor);
+    walk_.files.probe->Keep(*call.block->block, *point.probe, context, values_.Get(point.value)->tensor);
   }
 }
 
 void ProgramWalker::KeepGradients() {
   JoinStreams();
-  rank_.probe->WriteGradients(rank_);
+  walk_.files.probe->WriteGradients(rank_, walk_.steps);
 }
 
 void ProgramWalker::WriteProbes() {
   JoinStreams();
-  rank_.probe->WriteValues(rank_);
+  walk_.files.probe->WriteValues(rank_, walk_.steps);
 }
 
 void ProgramWalker::WriteProfile() {
   JoinStreams();
-  rank_.profile->Write(rank_, program_, bound_);
+  walk_.files.profile->Write(rank_, program_, bound_);
 }
 
 // Called from the thread of any stream, so it reads no state of the walk (path_ may name a later call by now).

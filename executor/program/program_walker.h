@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "executor/program/bound_program.h"
-#include "executor/program/rank.h"
 #include "executor/program/step_reports.h"
 #include "executor/program/stop_rules.h"
 #include "executor/program/values.h"
+#include "executor/program/walk.h"
 #include "executor/streams/streams.h"
 #include "planner/plan/link/linked_program.h"
 #include "planner/plan/link/program_accesses.h"
@@ -20,12 +20,13 @@ namespace planwright::executor {
 
 class ProgramWalker {
  public:
-  explicit ProgramWalker(Rank& rank);
+  // Keeps references.
+  ProgramWalker(Rank& rank, Walk& walk);
 
-  // Runs the role's setup or, if the rank resumes, its list `resume`; then the steps from rank.first_step to
-  // rank.last_step (from 0), with evaluations and `save` where the plan says so; and teardown. Ends early if all ranks
-  // agree to stop (begin_step), after the list `save`; then it returns false. Every failure is an ExitError that names
-  // rank, host, path in the program, instruction and recipe line.
+  // Runs the role's setup or, if the rank resumes, its list `resume`; then the steps of walk.steps, with evaluations
+  // and `save` where the plan says so; and teardown. Ends early if all ranks agree to stop (begin_step), after the list
+  // `save`; then it returns false. Every failure is an ExitError that names rank, host, path in the program,
+  // instruction and recipe line.
   bool Run();
 
  private:
@@ -49,7 +50,7 @@ class ProgramWalker {
     std::vector<std::shared_ptr<Value>> held;
   };
 
-  bool Walk();
+  bool RunAll();
   void SetUp();
   void RunList(LinkedProgram::Range list, const std::string& name, bool binds = false);
   void BindList(LinkedProgram::Range list, const std::string& name);
@@ -81,6 +82,7 @@ class ProgramWalker {
   void WithLocation(const LinkedEntry& entry, const std::string& list, Work work);
 
   Rank& rank_;
+  Walk& walk_;
   LinkedBlocks blocks_;
   const LinkedProgram program_;
   StopRules stop_rules_;

@@ -25,11 +25,11 @@ Action WithoutOutputs(Work work) {
   };
 }
 
-Action BindBeginStep(Rank& rank, StepReports& reports) {
+Action BindBeginStep(Rank& rank, const Handlers& handlers, StepReports& reports) {
   // Bound after setup, so the modules exist; their addresses in the map do not change.
   std::vector<ModuleState*> modules;
   for (auto& [name, module] : rank.modules) modules.push_back(&module);
-  return WithoutOutputs([modules, &rank, &reports](const ActionArguments& arguments) {
+  return WithoutOutputs([modules, &rank, &handlers, &reports](const ActionArguments& arguments) {
     reports.Begin();
     rank.step.Begin(arguments.call.step);
     const double consumed = static_cast<double>(arguments.call.step * rank.plan.budget.global_samples);
@@ -37,7 +37,7 @@ Action BindBeginStep(Rank& rank, StepReports& reports) {
     rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
     // Handlers add to gradients, over all microbatches of the step.
     for (ModuleState* module : modules) module->ZeroGradients();
-    if (rank.asked_to_stop && rank.asked_to_stop()) rank.step.sum("$integers.stop_requests").fill_(1);
+    if (handlers.asked_to_stop && handlers.asked_to_stop()) rank.step.sum("$integers.stop_requests").fill_(1);
   });
 }
 
@@ -112,8 +112,8 @@ BucketState& BucketOf(const Instruction& instruction, Rank& rank) {
 
 }  // namespace
 
-Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, StepReports& reports,
-                 EvaluationReports& evaluations) {
+Action BindState(const LinkedInstruction& linked, const Module* module, Rank& rank, const Handlers& handlers,
+                 StepReports& reports, EvaluationReports& evaluations) {
   const Instruction& instruction = *linked.source;
   switch (instruction.kind) {
     case OpKind::kAllocateParameters: {
@@ -125,11 +125,11 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
     }
     case OpKind::kInitializeParameters:
     case OpKind::kLoadParameters:
-      return WithoutOutputs([&rank, kind = instruction.kind, &state = ModuleOf(instruction, rank)](
-                                const ActionArguments&) { rank.handlers.parameters(kind, state); });
+      return WithoutOutputs([&rank, &handlers, kind = instruction.kind, &state = ModuleOf(instruction, rank)](
+                                const ActionArguments&) { handlers.parameters(kind, state, rank.step, rank.notes); });
     case OpKind::kRefreshMasters:
       return WithoutOutputs([&state = ModuleOf(instruction, rank)](const ActionArguments&) { state.RefreshMasters(); });
-    case OpKind::kBeginStep: return BindBeginStep(rank, reports);
+    case OpKind::kBeginStep: return BindBeginStep(rank, handlers, reports);
     case OpKind::kAccumulate:
       return BindAccumulate(instruction, linked.module >= 0 ? &rank.plan.modules[linked.module] : module, rank);
     case OpKind::kAccumulateRows:
@@ -161,12 +161,12 @@ Action BindState(const LinkedInstruction& linked, const Module* module, Rank& ra
   }
 }
 
-Action BindStorage(const LinkedInstruction& linked, Rank& rank) {
+Action BindStorage(const LinkedInstruction& linked, Rank& rank, const Handlers& handlers) {
   const Instruction& instruction = *linked.source;
-  TORCH_CHECK(rank.handlers.storage, "this executor keeps no checkpoints");
+  TORCH_CHECK(handlers.storage, "this executor keeps no checkpoints");
   ModuleState* module = linked.module >= 0 ? &ModuleOf(instruction, rank) : nullptr;
-  return WithoutOutputs([&rank, kind = instruction.kind, module](const ActionArguments&) {
-    rank.handlers.storage(kind, module, rank.step, rank.notes);
+  return WithoutOutputs([&rank, &handlers, kind = instruction.kind, module](const ActionArguments&) {
+    handlers.storage(kind, module, rank.step, rank.notes);
   });
 }
 

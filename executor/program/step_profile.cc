@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "executor/program/device_words.h"
+#include "executor/program/exit_error.h"
 #include "executor/program/instruction_text.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "executor/program/rank.h"
+#include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 #ifdef PLANWRIGHT_CUDA
 #include <ATen/cuda/CUDAEvent.h>

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "executor/log/log.h"
+#include "executor/program/exit_error.h"
 #include "executor/program/instruction_text.h"
-#include "executor/program/rank.h"
 #include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {

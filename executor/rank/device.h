@@ -1,11 +1,14 @@
-// The device that a rank computes on.
+// The device that a rank computes on, and whether the times of `cluster.profile` are those of such a device.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <absl/status/statusor.h>
 
 #include <string>
 
-#include "executor/program/rank.h"
+#include "executor/telemetry/recorder.h"
+#include "planner/plan/device_profile.h"
+#include "planner/plan/plan.h"
 
 namespace planwright::executor {
 
@@ -20,5 +23,9 @@ std::string DevicesText();
 
 // From here on an instruction counts as done when the GPU has done it. (On CPUs: when its call has returned.)
 void FollowDevice(at::Device device, Recorder& recorder);
+
+// Empty, or in what the device that was measured differs from this one: its name, driver or libraries. Times and
+// deadlines that follow from the profile are then of another machine.
+std::string ProfileMismatch(const DeviceProfile& profile, at::Device device);
 
 }  // namespace planwright::executor

@@ -15,6 +15,7 @@
 #include "executor/data/routing_record.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
+#include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/threads/threads.h"
 

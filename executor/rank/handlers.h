@@ -1,5 +1,5 @@
 // The handlers of a rank that read samples, draw weights, and write or read choices of experts (Handlers in
-// program/rank.h).
+// program/walk.h).
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/data/sample_slots.h"
-#include "executor/program/rank.h"
+#include "executor/program/walk.h"
 #include "planner/data/samples/sample_source.h"
 
 namespace planwright::executor {

@@ -6,7 +6,9 @@
 #include <functional>
 
 #include "executor/base/fail_point.h"
-#include "executor/program/rank.h"
+#include "executor/ops/forms.h"
+#include "executor/streams/streams.h"
+#include "planner/plan/plan.h"
 
 namespace planwright::executor {
 

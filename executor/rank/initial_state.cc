@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "executor/log/log.h"
-#include "executor/program/rank.h"
+#include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/threads/threads.h"

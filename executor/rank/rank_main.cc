@@ -11,18 +11,16 @@
 #include "executor/log/log.h"
 #include "executor/program/program_walker.h"
 #include "executor/rank/assignment.h"
-#include "executor/rank/beginning.h"
 #include "executor/rank/device.h"
+#include "executor/rank/exit.h"
 #include "executor/rank/finish_run.h"
-#include "executor/rank/leave.h"
+#include "executor/rank/open_logs.h"
 #include "executor/rank/peers.h"
 #include "executor/rank/process.h"
-#include "executor/rank/profile_mismatch.h"
-#include "executor/rank/records.h"
-#include "executor/rank/step_files.h"
+#include "executor/rank/start_point.h"
 #include "executor/rank/time_communications.h"
 #include "executor/rank/training.h"
-#include "executor/rank/watchdog_duties.h"
+#include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
 #include "planner/wire/fork/become_rank.h"
 
@@ -47,45 +45,45 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   StartUp start_up;
   const absl::Status became = BecomeRank();
   PrepareProcess();
-  LeaveUnlessOk(became);
+  ExitUnlessOk(became);
 
   // What is it asked to do?
-  Assignment assignment = ValueOrLeave(ReadAssignment(argc, argv, hooks.prepare, start_up));
-  const std::unique_ptr<Recorder> recorder = ValueOrLeave(OpenRecords(assignment));
-  SetRecorderOfLeave(*recorder);
+  Assignment assignment = ValueOrExit(ReadAssignment(argc, argv, hooks.prepare, start_up));
+  const std::unique_ptr<Recorder> recorder = ValueOrExit(OpenLogs(assignment));
+  SetRecorderOfExit(*recorder);
 
   // Who else is there?
   start_up.Enter("peers");
-  const auto store = ValueOrLeave(MeetPeers(assignment));
+  const auto store = ValueOrExit(MeetPeers(assignment));
 
   // Where does it compute, and what does it write?
-  StepFiles files = ValueOrLeave(OpenStepFiles(assignment));
+  StepFiles files = ValueOrExit(OpenStepFiles(assignment));
   start_up.Enter("device");
   const at::Device device =
-      ValueOrLeave(ChooseDevice(assignment.plan, assignment.options.device, assignment.environment.local_rank));
-  SetDeviceOfLeave(device);
+      ValueOrExit(ChooseDevice(assignment.plan, assignment.options.device, assignment.environment.local_rank));
+  SetDeviceOfExit(device);
   LogInfo("device " + device.str());
   FollowDevice(device, *recorder);
   TellProfileMismatch(assignment, device);
   const Watchdog watchdog(*recorder, WatchdogDuties(assignment, device));
 
   // Where does the run begin?
-  const std::unique_ptr<Beginning> beginning =
-      ValueOrLeave(Beginning::Choose(assignment, *store, files.log.get(), hooks.fail_point));
+  const std::unique_ptr<StartPoint> start =
+      ValueOrExit(StartPoint::Choose(assignment, *store, files.log.get(), hooks.fail_point));
 
-  // The run itself. A failure ends the process in the catch clause, while everything still exists: `rank` and
+  // The run itself. A failure ends the process in the catch clause, while everything still exists: `training` and
   // `timed` live outside the try block, so that no destructor of a communicator runs and waits for a peer that is gone.
-  const TrainingParts parts = {assignment, hooks, store, device, *recorder, files, *beginning, start_up};
-  std::optional<Rank> rank;
+  const TrainingParts parts = {assignment, hooks, store, device, *recorder, files, *start, start_up};
+  std::optional<Training> training;
   TimedGroups timed;
   int exit_status = 0;
   try {
-    MakeRank(parts, rank);
-    const bool whole = ProgramWalker(*rank).Run();
+    MakeTraining(parts, training);
+    const bool whole = ProgramWalker(training->rank, training->walk).Run();
     if (whole) TimeCommunications(parts, timed);
-    exit_status = FinishRun(parts, *rank, whole);
+    exit_status = FinishRun(parts, *training, whole);
   } catch (const std::exception& error) {
-    LeaveBecauseOf(error, assignment.self() + (rank ? "" : "while joining the groups of the plan: "));
+    ExitBecauseOf(error, assignment.self() + (training ? "" : "while joining the groups of the plan: "));
   }
   // _exit: static destructors of LibTorch, NCCL and CUDA may wait for each other, and nothing is left to write.
   std::fflush(nullptr);

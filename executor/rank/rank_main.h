@@ -1,5 +1,5 @@
 // The life of one rank: read and check the plan, agree with all peers that they have the same one, create the
-// communicators, walk the program, and leave with the exit status that says what happened
+// communicators, walk the program, and exit with the status that says what happened
 // (planner/base/files/exit_status.h).
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace planwright::executor {
 
-// The options are those of options.h. Does not return: leaves by _exit.
+// The options are those of assignment.h. Does not return: it ends by _exit.
 int RankMain(int argc, char** argv, const RankMainHooks& hooks);
 
 }  // namespace planwright::executor

@@ -13,7 +13,7 @@
 
 #include "executor/base/tensors.h"
 #include "executor/communication/communicators.h"
-#include "executor/rank/leave.h"
+#include "executor/rank/exit.h"
 #include "executor/telemetry/instruction_clock.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
@@ -84,9 +84,9 @@ std::vector<double> TimesOf(const CommunicationRound& round, Communicator& group
 
 CommunicationRounds RoundsOf(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kRoundsJson.bytes);
-  LeaveUnlessOk(text.status());
+  ExitUnlessOk(text.status());
   absl::StatusOr<CommunicationRounds> rounds = ReadRounds(*text);
-  if (!rounds.ok()) LeaveUnlessOk(absl::InvalidArgumentError(absl::StrCat(path, ": ", rounds.status().message())));
+  if (!rounds.ok()) ExitUnlessOk(absl::InvalidArgumentError(absl::StrCat(path, ": ", rounds.status().message())));
   return *std::move(rounds);
 }
 
@@ -121,8 +121,8 @@ void TimeCommunications(const TrainingParts& parts, TimedGroups& groups) {
     seconds.back() = TimesOf(round, *group, options);
   }
   const std::string& run_dir = assignment.options.run_dir;
-  LeaveUnlessOk(MakeDirectories(run_dir + "/rounds"));
-  LeaveUnlessOk(WriteFileAtomically(RoundTimesPath(run_dir, environment.rank), RoundTimesJson(seconds)));
+  ExitUnlessOk(MakeDirectories(run_dir + "/rounds"));
+  ExitUnlessOk(WriteFileAtomically(RoundTimesPath(run_dir, environment.rank), RoundTimesJson(seconds)));
 }
 
 }  // namespace planwright::executor

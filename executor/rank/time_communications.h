@@ -15,7 +15,7 @@ namespace planwright::executor {
 using TimedGroups = std::map<std::pair<int, int>, std::unique_ptr<Communicator>>;
 
 // Runs the rounds of the file and writes RUN/rounds. Does nothing without the option. All ranks must call it, when
-// their steps are done and their device is as warm as in a step. Leaves with kExitUsage if the file cannot be read, and
+// their steps are done and their device is as warm as in a step. Exits with kExitUsage if the file cannot be read, and
 // with kExitStorage if the times cannot be written. Throws what communication throws. `groups` gets
 // the communicators: they must live until all ranks are done, as peers may still work when this one is ready.
 void TimeCommunications(const TrainingParts& parts, TimedGroups& groups);

@@ -10,10 +10,10 @@
 
 #include "executor/communication/agreement.h"
 #include "executor/log/log.h"
+#include "executor/rank/exit.h"
 #include "executor/rank/handlers.h"
-#include "executor/rank/leave.h"
 #include "executor/rank/peers.h"
-#include "executor/rank/stop_request.h"
+#include "executor/rank/process.h"
 #include "planner/base/digest/sha256.h"
 
 namespace planwright::executor {
@@ -37,99 +37,95 @@ void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c1
   if (!HasIndexes(assignment.plan)) return;
   const std::string digest = DigestOf(samples);
   if (!digest.empty()) LogInfo("data " + digest);
-  LeaveUnlessOk(AgreeOnData(assignment.environment, digest, store));
+  ExitUnlessOk(AgreeOnData(assignment.environment, digest, store));
   // Without steps, nobody opens the samples of the training, and no checkpoint is written.
   if (assignment.plan.data.kind != "sources" || assignment.steps == 0) return;
-  if (samples.source != nullptr) LeaveUnlessOk(PostSources(samples.source->SourceDigests(), store));
-  if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrLeave(PostedSources(store)));
+  if (samples.source != nullptr) ExitUnlessOk(PostSources(samples.source->SourceDigests(), store));
+  if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrExit(PostedSources(store)));
 }
 
-Handlers MakeHandlers(const TrainingParts& parts, std::optional<Rank>& rank) {
-  const Assignment& assignment = parts.assignment;
-  Beginning& beginning = parts.beginning;
-  StartUp& start_up = parts.start_up;
-  Handlers handlers = {.compute = parts.hooks.compute};
-  start_up.Enter("data");
-  const RankOptions& options = assignment.options;
-  const RankSamples samples = OpenSamples(assignment.plan, assignment.role(), assignment.steps > 0,
-                                          !options.record_routing.empty() || !options.replay_routing.empty());
-  AgreeOnSamples(assignment, samples, *parts.store, beginning.checkpoints());
-  ReadSamples(assignment.plan, samples, parts.device, handlers);
-  handlers.parameters = [&assignment, &beginning, &start_up, &rank](OpKind kind, ModuleState& module) {
-    start_up.Enter("weights");
-    if (kind == OpKind::kLoadParameters)
-      beginning.initial()->Load(module, rank->step, rank->notes);
-    else
-      DrawParameters(assignment.plan, assignment.rank(), module);
-    start_up.Enter("memory");
-  };
-  if (beginning.checkpoints() != nullptr) {
-    handlers.storage = [&beginning, &start_up](OpKind kind, ModuleState* module, StepState& step,
-                                               ManifestNotes& notes) {
-      if (kind == OpKind::kLoadState) start_up.Enter("weights");
-      beginning.checkpoints()->Run(kind, module, step, notes);
-      if (kind == OpKind::kLoadState) start_up.Enter("memory");
-    };
-  }
-  FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
-  return handlers;
-}
-
-bool ResumeAgain(Beginning& beginning, Rank& rank) {
-  const bool again = ValueOrLeave(beginning.ChooseAgain());
-  if (again) return true;
-  rank.first_step = beginning.first_step();
-  rank.evaluated = beginning.evaluated(), rank.evaluation_seconds = beginning.evaluation_seconds();
-  return false;
+std::optional<StepSpan> Resumed(StartPoint& start, int64_t last_step) {
+  const bool again = ValueOrExit(start.ChooseAgain());
+  if (again) return std::nullopt;
+  return start.Steps(last_step);
 }
 
 // After setup, before the first step.
-void TellReady(const TrainingParts& parts, const Rank& rank) {
-  parts.beginning.Loaded();
-  if (RunCheckpoints* checkpoints = parts.beginning.checkpoints(); checkpoints != nullptr) {
+void TellReady(const TrainingParts& parts, const Rank& rank, const StepSpan& steps) {
+  parts.start.Loaded();
+  if (RunCheckpoints* checkpoints = parts.start.checkpoints(); checkpoints != nullptr) {
     parts.start_up.Enter("checkpoint memory");
     checkpoints->Prepare(rank.device);
   }
   std::string ready = parts.start_up.Line();
   LogInfo(ready);
   if (rank.rank != 0) return;
-  LeaveUnlessOk(parts.files.events->Begin(rank.first_step));
-  if (const int64_t steps = parts.assignment.steps; steps > 0 && rank.first_step >= steps)
-    absl::StrAppend(&ready, "\nnothing to do: all ", steps, " steps are done");
+  ExitUnlessOk(parts.files.events->Begin(steps.first));
+  if (const int64_t asked = parts.assignment.steps; asked > 0 && steps.first >= asked)
+    absl::StrAppend(&ready, "\nnothing to do: all ", asked, " steps are done");
   std::printf("%s\n", ready.c_str());
   std::fflush(stdout);
 }
 
+Handlers MakeHandlers(const TrainingParts& parts) {
+  const Assignment& assignment = parts.assignment;
+  StartPoint& start = parts.start;
+  StartUp& start_up = parts.start_up;
+  Handlers handlers = {.compute = parts.hooks.compute};
+  start_up.Enter("data");
+  const RankOptions& options = assignment.options;
+  const RankSamples samples = OpenSamples(assignment.plan, assignment.role(), assignment.steps > 0,
+                                          !options.record_routing.empty() || !options.replay_routing.empty());
+  AgreeOnSamples(assignment, samples, *parts.store, start.checkpoints());
+  ReadSamples(assignment.plan, samples, parts.device, handlers);
+  handlers.parameters = [&assignment, &start, &start_up](OpKind kind, ModuleState& module, StepState& step,
+                                                         ManifestNotes& notes) {
+    start_up.Enter("weights");
+    if (kind == OpKind::kLoadParameters)
+      start.initial()->Load(module, step, notes);
+    else
+      DrawParameters(assignment.plan, assignment.rank(), module);
+    start_up.Enter("memory");
+  };
+  if (start.checkpoints() != nullptr) {
+    handlers.storage = [&start, &start_up](OpKind kind, ModuleState* module, StepState& step, ManifestNotes& notes) {
+      if (kind == OpKind::kLoadState) start_up.Enter("weights");
+      start.checkpoints()->Run(kind, module, step, notes);
+      if (kind == OpKind::kLoadState) start_up.Enter("memory");
+    };
+    handlers.asked_to_stop = AskedToStop;
+  }
+  FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
+  handlers.resumed = [&start, last = assignment.steps - 1] { return Resumed(start, last); };
+  handlers.ready = [parts](const Rank& rank, const StepSpan& steps) { TellReady(parts, rank, steps); };
+  return handlers;
+}
+
 }  // namespace
 
-void MakeRank(const TrainingParts& parts, std::optional<Rank>& rank) {
+void MakeTraining(const TrainingParts& parts, std::optional<Training>& training) {
   const Assignment& assignment = parts.assignment;
-  Handlers handlers = MakeHandlers(parts, rank);
+  Handlers handlers = MakeHandlers(parts);
   parts.start_up.Enter("communicators");
   Communicators communicators = JoinGroups(assignment, parts.device, parts.store, parts.recorder);
-  rank.emplace(Rank{.plan = assignment.plan,
-                    .role = assignment.role(),
-                    .rank = assignment.rank(),
-                    .device = parts.device,
-                    .handlers = std::move(handlers),
-                    .communicators = std::move(communicators),
-                    .step = StepState(assignment.plan, parts.device),
-                    .recorder = parts.recorder,
-                    .log = parts.files.log.get(),
-                    .events = parts.files.events.get(),
-                    .probe = parts.files.probe.get(),
-                    .profile = parts.files.profile.get(),
-                    .first_step = parts.beginning.first_step(),
-                    .last_step = assignment.steps - 1,
-                    .deadlines = assignment.deadlines,
-                    .resumes = parts.beginning.resumes(),
-                    .host = assignment.environment.host,
-                    .resume_again = [&beginning = parts.beginning, &rank] { return ResumeAgain(beginning, *rank); },
-                    .ready = [parts, &rank] { TellReady(parts, *rank); },
-                    .asked_to_stop = parts.beginning.checkpoints() ? AskedToStop : std::function<bool()>(),
-                    .before_instruction = parts.hooks.before_instruction,
-                    .fail_point = parts.hooks.fail_point,
-                    .leave = [](int status, const std::string& what) { Leave(status, what); }});
+  training.emplace(Training{.rank = {.plan = assignment.plan,
+                                     .role = assignment.role(),
+                                     .rank = assignment.rank(),
+                                     .host = assignment.environment.host,
+                                     .device = parts.device,
+                                     .communicators = std::move(communicators),
+                                     .step = StepState(assignment.plan, parts.device)},
+                            .walk = {.steps = parts.start.Steps(assignment.steps - 1),
+                                     .handlers = std::move(handlers),
+                                     .files = {.recorder = parts.recorder,
+                                               .log = parts.files.log.get(),
+                                               .events = parts.files.events.get(),
+                                               .probe = parts.files.probe.get(),
+                                               .profile = parts.files.profile.get()},
+                                     .deadlines = assignment.deadlines,
+                                     .before_instruction = parts.hooks.before_instruction,
+                                     .fail_point = parts.hooks.fail_point,
+                                     .exit = [](int status, const std::string& what) { Exit(status, what); }}});
   parts.start_up.Enter("memory");
 }
 

@@ -5,11 +5,11 @@
 
 #include <optional>
 
-#include "executor/program/rank.h"
+#include "executor/program/walk.h"
 #include "executor/rank/assignment.h"
-#include "executor/rank/beginning.h"
 #include "executor/rank/hooks.h"
-#include "executor/rank/step_files.h"
+#include "executor/rank/open_logs.h"
+#include "executor/rank/start_point.h"
 #include "executor/telemetry/start_up.h"
 
 namespace planwright::executor {
@@ -22,12 +22,18 @@ struct TrainingParts {
   at::Device device;
   Recorder& recorder;
   StepFiles& files;
-  Beginning& beginning;
+  StartPoint& start;
   StartUp& start_up;
 };
 
-// Opens the samples, joins the groups of the plan, and makes `rank` ready to walk its program. Handlers keep a
-// reference to `rank`. Throws what opening and joining throw.
-void MakeRank(const TrainingParts& parts, std::optional<Rank>& rank);
+// The rank, and the walk of its program.
+struct Training {
+  Rank rank;
+  Walk walk;
+};
+
+// Opens the samples, joins the groups of the plan, and makes all that the walk needs. Throws what opening and joining
+// throw. `training` is filled and not returned: it must not move, and must outlive a failure (rank_main.cc).
+void MakeTraining(const TrainingParts& parts, std::optional<Training>& training);
 
 }  // namespace planwright::executor

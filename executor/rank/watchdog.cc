@@ -1,10 +1,18 @@
 #include "executor/rank/watchdog.h"
 
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <string>
 
+#include "executor/communication/communicators.h"
 #include "executor/log/log.h"
+#include "executor/program/instruction_text.h"
+#include "executor/rank/exit.h"
 
 namespace planwright::executor {
 namespace {
@@ -26,6 +34,23 @@ constexpr int64_t kFewBytes = 1 << 20;
 bool MovesBytes(RecorderState state) { return state == RecorderState::kStoring || state == RecorderState::kReading; }
 
 double Seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+// Bytes that this process has read and written so far, through calls and through mapped files, as the kernel counts
+// them (/proc/self/io); nullopt: it does not. Sockets do not count. A disk has no estimate, so saving and loading have
+// no fixed time: they hang if nothing moves any more.
+std::optional<int64_t> BytesMoved() {
+  std::ifstream file("/proc/self/io");
+  std::string name;
+  int64_t number = 0, sum = 0;
+  bool any = false;
+  // rchar, wchar: by calls. read_bytes: from a disk, so also of mapped files. write_bytes: to a disk, later.
+  while (file >> name >> number) {
+    if (name != "rchar:" && name != "wchar:" && name != "read_bytes:" && name != "write_bytes:") continue;
+    sum += number;
+    any = true;
+  }
+  return any ? std::optional(sum) : std::nullopt;
+}
 
 }  // namespace
 
@@ -126,6 +151,22 @@ void Watchdog::WarnAtHalf() {
   const double deadline = Seconds(std::chrono::nanoseconds(at->deadline));
   LogWarning(absl::StrCat("waiting for ", deadline / 2, " seconds in ", at->path, ": ", at->text, "; its deadline is ",
                           deadline, " seconds"));
+}
+
+Watchdog::Duties WatchdogDuties(const Assignment& assignment, at::Device device) {
+  const auto end = [&assignment](FailureKind kind, const std::optional<RecordedInstruction>& at,
+                                 const std::string& what) {
+    const std::string instruction = at ? absl::StrCat(at->path, ": ", at->text, ": ") : "";
+    const std::string origin = at ? OriginText(assignment.plan, at->origin) : "";
+    Exit(ExitStatusOf(kind),
+         absl::StrCat(assignment.self(), instruction, what, origin.empty() ? "" : "\n  recipe: ", origin));
+  };
+  // Gloo has time-outs of its own, and its errors say more. On CPUs the watchdog waits a little longer, so that Gloo
+  // reports first.
+  return {.patience = device.is_cpu() ? std::chrono::seconds(2) : std::chrono::seconds(0),
+          .bytes_moved = BytesMoved,
+          .find_failure = [device] { return FindFailure(device); },
+          .end = end};
 }
 
 }  // namespace planwright::executor

@@ -4,9 +4,12 @@
 // warnings to the log: that may block as well, and then only this thread is lost.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -14,6 +17,7 @@
 #include <thread>
 
 #include "executor/communication/failure.h"
+#include "executor/rank/assignment.h"
 #include "executor/telemetry/recorder.h"
 
 namespace planwright::executor {
@@ -67,5 +71,9 @@ class Watchdog {
   uint64_t warned_ = 0;                  // the last one that the log has a warning of
   std::thread watcher_, asker_;          // the last members: they use the others
 };
+
+// What the watchdog of a rank looks at, and how it ends the rank. Keeps a reference. A hang, or a failure that a
+// backend noticed, is reported in the same form as the walker's own errors.
+Watchdog::Duties WatchdogDuties(const Assignment& assignment, at::Device device);
 
 }  // namespace planwright::executor

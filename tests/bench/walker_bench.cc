@@ -60,16 +60,13 @@ Plan ChainPlan() {
 // The time in seconds that the walker takes for `steps` steps.
 double Seconds(const Plan& plan, Recorder& recorder, int64_t steps) {
   const at::Tensor one = at::ones({1});
-  Rank rank{.plan = plan,
-            .role = plan.roles[0],
-            .device = at::kCPU,
+  Rank rank{
+      .plan = plan, .role = plan.roles[0], .device = at::kCPU, .communicators = {}, .step = StepState(plan, at::kCPU)};
+  Walk walk{.steps = {.last = steps - 1},
             .handlers = {.compute = [](const ComputeBinding&) { return ComputeForm{Nothing}; },
                          .data = [one](const Instruction&, const CallContext&) { return Tensors{one}; }},
-            .communicators = {},
-            .step = StepState(plan, at::kCPU),
-            .recorder = recorder,
-            .last_step = steps - 1};
-  ProgramWalker walker(rank);
+            .files = {.recorder = recorder}};
+  ProgramWalker walker(rank, walk);
   const auto start = std::chrono::steady_clock::now();
   walker.Run();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

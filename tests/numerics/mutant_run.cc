@@ -19,7 +19,7 @@
 namespace planwright::testing {
 namespace {
 
-void Walk(const Plan& plan, const std::string& folder) {
+void WalkOneStep(const Plan& plan, const std::string& folder) {
   using namespace executor;
   c10d::HashStore store;
   const Environment alone = {.rank = 0, .world_size = 1, .host = "here"};
@@ -30,25 +30,20 @@ void Walk(const Plan& plan, const std::string& folder) {
   if (const absl::Status opened = StepLog::Open(folder, log); !recorder.ok() || !opened.ok())
     throw std::runtime_error("no files in " + folder);
   ProbeWriter probe(folder, 0);
-  StepState step(plan, at::kCPU);
-  Rank* all = nullptr;
-  Handlers handlers = {.compute = ChooseForm, .parameters = [&](OpKind, ModuleState& module) {
-                         (*initial)->Load(module, all->step, all->notes);
+  Handlers handlers = {.compute = ChooseForm,
+                       .parameters = [&](OpKind, ModuleState& module, StepState& step, ManifestNotes& notes) {
+                         (*initial)->Load(module, step, notes);
                        }};
   const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*trains=*/true, /*follows_routing=*/false);
   ReadSamples(plan, samples, at::kCPU, handlers);
   Rank rank{.plan = plan,
             .role = plan.roles.at(0),
+            .host = "here",
             .device = at::kCPU,
-            .handlers = std::move(handlers),
             .communicators = {},
-            .step = std::move(step),
-            .recorder = **recorder,
-            .log = log.get(),
-            .probe = &probe,
-            .host = "here"};
-  all = &rank;
-  ProgramWalker(rank).Run();
+            .step = StepState(plan, at::kCPU)};
+  Walk walk{.handlers = std::move(handlers), .files = {.recorder = **recorder, .log = log.get(), .probe = &probe}};
+  ProgramWalker(rank, walk).Run();
 }
 
 }  // namespace
@@ -56,7 +51,7 @@ void Walk(const Plan& plan, const std::string& folder) {
 FirstStep RunFirstStep(const Plan& plan, const std::string& folder) {
   FirstStep first;
   try {
-    Walk(plan, folder);
+    WalkOneStep(plan, folder);
   } catch (const std::exception& error) {
     first.failure = error.what();
     return first;

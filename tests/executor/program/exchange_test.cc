@@ -111,8 +111,6 @@ void OverGloo(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
                             .timeout = testing::kPatience};
     auto store = OpenStore(environment);
     if (!store.ok()) throw std::runtime_error(std::string(store.status().message()));
-    std::string folder = ::testing::TempDir() + "exchangeXXXXXX";
-    auto recorder = Recorder::Open(mkdtemp(folder.data()), rank, "here");
     const Role role;
     Rank self{
         .plan = plan,
@@ -120,8 +118,7 @@ void OverGloo(int encoder_lanes, int language_lanes, int64_t samples, bool coloc
         .rank = rank,
         .device = at::kCPU,
         .communicators = Communicators::Make(plan, rank, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
-        .step = StepState(plan, at::kCPU),
-        .recorder = **recorder};
+        .step = StepState(plan, at::kCPU)};
     ExchangeBoth(plan, rank, self);
     WaitForAll(environment, "end", environment.timeout, **store);
     return 0;

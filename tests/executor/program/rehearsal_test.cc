@@ -11,6 +11,7 @@
 
 #include "executor/communication/communicator.h"
 #include "executor/communication/rendezvous.h"
+#include "executor/program/exit_error.h"
 #include "executor/program/program_walker.h"
 #include "planner/compile/compile.h"
 #include "tests/executor/communication/world.h"
@@ -136,19 +137,19 @@ int WalkAsRank(const Plan& plan, int number, int port, ComputeHandler handler = 
       .plan = plan,
       .role = *plan.RoleOf(number),
       .rank = number,
+      .host = "here",
       .device = at::kCPU,
-      .handlers = {.compute = [handler](const ComputeBinding&) { return ComputeForm{handler}; },
-                   .data = Data,
-                   .parameters =
-                       [](OpKind, ModuleState& module) {
-                         for (BucketState& bucket : module.buckets()) bucket.parameters.fill_(1.0);
-                       }},
       .communicators = Communicators::Make(plan, number, Backend::kGloo, *store, "n", "127.0.0.1", environment.timeout),
-      .step = StepState(plan, at::kCPU),
-      .recorder = **recorder,
-      .last_step = 1,
-      .host = "here"};
-  ProgramWalker(rank).Run();
+      .step = StepState(plan, at::kCPU)};
+  Walk walk{.steps = {.last = 1},
+            .handlers = {.compute = [handler](const ComputeBinding&) { return ComputeForm{handler}; },
+                         .data = Data,
+                         .parameters =
+                             [](OpKind, ModuleState& module, StepState&, ManifestNotes&) {
+                               for (BucketState& bucket : module.buckets()) bucket.parameters.fill_(1.0);
+                             }},
+            .files = {.recorder = **recorder}};
+  ProgramWalker(rank, walk).Run();
   ExpectReplicasAgree(plan, rank, rank.communicators.Find("world", ""));
   WaitForAll(environment, "end", environment.timeout, **store);
   return 0;

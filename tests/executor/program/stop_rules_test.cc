@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "executor/program/rank.h"
+#include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "executor/log/log.h"
+#include "executor/program/exit_error.h"
 #include "executor/program/probe_writer.h"
 #include "executor/program/program_walker.h"
 #include "planner/base/files/exit_status.h"
@@ -177,7 +178,11 @@ class WalkerTest : public ::testing::Test {
     Rank rank{.plan = plan,
               .role = plan.roles[0],
               .rank = 0,
+              .host = "here",
               .device = at::kCPU,
+              .communicators = {},
+              .step = StepState(plan, at::kCPU)};
+    Walk walk{.steps = {.last = steps - 1},
               .handlers = {.compute = forms,
                            .data =
                                [this](const Instruction& instruction, const CallContext& call) {
@@ -185,7 +190,7 @@ class WalkerTest : public ::testing::Test {
                                  return ToyData(instruction, call);
                                },
                            .parameters =
-                               [](OpKind, ModuleState& module) {
+                               [](OpKind, ModuleState& module, StepState&, ManifestNotes&) {
                                  module.slot("m.layers.0", "w").parameter.fill_(2.0);
                                  module.slot("m.layers.1", "w").parameter.fill_(3.0);
                                },
@@ -197,14 +202,8 @@ class WalkerTest : public ::testing::Test {
                                      announced_.emplace_back(read.instruction, step, read.call.microbatch);
                                  }
                                }},
-              .communicators = {},
-              .step = StepState(plan, at::kCPU),
-              .recorder = **recorder,
-              .log = log_.get(),
-              .probe = &probe,
-              .last_step = steps - 1,
-              .host = "here"};
-    ProgramWalker(rank).Run();
+              .files = {.recorder = **recorder, .log = log_.get(), .probe = &probe}};
+    ProgramWalker(rank, walk).Run();
     const at::Tensor weights = rank.modules.at("m").buckets()[0].parameters;
     weights_.assign(weights.const_data_ptr<double>(), weights.const_data_ptr<double>() + 4);
   }

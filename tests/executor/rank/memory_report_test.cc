@@ -1,8 +1,7 @@
 // What a rank holds from setup to the end is what the plan says, to the byte: two countings that share no code.
-#include "executor/rank/memory_report.h"
-
 #include <gtest/gtest.h>
 
+#include "executor/rank/finish_run.h"
 #include "planner/predict/estimate/memory.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"

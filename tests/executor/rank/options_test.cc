@@ -1,10 +1,10 @@
 // The command line of the executor: what it takes, and what it refuses with the usage.
-#include "executor/rank/options.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "executor/rank/assignment.h"
 
 namespace planwright::executor {
 namespace {

@@ -1,7 +1,5 @@
 // LibTorch and glog in one process: warnings of the one are in the log of the other, and exceptions are thrown as
 // before.
-#include "executor/rank/torch_warnings.h"
-
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -12,6 +10,7 @@
 #include <fstream>
 
 #include "executor/log/log.h"
+#include "executor/rank/open_logs.h"
 
 namespace planwright::executor {
 namespace {

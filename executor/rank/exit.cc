@@ -1,4 +1,4 @@
-#include "executor/rank/leave.h"
+#include "executor/rank/exit.h"
 
 #include <sys/time.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "executor/communication/communicators.h"
 #include "executor/communication/failure.h"
 #include "executor/log/log.h"
-#include "executor/program/rank.h"
+#include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
 
 namespace planwright::executor {
@@ -36,10 +36,10 @@ int ExitStatusOf(absl::StatusCode code) {
 
 }  // namespace
 
-void SetRecorderOfLeave(Recorder& recorder) { recorder_of_this_rank = &recorder; }
-void SetDeviceOfLeave(at::Device device) { device_of_this_rank = device; }
+void SetRecorderOfExit(Recorder& recorder) { recorder_of_this_rank = &recorder; }
+void SetDeviceOfExit(at::Device device) { device_of_this_rank = device; }
 
-void Leave(int status, const std::string& message) {
+void Exit(int status, const std::string& message) {
   if (leaving.exchange(true)) {
     for (;;) pause();  // another thread is on its way out
   }
@@ -60,13 +60,13 @@ void Leave(int status, const std::string& message) {
   _exit(status);
 }
 
-void LeaveBecauseOf(const std::exception& error, const std::string& where) {
-  if (const auto* exit = dynamic_cast<const ExitError*>(&error)) Leave(exit->status(), exit->what());
-  Leave(ExitStatusOf(FailureKindOf(error)), where + MessageOf(error));
+void ExitBecauseOf(const std::exception& error, const std::string& where) {
+  if (const auto* exit = dynamic_cast<const ExitError*>(&error)) Exit(exit->status(), exit->what());
+  Exit(ExitStatusOf(FailureKindOf(error)), where + MessageOf(error));
 }
 
-void LeaveUnlessOk(const absl::Status& status) {
-  if (!status.ok()) Leave(ExitStatusOf(status.code()), "executor: " + std::string(status.message()));
+void ExitUnlessOk(const absl::Status& status) {
+  if (!status.ok()) Exit(ExitStatusOf(status.code()), "executor: " + std::string(status.message()));
 }
 
 }  // namespace planwright::executor

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "executor/base/fail_point.h"
+#include "executor/program/walk.h"
 #include "executor/rank/assignment.h"
 #include "executor/rank/initial_state.h"
 #include "executor/rank/run_checkpoints.h"
@@ -14,20 +15,16 @@
 
 namespace planwright::executor {
 
-class Beginning {
+class StartPoint {
  public:
   // All ranks get the same answer. `log`: of rank 0, null on the others; the records of steps that will be done again
   // leave it, as no life before kept those steps. Keeps references. Errors: those of RunCheckpoints, InitialState and
   // StepLog; InvalidArgument if --trace names steps that are done.
-  static absl::StatusOr<std::unique_ptr<Beginning>> Choose(const Assignment& assignment, c10d::Store& store,
-                                                           StepLog* log, const FailPointHook& fail_point);
+  static absl::StatusOr<std::unique_ptr<StartPoint>> Choose(const Assignment& assignment, c10d::Store& store,
+                                                            StepLog* log, const FailPointHook& fail_point);
 
-  bool resumes() const { return resumes_; }           // from a checkpoint of this run, by the list `resume`
-  int64_t first_step() const { return first_step_; }  // from 0
-  // Whether an earlier life has done the evaluation that is due before the first step. After ChooseAgain.
-  bool evaluated() const { return evaluated_; }
-  // What the last evaluation of earlier lives took; 0: there was none, or another rank than 0. After ChooseAgain.
-  double evaluation_seconds() const { return evaluation_seconds_; }
+  // The steps of this life, up to `last` (from 0). What earlier lives evaluated is known after ChooseAgain, on rank 0.
+  StepSpan Steps(int64_t last) const { return {first_step_, last, resumes_, evaluated_, evaluation_seconds_}; }
   RunCheckpoints* checkpoints() { return checkpoints_.get(); }  // null: the run keeps none
   InitialState* initial() { return initial_.get(); }            // null: no weights but those of a checkpoint or drawn
 
@@ -38,7 +35,7 @@ class Beginning {
   void Loaded() { initial_.reset(); }
 
  private:
-  Beginning(const Assignment& assignment, c10d::Store& store, StepLog* log)
+  StartPoint(const Assignment& assignment, c10d::Store& store, StepLog* log)
       : assignment_(assignment), store_(store), log_(log) {}
   absl::Status ChooseCheckpoint();
   absl::Status DropLaterSteps();

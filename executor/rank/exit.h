@@ -13,25 +13,25 @@
 
 namespace planwright::executor {
 
-// What Leave has to close, as soon as it exists. The recorder must last as long as the process.
-void SetRecorderOfLeave(Recorder& recorder);
-void SetDeviceOfLeave(at::Device device);
+// What Exit has to close, as soon as it exists. The recorder must last as long as the process.
+void SetRecorderOfExit(Recorder& recorder);
+void SetDeviceOfExit(at::Device device);
 
 // Writes the message to the recorder, to stderr and to the log, aborts all communication of the process, and ends it
 // with `status`. May be called from any thread. Only the first call counts: threads that call later stop here.
-[[noreturn]] void Leave(int status, const std::string& message);
+[[noreturn]] void Exit(int status, const std::string& message);
 
-// Leave with the exit status of an exception: that of an ExitError (program/rank.h), which says where it happened, else
+// Exit with the status of an exception: that of an ExitError (program/exit_error.h), which says where it happened, else
 // the one of its kind of failure (communication/failure.h), with `where` before its message.
-[[noreturn]] void LeaveBecauseOf(const std::exception& error, const std::string& where);
+[[noreturn]] void ExitBecauseOf(const std::exception& error, const std::string& where);
 
-// Leave, unless `status` is OK, with the exit status of its code: FailedPrecondition is another plan or run,
+// Exit, unless `status` is OK, with the exit status of its code: FailedPrecondition is another plan or run,
 // Unavailable a lost peer, ResourceExhausted storage, DataLoss a damaged checkpoint, Aborted a newer life, and any
 // other input that cannot be used.
-void LeaveUnlessOk(const absl::Status& status);
+void ExitUnlessOk(const absl::Status& status);
 template <typename Value>
-Value ValueOrLeave(absl::StatusOr<Value> value) {
-  LeaveUnlessOk(value.status());
+Value ValueOrExit(absl::StatusOr<Value> value) {
+  ExitUnlessOk(value.status());
   return *std::move(value);
 }
 

@@ -1,42 +1,42 @@
-#include "executor/rank/beginning.h"
+#include "executor/rank/start_point.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "executor/rank/leave.h"
-#include "executor/rank/stop_request.h"
+#include "executor/rank/exit.h"
+#include "executor/rank/process.h"
 #include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright::executor {
 
-absl::StatusOr<std::unique_ptr<Beginning>> Beginning::Choose(const Assignment& assignment, c10d::Store& store,
-                                                             StepLog* log, const FailPointHook& fail_point) {
+absl::StatusOr<std::unique_ptr<StartPoint>> StartPoint::Choose(const Assignment& assignment, c10d::Store& store,
+                                                               StepLog* log, const FailPointHook& fail_point) {
   const Plan& plan = assignment.plan;
   const RankOptions& options = assignment.options;
-  std::unique_ptr<Beginning> beginning(new Beginning(assignment, store, log));
+  std::unique_ptr<StartPoint> start(new StartPoint(assignment, store, log));
   if (plan.checkpoint.every_steps > 0) {
     ListenForStop();
-    beginning->checkpoints_ = std::make_unique<RunCheckpoints>(
+    start->checkpoints_ = std::make_unique<RunCheckpoints>(
         plan, assignment.environment, options.run_dir, options.life, store,
-        [](int status, const std::string& what) { Leave(status, what); }, fail_point);
-    if (absl::Status chosen = beginning->ChooseCheckpoint(); !chosen.ok()) return chosen;
+        [](int status, const std::string& what) { Exit(status, what); }, fail_point);
+    if (absl::Status chosen = start->ChooseCheckpoint(); !chosen.ok()) return chosen;
   }
-  if (plan.initialize && !beginning->resumes_) {  // checkpoints of the run itself come first
+  if (plan.initialize && !start->resumes_) {  // checkpoints of the run itself come first
     absl::StatusOr<std::unique_ptr<InitialState>> chosen =
         InitialState::Choose(plan, assignment.steps > 0, assignment.environment, store);
     if (!chosen.ok()) return chosen.status();
-    beginning->initial_ = *std::move(chosen);
-    beginning->first_step_ = beginning->initial_->first_step();
+    start->initial_ = *std::move(chosen);
+    start->first_step_ = start->initial_->first_step();
   }
-  if (options.profile && options.profile->first <= beginning->first_step_) {
+  if (options.profile && options.profile->first <= start->first_step_) {
     return absl::InvalidArgumentError(absl::StrCat("--trace begins at step ", options.profile->first,
-                                                   ", but the run goes on after step ", beginning->first_step_));
+                                                   ", but the run goes on after step ", start->first_step_));
   }
-  return beginning;
+  return start;
 }
 
-absl::Status Beginning::ChooseCheckpoint() {
+absl::Status StartPoint::ChooseCheckpoint() {
   const absl::StatusOr<bool> chosen = checkpoints_->Choose();
   if (!chosen.ok()) return chosen.status();
   resumes_ = *chosen;
@@ -46,7 +46,7 @@ absl::Status Beginning::ChooseCheckpoint() {
   return resumes_ ? absl::OkStatus() : DropLaterSteps();
 }
 
-absl::StatusOr<bool> Beginning::ChooseAgain() {
+absl::StatusOr<bool> StartPoint::ChooseAgain() {
   const absl::StatusOr<bool> again = checkpoints_->TryAgain();
   if (!again.ok() || *again) return again;
   first_step_ = checkpoints_->first_step();
@@ -56,7 +56,7 @@ absl::StatusOr<bool> Beginning::ChooseAgain() {
 }
 
 // Rank 0 has the file of the run; what it finds there holds for all.
-absl::Status Beginning::AgreeOnEvaluated() {
+absl::Status StartPoint::AgreeOnEvaluated() {
   if (assignment_.plan.evaluation.empty()) return absl::OkStatus();
   const std::string key = absl::StrCat("evaluated/", assignment_.options.life);
   const int64_t samples = first_step_ * assignment_.plan.budget.global_samples;
@@ -76,7 +76,7 @@ absl::Status Beginning::AgreeOnEvaluated() {
   return failed;
 }
 
-absl::Status Beginning::DropLaterSteps() {
+absl::Status StartPoint::DropLaterSteps() {
   if (log_ == nullptr) return absl::OkStatus();
   if (absl::Status ours = checkpoints_->CheckNotReplaced(); !ours.ok()) return ours;
   const RankOptions& options = assignment_.options;

@@ -1,0 +1,70 @@
+#include "executor/rank/open_logs.h"
+
+#include <absl/strings/str_cat.h>
+#include <c10/util/Exception.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include "executor/checkpoint/resume_point.h"
+#include "executor/log/log.h"
+
+namespace planwright::executor {
+namespace {
+
+void LogStart(const Assignment& assignment) {
+  const Plan& plan = assignment.plan;
+  const Environment& environment = assignment.environment;
+  LogInfo(absl::StrCat("planwright ", kToolVersion, ", LibTorch ", TORCH_VERSION, ": rank ", environment.rank, " of ",
+                       environment.world_size, " on ", environment.host, ", process ", getpid(), ", life ",
+                       assignment.options.life));
+  LogInfo(absl::StrCat("plan ", plan.name, ", digest ", plan.digest, ", role ", assignment.role().name));
+}
+
+class LoggingHandler : public c10::WarningHandler {
+  void process(const c10::Warning& warning) override {
+    const c10::SourceLocation& location = warning.source_location();
+    LogWarningFrom(location.file, static_cast<int>(location.line), warning.msg());
+    c10::WarningHandler::process(warning);  // prints it to stderr
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Recorder>> OpenLogs(const Assignment& assignment) {
+  const RankOptions& options = assignment.options;
+  const absl::Status opened = OpenLog(options.run_dir, assignment.rank(), [&] {
+    const bool has_lives = assignment.plan.checkpoint.every_steps > 0;
+    return has_lives ? CheckNoNewerLife(options.run_dir, options.life) : absl::OkStatus();
+  });
+  if (!opened.ok()) return opened;
+  LogTorchWarnings();
+  LogStart(assignment);
+  return Recorder::Open(options.run_dir, assignment.rank(), assignment.environment.host);
+}
+
+void LogTorchWarnings() {
+  static LoggingHandler handler;
+  c10::WarningUtils::set_warning_handler(&handler);
+}
+
+absl::StatusOr<StepFiles> OpenStepFiles(const Assignment& assignment) {
+  const RankOptions& options = assignment.options;
+  StepFiles files;
+  if (assignment.rank() == 0) {
+    if (absl::Status opened = StepLog::Open(options.run_dir, files.log); !opened.ok()) return opened;
+    files.events =
+        std::make_unique<EventFile>(assignment.plan, options.run_dir, options.life, assignment.environment.host);
+  }
+  if (!options.probe.empty()) files.probe = std::make_unique<ProbeWriter>(options.probe, assignment.rank());
+  if (options.profile) files.profile = std::make_unique<StepProfile>(options.run_dir, *options.profile);
+  return files;
+}
+
+absl::Status StepFiles::Close() {
+  absl::Status status;
+  if (log != nullptr) status.Update(log->Close());
+  if (events != nullptr) status.Update(events->Close());
+  return status;
+}
+
+}  // namespace planwright::executor
