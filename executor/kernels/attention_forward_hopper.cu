@@ -122,8 +122,9 @@ struct Rows {
       now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
       now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
       if (!first) now = fmaxf(now, top[r]);
-      const float less = now * scale2;
-      if (!first) shrink[r] = Exp2(top[r] * scale2 - less), sum[r] *= shrink[r];
+      // Rounded products: one that is fused with the difference would make another power than 1 of a maximum that stays.
+      const float less = __fmul_rn(now, scale2);
+      if (!first) shrink[r] = Exp2(__fmul_rn(top[r], scale2) - less), sum[r] *= shrink[r];
       top[r] = now;
       float sums[2] = {0, 0};
 #pragma unroll

@@ -121,6 +121,10 @@ Tensors OwnBackward(const PackedAttention& attention, const Attention& batch, co
   };
   const at::Tensor &q = attention.x.q, own_a = in_vectors(a), own_da = in_vectors(da), own_lse = lse.contiguous();
   const int64_t width = attention.h.width();
+  TORCH_CHECK(da.sizes() == q.sizes() && a.sizes() == q.sizes() && lse.dim() == 2 && lse.size(0) == batch.heads &&
+                  lse.size(1) == q.size(0),
+              "attention of ", q.sizes(), " has gradients ", da.sizes(), ", results ", a.sizes(), " and sums ",
+              lse.sizes());
   const at::Tensor dqkv = at::empty({q.size(0), 3 * width}, q.options());
   const at::Tensor workspace = at::empty({AttentionWorkspace(batch)}, q.options().dtype(at::kFloat));
   __nv_bfloat16* dq = Elements<__nv_bfloat16>(dqkv);

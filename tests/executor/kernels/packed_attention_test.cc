@@ -139,6 +139,38 @@ TEST(FlashAttention, OwnKernelsMeetThePlainForm) {
   }
 }
 
+// So many rows that a block of the forward takes a second piece of work.
+TEST(FlashAttention, OwnKernelsTakeManyImages) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  if (!HasOwn()) GTEST_SKIP() << "no Hopper";
+  for (const int64_t rows : {100, 113, 225}) {
+    SCOPED_TRACE(rows);
+    std::vector<int64_t> sizes;
+    for (int image = 0; image < 40; ++image) sizes.insert(sizes.end(), {1, rows - kClassTokens});
+    EXPECT_EQ(CompareWithThePlainForm(sizes, Plan{}), kOwn);
+  }
+}
+
+// Equal scores of about -1000 in every block of keys: the maximum stays, so what is summed up must stay too. The sum of
+// exponentials is then the number of keys, to the rounding of a number of this size.
+TEST(FlashAttention, OwnKernelsKeepSumsWhereTheMaximumStays) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  if (!HasOwn()) GTEST_SKIP() << "no Hopper";
+  constexpr int64_t kRows = 2000, kWidth = kHeads * kHeadDim;
+  const at::Tensor grid = at::tensor({int64_t{1}, kRows - kClassTokens}, at::kLong).view({-1, 2});
+  at::Tensor qkv = at::empty({kRows, 3 * kWidth}, at::kDouble);
+  for (const double query : {1.3, 4.7, 10.6, 11.9}) {
+    SCOPED_TRACE(query);
+    qkv.narrow(1, 0, kWidth).fill_(query), qkv.narrow(1, kWidth, kWidth).fill_(-query);
+    qkv.narrow(1, 2 * kWidth, kWidth).fill_(1);
+    const at::Tensor rounded = qkv.to(at::kBFloat16);
+    const Tensors exact = RunOp(ops::RunPackedAttention, {rounded.to(at::kDouble), grid}, Plan{}, kHeadDim);
+    const Tensors fast = RunOp(ops::RunPackedAttention, {rounded.to(at::kCUDA), grid}, Plan{}, kHeadDim);
+    EXPECT_LT((fast[1].cpu().to(at::kDouble) - exact[1]).abs().max().item<double>(), 2e-4);
+    EXPECT_LT(RelativeGap(fast[0], exact[0]), 1e-6);
+  }
+}
+
 // Scores far below 0: keys that are not there have score 0, and with it a weight that no fp32 number holds. The
 // gradient of q is a small difference of large numbers here.
 TEST(FlashAttention, OwnKernelsGiveAbsentKeysNoWeight) {
