@@ -122,7 +122,7 @@ struct Rows {
       now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
       now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
       if (!first) now = fmaxf(now, top[r]);
-      // Rounded products: one that is fused with the difference would make another power than 1 of a maximum that stays.
+      // Rounded products: one that is fused with the difference would not make 2^0 of a maximum that stays.
       const float less = __fmul_rn(now, scale2);
       if (!first) shrink[r] = Exp2(__fmul_rn(top[r], scale2) - less), sum[r] *= shrink[r];
       top[r] = now;

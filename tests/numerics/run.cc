@@ -123,6 +123,16 @@ double WorstGradient(const char* when, const Tensors& run, const Tensors& refere
   return worst;
 }
 
+// `launch` as the head of a run, and an agent for each of its nodes; ends as the head does.
+std::string WithAgents(const std::string& launch, const std::string& plan, const std::string& run_dir, int nodes) {
+  const std::string head = Quoted(run_dir + "/job/head.json");
+  return "{ " + launch + " & launch=$!; until [ -e " + head +
+         " ] || ! kill -0 $launch 2>/dev/null; do sleep 0.05; done; node=0; while [ $node -lt " +
+         std::to_string(nodes) +
+         " ]; do CUDA_VISIBLE_DEVICES=0 NCCL_HOSTID=node$node NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 " + plan +
+         " agent " + head + " --node $node >/dev/null & node=$((node + 1)); done; wait $launch; }";
+}
+
 }  // namespace
 
 TrainingRun Launch(const LaunchOptions& options) {
@@ -133,12 +143,19 @@ TrainingRun Launch(const LaunchOptions& options) {
   const std::string bin = (options.binaries.empty() ? InBuild("bin") : options.binaries) + "/";
   std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(InSource()) / options.recipe);
   for (const std::string& override : options.overrides) command += " " + Quoted(override);
-  command += " --local --yes --run-dir " + Quoted(run.directory);
+  if (options.nodes > 0) {
+    command +=
+        " cluster.nodes=" + std::to_string(options.nodes) + " cluster.gpus_per_node=1 launch.interface=lo --agents";
+  } else {
+    command += " --local --yes";
+  }
+  command += " --run-dir " + Quoted(run.directory);
   if (options.probes) command += " --probe " + Quoted(probe);
   if (options.steps > 0) command += " --steps " + std::to_string(options.steps);
   if (!options.device.empty()) command += " --device " + options.device;
   for (const std::string& option : options.options) command += " " + option;
   if (!options.executor.empty()) command += " --executor " + Quoted(bin + options.executor);
+  if (options.nodes > 0) command = WithAgents(command, Quoted(bin + "plan"), run.directory, options.nodes);
   run.exit_code = RunCommand(command, run.output);
   if (run.exit_code == 0) run.steps = ReadMetrics(run.directory + "/metrics.jsonl", run.evaluations);
   if (run.exit_code == 0 && options.probes) {

@@ -46,9 +46,13 @@ struct LaunchOptions {
   std::string probe;         // the folder of probe files, which stay there; empty: a folder that is removed
   std::vector<std::string> options = {};  // more of `plan launch`
   bool probes = true;                     // false: no --probe, and only exit code, output and steps come back
+  // Above 0: one rank on each of so many nodes, all of them this machine. NCCL takes them for ranks of other hosts, so
+  // they may share a GPU, and goes through sockets.
+  int nodes = 0;
 };
 
-// Runs `plan launch --local` of a recipe, with --probe, and returns everything that it left.
+// Runs `plan launch` of a recipe, with --probe, and returns everything that it left: with --local, or with --agents and
+// an agent for each node.
 TrainingRun Launch(const LaunchOptions& options);
 
 // Where the evaluations of two runs differ: their steps, sets, tokens, or losses by more than `tolerance` (relative).
