@@ -153,7 +153,8 @@ absl::Status Verdict(const Environment& environment, const Occasion& occasion, c
     verdict = ReadVerdict(environment, occasion, store);
   }
   // All ranks must have read it before rank 0 ends and takes the store with it.
-  if (!verdict.ok()) WaitForAll(environment, "refused", std::chrono::seconds(5), store);
+  if (!verdict.ok() && environment.store_host != StoreHost::kLauncher)
+    WaitForAll(environment, "refused", std::chrono::seconds(5), store);
   return verdict;
 }
 

@@ -200,17 +200,12 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment
 
 void WaitForAll(const Environment& environment, const std::string& what, std::chrono::milliseconds timeout,
                 c10d::Store& store) {
-  if (environment.store_host == StoreHost::kLauncher) return;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const std::string key = absl::StrCat("planwright/", what);
+  const std::string key = absl::StrCat("planwright/", what), all = key + "/all";
   try {
-    int64_t here = store.add(key, 1);
-    while (environment.rank == 0 && here < environment.world_size && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      here = store.add(key, 0);
-    }
+    if (store.add(key, 1) == environment.world_size) store.set(all, "");
+    store.wait({all}, timeout);
   } catch (const std::exception&) {
-    // The store is gone: there is nobody left to wait for.
+    // The store is gone, so there is nobody left to wait for, or a rank never came: the launcher says which.
   }
 }
 

@@ -55,9 +55,9 @@ absl::StatusOr<c10::intrusive_ptr<c10d::Store>> OpenStore(Environment& environme
 // connection. The store must have been opened with `environment` before.
 absl::StatusOr<c10::intrusive_ptr<c10d::Store>> ConnectToStore(const Environment& environment);
 
-// Call it before the process ends. Every rank says that it has come to the occasion `what`. If rank 0 serves the store,
-// it must not end before the others, so it waits here until all have come or `timeout` is over. The others return at
-// once, as do all ranks of a launcher that serves it.
+// Waits until every rank has called it with the same `what`, for `timeout` at most; also ends if the store is gone.
+// Until then no rank may end: its peers may still receive what it has sent, as a communication is done here before it
+// is done there, and a store that rank 0 serves ends with it.
 void WaitForAll(const Environment& environment, const std::string& what, std::chrono::milliseconds timeout,
                 c10d::Store& store);
 

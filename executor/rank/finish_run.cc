@@ -61,7 +61,6 @@ int FinishRun(const TrainingParts& parts, const Training& training, bool whole) 
   parts.recorder.Done();
   if (handlers.all_data_waits) LogInfo(handlers.all_data_waits());
   LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");
-  // If rank 0 serves the store, it must be the last to leave.
   WaitForAll(assignment.environment, "done", assignment.environment.timeout, *parts.store);
   return whole ? kExitSuccess : kExitPreempted;
 }

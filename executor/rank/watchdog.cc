@@ -96,6 +96,7 @@ void Watchdog::WatchProgress() {
 void Watchdog::AskBackends() {
   while (Sleep(kAskPeriod)) {
     WarnAtHalf();
+    if (recorder_.is_done()) continue;  // peers may leave from now on, and backends take that for a failure
     const std::optional<CommunicationError> failure = duties_.find_failure();
     if (failure)
       return duties_.end(failure->kind(), ReadEntry(recorder_.page(), recorder_.done() + 1), failure->what());

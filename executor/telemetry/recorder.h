@@ -68,6 +68,10 @@ class Recorder {
   uint64_t begun() const { return page_->begun.load(std::memory_order_acquire); }
   uint64_t launched() const { return launched_.load(std::memory_order_acquire); }
   uint64_t done() const { return page_->done.load(std::memory_order_acquire); }
+  // Whether Done has returned, or is about to.
+  bool is_done() const {
+    return page_->state.load(std::memory_order_acquire) == static_cast<int32_t>(RecorderState::kDone);
+  }
   const RecorderPage& page() const { return *page_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <thread>
@@ -53,6 +54,25 @@ int Agree(Environment environment, const std::string& digest, const std::vector<
 TEST(Rendezvous, RanksOfOnePlanAgree) {
   EXPECT_EQ(RunWorld(3, [](int rank, int port) { return Agree(Local(rank, 3, port), "aaaabbbbcccc", {}); }),
             (std::vector<int>{0, 0, 0}));
+}
+
+// A rank that is ready before the others stays: they may still receive what it has sent.
+TEST(Rendezvous, NoRankLeavesBeforeAllAreReady) {
+  const auto statuses = RunWorld(3, [](int rank, int port) {
+    Environment mine = Local(rank, 3, port);
+    auto store = OpenStore(mine);
+    if (!store.ok()) return 4;
+    if (rank == 2) {
+      while ((*store)->add("planwright/end", 0) < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // enough for one that would not wait
+      if ((*store)->add("left", 0) != 0) return 1;
+    }
+    WaitForAll(mine, "end", testing::kPatience, **store);
+    if (rank != 0) (*store)->add("left", 1);
+    while (rank == 0 && (*store)->add("left", 0) < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return 0;
+  });
+  EXPECT_EQ(statuses, (std::vector<int>{0, 0, 0}));
 }
 
 TEST(Rendezvous, ARankWithAnotherPlanIsNamedByAll) {
