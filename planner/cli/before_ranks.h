@@ -2,12 +2,25 @@
 // directory.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 
+#include "absl/status/status.h"
 #include "planner/plan/plan.h"
 #include "planner/run/launch/run_options.h"
 
 namespace planwright {
+
+// Where the run directory holds a run of another plan: prints what going on with this one changes. InvalidArgument if
+// the loss curve may change and the user has not accepted that.
+absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool accepted);
+
+// The same for the files of data of kind `sources`: whether they have the documents on which the newest checkpoint was
+// trained. `digests`: of the files now, by source, as Manifest::data. Checkpoints that say nothing of files are not
+// compared.
+absl::Status CheckFiles(const Plan& plan, const std::map<std::string, std::string>& digests, const std::string& run_dir,
+                        bool accepted);
 
 struct LaunchWay {
   bool here = false;     // ranks run on this machine

@@ -2,10 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <string_view>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
@@ -17,7 +22,6 @@
 #include "planner/cli/background_output.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
-#include "planner/cli/evaluated_model.h"
 #include "planner/cli/launch_report.h"
 #include "planner/cli/live_bar.h"
 #include "planner/cli/load_plan.h"
@@ -25,8 +29,12 @@
 #include "planner/cli/own_program.h"
 #include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
+#include "planner/plan/earlier_parts.h"
+#include "planner/plan/plan.h"
+#include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/weights/fit.h"
+#include "planner/views/diff/diff.h"
 #include "planner/views/report/report_text.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/records/evaluated_round.h"
@@ -50,6 +58,42 @@ bool TellRemoved(const std::string& checkpoint) {
 int FailedCheckpoint(const absl::Status& status) {
   UsageError(PrintableLines(std::string(status.message())));
   return absl::IsDataLoss(status) ? kExitDamaged : kExitUsage;
+}
+
+// Of the model, and more than a matter of training: the loss of given weights depends on it.
+bool ChangesLossOfWeights(const PlanChange& change) {
+  if (!change.may_change_loss) return false;
+  if (change.area == "bridges") return !absl::StrContains(change.path, "max_mean_square");
+  for (const std::string_view of_training :
+       {"init_std", "moe.aux_loss", "moe.bias_rate", "output.layers", "constants.crop"}) {
+    if (change.path.ends_with(of_training)) return false;
+  }
+  return absl::StrContains(change.path, ".constants") || absl::StrContains(change.path, ".layers");
+}
+
+// Whether an evaluation computes the model that a checkpoint was trained as. Weights fit by their shapes alone; numbers
+// such as moe.scale have none. Compares the model of the plan with that of the plan in the checkpoint, except what only
+// training asks for, and prints what differs. InvalidArgument if something does and the user has not accepted that;
+// DataLoss if the checkpoint is damaged.
+absl::Status CheckEvaluatedModel(const Plan& plan, const FoundCheckpoint& checkpoint, bool accepted) {
+  absl::StatusOr<std::optional<Plan>> wrote = ReadAndCheckOwnPlan(checkpoint.folder, checkpoint.manifest);
+  if (!wrote.ok()) return wrote.status();
+  if (!*wrote) {
+    std::cerr
+        << "note: the checkpoint has a plan of another version of Planwright, so nobody can say whether its model "
+           "is that of the recipe\n";
+    return absl::OkStatus();
+  }
+  DropEarlierParts(**wrote);
+  PlanDiff diff = DiffPlans(**wrote, plan);
+  std::erase_if(diff.changes, [](const PlanChange& change) { return !ChangesLossOfWeights(change); });
+  if (diff.same()) return absl::OkStatus();
+  std::cerr << DiffText(diff, "the model of the checkpoint", "that of the recipe",
+                        LineWidth(STDERR_FILENO, kShowWidth));
+  if (accepted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the recipe has another model than " + checkpoint.folder +
+      ", as said above; evaluate with the model of its run, or give --accept-changes if that is meant");
 }
 
 // The recipe, so that its run begins with these weights, and with nothing else of the checkpoint. What the recipe

@@ -1,5 +1,4 @@
 // `plan init`: a first recipe of a model, with the fastest layout that a search finds (docs/tune.md#a-first-recipe).
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "planner/cli/command.h"
 #include "planner/cli/layout_search.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/recipe/diagnostics/render.h"
@@ -35,27 +35,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostGpus = 1'000'000;
-
-// A folder that is gone with this.
-class PassingFolder {
- public:
-  PassingFolder() {
-    std::error_code error;
-    path_ = (fs::temp_directory_path(error) / "plan_init_XXXXXX").string();
-    if (!mkdtemp(path_.data())) path_.clear();
-  }
-  ~PassingFolder() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  PassingFolder(const PassingFolder&) = delete;
-  PassingFolder& operator=(const PassingFolder&) = delete;
-
-  const std::string& path() const { return path_; }  // empty: there is none
-
- private:
-  std::string path_;
-};
 
 std::string ModelNames() {
   std::string names;
@@ -232,9 +211,9 @@ int InitRecipe(const Arguments& arguments) {
   }
   PublishedWeights weights = FindWeights(*started, request.overrides);
   if (!weights.from.empty()) started->keys.push_back(InitializeFrom(weights.from));
-  const PassingFolder folder;
-  if (folder.path().empty()) return UsageError("no folder for passing files can be made (TMPDIR)");
-  request.recipe = folder.path() + "/" + fs::path(model).stem().string() + ".yaml";
+  const absl::StatusOr<TemporaryFolder> folder = TemporaryFolder::Make("plan-init");
+  if (!folder.ok()) return UsageError("no folder for passing files can be made (TMPDIR)");
+  request.recipe = folder->path() + "/" + fs::path(model).stem().string() + ".yaml";
   const std::string file = output.empty() ? "recipe.yaml" : output;
   const absl::StatusOr<std::string> first = TextOfStarted(*started, {}, "", request.recipe);
   // What a recipe cannot hold is said before the search.

@@ -13,7 +13,6 @@
 #include "planner/cli/local_run.h"
 #include "planner/cli/open_fleet.h"
 #include "planner/cli/own_program.h"
-#include "planner/cli/run_so_far.h"
 #include "planner/cli/submit_job.h"
 #include "planner/cli/terminal.h"
 #include "planner/recipe/recipe_tree.h"

@@ -4,20 +4,202 @@
 
 #include <algorithm>
 #include <iostream>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/paper/table.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
-#include "planner/cli/weights_text.h"
+#include "planner/plan/ranks_text.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/initial_pieces.h"
+#include "planner/state/weights/read_values.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {
+
+struct CheckedWeights {
+  WeightsFit fit;
+  std::vector<RankReads> reads;  // empty if the weights do not fit
+  bool values_read = false;
+  WeightValues values;
+
+  bool fits() const { return fit.fits() && values.problems.empty(); }
+};
+
+using Json = nlohmann::ordered_json;
+
+// "fits", or how many tensors do not.
+std::string StateOf(const WeightsFit& fit, const PartFit& part) {
+  if (part.source < 0) return "drawn";
+  if (fit.sources[static_cast<size_t>(part.source)].opened == nullptr) return "not read";
+  if (part.found == part.tensors) return "fits";
+  std::vector<std::string> counts = {absl::StrCat(WithCommas(part.found), " fit")};
+  if (part.missing > 0) counts.push_back(absl::StrCat(WithCommas(part.missing), " missing"));
+  if (part.unfit > 0) counts.push_back(absl::StrCat(WithCommas(part.unfit), " of another shape or type"));
+  return absl::StrJoin(counts, ", ");
+}
+
+std::string PartsTable(const WeightsFit& fit, size_t width) {
+  Table table({"part", "tensors", "parameters", "bytes", "state", "from"});
+  for (const PartFit& part : fit.parts) {
+    std::string from = Printable(part.from);
+    if (!part.form.empty()) from += absl::StrCat(" (its names lack ", Printable(part.form), ")");
+    table.Add({Printable(part.part), WithCommas(part.tensors), WithCommas(part.elements),
+               part.source < 0 ? "" : BytesText(part.bytes), StateOf(fit, part), from});
+  }
+  return table.Text("", width);
+}
+
+void AddSource(const SourceFit& source, std::vector<std::string>& lines) {
+  if (source.opened == nullptr) return;
+  const WeightFiles* files = source.opened->files();
+  if (files == nullptr) {
+    lines.push_back(absl::StrCat(Printable(source.path), ": a checkpoint, ",
+                                 WithCommas(static_cast<int64_t>(source.opened->reader().tensors().size())),
+                                 " tensors"));
+  } else {
+    int64_t bytes = 0;
+    for (const WeightFiles::File& file : files->files()) bytes += file.bytes;
+    lines.push_back(absl::StrCat(Printable(source.path), ": ",
+                                 Counted(static_cast<int64_t>(files->files().size()), "file"), ", ", BytesText(bytes),
+                                 ", ", Counted(static_cast<int64_t>(files->all().size()), "tensor")));
+  }
+  const auto count = [](const std::vector<std::string>& names) {
+    return Counted(static_cast<int64_t>(names.size()), "tensor");
+  };
+  for (const PassedThrough& passed : source.passed) {
+    const bool radio = passed.extra->pattern.starts_with("radio_model.");
+    lines.push_back(absl::StrCat("  passed through: ", radio ? "*" : "", std::string(passed.extra->pattern), ", ",
+                                 count(passed.names), ": ", std::string(passed.extra->what), ", for ",
+                                 std::string(passed.extra->who)));
+  }
+  if (!source.elsewhere.empty())
+    lines.push_back(absl::StrCat("  not taken: ", count(source.elsewhere),
+                                 " of parts that have another source, such as ", Printable(source.elsewhere[0])));
+  if (!source.ignored.empty())
+    lines.push_back(absl::StrCat("  ignored: ", count(source.ignored), ", such as ", Printable(source.ignored[0])));
+}
+
+// A source as the recipe names it, which is shorter than its path.
+std::string WrittenName(const WeightsFit& fit, size_t source) {
+  const auto part = std::find_if(fit.parts.begin(), fit.parts.end(),
+                                 [&](const PartFit& one) { return one.source == static_cast<int>(source); });
+  return Printable(part == fit.parts.end() ? fit.sources[source].path : part->from);
+}
+
+std::string ReadsTable(const CheckedWeights& weights, size_t width) {
+  std::vector<std::string> header = {"ranks", "role"};
+  for (size_t i = 0; i < weights.fit.sources.size(); ++i) header.push_back("from " + WrittenName(weights.fit, i));
+  header.emplace_back("drawn");
+  if (weights.fit.sources.size() > 1) header.emplace_back("reads in all");
+  Table table(header);
+  for (const RankReads& row : weights.reads) {
+    std::vector<std::string> cells = {RanksText(row.ranks), absl::StrJoin(row.roles, ", ")};
+    int64_t all = 0;
+    for (int64_t bytes : row.bytes) {
+      cells.push_back(BytesText(bytes));
+      all += bytes;
+    }
+    cells.push_back(WithCommas(row.drawn));
+    if (weights.fit.sources.size() > 1) cells.push_back(BytesText(all));
+    table.Add(cells);
+  }
+  return "what each rank reads, and how many numbers it draws:\n" + table.Text("", width);
+}
+
+void AddLines(const char* begin, const std::vector<std::string>& lines, std::string& text) {
+  const size_t shown = std::min(lines.size(), kMostLines);
+  for (size_t i = 0; i < shown; ++i) absl::StrAppend(&text, begin, PrintableLines(lines[i]), "\n");
+  if (shown < lines.size())
+    absl::StrAppend(&text, begin, "and ", WithCommas(static_cast<int64_t>(lines.size() - shown)),
+                    " more (--json has all)\n");
+}
+
+Json SourceJson(const SourceFit& source) {
+  Json json = {{"path", source.path}, {"opened", source.opened != nullptr}};
+  if (source.opened == nullptr) return json;
+  const WeightFiles* files = source.opened->files();
+  json["kind"] = files != nullptr ? "files" : "checkpoint";
+  if (files != nullptr) {
+    Json list = Json::array();
+    for (const WeightFiles::File& file : files->files()) list.push_back({{"path", file.path}, {"bytes", file.bytes}});
+    json["files"] = list;
+    json["tensors"] = files->all().size();
+  } else {
+    json["tensors"] = source.opened->reader().tensors().size();
+  }
+  Json passed = Json::array();
+  for (const PassedThrough& one : source.passed) {
+    passed.push_back(
+        {{"what", std::string(one.extra->what)}, {"needed_by", std::string(one.extra->who)}, {"tensors", one.names}});
+  }
+  json["passed_through"] = passed;
+  json["left_over"] = source.left_over;
+  json["ignored"] = source.ignored;
+  json["elsewhere"] = source.elsewhere;
+  return json;
+}
+
+std::string WeightsText(const CheckedWeights& weights, size_t width) {
+  const WeightsFit& fit = weights.fit;
+  std::string text = PartsTable(fit, width);
+  std::vector<std::string> lines;
+  for (const SourceFit& source : fit.sources) AddSource(source, lines);
+  if (!lines.empty()) absl::StrAppend(&text, "\n", absl::StrJoin(lines, "\n"), "\n");
+  if (!weights.reads.empty()) absl::StrAppend(&text, "\n", ReadsTable(weights, width));
+  std::vector<std::string> warnings = fit.warnings, problems = fit.problems;
+  warnings.insert(warnings.end(), weights.values.warnings.begin(), weights.values.warnings.end());
+  problems.insert(problems.end(), weights.values.problems.begin(), weights.values.problems.end());
+  AddLines("warning: ", warnings, text);
+  AddLines("error: ", problems, text);
+  const std::string read =
+      weights.values_read ? absl::StrCat("; ", BytesText(weights.values.bytes), " of values were read") : "";
+  absl::StrAppend(&text, problems.empty() ? "the weights fit" : "the weights do not fit", read, "\n");
+  return text;
+}
+
+Json WeightsJson(const CheckedWeights& weights) {
+  const WeightsFit& fit = weights.fit;
+  Json parts = Json::array(), sources = Json::array(), reads = Json::array();
+  for (const PartFit& part : fit.parts) {
+    parts.push_back({{"part", part.part},
+                     {"from", part.from},
+                     {"source", part.source},
+                     {"lacks_prefix", part.form},
+                     {"tensors", part.tensors},
+                     {"parameters", part.elements},
+                     {"found", part.found},
+                     {"missing", part.missing},
+                     {"unfit", part.unfit},
+                     {"bytes", part.bytes},
+                     {"drawn_rows", part.drawn_rows}});
+  }
+  for (const SourceFit& source : fit.sources) sources.push_back(SourceJson(source));
+  for (const RankReads& row : weights.reads)
+    reads.push_back({{"ranks", row.ranks}, {"roles", row.roles}, {"bytes", row.bytes}, {"drawn", row.drawn}});
+  std::vector<std::string> warnings = fit.warnings, problems = fit.problems;
+  warnings.insert(warnings.end(), weights.values.warnings.begin(), weights.values.warnings.end());
+  problems.insert(problems.end(), weights.values.problems.begin(), weights.values.problems.end());
+  return {{"fits", problems.empty()},
+          {"parts", parts},
+          {"sources", sources},
+          {"reads", reads},
+          {"warnings", warnings},
+          {"problems", problems},
+          {"values_read", weights.values_read}};
+}
 
 // Reads all values, and says how far it is.
 WeightValues ReadValues(const Plan& plan, WeightsFit& fit) {

@@ -1,17 +1,26 @@
 #include "planner/exchange/import_folder.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/exchange/check_recipe.h"
+#include "planner/compile/bridges/route_bridges.h"
+#include "planner/compile/topology/place_modules.h"
 #include "planner/exchange/config_file.h"
+#include "planner/exchange/config_keys.h"
+#include "planner/exchange/convert.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/recipe_text.h"
-#include "planner/exchange/stored_norm.h"
+#include "planner/recipe/recipe_reader.h"
 #include "planner/state/weights/fit_part.h"
 #include "planner/state/weights/known_extras.h"
 #include "planner/state/weights/name_groups.h"
+#include "planner/state/weights/pixel_norm.h"
 
 namespace planwright {
 
@@ -25,6 +34,120 @@ void CheckTypes(const WeightFiles& files, Findings& findings) {
       lines.push_back({"tensor ", name, TypeIsNotRead(tensor.type)});
   }
   for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
+}
+
+constexpr size_t kColours = 3;
+
+// How far a number may be from CLIP's: what the type rounds, and what configs leave away.
+double Tolerance(const std::string& type) {
+  if (type == "BF16") return 1.0 / (1 << 9);
+  return type == "F16" ? 1.0 / (1 << 12) : 1e-6;
+}
+
+std::string ProblemOf(WeightFiles& files, const std::string& name, const WeightTensor& tensor,
+                      const std::array<double, kColours>& expected) {
+  const auto type = files.tensors().find(name);
+  if (type == files.tensors().end()) return absl::StrCat(" has type ", tensor.type, ", which is not read");
+  if (ElementsOf(tensor.shape) != int64_t{kColours}) return " has not one number for each of three colours";
+  const DType dtype = type->second.dtype;
+  std::array<std::byte, kColours * sizeof(double)> bytes{};
+  const auto stored = std::span(bytes).first(kColours * static_cast<size_t>(DTypeBytes(dtype)));
+  const absl::Status read = files.Read(name, {{0, 0, kColours}}, stored, ElementReader::Numbers::kAny);
+  if (!read.ok()) return absl::StrCat(": ", std::string(read.message()));
+  std::array<double, kColours> numbers{};
+  ConvertNumbers(dtype, stored, DType::kFp64, std::as_writable_bytes(std::span(numbers)));
+  for (size_t i = 0; i < kColours; ++i) {
+    // Not a number is far from each.
+    if (std::fabs(numbers[i] - expected[i]) <= Tolerance(tensor.type)) continue;
+    return absl::StrCat(": element ", i, " is ", ShortestText(numbers[i]),
+                        ", which cannot be expressed: images are normalized by that of CLIP, ",
+                        ShortestText(expected[i]));
+  }
+  return "";
+}
+
+// By what a folder's encoder normalizes pixels, where its weights say it: RADIO's input_conditioner. transformers and
+// RADIO's code compute with these tensors, and not with config.json. A problem for each norm_mean and norm_std whose
+// numbers are not those of CLIP, rounded to the tensor's type, or that is no list of three. Reads these few numbers.
+void CheckStoredNorm(WeightFiles& files, Findings& findings) {
+  for (const auto& [name, tensor] : files.all()) {
+    const bool mean = absl::EndsWith(name, "radio_model.input_conditioner.norm_mean");
+    if (!mean && !absl::EndsWith(name, "radio_model.input_conditioner.norm_std")) continue;
+    const std::string problem = ProblemOf(files, name, tensor, mean ? kPixelMean : kPixelDeviation);
+    if (!problem.empty()) findings.Problem(absl::StrCat("tensor ", name, problem), "", "");
+  }
+}
+
+using Number = RecipeText::Number;
+
+// An encoder alone lacks what a recipe adds: a projector, which fits any encoder with pixel_shuffle 1, and some
+// language model.
+ModelSizes Completed(ModelSizes sizes) {
+  if (sizes.encoder && !sizes.projector) sizes.projector = ProjectorSizes{{1, ""}, {1, ""}, {1e-5, ""}};
+  if (!sizes.language) {
+    LanguageSizes some;
+    some.pattern.value = "-";
+    some.hidden.value = some.mlp_ffn.value = some.vocabulary.value = 64;
+    some.init_std.value = some.norm_eps.value = 1e-5;
+    sizes.language = some;
+  }
+  return sizes;
+}
+
+// The rest of a recipe, on one rank. What it says decides nothing of the model but the image token's place.
+void AddTheRest(const ModelSizes& sizes, RecipeText& recipe) {
+  std::string& text = recipe.text;
+  const auto token = sizes.image_token.value_or(Sourced<int64_t>{1, ""});
+  absl::StrAppend(&text, "name: imported\ncluster: {nodes: 1, gpus_per_node: 1, gpu: none}\n",
+                  "batch: {global_samples: 1, sequence_length: 32}\n",
+                  "budget: {train_samples: 1, learning_rate: {peak: 1.0e-3}}\nprecision: {params: fp32}\nmodules:\n");
+  const auto add = [&](const std::string& name, const std::string& model) {
+    absl::StrAppend(&text, "  ", name, ": {model: ", model, ", placement: {first_rank: 0, ranks: 1}}\n");
+  };
+  if (sizes.encoder) add("encoder", kEncoderName);
+  add("language", kLanguageName);
+  if (!sizes.encoder) {
+    text += "data: {kind: mock, max_images: 0, classes: 2, text_tokens: 4}\n";
+    return;
+  }
+  absl::StrAppend(&text, "data: {kind: mock, image_token: ", token.value,
+                  ", image_grids: [[1, 1]], max_images: 1, classes: 2, text_tokens: 4}\nbridges:\n");
+  recipe.lines[1 + static_cast<int>(std::count(text.begin(), text.end(), '\n'))] = {absl::StrCat(token.value),
+                                                                                    token.from};
+  absl::StrAppend(&text, "  - {from: encoder, to: language, token: ", token.value, "}\n");
+}
+
+const Number* NumberAt(const RecipeText& recipe, const Location& where) {
+  const auto found = recipe.lines.find(where.line);
+  return found == recipe.lines.end() || found->second.from.empty() ? nullptr : &found->second;
+}
+
+// Whether the model of a config.json is one that a recipe may have: the checks of `plan validate`, in terms of the
+// config's keys. Reads the text that import writes as a recipe on one rank. A problem for each that its reader finds in
+// the ranges of keys, its statements in how sizes fit together, and its bridge in the image token.
+void CheckAsRecipe(const ModelSizes& sizes, Findings& findings) {
+  const ModelSizes whole = Completed(sizes);
+  RecipeText recipe = WriteRecipeText(whole, kConfigFile, "");
+  AddTheRest(whole, recipe);
+  Diagnostics problems;
+  if (const std::optional<Recipe> read = ReadRecipeText(recipe.text, kConfigFile, problems)) {
+    const auto undamaged = [&](const char* section) { return !read->damaged.contains(section); };
+    if (undamaged("models") && undamaged("modules")) {
+      PlaceModules(*read, problems);
+      CheckBridges(*read, problems);
+    }
+  }
+  for (const Diagnostic& problem : problems.sorted()) {
+    if (problem.severity != Severity::kError) continue;
+    std::string message = absl::StrCat("is of no recipe: ", problem.message);
+    for (const Note& note : problem.notes) {
+      if (const Number* other = NumberAt(recipe, note.where))
+        absl::StrAppend(&message, " (", other->from, " = ", other->value, ")");
+    }
+    const Number* number = NumberAt(recipe, problem.where);
+    findings.Problem(number != nullptr ? number->from : kConfigFile, number != nullptr ? number->value : "",
+                     std::move(message));
+  }
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class PieceCosts {
   using Key =
       std::tuple<size_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, std::string, bool, std::string_view>;
 
-  // `recompute`: the word for all layers (mini_recipe.h), a constant.
+  // `recompute`: the word for all layers (MiniRecipe), a constant.
   const ModuleCosts* Find(size_t module, const ModuleChoice& choice, std::string_view recompute, int64_t samples,
                           int64_t first_rank);
 

@@ -428,7 +428,7 @@ TEST_F(InitCommand, SaysWhatIsWrong) {
               HasSubstr("did you mean `global_samples`"));
   EXPECT_THAT(problem("--model nemotron_moe_vlm_54l --gpus 1" + few_, 1),
               AllOf(HasSubstr("no layout was found"), HasSubstr("1 GPU (h100_sxm, 1 node of 1)"),
-                    HasSubstr("<first recipe>:"), HasSubstr("[PW"), Not(HasSubstr("plan_init_"))));
+                    HasSubstr("<first recipe>:"), HasSubstr("[PW"), Not(HasSubstr("plan-init-"))));
   EXPECT_TRUE(json::parse(Plan("init --model nemotron_moe_vlm_54l --gpus 1 --json" + few_).out)["text"].is_null());
   // What overrides say of the cluster has as many GPUs.
   const std::string small = "--model nemotron_moe_vlm_20l --gpus 8 ";

@@ -14,7 +14,7 @@ namespace planwright {
 
 // steps = ceil(train_samples / global_samples); microbatches = global_samples / (micro_samples * language dp), exactly.
 // `grids`: in recipe order. Nothing, and located problems (PW04xx), when the numbers do not fit together, or (PW0105)
-// when the plan would be too large. Warnings for settings that are seldom meant (lint_budget.h).
+// when the plan would be too large. Warnings for settings that work but are seldom meant.
 std::optional<Budget> BudgetSamples(const Recipe& recipe, const std::vector<Grid>& grids, Diagnostics& diagnostics);
 
 // EvaluationSet::rounds: each reads a block, as a microbatch does (docs/training/evaluation.md#rounds).

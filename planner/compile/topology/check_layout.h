@@ -1,5 +1,5 @@
 // Whether the sizes of a model fit together, and whether its module's axes can cut them evenly
-// (docs/layouts/sequence.md). The statement of a model says what it needs (check_needs.h).
+// (docs/layouts/sequence.md). The statement of a model says what it needs (lines `needs` of model_statement.h).
 #pragma once
 
 #include "planner/recipe/diagnostics/diagnostic.h"

@@ -12,7 +12,8 @@
 namespace planwright {
 
 // Grids in recipe order. Every problem that can be found is reported: PW02xx, and PW05xx for the shapes of models.
-// Nothing when there is one. Warnings of lint_placement.h.
+// Nothing when there is one. Warnings (PW0210 to PW0213) of placements that work but waste time or
+// GPUs.
 std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -1,19 +1,39 @@
 // How long one instruction takes on a device of a cluster, and how that is known (docs/step_time.md#rates). By what was
-// measured on such a device; without that from its data sheet and the shares of kind_rates.h.
+// measured on such a device; without that from its data sheet and the shares of RateTable.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <optional>
 
 #include "planner/plan/instruction.h"
 #include "planner/plan/plan.h"
 #include "planner/predict/rates/device.h"
-#include "planner/predict/rates/kind_rates.h"
 #include "planner/predict/rates/measured_rates.h"
 #include "planner/predict/rates/uses.h"
 
 namespace planwright {
+
+inline constexpr size_t kOpKinds = 0
+#define OP(id, name, op_class, text) +1
+#include "planner/plan/ops.def"
+#undef OP
+    ;
+
+// How fast a kind of instruction runs on a GPU, as shares of the data sheet (docs/step_time.md#shares).
+struct KindRate {
+  // Of the dense peak, that its products reach in a step that goes on for seconds, where power limits them.
+  double products = 0.66;
+  // How often it reads or writes its operands, in all: a kind of several kernels does so more than once. It takes what
+  // is longer, products or passes.
+  double passes = 1;
+  double beside = 0;  // passes that products do not hide, in addition: sums of gradients, activations between products
+};
+
+// By OpKind. The table is provisional: it was measured on one H200, in bf16, and stands for every device and precision.
+// Kinds without products read and write each operand once, unless the table says more.
+std::array<KindRate, kOpKinds> ShippedKindRates();
 
 // What Rates are made of, without measured figures. Speeds of 0 are unlimited.
 struct RateTable {

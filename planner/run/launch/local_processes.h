@@ -1,27 +1,42 @@
-// Ranks as processes of this machine.
+// Ranks as processes of this machine, and logs of what they print.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/base/files/log_file.h"
 #include "planner/run/launch/child_process.h"
 #include "planner/run/launch/held_signals.h"
 #include "planner/run/launch/line_pipe.h"
 #include "planner/run/launch/memory_kills.h"
 #include "planner/run/launch/processes.h"
 #include "planner/run/launch/rank_fork.h"
-#include "planner/run/launch/rank_logs.h"
 
 namespace planwright {
+
+// RUN/logs/rankNNNN.out: what the ranks of this machine print.
+class RankLogs {
+ public:
+  RankLogs(const std::string& run_dir, const std::vector<int>& ranks);
+  // Unavailable, with the path, if one of the files cannot be made.
+  absl::Status Open();
+  // When it is the first line of the rank that cannot be kept, a text that says so; else nothing. The run goes on.
+  std::string Line(int rank, std::string_view line);
+
+ private:
+  std::map<int, LogFile> logs_;
+};
 
 class LocalProcesses : public Processes {
  public:
   // Starts a process for each command; `ranks` are their numbers. Errors are those of Start (child_process.h); what was
   // started is ended then. While this lives, signals to this program are events. What the ranks print is kept in
-  // RUN/logs (rank_logs.h); with an empty `run_dir` it is not kept, and there are no positions. `forks`: of
-  // RankProgram; the commands then differ in RANK and LOCAL_RANK alone.
+  // RUN/logs; with an empty `run_dir` it is not kept, and there are no positions. `forks`: of RankProgram; the commands
+  // then differ in RANK and LOCAL_RANK alone.
   static absl::StatusOr<std::unique_ptr<LocalProcesses>> Start(const std::vector<Command>& commands,
                                                                const std::vector<int>& ranks, std::string run_dir,
                                                                bool forks);

@@ -1,22 +1,34 @@
 #include "planner/run/measure/part_profile.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <ctime>
 #include <filesystem>
 #include <future>
+#include <mutex>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/predict/estimate/step_time.h"
+#include "planner/run/launch/local_starter.h"
+#include "planner/run/launch/rank_starter.h"
 #include "planner/run/launch/run_options.h"
+#include "planner/run/launch_run.h"
 #include "planner/run/measure/measure_traces.h"
 #include "planner/run/measure/plan_rounds.h"
-#include "planner/run/measure/run_part.h"
 #include "planner/run/measure/skewed_routing.h"
-#include "planner/run/measure/this_machine.h"
+#include "planner/wire/records/outcome.h"
 
 namespace planwright {
 namespace {
@@ -58,6 +70,23 @@ int NodesOf(const Plan& plan, const MeasureOptions& options) {
   return options.starter == nullptr ? 1 : (plan.world_size - 1) / plan.cluster.gpus_per_node + 1;
 }
 
+// "1 host, 2 cores, 8 GB"; "4 hosts, 2 cores each, 8 GB each", as this one has.
+std::string HostsText(int hosts) {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  return absl::StrFormat("%d %s, %d %s%s, %.0f GB%s", hosts, hosts == 1 ? "host" : "hosts", cores,
+                         cores == 1 ? "core" : "cores", hosts == 1 ? "" : " each", memory / 1e9,
+                         hosts == 1 ? "" : " each");
+}
+
+// "2026-11-24", UTC
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm date{};
+  gmtime_r(&now, &date);
+  return absl::StrFormat("%04d-%02d-%02d", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
+}
+
 absl::StatusOr<DeviceProfile> ProfileOf(const MeasurePart& part, const CommunicationRounds& rounds,
                                         const RunOptions& run, const MeasureOptions& options) {
   const Plan plan = Placed(part.plan, options);
@@ -92,6 +121,68 @@ absl::StatusOr<DeviceProfile> ProfileBesideAgents(const MeasurePart& part, const
     signal = came != 0 ? came : signal;
   }
   return profile.get();
+}
+
+// A part that took longer than this is ended, and is an error.
+constexpr int kLongestPartSeconds = 8 * 60;
+
+// Ends the run of a part that takes too long, by the signal with which a user would.
+class Alarm {
+ public:
+  Alarm() {
+    // The signal must reach the thread that waits for it.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    thread_ = std::thread([this] { Wait(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  ~Alarm() { Stop(); }
+
+  // Whether it went off.
+  bool Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+    return rang_;
+  }
+
+ private:
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::seconds(kLongestPartSeconds), [this] { return done_; })) return;
+    rang_ = true;
+    kill(getpid(), SIGTERM);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false, rang_ = false;
+  std::thread thread_;
+};
+
+absl::StatusOr<Outcome> RunWith(const Plan& plan, const RunOptions& options, RankStarter& starter) {
+  Alarm alarm;
+  // What ranks print is in their logs.
+  absl::StatusOr<Outcome> outcome = LaunchRun({plan}, options, starter, [](bool, std::string_view) {});
+  if (alarm.Stop() && outcome.ok() && outcome->exit_code != kExitSuccess) {
+    return absl::DeadlineExceededError(absl::StrCat("a part may take ", kLongestPartSeconds / 60,
+                                                    " minutes, and this one was not done by then: measure a recipe "
+                                                    "with shorter steps, such as one with fewer layers"));
+  }
+  return outcome;
+}
+
+// Runs a plan with `starter`, or with null on this machine. What ranks print is only in their logs. DeadlineExceeded if
+// it took too long; other errors are those of LaunchRun.
+absl::StatusOr<Outcome> RunPart(const Plan& plan, const RunOptions& run, RankStarter* starter) {
+  if (starter != nullptr) return RunWith(plan, run, *starter);
+  absl::StatusOr<LocalStarter> here = LocalStarter::Open(plan.launch.interface);
+  if (!here.ok()) return here.status();
+  return RunWith(plan, run, *here);
 }
 
 }  // namespace

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 
 #include "planner/base/json/json_text.h"
+#include "planner/data/samples/mixture.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan_json.h"
 #include "planner/views/diff/compare_fields.h"
 #include "planner/views/diff/layer_arithmetic.h"
-#include "planner/views/diff/other_samples.h"
 
 namespace planwright {
 namespace {
@@ -136,6 +137,45 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<PlanChange>& c
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
       compare("initialize.sources[" + a[i].part + "].base", {a[i].from}, a[i].base, {b[i].from}, b[i].base, "weights");
   }
+}
+
+// Keeps `plan diff` fast. Mixtures that agree for so long agree until the end of most trainings.
+constexpr int64_t kMostCompared = 4'000'000;
+
+std::vector<int64_t> WeightsOf(const DataPlan& data) {
+  std::vector<int64_t> weights;
+  for (const SourcePlan& source : data.sources) weights.push_back(source.weight);
+  return weights;
+}
+
+// For each source of `from`, its place in `to`; -1: there is no source with this name and the same documents. The name
+// is in the key of the draws.
+std::vector<int64_t> SameSources(const DataPlan& from, const DataPlan& to) {
+  std::vector<int64_t> places;
+  for (const SourcePlan& source : from.sources) {
+    const auto same = std::find_if(to.sources.begin(), to.sources.end(), [&](const SourcePlan& other) {
+      return other.name == source.name && other.kind == source.kind && other.shards == source.shards &&
+             other.ignore == source.ignore && other.path == source.path;
+    });
+    places.push_back(same == to.sources.end() ? -1 : same - to.sources.begin());
+  }
+  return places;
+}
+
+// Of two sections that differ in nothing but their sources: the first sample, not before `first`, that is of another
+// source, or another one of its source. None: no sample differs. Sources are the same if their names and the names of
+// their files are; that a file has changed shows in the digest of the index (docs/training/data.md#changing-sources).
+std::optional<int64_t> FirstOtherSample(const DataPlan& from, const DataPlan& to, int64_t first) {
+  const std::vector<int64_t> a = WeightsOf(from), b = WeightsOf(to), places = SameSources(from, to);
+  const int64_t periods =
+      std::lcm(std::accumulate(a.begin(), a.end(), int64_t{0}), std::accumulate(b.begin(), b.end(), int64_t{0}));
+  const Mixture mixture(a), other(b);
+  const int64_t end = first + std::min(periods, kMostCompared);
+  for (int64_t sample = first; sample < end; ++sample) {
+    const Mixture::Turn turn = mixture.At(sample), there = other.At(sample);
+    if (places[turn.source] != there.source || turn.number != there.number) return sample;
+  }
+  return periods <= kMostCompared ? std::nullopt : std::optional(end);
 }
 
 // Fields of sources are compared by name. Of two sources whose turn it is, the earlier one in the list comes first, so

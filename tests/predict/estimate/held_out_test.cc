@@ -1,5 +1,5 @@
 // The prediction beside runs that it was not made from: the two-GPU columns of docs/gpu.md. The shares of
-// planner/predict/rates/kind_rates.cc come from one GPU. The tables stand in docs/step_time.md#held-out, as they are.
+// planner/predict/rates/rates.cc come from one GPU. The tables stand in docs/step_time.md#held-out, as they are.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 #include "planner/compile/schedule/programs/program_builder.h"
 #include "planner/compile/schedule/programs/program_length.h"
 #include "planner/compile/schedule/programs/program_values.h"
-#include "planner/compile/schedule/programs/symbol_sizes.h"
 
 namespace planwright {
 namespace {
