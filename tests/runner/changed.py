@@ -7,6 +7,7 @@ source tree is always touched.
 """
 import os
 import re
+import shutil
 import subprocess
 
 SOURCES = ('.cc', '.cu', '.cuh', '.def', '.h', '.inc')
@@ -20,6 +21,10 @@ def output_of(*command, cwd=None):
 def changed_files(root, base=None):
     """Paths below `root` that differ from the commit where this branch left `base` (main if there is one, or else the
     last commit), with what is not committed."""
+    if not shutil.which('git'):
+        raise SystemExit('--changed asks git what differs, and git is not installed')
+    if subprocess.run(['git', 'rev-parse', '-q', 'HEAD'], cwd=root, capture_output=True, check=False).returncode != 0:
+        raise SystemExit(f'--changed asks git what differs, and git knows no commit of {root}')
     known = subprocess.run(['git', 'rev-parse', '--verify', '-q', base or 'main'], cwd=root, capture_output=True,
                            check=False).returncode == 0
     if base and not known:

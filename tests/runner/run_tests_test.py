@@ -1,5 +1,6 @@
 """run_tests.py on a small project with CMake, ninja, ctest and git; the estimate on a clock of its own."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,9 +79,9 @@ class Small(unittest.TestCase):
         with open(path, 'w', encoding='utf-8') as file:
             file.write(text)
 
-    def run_tests(self, *args):
+    def run_tests(self, *args, **environment):
         return subprocess.run([sys.executable, os.path.join(HERE, 'run_tests.py'), 'build', *args], cwd=self.root,
-                              capture_output=True, text=True, check=False)
+                              capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
     def ran(self, *args):
         run = self.run_tests(*args)
@@ -101,6 +102,15 @@ class Small(unittest.TestCase):
     def test_a_failure_is_that_of_ctest(self):
         self.write('rooms/a.cc', 'int A() { return 2; }\n')
         self.assertEqual(self.run_tests('--changed').returncode, 8)
+
+    def test_without_git_and_outside_of_a_clone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.run_tests('--changed', PATH=folder)
+            self.assertEqual((run.returncode, run.stderr), (
+                1, '--changed asks git what differs, and git is not installed\n'))
+        run = self.run_tests('--changed', GIT_DIR='/nowhere')
+        self.assertEqual((run.returncode, run.stderr), (
+            1, f'--changed asks git what differs, and git knows no commit of {self.root}\n'))
 
     def test_nothing_changed(self):
         self.assertIn('nothing differs', self.run_tests('--changed').stdout)
@@ -179,4 +189,7 @@ class Estimates(unittest.TestCase):
 
 
 if __name__ == '__main__':
+    if not shutil.which('git'):
+        print('git is not installed: skipped')
+        sys.exit(77)
     unittest.main()
