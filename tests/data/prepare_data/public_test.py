@@ -67,7 +67,7 @@ class Public(unittest.TestCase):
         cls.tokenizers = {
             "tekken": (path, ["--begin-token", "none"], TOY / "mistral.jinja", "[IMG]", "</s>", "<s>"),
             "anthropic": (ANTHROPIC / "anthropic/tokenizer.json", ["--image-token", "<META>", "--pad-token", "<SOS>"],
-                          SOURCE / "third_party/icon_chats.jinja", "<META>", "<EOT>", None)}
+                          SOURCE / "docs/demo/icon_chats.jinja", "<META>", "<EOT>", None)}
 
     @classmethod
     def tearDownClass(cls):
