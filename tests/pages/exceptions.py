@@ -9,13 +9,13 @@ KILLED = ('plan launch recipes/icons_held_out_8r_toy.yaml checkpoint.every_steps
 
 # Page, how the command (and its output) begins, when it runs, why. The first entry that fits counts.
 NOT_RUN = (
-    ('README.md', './dev prepare icons', LONG, 'fetches packages'),
-    ('README.md', 'plan data', LONG, 'needs what `./dev prepare icons` makes'),
-    ('README.md', f'{KILLED}\n...\ncheckpoint', NEVER, 'where a rank is when it is killed; the demo kills it'),
-    ('README.md', 'plan launch recipes/nemotron_moe_vlm_20l', LONG, 'eight ranks; the demo runs it'),
-    ('README.md', 'plan launch recipes/icons', LONG, 'eight ranks for a minute; the demo runs it'),
-    ('README.md', 'plan report', LONG, 'of a run of the demo'),
-    ('README.md', 'plan evaluate', LONG, 'of a run of the demo'),
+    ('docs/tour.md', './dev prepare icons', LONG, 'fetches packages'),
+    ('docs/tour.md', 'plan data', LONG, 'needs what `./dev prepare icons` makes'),
+    ('docs/tour.md', f'{KILLED}\n...\ncheckpoint', NEVER, 'where a rank is when it is killed; the demo kills it'),
+    ('docs/tour.md', 'plan launch recipes/nemotron_moe_vlm_20l', LONG, 'eight ranks; the demo runs it'),
+    ('docs/tour.md', 'plan launch recipes/icons', LONG, 'eight ranks for a minute; the demo runs it'),
+    ('docs/tour.md', 'plan report', LONG, 'of a run of the demo'),
+    ('docs/tour.md', 'plan evaluate', LONG, 'of a run of the demo'),
     ('docs/agents.md', 'plan launch', NEVER, 'needs Slurm, or agents on two nodes'),
     ('docs/agents.md', 'plan agent', NEVER, 'waits for a head on another node'),
     ('docs/diagnostics.md', 'plan validate', NEVER, 'explanations_test runs each example of this generated page'),
@@ -59,7 +59,7 @@ END
 
 # Page, how the command begins, what runs before it: what the page says in words, or what the demo did.
 BEFORE = (
-    ('README.md', 'plan validate build/demo/typo.yaml',
+    ('docs/tour.md', 'plan validate build/demo/typo.yaml',
      "sed -e 's/global_samples/global_sample/' -e 's|models/|../../recipes/models/|' "
      'recipes/nemotron_moe_vlm_20l_mock_8r.yaml >build/demo/typo.yaml'),
     # Life 1 publishes steps 2, 4 and 6; life 2 does not see step 6, goes on from step 4, and ends while it writes 10.
@@ -75,7 +75,7 @@ BEFORE = (
     ('docs/checkpoints.md', 'plan checkpoint show', 'rm -r run; mv lives run'),
     ('docs/checkpoints.md', 'plan checkpoint verify run\nstep-00000008.life-2: damaged',
      'printf X | dd of=run/checkpoints/step-00000008.life-2/rank-00002.safetensors bs=1 seek=99999 conv=notrunc'),
-    ('README.md', './dev prepare icons', 'rm -rf build/icon_ids'),
+    ('docs/tour.md', './dev prepare icons', 'rm -rf build/icon_ids'),
     ('docs/training/prepare_data.md', 'plan data index', 'rm -rf build/icon_ids/index'),
     ('docs/training/prepare_data.md', 'plan launch', 'rm -rf build/demo/icon_ids'),
     ('docs/training/data.md', 'plan launch recipe.yaml',

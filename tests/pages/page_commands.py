@@ -1,4 +1,4 @@
-"""Runs the commands that README.md and the pages of docs show, and compares what they print with what is shown.
+"""Runs the commands that README.md and other pages show, and compares what they print with what is shown.
 
     page_commands.py BINARIES SOURCE [--long] [--page PAGE]
 
@@ -36,8 +36,8 @@ FAILS = re.compile(r'\berror: |: damaged$')
 
 
 def pages(source):
-    return ['README.md', 'CONTRIBUTING.md', 'tests/interop/README.md'] + sorted(
-        str(page.relative_to(source)) for page in (source / 'docs').rglob('*.md'))
+    return ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'tests/corpus/README.md', 'tests/interop/README.md',
+            'third_party/README.md'] + sorted(str(page.relative_to(source)) for page in (source / 'docs').rglob('*.md'))
 
 
 class Programs:

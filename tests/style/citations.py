@@ -8,7 +8,7 @@ Looked at: every text file of ROOT outside build folders and golden files. A cit
   - `planner/...`, `executor/...`, `tests/...` with the ending of a source file.
 A heading's name is made as GitHub makes it: lower case, no punctuation, hyphens for spaces. Prints each citation that
 leads nowhere as FILE:LINE: WHAT, and ends with 1 if there is one. A numbered citation of "facts", a text that is not in
-this repository, is reported too.
+this repository, is reported too, and a page of docs that docs/README.md does not link.
 """
 import os
 import re
@@ -79,8 +79,25 @@ def citations(root, path, line):
             yield match[1], os.path.join(root, match[1]), None
 
 
+def unlisted(root):
+    """The pages of docs that its index does not link; decisions are notes, which their folder lists."""
+    docs = os.path.normpath(os.path.join(root, 'docs'))
+    index = os.path.join(docs, 'README.md')
+    if not os.path.exists(index):
+        return []
+    with open(index, encoding='utf-8') as lines:
+        linked = {os.path.normpath(os.path.join(docs, match[1].partition('#')[0]))
+                  for line in lines for match in LINK.finditer(line)}
+    pages = {os.path.join(folder, name) for folder, _, names in os.walk(docs) for name in names
+             if name.endswith('.md') and os.path.basename(folder) != 'decisions'}
+    return [os.path.relpath(page, root) for page in sorted(pages - linked - {index})]
+
+
 def main(root):
     found = 0
+    for page in unlisted(root):
+        print(f'docs/README.md: it has no link to {page}')
+        found += 1
     for path in sorted(texts(root)):
         if os.path.basename(path) in OF_THEIR_OWN:
             continue

@@ -58,6 +58,11 @@ class Citations(unittest.TestCase):
     def test_a_source_file_that_was_moved(self):
         self.refuses('docs/glossary.md', 'It is in `planner/b.cc`.\n', 'planner/b.cc: there is no such file')
 
+    def test_a_page_that_the_index_does_not_have(self):
+        self.refuses('docs/README.md', 'No page.\n', 'docs/README.md: it has no link to docs/model/mamba.md')
+        listed = {'docs/README.md': '[Mamba](model/mamba.md)\n', 'docs/decisions/0001-a.md': 'A note.\n'}
+        self.assertEqual(report(listed), (0, ''))
+
     def test_a_text_that_is_not_in_the_repository(self):
         self.refuses('planner/b.cc', '// Formula: facts 3.5.\n', 'planner/b.cc:1: cites "facts"')
 
