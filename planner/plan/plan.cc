@@ -7,6 +7,9 @@
 #include "planner/plan/precision.h"
 
 namespace planwright {
+
+const char kToolVersion[] = "0.2.0";
+
 namespace {
 
 template <typename List>

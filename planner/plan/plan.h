@@ -1,6 +1,6 @@
-// The plan: everything that every rank will do. The planner makes it (compile.cc), verify/ proves it, launch/ hands it
-// to the ranks, and the executor carries it out. Plain data, without yaml and without torch. A plan's file is this
-// struct as JSON (plan_json.h), under the same field names; plan_fields.h lists them with what a wrong value does.
+// The plan: everything that every rank will do. The wing compile makes it, verify proves it, run hands it to the ranks,
+// and the executor carries it out. It is plain data, without yaml and without torch. A plan's file is this struct as
+// JSON (plan_json.h), under the same field names; plan_fields.h lists them with what a wrong value does.
 //
 // Lists are in a fixed order, so that the same recipe gives the same bytes. Units are in the field names or in the
 // comments: sizes are elements (not bytes), times are counted in samples (not steps). "-1: none" is written where an
@@ -22,7 +22,8 @@
 namespace planwright {
 
 inline constexpr int kPlanFormatVersion = 2;
-inline constexpr char kToolVersion[] = "0.1.0";
+// The version that CHANGELOG.md has on top. It is defined in plan.cc: a release compiles that file alone.
+extern const char kToolVersion[];
 
 // The line of the recipe that a part of the plan comes from. Not covered by the plan digest. Filled by compile.cc.
 struct Origin {

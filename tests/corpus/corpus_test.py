@@ -207,6 +207,12 @@ class RefusesByName(Corpus):
             self.refused(1, f'  help: {text}', 'validate', RECIPE, override)
 
 
+class Version(Corpus):
+    def test_is_that_of_the_changelog(self):
+        on_top = re.search(r'^## (\S+) \(', (HERE.parent.parent / 'CHANGELOG.md').read_text(), re.M)[1]
+        self.assertEqual(self.plan('--version').split()[1].rstrip(','), on_top)
+
+
 class MakesAnew(Corpus):
     def test_index(self):
         """The index of another version is no error: it is made again from its shards, with the same content."""

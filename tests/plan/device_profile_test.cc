@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
 
 #include "tests/plan/random_plan.h"
 
@@ -56,7 +57,7 @@ TEST(DeviceProfile, HasOnePointALine) {
 struct Damage {
   const char* name;
   void (*damage)(ordered_json&);
-  const char* message;
+  std::string message;
   friend void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
 };
 
@@ -75,8 +76,9 @@ INSTANTIATE_TEST_SUITE_P(
                "not a profile: it has no format_version"},
         Damage{"no_version", [](ordered_json& p) { p.erase("format_version"); },
                "not a profile: it has no format_version"},
-        Damage{"another_version", [](ordered_json& p) { p["format_version"] = 2; },
-               "the profile has format_version 2; this version of Planwright (0.1.0) reads 1"},
+        Damage{
+            "another_version", [](ordered_json& p) { p["format_version"] = 2; },
+            std::string("the profile has format_version 2; this version of Planwright (") + kToolVersion + ") reads 1"},
         Damage{"no_device", [](ordered_json& p) { p.erase("device"); }, "device: the field is missing"},
         Damage{"no_gpu", [](ordered_json& p) { p["gpu"] = ""; }, "gpu: the word is empty"},
         Damage{"control_character", [](ordered_json& p) { p["device"] = "a\nb"; },
