@@ -1,5 +1,7 @@
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -10,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
 
 #include "executor/communication/backends.h"
 
@@ -158,6 +161,7 @@ class NcclCommunicator : public Communicator {
   }
 
   void Exchange(const std::vector<Message>& messages) override {
+    MeetNewPeers(messages);
     NcclGroup group;
     for (const Message& message : messages) {
       CheckTensor(message.tensor);
@@ -168,6 +172,27 @@ class NcclCommunicator : public Communicator {
   }
 
  private:
+  // NCCL connects two ranks when they first meet, and each says what it needs: to send, to receive, or both. If one
+  // rank does both in one group and the other in two, they do not understand each other ("message truncated"). So the
+  // first message between two ranks, which is the first for both, goes after one word in each direction.
+  static void MeetNewPeers(const std::vector<Message>& messages) {
+    std::vector<std::pair<NcclCommunicator*, int>> strangers;
+    for (const Message& message : messages) {
+      auto* owner = static_cast<NcclCommunicator*>(message.communicator);
+      if (owner->met_.insert(message.peer).second) strangers.emplace_back(owner, message.peer);
+    }
+    if (strangers.empty()) return;
+    const at::TensorOptions options = messages[0].tensor.options().dtype(at::kFloat);
+    const at::Tensor said = at::zeros({1}, options),
+                     heard = at::empty({static_cast<int64_t>(strangers.size())}, options);
+    NcclGroup group;
+    for (size_t i = 0; i < strangers.size(); ++i) {
+      strangers[i].first->Send(said, strangers[i].second);
+      strangers[i].first->Receive(heard.narrow(0, static_cast<int64_t>(i), 1), strangers[i].second);
+    }
+    group.Finish();
+  }
+
   void Send(const at::Tensor& rows, int peer) {
     if (rows.numel() > 0)
       Check(ncclSend(rows.data_ptr(), rows.numel(), DataType(rows), peer, communicator_, Stream()), "send");
@@ -178,6 +203,7 @@ class NcclCommunicator : public Communicator {
   }
 
   ncclComm_t communicator_;
+  std::set<int> met_;  // peers of earlier exchanges
 };
 
 }  // namespace
