@@ -36,9 +36,10 @@ Attributes ConstantsOf(const ModelRecipe& recipe, LocatedNumbers numbers, const 
   for (const StatedConstant& constant : statement.constants) {
     if (constant.of != 0 && layers.find(constant.of) == std::string::npos) continue;
     const auto number = numbers.find(constant.name);
+    if (number == numbers.end() && constant.otherwise) continue;
     Require(number != numbers.end() && std::holds_alternative<double>(*number->second) == constant.real,
             absl::StrCat("a recipe gives the constant ", constant.name, " as it is stated"));
-    if (constant.otherwise && NumberOf(*number->second) == *constant.otherwise) continue;
+    if (NumberOf(*number->second) == statement.NumberWithout(constant.name, constants)) continue;
     constants.emplace(constant.name, *number->second);
   }
   return constants;

@@ -16,6 +16,13 @@ using std::string_view;
 
 constexpr Axis kStatedAxes[] = {Axis::kTp,       Axis::kCp, Axis::kDp,      Axis::kPp,
                                 Axis::kExpertTp, Axis::kEp, Axis::kExpertDp};
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+
+double NumberOf(const Attribute& constant) {
+  if (const int64_t* integer = std::get_if<int64_t>(&constant)) return static_cast<double>(*integer);
+  const double* real = std::get_if<double>(&constant);
+  return real ? *real : kNoNumber;
+}
 
 }  // namespace
 
@@ -33,21 +40,24 @@ const ModelStatement* StatementOf(string_view kind) {
   return nullptr;
 }
 
-double ModelStatement::NumberWithout(string_view constant) const {
+double ModelStatement::NumberWithout(string_view constant, const Attributes& others) const {
+  const auto number_of = [&](string_view name) {
+    const auto found = others.find(name);
+    return found == others.end() ? kNoNumber : NumberOf(found->second);
+  };
   for (const StatedConstant& stated : constants) {
-    if (stated.name == constant && stated.otherwise) return *stated.otherwise;
+    if (stated.name == constant && stated.otherwise) return stated.otherwise->Evaluate(number_of);
   }
-  return std::numeric_limits<double>::quiet_NaN();
+  return kNoNumber;
 }
 
 ModelNumbers::ModelNumbers(const Budget& budget, const Module& module, const ModelStatement& statement)
     : statement_(&statement) {
   for (const StatedConstant& constant : statement.constants) {
-    if (constant.otherwise) numbers_[constant.name] = *constant.otherwise;
+    if (constant.otherwise) numbers_[constant.name] = statement.NumberWithout(constant.name, module.constants);
   }
   for (const auto& [name, value] : module.constants) {
-    if (const int64_t* integer = std::get_if<int64_t>(&value)) numbers_[name] = static_cast<double>(*integer);
-    if (const double* real = std::get_if<double>(&value)) numbers_[name] = *real;
+    if (const double number = NumberOf(value); !std::isnan(number)) numbers_[name] = number;
   }
   for (Axis axis : kStatedAxes) numbers_[string(AxisName(axis))] = module.grid.size(axis);
   numbers_["trains_backbone"] = module.trains_backbone ? 1 : 0;
@@ -77,7 +87,7 @@ double ModelNumbers::operator()(string_view name) const {
   constexpr string_view kRoot = "sqrt(";
   if (name.starts_with(kRoot)) return std::sqrt((*this)(name.substr(kRoot.size(), name.size() - kRoot.size() - 1)));
   const auto it = numbers_.find(name);
-  return it == numbers_.end() ? std::numeric_limits<double>::quiet_NaN() : it->second;
+  return it == numbers_.end() ? kNoNumber : it->second;
 }
 
 int64_t ModelNumbers::SizeOf(const Expression& formula) const {

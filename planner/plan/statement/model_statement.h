@@ -8,10 +8,11 @@
 // comment.
 //
 //   can WORD                         the model has_images (an encoder) or carries_loss (a language model)
-//   constant NAME int|real|flag [or 0] [of KIND] [else NUMBER]
+//   constant NAME int|real|flag [or 0] [of KIND] [else FORMULA]
 //                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the
 //                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it. `else`:
-//                                    a module of which it is this number lacks it, as plans from before it do
+//                                    a module of which it is this number lacks it, as plans from before it do; of
+//                                    constants before it that no module lacks
 //   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, `samples` (of a microbatch on
 //                                    a lane), earlier names and sqrt(NAME)
 //   stream [SIZES] cut DIM over AXES [zigzag]
@@ -89,8 +90,8 @@ namespace planwright {
 struct StatedConstant {
   std::string name;
   bool real = false, flag = false, or_zero = false;
-  char of = 0;                      // only modules with a layer of this kind have it; 0: all modules of the model kind
-  std::optional<double> otherwise;  // the number of a module that lacks it
+  char of = 0;  // only modules with a layer of this kind have it; 0: all modules of the model kind
+  std::optional<Expression> otherwise;  // the number of a module that lacks it
 };
 
 struct StatedWeight {
@@ -164,8 +165,8 @@ struct ModelStatement {
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
 
-  // The number of a constant that a module lacks (`else`); NaN: it must have it, or this is none.
-  double NumberWithout(std::string_view constant) const;
+  // The number of a constant that a module with `others` lacks (`else`); NaN: it must have it, or this is none.
+  double NumberWithout(std::string_view constant, const Attributes& others) const;
 };
 
 // The statement of a model kind ("hybrid_lm"); null if there is none.

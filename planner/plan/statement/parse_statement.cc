@@ -1,5 +1,6 @@
 #include "planner/plan/statement/parse_statement.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,7 +85,7 @@ class StatementParser {
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
   }
 
-  // "NAME int|real|flag [or 0] [of KIND] [else NUMBER]"
+  // "NAME int|real|flag [or 0] [of KIND] [else FORMULA]"
   void ParseConstant(LineReader& line) {
     StatedConstant& constant = model_.constants.emplace_back();
     constant.name = line.Take();
@@ -94,7 +95,17 @@ class StatementParser {
     constant.flag = constant.or_zero = type == "flag";
     if (line.TakeIf("or")) line.Expect(constant.or_zero = line.TakeIf("0"));
     if (line.TakeIf("of")) constant.of = line.Take()[0];
-    if (line.TakeIf("else")) constant.otherwise = static_cast<double>(line.TakeNumber());
+    if (!line.TakeIf("else")) return;
+    constant.otherwise = line.TakeFormula();
+    for (const string& name : constant.otherwise->names()) line.Expect(EachHas(name, constant));
+  }
+
+  // Whether each module that can lack `constant` has this one, which is stated before it.
+  bool EachHas(string_view name, const StatedConstant& constant) const {
+    return std::any_of(model_.constants.begin(), model_.constants.end(), [&](const StatedConstant& other) {
+      return other.name == name && &other != &constant && !other.otherwise &&
+             (other.of == 0 || other.of == constant.of);
+    });
   }
 
   // "NAME = FORMULA"

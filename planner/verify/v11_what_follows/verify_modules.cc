@@ -119,7 +119,7 @@ class ModuleComparison {
                           constant.flag      ? "0 or 1"
                           : constant.or_zero ? "0 or a number above it"
                                              : "a number above 0"));
-      } else if (constant.otherwise == value) {
+      } else if (statement_->NumberWithout(constant.name, module_.constants) == value) {
         Fail(absl::StrCat("has the constant ", constant.name, " ", value, ", which a module lacks if it is ", value));
       }
     }

@@ -144,7 +144,7 @@ double AttributeCheck::ValueOf(const string& name, const Module& module, bool ev
   const auto constant = module.constants.find(name);
   if (constant != module.constants.end()) return Number(constant->second);
   const ModelStatement* statement = StatementOf(module.kind);
-  return statement ? statement->NumberWithout(name) : std::numeric_limits<double>::quiet_NaN();
+  return statement ? statement->NumberWithout(name, module.constants) : std::numeric_limits<double>::quiet_NaN();
 }
 
 const std::vector<AttributeCheck::Expected>& AttributeCheck::ExpectedOf(OpKind kind, const Module& module,

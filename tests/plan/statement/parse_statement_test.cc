@@ -8,6 +8,8 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+
 namespace planwright {
 namespace {
 
@@ -123,11 +125,29 @@ TEST(ParseStatement, Needs) {
 }
 
 TEST(ParseStatement, NumbersOfModulesThatLackAConstant) {
-  const ModelStatement statement = Of("constant final_norm flag else 1\nconstant heads int");
-  EXPECT_EQ(statement.constants.at(0).otherwise, 1);
+  const ModelStatement statement =
+      Of("constant final_norm flag else 1\nconstant heads int\nconstant normalized flag else heads > 1");
+  EXPECT_EQ(statement.constants.at(0).otherwise->text(), "1");
   EXPECT_FALSE(statement.constants.at(1).otherwise.has_value());
-  EXPECT_EQ(statement.NumberWithout("final_norm"), 1);
-  EXPECT_TRUE(std::isnan(statement.NumberWithout("heads")));
+  EXPECT_EQ(statement.NumberWithout("final_norm", {}), 1);
+  EXPECT_TRUE(std::isnan(statement.NumberWithout("heads", {})));
+  EXPECT_EQ(statement.NumberWithout("normalized", {{"heads", int64_t{2}}}), 1);
+  EXPECT_EQ(statement.NumberWithout("normalized", {{"heads", int64_t{1}}}), 0);
+  EXPECT_TRUE(std::isnan(statement.NumberWithout("normalized", {}))) << "of a damaged plan";
+  EXPECT_TRUE(std::isnan(statement.NumberWithout("normalized", {{"heads", std::string("two")}})));
+}
+
+TEST(ParseStatement, ANumberIsOfConstantsBeforeItThatNoModuleLacks) {
+  const auto of = [](const char* constant, const char* before) {
+    return absl::StrCat("constant ", before, "\nconstant ", constant, "\nconstant last int");
+  };
+  EXPECT_NO_THROW(Of(of("a flag of E else b > 1", "b int of E")));
+  EXPECT_NO_THROW(Of(of("a flag of E else b > 1", "b int")));
+  EXPECT_DEATH(Of(of("a flag of E else b > 1", "b int of M")), "b > 1");
+  EXPECT_DEATH(Of(of("a flag else b > 1", "b int of M")), "b > 1");
+  EXPECT_DEATH(Of(of("a flag else b > 1", "b flag else 1")), "b > 1");
+  EXPECT_DEATH(Of(of("a flag else last > 1", "b int")), "last > 1");
+  EXPECT_DEATH(Of(of("a flag else a > 1", "b int")), "a > 1");
 }
 
 TEST(ParseStatement, ConditionsAndPaddingOfWeights) {

@@ -39,7 +39,7 @@ class Constants {
     Attributes constants;
     for (const StatedConstant& constant : statement.constants) {
       const double value = values_.at(constant.name);
-      if (constant.otherwise == value) continue;
+      if (constant.otherwise && Of(*constant.otherwise) == value) continue;
       if (constant.real) constants[constant.name] = value + 0.5;
       if (!constant.real) constants[constant.name] = static_cast<int64_t>(value);
     }
@@ -116,7 +116,8 @@ std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& m
     for (Module& each : modules) {
       for (int64_t value : {0, 1}) {
         each.constants.erase(constant.name);
-        if (static_cast<double>(value) != *constant.otherwise) each.constants[constant.name] = value;
+        const double lacking = statement.NumberWithout(constant.name, each.constants);
+        if (static_cast<double>(value) != lacking) each.constants[constant.name] = value;
         cases.push_back(each);
       }
     }

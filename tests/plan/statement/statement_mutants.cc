@@ -304,7 +304,7 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
                                                  : "int",
                                  constant.or_zero && !constant.flag ? " or 0" : "",
                                  constant.of != 0 ? absl::StrCat(" of ", string(1, constant.of)) : "",
-                                 constant.otherwise ? absl::StrCat(" else ", *constant.otherwise) : ""));
+                                 constant.otherwise ? absl::StrCat(" else ", constant.otherwise->text()) : ""));
   }
   for (const auto& [name, formula] : statement.lets) lines.push_back(absl::StrCat("let ", name, " = ", formula.text()));
   lines.push_back(absl::StrCat("stream ", TypeText(statement.stream), statement.zigzag ? " zigzag" : ""));
