@@ -81,7 +81,7 @@ __device__ void RouteToken(const float* logits, const float (&bias)[kEach], cons
   }
   const float total = WarpSum(score) + kTiny;
   if (lane < top_k) {
-    const float weight = top_k > 1 ? score / total : score;
+    const float weight = shape.normalized ? score / total : score;
     out.weights[token * top_k + lane] = weight * shape.scale;
     out.ids[token * top_k + lane] = id;
     atomicAdd(chosen + id, 1);
@@ -143,9 +143,10 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
     dchosen = dweights[token * top_k + lane] * shape.scale;
     chosen = Score(logits[token * experts + id]);
   }
-  if (top_k > 1) {
+  if (shape.normalized) {
     const float sum = WarpSum(chosen) + kTiny, inner = WarpSum(dchosen * chosen);
-    dchosen = (dchosen - inner / sum) / sum;
+    // Of one choice the quotient is 1. The difference would be a rounding, which Adam makes a step as large as any.
+    dchosen = top_k > 1 ? (dchosen - inner / sum) / sum : dchosen * (kTiny / sum) / sum;
   }
 
   // All experts: the auxiliary loss acts on scores / (their sum).

@@ -13,7 +13,8 @@ constexpr int64_t kMostExperts = 512, kMostChoices = 16;  // what the kernels be
 // Token t is position * samples + sample, as everywhere.
 struct RouteShape {
   int64_t positions = 0, samples = 0, experts = 0, top_k = 0;
-  float scale = 0;  // of the weights
+  bool normalized = true;  // the weights of a token are divided by their sum, before `scale`
+  float scale = 0;         // of the weights
 };
 
 struct RouteOutputs {

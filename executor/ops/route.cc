@@ -19,6 +19,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "executor/ops/handler.h"
+#include "executor/ops/routing.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -53,6 +54,14 @@ at::Tensor AuxLossGrad(const ComputeContext& context, const at::Tensor& scores) 
   return ((dprobs - (dprobs * by_sample).sum({-1}, true) / sum) / sum).view({tokens, experts});
 }
 
+// The gradient of the chosen scores s [T,k], from that of s / (sum of s over the choices).
+at::Tensor DividedGrad(const at::Tensor& dquotients, const at::Tensor& chosen) {
+  const at::Tensor sum = chosen.sum({-1}, true) + kTiny;
+  // s / (s + kTiny) is 1. The difference below would be a rounding, which Adam makes a step as large as any.
+  if (chosen.size(1) == 1) return dquotients * (kTiny / sum) / sum;
+  return (dquotients - (dquotients * chosen).sum({-1}, true) / sum) / sum;
+}
+
 }  // namespace
 
 Tensors RunRoute(const ComputeContext& context) {
@@ -65,7 +74,7 @@ Tensors RunRoute(const ComputeContext& context) {
   const bool replayed = context.inputs.size() > 1;
   const at::Tensor ids = replayed ? context.inputs[1] : TopExperts(scores + context.parameters[1], top_k);
   at::Tensor weights = scores.gather(1, ids);
-  if (top_k > 1) weights = weights / (weights.sum({-1}, true) + kTiny);
+  if (NormalizesWeights(context.instruction)) weights = weights / (weights.sum({-1}, true) + kTiny);
   weights.mul_(context.instruction.real("scale"));
 
   // For the auxiliary loss: the choice without the bias, counted for each sample.
@@ -80,14 +89,9 @@ Tensors RunRouteGrad(const ComputeContext& context) {
   const Instruction& instruction = context.instruction;
   const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[3];
   const at::Tensor n = AsRows(context.inputs[1]), scores = Wide(context.inputs[4]).sigmoid();
-  const int64_t top_k = instruction.integer("top_k");
 
-  // weights = scale * s / (sum of s over the chosen experts)
   at::Tensor dchosen = Wide(dweights) * instruction.real("scale");
-  if (top_k > 1) {
-    const at::Tensor chosen = scores.gather(1, ids), sum = chosen.sum({-1}, true) + kTiny;
-    dchosen = (dchosen - (dchosen * chosen).sum({-1}, true) / sum) / sum;
-  }
+  if (NormalizesWeights(instruction)) dchosen = DividedGrad(dchosen, scores.gather(1, ids));
   at::Tensor dscores =
       instruction.attributes.contains("aux_scale") ? AuxLossGrad(context, scores) : at::zeros_like(scores);
   dscores.scatter_add_(1, ids, dchosen);  // deterministic: the experts of a token are distinct

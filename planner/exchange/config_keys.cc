@@ -116,6 +116,15 @@ Sourced<double> ConfigKeys::Number(Names names, double otherwise, const std::str
   return {number, path};
 }
 
+Sourced<bool> ConfigKeys::Flag(Names names, bool otherwise, const std::string& default_of) {
+  std::string path;
+  const Json* value = Find(names, &path);
+  if (value == nullptr) return {otherwise, "default of " + default_of};
+  if (value->is_boolean()) return {value->get<bool>(), path};
+  findings_.Problem(path, ValueText(*value), "is neither true nor false");
+  return {otherwise, path};
+}
+
 std::optional<Sourced<std::string>> ConfigKeys::Word(Names names) {
   std::string path;
   const Json* value = Find(names, &path);

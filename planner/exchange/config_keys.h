@@ -39,6 +39,8 @@ class ConfigKeys {
   std::optional<Sourced<int64_t>> Count(Names names);
   // A finite number above 0.
   Sourced<double> Number(Names names, double otherwise, const std::string& default_of);
+  // True or false.
+  Sourced<bool> Flag(Names names, bool otherwise, const std::string& default_of);
   std::optional<Sourced<std::string>> Word(Names names);
 
   // A key that may only have this value, or be null or absent.

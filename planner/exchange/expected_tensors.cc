@@ -25,7 +25,10 @@ Attributes ConstantsOf(const LanguageSizes& sizes) {
                           {"moe.aux_loss", 0.0},
                           {"moe.bias_rate", 0.0}};
   EachSize(sizes, [&](const char* key, const auto& number) {
-    if constexpr (!std::is_same_v<decltype(number.value), std::string>) constants[key] = number.value;
+    if constexpr (std::is_same_v<decltype(number.value), bool>)
+      constants[key] = int64_t{number.value};
+    else if constexpr (!std::is_same_v<decltype(number.value), std::string>)
+      constants[key] = number.value;
   });
   return constants;
 }

@@ -22,6 +22,7 @@ namespace {
 std::string TextOf(int64_t number) { return absl::StrCat(number); }
 std::string TextOf(double number) { return ShortestText(number); }
 std::string TextOf(const std::string& word) { return word; }
+std::string TextOf(bool flag) { return flag ? "true" : "false"; }
 
 struct Said {
   std::string value, from;

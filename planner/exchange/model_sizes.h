@@ -23,6 +23,7 @@ struct LanguageSizes {
   Sourced<int64_t> heads, head_dim, kv_groups;                                                       // of *
   Sourced<int64_t> mamba_heads, mamba_head_dim, mamba_groups, mamba_state, mamba_conv, mamba_chunk;  // of M
   Sourced<int64_t> experts, top_k, ffn, shared_ffn;                                                  // of E
+  Sourced<bool> normalized;                                                                          // of E
   Sourced<double> scale;                                                                             // of E
   Sourced<int64_t> mlp_ffn;                                                                          // of -
   Sourced<double> least_time_step;  // of M, 0: none; a recipe cannot have one
@@ -77,6 +78,7 @@ void EachSize(const LanguageSizes& sizes, Visit visit) {
     visit("moe.top_k", sizes.top_k);
     visit("moe.ffn", sizes.ffn);
     visit("moe.shared_ffn", sizes.shared_ffn);
+    visit("moe.normalized", sizes.normalized);
     visit("moe.scale", sizes.scale);
   }
   if (sizes.has('-')) visit("mlp.ffn", sizes.mlp_ffn);

@@ -120,11 +120,11 @@ void ReadExperts(ConfigKeys& keys, LanguageSizes& sizes) {
   sizes.top_k = keys.Size({"num_experts_per_tok"});
   sizes.ffn = keys.Size({"moe_intermediate_size"});
   sizes.shared_ffn = keys.Size({"moe_shared_expert_intermediate_size"});
+  sizes.normalized = keys.Flag({"norm_topk_prob"}, true, kDialect);
   sizes.scale = keys.Number({"routed_scaling_factor"}, 1.0, kDialect);
   keys.Only("n_shared_experts", 1, "a layer has one shared expert");
   keys.Only("n_group", 1, "all experts are one group");
   keys.Only("topk_group", 1, "all experts are one group");
-  keys.Only("norm_topk_prob", true, "the weights of the chosen experts add up to 1, before they are scaled");
   keys.Nothing("moe_latent_size", "experts read the residual stream, and no latent of it");
 }
 

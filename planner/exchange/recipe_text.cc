@@ -24,6 +24,7 @@ std::string ValueOf(double number) {
   return text;
 }
 std::string ValueOf(const std::string& word) { return word; }
+std::string ValueOf(bool flag) { return flag ? "true" : "false"; }
 
 // Lines of a map, comments in one column.
 class Lines {
@@ -115,6 +116,7 @@ void AddLanguage(const LanguageSizes& sizes, Lines& lines) {
     lines.Add(6, "top_k", sizes.top_k);
     lines.Add(6, "ffn", sizes.ffn);
     lines.Add(6, "shared_ffn", sizes.shared_ffn);
+    lines.Add(6, "normalized", sizes.normalized);
     lines.Add(6, "scale", sizes.scale);
     lines.Plain(6, "# config.json does not say how the load of experts is balanced: see aux_loss and bias_rate.");
   }

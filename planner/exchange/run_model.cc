@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/plan/shard_map.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/state/weights/known_extras.h"
 
 namespace planwright {
@@ -15,6 +16,13 @@ class ModuleNumbers {
   explicit ModuleNumbers(const Module& module) : module_(module) {}
   Sourced<int64_t> Size(const char* key) const { return {module_.size(key), From(key)}; }
   Sourced<double> Real(const char* key) const { return {module_.real(key), From(key)}; }
+  // Also one that modules lack where it says nothing new.
+  Sourced<bool> Flag(const char* key) const {
+    const bool lacks = !module_.constants.contains(key);
+    const double number = lacks ? StatementOf(module_.kind)->NumberWithout(key, module_.constants)
+                                : static_cast<double>(module_.size(key));
+    return {number > 0, From(key)};
+  }
   std::string From(const char* key) const { return absl::StrCat("module ", module_.name, " ", key); }
 
  private:
@@ -43,6 +51,7 @@ LanguageSizes LanguageOf(const Module& module) {
   sizes.top_k = numbers.Size("moe.top_k");
   sizes.ffn = numbers.Size("moe.ffn");
   sizes.shared_ffn = numbers.Size("moe.shared_ffn");
+  sizes.normalized = numbers.Flag("moe.normalized");
   sizes.scale = numbers.Real("moe.scale");
   sizes.mlp_ffn = numbers.Size("mlp.ffn");
   return sizes;

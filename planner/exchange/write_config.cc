@@ -97,7 +97,7 @@ Json LanguageConfig(const Plan& plan, const LanguageSizes& sizes, bool final_nor
                    {"moe_shared_expert_intermediate_size", sizes.shared_ffn.value},
                    {"n_shared_experts", 1},
                    {"routed_scaling_factor", sizes.scale.value},
-                   {"norm_topk_prob", true},
+                   {"norm_topk_prob", sizes.normalized.value},
                    {"n_group", 1},
                    {"topk_group", 1},
                    {"moe_latent_size", nullptr}});

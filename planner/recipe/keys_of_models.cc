@@ -136,6 +136,9 @@ constexpr KeySpec kModelKeys[] = {
      "width inside a routed expert"},
     {"models.<name>.moe.shared_ffn", "", To<&HybridLmModel::Moe::shared_ffn>, kRequired, "", kSize, "",
      "width inside the shared expert"},
+    {"models.<name>.moe.normalized", "", To<&HybridLmModel::Moe::normalized>, kOptional, "", kAny, "",
+     "whether the weights of a token's experts are divided by their sum, before `scale`; without it they are; required "
+     "if `top_k` is 1, where published models differ"},
     {"models.<name>.moe.scale", "", To<&HybridLmModel::Moe::scale>, kOptional, "1.0", kPositive, "",
      "factor on the weights of routed experts"},
     {"models.<name>.moe.aux_loss", "", To<&HybridLmModel::Moe::aux_loss>, kOptional, "0.0", kFromZero, "",

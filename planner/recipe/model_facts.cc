@@ -20,7 +20,10 @@ Located<std::string> PatternIn(const RadioVitModel& model) {
 bool GivesLayerIn(const HybridLmModel& model, char letter) { return model.has(LayerWord(letter)); }
 bool GivesLayerIn(const RadioVitModel&, char letter) { return letter == 'V'; }
 
-void AddChoices(const HybridLmModel&, LocatedNumbers&) {}
+void AddChoices(const HybridLmModel& model, LocatedNumbers& numbers) {
+  const std::optional<Located<bool>>& normalized = model.moe.normalized;
+  if (normalized) numbers.insert({"moe.normalized", {int64_t{**normalized}, normalized->where}});
+}
 void AddChoices(const RadioVitModel& model, LocatedNumbers& numbers) {
   numbers.insert({{"crop", {int64_t{*model.positions == "crop"}, model.positions.where}},
                   {"final_norm", {int64_t{*model.final_norm == "layernorm"}, model.final_norm.where}},

@@ -29,7 +29,8 @@ Located<std::string> PatternOf(const ModelRecipe& model);
 bool GivesLayer(const ModelRecipe& model, char letter);
 
 // Every number of the model, and every choice that is one of its constants, as 0 or 1. Named as constants are, by keys
-// and sections: "mamba.heads". Sections that the recipe does not have are included, with their defaults.
+// and sections: "mamba.heads". Sections that the recipe does not have are included, with their defaults. A choice that
+// has no default and is not made is not there.
 LocatedNumbers NumbersOf(const ModelRecipe& model);
 
 // The number of this name. It must be there, and of this type.

@@ -61,6 +61,7 @@ struct HybridLmModel {
   } mamba;
   struct Moe {
     Located<int64_t> experts, top_k, ffn, shared_ffn;
+    std::optional<Located<bool>> normalized;
     Located<double> scale, aux_loss, imbalance;
   } moe;
   struct Mlp {

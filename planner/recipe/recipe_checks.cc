@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -123,6 +124,22 @@ void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
   }
 }
 
+// With one expert for a token, published models differ in what its weight is, so that none of them is the default.
+void CheckWeightOfOneExpert(const ModuleRecipe& module, Diagnostics& problems) {
+  if (!AllKnown(module.model.kind)) return;
+  const LocatedNumbers numbers = NumbersOf(module.model);
+  const auto top_k = numbers.find("moe.top_k");
+  if (top_k == numbers.end() || !AllKnown(top_k->second) || *top_k->second != Attribute(int64_t{1})) return;
+  if (numbers.contains("moe.normalized")) return;
+  const std::string path = Cat("models.", *module.model.name, ".moe.normalized");
+  problems
+      .Error(DiagnosticKind::kMissingKey, top_k->second.where, Cat("`", path, "` is missing, and `top_k` is 1"),
+             "add normalized: false (a token's weight is its score times `scale`: Megatron-LM, and runs of earlier "
+             "versions), or normalized: true (it is `scale`, and the score is divided by itself: norm_topk_prob of "
+             "transformers)")
+      .edits = {{path, "false"}};
+}
+
 void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
   const Located<std::string>* frozen = nullptr;
   for (const ModuleRecipe& module : recipe.modules) {
@@ -232,7 +249,9 @@ void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems) {
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems) {
   CheckModuleCount(recipe, problems);
   CheckSomethingTrains(recipe, problems);
+  std::set<std::string_view> models;
   for (const ModuleRecipe& module : recipe.modules) {
+    if (models.insert(*module.model.name).second) CheckWeightOfOneExpert(module, problems);
     CheckProjection(module, problems);
     CheckStageKeys(module, problems);
     CheckRecompute(module, problems);

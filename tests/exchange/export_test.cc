@@ -225,6 +225,25 @@ TEST_F(Export, ShardsAreOfTheSizeThatIsAskedFor) {
   for (const auto& [name, tensor] : Read(In("one"))) EXPECT_TRUE(many.at(name).bytes == tensor.bytes) << name;
 }
 
+// The rule by which a run weighed the experts of a token is what leaves, also where its plan lacks it.
+TEST_F(Export, WritesTheRuleForTheWeightsOfExperts) {
+  const std::string moe = "models.hybrid_moe_tiny.moe.";
+  const std::vector<std::pair<std::vector<std::string>, bool>> cases = {
+      {{}, true},
+      {{moe + "normalized=false"}, false},
+      {{moe + "top_k=1", moe + "normalized=true"}, true},
+      {{moe + "top_k=1", moe + "normalized=false"}, false},
+      {{moe + "top_k=8", moe + "normalized=false"}, false}};
+  for (size_t i = 0; i < cases.size(); ++i) {
+    run_ = In("run" + std::to_string(i));
+    MakeRun(TinyPlan(cases[i].first));
+    ExportRequest request = Request();
+    request.to = In("out" + std::to_string(i));
+    Exported(request);
+    EXPECT_EQ(Config(request.to)["text_config"]["norm_topk_prob"], cases[i].second) << i;
+  }
+}
+
 TEST_F(Export, WhatWasExportedIsImportedAsTheSameModel) {
   MakeRun(Bf16Plan());
   Exported(Request());
@@ -469,6 +488,7 @@ TEST_F(ExportLike, ALeastTimeStepIsCopiedWithANote) {
 TEST_F(ExportLike, WhatDiffersIsOneListByKey) {
   config_["text_config"]["routed_scaling_factor"] = 1.5;
   config_["text_config"]["num_experts_per_tok"] = 3;
+  config_["text_config"]["norm_topk_prob"] = false;
   config_["text_config"]["num_nextn_predict_layers"] = 0;
   config_["vision_config"]["hidden_act"] = "gelu";
   config_["image_token_id"] = 18;
@@ -487,6 +507,8 @@ TEST_F(ExportLike, WhatDiffersIsOneListByKey) {
           AllOf(Field(&Finding::where, "text_config.routed_scaling_factor"), Field(&Finding::value, "1.5"),
                 Field(&Finding::message, HasSubstr("module language moe.scale is 2.5"))),
           Field(&Finding::where, "text_config.num_experts_per_tok"),
+          AllOf(Field(&Finding::where, "text_config.norm_topk_prob"), Field(&Finding::value, "false"),
+                Field(&Finding::message, HasSubstr("module language moe.normalized is true"))),
           AllOf(Field(&Finding::where, "text_config.num_nextn_predict_layers = 0"), Field(&Finding::value, ""),
                 Field(&Finding::message, HasSubstr("means final_norm none, which is not that of the run"))),
           Field(&Finding::where, HasSubstr("vision_config.hidden_act")), Field(&Finding::where, "image_token_id")));

@@ -105,6 +105,33 @@ TEST_F(Import, ALanguageModelOfTransformersPlansItsTensors) {
   ExpectTheTensorsOf(toy, Extended(imported.text, kLanguageModule), "language_model.", {});
 }
 
+// transformers has one rule for every number of experts, and says which.
+TEST_F(Import, BothRulesForTheWeightsOfExperts) {
+  struct Case {
+    int64_t top_k;
+    ordered_json rule;
+    const char *line, *from;
+    std::optional<int64_t> constant;  // none: the module lacks it, as modules from before do
+  };
+  for (const Case& one : {Case{1, true, "normalized: true", "norm_topk_prob", 1},
+                          {1, false, "normalized: false", "norm_topk_prob", std::nullopt},
+                          {1, nullptr, "normalized: true", "default of nemotron_h", 1},
+                          {2, true, "normalized: true", "norm_topk_prob", std::nullopt},
+                          {2, false, "normalized: false", "norm_topk_prob", 0},
+                          {8, false, "normalized: false", "norm_topk_prob", 0}}) {
+    SCOPED_TRACE(std::to_string(one.top_k) + " " + one.rule.dump());
+    Toy toy = ReadToy("lm");
+    toy.config["num_experts_per_tok"] = one.top_k, toy.config["norm_topk_prob"] = one.rule;
+    const ImportedModel imported = Imported(toy);
+    EXPECT_THAT(imported.findings.problems, IsEmpty());
+    EXPECT_THAT(imported.text, Says(one.line, one.from));
+    const Plan plan = Extended(imported.text, kLanguageModule);
+    const Attributes& constants = plan.FindModule("language")->constants;
+    EXPECT_EQ(constants.contains("moe.normalized"), one.constant.has_value());
+    if (one.constant) EXPECT_EQ(constants.at("moe.normalized"), Attribute(*one.constant));
+  }
+}
+
 TEST_F(Import, AVisionLanguageModelOfTransformersPlansItsTensors) {
   const Toy toy = ReadToy("omni");
   const ImportedModel imported = Imported(toy);
@@ -276,7 +303,8 @@ constexpr Refusal kRefused[] = {
     {"text_config.n_group", "4", "one group"},
     {"text_config.topk_group", "2", "one group"},
     {"text_config.n_shared_experts", "2", "one shared expert"},
-    {"text_config.norm_topk_prob", "false", "add up to 1"},
+    {"text_config.norm_topk_prob", "1", "neither true nor false"},
+    {"text_config.norm_topk_prob", R"("true")", "neither true nor false"},
     {"text_config.moe_latent_size", "1024", "latent"},
     {"text_config.tie_word_embeddings", "true", "two tensors"},
     {"text_config.residual_in_fp32", "true", "precision of the run"},

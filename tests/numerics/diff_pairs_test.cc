@@ -96,6 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Layout{"init", {"models.hybrid_moe_tiny.init_std=0.03"}},
                       Layout{"norm_eps", {"models.hybrid_moe_tiny.norm_eps=1.0e-3"}},
                       Layout{"expert_scale", {"models.hybrid_moe_tiny.moe.scale=1.0"}},
+                      Layout{"experts_undivided", {"models.hybrid_moe_tiny.moe.normalized=false"}},
                       Layout{"heads_of_equal_width",
                              {"models.hybrid_moe_tiny.attention={heads: 8, head_dim: 8, kv_groups: 4}"}},
                       Layout{"aux_loss", {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-1"}},

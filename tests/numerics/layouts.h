@@ -84,6 +84,7 @@ std::vector<Layout> EdgeLayouts();
 std::vector<Layout> PublishedModelLayouts();
 std::vector<Layout> FourGpuLayouts();
 std::vector<Layout> UndividedLayouts();
+std::vector<Layout> ExpertWeightLayouts();
 
 // All of the above.
 std::vector<Layout> AllLayouts();

@@ -30,7 +30,8 @@ models:
     norm_eps: 4.0e-5
     attention: {heads: 6, head_dim: 9, kv_groups: 3}
     mamba: {heads: 10, head_dim: 11, groups: 5, state: 12, conv: 3, chunk: 13}
-    moe: {experts: 14, top_k: 4, ffn: 15, shared_ffn: 16, scale: 1.5, aux_loss: 0.25, bias_rate: 0.125, imbalance: 3.5}
+    moe: {experts: 14, top_k: 4, ffn: 15, shared_ffn: 16, normalized: false, scale: 1.5, aux_loss: 0.25,
+          bias_rate: 0.125, imbalance: 3.5}
     mlp: {ffn: 17}
 modules:
   eyes: {model: vit, placement: {first_rank: 0, ranks: 2}, parallel: {tp: 2},
@@ -188,6 +189,7 @@ TEST(EveryKey, ModelsArriveWhole) {
   EXPECT_EQ(*lm.moe.top_k, 4);
   EXPECT_EQ(*lm.moe.ffn, 15);
   EXPECT_EQ(*lm.moe.shared_ffn, 16);
+  EXPECT_FALSE(**lm.moe.normalized);
   EXPECT_EQ(*lm.moe.scale, 1.5);
   EXPECT_EQ(*lm.moe.aux_loss, 0.25);
   EXPECT_EQ(lm.constants.at("moe.bias_rate"), Attribute(0.125));
@@ -209,7 +211,7 @@ TEST(EveryKey, ModulesArriveWhole) {
   const ModuleRecipe& m = r.modules[1];
   EXPECT_EQ(*m.model.name, "lm");
   EXPECT_EQ(m.model.name.where.line, 9);
-  EXPECT_EQ(m.model_reference.where.line, 23);
+  EXPECT_EQ(m.model_reference.where.line, 24);
   EXPECT_EQ(m.placement.column, 22);
   EXPECT_EQ(*m.first_rank, 2);
   EXPECT_EQ(*m.ranks, 6);
@@ -400,7 +402,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_TRUE(*mock.packed_documents);
   ASSERT_EQ(mock.image_grids.size(), 2u);
   EXPECT_EQ(*mock.image_grids[1], (std::vector<int64_t>{9, 3}));
-  EXPECT_EQ(mock.image_grids[1].where.line, 36);
+  EXPECT_EQ(mock.image_grids[1].where.line, 37);
   EXPECT_EQ(mock.image_grids[1].where.column, 30);
   EXPECT_EQ(*mock.balance, "images");
   EXPECT_EQ(*mock.min_images, 1);

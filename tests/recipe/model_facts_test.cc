@@ -13,7 +13,9 @@ bool IsOfAnotherModel(const StatedConstant& constant) { return constant.name.sta
 
 // Statements name their constants, recipes their keys. Each constant has a key of its type, whatever the pattern.
 TEST(ModelFacts, RecipesGiveTheConstantsOfStatements) {
-  for (const ModuleRecipe& module : {BuildLanguage(0, 8), BuildEncoder(0, 8)}) {
+  ModuleRecipe language = BuildLanguage(0, 8);
+  std::get<HybridLmModel>(language.model.model).moe.normalized = true;
+  for (const ModuleRecipe& module : {language, BuildEncoder(0, 8)}) {
     const LocatedNumbers numbers = NumbersOf(module.model);
     for (const StatedConstant& constant : StatementOfModel(module.model).constants) {
       if (IsOfAnotherModel(constant)) continue;
@@ -40,6 +42,15 @@ TEST(ModelFacts, ChoicesAreFlags) {
   std::get<RadioVitModel>(module.model.model).positions = {"crop", Line(410)};
   EXPECT_EQ(*SizeOf(NumbersOf(module.model), "crop"), 1);
   EXPECT_EQ(SizeOf(NumbersOf(module.model), "crop").where.line, 410);
+}
+
+// Without the key it is not said, and the module lacks the constant.
+TEST(ModelFacts, AChoiceThatIsNotMadeIsNotThere) {
+  ModuleRecipe language = BuildLanguage(0, 8);
+  EXPECT_FALSE(NumbersOf(language.model).contains("moe.normalized"));
+  std::get<HybridLmModel>(language.model.model).moe.normalized = {false, Line(310)};
+  EXPECT_EQ(*SizeOf(NumbersOf(language.model), "moe.normalized"), 0);
+  EXPECT_EQ(SizeOf(NumbersOf(language.model), "moe.normalized").where.line, 310);
 }
 
 TEST(ModelFacts, PatternsHaveALetterForEachLayer) {

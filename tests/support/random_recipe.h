@@ -86,6 +86,7 @@ class RandomRecipe {
     if (ep * expert_tp > 1) Set(parallel + "overlap_dispatch", One({"true", "false"}));
     if (pp > 1 && One({0, 1}) == 1) Set(parallel + "stage_layers", StageLayers(pp, static_cast<int>(pattern.size())));
     Set("models.hybrid_moe_tiny.moe.top_k", One({1, 2, 8}));
+    Set("models.hybrid_moe_tiny.moe.normalized", One({"true", "false"}));
     Set("models.hybrid_moe_tiny.moe.aux_loss", One({"0", "1.0e-4"}));
     Set("models.hybrid_moe_tiny.moe.bias_rate", One({"0", "1.0e-3"}));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,7 @@ inline ModuleRecipe BuildLanguage(int first_rank, int ranks, const Parallel& par
   model.vocabulary = {131072, Line(301)};
   model.attention = {{32, Line(302)}, 128, {8, Line(303)}};
   model.mamba = {{64, Line(304)}, 64, {8, Line(305)}, 128, 4, 128};
-  model.moe = {{128, Line(306)}, {6, Line(307)}, {1856, Line(308)}, {3712, Line(309)}, 2.5, 1e-4, 2.0};
+  model.moe = {{128, Line(306)}, {6, Line(307)}, {1856, Line(308)}, {3712, Line(309)}, std::nullopt, 2.5, 1e-4, 2.0};
   model.constants["moe.bias_rate"] = 1e-3;
   model.sections = {"attention", "mamba", "moe"};
   module.model = {{"nemotron_hybrid_moe_20l", Line(299)}, std::string("hybrid_lm"), model};

@@ -12,6 +12,7 @@
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"
+#include "executor/ops/routing.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -24,7 +25,11 @@ bool TakesGate(const ComputeBinding& binding) {
 }
 
 RouteShape ShapeOf(const ComputeContext& context, const at::Tensor& n) {
-  return {n.size(0), n.size(1), context.parameters[0].size(0), context.instruction.integer("top_k"),
+  return {n.size(0),
+          n.size(1),
+          context.parameters[0].size(0),
+          context.instruction.integer("top_k"),
+          NormalizesWeights(context.instruction),
           static_cast<float>(context.instruction.real("scale"))};
 }
 

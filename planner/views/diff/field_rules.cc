@@ -118,6 +118,8 @@ constexpr FieldRow kRows[] = {
     {"modules[].model", kValue, "weights", "what the model is called"},
     {"modules[].constants", kMap, "arithmetic", "a number of the model: its weights, initial values or arithmetic"},
     {"modules[].constants.mamba.chunk", kHarmless, "memory", "the same recurrence in other portions"},
+    {"modules[].constants.moe.normalized", kValue, "arithmetic",
+     "whether the weights of a token's experts are divided by their sum"},
     {"modules[].grid", kValue, "ranks", kMoved},
     {"modules[].grid.tp", kValue, "ranks", "each weight is cut over another number of ranks; the sums are the same"},
     {"modules[].grid.cp", kValue, "ranks", "each sequence is cut over another number of ranks; the sums are the same"},

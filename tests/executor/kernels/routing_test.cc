@@ -1,6 +1,8 @@
 // The kernels of the router and of the statistics about routing.
 #include <ATen/ops/randint.h>
 
+#include <optional>
+
 #include "tests/executor/kernels/check_kernel.h"
 
 namespace planwright::executor {
@@ -10,9 +12,14 @@ constexpr int64_t kHidden = 2688;
 
 struct Sizes {
   int64_t positions, samples, experts, top_k, hidden;
+  std::optional<int64_t> normalized = std::nullopt;  // none: as plans from before mean it
 };
 
-Attributes RouteAttributes(const Sizes& sizes) { return {{"top_k", sizes.top_k}, {"scale", 2.5}}; }
+Attributes RouteAttributes(const Sizes& sizes) {
+  Attributes attributes = {{"top_k", sizes.top_k}, {"scale", 2.5}};
+  if (sizes.normalized) attributes["normalized"] = *sizes.normalized;
+  return attributes;
+}
 
 class RoutingKernels : public Kernels {
  protected:
@@ -60,6 +67,18 @@ TEST_F(RoutingKernels, Route) {
   Route("most experts and choices", {60, 1, 512, 16, 64});
 }
 
+// The weights of a token's experts are divided by their sum, or not.
+TEST_F(RoutingKernels, RouteByBothRules) {
+  for (const int64_t normalized : {0, 1}) {
+    SCOPED_TRACE(normalized);
+    Route("one expert", {40, 2, 20, 1, 48, normalized});
+    Route("real widths", {75, 2, 128, 6, kHidden, normalized});
+    Route("all experts", {8, 2, 6, 6, 48, normalized});
+    Route("most experts and choices", {60, 1, 512, 16, 64, normalized});
+    Route("too many choices: the plain form", {20, 2, 40, 17, 64, normalized});
+  }
+}
+
 TEST_F(RoutingKernels, RouteInThePlainForm) {
   Route("too many experts", {20, 2, 520, 3, 64});
   Route("too many choices", {20, 2, 40, 17, 64});
@@ -74,6 +93,19 @@ TEST_F(RoutingKernels, RouteGrad) {
     RouteGrad("an odd width", {33, 1, 70, 3, 37}, trained);
     RouteGrad("most experts and choices", {66, 1, 512, 16, 64}, trained);
     RouteGrad("too many experts", {20, 2, 520, 3, 64}, trained);
+  }
+}
+
+TEST_F(RoutingKernels, RouteGradByBothRules) {
+  for (const int64_t normalized : {0, 1}) {
+    SCOPED_TRACE(normalized);
+    for (const bool trained : {true, false}) {
+      SCOPED_TRACE(trained ? "trained" : "frozen");
+      RouteGrad("one choice", {33, 3, 20, 1, 40, normalized}, trained);
+      RouteGrad("real widths", {75, 2, 128, 6, kHidden, normalized}, trained);
+      RouteGrad("all experts", {33, 1, 6, 6, 40, normalized}, trained);
+      RouteGrad("most experts and choices", {66, 1, 512, 16, 64, normalized}, trained);
+    }
   }
 }
 

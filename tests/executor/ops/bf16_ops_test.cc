@@ -159,6 +159,23 @@ TEST(Bf16, RouterAndExperts) {
          .gradients_like = {gate},
          .wide_inputs = {0, 2, 4}});
   Check("aux", ops::RunSequenceAuxLoss, {.attributes = route, .inputs = {out[3], out[4]}, .wide_inputs = {0}});
+  // Divided by their sum or not: of one expert, of some and of all.
+  for (const int64_t choices : {int64_t{1}, k, E}) {
+    for (const int64_t normalized : {0, 1}) {
+      SCOPED_TRACE(std::to_string(choices) + " experts, normalized " + std::to_string(normalized));
+      Attributes rule = route;
+      rule["top_k"] = choices, rule["normalized"] = normalized;
+      const Tensors made =
+          Check("route", ops::RunRoute,
+                {.attributes = rule, .inputs = {n}, .parameters = {gate, bias}, .wide_parameters = {1}});
+      Check("route grad", ops::RunRouteGrad,
+            {.attributes = rule,
+             .inputs = {Random({s * B, choices}), n, made[0], made[1], made[5], made[4]},
+             .parameters = {gate},
+             .gradients_like = {gate},
+             .wide_inputs = {0, 2, 4}});
+    }
+  }
   const Tensors rows = Check("permute", ops::RunPermuteRows, {.inputs = {n, out[0], out[1]}, .wide_inputs = {1}});
   ExpectTypes(rows, {at::kBFloat16, at::kFloat, at::kLong});
   Check("permute grad", ops::RunPermuteRowsGrad,

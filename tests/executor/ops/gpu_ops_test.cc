@@ -217,6 +217,15 @@ TEST_P(Gpu, Dispatch) {
     Both("aux", ops::RunSequenceAuxLoss, route, {out[3], out[4]});
     Both("route grad", ops::RunRouteGrad, route, {Random({s * B, k}), n, out[0], out[1], out[5], out[4]}, {gate[0]},
          {gate[0]});
+    for (const int64_t choices : {int64_t{1}, k, E}) {
+      for (const int64_t normalized : {0, 1}) {
+        Attributes rule = route;
+        rule["top_k"] = choices, rule["normalized"] = normalized;
+        const Tensors made = Both("route by a rule", ops::RunRoute, rule, {n}, gate);
+        Both("route grad by a rule", ops::RunRouteGrad, rule,
+             {Random({s * B, choices}), n, made[0], made[1], made[5], made[4]}, {gate[0]}, {gate[0]});
+      }
+    }
   }
   Both("fingerprint", ops::RunRoutingFingerprint, {{"sequence", s}}, {ids});
   const Tensors rows = Both("permute", ops::RunPermuteRows, {}, {n, Random({s * B, k}), ids});

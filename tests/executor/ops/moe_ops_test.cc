@@ -10,6 +10,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "executor/ops/expert_rows.h"
 #include "tests/executor/ops/reference.h"
@@ -91,20 +92,53 @@ TEST(Route, StatisticsDoNotDependOnTheCutOverTp) {
               aux.Run(ops::RunSequenceAuxLoss, {whole[3], whole[4]})[0]);
 }
 
-TEST(Route, OneExpertKeepsItsScore) {
+// Forward and backward of both rules. `attribute`: what the instruction says; none: what plans from before mean.
+void ExpectWeights(int64_t top_k, bool normalized, std::optional<int64_t> attribute) {
+  SCOPED_TRACE(std::to_string(top_k) + (normalized ? " divided" : " undivided"));
   const at::Tensor n = Leaf(Random({kPositions, kSamples, kHidden})), gate = Leaf(Random({kExperts, kHidden})),
                    bias = Random({kExperts});
-  const reference::Routing routing = reference::Route(n.view({kTokens, kHidden}), gate, bias, 1, kScale);
-  const at::Tensor dweights = Random({kTokens, 1});
-  ((routing.weights.sum(-1, true) * dweights).sum() + kAuxScale * reference::AuxLoss(routing, kSamples, 1)).backward();
-  const Tensors out = Op(RouteAttributes(1)).Run(ops::RunRoute, {n.detach()}, {gate.detach(), bias});
+  const reference::Routing routing =
+      reference::Route(n.view({kTokens, kHidden}), gate, bias, top_k, normalized, kScale);
+  Attributes forward = RouteAttributes(top_k), backward = RouteGradAttributes(top_k);
+  if (attribute) forward["normalized"] = backward["normalized"] = *attribute;
+  const Tensors out = Op(forward).Run(ops::RunRoute, {n.detach()}, {gate.detach(), bias});
   EXPECT_SAME(Spread(out[0], out[1], kExperts), routing.weights);
+  const at::Tensor dweights = Random({kTokens, top_k});
+  ((routing.weights * Spread(dweights, out[1], kExperts)).sum() +
+   kAuxScale * reference::AuxLoss(routing, kSamples, top_k))
+      .backward();
   const Tensors gradients = FilledGradients({gate});
-  const Tensors grads =
-      Op(RouteGradAttributes(1))
-          .Run(ops::RunRouteGrad, {dweights, n.detach(), out[0], out[1], out[5], out[4]}, {gate.detach()}, gradients);
+  const Tensors grads = Op(backward).Run(ops::RunRouteGrad, {dweights, n.detach(), out[0], out[1], out[5], out[4]},
+                                         {gate.detach()}, gradients);
   EXPECT_SAME(grads[0], n.grad());
   EXPECT_SAME(Added(gradients[0]), gate.grad());
+}
+
+TEST(Route, WeightsAreDividedByTheirSumOrNot) {
+  for (const int64_t top_k : {int64_t{1}, kTopK, kExperts}) {
+    ExpectWeights(top_k, top_k > 1, std::nullopt);
+    ExpectWeights(top_k, true, 1);
+    ExpectWeights(top_k, false, 0);
+  }
+}
+
+// Divided by itself the score of one expert has no gradient: not even that of a rounding, from which Adam would make
+// steps of full size.
+TEST(Route, OneDividedScoreHasNoGradient) {
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+    const at::Tensor n = Random({kPositions, kSamples, kHidden}).to(dtype),
+                     gate = Random({kExperts, kHidden}).to(dtype), bias = Random({kExperts}).to(dtype);
+    Attributes attributes = RouteAttributes(1);
+    attributes["normalized"] = int64_t{1};
+    const Tensors out = Op(attributes).Run(ops::RunRoute, {n}, {gate, bias});
+    EXPECT_EQ(Gap(out[0], at::ones_like(out[0]) * kScale), 0);
+    const Tensors gradients = {at::zeros_like(gate)};
+    const at::Tensor dn =
+        Op(attributes)
+            .Run(ops::RunRouteGrad, {Random({kTokens, 1}).to(dtype), n, out[0], out[1], out[5]}, {gate}, gradients)[0];
+    EXPECT_LT(dn.abs().max().item<double>(), 1e-18);
+    EXPECT_LT(gradients[0].abs().max().item<double>(), 1e-18);
+  }
 }
 
 // One rank has all experts: route, permute, experts, unpermute and all their gradients, with the auxiliary loss.
@@ -113,7 +147,7 @@ TEST(Moe, WholeLayerMeetsDenseExperts) {
   const at::Tensor up = Leaf(Random({kExperts, kFfn, kHidden})), down = Leaf(Random({kExperts, kHidden, kFfn}));
   const at::Tensor bias = Random({kExperts}) * 0.3, dy = Random({kPositions, kSamples, kHidden});
   const at::Tensor tokens = n.view({kTokens, kHidden});
-  const reference::Routing routing = reference::Route(tokens, gate, bias, kTopK, kScale);
+  const reference::Routing routing = reference::Route(tokens, gate, bias, kTopK, true, kScale);
   const at::Tensor y = reference::DenseExperts(tokens, routing.weights, up, down);
   const at::Tensor aux = reference::AuxLoss(routing, kSamples, kTopK);
   ((y * dy.view_as(y)).sum() + kAuxScale * aux).backward();

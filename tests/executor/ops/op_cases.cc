@@ -206,6 +206,29 @@ void AddLane(const Lane& lane, bool over_cp, std::vector<OpCase>& cases) {
   add("pixel_shuffle", "H 3, G 12", {}, 1);
 }
 
+// Both rules for the weights of a token's experts, and what is meant without one: of one expert, of some and of all.
+void AddRoutes(std::vector<OpCase>& cases) {
+  const auto add = [&](const string& name, Integer top_k, std::optional<Integer> normalized, bool trained) {
+    OpCase& c = cases.emplace_back(OpCase{.name = name, .stages = {{"route"}}});
+    c.sizes = absl::StrCat("t 24, B 2, H 6, E ", top_k == 4 ? 4 : 8);
+    c.attributes = {{"top_k", top_k}, {"scale", 2.5}};
+    if (normalized) c.attributes["normalized"] = *normalized;
+    if (!trained) return;
+    c.name += " and auxiliary loss";
+    c.stages.push_back({"sequence_aux_loss", {{0, "0.o3"}, {1, "0.o4"}}});
+    c.attributes.insert({{"sequence", Integer{24}}, {"aux_scale", 0.7}});
+    c.cotangents = {{"1.do0", 0.7}};  // aux_scale
+  };
+  add("route", 3, std::nullopt, false);
+  add("route", 3, std::nullopt, true);
+  add("route undivided", 3, 0, false);
+  add("route to one expert", 1, std::nullopt, false);
+  add("route to one expert divided", 1, 1, true);
+  add("route to one expert undivided", 1, 0, false);
+  add("route to all experts divided", 4, 1, false);
+  add("route to all experts undivided", 4, 0, true);
+}
+
 std::vector<OpCase> MakeCases() {
   const std::map<string, Values> choices = {{"0.i2", Fixed(ChoicesOf(48, 2, 5))}};
   const Attributes rows = {{"top_k", Integer{2}}, {"sequence", Integer{24}}, {"samples", Integer{2}}};
@@ -216,9 +239,6 @@ std::vector<OpCase> MakeCases() {
   const at::Tensor counts = at::empty({2, 2}, at::kLong);
   for (int64_t p = 0; p < 2; ++p)
     counts[p].copy_(at::bincount(chosen.narrow(0, 6 * p, 6).reshape({-1}), {}, 4).narrow(0, 2, 2));
-  const Attributes routing = {{"top_k", Integer{3}}, {"scale", 2.5}};
-  Attributes trained_routing = routing;
-  trained_routing.insert({{"sequence", Integer{24}}, {"aux_scale", 0.7}});
 
   std::vector<OpCase> cases = {
       {.name = "embed tokens",
@@ -303,12 +323,6 @@ std::vector<OpCase> MakeCases() {
        .sizes = kMixerSizes + ", b 4",
        .attributes = Mixer(),
        .gradient_parts = {{"i1", "inner, inner + 2 * bc, heads"}}},
-      {.name = "route", .stages = {{"route"}}, .sizes = "t 24, B 2, H 6, E 8", .attributes = routing},
-      {.name = "route and auxiliary loss",
-       .stages = {{"route"}, {"sequence_aux_loss", {{0, "0.o3"}, {1, "0.o4"}}}},
-       .sizes = "t 24, B 2, H 6, E 8",
-       .attributes = trained_routing,
-       .cotangents = {{"1.do0", 0.7}}},  // aux_scale
       {.name = "routing fingerprint",
        .stages = {{"routing_fingerprint"}},
        .sizes = "",
@@ -352,6 +366,7 @@ std::vector<OpCase> MakeCases() {
        .data = {"2.i1"}},
       {.name = "square sum", .stages = {{"square_sum"}}, .sizes = "f 6", .leading = {6, 4}},
   };
+  AddRoutes(cases);
   AddAttention(cases);
   for (const Lane& lane : kLanes) AddLane(lane, false, cases);
   AddLane(kLanes[1], true, cases);

@@ -118,13 +118,14 @@ at::Tensor CausalAttention(const at::Tensor& qkv, int64_t q_heads, int64_t kv_he
   return at::cat(heads, 2);
 }
 
-Routing Route(const at::Tensor& n, const at::Tensor& gate, const at::Tensor& bias, int64_t top_k, double scale) {
+Routing Route(const at::Tensor& n, const at::Tensor& gate, const at::Tensor& bias, int64_t top_k, bool normalized,
+              double scale) {
   const at::Tensor scores = 1 / (1 + (-n.matmul(gate.t())).exp());
   Routing routing;
   routing.chosen = TopK((scores + bias).detach(), top_k);
   routing.aux_chosen = TopK(scores.detach(), top_k);
   const at::Tensor chosen = scores * routing.chosen;
-  routing.weights = (top_k > 1 ? chosen / chosen.sum(-1, true) : chosen) * scale;
+  routing.weights = (normalized ? chosen / chosen.sum(-1, true) : chosen) * scale;
   routing.probs = scores / scores.sum(-1, true);
   return routing;
 }

@@ -37,8 +37,9 @@ struct Routing {
   at::Tensor chosen;      // [T,E] 0 or 1, with the bias
   at::Tensor aux_chosen;  // [T,E] 0 or 1, without it
 };
-// n [T,H]
-Routing Route(const at::Tensor& n, const at::Tensor& gate, const at::Tensor& bias, int64_t top_k, double scale);
+// n [T,H]. normalized: the weights of a token are divided by their sum.
+Routing Route(const at::Tensor& n, const at::Tensor& gate, const at::Tensor& bias, int64_t top_k, bool normalized,
+              double scale);
 // The auxiliary loss summed over samples, without coefficient and 1/B
 // (docs/model/mixture_of_experts.md#auxiliary-loss). Token t is position * samples + sample.
 at::Tensor AuxLoss(const Routing& routing, int64_t samples, int64_t top_k);

@@ -30,12 +30,13 @@ std::vector<PlanFault> EncodersFaults();
 std::vector<PlanFault> EdgeFaults();
 std::vector<PlanFault> UndividedFaults();
 std::vector<PlanFault> PublishedModelFaults();
+std::vector<PlanFault> ExpertWeightFaults();
 
 inline std::vector<PlanFault> AllPlanFaults() {
   std::vector<PlanFault> all;
   for (auto* of : {PipelineFaults, ContextParallelFaults, EncoderContextParallelFaults, ExpertTpFaults, DispatchFaults,
                    FrozenFaults, RecomputeFaults, PackedDocumentFaults, EncodersFaults, EdgeFaults, UndividedFaults,
-                   PublishedModelFaults}) {
+                   PublishedModelFaults, ExpertWeightFaults}) {
     for (PlanFault& fault : of()) all.push_back(std::move(fault));
   }
   return all;

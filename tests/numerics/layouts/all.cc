@@ -6,7 +6,7 @@ std::vector<Layout> AllLayouts() {
   std::vector<Layout> all;
   for (auto* of : {TinyLayouts, PipelineLayouts, ContextParallelLayouts, EncoderContextParallelLayouts, ExpertTpLayouts,
                    DispatchLayouts, FrozenLayouts, RecomputeLayouts, PackedDocumentLayouts, EncodersLayouts,
-                   EdgeLayouts, FourGpuLayouts, UndividedLayouts, PublishedModelLayouts}) {
+                   EdgeLayouts, FourGpuLayouts, UndividedLayouts, PublishedModelLayouts, ExpertWeightLayouts}) {
     for (Layout& layout : of()) all.push_back(std::move(layout));
   }
   return all;

@@ -11,7 +11,8 @@ std::vector<Layout> DispatchLayouts() {
                                  both = Join(gathered, overlapped);
   // As in expert_tp.cc: ranks get far more rows than the mean, or none.
   const std::vector<std::string> uneven = {"models.hybrid_moe_tiny.moe.bias_rate=1.0",
-                                           "models.hybrid_moe_tiny.moe.top_k=1"};
+                                           "models.hybrid_moe_tiny.moe.top_k=1",
+                                           "models.hybrid_moe_tiny.moe.normalized=false"};
   return {
       {"gathered_ep2", Join(encoder, LanguageOn(1, 2, 1, 2), gathered)},
       {"gathered_ep4_tp2", Join(encoder, LanguageOn(1, 4, 2, 4), gathered)},

@@ -13,7 +13,8 @@ std::vector<Layout> ExpertTpLayouts() {
   // The bias moves by more than any score: most tokens go to the few experts that had the fewest before. Ranks get far
   // more rows than the mean, or none.
   const std::vector<std::string> uneven = {"models.hybrid_moe_tiny.moe.bias_rate=1.0",
-                                           "models.hybrid_moe_tiny.moe.top_k=1"};
+                                           "models.hybrid_moe_tiny.moe.top_k=1",
+                                           "models.hybrid_moe_tiny.moe.normalized=false"};
   return {
       {"expert_tp2", Join(encoder, LanguageOn(1, 2, 1, 1), ExpertTp(2))},
       {"text_expert_tp2", Join(LanguageOn(0, 2, 1, 1), ExpertTp(2)), {}, kTextRecipe, {}},

@@ -1,5 +1,6 @@
 #include "tests/plan/statement/small_modules.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,7 @@ ModuleRecipe SmallLanguage() {
   model.hidden = int64_t{50}, model.vocabulary = int64_t{110}, model.init_std = 0.03, model.norm_eps = 3e-5;
   model.attention = {int64_t{6}, int64_t{10}, int64_t{2}};
   model.mamba = {int64_t{8}, int64_t{7}, int64_t{4}, int64_t{9}, int64_t{3}, int64_t{16}};
-  model.moe = {int64_t{12}, int64_t{5}, int64_t{22}, int64_t{26}, 2.5, 1e-4, 2.0};
+  model.moe = {int64_t{12}, int64_t{5}, int64_t{22}, int64_t{26}, std::nullopt, 2.5, 1e-4, 2.0};
   model.mlp = {int64_t{34}};
   return module;
 }

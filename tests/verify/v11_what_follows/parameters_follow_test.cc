@@ -293,5 +293,64 @@ TEST(Follows, AModuleLacksAConstantThatSaysNothingNew) {
               HasSubstr("lacks the attribute erf"));
 }
 
+// The rule for the weights of a token's experts: a module lacks it where plans from before mean it.
+TEST(Follows, TheRuleOfTheRouterIsThatOfTheModel) {
+  const auto problems = [](const std::vector<std::string>& recipe, auto damage) {
+    Plan plan = CompiledFile(InSource("recipes/nemotron_moe_lm_tiny.yaml"), recipe);
+    EXPECT_THAT(VerifyPlan(plan), ::testing::IsEmpty());
+    damage(plan, Named(plan, "language").constants);
+    std::string text;
+    for (const Violation& violation : VerifyPlan(plan)) text += violation.rule + " " + violation.message + "\n";
+    return text;
+  };
+  const auto set = [](Attributes& attributes, const char* name, std::optional<int64_t> rule) {
+    attributes.erase(name);
+    if (rule) attributes[name] = *rule;
+  };
+  const auto in_routers = [=](OpKind kind, std::optional<int64_t> rule) {
+    return [=](Plan& plan, Attributes&) {
+      for (Block& block : plan.blocks) {
+        for (Instruction& op : block.body) {
+          if (op.kind == kind) set(op.attributes, "normalized", rule);
+        }
+      }
+    };
+  };
+  const auto constant = [=](std::optional<int64_t> rule) {
+    return [=](Plan&, Attributes& constants) { set(constants, "moe.normalized", rule); };
+  };
+  const auto everywhere = [=](int64_t rule) {
+    return [=](Plan& plan, Attributes& constants) {
+      constant(rule)(plan, constants);
+      for (const OpKind kind : {OpKind::kRoute, OpKind::kRouteGrad}) in_routers(kind, rule)(plan, constants);
+    };
+  };
+  using ::testing::HasSubstr;
+  const std::string key = "models.hybrid_moe_tiny.moe.normalized=", one = "models.hybrid_moe_tiny.moe.top_k=1";
+  const std::vector<std::vector<std::string>> usual = {{}, {key + "true"}, {one, key + "false"}},
+                                              other = {{key + "false"}, {one, key + "true"}};
+  for (const std::vector<std::string>& recipe : usual) {
+    const int64_t rule = recipe.size() < 2 ? 1 : 0;
+    EXPECT_THAT(problems(recipe, constant(rule)), HasSubstr("which a module lacks if it is"));
+    EXPECT_THAT(problems(recipe, constant(1 - rule)), HasSubstr("lacks the attribute normalized"));
+    EXPECT_THAT(problems(recipe, constant(2)), HasSubstr("lacks the attribute normalized"));
+    EXPECT_THAT(problems(recipe, everywhere(2)), HasSubstr("V11 module language has the constant moe.normalized 2"));
+    for (const OpKind kind : {OpKind::kRoute, OpKind::kRouteGrad}) {
+      EXPECT_THAT(problems(recipe, in_routers(kind, rule)), HasSubstr("has the attribute normalized, which is absent"));
+      EXPECT_THAT(problems(recipe, in_routers(kind, 1 - rule)), HasSubstr("has the attribute normalized, which is"));
+    }
+  }
+  for (const std::vector<std::string>& recipe : other) {
+    const int64_t rule = recipe.size() < 2 ? 0 : 1;
+    EXPECT_THAT(problems(recipe, constant(std::nullopt)), HasSubstr("has the attribute normalized, which is absent"));
+    EXPECT_THAT(problems(recipe, constant(1 - rule)), HasSubstr("has the attribute normalized, which is absent"));
+    EXPECT_THAT(problems(recipe, everywhere(2)), HasSubstr("V11 module language has the constant moe.normalized 2"));
+    for (const OpKind kind : {OpKind::kRoute, OpKind::kRouteGrad}) {
+      EXPECT_THAT(problems(recipe, in_routers(kind, std::nullopt)), HasSubstr("lacks the attribute normalized"));
+      EXPECT_THAT(problems(recipe, in_routers(kind, 1 - rule)), HasSubstr("has normalized "));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace planwright

@@ -118,6 +118,7 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
       {"models.hybrid_moe_tiny.mamba={heads: 8, head_dim: 8, groups: 4, state: 8, conv: 4, chunk: 16}",
        "modules.language.constants.mamba.groups"},
       {"models.hybrid_moe_tiny.moe.top_k=3", "modules.language.constants.moe.top_k"},
+      {"models.hybrid_moe_tiny.moe.normalized=false", "modules.language.constants.moe.normalized"},
       {"models.hybrid_moe_tiny.moe.scale=1.0", "modules.language.constants.moe.scale"},
       {"models.hybrid_moe_tiny.moe.aux_loss=1.0e-2", "modules.language.constants.moe.aux_loss"},
       {"models.hybrid_moe_tiny.moe.bias_rate=1.0e-2", "modules.language.constants.moe.bias_rate"},
