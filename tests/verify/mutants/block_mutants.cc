@@ -326,7 +326,7 @@ class BlockDamage {
   }
 
   // Each attribute gets another value (if it follows from a formula) or another type, or is dropped. And one is added
-  // that the operation does not have.
+  // that the operation does not have, and each that it has elsewhere and not here.
   void DamageAttributes(size_t i) {
     const OpInfo& info = InfoOf(Body()[i].kind);
     for (const auto& [key, value] : Body()[i].attributes) {
@@ -345,6 +345,13 @@ class BlockDamage {
       // An optional attribute has a default (the axis of a slice: tp; zigzag: no), so its loss changes the layout.
       Add("drop_attribute", i, key, spec.optional ? std::vector<string>{"V3", "V4", "V6"} : std::vector<string>{"V4"},
           [key = key](Instruction& x) { x.attributes.erase(key); });
+    }
+    for (const AttributeSpec& spec : info.attributes) {
+      if (!spec.when || Body()[i].attributes.contains(spec.name)) continue;
+      const bool real = spec.type == AttributeType::kReal;
+      Add("setting_that_is_not_wanted", i, spec.name, {"V4"}, [real, name = spec.name](Instruction& x) {
+        x.attributes[name] = real ? Attribute(0.0) : Attribute(int64_t{0});
+      });
     }
     Add("unknown_attribute", i, "", {"V4"}, [](Instruction& x) { x.attributes["nobody_knows"] = int64_t{1}; });
     if (auto it = Body()[i].attributes.find("into"); it != Body()[i].attributes.end()) {

@@ -121,7 +121,8 @@ std::vector<Base> Layouts() {
       Disjoint("overlapped_stages", 2, "tp: 1", 8, "tp: 2, pp: 2, ep: 2", overlap),
       Disjoint("published", 2, "tp: 2", 4, "tp: 2, ep: 2",
                {"models.radio_vit_tiny.final_norm=none", "models.radio_vit_tiny.activation=gelu",
-                "models.hybrid_moe_tiny.pattern='M-*E'", "models.hybrid_moe_tiny.mlp={ffn: 40}"}),
+                "models.hybrid_moe_tiny.pattern='M-*E'", "models.hybrid_moe_tiny.mlp={ffn: 40}",
+                "models.hybrid_moe_tiny.moe.normalized=false"}),
       {"two_encoders", "tests/verify/two_encoders.yaml"},
       {"encoders_of_unequal_depth", "tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml"},
   };
