@@ -86,6 +86,8 @@ OF_ENCODER = {"a weight is transposed": transpose("attn.proj.weight"),
 DAMAGES = {
     "nano": OF_LANGUAGE | OF_EXPERTS | {"another scale of experts": configured({"routed_scaling_factor": 2.5}),
                                         "time steps are clamped": configured({"time_step_min": 0.01})},
+    "one_expert": {"the other rule for its weight": configured({"norm_topk_prob": False})},
+    "undivided": {"the other rule for its weight": configured({"norm_topk_prob": True})},
     "nano_v2": OF_LANGUAGE | {"another epsilon": configured({"layer_norm_epsilon": 1e-5})},
     "omni": OF_EXPERTS | OF_ENCODER | {"GELU by tanh": configured({"vision_config.hidden_act": "gelu_pytorch_tanh"})},
     # transformers does not count this norm among missing tensors: only the loss shows that it is gone.

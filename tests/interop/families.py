@@ -50,7 +50,7 @@ def text_config(recipe):
     if moe:
         sizes |= dict(n_routed_experts=moe["experts"], num_experts_per_tok=moe["top_k"],
                       moe_intermediate_size=moe["ffn"], moe_shared_expert_intermediate_size=moe["shared_ffn"],
-                      routed_scaling_factor=moe["scale"])
+                      norm_topk_prob=moe.get("normalized", True), routed_scaling_factor=moe["scale"])
     if mlp:
         sizes |= dict(intermediate_size=mlp["ffn"])
     if (model_of(recipe, "radio_vit") or {}).get("final_norm") == "layernorm":
@@ -194,4 +194,5 @@ def vision_probes(model):
 
 
 FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": RadioWithText,
-            "nano_v2_oracle": TextModel}
+            "nano_v2_oracle": TextModel, "one_expert_oracle": TextModel, "one_expert_undivided_oracle": TextModel,
+            "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel}

@@ -48,6 +48,8 @@ def grid(first_rank, ranks, **parallel):
 
 TOYS = {
     "nano": Toy("nano_oracle", {"language": grid(0, 2, tp=2, ep=2)}),
+    "one_expert": Toy("one_expert_oracle", {"language": grid(0, 2, ep=2)}),
+    "undivided": Toy("one_expert_undivided_oracle", {"language": grid(0, 2, expert_tp=2)}),
     "nano_v2": Toy("nano_v2_oracle", {"language": grid(0, 2, cp=2)}),
     "omni": Toy("omni_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 2, tp=2, ep=2)}),
     "omni_normed": Toy("omni_oracle", {"radio_encoder": grid(0, 2), "language": grid(0, 2, tp=2)}, "layernorm"),

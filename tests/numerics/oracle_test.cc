@@ -75,6 +75,22 @@ TEST(Nano, Tp4OfTwoKvHeads) { ExpectNano(LanguageAlone(4, 4, 2)); }
 TEST(Nano, Pp2) { ExpectNano(Join(OverTwo("pp"), {"models.nano.pattern=MEM|*E"})); }
 TEST(Nano, Cp2) { ExpectNano(OverTwo("cp")); }
 
+// The weights of a token's experts, divided by their sum and not: of one expert and of all, by both kinds of dispatch.
+void ExpectExperts(const std::string& name, const std::vector<std::string>& layout) {
+  ExpectOracle(layout, "tests/golden/" + name + "_oracle/oracle.yaml");
+}
+const std::vector<std::string> kExpertTp2Ep2 = Join(LanguageAlone(4, 2, 2), Parallel("language", {{"expert_tp", 2}}));
+TEST(ExpertWeights, OneExpert) { ExpectExperts("one_expert", {}); }
+TEST(ExpertWeights, OneExpertOnExpertTp2Ep2) { ExpectExperts("one_expert", kExpertTp2Ep2); }
+TEST(ExpertWeights, OneExpertUndivided) { ExpectExperts("one_expert_undivided", {}); }
+TEST(ExpertWeights, OneExpertUndividedOnEp2) { ExpectExperts("one_expert_undivided", LanguageAlone(2, 1, 2)); }
+TEST(ExpertWeights, AllExperts) { ExpectExperts("all_experts", {}); }
+TEST(ExpertWeights, AllExpertsGathered) {
+  ExpectExperts("all_experts", Join(LanguageAlone(2, 1, 2), {"modules.language.parallel.dispatch=all_gather"}));
+}
+TEST(ExpertWeights, AllExpertsUndivided) { ExpectExperts("all_experts_undivided", {}); }
+TEST(ExpertWeights, AllExpertsUndividedOnExpertTp2Ep2) { ExpectExperts("all_experts_undivided", kExpertTp2Ep2); }
+
 // Nemotron Nano v2, with dense MLPs.
 void ExpectNanoV2(const std::vector<std::string>& layout) {
   ExpectOracle(layout, "tests/golden/nano_v2_oracle/oracle.yaml");
