@@ -325,6 +325,8 @@ const std::vector<InputKind>& InputKinds() {
                                                KIND(OverridesAndWords),
                                                KIND(RecipesOfHugeSizes),
                                                KIND(RecipesOfManyModules),
+                                               KIND(PatternsOfManyFiles),
+                                               KIND(ListsOfSources),
                                                KIND(LongestRecipes),
                                                KIND(PlansThatClaimTooMuch),
                                                KIND(PlansOfOneItemOverAndOver),
