@@ -395,15 +395,15 @@ class KeyChecker {
     if (spec.range.Holds(number)) return true;
     Diagnostic& problem = problems_.Error(
         DiagnosticKind::kOutOfRange, value.where,
-        Cat("`", context.shown_path, "` must be ", spec.range.BrokenBound(number), ", found ", Printable(value.text)),
-        Cat("the range is ", spec.range.Text(), "; ", WordOf(spec), ": ", spec.help));
+        Cat("`", context.shown_path, "` must be ", BrokenEnd(spec.range, number), ", found ", Printable(value.text)),
+        Cat("the range is ", RangeText(spec.range), "; ", WordOf(spec), ": ", spec.help));
     // Elsewhere -1 says that a value follows from others, or has no limit.
     if (value.text == "-1" && spec.need == Need::kOptional && context.item < 0) {
       problem.help = Cat("remove it for the default; ", WordOf(spec), ": ", spec.help);
       problem.edits = {{context.EditPath(), ""}};
       return false;
     }
-    if (const std::optional<double> bound = spec.range.Nearest(number); bound && spec.type == KeyType::kInteger)
+    if (const std::optional<double> bound = NearestInside(spec.range, number); bound && spec.type == KeyType::kInteger)
       problem.edits = {{context.EditPath(), Cat(static_cast<int64_t>(*bound))}};
     return false;
   }

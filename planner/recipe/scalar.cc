@@ -182,7 +182,10 @@ bool ReadNumber(const YamlNode& node, double* value, ScalarProblem* problem) {
     return Fail(problem, Meant({DiagnosticKind::kWrongType, "a number", std::move(help)}, node, /*integer=*/false));
   }
   const auto [end, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), *value);
-  if (error == std::errc()) return true;
+  if (error == std::errc()) {
+    *value += 0.0;  // -0 is 0
+    return true;
+  }
   return Fail(problem, {DiagnosticKind::kOutOfRange, "a number that a double can hold", ""});
 }
 
