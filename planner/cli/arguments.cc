@@ -87,14 +87,16 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& argumen
   return result;
 }
 
-absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least) {
+absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least, int64_t most) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    return absl::InvalidArgumentError("option `" + name + "` needs a whole number of at least " +
-                                      std::to_string(least) + "; found `" + text + "`");
-  }
-  return number;
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (whole && number >= least && number <= most) return number;
+  // Text of digits that 64 bits do not hold is too large, or too small.
+  const bool too_large = whole ? number > most : error == std::errc::result_out_of_range && text[0] != '-';
+  return absl::InvalidArgumentError("option `" + name + "` needs a whole number of at " +
+                                    (too_large ? "most " + std::to_string(most) : "least " + std::to_string(least)) +
+                                    "; found `" + text + "`");
 }
 
 }  // namespace planwright

@@ -31,7 +31,7 @@ struct Arguments {
 absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options,
                                          bool unknown_are_words = false, bool overrides = false);
 
-// Reads a whole number of `least` or more. The message of InvalidArgument names the option.
-absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least);
+// Reads a whole number from `least` to `most`. The message of InvalidArgument names the option.
+absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least, int64_t most);
 
 }  // namespace planwright

@@ -4,6 +4,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/run/agents/agent.h"
@@ -20,7 +21,7 @@ int Serve(const Arguments& arguments) {
                                               ? arguments.value("--node")
                                               : (number != nullptr ? std::optional<std::string>(number) : std::nullopt);
   if (node) {
-    const absl::StatusOr<int64_t> value = IntegerOption("--node", *node, 0);
+    const absl::StatusOr<int64_t> value = IntegerOption("--node", *node, 0, kMostRanks - 1);
     if (!value.ok()) return UsageError(std::string(value.status().message()));
     options.node = static_cast<int>(*value);
   }

@@ -19,12 +19,14 @@
 namespace planwright {
 namespace {
 
+constexpr int64_t kMostJobs = 1024;
+
 int IndexData(const Plan& plan, const Arguments& arguments) {
   int64_t jobs = 0;
   if (arguments.has("--jobs")) {
-    const absl::StatusOr<int64_t> number = IntegerOption("--jobs", *arguments.value("--jobs"), 1);
+    const absl::StatusOr<int64_t> number = IntegerOption("--jobs", *arguments.value("--jobs"), 1, kMostJobs);
     if (!number.ok()) return UsageError(std::string(number.status().message()));
-    jobs = std::min<int64_t>(*number, 1024);
+    jobs = *number;
   }
   DataIndexResult result;
   const bool has_index = plan.data.kind == "sources";

@@ -188,9 +188,8 @@ int InitRecipe(const Arguments& arguments) {
       return UsageError("`" + word + "` is not an override; an override has the form a.b=c");
     request.overrides.push_back(word);
   }
-  const absl::StatusOr<int64_t> gpus = IntegerOption("--gpus", *arguments.value("--gpus"), 1);
+  const absl::StatusOr<int64_t> gpus = IntegerOption("--gpus", *arguments.value("--gpus"), 1, kMostGpus);
   if (!gpus.ok()) return UsageError(std::string(gpus.status().message()));
-  if (*gpus > kMostGpus) return UsageError(absl::StrCat("option `--gpus` is at most ", kMostGpus));
   if (absl::Status status = ReadSearchOptions(arguments, request); !status.ok())
     return UsageError(std::string(status.message()));
   if (arguments.has("--replace") && !arguments.has("--output")) return UsageError("option `--replace` is for -o");
@@ -230,7 +229,7 @@ int InitRecipe(const Arguments& arguments) {
     if (!status.ok()) return UsageError(std::string(status.message()));
   }
   request.gpus = *gpus;
-  LayoutSearch search;
+  LayoutSearch search(as_json);
   absl::StatusOr<Found> found = search.Run(request, diagnostics);
   if (!found.ok()) return diagnostics.has_errors() ? invalid() : UsageError(std::string(found.status().message()));
   const FirstRecipe given{request.recipe, *first, request.overrides};

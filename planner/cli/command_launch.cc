@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "planner/base/files/exit_status.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/background_output.h"
 #include "planner/cli/before_ranks.h"
@@ -50,7 +51,7 @@ absl::StatusOr<RunOptions> LaunchOf(const Arguments& arguments) {
     return absl::InvalidArgumentError("--device must be cpu or cuda; found `" + launch.device + "`");
   }
   if (arguments.has("--steps")) {
-    absl::StatusOr<int64_t> steps = IntegerOption("--steps", *arguments.value("--steps"), 1);
+    absl::StatusOr<int64_t> steps = IntegerOption("--steps", *arguments.value("--steps"), 1, kMostSamples);
     if (!steps.ok()) return steps.status();
     launch.steps = *steps;
   }

@@ -5,6 +5,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/near_name.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
@@ -95,7 +96,7 @@ absl::StatusOr<ShowOptions> OptionsOf(const Arguments& arguments, const std::str
   std::string list = arguments.value("--at").value_or("");
   while (!list.empty()) {
     const size_t comma = list.find(',');
-    absl::StatusOr<int64_t> number = IntegerOption("--at", list.substr(0, comma), 0);
+    absl::StatusOr<int64_t> number = IntegerOption("--at", list.substr(0, comma), 0, kMostSamples);
     if (!number.ok()) return number.status();
     options.at.push_back(*number);
     list = comma == std::string::npos ? "" : list.substr(comma + 1);

@@ -176,6 +176,16 @@ Found NotSearched(const Recipe& recipe, int64_t gpus, const std::string& why) {
   return found;
 }
 
+// Those of a recipe that is refused as it is, as `plan validate` prints them. False: there are none.
+bool TellProblems(const TuneCommandLine& line, const TuneStart& start) {
+  if (start.problems.empty()) return false;
+  const LoadedPlan given = LoadPlan(line.request.recipe, line.request.overrides);
+  std::cerr << "The recipe as it was given is refused:\n";
+  given.PrintProblems();
+  std::cerr << "Searched are layouts with which it is valid.\n";
+  return true;
+}
+
 int TuneRecipe(const Arguments& arguments) {
   const absl::StatusOr<TuneCommandLine> line = ReadCommandLine(arguments);
   if (!line.ok()) return UsageError(std::string(line.status().message()));
@@ -192,7 +202,7 @@ int TuneRecipe(const Arguments& arguments) {
   if (absl::Status status = CheckTargets(*line, *recipe); !status.ok())
     return UsageError(std::string(status.message()));
 
-  LayoutSearch search;
+  LayoutSearch search(line->json);
   std::vector<Found> found;
   for (const int64_t gpus : line->gpus) {
     if (search.signal() != 0) {
@@ -202,14 +212,18 @@ int TuneRecipe(const Arguments& arguments) {
     }
     TuneRequest request = line->request;
     request.gpus = gpus;
-    // An equal part of the time for each.
-    request.seconds /= static_cast<double>(line->gpus.size());
+    // Of a time that was asked for, an equal part for each.
+    if (arguments.has("--seconds")) request.seconds /= static_cast<double>(line->gpus.size());
+    // On its own GPUs a recipe is meant to be valid. If it is not, what is wrong is told before the search.
+    bool told = false;
+    if (gpus == 0 && !line->json) request.begins = [&](const TuneStart& start) { told = TellProblems(*line, start); };
     Diagnostics problems;
     absl::StatusOr<Found> one = search.Run(request, problems);
     if (!one.ok() && gpus == 0)
       return problems.has_errors() ? invalid() : UsageError(std::string(one.status().message()));
     if (one.ok()) {
       found.push_back(*std::move(one));
+      found.back().told = told;
     } else {
       // What was found for other numbers stays.
       found.push_back(NotSearched(
@@ -257,6 +271,7 @@ CliCommand TuneCommand() {
       "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
       "Row 1 is the fastest, unless others are as fast within the error of the times and need less memory by more\n"
       "than 1 % of the device's: then the fastest of these, and so on.\n"
+      "A recipe with an error that no layout ends is refused before the search.\n"
       "Ctrl-C ends a search with the best so far; of several numbers of GPUs those that were searched stay. A\n"
       "search that ends early says so, and how far from the optimum it may be. --html replaces no file but a page.\n"
       "Exit status: 1 if no layout is valid and fits, also for one of several numbers of GPUs; 130 after Ctrl-C.\n",

@@ -13,6 +13,7 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/paper/table.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/utf8.h"
 #include "planner/base/threads/threads.h"
 #include "planner/cli/command.h"
@@ -208,7 +209,7 @@ nlohmann::ordered_json StatsJson(const Plan& plan, const DataFigures& figures) {
 int StatsOfData(const Plan& plan, const Arguments& arguments) {
   int64_t samples = kSamplesRead;
   if (arguments.has("--samples")) {
-    const absl::StatusOr<int64_t> number = IntegerOption("--samples", *arguments.value("--samples"), 1);
+    const absl::StatusOr<int64_t> number = IntegerOption("--samples", *arguments.value("--samples"), 1, kMostSamples);
     if (!number.ok()) return UsageError(std::string(number.status().message()));
     samples = *number;
   }

@@ -13,6 +13,7 @@
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/paper/table.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/sample_runs.h"
@@ -76,15 +77,15 @@ absl::StatusOr<std::vector<int64_t>> WantedSamples(const Plan& plan, const Sampl
   if (by_step == arguments.has("--sample"))
     return absl::InvalidArgumentError("say which: --sample N, or --step N --lane L");
   if (!by_step) {
-    const absl::StatusOr<int64_t> sample = IntegerOption("--sample", *arguments.value("--sample"), 0);
+    const absl::StatusOr<int64_t> sample = IntegerOption("--sample", *arguments.value("--sample"), 0, kMostSamples);
     if (!sample.ok()) return sample.status();
     return std::vector<int64_t>{*sample};
   }
   if (!arguments.has("--step") || !arguments.has("--lane"))
     return absl::InvalidArgumentError("--step and --lane belong together: --step N --lane L");
-  const absl::StatusOr<int64_t> step = IntegerOption("--step", *arguments.value("--step"), 1);
+  const absl::StatusOr<int64_t> step = IntegerOption("--step", *arguments.value("--step"), 1, kMostSamples);
   if (!step.ok()) return step.status();
-  const absl::StatusOr<int64_t> lane = IntegerOption("--lane", *arguments.value("--lane"), 0);
+  const absl::StatusOr<int64_t> lane = IntegerOption("--lane", *arguments.value("--lane"), 0, kMostRanks);
   if (!lane.ok()) return lane.status();
   return SamplesOfStep(plan, source, *step, *lane);
 }

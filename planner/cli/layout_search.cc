@@ -32,6 +32,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Fewer take seconds, unless their plans are very long.
+constexpr double kManyCandidates = 100'000;
+constexpr int64_t kMostSeconds = 1'000'000'000;
+constexpr int64_t kMostAsked = 1'000'000'000'000;  // candidates, simulations
+
 constexpr std::array kSignals = {SIGINT, SIGTERM};
 
 std::atomic<bool> stop_asked = false;
@@ -41,6 +46,11 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 void AskToStop(int number) {
   stop_signal = number;
   stop_asked = true;
+}
+
+// "17,974,057,500": people compare such numbers by their length.
+std::string AboutText(double count) {
+  return count < 1e15 ? WithCommas(std::llround(count)) : absl::StrFormat("%.2g", count);
 }
 
 double SecondsSince(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
@@ -91,7 +101,8 @@ class ProgressLine {
 std::vector<Option> SearchOptions() {
   return {{"--fix", "", "KEYS", "keys that keep their value, comma separated: modules.language.parallel.tp,gradients"},
           {"--best", "", "N", "list so many layouts (default: 10)"},
-          {"--seconds", "", "S", "end the search after so many seconds, with the best so far"},
+          {"--seconds", "", "S",
+           absl::StrCat("end the search after so many seconds, with the best so far (default: ", kSearchSeconds, ")")},
           {"--candidates", "", "N", "begin nothing more after so many timed layouts; what was begun is finished"},
           {"--simulations", "", "N",
            absl::StrCat("simulate at most so many layouts to find the fastest (default: ", kSimulations, ")")}};
@@ -99,26 +110,28 @@ std::vector<Option> SearchOptions() {
 
 absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request) {
   if (arguments.has("--best")) {
-    const absl::StatusOr<int64_t> best = IntegerOption("--best", *arguments.value("--best"), 1);
+    const absl::StatusOr<int64_t> best = IntegerOption("--best", *arguments.value("--best"), 1, 1000);
     if (!best.ok()) return best.status();
-    if (*best > 1000) return absl::InvalidArgumentError("option `--best` is at most 1000");
     request.best = static_cast<size_t>(*best);
   }
   if (arguments.has("--candidates")) {
-    const absl::StatusOr<int64_t> most = IntegerOption("--candidates", *arguments.value("--candidates"), 1);
+    const absl::StatusOr<int64_t> most = IntegerOption("--candidates", *arguments.value("--candidates"), 1, kMostAsked);
     if (!most.ok()) return most.status();
     request.candidates = *most;
   }
   if (arguments.has("--simulations")) {
-    const absl::StatusOr<int64_t> most = IntegerOption("--simulations", *arguments.value("--simulations"), 1);
+    const absl::StatusOr<int64_t> most =
+        IntegerOption("--simulations", *arguments.value("--simulations"), 1, kMostAsked);
     if (!most.ok()) return most.status();
     request.simulations = *most;
   }
+  request.seconds = kSearchSeconds;
   if (const auto text = arguments.value("--seconds")) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), request.seconds);
     if (error != std::errc() || end != text->data() + text->size() || !(request.seconds > 0) ||
-        !std::isfinite(request.seconds))
-      return absl::InvalidArgumentError(absl::StrCat("option `--seconds` needs a number above 0; found `", *text, "`"));
+        request.seconds > kMostSeconds)
+      return absl::InvalidArgumentError(
+          absl::StrCat("option `--seconds` needs a number above 0, at most ", kMostSeconds, "; found `", *text, "`"));
   }
   if (const auto text = arguments.value("--fix")) {
     for (const std::string& key : std::vector<std::string>(absl::StrSplit(*text, ','))) request.fixed.push_back(key);
@@ -126,7 +139,7 @@ absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request)
   return absl::OkStatus();
 }
 
-LayoutSearch::LayoutSearch() {
+LayoutSearch::LayoutSearch(bool quiet) : quiet_(quiet) {
   for (const int number : kSignals) {
     struct sigaction now {};
     // Who starts a program with a signal ignored wants it to stay so.
@@ -149,6 +162,14 @@ int LayoutSearch::signal() const { return stop_signal; }
 
 absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagnostics) {
   request.stop = &stop_asked;
+  request.begins = [&, begins = request.begins](const TuneStart& start) {
+    if (begins) begins(start);
+    const bool limited = request.candidates > 0 || request.seconds != kSearchSeconds;
+    if (quiet_ || limited || start.candidates < kManyCandidates) return;
+    std::cerr << (request.gpus > 0 ? Counted(request.gpus, "GPU") + ": about " : "About ")
+              << AboutText(start.candidates) << " layouts. The search may take minutes, and ends after "
+              << request.seconds << " s with the best so far (--seconds S, or Ctrl-C)." << std::endl;
+  };
   ProgressLine line(request, request.gpus);
   request.progress = [&](const TuneProgress& progress) { line.Print(progress); };
   absl::StatusOr<TuneResult> result = Tune(request, diagnostics);
@@ -164,7 +185,7 @@ absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagno
 
 void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides,
                         const std::map<std::string, std::string>& sources) {
-  if (found.chosen() || found.problems.empty()) return;
+  if (found.chosen() || found.problems.empty() || found.told) return;
   std::vector<std::string> all = overrides;
   all.insert(all.end(), found.result.changes.begin(), found.result.changes.end());
   SourceTexts texts;

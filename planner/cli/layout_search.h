@@ -13,6 +13,10 @@
 
 namespace planwright {
 
+// Seconds of wall time after which a search ends with what it has, unless --seconds says it: nobody waits longer for a
+// layout without asking for it.
+inline constexpr double kSearchSeconds = 600;
+
 // --best, --seconds, --candidates, --simulations, --fix.
 std::vector<Option> SearchOptions();
 
@@ -20,10 +24,11 @@ std::vector<Option> SearchOptions();
 absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request);
 
 // One search or several. The first SIGINT or SIGTERM ends the one that goes on, which returns the best so far; a second
-// one ends the program, as without this. On a terminal, stderr says how far a search is.
+// one ends the program, as without this. On a terminal, stderr says how far a search is. Before a search that may take
+// minutes it says so, and when it ends at the latest, unless `quiet`.
 class LayoutSearch {
  public:
-  LayoutSearch();
+  explicit LayoutSearch(bool quiet);
   ~LayoutSearch();
   LayoutSearch(const LayoutSearch&) = delete;
   LayoutSearch& operator=(const LayoutSearch&) = delete;
@@ -33,10 +38,13 @@ class LayoutSearch {
   // Of one number of GPUs (0: those of the recipe). `request.seconds`: of this search. InvalidArgument: the recipe has
   // errors, which are in `diagnostics`, or cannot be searched on so many GPUs.
   absl::StatusOr<Found> Run(TuneRequest request, Diagnostics& diagnostics);
+
+ private:
+  const bool quiet_;
 };
 
-// Where nothing was found: the problems of the recipe as it was given with `overrides`, on stderr. `sources`: texts
-// that problems point at and that are no files, by name.
+// Where nothing was found: the problems of the recipe as it was given with `overrides`, on stderr, if they were not
+// told before. `sources`: texts that problems point at and that are no files, by name.
 void PrintGivenProblems(const Found& found, const std::vector<std::string>& overrides,
                         const std::map<std::string, std::string>& sources = {});
 

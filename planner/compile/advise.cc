@@ -51,8 +51,8 @@ class Trials {
  public:
   // `part`: PartOfLongest of the plan that has the problems; plans are made then, since the checks find none. Nothing:
   // the checks find them.
-  Trials(const YamlNode& tree, std::optional<double> part)
-      : tree_(tree), part_(part),
+  Trials(const YamlNode& tree, KnownFiles& files, std::optional<double> part)
+      : tree_(tree), files_(files), part_(part),
         most_(std::min(whole() ? kMostWholeTrials : kMostTrials, static_cast<int>(kMostValuesRead / ValuesIn(tree)))) {}
 
   std::vector<Diagnostic> ProblemsWith(std::span<const Edit> edits) {
@@ -63,10 +63,10 @@ class Trials {
     const Recipe recipe = RecipeOfTree(std::move(changed), problems);
     if (whole()) {
       double part = 0;
-      CompileRecipe(recipe, problems, nullptr, &part);
+      CompileRecipe(recipe, files_, problems, nullptr, &part);
       tried_ += std::max(part, *part_ / 2);  // one that is refused while it is made takes time, too
     } else {
-      CheckRecipe(recipe, problems);
+      CheckRecipe(recipe, files_, problems);
     }
     return problems.as_found();
   }
@@ -76,6 +76,7 @@ class Trials {
 
  private:
   const YamlNode& tree_;
+  KnownFiles& files_;
   const std::optional<double> part_;
   const int most_;
   int count_ = 0;
@@ -107,8 +108,8 @@ struct Fix {
 
 class Advisor {
  public:
-  Advisor(const YamlNode& tree, std::vector<Diagnostic> problems, std::optional<double> part)
-      : tree_(tree), problems_(std::move(problems)), trials_(tree, part), folded_(problems_.size()) {
+  Advisor(const YamlNode& tree, KnownFiles& files, std::vector<Diagnostic> problems, std::optional<double> part)
+      : tree_(tree), problems_(std::move(problems)), trials_(tree, files, part), folded_(problems_.size()) {
     // A plan was made of the recipe as it is written, so that these are its problems already.
     for (const Diagnostic& problem : trials_.whole() ? problems_ : trials_.ProblemsWith({}))
       before_.insert(IdentityOf(problem));
@@ -425,9 +426,9 @@ std::vector<Diagnostic> WithoutEdits(std::vector<Diagnostic> problems) {
 }
 
 // Whether the checks find an error, or only the making of the plan has one.
-bool ChecksFail(const Recipe& recipe) {
+bool ChecksFail(const Recipe& recipe, KnownFiles& files) {
   Diagnostics problems;
-  CheckRecipe(recipe, problems);
+  CheckRecipe(recipe, files, problems);
   return problems.has_errors();
 }
 
@@ -435,7 +436,8 @@ bool ChecksFail(const Recipe& recipe) {
 
 std::optional<Plan> CompileWithAdvice(const Recipe& recipe, Diagnostics& problems, StepTime* time) {
   double part = 0;
-  std::optional<Plan> plan = CompileRecipe(recipe, problems, time, &part);
+  KnownFiles files(recipe);
+  std::optional<Plan> plan = CompileRecipe(recipe, files, problems, time, &part);
   if (!recipe.tree || problems.empty()) return plan;
   if (problems.as_found().size() > kMostAdvised) {
     problems.Replace(WithoutEdits(problems.as_found()));
@@ -444,10 +446,10 @@ std::optional<Plan> CompileWithAdvice(const Recipe& recipe, Diagnostics& problem
   std::optional<double> whole;
   if (problems.has_errors() && part > 0) {
     whole = part;  // the checks have found no error: they come before a plan is made
-  } else if (problems.has_errors() && recipe.damaged.empty() && !ChecksFail(recipe)) {
+  } else if (problems.has_errors() && recipe.damaged.empty() && !ChecksFail(recipe, files)) {
     whole = kLongestTried / kMostWholeTrials;  // refused while it was made: so may those of trials be
   }
-  problems.Replace(Advisor(*recipe.tree, problems.as_found(), whole).Advise());
+  problems.Replace(Advisor(*recipe.tree, files, problems.as_found(), whole).Advise());
   return plan;
 }
 

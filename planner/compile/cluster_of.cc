@@ -21,19 +21,19 @@ constexpr size_t kMostPoints = 2000;
 
 double Or0(const std::optional<Located<double>>& figure) { return figure ? **figure : 0; }
 
-DeviceProfile ProfileOf(const Located<std::string>& name, const Located<std::string>& gpu, Diagnostics& diagnostics) {
+DeviceProfile ProfileOf(const Located<std::string>& name, const Located<std::string>& gpu, ProfileFiles& files,
+                        Diagnostics& diagnostics) {
   const std::string path = std::filesystem::path(FolderOf(name.where)) / *name;
   const auto refuse = [&](const std::string& what, const char* help) -> Diagnostic& {
     return diagnostics.Error(DiagnosticKind::kProfileUnusable, name.where, what, help);
   };
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kProfileJson.bytes);
-  if (!text.ok()) {
+  const absl::StatusOr<DeviceProfile>& profile = files.Read(path);
+  if (absl::IsUnavailable(profile.status())) {
     // As the recipe names it, not where it lies on this machine.
-    refuse(Cat("the profile cannot be read: ", absl::StrReplaceAll(text.status().message(), {{path, *name}})),
+    refuse(Cat("the profile cannot be read: ", absl::StrReplaceAll(profile.status().message(), {{path, *name}})),
            "name a file that `plan measure` wrote, or remove `profile`");
     return {};
   }
-  absl::StatusOr<DeviceProfile> profile = ReadProfile(*text);
   if (!profile.ok()) {
     refuse(Cat("the profile ", *name, " is damaged or of another version: ", profile.status().message()),
            "measure again: `plan measure` writes the file as a whole");
@@ -45,7 +45,7 @@ DeviceProfile ProfileOf(const Located<std::string>& name, const Located<std::str
            "name a profile of this device, or remove `profile`")
         .notes.push_back({gpu.where, Cat("gpu is ", *gpu, " here")});
   }
-  return *std::move(profile);
+  return *profile;
 }
 
 // Of a device without a data sheet here: the figures that a prediction needs. What CPU ranks lack comes from a profile,
@@ -75,7 +75,13 @@ void CheckFigures(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
 
 }  // namespace
 
-Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
+const absl::StatusOr<DeviceProfile>& ProfileFiles::Read(const std::string& path) {
+  if (const auto found = read_.find(path); found != read_.end()) return found->second;
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kProfileJson.bytes);
+  return read_.emplace(path, text.ok() ? ReadProfile(*text) : text.status()).first->second;
+}
+
+Cluster ClusterOf(const ClusterRecipe& recipe, ProfileFiles& files, Diagnostics& diagnostics) {
   const DeviceRecipe& device = recipe.device;
   Cluster cluster = {.nodes = static_cast<int>(*recipe.nodes),
                      .gpus_per_node = static_cast<int>(*recipe.gpus_per_node),
@@ -88,8 +94,13 @@ Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
                                 .network = Or0(device.network)}};
   CheckFigures(recipe, diagnostics);
   if (recipe.profile && AllKnown(recipe.profile, recipe.gpu))
-    cluster.profile = ProfileOf(*recipe.profile, recipe.gpu, diagnostics);
+    cluster.profile = ProfileOf(*recipe.profile, recipe.gpu, files, diagnostics);
   return cluster;
+}
+
+Cluster ClusterOf(const ClusterRecipe& recipe, Diagnostics& diagnostics) {
+  ProfileFiles files;
+  return ClusterOf(recipe, files, diagnostics);
 }
 
 void CheckProfilePrecision(const Recipe& recipe, const Cluster& cluster, Diagnostics& diagnostics) {

@@ -121,9 +121,9 @@ std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics&
 
 }  // namespace
 
-void CheckRecipe(const Recipe& written, Diagnostics& diagnostics) {
-  const Recipe recipe = WithPreparedIds(written, diagnostics);
-  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
+void CheckRecipe(const Recipe& written, KnownFiles& files, Diagnostics& diagnostics) {
+  const Recipe recipe = WithPreparedIds(written, files.sources, diagnostics);
+  Cluster cluster = ClusterOf(recipe.cluster, files.profiles, diagnostics);
   Check(recipe, std::move(cluster), diagnostics);
 }
 
@@ -192,9 +192,15 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster of_recipe, Diagnostic
   return plan;
 }
 
-std::optional<Plan> CompileRecipe(const Recipe& written, Diagnostics& diagnostics, StepTime* time, double* part) {
-  const Recipe recipe = WithPreparedIds(written, diagnostics);
-  Cluster cluster = ClusterOf(recipe.cluster, diagnostics);
+std::optional<Plan> CompileRecipe(const Recipe& recipe, Diagnostics& diagnostics, StepTime* time) {
+  KnownFiles files(recipe);
+  return CompileRecipe(recipe, files, diagnostics, time);
+}
+
+std::optional<Plan> CompileRecipe(const Recipe& written, KnownFiles& files, Diagnostics& diagnostics, StepTime* time,
+                                  double* part) {
+  const Recipe recipe = WithPreparedIds(written, files.sources, diagnostics);
+  Cluster cluster = ClusterOf(recipe.cluster, files.profiles, diagnostics);
   std::optional<Plan> made = MakePlan(recipe, std::move(cluster), diagnostics);
   if (!made) return std::nullopt;
   Plan& plan = *made;

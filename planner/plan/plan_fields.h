@@ -16,6 +16,7 @@
 
 #include <type_traits>
 
+#include "planner/plan/number_range.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -33,13 +34,10 @@ enum class Curve {
   kRates,    // it changes if the learning rate or weight decay of some step does: a field of their schedule
 };
 
-// Ranges of real numbers, all finite. kBelowOne: in [0, 1).
-enum class NumberRange { kAny, kFromZero, kAboveZero, kBelowOne };
-
 struct FieldTraits {
   FieldClass field_class;
   Curve curve = Curve::kKeeps;
-  NumberRange range = NumberRange::kAny;
+  NumberRange range = kAnyNumber;  // of a real number
   constexpr operator FieldClass() const { return field_class; }
 };
 constexpr FieldTraits operator|(FieldTraits traits, Curve curve) { return {traits.field_class, curve, traits.range}; }
@@ -53,7 +51,6 @@ inline constexpr struct FreeField {
   constexpr FieldTraits operator|(Curve curve) const { return {FieldClass::kFree, curve}; }
 } kFree;
 using enum Curve;
-using enum NumberRange;
 
 template <typename V, typename T>
 using Visited = std::conditional_t<V::kFills, T, const T>;
@@ -70,19 +67,19 @@ void Describe(V& v, Visited<V, Origin>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, DeviceFigures>& x) {
   auto& [memory, peak, bandwidth, link, network] = x;
-  v.Omittable("memory", kFree | kKeeps | kFromZero, memory, 0.0);
-  v.Omittable("peak", kFree | kKeeps | kFromZero, peak, 0.0);
-  v.Omittable("bandwidth", kFree | kKeeps | kFromZero, bandwidth, 0.0);
-  v.Omittable("link", kFree | kKeeps | kFromZero, link, 0.0);
-  v.Omittable("network", kFree | kKeeps | kFromZero, network, 0.0);
+  v.Omittable("memory", kFree | kKeeps | kDeviceMemory.OrZero(), memory, 0.0);
+  v.Omittable("peak", kFree | kKeeps | kDevicePeak.OrZero(), peak, 0.0);
+  v.Omittable("bandwidth", kFree | kKeeps | kDeviceSpeed.OrZero(), bandwidth, 0.0);
+  v.Omittable("link", kFree | kKeeps | kDeviceSpeed.OrZero(), link, 0.0);
+  v.Omittable("network", kFree | kKeeps | kDeviceSpeed.OrZero(), network, 0.0);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, MeasuredTime>& x) {
   auto& [median, low, high, repetitions] = x;
-  v("median", kFree | kKeeps | kAboveZero, median);
-  v("low", kFree | kKeeps | kFromZero, low);
-  v("high", kFree | kKeeps | kAboveZero, high);
+  v("median", kFree | kKeeps | kMeasured, median);
+  v("low", kFree | kKeeps | kFastest, low);
+  v("high", kFree | kKeeps | kMeasured, high);
   v("repetitions", kFree | kKeeps, repetitions);
 }
 
@@ -91,8 +88,8 @@ void Describe(V& v, Visited<V, MeasuredCompute>& x) {
   auto& [kind, dtype, flops, bytes, sizes, seconds, ranks] = x;
   v("op", kFree | kKeeps, kind);
   v("dtype", kFree | kKeeps, dtype);
-  v("flops", kFree | kKeeps | kFromZero, flops);
-  v("bytes", kFree | kKeeps | kFromZero, bytes);
+  v("flops", kFree | kKeeps | kWork, flops);
+  v("bytes", kFree | kKeeps | kWork, bytes);
   v.Omittable("sizes", kFree | kKeeps, sizes, {});
   v("seconds", kFree | kKeeps, seconds);
   v.Omittable("ranks", kFree | kKeeps, ranks, 1);
@@ -102,12 +99,12 @@ template <typename V>
 void Describe(V& v, Visited<V, MeasuredCommunication>& x) {
   auto& [kind, bytes, members, per_node, nodes, seconds, scaled] = x;
   v("op", kFree | kKeeps, kind);
-  v("bytes", kFree | kKeeps | kAboveZero, bytes);
+  v("bytes", kFree | kKeeps | kMessage, bytes);
   v("members", kFree | kKeeps, members);
   v("per_node", kFree | kKeeps, per_node);
   v("nodes", kFree | kKeeps, nodes);
   v("seconds", kFree | kKeeps, seconds);
-  v.Omittable("scaled", kFree | kKeeps | kFromZero, scaled, 0.0);
+  v.Omittable("scaled", kFree | kKeeps | kMeasured.OrZero(), scaled, 0.0);
 }
 
 template <typename V>
@@ -129,7 +126,7 @@ template <typename V>
 void Describe(V& v, Visited<V, MeasuredSkew>& x) {
   auto& [kind, fullest, factor] = x;
   v("op", kFree | kKeeps, kind);
-  v("fullest", kFree | kKeeps | kAboveZero, fullest);
+  v("fullest", kFree | kKeeps | kFullest, fullest);
   v("factor", kFree | kKeeps, factor);
 }
 
@@ -158,7 +155,7 @@ void Describe(V& v, Visited<V, Cluster>& x) {
   v("nodes", kChosen, nodes);
   v("gpus_per_node", kChosen, gpus_per_node);
   v("gpu", kChosen, gpu);
-  v.Omittable("host_memory", kChosen | kFromZero, host_memory, 0.0);
+  v.Omittable("host_memory", kChosen | kDeviceMemory.OrZero(), host_memory, 0.0);
   v.OutsideDigest("device", device, {});
   v.OutsideDigest("profile", profile, {});
 }
@@ -169,10 +166,10 @@ void Describe(V& v, Visited<V, LaunchPlan>& x) {
          partition, account, qos, constraint, time, container, mounts, options] = x;
   v.Omittable("interface", kFree | kKeeps, interface, {});
   v.Omittable("restarts", kFree | kKeeps, restarts, int64_t{0});
-  v("deadline_floor", kFree | kKeeps | kFromZero, deadline_floor);
-  v("deadline_first_step", kFree | kKeeps | kFromZero, deadline_first_step);
-  v("deadline_factor", kFree | kKeeps | kFromZero, deadline_factor);
-  v.Omittable("predicted_step", kFree | kKeeps | kFromZero, predicted_step, 0.0);
+  v("deadline_floor", kFree | kKeeps | kDeadline.OrZero(), deadline_floor);
+  v("deadline_first_step", kFree | kKeeps | kDeadline.OrZero(), deadline_first_step);
+  v("deadline_factor", kFree | kKeeps | kMultiple.OrZero(), deadline_factor);
+  v.Omittable("predicted_step", kFree | kKeeps | kPredicted, predicted_step, 0.0);
   v.Omittable("fallbacks", kFree | kKeeps, fallbacks, {});
   v.Omittable("base", kFree | kKeeps, base, {});
   v.Omittable("partition", kFree | kKeeps, partition, {});
@@ -311,7 +308,7 @@ void Describe(V& v, Visited<V, Bridge>& x) {
   v("to", kFree | kChanges, to);
   v("kind", kFollows, kind);
   v.Omittable("token", kFree | kChanges, token, int64_t{-1});
-  v.Omittable("max_mean_square", kFree | kKeeps | kFromZero, max_mean_square, 0.0);
+  v.Omittable("max_mean_square", kFree | kKeeps | kMeanSquare.OrZero(), max_mean_square, 0.0);
   v.OutsideDigest("origin", origin, -1);
   v("forward", kFollows, forward);
   v("backward", kFollows, backward);
@@ -328,9 +325,9 @@ void Describe(V& v, Visited<V, Segment>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, LearningRate>& x) {
   auto& [peak, min, init, warmup_samples, decay_samples, style, wsd_decay_samples, wsd_style] = x;
-  v("peak", kFree | kRates | kFromZero, peak);
-  v("min", kFree | kRates | kFromZero, min);
-  v("init", kFree | kRates | kFromZero, init);
+  v("peak", kFree | kRates | kLearningRate, peak);
+  v("min", kFree | kRates | kLearningRate, min);
+  v("init", kFree | kRates | kLearningRate, init);
   v("warmup_samples", kFree | kRates, warmup_samples);
   v("decay_samples", kFree | kRates, decay_samples);
   v("style", kFree | kRates, style);
@@ -341,8 +338,8 @@ void Describe(V& v, Visited<V, LearningRate>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, WeightDecay>& x) {
   auto& [start, end, style, samples] = x;
-  v("start", kFree | kRates | kFromZero, start);
-  v("end", kFree | kRates | kFromZero, end);
+  v("start", kFree | kRates | kWeightDecay, start);
+  v("end", kFree | kRates | kWeightDecay, end);
   v("style", kFree | kRates, style);
   v("samples", kFollows | kRates, samples);
 }
@@ -369,8 +366,8 @@ void Describe(V& v, Visited<V, OptimizerPlan>& x) {
   auto& [beta1, beta2, eps, clip_grad_norm] = x;
   v("beta1", kFree | kChanges | kBelowOne, beta1);
   v("beta2", kFree | kChanges | kBelowOne, beta2);
-  v("eps", kFree | kChanges | kAboveZero, eps);
-  v("clip_grad_norm", kFree | kChanges | kAboveZero, clip_grad_norm);
+  v("eps", kFree | kChanges | kAdamEpsilon, eps);
+  v("clip_grad_norm", kFree | kChanges | kNorm, clip_grad_norm);
 }
 
 template <typename V>
@@ -455,7 +452,7 @@ template <typename V>
 void Describe(V& v, Visited<V, DivergencePlan>& x) {
   auto& [window, factor] = x;
   v("window", kFree | kKeeps, window);
-  v("factor", kFree | kKeeps | kAboveZero, factor);
+  v("factor", kFree | kKeeps | kGrowth, factor);
 }
 
 template <typename V>

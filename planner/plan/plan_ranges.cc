@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 #include "planner/base/text/limits.h"
 #include "planner/plan/plan_fields.h"
@@ -40,11 +41,6 @@ class BoundedSum {
 
 bool Outside(int64_t value, int64_t most) { return value < 0 || value > most; }
 
-// None of these is true of infinity and NaN.
-bool FromZero(double value) { return value >= 0 && std::isfinite(value); }
-bool AboveZero(double value) { return value > 0 && std::isfinite(value); }
-bool BelowOne(double value) { return value >= 0 && value < 1; }
-
 // A visitor of plan_fields.h: checks the numbers whose range is given there.
 class NumberCheck {
  public:
@@ -54,9 +50,7 @@ class NumberCheck {
   template <typename T>
   void operator()(const char* key, const FieldTraits& of, const T& value) {
     if constexpr (std::is_same_v<T, double>) {
-      if (of.range == NumberRange::kFromZero && !FromZero(value)) Add(key, "below zero");
-      if (of.range == NumberRange::kAboveZero && !AboveZero(value)) Add(key, "not above zero");
-      if (of.range == NumberRange::kBelowOne && !BelowOne(value)) Add(key, "not in [0, 1)");
+      if (problem.empty() && !of.range.Holds(value)) problem = "a number out of range: " + part_ + "." + key;
     }
   }
   template <typename T>
@@ -69,10 +63,6 @@ class NumberCheck {
   std::string problem;
 
  private:
-  void Add(const char* key, const char* what) {
-    if (problem.empty()) problem = std::string("a number that is ") + what + ": " + part_ + "." + key;
-  }
-
   const std::string part_;
 };
 
@@ -141,9 +131,7 @@ std::string RangeProblem(const MeasuredLaunch& point) { return point.ranks < 1 ?
 
 std::string RangeProblem(const MeasuredBeside& point) { return point.speed.high > 1 ? "a speed above 1" : ""; }
 
-std::string RangeProblem(const MeasuredSkew& point) {
-  return point.fullest > 1 && point.fullest < 1e9 ? "" : "a fullest expert that has no more than its part";
-}
+std::string RangeProblem(const MeasuredSkew& point) { return NumberProblem("skew", point); }
 
 std::string RangeProblem(const MeasuredCommunication& point) {
   if (std::string problem = NumberProblem("communication", point); !problem.empty()) return problem;
@@ -171,18 +159,18 @@ std::string RangeProblem(const Module& module) {
   for (const auto& [name, value] : module.constants) {
     const int64_t* integer = std::get_if<int64_t>(&value);
     const double* real = std::get_if<double>(&value);
-    if ((integer && Outside(*integer, kMostElements)) || (real && !FromZero(*real)))
+    if ((integer && Outside(*integer, kMostElements)) || (real && !kConstant.Holds(*real)))
       return "a constant out of range: " + name;
   }
-  if (!FromZero(module.imbalance)) return "an imbalance that is negative or not finite";
+  if (!kImbalance.OrZero().Holds(module.imbalance)) return "an imbalance out of range";
   for (const Parameter& parameter : module.parameters) {
     if (parameter.experts < 0 ||
         parameters.Exceeds(BoundedProduct(std::max<int64_t>(parameter.experts, 1), parameter.shape))) {
       return "a number of elements out of range, at parameter " + parameter.name;
     }
     BoundedSum segments;
-    if (!std::isfinite(parameter.init.a) || !std::isfinite(parameter.init.b))
-      return "initial values that are not finite, at parameter " + parameter.name;
+    if (!kInitial.Holds(std::abs(parameter.init.a)) || !kInitial.Holds(std::abs(parameter.init.b)))
+      return "initial values out of range, at parameter " + parameter.name;
     for (int64_t segment : parameter.segments) {
       if (segments.Exceeds(segment)) return "segments out of range, at parameter " + parameter.name;
     }
@@ -277,14 +265,13 @@ std::string RangeProblem(const EvaluationPlan& evaluation) {
 std::string RangeProblem(const DivergencePlan& divergence) {
   if (divergence == DivergencePlan()) return "";
   if (std::string problem = NumberProblem("divergence", divergence); !problem.empty()) return problem;
-  if (divergence.window < 1 || divergence.window > kMostDivergenceWindow) return "a window out of range";
-  return divergence.factor > 1 ? "" : "a factor that is not above 1";
+  return divergence.window < 1 || divergence.window > kMostDivergenceWindow ? "a window out of range" : "";
 }
 
 std::string RangeProblem(const LearningRate& rate) {
   if (std::string problem = NumberProblem("learning_rate", rate); !problem.empty()) return problem;
-  const bool outside = !FromZero(rate.warmup_samples) || rate.warmup_samples > static_cast<double>(kMostSamples) ||
-                       Outside(rate.decay_samples, kMostSamples) || Outside(rate.wsd_decay_samples, kMostSamples);
+  const bool outside = !kSampleCount.Holds(rate.warmup_samples) || Outside(rate.decay_samples, kMostSamples) ||
+                       Outside(rate.wsd_decay_samples, kMostSamples);
   return outside ? "a number of samples out of range" : "";
 }
 
@@ -306,11 +293,13 @@ std::string RangeProblem(const Accumulator& sum) {
 }
 
 std::string RangeProblem(const CheckpointPlan& checkpoint) {
-  if (checkpoint.every_steps < 0) return "every_steps below zero";
-  if (checkpoint.keep_last < 0) return "keep_last below zero";
+  for (const auto& [steps, name] :
+       {std::pair(checkpoint.every_steps, "every_steps"), std::pair(checkpoint.keep_last, "keep_last"),
+        std::pair(checkpoint.keep_every_steps, "keep_every_steps")}) {
+    if (Outside(steps, kMostSamples)) return std::string(name) + " out of range";
+  }
   if (checkpoint.copy_bytes < 0) return "copy_bytes below zero";
-  if (!checkpoint.keep_best.empty() && checkpoint.every_steps == 0) return "keep_best without checkpoints";
-  return checkpoint.keep_every_steps < 0 ? "keep_every_steps below zero" : "";
+  return !checkpoint.keep_best.empty() && checkpoint.every_steps == 0 ? "keep_best without checkpoints" : "";
 }
 
 std::string RangeProblem(const InitializePlan& initialize) {
@@ -330,14 +319,15 @@ std::string RangeProblem(const Bridge& bridge) { return NumberProblem("bridge", 
 std::string RangeProblem(const LaunchPlan& launch) {
   if (std::string problem = NumberProblem("launch", launch); !problem.empty()) return problem;
   // Which options a plan for GPUs gives by itself is known where its job is written.
-  return launch.restarts < 0 ? "restarts below zero" : SlurmOptionsProblem(launch, /*on_gpus=*/false);
+  return Outside(launch.restarts, kMostRestarts) ? "restarts out of range"
+                                                 : SlurmOptionsProblem(launch, /*on_gpus=*/false);
 }
 
 std::string RangeProblem(const Plan& plan) {
   if (plan.precision != "bf16" && plan.precision != "fp32" && plan.precision != "fp64")
     return "an unknown precision: \"" + plan.precision + "\"";
   if (Outside(plan.seed, kLargestNumber)) return "a seed out of range";
-  if (plan.log_every_steps < 1) return "log_every_steps below 1";
+  if (plan.log_every_steps < 1 || plan.log_every_steps > kMostSamples) return "log_every_steps out of range";
   if (plan.world_size < 1 || plan.world_size > kMostRanks) return "a world_size out of range";
   if (std::string problem = CountProblem(plan); !problem.empty()) return problem;
   for (std::string problem : {RangeProblem(plan.budget.learning_rate), RangeProblem(plan.budget.weight_decay),

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -38,6 +39,18 @@ struct KeyContext {
   }
 };
 
+// Whether one of the problems, from that of this position on, leaves a value of the recipe unknown. Unknown keys were
+// repaired or removed. Of keys that conflict, the values are known.
+bool LeavesUnknown(const Diagnostics& problems, size_t from) {
+  using enum DiagnosticKind;
+  const std::span<const Diagnostic> added = std::span(problems.as_found()).subspan(from);
+  return std::any_of(added.begin(), added.end(), [](const Diagnostic& problem) {
+    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint ||
+                          problem.kind == kConflictingKeys || problem.kind == kNothingTrains || IsLint(problem.kind);
+    return !harmless;
+  });
+}
+
 const std::set<std::string, std::less<>>& NothingTold() {
   static const auto* none = new std::set<std::string, std::less<>>;
   return *none;
@@ -66,10 +79,10 @@ class KeyChecker {
         entry.key = meant;
       }
       const KeySpec& spec = *FindKey(context.table_path, entry.key, kind);
-      const int64_t lost = CountLostValues(problems_);
+      const size_t told = problems_.as_found().size();
       CheckValue(spec, entry.value, {InnerPath(spec), context.Shown(entry.key), entry.key_where});
       // What is lost inside a map is remembered by the keys there.
-      if (CountLostValues(problems_) > lost && !IsContainer(spec, entry.value)) damaged_.emplace(spec.path);
+      if (LeavesUnknown(problems_, told) && !IsContainer(spec, entry.value)) damaged_.emplace(spec.path);
       kept.push_back(std::move(entry));
     }
     node.entries = std::move(kept);
@@ -382,15 +395,15 @@ class KeyChecker {
     if (spec.range.Holds(number)) return true;
     Diagnostic& problem = problems_.Error(
         DiagnosticKind::kOutOfRange, value.where,
-        Cat("`", context.shown_path, "` must be ", spec.range.BrokenBound(number), ", found ", Printable(value.text)),
-        Cat("the range is ", spec.range.Text(), "; ", WordOf(spec), ": ", spec.help));
+        Cat("`", context.shown_path, "` must be ", BrokenEnd(spec.range, number), ", found ", Printable(value.text)),
+        Cat("the range is ", RangeText(spec.range), "; ", WordOf(spec), ": ", spec.help));
     // Elsewhere -1 says that a value follows from others, or has no limit.
     if (value.text == "-1" && spec.need == Need::kOptional && context.item < 0) {
       problem.help = Cat("remove it for the default; ", WordOf(spec), ": ", spec.help);
       problem.edits = {{context.EditPath(), ""}};
       return false;
     }
-    if (const std::optional<double> bound = spec.range.Nearest(number); bound && spec.type == KeyType::kInteger)
+    if (const std::optional<double> bound = NearestInside(spec.range, number); bound && spec.type == KeyType::kInteger)
       problem.edits = {{context.EditPath(), Cat(static_cast<int64_t>(*bound))}};
     return false;
   }
@@ -536,16 +549,6 @@ std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, const std::set<st
   KeyChecker checker(told, problems);
   checker.CheckMap(recipe, {"", "", recipe.where});
   return checker.Finish(recipe.where);
-}
-
-// Unknown keys were repaired or removed. Of keys that conflict, the values are known.
-int64_t CountLostValues(const Diagnostics& problems) {
-  using enum DiagnosticKind;
-  return std::count_if(problems.as_found().begin(), problems.as_found().end(), [](const Diagnostic& problem) {
-    const bool harmless = problem.kind == kUnknownKey || problem.kind == kNotALint ||
-                          problem.kind == kConflictingKeys || problem.kind == kNothingTrains || IsLint(problem.kind);
-    return !harmless;
-  });
 }
 
 }  // namespace planwright

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
@@ -25,10 +24,6 @@ inline constexpr size_t kMostUnknownKeys = 200;
 // `told`: paths in the recipe of missing keys that are told already.
 std::set<std::string, std::less<>> CheckKeys(YamlNode& recipe, const std::set<std::string, std::less<>>& told,
                                              Diagnostics& problems);
-
-// The number of problems so far that leave a value of the recipe unknown. Problems that do not, such as an unknown key
-// that was repaired, are not counted.
-int64_t CountLostValues(const Diagnostics& problems);
 
 // Whether a value (not a map) has the type and range of its key, and is one of its choices.
 bool IsValidValue(const KeySpec& spec, const YamlNode& value);

@@ -10,16 +10,13 @@
 namespace planwright {
 
 // The ranges that keys of several files have. Those that keys of one file have are there.
-inline constexpr KeyRange kAny{};
-inline constexpr KeyRange kPositive{KeyRange::Bound::kExclusive, KeyRange::Bound::kNone, 0, 0};
-inline constexpr KeyRange kFromZero{KeyRange::Bound::kInclusive, KeyRange::Bound::kNone, 0, 0};
-inline constexpr KeyRange kCountFromZero{KeyRange::Bound::kInclusive, KeyRange::Bound::kInclusive, 0,
-                                         static_cast<double>(kLargestNumber)};
-inline constexpr KeyRange kCountFromOne{KeyRange::Bound::kInclusive, KeyRange::Bound::kInclusive, 1,
-                                        static_cast<double>(kLargestNumber)};
-inline constexpr KeyRange kFromOne{KeyRange::Bound::kInclusive, KeyRange::Bound::kNone, 1, 0};
+inline constexpr NumberRange kAny = kAnyNumber;  // of keys that are no numbers
+inline constexpr NumberRange kCountFromZero{0, static_cast<double>(kLargestNumber)};
+inline constexpr NumberRange kSteps{1, static_cast<double>(kMostSamples)};
+// Of weights of sources: millionths of it fit 64 bits (compile/batches/source_weights.cc).
+inline constexpr NumberRange kShare{1e-6, 1e11};
 // A larger size is a typing mistake, and the product of a few such sizes would exceed 64 bits.
-inline constexpr KeyRange kSize{KeyRange::Bound::kInclusive, KeyRange::Bound::kInclusive, 1, 16777216};
+inline constexpr NumberRange kSize{1, 16777216};
 
 // path, kind, field, need, default, range, choices, help. Sections are in the order of the reference page, and so are
 // the parts. The help of a key is a noun phrase: it follows "add `key`: " in messages.

@@ -6,7 +6,9 @@ namespace planwright {
 namespace {
 
 using enum Need;
-using Bound = KeyRange::Bound;
+
+constexpr NumberRange kDocuments{1, static_cast<double>(kMostSamples)};
+constexpr NumberRange kDocumentsOrNone{0, static_cast<double>(kMostSamples)};
 
 constexpr KeySpec kDataKeys[] = {
     {"data", "", Section<&Recipe::data>, kRequired, "", kAny, "", "where samples come from"},
@@ -29,7 +31,7 @@ constexpr KeySpec kDataKeys[] = {
      To<&DataRecipe::min_images>,
      kOptional,
      "0",
-     {Bound::kInclusive, Bound::kInclusive, 0, 3},
+     {0, 3},
      "",
      "smallest number of images of a sample; at most max_images"},
     {"data.max_images",
@@ -37,7 +39,7 @@ constexpr KeySpec kDataKeys[] = {
      To<&DataRecipe::max_images>,
      kOptional,
      "3",
-     {Bound::kInclusive, Bound::kInclusive, 0, 3},
+     {0, 3},
      "",
      "largest number of images of a sample"},
     {"data.classes", "mock", To<&DataRecipe::classes>, kOptional, "8", kSize, "",
@@ -63,7 +65,7 @@ constexpr KeySpec kDataKeys[] = {
      "name in tables, traces and index files; without it source_0, source_1, ... by position"},
     {"data.sources[].kind", "", To<&SourceRecipe::kind>, kRequired, "", kAny, "webdataset|tokens",
      "webdataset: tar shards of text and images; tokens: ids in PATH.bin and PATH.idx, as Megatron-LM writes them"},
-    {"data.sources[].weight", "", To<&SourceRecipe::weight>, kOptional, "1", kPositive, "",
+    {"data.sources[].weight", "", To<&SourceRecipe::weight>, kOptional, "1", kShare, "",
      "share of the samples that are of this source, in proportion to the other weights; at most 6 digits after the "
      "point"},
     {"data.sources[].shards", "webdataset", To<&SourceRecipe::shards>, kRequired, "", kAny, "",
@@ -82,7 +84,7 @@ constexpr KeySpec kDataKeys[] = {
      "token id of padding; required with tokenizer ids, except where shards say it"},
     {"data.end_token", "sources", To<&DataRecipe::end_token>, kOptional, "", kCountFromZero, "",
      "token id that ends a document; required with tokenizer ids, except where shards say it"},
-    {"data.shuffle", "sources", To<&DataRecipe::shuffle>, kOptional, "all", kCountFromOne, "all|none",
+    {"data.shuffle", "sources", To<&DataRecipe::shuffle>, kOptional, "all", kDocuments, "all|none",
      "all: any document can follow any; none: the order of the shards; N: shards are shuffled, and N documents "
      "together inside a shard"},
     {"data.packing", "sources", To<&DataRecipe::packing>, kOptional, "first_fit", kAny, "first_fit|none",
@@ -94,7 +96,7 @@ constexpr KeySpec kDataKeys[] = {
      "left out"},
     {"data.damaged", "sources", To<&DataRecipe::damaged>, kOptional, "error", kAny, "error|skip",
      "what happens with documents that cannot be read; skip: they are left out and counted"},
-    {"data.most_damaged", "sources", To<&DataRecipe::most_damaged>, kOptional, "100", kCountFromZero, "",
+    {"data.most_damaged", "sources", To<&DataRecipe::most_damaged>, kOptional, "100", kDocumentsOrNone, "",
      "most documents that `damaged: skip` leaves out, in all sources together; with more the run does not begin"},
     {"data.min_patches", "sources", To<&DataRecipe::min_patches>, kOptional, "4", kSize, "",
      "smallest number of patches that an image is resized to"},

@@ -7,11 +7,9 @@ namespace planwright {
 namespace {
 
 using enum Need;
-using Bound = KeyRange::Bound;
 
-constexpr KeyRange kWindow{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostDivergenceWindow)};
-constexpr KeyRange kAboveOne{Bound::kExclusive, Bound::kNone, 1, 0};
-constexpr KeyRange kSamples{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostSamples)};
+constexpr NumberRange kWindow{1, static_cast<double>(kMostDivergenceWindow)};
+constexpr NumberRange kSamples{1, static_cast<double>(kMostSamples)};
 
 constexpr KeySpec kEvaluationKeys[] = {
     {"evaluation", "", Section<&Recipe::evaluation>, kOptional, "", kAny, "",
@@ -31,7 +29,7 @@ constexpr KeySpec kEvaluationKeys[] = {
      "name in tables, logs and index files; without it source_0, source_1, ... by position"},
     {"evaluation.sets[].sources[].kind", "", To<&SourceRecipe::kind>, kRequired, "", kAny, "webdataset|tokens",
      "webdataset: tar shards of text and images; tokens: ids in PATH.bin and PATH.idx, as Megatron-LM writes them"},
-    {"evaluation.sets[].sources[].weight", "", To<&SourceRecipe::weight>, kOptional, "1", kPositive, "",
+    {"evaluation.sets[].sources[].weight", "", To<&SourceRecipe::weight>, kOptional, "1", kShare, "",
      "share of the samples that are of this source, in proportion to the other weights; at most 6 digits after the "
      "point"},
     {"evaluation.sets[].sources[].shards", "webdataset", To<&SourceRecipe::shards>, kRequired, "", kAny, "",
@@ -51,7 +49,7 @@ constexpr KeySpec kEvaluationKeys[] = {
      "when a run stops because its loss grows; without it none does"},
     {"divergence.window", "", To<&DivergenceRecipe::window>, kOptional, "100", kWindow, "",
      "how many steps before a step its loss is compared with"},
-    {"divergence.factor", "", To<&DivergenceRecipe::factor>, kRequired, "", kAboveOne, "",
+    {"divergence.factor", "", To<&DivergenceRecipe::factor>, kRequired, "", kGrowth, "",
      "the run stops at a step whose loss is more than so many times the least one of its window"},
 };
 

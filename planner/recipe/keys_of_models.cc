@@ -7,16 +7,15 @@ namespace planwright {
 namespace {
 
 using enum Need;
-using Bound = KeyRange::Bound;
 
 // A plan lists layers and microbatches one by one. With more of them the planner would run out of memory before it
 // could refuse the plan (docs/limits.md).
-constexpr KeyRange kLayers{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostLayers)};
-constexpr KeyRange kStageLayers{Bound::kInclusive, Bound::kInclusive, 0, 4096};
-constexpr KeyRange kImageSide{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostGridSide)};
-constexpr KeyRange kClassTokens{Bound::kInclusive, Bound::kInclusive, 1, 4096};
-constexpr KeyRange kPixelShuffle{Bound::kInclusive, Bound::kInclusive, 1, static_cast<double>(kMostPixelShuffle)};
-constexpr KeyRange kCount{Bound::kInclusive, Bound::kInclusive, 0, 16777216};
+constexpr NumberRange kLayers{1, static_cast<double>(kMostLayers)};
+constexpr NumberRange kStageLayers{0, 4096};
+constexpr NumberRange kImageSide{1, static_cast<double>(kMostGridSide)};
+constexpr NumberRange kClassTokens{1, 4096};
+constexpr NumberRange kPixelShuffle{1, static_cast<double>(kMostPixelShuffle)};
+constexpr NumberRange kCount{0, 16777216};
 
 // The words of all layer kinds, and the meaning of their letters in a pattern.
 #define LAYER(id, letter, word, title) "|" word
@@ -41,19 +40,19 @@ constexpr KeySpec kModelKeys[] = {
     {"cluster.gpu", "", To<&ClusterRecipe::gpu>, kOptional, "none", kAny, "none|a100_sxm|h100_sxm|h200_sxm|other",
      "device type, which decides memory limit and speed; none: ranks on CPUs; other: GPUs of which `device` has all "
      "figures"},
-    {"cluster.host_memory", "", To<&ClusterRecipe::host_memory>, kOptional, "", kPositive, "",
+    {"cluster.host_memory", "", To<&ClusterRecipe::host_memory>, kOptional, "", kDeviceMemory, "",
      "GB of a node's memory that ranks may use; copies of checkpoints are planned to fit"},
     {"cluster.device", "", Section<&ClusterRecipe::device>, kOptional, "", kAny, "",
      "figures of the device's data sheet, in place of those of `gpu`"},
-    {"cluster.device.memory", "", To<&DeviceRecipe::memory>, kOptional, "", kPositive, "",
+    {"cluster.device.memory", "", To<&DeviceRecipe::memory>, kOptional, "", kDeviceMemory, "",
      "memory in GB (10^9 bytes), as CUDA reports it"},
-    {"cluster.device.peak", "", To<&DeviceRecipe::peak>, kOptional, "", kPositive, "",
+    {"cluster.device.peak", "", To<&DeviceRecipe::peak>, kOptional, "", kDevicePeak, "",
      "TFLOP/s of dense matrix products in the recipe's precision"},
-    {"cluster.device.bandwidth", "", To<&DeviceRecipe::bandwidth>, kOptional, "", kPositive, "",
+    {"cluster.device.bandwidth", "", To<&DeviceRecipe::bandwidth>, kOptional, "", kDeviceSpeed, "",
      "GB/s of the device's memory"},
-    {"cluster.device.link", "", To<&DeviceRecipe::link>, kOptional, "", kPositive, "",
+    {"cluster.device.link", "", To<&DeviceRecipe::link>, kOptional, "", kDeviceSpeed, "",
      "GB/s to the other devices of its node, in one direction"},
-    {"cluster.device.network", "", To<&DeviceRecipe::network>, kOptional, "", kPositive, "",
+    {"cluster.device.network", "", To<&DeviceRecipe::network>, kOptional, "", kDeviceSpeed, "",
      "GB/s of the device's share of the network between nodes, in one direction"},
     {"cluster.profile", "", To<&ClusterRecipe::profile>, kOptional, "", kAny, "",
      "file of times that `plan measure` wrote on such devices, absolute or relative to this file; "
@@ -85,15 +84,15 @@ constexpr KeySpec kModelKeys[] = {
      "function inside the MLP: the tanh form of GELU (gelu_tanh), or the exact one, by the error function"},
     {"models.<name>.final_norm", "radio_vit", To<&RadioVitModel::final_norm>, kOptional, "layernorm", kAny,
      "layernorm|none", "norm between the last block and the pixel shuffle"},
-    {"models.<name>.norm_eps", "radio_vit", To<&RadioVitModel::norm_eps>, kOptional, "1.0e-6", kPositive, "",
+    {"models.<name>.norm_eps", "radio_vit", To<&RadioVitModel::norm_eps>, kOptional, "1.0e-6", kEpsilon, "",
      "epsilon of the layer norms"},
-    {"models.<name>.init_std", "radio_vit", To<&RadioVitModel::init_std>, kOptional, "0.02", kPositive, "",
+    {"models.<name>.init_std", "radio_vit", To<&RadioVitModel::init_std>, kOptional, "0.02", kDeviation, "",
      "standard deviation of initial linear weights"},
     {"models.<name>.projector", "radio_vit", kMap, kRequired, "", kAny, "",
      "layers from image tokens to the width of the language model: norm, linear, squared ReLU, linear"},
     {"models.<name>.projector.hidden", "", To<&RadioVitModel::projector_hidden>, kRequired, "", kSize, "",
      "width inside the projector"},
-    {"models.<name>.projector.norm_eps", "", To<&RadioVitModel::projector_norm_eps>, kOptional, "1.0e-5", kPositive, "",
+    {"models.<name>.projector.norm_eps", "", To<&RadioVitModel::projector_norm_eps>, kOptional, "1.0e-5", kEpsilon, "",
      "epsilon of the projector's norm"},
 
     {"models.<name>.pattern", "hybrid_lm", To<&HybridLmModel::pattern>, kRequired, "", kAny, "", kPatternHelp},
@@ -101,9 +100,9 @@ constexpr KeySpec kModelKeys[] = {
      "width of the residual stream"},
     {"models.<name>.vocabulary", "hybrid_lm", To<&HybridLmModel::vocabulary>, kRequired, "", kSize, "",
      "number of token ids: rows of the embedding and of the output head"},
-    {"models.<name>.init_std", "hybrid_lm", To<&HybridLmModel::init_std>, kOptional, "0.02", kPositive, "",
+    {"models.<name>.init_std", "hybrid_lm", To<&HybridLmModel::init_std>, kOptional, "0.02", kDeviation, "",
      "standard deviation of initial linear weights"},
-    {"models.<name>.norm_eps", "hybrid_lm", To<&HybridLmModel::norm_eps>, kOptional, "1.0e-5", kPositive, "",
+    {"models.<name>.norm_eps", "hybrid_lm", To<&HybridLmModel::norm_eps>, kOptional, "1.0e-5", kEpsilon, "",
      "epsilon of the RMS norms"},
     {"models.<name>.attention", "hybrid_lm", Section<&HybridLmModel::attention>, kOptional, "", kAny, "",
      "sizes of * layers; required if the pattern has any"},
@@ -139,13 +138,13 @@ constexpr KeySpec kModelKeys[] = {
     {"models.<name>.moe.normalized", "", To<&HybridLmModel::Moe::normalized>, kOptional, "", kAny, "",
      "whether the weights of a token's experts are divided by their sum, before `scale`; without it they are; required "
      "if `top_k` is 1, where published models differ"},
-    {"models.<name>.moe.scale", "", To<&HybridLmModel::Moe::scale>, kOptional, "1.0", kPositive, "",
+    {"models.<name>.moe.scale", "", To<&HybridLmModel::Moe::scale>, kOptional, "1.0", kExpertScale, "",
      "factor on the weights of routed experts"},
-    {"models.<name>.moe.aux_loss", "", To<&HybridLmModel::Moe::aux_loss>, kOptional, "0.0", kFromZero, "",
+    {"models.<name>.moe.aux_loss", "", To<&HybridLmModel::Moe::aux_loss>, kOptional, "0.0", kCoefficient, "",
      "coefficient of the load-balancing loss"},
-    {"models.<name>.moe.bias_rate", "", ToConstant<&HybridLmModel::constants, double>, kOptional, "0.0", kFromZero, "",
-     "step size of the expert bias, which balances the load"},
-    {"models.<name>.moe.imbalance", "", To<&HybridLmModel::Moe::imbalance>, kOptional, "", kFromOne, "",
+    {"models.<name>.moe.bias_rate", "", ToConstant<&HybridLmModel::constants, double>, kOptional, "0.0", kCoefficient,
+     "", "step size of the expert bias, which balances the load"},
+    {"models.<name>.moe.imbalance", "", To<&HybridLmModel::Moe::imbalance>, kOptional, "", kImbalance, "",
      "expert rows of the busiest rank that memory is planned for, as a multiple of the mean; a step with more "
      "stops the run; without it, memory is planned for as many as there can be"},
 
@@ -198,7 +197,7 @@ constexpr KeySpec kModelKeys[] = {
 
     {"bridges[].token", "", To<&BridgeRecipe::token>, kOptional, "", kCountFromZero, "",
      "token id whose places the rows take; without it data.image_token; required with several encoders"},
-    {"bridges[].max_mean_square", "", To<&BridgeRecipe::max_mean_square>, kOptional, "", kPositive, "",
+    {"bridges[].max_mean_square", "", To<&BridgeRecipe::max_mean_square>, kOptional, "", kMeanSquare, "",
      "the run stops after a step in which the mean square of the rows is beyond this; without it there is no limit"},
 };
 

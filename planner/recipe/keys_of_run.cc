@@ -7,19 +7,21 @@ namespace {
 
 using enum Need;
 
+constexpr NumberRange kRestarts{0, static_cast<double>(kMostRestarts)};
+
 constexpr KeySpec kRunKeys[] = {
     {"checkpoint", "", Section<&Recipe::checkpoint>, kOptional, "", kAny, "", "saving and resuming"},
-    {"checkpoint.every_steps", "", To<&CheckpointRecipe::every_steps>, kOptional, "", kCountFromOne, "",
+    {"checkpoint.every_steps", "", To<&CheckpointRecipe::every_steps>, kOptional, "", kSteps, "",
      "steps between checkpoints; one more is written at the end. Without it a run keeps nothing"},
-    {"checkpoint.keep_last", "", To<&CheckpointRecipe::keep_last>, kOptional, "", kCountFromOne, "",
+    {"checkpoint.keep_last", "", To<&CheckpointRecipe::keep_last>, kOptional, "", kSteps, "",
      "how many of the newest checkpoints stay; without it all stay"},
-    {"checkpoint.keep_every_steps", "", To<&CheckpointRecipe::keep_every_steps>, kOptional, "", kCountFromOne, "",
+    {"checkpoint.keep_every_steps", "", To<&CheckpointRecipe::keep_every_steps>, kOptional, "", kSteps, "",
      "checkpoints of steps that this divides stay, too"},
     {"checkpoint.keep_best", "", To<&CheckpointRecipe::keep_best>, kOptional, "", kAny, "",
      "an evaluation set: the checkpoint whose evaluation had its least loss stays, too"},
 
     {"log", "", Section<&Recipe::log>, kOptional, "", kAny, "", "what is written while training"},
-    {"log.every_steps", "", To<&LogRecipe::every_steps>, kOptional, "1", kCountFromOne, "",
+    {"log.every_steps", "", To<&LogRecipe::every_steps>, kOptional, "1", kSteps, "",
      "steps between two printed lines; metrics.jsonl has every step"},
 
     {"lints", "", kLintLevels, kOptional, "", kAny, "error|warn|off",
@@ -28,17 +30,17 @@ constexpr KeySpec kRunKeys[] = {
     {"launch", "", Section<&Recipe::launch>, kOptional, "", kAny, "", "how ranks are started and watched"},
     {"launch.interface", "", To<&LaunchRecipe::interface>, kOptional, "", kAny, "",
      "network interface of rendezvous, Gloo and NCCL, such as ib0; default: the one that reaches the others"},
-    {"launch.restarts", "", To<&LaunchRecipe::restarts>, kOptional, "0", kCountFromZero, "",
+    {"launch.restarts", "", To<&LaunchRecipe::restarts>, kOptional, "0", kRestarts, "",
      "how often a run that failed is started again from its newest checkpoint"},
     {"launch.fallbacks", "", To<&LaunchRecipe::fallbacks>, kOptional, "", kAny, "",
      "recipes for fewer nodes, absolute or relative to this file; a restart takes the first that fits"},
     {"launch.deadline", "", Section<&LaunchRecipe::deadline>, kOptional, "", kAny, "",
      "when an instruction counts as hung: after the largest of these"},
-    {"launch.deadline.floor", "", To<&DeadlineRecipe::floor>, kOptional, "600.0", kPositive, "",
+    {"launch.deadline.floor", "", To<&DeadlineRecipe::floor>, kOptional, "600.0", kDeadline, "",
      "seconds that every instruction is given"},
-    {"launch.deadline.first_step", "", To<&DeadlineRecipe::first_step>, kOptional, "1800.0", kPositive, "",
+    {"launch.deadline.first_step", "", To<&DeadlineRecipe::first_step>, kOptional, "1800.0", kDeadline, "",
      "the floor until the first step is done"},
-    {"launch.deadline.factor", "", To<&DeadlineRecipe::factor>, kOptional, "20.0", kFromOne, "",
+    {"launch.deadline.factor", "", To<&DeadlineRecipe::factor>, kOptional, "20.0", kMultiple, "",
      "multiple of the estimated time: of the instruction, or of a step where it waits for other ranks"},
     {"launch.slurm", "", Section<&LaunchRecipe::slurm>, kOptional, "", kAny, "", "options for sbatch"},
     {"launch.slurm.partition", "", To<&SlurmRecipe::partition>, kOptional, "", kAny, "", "Slurm partition"},

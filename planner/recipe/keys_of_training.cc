@@ -6,13 +6,11 @@ namespace planwright {
 namespace {
 
 using enum Need;
-using Bound = KeyRange::Bound;
 
-constexpr KeyRange kBelowOne{Bound::kInclusive, Bound::kExclusive, 0, 1};
-constexpr KeyRange kBatch{Bound::kInclusive, Bound::kInclusive, 1, 65536};
+constexpr NumberRange kBatch{1, 65536};
 // Samples of a whole training. Up to here a double counts exactly, and sums stay far below 64 bits.
-constexpr KeyRange kSamples{Bound::kInclusive, Bound::kInclusive, 1, 1e15};
-constexpr KeyRange kSamplesOrNone{Bound::kInclusive, Bound::kInclusive, 0, 1e15};
+constexpr NumberRange kSamples{1, 1e15};
+constexpr NumberRange kSamplesOrNone{0, 1e15};
 
 constexpr KeySpec kTrainingKeys[] = {
     {"batch", "", Section<&Recipe::batch>, kRequired, "", kAny, "", "sizes of a step"},
@@ -25,7 +23,7 @@ constexpr KeySpec kTrainingKeys[] = {
      To<&BatchRecipe::sequence_length>,
      kRequired,
      "",
-     {Bound::kInclusive, Bound::kInclusive, 2, 16777216},
+     {2, 16777216},
      "",
      "number of tokens of a sample"},
 
@@ -35,11 +33,11 @@ constexpr KeySpec kTrainingKeys[] = {
      "samples to train on; the last step is a full batch"},
     {"budget.learning_rate", "", Section<&BudgetRecipe::learning_rate>, kRequired, "", kAny, "",
      "learning rate over samples"},
-    {"budget.learning_rate.peak", "", To<&LearningRateRecipe::peak>, kRequired, "", kFromZero, "",
+    {"budget.learning_rate.peak", "", To<&LearningRateRecipe::peak>, kRequired, "", kLearningRate, "",
      "highest learning rate"},
-    {"budget.learning_rate.min", "", To<&LearningRateRecipe::min>, kOptional, "0.0", kFromZero, "",
+    {"budget.learning_rate.min", "", To<&LearningRateRecipe::min>, kOptional, "0.0", kLearningRate, "",
      "learning rate after the decay"},
-    {"budget.learning_rate.init", "", To<&LearningRateRecipe::init>, kOptional, "0.0", kFromZero, "",
+    {"budget.learning_rate.init", "", To<&LearningRateRecipe::init>, kOptional, "0.0", kLearningRate, "",
      "learning rate at the start of the warmup"},
     {"budget.learning_rate.warmup_samples", "", To<&LearningRateRecipe::warmup_samples>, kOptional, "", kSamplesOrNone,
      "", "length of the warmup in samples"},
@@ -56,9 +54,9 @@ constexpr KeySpec kTrainingKeys[] = {
      "linear|cosine|exponential|minus_sqrt", "shape of this decay"},
     {"budget.weight_decay", "", Section<&BudgetRecipe::weight_decay>, kOptional, "", kAny, "",
      "weight decay over samples; it reaches `end` at train_samples"},
-    {"budget.weight_decay.start", "", To<&WeightDecayRecipe::start>, kOptional, "0.0", kFromZero, "",
+    {"budget.weight_decay.start", "", To<&WeightDecayRecipe::start>, kOptional, "0.0", kWeightDecay, "",
      "weight decay at the first sample"},
-    {"budget.weight_decay.end", "", To<&WeightDecayRecipe::end>, kOptional, "0.0", kFromZero, "",
+    {"budget.weight_decay.end", "", To<&WeightDecayRecipe::end>, kOptional, "0.0", kWeightDecay, "",
      "weight decay at the last sample"},
     {"budget.weight_decay.style", "", To<&WeightDecayRecipe::style>, kOptional, "constant", kAny,
      "constant|linear|cosine", "shape between start and end"},
@@ -66,9 +64,9 @@ constexpr KeySpec kTrainingKeys[] = {
     {"optimizer", "", Section<&Recipe::optimizer>, kOptional, "", kAny, "", "the optimizer"},
     {"optimizer.betas", "", ToPair<&OptimizerPlan::beta1, &OptimizerPlan::beta2>, kOptional, "[0.9, 0.95]", kBelowOne,
      "", "decay rates of the two moments"},
-    {"optimizer.eps", "", To<&OptimizerPlan::eps>, kOptional, "1.0e-8", kPositive, "",
+    {"optimizer.eps", "", To<&OptimizerPlan::eps>, kOptional, "1.0e-8", kAdamEpsilon, "",
      "number that is added to the denominator"},
-    {"optimizer.clip_grad_norm", "", To<&OptimizerPlan::clip_grad_norm>, kOptional, "1.0", kPositive, "",
+    {"optimizer.clip_grad_norm", "", To<&OptimizerPlan::clip_grad_norm>, kOptional, "1.0", kNorm, "",
      "largest norm of the gradients of all modules; larger gradients are scaled down to it"},
 
     {"gradients", "", Section<&Recipe::gradients>, kOptional, "", kAny, "",

@@ -1,16 +1,16 @@
 #include "planner/recipe/recipe_keys.h"
 
+#include <cmath>
 #include <unordered_map>
 
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
 #include "planner/recipe/key_tables.h"
 
 namespace planwright {
 namespace {
-
-using Bound = KeyRange::Bound;
 
 constexpr GoneKey kGoneKeys[] = {
     {"models.<name>.projector.kind", "delete it: every projector is norm, linear, squared ReLU, linear"},
@@ -20,6 +20,27 @@ constexpr GoneKey kGoneKeys[] = {
      "would "
      "depend on the layout"},
 };
+
+// As a recipe writes it: "16777216", "0.001", "1e-30".
+std::string NumberText(double number) {
+  if (number == std::floor(number) && std::abs(number) <= static_cast<double>(kMostSamples))
+    return Cat(static_cast<int64_t>(number));
+  if (number == static_cast<double>(kLargestNumber)) return Cat(kLargestNumber);
+  std::string text = absl::StrFormat("%.6g", number);
+  // %g writes 1e-06.
+  for (const std::string_view zero : {"e-0", "e+0", "e+"}) {
+    const size_t at = text.find(zero);
+    if (at != std::string::npos) text.replace(at, zero.size(), zero[1] == '-' ? "e-" : "e");
+  }
+  return text;
+}
+
+std::string LowEnd(const NumberRange& range) {
+  return Cat(range.above ? "above " : "at least ", NumberText(range.low));
+}
+std::string HighEnd(const NumberRange& range) {
+  return Cat(range.below ? "below " : "at most ", NumberText(range.high));
+}
 
 // "models.<name>.moe.ffn" -> "models.<name>.moe"
 std::string_view ParentOf(std::string_view path) {
@@ -41,33 +62,21 @@ const std::vector<const KeySpec*>& KeysInside(std::string_view map_path) {
 
 }  // namespace
 
-bool KeyRange::Holds(double value) const { return BrokenBound(value).empty(); }
-
-std::optional<double> KeyRange::Nearest(double value) const {
-  if (low_bound == Bound::kInclusive && !(value >= low)) return low;
-  if (high_bound == Bound::kInclusive && !(value <= high)) return high;
-  return std::nullopt;
+std::optional<double> NearestInside(const NumberRange& range, double value) {
+  if (range.Holds(value)) return std::nullopt;
+  const double end = value >= range.high ? range.high : range.low;
+  return range.Holds(end) ? std::optional<double>(end) : std::nullopt;
 }
 
-std::string KeyRange::Text() const {
-  // All bounds are whole numbers. As doubles, StrCat would write 16777216 as 1.67772e+07.
-  const auto low_text = static_cast<int64_t>(low), high_text = static_cast<int64_t>(high);
-  if (low_bound == Bound::kInclusive && high_bound == Bound::kInclusive) return Cat(low_text, " to ", high_text);
-  std::vector<std::string> bounds;
-  if (low_bound == Bound::kInclusive) bounds.push_back(Cat("at least ", low_text));
-  if (low_bound == Bound::kExclusive) bounds.push_back(Cat("above ", low_text));
-  if (high_bound == Bound::kInclusive) bounds.push_back(Cat("at most ", high_text));
-  if (high_bound == Bound::kExclusive) bounds.push_back(Cat("below ", high_text));
-  return absl::StrJoin(bounds, ", ");
+std::string RangeText(const NumberRange& range) {
+  if (range.any()) return "";
+  if (!range.above && !range.below) return Cat(NumberText(range.low), " to ", NumberText(range.high));
+  return Cat(LowEnd(range), ", ", HighEnd(range));
 }
 
-std::string KeyRange::BrokenBound(double value) const {
-  const auto low_text = static_cast<int64_t>(low), high_text = static_cast<int64_t>(high);
-  if (low_bound == Bound::kInclusive && !(value >= low)) return Cat("at least ", low_text);
-  if (low_bound == Bound::kExclusive && !(value > low)) return Cat("above ", low_text);
-  if (high_bound == Bound::kInclusive && !(value <= high)) return Cat("at most ", high_text);
-  if (high_bound == Bound::kExclusive && !(value < high)) return Cat("below ", high_text);
-  return "";
+std::string BrokenEnd(const NumberRange& range, double value) {
+  if (range.Holds(value)) return "";
+  return value >= range.high ? HighEnd(range) : LowEnd(range);
 }
 
 std::span<const KeySpec> RecipeKeys() {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/plan/number_range.h"
 #include "planner/recipe/key_binding.h"
 
 namespace planwright {
@@ -19,17 +20,12 @@ enum class Need {
   kOptional,
 };
 
-// The range of a number, or of each number of a list.
-struct KeyRange {
-  enum class Bound { kNone, kInclusive, kExclusive };
-  Bound low_bound = Bound::kNone, high_bound = Bound::kNone;
-  double low = 0, high = 0;
-
-  bool Holds(double value) const;
-  std::string BrokenBound(double value) const;  // the bound that `value` breaks: "at least 1"; empty if it breaks none
-  std::optional<double> Nearest(double value) const;  // the bound that `value` breaks, if the range includes it
-  std::string Text() const;                           // "1 to 4096", "above 0"; empty without bounds
-};
+// The range of a key as people read it: "1 to 4096", "1e-6 to 1000000", "at least 0, below 1"; empty without a range.
+std::string RangeText(const NumberRange& range);
+// The end that `value` is beyond: "at least 1"; empty if it is inside.
+std::string BrokenEnd(const NumberRange& range, double value);
+// The end that `value` is beyond, if that is inside.
+std::optional<double> NearestInside(const NumberRange& range, double value);
 
 struct KeySpec {
   // "batch.global_samples"; <name> stands for a name that the author chooses, [] for each item of a list.
@@ -40,9 +36,9 @@ struct KeySpec {
   KeyTarget target;
   Need need;
   std::string_view default_text;  // as YAML; empty if there is none
-  KeyRange range;
-  std::string_view choices;  // "a|b|c"
-  std::string_view help;     // one line: what the value is
+  NumberRange range;              // of a number, or of each number of a list
+  std::string_view choices;       // "a|b|c"
+  std::string_view help;          // one line: what the value is
   // The type of the field, except that a string with choices is a choice.
   KeyType type = target.type == KeyType::kString && !choices.empty() ? KeyType::kChoice : target.type;
 };

@@ -76,9 +76,17 @@ std::vector<std::string> NamesIn(const YamlNode* map) {
   return names;
 }
 
+// As many names as a message has room for.
+std::string FirstOf(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kMostModules);
+  const std::string text = absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", ");
+  return shown < names.size() ? Cat(text, ", ...") : text;
+}
+
+// `near_names`: those of `model_names` among which a similar one is looked for.
 ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
                         const std::map<std::string, ModelRecipe>& models, const std::vector<std::string>& model_names,
-                        bool names_known, Diagnostics& problems) {
+                        const std::vector<std::string>& near_names, bool names_known, Diagnostics& problems) {
   ModuleRecipe module = Defaults<ModuleRecipe>();
   module.model = UnknownModel();
   fields.Fill(module);
@@ -90,12 +98,12 @@ ModuleRecipe ReadModule(const RecipeFields& fields, const std::string& name,
   std::string meant = reference.value;
   if (AllKnown(reference) && names_known &&
       std::find(model_names.begin(), model_names.end(), reference.value) == model_names.end()) {
-    meant = NearName(reference.value, model_names).value_or(model_names.size() == 1 ? model_names[0] : "");
+    meant = NearName(reference.value, near_names).value_or(model_names.size() == 1 ? model_names[0] : "");
     Diagnostic& problem = problems.Error(
         DiagnosticKind::kUnknownReference, reference.where, Cat("there is no model ", Quoted(reference.value)),
         !meant.empty()        ? Cat("did you mean `", meant, "`?")
         : model_names.empty() ? "define it under `models`, or extend a file that defines it"
-                              : Cat("the models are ", absl::StrJoin(model_names, ", ")));
+                              : Cat("the models are ", FirstOf(model_names)));
     if (!meant.empty()) problem.edits = {{Cat("modules.", name, ".model"), meant}};
   }
   if (const auto found = models.find(meant); found != models.end()) module.model = found->second;
@@ -108,9 +116,12 @@ void ReadModules(const RecipeFields& fields, Recipe& recipe, Diagnostics& proble
   const bool names_known = !recipe.damaged.contains("models");
   const YamlNode* named = fields.Value("modules");
   if (named == nullptr) return;
+  // Each name is compared with each: of more modules than there may be, which is told, none.
+  const std::vector<std::string> near_names =
+      named->entries.size() > kMostModules ? std::vector<std::string>() : model_names;
   for (const YamlEntry& entry : named->entries) {
     const RecipeFields inner = fields.Inner("modules", entry.value, entry.key_where);
-    recipe.modules.push_back(ReadModule(inner, entry.key, models, model_names, names_known, problems));
+    recipe.modules.push_back(ReadModule(inner, entry.key, models, model_names, near_names, names_known, problems));
   }
 }
 

@@ -136,7 +136,7 @@ std::string ValueText(const KeySpec& key) {
     case KeyType::kIntegerPairs: type = "a list of pairs of integers"; break;
     case KeyType::kWordOrCount: type = Cat(absl::StrJoin(ChoicesOf(key), ", "), ", or an integer"); break;
   }
-  const std::string range = key.range.Text();
+  const std::string range = RangeText(key.range);
   return range.empty() ? type : Cat(type, ", ", range);
 }
 

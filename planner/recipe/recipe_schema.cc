@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe_keys.h"
@@ -18,14 +19,15 @@ using Json = nlohmann::ordered_json;
 constexpr char kName[] = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";  // the rule of CheckName in key_checks.cc
 
 // Whole numbers without a decimal point: people read schemas too.
-Json Number(double value) { return value == std::floor(value) ? Json(static_cast<int64_t>(value)) : Json(value); }
+Json Number(double value) {
+  const bool whole = value == std::floor(value) && std::abs(value) <= static_cast<double>(kLargestNumber);
+  return whole ? Json(static_cast<int64_t>(value)) : Json(value);
+}
 
-void AddRange(const KeyRange& range, Json& schema) {
-  using Bound = KeyRange::Bound;
-  if (range.low_bound == Bound::kInclusive) schema["minimum"] = Number(range.low);
-  if (range.low_bound == Bound::kExclusive) schema["exclusiveMinimum"] = Number(range.low);
-  if (range.high_bound == Bound::kInclusive) schema["maximum"] = Number(range.high);
-  if (range.high_bound == Bound::kExclusive) schema["exclusiveMaximum"] = Number(range.high);
+void AddRange(const NumberRange& range, Json& schema) {
+  if (range.any()) return;
+  schema[range.above ? "exclusiveMinimum" : "minimum"] = Number(range.low);
+  schema[range.below ? "exclusiveMaximum" : "maximum"] = Number(range.high);
 }
 
 Json Ranged(const char* type, const KeySpec& spec) {

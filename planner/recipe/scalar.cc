@@ -18,6 +18,9 @@
 namespace planwright {
 namespace {
 
+// A longer text is no number that is written in another way.
+constexpr size_t kLongestNumber = 64;
+
 constexpr std::string_view kRemoveQuotes = "remove the quotes: a value in quotes is text";
 
 bool Fail(ScalarProblem* problem, ScalarProblem what) {
@@ -122,6 +125,7 @@ ScalarProblem Meant(ScalarProblem problem, const YamlNode& node, bool integer) {
 }  // namespace
 
 std::string RewrittenNumber(const std::string& text, bool integer, bool k_is_1024) {
+  if (text.size() > kLongestNumber) return "";
   if (const int64_t words = NumberOfWords(text); words > 0) return Cat(words);
   std::string plain = absl::StrReplaceAll(text, {{"_", ""}});
   // Commas only as separators of thousands: "1,5" is no fifteen.
@@ -178,7 +182,10 @@ bool ReadNumber(const YamlNode& node, double* value, ScalarProblem* problem) {
     return Fail(problem, Meant({DiagnosticKind::kWrongType, "a number", std::move(help)}, node, /*integer=*/false));
   }
   const auto [end, error] = std::from_chars(node.text.data(), node.text.data() + node.text.size(), *value);
-  if (error == std::errc()) return true;
+  if (error == std::errc()) {
+    *value += 0.0;  // -0 is 0
+    return true;
+  }
   return Fail(problem, {DiagnosticKind::kOutOfRange, "a number that a double can hold", ""});
 }
 

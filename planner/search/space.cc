@@ -78,6 +78,18 @@ Space::Space(const Recipe& recipe, int64_t ranks, std::vector<std::string> fixed
   }
 }
 
+double Space::About() {
+  if (placings_.empty()) return 0;
+  double about = static_cast<double>(placings_.size() * micro_samples_.size() * steps_.size());
+  for (size_t m = 0; m < recipe_.modules.size(); ++m) {
+    double ways = 0;
+    for (const ModuleChoice& layout : LayoutsOf(m, placings_.front()))
+      ways += static_cast<double>(CountWays(m, layout));
+    about *= ways;
+  }
+  return about;
+}
+
 void Space::FindSteps() {
   const StepChoice& given = given_.step;
   for (bool reduce : {false, true}) {

@@ -27,6 +27,8 @@ class Space {
   const std::vector<int64_t>& micro_samples() const { return micro_samples_; }
   // Ways to reduce and gather gradients; micro_samples is that of the recipe.
   const std::vector<StepChoice>& steps() const { return steps_; }
+  // About how many candidates there are, by the first placing.
+  double About();
   // Every grid and split into stages of a module on these ranks that the rules allow, with the ways of the recipe to
   // dispatch and to recompute. tp x cp and expert_tp divide a node, or keep the recipe's values: their messages are the
   // largest.

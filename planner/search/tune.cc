@@ -15,6 +15,7 @@
 #include "planner/predict/rates/rates.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/search/given_problems.h"
 #include "planner/search/search.h"
 #include "planner/search/sensitivity.h"
 #include "planner/search/space.h"
@@ -100,6 +101,10 @@ TuneMoved MovedOf(const Recipe& recipe, const Space& space, const Found& found) 
 // Why no layout was found.
 std::string NothingFound(const TuneResult& result) {
   const TuneCounts& counts = result.counts;
+  if (result.timed_out) {
+    return absl::StrCat("The search ended after ", result.seconds_given,
+                        " s, before a candidate was found that is valid and fits; ", kMoreSeconds, ".");
+  }
   if (result.interrupted) return "The search was ended before a candidate was found that is valid and fits.";
   if (counts.space == 0) {
     return absl::StrFormat("There is no candidate: with the keys that are fixed, no layout has %d ranks.", result.gpus);
@@ -141,8 +146,12 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
 
   TuneResult result{.gpus = gpus, .cluster = tuned.cluster, .changes = tuned.changes, .asked = request.best};
   result.seconds = RatesOf(tuned.cluster).known();
-  Diagnostics ignored = tuned.levels;
-  const std::optional<Plan> given = CompileRecipe(*recipe, ignored);
+  Diagnostics of_given = tuned.levels;
+  const std::optional<Plan> given = CompileRecipe(*recipe, of_given);
+  if (!LayoutsMayEnd(of_given.as_found())) {
+    diagnostics = of_given;
+    return invalid();
+  }
   if (given && given->world_size == gpus) {
     result.given = FiguresOf(*given);
     result.given->changes = tuned.changes;
@@ -150,11 +159,18 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     result.given->proved = true;
   }
   Space space(tuned.recipe, gpus, request.fixed);
+  if (request.begins) {
+    const bool refused = of_given.has_errors();
+    request.begins({refused ? of_given.sorted() : std::vector<Diagnostic>(), space.About()});
+  }
   const Clock::time_point began = Clock::now();
+  result.seconds_given = request.seconds;
   const auto stopped = [&](int64_t timed) {
     if (request.stop && *request.stop) return true;
     if (request.candidates > 0 && timed >= request.candidates) return true;
-    return request.seconds > 0 && std::chrono::duration<double>(Clock::now() - began).count() > request.seconds;
+    if (request.seconds > 0 && std::chrono::duration<double>(Clock::now() - began).count() > request.seconds)
+      result.timed_out = true;
+    return result.timed_out;
   };
   result.error = ErrorOf(tuned.cluster.profile);
   const Found found = SearchSpace(request, tuned, space, result.error, stopped);

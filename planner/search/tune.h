@@ -23,9 +23,16 @@ struct TuneProgress {
   double best = 0;        // seconds of a step, of the fastest so far; 0: none yet
 };
 
+// Before a search.
+struct TuneStart {
+  std::vector<Diagnostic> problems;  // of the recipe as it was given: errors that another layout may be without
+  double candidates = 0;             // about so many are searched
+};
+
 inline constexpr int64_t kSimulations = 1500;  // TuneRequest::simulations, unless it says more
 // What lets such a search go on, for those who read its result.
-inline constexpr char kMoreSimulations[] = "--simulations N lets it go on";
+inline constexpr char kMoreSimulations[] = "--simulations N lets it go on",
+                      kMoreSeconds[] = "--seconds S lets it go on";
 
 struct TuneRequest {
   std::string recipe;                  // a file
@@ -44,6 +51,7 @@ struct TuneRequest {
   // this if that is more, are simulated at most.
   int64_t simulations = kSimulations;
   const std::atomic<bool>* stop = nullptr;  // set by others: as if the time were over
+  std::function<void(const TuneStart&)> begins;
   std::function<void(const TuneProgress&)> progress;
 };
 
@@ -122,12 +130,14 @@ struct TuneResult {
   double lower_bound = 0;
   double gap = 0;            // how far the fastest is above it, as a share; 0: it is the optimum
   bool interrupted = false;  // by a limit or the stop flag, before the optimum was proved
+  bool timed_out = false;    // of `interrupted`: by TuneRequest::seconds
+  double seconds_given = 0;  // TuneRequest::seconds
   bool at_limit = false;     // ended by TuneRequest::simulations: `best` may lack some, or the optimum is not proved
   std::vector<TuneSensitivity> sensitivity;
 };
 
-// Problems of the recipe go to `diagnostics`, with InvalidArgument. A recipe that is invalid as it is can be tuned
-// where some layout makes it valid.
+// Problems of the recipe go to `diagnostics`, with InvalidArgument, before anything is searched. A recipe that is
+// invalid as it is can be tuned where some layout may make it valid (given_problems.h).
 absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnostics);
 
 }  // namespace planwright

@@ -98,6 +98,14 @@ void KeysThatDiffer(const Inputs& in) {
   for (int i = 0; nested.size() < kLargestRecipe - 64; ++i)
     nested += " m" + std::to_string(i) + ": {modle: x, placment: {ranks: -1}}\n";
   for (int i = 0; names.size() < kLargestRecipe - 64; ++i) names += "m" + std::to_string(i) + ": {kind: hybrid_lm}, ";
+  std::string models = "models: {", modules = "modules: {";
+  for (int i = 0; models.size() < kLargestRecipe / 2 - 64; ++i)
+    models += "model_of_a_long_name_" + std::to_string(i) + ": {kind: hybrid_lm}, ";
+  for (int i = 0; modules.size() < kLargestRecipe / 2 - 64; ++i)
+    modules += "m" + std::to_string(i) + ": {model: model_of_long_name_" + std::to_string(i) + "}, ";
+  in.Refused({"validate", in.Write("references.yaml", models + "}\n" + modules + "}\n")});
+  for (const char* number : {",111", "_1", "1,", " two", "9", "0"})
+    in.Refused({"validate", kRecipe, "batch.global_samples=1" + Times(100000, number)}, number);
   // Few problems, so that values are tried, in a recipe that takes long to read.
   std::string few = keys.substr(0, keys.find("k150:")) + "extends: [" + kRecipe + "]\nbig: [1";
   few += Times(kLargestRecipe - few.size() - fs::file_size(kRecipe) - 16, ", 1") + "]\n";
@@ -325,6 +333,8 @@ const std::vector<InputKind>& InputKinds() {
                                                KIND(OverridesAndWords),
                                                KIND(RecipesOfHugeSizes),
                                                KIND(RecipesOfManyModules),
+                                               KIND(PatternsOfManyFiles),
+                                               KIND(ListsOfSources),
                                                KIND(LongestRecipes),
                                                KIND(PlansThatClaimTooMuch),
                                                KIND(PlansOfOneItemOverAndOver),

@@ -40,6 +40,10 @@ class Inputs {
   const GiveInput& give_;
 };
 
+// Kinds of data (any_data.cc).
+void PatternsOfManyFiles(const Inputs& in);
+void ListsOfSources(const Inputs& in);
+
 // Kinds of plans (any_plans.cc).
 void PlansThatClaimTooMuch(const Inputs& in);
 void PlansOfOneItemOverAndOver(const Inputs& in);

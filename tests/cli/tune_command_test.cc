@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -261,12 +262,55 @@ TEST_F(TuneCommand, SaysWhatIsWrongWithTheRecipeIfNothingIsValid) {
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.out, AllOf(StartsWith("1 GPU (h100_sxm, 1 node of 1)\n"), HasSubstr("each breaks a rule"),
                                 HasSubstr("1 candidate:")));
-  EXPECT_THAT(result.err, AllOf(HasSubstr("The recipe as it was given, on 1 GPU"), HasSubstr(code)));
+  EXPECT_THAT(result.err, AllOf(StartsWith("The recipe as it was given is refused:\n" + validated.err.substr(0, 40)),
+                                HasSubstr(code), Not(HasSubstr("on 1 GPU"))))
+      << "told once, before the search";
   EXPECT_THAT(json::parse(Plan(call + " --json").out)["problems"][0].dump(), HasSubstr(code.substr(1)));
   // Of several numbers of GPUs one has no layout.
   const ProgramResult scaling = Plan("tune " + kSmall + " --gpus 1,2 --fix modules.language.placement,gradients");
   EXPECT_EQ(scaling.status, 1);
   EXPECT_THAT(scaling.out, AllOf(HasSubstr("2: There is no candidate: with the keys that are fixed")));
+}
+
+// What no layout ends, ends the command: a search of this space takes minutes.
+TEST_F(TuneCommand, DoesNotSearchWhatNoLayoutCanMend) {
+  const std::string recipe = InSource("recipes/nemotron_moe_vlm_54l_33n.yaml");
+  for (const std::string& override : {"data.text_tokens=100000", "budget.learning_rate.min=1.0",
+                                      "data.image_token=131072", "optimizer.betas=[0.9, 1]"}) {
+    const std::string words = recipe + " '" + override + "'";
+    const ProgramResult validated = Plan("validate " + words), tuned = Plan("tune " + words);
+    EXPECT_EQ(validated.status, 1) << override;
+    EXPECT_EQ(tuned.status, 1) << override;
+    EXPECT_EQ(tuned.err, validated.err);
+    EXPECT_THAT(tuned.out, IsEmpty());
+    EXPECT_EQ(Plan("tune " + words + " --json").out, Plan("validate " + words + " --json").out);
+  }
+  const ProgramResult init = Plan("init --model nemotron_moe_vlm_54l --gpus 264 data.text_tokens=100000");
+  EXPECT_EQ(init.status, 1);
+  EXPECT_THAT(init.err, HasSubstr("PW0603"));
+  EXPECT_THAT(init.out, IsEmpty());
+}
+
+// The layout alone is refused: that is told before others are searched.
+TEST_F(TuneCommand, SaysBeforeTheSearchThatTheGivenLayoutIsRefused) {
+  const std::string words = kSmall + kFewKeys + " batch.global_samples=6 batch.micro_samples=4";
+  const ProgramResult tuned = Plan("tune " + words);
+  EXPECT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_THAT(tuned.err, AllOf(StartsWith("The recipe as it was given is refused:\n"), HasSubstr("[PW0401"),
+                               EndsWith("Searched are layouts with which it is valid.\n")));
+  EXPECT_THAT(tuned.out, HasSubstr("micro 6"));
+  EXPECT_THAT(Plan("tune " + words + " --json").err, IsEmpty());
+}
+
+TEST_F(TuneCommand, EndsAfterItsTimeAndSaysSo) {
+  const std::string call = "tune " + InSource("recipes/nemotron_moe_vlm_54l_33n.yaml") + " --best 1 --seconds 0.001";
+  const ProgramResult tuned = Plan(call);
+  EXPECT_EQ(tuned.status, 0) << tuned.err;
+  EXPECT_THAT(tuned.out, HasSubstr("The search ended after 0.001 s (--seconds S lets it go on)"));
+  EXPECT_EQ(json::parse(Plan(call + " --json").out)["ended_early"], "0.001 s were over; --seconds S lets it go on");
+  EXPECT_THAT(Plan("tune --help").out, HasSubstr("with the best so far (default: 600)"));
+  for (const std::string& seconds : {"1e-400", "1e300", "nan", "inf", "-1", "1e9x"})
+    EXPECT_EQ(Plan("tune " + kTiny + " --seconds " + seconds).status, 2) << seconds;
 }
 
 // On a terminal the command says how far it is; Ctrl-C then ends the search with the best so far.
@@ -320,6 +364,9 @@ TEST_F(EndedSearch, PrintsTheBestSoFar) {
 // The rows that were found stay, and the others are named.
 TEST_F(EndedSearch, SaysWhichNumbersOfGpusItDidNotSearch) {
   Run({"--gpus", "264,272,280", "--best", "1", "--html", InFolder("page.html")});
+  // Nobody asked for a limit: the command says before the search which it has.
+  EXPECT_THAT(shown_, AllOf(HasSubstr("264 GPUs: about "), HasSubstr(" layouts. The search may take minutes, and ends "
+                                                                     "after 600 s with the best so far (--seconds S")));
   EXPECT_THAT(Read("tuned"), AllOf(HasSubstr("\n 264  "), HasSubstr("264: The search was ended before its time"),
                                    HasSubstr("not searched\n"), HasSubstr("272: It was not searched"),
                                    HasSubstr("280: It was not searched: the command was ended before.")));

@@ -16,25 +16,28 @@ class RandomFill {
   explicit RandomFill(std::mt19937& random) : random_(random) {}
 
   template <typename T>
-  void operator()(const char* key, FieldClass, T& value) {
+  void operator()(const char* key, const FieldTraits& of, T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
       if (key == std::string_view("precision")) return void(value = "fp32");  // only a few words are allowed
+    }
+    if constexpr (std::is_same_v<T, double>) {
+      if (!of.range.any()) return FillWithin(of.range, value);
     }
     Fill(value);
   }
   template <typename T>
-  void Omittable(const char* key, FieldClass, T& value, const std::type_identity_t<T>& absent) {
+  void Omittable(const char* key, const FieldTraits& of, T& value, const std::type_identity_t<T>& absent) {
     value = absent;
     if (Below(4) == 0) return;
     if constexpr (std::is_same_v<T, std::string>) {  // these have one other word
       if (key == std::string_view("resize")) return void(value = "bicubic");
       if (key == std::string_view("grid")) return void(value = "round_half_even");
     }
-    Fill(value);
+    (*this)(key, of, value);
   }
   template <typename T>
   void OutsideDigest(const char* key, T& value, const std::type_identity_t<T>& absent) {
-    Omittable(key, FieldClass::kFree, value, absent);
+    Omittable(key, kChosen, value, absent);
   }
 
  private:
@@ -114,8 +117,17 @@ class RandomFill {
     value = static_cast<int>(Below(30)) + 1;
   }  // small, so that a grid of four such sizes is not too large a world
   void Fill(int64_t& value) { value = Below(60) + 1; }  // small enough for every field
+  // Where no field has a range: within those of plan_ranges.cc, with many digits.
   void Fill(double& value) {
-    value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(200)) - 100);
+    value = std::ldexp(std::normal_distribution<double>()(random_), static_cast<int>(Below(30)) - 20);
+  }
+  // Of all sizes that the range has.
+  void FillWithin(const NumberRange& range, double& value) {
+    const double low = std::max(range.low, 1e-30);
+    do {
+      const double part = std::uniform_real_distribution<double>()(random_);
+      value = range.or_zero && Below(4) == 0 ? 0 : low * std::pow(range.high / low, part);
+    } while (!range.Holds(value));
   }
   void Fill(char& value) { value = "ME*-|V"[Below(6)]; }
   void Fill(std::string& value) {

@@ -1,8 +1,11 @@
 // No key is accepted and then ignored: a recipe with every key of the table, each with another value than its default,
 // is read completely.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "gtest/gtest.h"
 #include "planner/base/text/near_name.h"
@@ -124,11 +127,49 @@ TEST(EveryKey, HasASecondValue) {
     if (!spec.choices.empty()) most[spec.path] = std::max(most[spec.path], ChoicesOf(spec).size());
   }
   for (const auto& [path, values] : most) EXPECT_GT(values, 1U) << path;
+}
+
+// A number without two ends leads to numbers that are infinite, or that 64 bits do not hold.
+TEST(EveryKey, ThatIsANumberHasTwoEnds) {
+  int numbers = 0;
   for (const KeySpec& spec : RecipeKeys()) {
-    const bool bounded =
-        spec.range.low_bound != KeyRange::Bound::kNone && spec.range.high_bound != KeyRange::Bound::kNone;
-    EXPECT_TRUE(!bounded || spec.range.low < spec.range.high) << spec.path;
+    const bool number = spec.type == KeyType::kInteger || spec.type == KeyType::kNumber ||
+                        spec.type == KeyType::kNumberPair || spec.type == KeyType::kIntegers ||
+                        spec.type == KeyType::kIntegerPairs || spec.type == KeyType::kWordOrCount;
+    EXPECT_EQ(!spec.range.any(), number) << spec.path;
+    numbers += number ? 1 : 0;
+    if (!number) continue;
+    EXPECT_LT(spec.range.low, spec.range.high) << spec.path;
+    // What is published, and what the reader says: a value at an end is inside, one beyond it is not.
+    for (const auto& [end, open, beyond] : {std::tuple(spec.range.low, spec.range.above, -HUGE_VAL),
+                                            std::tuple(spec.range.high, spec.range.below, HUGE_VAL)}) {
+      EXPECT_EQ(spec.range.Holds(end), !open) << spec.path << " " << end;
+      EXPECT_FALSE(spec.range.Holds(std::nextafter(end, beyond))) << spec.path << " " << end;
+      EXPECT_FALSE(BrokenEnd(spec.range, std::nextafter(end, beyond)).empty()) << spec.path;
+      EXPECT_FALSE(spec.range.Holds(beyond)) << spec.path;
+    }
+    EXPECT_FALSE(spec.range.Holds(std::nan(""))) << spec.path;
+    if (!spec.default_text.empty() && spec.type == KeyType::kNumber) {
+      EXPECT_TRUE(spec.range.Holds(std::stod(std::string(spec.default_text)))) << spec.path;
+    }
   }
+  EXPECT_GT(numbers, 80);
+}
+
+TEST(Ranges, AreWrittenAsARecipeWritesNumbers) {
+  EXPECT_EQ(RangeText({1, 16777216}), "1 to 16777216");
+  EXPECT_EQ(RangeText({1e-30, 1}), "1e-30 to 1");
+  EXPECT_EQ(RangeText({0.001, 1e30}), "0.001 to 1e30");
+  EXPECT_EQ(RangeText({0, 9007199254740991}), "0 to 9007199254740991");
+  EXPECT_EQ(RangeText(kBelowOne), "at least 0, below 1");
+  EXPECT_EQ(RangeText({.low = 1, .high = 1e9, .above = true}), "above 1, at most 1000000000");
+  EXPECT_EQ(RangeText(kAnyNumber), "");
+  EXPECT_EQ(BrokenEnd({1e-30, 1}, 0), "at least 1e-30");
+  EXPECT_EQ(BrokenEnd({1e-30, 1}, 2), "at most 1");
+  EXPECT_EQ(BrokenEnd(kBelowOne, 1), "below 1");
+  EXPECT_EQ(NearestInside({1, 8}, 9), 8);
+  EXPECT_EQ(NearestInside({1, 8}, 0), 1);
+  EXPECT_EQ(NearestInside(kBelowOne, 1), std::nullopt);
 }
 
 // Recipes that were written for an earlier version.

@@ -1,13 +1,16 @@
-// Puts edge values in place of every kind of number in a plan file. The plan must be refused, or read and verified;
-// nothing may overflow, divide by zero or run for ever. Overflows show in a build with sanitizers.
+// Puts edge values in place of every kind of number in a plan file. The plan must be refused, or read and verified, and
+// then its step is predicted; nothing may overflow, divide by zero or run for ever. Overflows show in a build with
+// sanitizers.
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "planner/compile/compile.h"
 #include "planner/plan/plan_json.h"
+#include "planner/predict/estimate/step_time.h"
 #include "planner/verify/verify.h"
 #include "tests/support/recipes.h"
 
@@ -35,8 +38,8 @@ class EdgeNumbers : public ::testing::Test {
       const std::string here =
           json.is_object() && json.contains("op") ? path + ":" + json["op"].get<std::string>() : path;
       for (auto it = json.begin(); it != json.end(); ++it) Visit(*it, json.is_object() ? here + "." + it.key() : here);
-    } else if (json.is_number_integer() && seen_.insert(path).second) {
-      TryNumber(json);
+    } else if (json.is_number() && seen_.insert(path).second) {
+      json.is_number_integer() ? TryNumber(json) : TryReal(json);
     } else if (json.is_string() && json.get<std::string>().find(": ") != std::string::npos &&
                seen_.insert(path).second) {
       TryDim(json);
@@ -46,6 +49,15 @@ class EdgeNumbers : public ::testing::Test {
   void TryNumber(Json& number) {
     const Json old = number;
     for (int64_t edge : {int64_t{0}, int64_t{-1}, int64_t{INT_MAX}, int64_t{INT_MIN}, INT64_MAX, int64_t{1} << 36}) {
+      number = edge;
+      ReadAndVerify();
+    }
+    number = old;
+  }
+
+  void TryReal(Json& number) {
+    const Json old = number;
+    for (double edge : {0.0, -0.0, -1.0, 5e-324, 1e-308, 1e-30, 1e30, 1e307, 1.7976931348623157e308}) {
       number = edge;
       ReadAndVerify();
     }
@@ -67,8 +79,10 @@ class EdgeNumbers : public ::testing::Test {
   void ReadAndVerify() {
     const absl::StatusOr<Plan> plan = ReadWithItsDigest(plan_);
     if (!plan.ok()) return;
-    VerifyPlan(*plan);
     ++read_;
+    if (!VerifyPlan(*plan).empty()) return;
+    const StepTime time = TimeStep(*plan);
+    EXPECT_TRUE(std::isfinite(time.length)) << plan_.dump().substr(0, 200);
   }
 
   Json plan_;
@@ -77,8 +91,13 @@ class EdgeNumbers : public ::testing::Test {
 };
 
 TEST_F(EdgeNumbers, AreRefusedOrVerified) {
+  Recipe recipe = testing::TinyRecipe({2, 2, 4, 2, 4, false});
+  // With all figures of a device, so that steps have a time.
+  recipe.cluster.gpu = std::string("other");
+  DeviceRecipe& device = recipe.cluster.device;
+  device.memory = device.peak = device.bandwidth = device.link = device.network = Located(80.0);
   Diagnostics diagnostics;
-  const std::optional<Plan> plan = CompileRecipe(testing::TinyRecipe({2, 2, 4, 2, 4, false}), diagnostics);
+  const std::optional<Plan> plan = CompileRecipe(recipe, diagnostics);
   ASSERT_TRUE(plan.has_value());
   plan_ = Json::parse(WritePlan(*plan));
   ASSERT_TRUE(ReadWithItsDigest(plan_).ok());

@@ -33,6 +33,9 @@ inline constexpr int kDeepestCalls = 8;  // levels of blocks that call each othe
 // These count all programs and blocks, with calls opened.
 inline constexpr int64_t kMostInstructions = 5 << 19, kMostCalls = 1 << 19;
 
+// ---- Runs.
+inline constexpr int64_t kMostRestarts = 1'000'000'000;
+
 // ---- Evaluation.
 inline constexpr size_t kMostEvaluationSets = 1 << 6;
 inline constexpr int64_t kMostDivergenceWindow = 1 << 20;  // steps whose losses a run keeps

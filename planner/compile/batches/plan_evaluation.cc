@@ -4,7 +4,10 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,17 +20,14 @@ namespace {
 
 using std::string;
 
-// The recipe with the samples of the set in the place of its own.
-Recipe WithSamplesOf(const Recipe& recipe, const EvaluationSetRecipe& set) {
-  Recipe of_set = recipe;
-  DataRecipe& data = of_set.data;
+// Puts the samples of the set in the place of those that the recipe has.
+void TakeSamplesOf(const EvaluationSetRecipe& set, DataRecipe& data) {
   if (*data.kind == "sources") data.sources = set.sources;
   if (*data.kind == "webdataset") data.shards = set.shards;
   if (*data.kind == "recorded") data.path = set.path;
   if (*data.kind == "mock" && set.seed) data.seed = *set.seed;
   // No step has these samples, so that there is no order of a step.
   data.balance.value = "none";
-  return of_set;
 }
 
 // Whether the set has what its kind of data needs; if not, that is reported (recipe/evaluation_checks.cc).
@@ -52,8 +52,9 @@ std::map<string, Location> FilesOf(const std::vector<SourceRecipe>& sources, con
   return files;
 }
 
-// Of files only the names are compared: a copy of another name is not found out.
-void LintTrained(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnostics& diagnostics) {
+// Of files only the names are compared: a copy of another name is not found out. `trained`: FilesOf the data.
+void LintTrained(const DataRecipe& data, const std::map<string, Location>& trained, const EvaluationSetRecipe& set,
+                 Diagnostics& diagnostics) {
   const auto lint = [&](const Location& where, const string& what, const Location& trained,
                         const string& help) -> Diagnostic& {
     Diagnostic& problem =
@@ -70,7 +71,6 @@ void LintTrained(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnos
          absl::StrCat("use another seed for the set, such as ", other))
         .edits = {{"", other}};
   }
-  const std::map<string, Location> trained = FilesOf(data.sources, data.shards, data.path);
   for (const auto& [file, where] : FilesOf(set.sources, set.shards, set.path)) {
     if (const auto found = trained.find(file); found != trained.end())
       lint(where, "files that the run is trained on", found->second,
@@ -78,9 +78,11 @@ void LintTrained(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnos
   }
 }
 
-bool Same(const Diagnostic& a, const Diagnostic& b) {
-  return a.kind == b.kind && a.message == b.message && a.where.line == b.where.line &&
-         a.where.column == b.where.column && a.where.file == b.where.file;
+// What makes two problems one that is told once.
+using Told = std::tuple<DiagnosticKind, string, string, int, int>;
+Told ToldOf(const Diagnostic& problem) {
+  const Location& where = problem.where;
+  return {problem.kind, problem.message, where.file ? *where.file : "", where.line, where.column};
 }
 
 // A folder of its own: sources of two sets, or of a set and the training, may have one name.
@@ -96,16 +98,21 @@ EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
   plan.every_samples = *recipe.evaluation->every_samples;
   Diagnostics of_data;
   CheckedData(recipe, of_data);
-  const std::vector<Diagnostic> known = of_data.sorted();
-  for (const EvaluationSetRecipe& set : recipe.evaluation->sets) {
+  std::set<Told> known;
+  for (const Diagnostic& one : of_data.as_found()) known.insert(ToldOf(one));
+  const std::map<string, Location> trained = FilesOf(recipe.data.sources, recipe.data.shards, recipe.data.path);
+  Recipe of_set = recipe;
+  // That there are more is told.
+  const std::vector<EvaluationSetRecipe>& sets = recipe.evaluation->sets;
+  for (const EvaluationSetRecipe& set : std::span(sets).first(std::min(sets.size(), kMostEvaluationSets))) {
     if (!HasSamples(recipe.data, set) || !AllKnown(set.name, set.samples)) continue;
     Diagnostics found;
-    std::optional<DataPlan> data = CheckedData(WithSamplesOf(recipe, set), found);
+    TakeSamplesOf(set, of_set.data);
+    std::optional<DataPlan> data = CheckedData(of_set, found);
     for (const Diagnostic& one : found.sorted()) {
-      if (std::none_of(known.begin(), known.end(), [&](const Diagnostic& other) { return Same(one, other); }))
-        diagnostics.Add(one);
+      if (!known.contains(ToldOf(one))) diagnostics.Add(one);
     }
-    LintTrained(recipe.data, set, diagnostics);
+    LintTrained(recipe.data, trained, set, diagnostics);
     if (!data) continue;
     MoveIndex(*set.name, *data);
     plan.sets.push_back({.name = *set.name, .samples = *set.samples, .data = *std::move(data)});

@@ -1,76 +1,47 @@
 #include "planner/compile/batches/source_files.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/files/file_io.h"
 #include "planner/compile/batches/plan_data.h"
 #include "planner/data/samples/prepared.h"
 #include "planner/data/samples/shard_list.h"
-#include "planner/data/samples/tar_file.h"
-#include "planner/data/samples/token_idx.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
 namespace {
 
-namespace fs = std::filesystem;
 using enum DiagnosticKind;
-
-constexpr size_t kMostLookedFor = 4096;  // files of a pattern; each costs a message to a file server
-constexpr size_t kMostOpened = 16;
-
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error) && !error;
-}
-
-std::string FolderOfFile(const std::string& path) { return fs::path(path).parent_path().string(); }
-
-std::optional<std::string> FirstBytes(const std::string& path, int64_t count) {
-  absl::StatusOr<PlainFile> file = PlainFile::Open(path);
-  if (!file.ok() || file->bytes() < count) return std::nullopt;
-  std::string bytes(count, '\0');
-  if (!file->Read(0, std::as_writable_bytes(std::span(bytes))).ok()) return std::nullopt;
-  return bytes;
-}
-
-// By the checksum of the first header, or that it is the empty block of an archive without members.
-bool BeginsAsTar(const std::string& path) {
-  const std::optional<std::string> header = FirstBytes(path, kTarBlock);
-  return header && (TarChecksumFits(*header) || header->find_first_not_of('\0') == std::string::npos);
-}
 
 // Shards of which a prepared.json was found, and the line that names them.
 struct Found {
-  Prepared prepared;
+  std::shared_ptr<const Prepared> file;
   Location where;
 };
 
 class SourceFiles {
  public:
-  SourceFiles(const DataRecipe& data, Diagnostics& diagnostics)
-      : bytes_(TextIsBytes(data)), pinned_(data.tokenizer_digest || data.template_digest), diagnostics_(diagnostics) {}
+  SourceFiles(const DataRecipe& data, LookedFor& files, Diagnostics& diagnostics)
+      : bytes_(TextIsBytes(data)), pinned_(data.tokenizer_digest || data.template_digest), files_(files),
+        diagnostics_(diagnostics) {}
 
   // Those of the training, or of an evaluation set. All of a list are relative to the folder of the file with the list.
   void Check(const std::vector<SourceRecipe>& sources) {
     if (sources.empty()) return;
     base_ = FolderOf(sources.front().where);
     for (const SourceRecipe& source : sources) {
+      int64_t names = 0;
       for (const Located<std::string>& shard : source.shards) {
-        if (AllKnown(shard)) CheckShards(shard);
+        if (AllKnown(shard)) CheckShards(shard, names);
       }
     }
     // After the shards, which may need a prepared.json in the same folder.
@@ -84,48 +55,31 @@ class SourceFiles {
   bool not_here() const { return not_here_; }      // some folder is not on this machine
 
  private:
-  void CheckShards(const Located<std::string>& pattern) {
+  // `names`: of this source so far, as braces make them.
+  void CheckShards(const Located<std::string>& pattern, int64_t& names) {
     if (IsNotMounted("shards", pattern)) return;
-    const absl::StatusOr<std::vector<std::string>> files = ExpandShards(base_, *pattern);
-    if (!files.ok()) {
-      // Without a match: is the folder in which the pattern begins there at all?
-      const std::string fixed = ResolvePath(base_, pattern->substr(0, pattern->find_first_of("*?[{")));
-      if (absl::IsNotFound(files.status()) && !Exists(FolderOfFile(fixed)))
-        return NotHere(FolderOfFile(fixed), pattern);
-      return Wrong(pattern.where, std::string(files.status().message()));
+    const bool few = names <= kMostShards;
+    names += CountShardNames(*pattern).value_or(0);
+    if (names > kMostShards) {
+      if (few) Wrong(pattern.where, absl::StrCat("the shards of a source name more than ", kMostShards, " files"));
+      return;
     }
-    size_t missing = 0, opened = 0;
-    std::string first_missing;
-    for (size_t i = 0; i < std::min(files->size(), kMostLookedFor); ++i) {
-      const std::string path = ResolvePath(base_, (*files)[i]);
-      if (!Exists(path)) {
-        if (!Exists(FolderOfFile(path))) return NotHere(FolderOfFile(path), pattern);
-        if (missing++ == 0) first_missing = (*files)[i];
-        continue;
-      }
-      FindPreparedOf(path, pattern.where);
-      if (opened == kMostOpened) continue;
-      ++opened;
-      if (BeginsAsTar(path)) continue;
-      return Wrong(pattern.where, absl::StrCat((*files)[i], " is no tar file: its first header is damaged"));
-    }
-    if (missing == 0) return;
-    Wrong(pattern.where, absl::StrCat("there is no file ", first_missing,
-                                      missing > 1 ? absl::StrCat(", and ", missing - 1, " more are missing") : ""));
+    const LookedFor::Shards& found = files_.OfPattern(base_, *pattern);
+    for (const std::string& file : found.beside) FindPreparedOf(file, pattern.where);
+    Tell(found.wrong, found.missing_folder, pattern);
   }
 
   void CheckTokens(const Located<std::string>& path) {
     if (IsNotMounted("path", path)) return;
-    const std::string whole = ResolvePath(base_, *path);
-    if (!Exists(FolderOfFile(whole))) return NotHere(FolderOfFile(whole), path);
-    for (const char* extension : {".bin", ".idx"}) {
-      if (!Exists(whole + extension)) return Wrong(path.where, absl::StrCat("there is no file ", *path, extension));
-    }
-    const std::optional<std::string> magic = FirstBytes(whole + ".idx", static_cast<int64_t>(kIdxMagic.size()));
-    if (magic != kIdxMagic) {
-      return Wrong(path.where, absl::StrCat(*path, ".idx is no index of Megatron-LM: it must begin with MMIDIDX"));
-    }
-    FindPreparedOf(whole + ".bin", path.where);
+    const LookedFor::Tokens& found = files_.OfTokens(base_, *path);
+    if (found.wrong.empty() && found.missing_folder.empty())
+      FindPreparedOf(ResolvePath(base_, *path + ".bin"), path.where);
+    Tell(found.wrong, found.missing_folder, path);
+  }
+
+  void Tell(const std::string& wrong, const std::string& missing_folder, const Located<std::string>& named) {
+    if (!missing_folder.empty()) return NotHere(missing_folder, named);
+    if (!wrong.empty()) Wrong(named.where, wrong);
   }
 
   // Then the help that a path is relative to a folder would mislead.
@@ -149,8 +103,8 @@ class SourceFiles {
 
   // Once for each folder.
   void FindPreparedOf(const std::string& file, const Location& where) {
-    if (!folders_.insert(FolderOfFile(file)).second) return;
-    absl::StatusOr<std::optional<Prepared>> prepared = FindPrepared(file);
+    if (!folders_.insert(std::filesystem::path(file).parent_path().string()).second) return;
+    const LookedFor::PreparedFile& prepared = files_.PreparedBeside(file);
     if (!prepared.ok()) {
       unreadable_ = true;
       diagnostics_.Error(kPreparedShards, where, std::string(prepared.status().message()),
@@ -165,12 +119,13 @@ class SourceFiles {
           absl::StrCat("there is no prepared.json beside ", file, ", which must name the digests that the recipe pins"),
           "prepare the shards, or remove tokenizer_digest and template_digest");
     } else if (*prepared) {
-      found_.push_back({**std::move(prepared), where});
+      found_.push_back({*prepared, where});
     }
   }
 
   std::string base_;
   const bool bytes_, pinned_;
+  LookedFor& files_;
   Diagnostics& diagnostics_;
   std::set<std::string> folders_;
   std::vector<Found> found_;
@@ -188,7 +143,7 @@ bool Says(int64_t id) { return id >= 0; }
 template <typename T>
 const Found& FirstThatSays(const std::vector<Found>& found, T Prepared::*field) {
   for (const Found& one : found) {
-    if (Says(one.prepared.*field)) return one;
+    if (Says(one.file.get()->*field)) return one;
   }
   return found.front();
 }
@@ -198,12 +153,12 @@ template <typename T>
 void CompareWithFirst(const std::vector<Found>& found, const char* what, T Prepared::*field, Diagnostics& diagnostics) {
   const Found& first = FirstThatSays(found, field);
   for (const Found& other : found) {
-    const T &expected = first.prepared.*field, &value = other.prepared.*field;
+    const T &expected = first.file.get()->*field, &value = other.file.get()->*field;
     if (!Says(value) || value == expected) continue;
     diagnostics
         .Error(kPreparedShards, other.where,
-               absl::StrCat(other.prepared.path, " has ", what, " ", TextOf(value), ", but ", first.prepared.path,
-                            " has ", TextOf(expected)),
+               absl::StrCat(other.file->path, " has ", what, " ", TextOf(value), ", but ", first.file->path, " has ",
+                            TextOf(expected)),
                "prepare all sources with one tokenizer and one template")
         .notes.push_back({first.where, "the other shards are named here"});
   }
@@ -226,11 +181,11 @@ template <typename T>
 void ComparePin(const std::vector<Found>& all, const char* key, const std::optional<Located<T>>& pin,
                 T Prepared::*field, Diagnostics& diagnostics) {
   const Found& found = FirstThatSays(all, field);
-  const T& value = found.prepared.*field;
+  const T& value = found.file.get()->*field;
   if (!pin || !AllKnown(pin) || !Says(value) || SameValue(**pin, value)) return;
   diagnostics
       .Error(kPreparedShards, pin->where,
-             absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.prepared.path, " has ", TextOf(value)),
+             absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.file->path, " has ", TextOf(value)),
              absl::StrCat("remove ", key, ", or name other shards"))
       .notes.push_back({found.where, "the shards are named here"});
 }
@@ -244,10 +199,9 @@ void CompareWithRecipe(const std::vector<Found>& all, const Recipe& recipe, Diag
   ComparePin(all, "end_token", data.end_token, &Prepared::end, diagnostics);
   const ModuleRecipe* language = LanguageOf(recipe);
   if (language == nullptr) return;
-  const Found& found = *std::max_element(all.begin(), all.end(), [](const Found& a, const Found& b) {
-    return a.prepared.vocabulary < b.prepared.vocabulary;
-  });
-  const Prepared& prepared = found.prepared;
+  const Found& found = *std::max_element(
+      all.begin(), all.end(), [](const Found& a, const Found& b) { return a.file->vocabulary < b.file->vocabulary; });
+  const Prepared& prepared = *found.file;
   const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
   if (!AllKnown(vocabulary) || prepared.vocabulary <= *vocabulary) return;
   diagnostics
@@ -260,7 +214,7 @@ void CompareWithRecipe(const std::vector<Found>& all, const Recipe& recipe, Diag
 
 void TakeId(const std::vector<Found>& all, int64_t Prepared::*field, std::optional<Located<int64_t>>& into) {
   const Found& found = FirstThatSays(all, field);
-  if (!into && Says(found.prepared.*field)) into = Located<int64_t>(found.prepared.*field, found.where);
+  if (!into && Says(found.file.get()->*field)) into = Located<int64_t>(found.file.get()->*field, found.where);
 }
 
 // Ids without a prepared.json beside them say no digest, so that one of the recipe is compared with nothing. (Shards
@@ -283,10 +237,22 @@ void LintDigests(const DataRecipe& data, Diagnostics& diagnostics) {
 
 }  // namespace
 
-Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
+int64_t CountPatterns(const Recipe& recipe) {
+  int64_t patterns = 0;
+  const auto add = [&](const std::vector<SourceRecipe>& sources) {
+    for (const SourceRecipe& source : sources) patterns += static_cast<int64_t>(source.shards.size());
+  };
+  add(recipe.data.sources);
+  if (recipe.evaluation) {
+    for (const EvaluationSetRecipe& set : recipe.evaluation->sets) add(set.sources);
+  }
+  return patterns;
+}
+
+Recipe WithPreparedIds(const Recipe& recipe, LookedFor& looked_for, Diagnostics& diagnostics) {
   Recipe whole = recipe;
   if (*recipe.data.kind != "sources" || recipe.data.sources.empty() || !AllKnown(recipe.data.tokenizer)) return whole;
-  SourceFiles files(recipe.data, diagnostics);
+  SourceFiles files(recipe.data, looked_for, diagnostics);
   files.Check(recipe.data.sources);
   if (recipe.evaluation) {
     for (const EvaluationSetRecipe& set : recipe.evaluation->sets) files.Check(set.sources);
@@ -302,6 +268,11 @@ Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
   TakeId(files.found(), &Prepared::pad, whole.data.pad_token);
   TakeId(files.found(), &Prepared::end, whole.data.end_token);
   return whole;
+}
+
+Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics) {
+  LookedFor looked_for(CountPatterns(recipe));
+  return WithPreparedIds(recipe, looked_for, diagnostics);
 }
 
 }  // namespace planwright

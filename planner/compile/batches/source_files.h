@@ -2,6 +2,7 @@
 // Recipes are also checked where the data is not mounted, so a folder that is missing is only a warning.
 #pragma once
 
+#include "planner/compile/batches/looked_for.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
@@ -17,6 +18,12 @@ inline constexpr char kPreparedDamaged[] = "data.sources[].prepared";
 // PW0613 (lint) for folders that are not on this machine, PW0112 (lint) for digests that nothing is compared with;
 // PW0611 for prepared.json files that cannot be read, that differ, or that say something else than the recipe.
 // Of the files of a pattern the first few thousand are looked for, and the first few opened: a launch reads all.
+// `looked_for`: what is known of the files already, and what is found.
+Recipe WithPreparedIds(const Recipe& recipe, LookedFor& looked_for, Diagnostics& diagnostics);
+// The same, of a recipe that is checked once.
 Recipe WithPreparedIds(const Recipe& recipe, Diagnostics& diagnostics);
+
+// How many patterns of shards a recipe has, for its LookedFor.
+int64_t CountPatterns(const Recipe& recipe);
 
 }  // namespace planwright

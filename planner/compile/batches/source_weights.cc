@@ -5,7 +5,9 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <queue>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -77,7 +79,13 @@ std::vector<int64_t> NearestWeights(const std::vector<SourceRecipe>& sources) {
   int64_t left = kLongestPeriod - std::accumulate(weights.begin(), weights.end(), int64_t{0});
   for (size_t i = 0; left > 0; i = (i + 1) % order.size(), --left) ++weights[order[i]];
   // Weights that were raised to 1 have made the sum too large: the largest ones pay.
-  for (; left < 0; ++left) --*std::max_element(weights.begin(), weights.end());
+  std::priority_queue<std::pair<int64_t, size_t>> largest;
+  for (size_t i = 0; left < 0 && i < weights.size(); ++i) largest.emplace(weights[i], weights.size() - i);
+  for (; left < 0; ++left) {
+    const size_t at = largest.top().second;
+    largest.pop();
+    largest.emplace(--weights[weights.size() - at], at);
+  }
   int64_t divisor = 0;
   for (int64_t weight : weights) divisor = std::gcd(divisor, weight);
   for (int64_t& weight : weights) weight /= divisor;
@@ -97,17 +105,19 @@ std::string NearestHelp(const std::vector<SourceRecipe>& sources) {
 std::vector<int64_t> ScaledWeights(const std::vector<SourceRecipe>& sources, Diagnostics& diagnostics) {
   std::vector<int64_t> weights;
   bool fine = true;
+  std::string nearest;  // the same help for all
   for (const SourceRecipe& source : sources) {
     const std::optional<int64_t> weight = Millionths(source.weight->text);
     weights.push_back(weight.value_or(1));
     if (weight) continue;
+    if (fine) nearest = NearestHelp(sources);
     fine = false;
     const bool too_fine = IsTooFine(source.weight->text);
     diagnostics.Error(DiagnosticKind::kSourceWeights, source.weight.where,
                       absl::StrCat("the weight ", source.weight->text,
                                    too_fine ? absl::StrCat(" has more than ", kMostDigits, " digits after the point")
                                             : std::string(" is too large")),
-                      NearestHelp(sources));
+                      nearest);
   }
   if (!fine) return {};
   int64_t divisor = 0;

@@ -1,110 +1,53 @@
 #include "planner/data/samples/shard_list.h"
 
-#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
+#include <dirent.h>
 #include <glob.h>
+#include <limits.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "planner/base/files/file_io.h"
+#include "planner/data/samples/brace_pattern.h"
 
 namespace planwright {
 namespace {
 
-constexpr int kMostBraceLevels = 16;
-constexpr size_t kMostRangeDigits = 18;  // so that ends and counts fit 64 bits
+constexpr size_t kLongestPath = PATH_MAX - 1;
+constexpr int64_t kMostNameBytes = int64_t{1} << 28;  // of all names of a pattern
+// The matcher calls itself for each of them.
+constexpr int64_t kMostGlobFolders = 64;
 
 absl::Status Wrong(const std::string& pattern, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat("shards ", pattern, ": ", what));
+  constexpr size_t kMostQuoted = 200;
+  size_t end = std::min(pattern.size(), kMostQuoted);
+  while (end < pattern.size() && end > 0 && (pattern[end] & 0xC0) == 0x80) --end;  // not inside a character
+  const std::string shown = end < pattern.size() ? pattern.substr(0, end) + "..." : pattern;
+  return absl::InvalidArgumentError(absl::StrCat("shards ", shown, ": ", what));
 }
 
-// Where the brace that opens at `open` closes; npos: nowhere.
-size_t ClosingBrace(const std::string& text, size_t open) {
-  int level = 0;
-  for (size_t i = open; i < text.size(); ++i) {
-    if (text[i] == '{') ++level;
-    if (text[i] == '}' && --level == 0) return i;
-  }
-  return std::string::npos;
+absl::Status TooMany(const std::string& pattern) {
+  return Wrong(pattern, absl::StrCat("it names more than ", kMostShards, " files"));
 }
 
-// The parts between the commas that are in no inner brace.
-std::vector<std::string> CommaParts(const std::string& inside) {
-  std::vector<std::string> parts(1);
-  int level = 0;
-  for (char c : inside) {
-    if (c == ',' && level == 0) {
-      parts.emplace_back();
-      continue;
-    }
-    level += c == '{' ? 1 : c == '}' ? -1 : 0;
-    parts.back() += c;
-  }
-  return parts;
-}
-
-bool AllDigits(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-// The numbers of "FIRST..LAST", as texts. An end with a leading zero gives every number its width. nullopt: no range.
-std::optional<std::vector<std::string>> RangeParts(const std::string& inside) {
-  const size_t dots = inside.find("..");
-  if (dots == std::string::npos) return std::nullopt;
-  const std::string first = inside.substr(0, dots), last = inside.substr(dots + 2);
-  if (!AllDigits(first) || !AllDigits(last) || first.size() > kMostRangeDigits || last.size() > kMostRangeDigits)
-    return std::nullopt;
-  int64_t begin = 0, end = 0;
-  if (!absl::SimpleAtoi(first, &begin) || !absl::SimpleAtoi(last, &end) || end < begin || end - begin >= kMostShards)
-    return std::nullopt;
-  const bool zeros = (first.size() > 1 && first[0] == '0') || (last.size() > 1 && last[0] == '0');
-  const size_t width = zeros ? std::max(first.size(), last.size()) : 0;
-  std::vector<std::string> parts;
-  for (int64_t number = begin; number <= end; ++number) {
-    std::string text = absl::StrCat(number);
-    if (text.size() < width) text.insert(0, width - text.size(), '0');
-    parts.push_back(std::move(text));
-  }
-  return parts;
-}
-
-absl::Status ExpandBraces(const std::string& pattern, const std::string& text, int level,
-                          std::vector<std::string>& into) {
-  const size_t open = text.find('{');
-  if (open == std::string::npos) {
-    if (text.find('}') != std::string::npos) return Wrong(pattern, "a } without its {");
-    if (static_cast<int64_t>(into.size()) >= kMostShards)
-      return Wrong(pattern, absl::StrCat("it names more than ", kMostShards, " files"));
-    into.push_back(text);
-    return absl::OkStatus();
-  }
-  const size_t close = ClosingBrace(text, open);
-  if (text.substr(0, open).find('}') != std::string::npos) return Wrong(pattern, "a } without its {");
-  if (close == std::string::npos) return Wrong(pattern, "a { without its }");
-  if (level >= kMostBraceLevels) return Wrong(pattern, absl::StrCat("more than ", kMostBraceLevels, " braces"));
-  const std::string inside = text.substr(open + 1, close - open - 1);
-  std::vector<std::string> parts = CommaParts(inside);
-  if (parts.size() == 1) {
-    std::optional<std::vector<std::string>> range = RangeParts(inside);
-    if (!range) {
-      return Wrong(pattern, absl::StrCat("{", inside, "} is neither a range of whole numbers that ascends, such as ",
-                                         "{000..099}, nor a list {a,b}"));
-    }
-    parts = *std::move(range);
-  }
-  for (const std::string& part : parts) {
-    const absl::Status status =
-        ExpandBraces(pattern, text.substr(0, open) + part + text.substr(close + 1), level + 1, into);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
+absl::StatusOr<BracePattern> ParsePattern(const std::string& pattern) {
+  if (pattern.empty()) return absl::InvalidArgumentError("shards: an empty name");
+  if (const std::string why = NotMounted(pattern); !why.empty()) return Wrong(pattern, why);
+  absl::StatusOr<BracePattern> parsed = BracePattern::Parse(pattern);
+  if (!parsed.ok()) return Wrong(pattern, std::string(parsed.status().message()));
+  if (parsed->count() > kMostShards) return TooMany(pattern);
+  if (parsed->longest() > kLongestPath)
+    return Wrong(pattern, absl::StrCat("it names a file whose path is longer than ", kLongestPath, " bytes"));
+  if (parsed->count() * static_cast<int64_t>(parsed->longest()) > kMostNameBytes)
+    return Wrong(pattern, absl::StrCat("its names are longer than ", kMostNameBytes, " bytes together"));
+  return parsed;
 }
 
 bool HasGlob(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
@@ -119,18 +62,45 @@ std::string WithoutGlobs(const std::string& text) {
   return escaped;
 }
 
-absl::Status AddMatches(const std::string& base, const std::string& pattern, const std::string& text,
-                        std::vector<std::string>& into) {
+// What glob() reads of folders, up to a limit: it has no way to tell its functions more than this.
+thread_local int64_t entries_left = 0;
+thread_local bool entries_cut = false;
+
+dirent* NextEntry(void* folder) {
+  if (entries_left <= 0) {
+    entries_cut = true;
+    errno = 0;
+    return nullptr;
+  }
+  dirent* entry = readdir(static_cast<DIR*>(folder));
+  entries_left -= entry != nullptr;
+  return entry;
+}
+
+// Adds the files that match, and counts down what is read of folders.
+absl::Status AddMatches(const std::string& base, const std::string& pattern, const std::string& text, int64_t& entries,
+                        FirstShards& into) {
   for (size_t open = text.find('['); open != std::string::npos; open = text.find('[', open + 1)) {
     if (text.find(']', open + 2) == std::string::npos) return Wrong(pattern, "a [ without its ]");
   }
+  const auto first = text.begin() + static_cast<std::ptrdiff_t>(text.find_first_of("*?["));
+  if (std::count(first, text.end(), '/') > kMostGlobFolders)
+    return Wrong(pattern, absl::StrCat("more than ", kMostGlobFolders, " folders behind its first * ? or ["));
   const bool relative = !base.empty() && !text.starts_with('/');
   const std::string prefix = relative ? base + "/" : "";
   glob_t found{};
-  const int failed = glob((WithoutGlobs(prefix) + text).c_str(), GLOB_ERR, nullptr, &found);
+  found.gl_opendir = [](const char* name) { return static_cast<void*>(opendir(name)); };
+  found.gl_readdir = NextEntry;
+  found.gl_closedir = [](void* folder) { closedir(static_cast<DIR*>(folder)); };
+  found.gl_stat = [](const char* name, struct stat* into_stat) { return stat(name, into_stat); };
+  found.gl_lstat = [](const char* name, struct stat* into_stat) { return lstat(name, into_stat); };
+  entries_left = entries, entries_cut = false;
+  const int failed = glob((WithoutGlobs(prefix) + text).c_str(), GLOB_ERR | GLOB_ALTDIRFUNC, nullptr, &found);
   const int error = errno;
+  entries = entries_left;
+  into.all = into.all && !entries_cut;
   for (size_t i = 0; failed == 0 && i < found.gl_pathc; ++i)
-    into.push_back(std::string(found.gl_pathv[i]).substr(prefix.size()));
+    into.files.push_back(std::string(found.gl_pathv[i]).substr(prefix.size()));
   globfree(&found);
   // A folder that is not there has no files.
   if (failed == 0 || failed == GLOB_NOMATCH || (failed == GLOB_ABORTED && error == ENOENT)) return absl::OkStatus();
@@ -147,29 +117,55 @@ std::string NotMounted(const std::string& path) {
   return "object stores and URLs are not read: mount the store, and write the path of the file";
 }
 
-absl::StatusOr<std::vector<std::string>> ExpandShards(const std::string& base, const std::string& pattern) {
-  if (pattern.empty()) return absl::InvalidArgumentError("shards: an empty name");
-  if (const std::string why = NotMounted(pattern); !why.empty()) return Wrong(pattern, why);
-  std::vector<std::string> texts, files;
-  if (absl::Status status = ExpandBraces(pattern, pattern, 0, texts); !status.ok()) return status;
-  for (const std::string& text : texts) {
-    if (!HasGlob(text)) {
-      files.push_back(text);
-    } else if (absl::Status status = AddMatches(base, pattern, text, files); !status.ok()) {
-      return status;
+absl::StatusOr<int64_t> CountShardNames(const std::string& pattern) {
+  const absl::StatusOr<BracePattern> parsed = ParsePattern(pattern);
+  if (!parsed.ok()) return parsed.status();
+  return parsed->count();
+}
+
+absl::StatusOr<FirstShards> FirstShardsOf(const std::string& base, const std::string& pattern, ShardLimit& left) {
+  const absl::StatusOr<BracePattern> parsed = ParsePattern(pattern);
+  if (!parsed.ok()) return parsed.status();
+  const auto most = static_cast<size_t>(std::max<int64_t>(0, left.names));
+  FirstShards first;
+  absl::Status status;
+  parsed->EachName([&](const std::string& name) {
+    const bool glob = HasGlob(name);
+    if (left.names <= 0 || first.files.size() >= most || (glob && left.entries <= 0)) return first.all = false;
+    --left.names;
+    if (!glob) {
+      first.files.push_back(name);
+      return true;
     }
-    if (static_cast<int64_t>(files.size()) > kMostShards)
-      return Wrong(pattern, absl::StrCat("it names more than ", kMostShards, " files"));
-  }
-  if (files.empty())
+    status = AddMatches(base, pattern, name, left.entries, first);
+    return status.ok();
+  });
+  if (!status.ok()) return status;
+  std::vector<std::string>& files = first.files;
+  if (static_cast<int64_t>(files.size()) > kMostShards) return TooMany(pattern);
+  if (files.empty() && first.all)
     return absl::NotFoundError(absl::StrCat("shards ", pattern, ": no file matches ", ResolvePath(base, pattern)));
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
-  return files;
+  return first;
+}
+
+absl::StatusOr<std::vector<std::string>> ExpandShards(const std::string& base, const std::string& pattern) {
+  ShardLimit none = {.names = kMostShards + 1, .entries = std::numeric_limits<int64_t>::max()};
+  absl::StatusOr<FirstShards> all = FirstShardsOf(base, pattern, none);
+  if (!all.ok()) return all.status();
+  return std::move(all->files);
 }
 
 absl::StatusOr<std::vector<std::string>> ExpandAllShards(const std::string& base,
                                                          const std::vector<std::string>& patterns) {
+  int64_t names = 0;
+  for (const std::string& pattern : patterns) {
+    const absl::StatusOr<int64_t> count = CountShardNames(pattern);
+    if (!count.ok()) return count.status();
+    if ((names += *count) > kMostShards)
+      return absl::InvalidArgumentError(absl::StrCat("shards: they name more than ", kMostShards, " files"));
+  }
   std::vector<std::string> all;
   std::map<std::string, size_t> named_by;  // the path without detours; the pattern that named it
   for (size_t i = 0; i < patterns.size(); ++i) {

@@ -83,6 +83,7 @@ nlohmann::ordered_json FoundJson(const Found& found) {
   json["ended_early"] =
       !found.searched ? Json("not searched")
       : at_limit      ? Json(absl::StrCat(WithCommas(counts.simulated), " layouts were simulated; ", kMoreSimulations))
+      : result.timed_out   ? Json(absl::StrCat(result.seconds_given, " s were over; ", kMoreSeconds))
       : result.interrupted ? Json("interrupted")
                            : Json();
   json["sensitivity"] = Json::array();

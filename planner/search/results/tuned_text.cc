@@ -78,10 +78,13 @@ std::string CandidatesText(const TuneResult& result) {
 
 std::string GapText(const Found& found) {
   const TuneResult& result = found.result;
+  const std::string ended =
+      result.timed_out ? absl::StrCat("The search ended after ", result.seconds_given, " s (", kMoreSeconds, ")")
+                       : "The search was ended before its time";
   if (!std::isfinite(result.gap))
     return "The search was ended before anything was known of the least that a candidate takes: others may be faster.";
   if (result.interrupted) {
-    return absl::StrCat("The search was ended before its time: the fastest so far is at most ", GapFigure(found),
+    return absl::StrCat(ended, ": the fastest so far is at most ", GapFigure(found),
                         " above the least that a candidate could take (", StepText(found, result.lower_bound), ").",
                         CandidatesText(result));
   }

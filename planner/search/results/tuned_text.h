@@ -15,6 +15,7 @@ namespace planwright {
 struct Found {
   TuneResult result;
   std::vector<Diagnostic> problems;  // of the given recipe on these GPUs, where nothing was found
+  bool told = false;                 // they were, before the search
   bool searched = true;              // false: only `result.problem`, which says why not, and where are known
 
   bool cpus() const { return result.cluster.gpu == "none"; }  // ranks compute on CPUs

@@ -9,7 +9,16 @@
 
 namespace planwright {
 
+namespace {
+
+constexpr char kUnknown[] = "unknown";
+// Longer numbers say nothing to people, and those of 9e18 and more are no int64_t.
+constexpr double kMostHours = 1e15;
+
+}  // namespace
+
 std::string FlopText(double flops) {
+  if (!std::isfinite(flops)) return kUnknown;
   constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P", "E"};
   size_t unit = 0;
   // Beyond exa the number just grows: %.4g then prints an exponent.
@@ -18,11 +27,14 @@ std::string FlopText(double flops) {
 }
 
 std::string SecondsText(double seconds) {
+  if (!std::isfinite(seconds)) return kUnknown;
   if (seconds >= 1 || seconds == 0) return absl::StrFormat("%.3g s", seconds);
   return seconds >= 1e-3 ? absl::StrFormat("%.3g ms", seconds * 1e3) : absl::StrFormat("%.3g µs", seconds * 1e6);
 }
 
 std::string HoursText(double hours) {
+  if (!std::isfinite(hours)) return kUnknown;
+  if (hours > kMostHours) return "more than " + WithCommas(std::llround(kMostHours));
   return hours < 1000 ? absl::StrFormat("%.4g", hours) : WithCommas(std::llround(hours));
 }
 

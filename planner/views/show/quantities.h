@@ -11,13 +11,16 @@
 
 namespace planwright {
 
+// None of these prints an infinite number or none as a figure: it is "unknown".
+
 // Four digits and a decimal prefix: "75.78 TFLOP".
 std::string FlopText(double flops);
 
 // Three digits in seconds, milliseconds or microseconds: "7.31 s", "12.4 ms".
 std::string SecondsText(double seconds);
 
-// Hours, or hours of ranks: four digits, and all that are before the point: "0.8333", "304.7", "80,431".
+// Hours, or hours of ranks: four digits, and all that are before the point: "0.8333", "304.7", "80,431"; from
+// 10^15 on "more than 1,000,000,000,000,000".
 std::string HoursText(double hours);
 
 // Three digits and a decimal unit: "12.3 MB".

@@ -156,10 +156,12 @@ class FieldDamage {
 class RangeDamage {
  public:
   static constexpr bool kFills = true;
-  explicit RangeDamage(int number, double value) : number_(number), value_(value) {}
+  using Outside = double (*)(const NumberRange& range);
+  explicit RangeDamage(int number, Outside value) : number_(number), value_(value) {}
 
   int numbers() const { return numbers_; }
   const std::string& damaged() const { return damaged_; }
+  double value() const { return outside_; }
 
   template <typename T>
   void operator()(const char* key, const FieldTraits& of, T& value) {
@@ -178,9 +180,9 @@ class RangeDamage {
   template <typename T>
   void Visit(const char* key, const FieldTraits& of, T& value) {
     if constexpr (std::is_same_v<T, double>) {
-      if (of.range == NumberRange::kAny || numbers_++ != number_) return;
+      if (of.range.any() || numbers_++ != number_) return;
       damaged_ = key;
-      value = value_;
+      outside_ = value = value_(of.range);
     } else if constexpr (requires { Describe(*this, value); }) {
       Describe(*this, value);
     }
@@ -195,7 +197,8 @@ class RangeDamage {
   }
 
   const int number_;
-  const double value_;
+  const Outside value_;
+  double outside_ = 0;
   int numbers_ = 0;
   std::string damaged_;
 };
@@ -204,24 +207,29 @@ TEST(Ranges, NoNumberMayLeaveTheRangeOfItsField) {
   const Plan plan = CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"));
   ASSERT_FALSE(plan.roles.empty());
   Plan copy = plan;
-  RangeDamage counted(-1, 0);
+  RangeDamage counted(-1, nullptr);
   Describe(counted, copy);
   std::set<std::string> refused;
   Plan damaged;
   for (int number = 0; number < counted.numbers(); ++number) {
-    for (double value : {-1.0, std::nan(""), HUGE_VAL}) {
+    using Range = NumberRange;
+    for (const RangeDamage::Outside outside :
+         {+[](const Range&) { return -1.0; }, +[](const Range&) { return std::nan(""); },
+          +[](const Range&) { return HUGE_VAL; }, +[](const Range& range) { return 2 * range.high; },
+          +[](const Range& range) { return range.low > 0 ? range.low / 2 : -0.5; }}) {
       damaged = plan;
-      RangeDamage damage(number, value);
+      RangeDamage damage(number, outside);
       Describe(damage, damaged);
       const std::vector<Violation> found = VerifyPlan(damaged);
-      EXPECT_FALSE(found.empty()) << damage.damaged() << " may be " << value;
+      EXPECT_FALSE(found.empty()) << damage.damaged() << " may be " << damage.value();
       refused.insert(damage.damaged());
-      if (value >= 0 || std::isnan(value)) continue;  // a file has no such numbers
+      if (!std::isfinite(damage.value())) continue;  // a file has no such numbers
       damaged.digest = PlanDigest(damaged);
-      EXPECT_FALSE(ReadPlan(WritePlan(damaged)).ok()) << damage.damaged() << " may be " << value << " in a file";
+      EXPECT_FALSE(ReadPlan(WritePlan(damaged)).ok())
+          << damage.damaged() << " may be " << damage.value() << " in a file";
     }
   }
-  std::cout << "refused: " << counted.numbers() << " numbers of " << refused.size() << " fields, with 3 values each\n";
+  std::cout << "refused: " << counted.numbers() << " numbers of " << refused.size() << " fields, with 5 values each\n";
   EXPECT_GE(refused.size(), 12u);
 }
 
