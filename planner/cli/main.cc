@@ -1,11 +1,9 @@
 // The program `plan`: finds the command, reads its options, runs it.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <iostream>
 #include <new>
 
 #include "planner/base/files/exit_status.h"
+#include "planner/base/process/inherited.h"
 #include "planner/base/text/near_name.h"
 #include "planner/cli/command.h"
 #include "planner/cli/manual.h"
@@ -14,15 +12,6 @@
 
 namespace planwright {
 namespace {
-
-// Whoever starts a program may have closed its standard streams (`>&-`). Then the next files that it opens would get
-// their numbers, and what it prints. Reading from one that was closed still fails, and so does printing to one.
-void FillClosedStreams() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest number that is free is this one.
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
-  }
-}
 
 int UnknownCommand(const std::string& name, const std::vector<CliCommand>& commands) {
   std::vector<std::string> names;
@@ -70,7 +59,7 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace planwright
 
 int main(int argc, char** argv) {
-  planwright::FillClosedStreams();
+  planwright::SettleInherited();
   int status = planwright::kExitUsage;
   try {
     status = planwright::Run({argv + 1, argv + argc});

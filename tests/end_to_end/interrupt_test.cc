@@ -99,6 +99,23 @@ TEST_F(Interrupt, WithoutCheckpointsNothingIsSaved) {
   }
 }
 
+// As supervisors, shells and libraries leave it to what they start: no ends of children are kept, the signal that asks
+// to end is blocked, and standard input is closed.
+TEST_F(Interrupt, WhateverWasInherited) {
+  const std::string words = Recipe() + " modules.language.placement.first_rank=1 checkpoint.every_steps=2" +
+                            " 'lints={PW0111: off}' budget.train_samples=320000" +
+                            " budget.learning_rate.decay_samples=320000 --local --yes --run-dir " + RunDir();
+  const Started launch = StartProgram({"/bin/bash", "-c",
+                                       "exec env --ignore-signal=CHLD --block-signal=CHLD,TERM,USR1,PIPE,ALRM " +
+                                           InBuild("bin/plan") + " launch " + words + " <&-"},
+                                      {}, Folder() + "/inherited");
+  WaitForSteps(3);
+  kill(launch.pid, SIGTERM);
+  EXPECT_EQ(End(launch).status, kExitPreempted) << ReadAll(launch.output);
+  EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+  EXPECT_EQ(Outcome().at("exit_code"), kExitPreempted);
+}
+
 // A pager that is not scrolled, a terminal that is stopped: neither the run nor its end waits for it.
 TEST_F(Interrupt, ThoughNobodyReadsWhatItPrints) {
   int ends[2];

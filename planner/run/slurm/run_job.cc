@@ -75,7 +75,7 @@ class AgentStep {
       : pid_(child.pid), output_(child.output), errors_(child.errors), terminal_(terminal) {}
 
   bool Ended() {
-    if (!ended_ && waitpid(pid_, nullptr, WNOHANG) == pid_) ended_ = true;
+    if (!ended_ && waitpid(pid_, nullptr, WNOHANG) != 0) ended_ = true;  // also if nobody can tell how
     return ended_;
   }
   void Drain() {

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <thread>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/run/launch/program_output.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
 #include "tests/support/supervise_commands.h"
@@ -226,6 +228,45 @@ TEST_F(SuperviseTest, AHangUpThatIsIgnoredStaysIgnored) {
   hang_up.join();
   signal(SIGHUP, before);
   EXPECT_EQ(result.interrupted_by, SIGTERM);
+}
+
+// As daemons and some shells leave it to what they start. The kernel then keeps no ends of children.
+TEST_F(SuperviseTest, EndsAreSeenThoughSigchldIsIgnored) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  for (const bool forks : {false, true}) {
+    const auto ignore = [&](int, bool, std::string_view) {};
+    std::vector<Command> commands = {Rank({}), Rank({"exit=3"})};
+    if (forks) commands.assign(2, {{InBuild("bin/fake_rank"), "fail_rank=1"}, {"PATH=/bin"}});
+    for (size_t i = 0; forks && i < commands.size(); ++i)
+      commands[i].environment.push_back("RANK=" + std::to_string(i));
+    const absl::StatusOr<Supervision> result = SuperviseCommands(commands, ignore, kSettleForEver, forks);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_EQ(result->ends.size(), 2U);
+    ASSERT_TRUE(result->cause.has_value());
+    EXPECT_EQ(result->cause->exit_status, 3) << "forks: " << forks;
+    signal(SIGCHLD, SIG_IGN);
+  }
+  EXPECT_EQ(*OutputOf({"/bin/echo", "hello"}), "hello\n");
+  signal(SIGCHLD, SIG_IGN);
+  EXPECT_FALSE(OutputOf({"/bin/false"}).ok());
+  signal(SIGCHLD, before);
+}
+
+TEST_F(SuperviseTest, AnEndThatSomebodyElseHasTakenIsAnEnd) {
+  const std::string go = folder_ + "/go";
+  const absl::StatusOr<Supervision> result =
+      SuperviseCommands({Rank({"say=on", "await=" + go})}, [&](int, bool is_error, std::string_view line) {
+        lines_.emplace_back(line);
+        if (is_error) return;
+        int pid = 0;
+        std::ifstream(Pid(0)) >> pid;
+        std::ofstream(go) << "go";
+        EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+      });
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_TRUE(result->cause.has_value());
+  EXPECT_EQ(result->cause->exit_status, kExitInternal);
+  EXPECT_THAT(lines_, ::testing::ElementsAre("on", ::testing::HasSubstr("nobody knows how this process ended")));
 }
 
 TEST_F(SuperviseTest, AProgramThatCannotRunLeavesNobodyBehind) {
