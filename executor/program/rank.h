@@ -102,8 +102,13 @@ struct Rank {
   std::string host;
   // Called after each run of the list `resume`: true if it must run again, with another checkpoint.
   std::function<bool()> resume_again = {};
-  std::function<void()> ready = {};           // called after setup, before the first step
-  std::function<bool()> asked_to_stop = {};   // whether this process was asked to save and stop; null: never
+  std::function<void()> ready = {};          // called after setup, before the first step
+  std::function<bool()> asked_to_stop = {};  // whether this process was asked to save and stop; null: never
+  // Asked before each round of an evaluation after so many steps, counted from 0 over all sets, and behind the last
+  // one: whether it ends there, as all ranks do then. `settle` waits until all rounds so far are done. Null: never.
+  std::function<bool(int64_t steps_done, int64_t round, const std::function<void()>& settle)> stops_evaluation = {};
+  // Seconds of the evaluation at most in which nobody asked stops_evaluation. Null as that.
+  std::function<double()> unheard_in_evaluation = {};
   BeforeInstruction before_instruction = {};  // for tests that delay streams
   FailPointHook fail_point = {};              // for tests of failures
   // Ends the process with an exit status and a message. May be called from any thread; does not return.

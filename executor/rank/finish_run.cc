@@ -16,7 +16,7 @@ int FinishRun(const TrainingParts& parts, const Rank& rank, bool whole) {
   LeaveUnlessOk(WriteMemoryReport(assignment.options.run_dir, rank));
   parts.recorder.Done();
   if (rank.handlers.all_data_waits) LogInfo(rank.handlers.all_data_waits());
-  LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");
+  LogInfo(whole ? "done" : "stopped as asked");
   // If rank 0 serves the store, it must be the last to leave.
   WaitForAll(assignment.environment, "done", assignment.environment.timeout, *parts.store);
   return whole ? kExitSuccess : kExitPreempted;

@@ -20,6 +20,7 @@
 #include "executor/rank/profile_mismatch.h"
 #include "executor/rank/records.h"
 #include "executor/rank/step_files.h"
+#include "executor/rank/stop_request.h"
 #include "executor/rank/time_communications.h"
 #include "executor/rank/training.h"
 #include "executor/rank/watchdog_duties.h"
@@ -51,6 +52,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
 
   // What is it asked to do?
   Assignment assignment = ValueOrLeave(ReadAssignment(argc, argv, hooks.prepare, start_up));
+  if (assignment.plan.checkpoint.every_steps > 0) EndIfAsked();
   const std::unique_ptr<Recorder> recorder = ValueOrLeave(OpenRecords(assignment));
   SetRecorderOfLeave(*recorder);
 

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
 #include "executor/communication/agreement.h"
 #include "executor/log/log.h"
+#include "executor/rank/evaluation_stop.h"
 #include "executor/rank/handlers.h"
 #include "executor/rank/leave.h"
 #include "executor/rank/peers.h"
@@ -90,6 +93,7 @@ void TellReady(const TrainingParts& parts, const Rank& rank) {
     parts.start_up.Enter("checkpoint memory");
     checkpoints->Prepare(rank.device);
   }
+  if (parts.beginning.checkpoints() != nullptr) ListenForStop();
   std::string ready = parts.start_up.Line();
   LogInfo(ready);
   if (rank.rank != 0) return;
@@ -100,6 +104,13 @@ void TellReady(const TrainingParts& parts, const Rank& rank) {
   std::fflush(stdout);
 }
 
+// Null: the run keeps no checkpoints, so that a request to stop ends it at once.
+std::shared_ptr<EvaluationStop> MakeEvaluationStop(const TrainingParts& parts) {
+  if (parts.beginning.checkpoints() == nullptr) return nullptr;
+  return std::make_shared<EvaluationStop>(parts.assignment.rank(), parts.assignment.options.life, *parts.store,
+                                          AskedToStop);
+}
+
 }  // namespace
 
 void MakeRank(const TrainingParts& parts, std::optional<Rank>& rank) {
@@ -107,6 +118,8 @@ void MakeRank(const TrainingParts& parts, std::optional<Rank>& rank) {
   Handlers handlers = MakeHandlers(parts, rank);
   parts.start_up.Enter("communicators");
   Communicators communicators = JoinGroups(assignment, parts.device, parts.store, parts.recorder);
+  using StopsEvaluation = decltype(Rank::stops_evaluation);
+  const std::shared_ptr<EvaluationStop> stop = MakeEvaluationStop(parts);
   rank.emplace(Rank{.plan = assignment.plan,
                     .role = assignment.role(),
                     .rank = assignment.rank(),
@@ -127,6 +140,8 @@ void MakeRank(const TrainingParts& parts, std::optional<Rank>& rank) {
                     .resume_again = [&beginning = parts.beginning, &rank] { return ResumeAgain(beginning, *rank); },
                     .ready = [parts, &rank] { TellReady(parts, *rank); },
                     .asked_to_stop = parts.beginning.checkpoints() ? AskedToStop : std::function<bool()>(),
+                    .stops_evaluation = stop ? std::bind_front(&EvaluationStop::Before, stop) : StopsEvaluation(),
+                    .unheard_in_evaluation = [stop] { return stop ? stop->longest() : 0; },
                     .before_instruction = parts.hooks.before_instruction,
                     .fail_point = parts.hooks.fail_point,
                     .leave = [](int status, const std::string& what) { Leave(status, what); }});

@@ -25,6 +25,7 @@
 #include "planner/cli/own_program.h"
 #include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
+#include "planner/state/checkpoint/remove_checkpoint.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/weights/fit.h"
 #include "planner/views/report/report_text.h"
@@ -192,7 +193,7 @@ CliCommand EvaluateCommand() {
           "CHECKPOINT RECIPE [OVERRIDE ...] [--accept-changes] [--device cpu|cuda] [--run-dir DIR] [--json]",
           {{"--device", "", "cpu|cuda",
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
-           {"--run-dir", "", "DIR", "keep plan, logs and metrics of this run there"},
+           {"--run-dir", "", "DIR", "keep plan, logs and metrics of this run there", /*writes=*/true},
            {"--accept-changes", "", "", "evaluate though the recipe has another model than the checkpoint's run"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
            {"--json", "", "", "print the losses for scripts"}},

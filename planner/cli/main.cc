@@ -5,10 +5,12 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/process/inherited.h"
 #include "planner/base/text/near_name.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/manual.h"
 #include "planner/cli/words_of_others.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/own_paths.h"
 
 namespace planwright {
 namespace {
@@ -30,6 +32,12 @@ int RunCommand(const CliCommand& command, const std::vector<std::string>& argume
   if (parsed->has("--help")) {
     std::cout << HelpText(command);
     return kExitSuccess;
+  }
+  for (const Option& option : command.options) {
+    const std::optional<std::string> path = option.writes ? parsed->value(option.name) : std::nullopt;
+    if (!path || path->empty() || *path == "-") continue;
+    const absl::Status outside = CheckOutsideOfRuns(*path);
+    if (!outside.ok()) return UsageError(option.name + ": " + Printable(std::string(outside.message())));
   }
   return command.run(*parsed);
 }
