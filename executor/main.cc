@@ -1,6 +1,9 @@
 // The `executor` program: one rank of a run.
+#include <csignal>
+
 #include "executor/ops/forms.h"
 #include "executor/rank/rank_main.h"
+#include "planner/base/process/inherited.h"
 #include "planner/verify/verify.h"
 
 namespace planwright::executor {
@@ -19,5 +22,6 @@ absl::Status CheckPlan(Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace planwright::executor;
+  planwright::SettleInherited({SIGUSR1});  // its launcher blocks it until the rank listens
   return RankMain(argc, argv, {.compute = ChooseForm, .prepare = CheckPlan});
 }

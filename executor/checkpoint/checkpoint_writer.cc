@@ -3,6 +3,7 @@
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_join.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <utility>
+#include <vector>
 
 #include "executor/checkpoint/resume_point.h"
 #include "executor/communication/failure.h"
@@ -20,6 +23,7 @@
 #include "planner/base/json/json_text.h"
 #include "planner/plan/plan_json.h"
 #include "planner/state/checkpoint/checkpoint_log.h"
+#include "planner/state/checkpoint/remove_checkpoint.h"
 #include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright::executor {
@@ -131,7 +135,9 @@ void CheckpointWriter::Run() {
     try {
       Write(counters, notes, waited);
     } catch (const WriteFailure& failure) {
-      failed(failure.status, failure.what);
+      // A newer life may have removed what this one was writing.
+      const absl::Status ours = failure.status == kExitStorage ? CheckNoNewerLife(run_dir_, life_) : absl::OkStatus();
+      absl::IsAborted(ours) ? failed(kExitReplaced, std::string(ours.message())) : failed(failure.status, failure.what);
     } catch (const std::exception& error) {  // of the store, which means that a rank is gone; of a device; or ours
       failed(ExitStatusOf(FailureKindOf(error)), MessageOf(error));
     }
@@ -228,7 +234,8 @@ void CheckpointWriter::PublishAll(const std::string& folder, Manifest manifest, 
        .copied = copied,
        .written = written,
        .waited = waited,
-       .published = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()}));
+       .published = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(),
+       .run_id = run_id_}));
   const auto gigabytes = [](int64_t count) { return absl::StrFormat("%.3f GB", static_cast<double>(count) / 1e9); };
   const std::string line =
       absl::StrFormat("checkpoint of step %d: %s, copied in %.3f s%s, written in %.3f s%s", counters.step,
@@ -239,7 +246,25 @@ void CheckpointWriter::PublishAll(const std::string& folder, Manifest manifest, 
   std::fflush(stdout);
 }
 
+void CheckpointWriter::Remove(const std::string& folder) {
+  const absl::StatusOr<std::vector<std::string>> left = RemoveCheckpoint(folder);
+  ThrowUnlessOk(left.status());
+  if (left->empty()) return LogInfo("removed " + folder);
+  if (left_.insert(folder).second) {
+    LogWarning(absl::StrCat("of ", folder, " what no run has written stays: ", absl::StrJoin(*left, ", ")));
+  }
+}
+
 void CheckpointWriter::Retain() {
+  // What lives left that were killed while they wrote. They write no more.
+  if (!std::exchange(tidied_, true)) {
+    const absl::StatusOr<std::vector<std::string>> folders = LeftByEndedLives(run_dir_, life_);
+    ThrowUnlessOk(folders.status());
+    for (const std::string& folder : *folders) {
+      ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
+      Remove(folder);
+    }
+  }
   if (plan_.checkpoint.keep_last == 0) return;
   const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir_, life_ + 1);
   ThrowUnlessOk(list.status());
@@ -248,8 +273,7 @@ void CheckpointWriter::Retain() {
                            plan_.checkpoint.keep_best, verified_)) {
     // A newer life may go on from one that this life would remove.
     ThrowUnlessOk(CheckNoNewerLife(run_dir_, life_));
-    ThrowUnlessOk(RemoveCheckpoint(checkpoint.folder));
-    LogInfo("removed " + checkpoint.folder);
+    Remove(checkpoint.folder);
   }
 }
 

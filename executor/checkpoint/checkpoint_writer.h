@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -64,6 +65,7 @@ class CheckpointWriter {
   void PublishAll(const std::string& folder, Manifest manifest, const RankReport& own, double waited,
                   std::chrono::steady_clock::time_point begin);
   void Retain();
+  void Remove(const std::string& folder);
   c10d::Store& store();
 
   const Plan& plan_;
@@ -80,6 +82,9 @@ class CheckpointWriter {
   ManifestNotes notes_;          // the same
   double waited_ = 0;            // seconds that training waited for the one before it
   c10::intrusive_ptr<c10d::Store> store_;
+
+  bool tidied_ = false;         // what earlier lives left is removed
+  std::set<std::string> left_;  // folders in which there is more than a run has written, as the log says
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -46,7 +46,7 @@ absl::Status LoadPart(const PieceToLoad& from, const Part& part, const DrawPiece
       FlatTensorOf(module, piece.storage, piece.state).narrow(0, part.first, part.end - part.first);
   const std::vector<ElementRun> runs = ClipRuns(piece.runs, part.first, part.end);
   const at::ScalarType type =
-      from.reader == nullptr ? target.scalar_type() : ScalarTypeOf(from.reader->tensors().at(piece.key).dtype);
+      from.reader == nullptr ? target.scalar_type() : ScalarTypeOf(from.reader->TypeOf(piece.key).value().dtype);
   // Memory of the host that has the type already needs no copy.
   const bool in_place = target.is_cpu() && target.scalar_type() == type;
   std::optional<c10::DeviceGuard> guard;  // pinned memory belongs to a device, and on this thread none has been chosen

@@ -15,6 +15,7 @@
 #include "executor/log/log.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
+#include "planner/state/checkpoint/checkpoint_log.h"
 #include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/checkpoint/plan_fit.h"
 #include "planner/state/checkpoint/run_id.h"
@@ -96,6 +97,18 @@ absl::Status ResumePoint::WriteStart(const Choice& choice, int from_life) {
                          .plan_digest = plan_.digest});
 }
 
+// Of a life that began at step 1 and published these. Retention keeps the newest one, so a person or a disk took them.
+absl::Status ResumePoint::AllGone(int life, const CheckpointLog& log) const {
+  const std::string folder = run_dir_ + "/checkpoints";
+  const std::string place = std::filesystem::exists(folder) ? absl::StrCat(folder, " has none of them")
+                                                            : absl::StrCat("there is no folder ", folder);
+  return absl::DataLossError(absl::StrCat(
+      "life ", life, " of ", run_dir_, " published ", log.checkpoints.size(), " checkpoints, the last of step ",
+      log.checkpoints.back().step, " (", LifeFolder(run_dir_, life), "/checkpoints.jsonl), and ", place,
+      ": a disk that is not mounted, or a folder that was moved? Bring them back. The run does not begin "
+      "again at step 1: if that is meant, give another --run-dir"));
+}
+
 // No checkpoint can be loaded. The run begins at step 1 only if nothing says that it has had one.
 absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList& list, const std::string& run_id) {
   // Folders without a manifest were never checkpoints: the run was cut off before its first one was whole.
@@ -118,6 +131,11 @@ absl::StatusOr<ResumePoint::Choice> ResumePoint::BeginFresh(const CheckpointList
                                             " of life ", start->from_life,
                                             ", and no checkpoint from there on is left; the run does not begin again "
                                             "at step 1: bring them back, or choose another --run-dir"));
+  }
+  if (start) {
+    const absl::StatusOr<CheckpointLog> log = ReadCheckpointLog(run_dir_, newest, run_id);
+    if (!log.ok()) return OfStorage(log.status());
+    if (!log->checkpoints.empty()) return AllGone(newest, *log);
   }
   for (const UnusableCheckpoint& one : list.unusable) {
     // What a life left that was replaced by one which began afresh is rightly passed over.

@@ -11,6 +11,7 @@
 
 #include "executor/communication/rendezvous.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/checkpoint_log.h"
 #include "planner/state/checkpoint/run_lives.h"
 
 namespace c10d {
@@ -56,6 +57,7 @@ class ResumePoint {
   };
   absl::StatusOr<Choice> Choose();
   absl::StatusOr<Choice> BeginFresh(const CheckpointList& list, const std::string& run_id);
+  absl::Status AllGone(int life, const CheckpointLog& log) const;
   absl::Status WriteStart(const Choice& choice, int from_life);
   std::string Exchange(const std::string& what, const std::string& own);
 

@@ -52,6 +52,7 @@ void EvaluationReports::End() {
     record.sets.push_back(std::move(evaluated));
   }
   record.seconds = seconds_ = SecondsNow() - began_;
+  record.unheard = unheard_;
   Write(record);
 }
 

@@ -22,6 +22,8 @@ class EvaluationReports {
 
   // An evaluation begins when so many steps are done.
   void Begin(int64_t steps_done);
+  // Of this evaluation: EvaluationRecord::unheard.
+  void SetUnheard(double seconds) { unheard_ = seconds; }
   // Carries out log_evaluation: waits for the sums over all ranks, makes the record, and sets the sums to zero.
   // ExitError (kExitStorage) if a file cannot be written.
   void End();
@@ -39,7 +41,7 @@ class EvaluationReports {
   StepLog* const log_;
   EventFile* const events_;
   int64_t steps_done_ = 0;
-  double began_ = 0, seconds_ = 0;
+  double began_ = 0, seconds_ = 0, unheard_ = 0;
   std::map<std::string, SetLoss> losses_;
 };
 

@@ -1,6 +1,7 @@
 #include "executor/program/program_walker.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
@@ -122,10 +123,11 @@ bool ProgramWalker::RunAll() {
   const Budget& budget = rank_.plan.budget;
   const EvaluationSchedule evaluation{budget.steps, budget.global_samples, rank_.plan.evaluation.every_samples};
   if (steps.evaluation_seconds > 0) reports_.Evaluated(steps.evaluation_seconds);
-  // A run that begins is evaluated as it is, a run that goes on where that is due and no earlier life has done it.
+  bool stopped = false, cut_off = false;  // cut_off: an evaluation that is due was ended
+  // A run that begins is evaluated as it is, a run that goes on where that is due and no earlier life has done it. If
+  // that is ended, there is nothing to save.
   if (evaluation.every_samples > 0 && !steps.evaluated && (!steps.resumes || evaluation.DueAfter(step_)))
-    Evaluate(step_);
-  bool stopped = false;
+    stopped = cut_off = !Evaluate(step_);
   for (int64_t step = step_; step <= steps.last && !stopped; ++step) {
     step_ = step;
     probing_ = walk_.files.probe != nullptr && (step == steps.first || step == steps.last);
@@ -137,11 +139,11 @@ bool ProgramWalker::RunAll() {
     probing_ = profiling_ = false;
     stopped = stop_rules_.StopAfter(step);
     const int64_t every = rank_.plan.checkpoint.every_steps;
-    const bool last = stopped || step == steps.last;
     rank_.notes.evaluation.clear();
     // A run that is asked to stop saves first of all. The next life evaluates then, before its first step.
-    if (evaluation.DueAfter(step + 1) && (!stopped || step == steps.last)) Evaluate(step + 1);
-    if (every > 0 && (last || (step + 1) % every == 0)) {
+    if (evaluation.DueAfter(step + 1) && (!stopped || step == steps.last) && !Evaluate(step + 1))
+      stopped = cut_off = true;
+    if (every > 0 && (stopped || step == steps.last || (step + 1) % every == 0)) {
       JoinStreams();
       reports_.Finish();  // the record of a step is written before a checkpoint of it is
       stop_rules_.Note(rank_.notes);
@@ -157,27 +159,44 @@ bool ProgramWalker::RunAll() {
     RunList(program_.teardown(), "teardown");
     JoinStreams();
   });
-  return !stopped || step_ == steps.last;
+  return !cut_off && (!stopped || step_ == steps.last);
 }
 
-void ProgramWalker::Evaluate(int64_t steps_done) {
+bool ProgramWalker::StopsEvaluation(int64_t steps_done, int64_t rounds_done) {
+  if (!walk_.handlers.stops_evaluation) return false;
+  return walk_.handlers.stops_evaluation(steps_done, rounds_done, [this] {
+    JoinStreams();
+    if (rank_.device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(rank_.device.index());
+    walk_.files.recorder.Launched();  // from here on this rank waits for others, and is in no instruction
+  });
+}
+
+bool ProgramWalker::Evaluate(int64_t steps_done) {
   JoinStreams();
   reports_.Finish();  // the records of steps come before that of an evaluation
   evaluations_.Begin(steps_done);
   const std::string name = absl::StrCat("evaluation after step ", steps_done);
   const std::vector<EvaluationSet>& sets = rank_.plan.evaluation.sets;
+  int64_t rounds_done = 0;
   for (size_t set = 0; set < sets.size(); ++set) {
     evaluating_ = static_cast<int>(set);
     if (walk_.handlers.data_of_evaluation) walk_.handlers.data_of_evaluation(set, ReadsOf(program_.evaluate()));
-    for (round_ = 0; round_ < sets[set].rounds; ++round_) {
+    for (round_ = 0; round_ < sets[set].rounds; ++round_, ++rounds_done) {
+      if (StopsEvaluation(steps_done, rounds_done)) {
+        evaluating_ = -1;
+        return false;
+      }
       RunList(program_.evaluate(), name + EvaluatedRound(sets[set].name, round_, sets[set].rounds));
     }
   }
   evaluating_ = -1;
+  if (StopsEvaluation(steps_done, rounds_done)) return false;
+  evaluations_.SetUnheard(walk_.handlers.unheard_in_evaluation ? walk_.handlers.unheard_in_evaluation() : 0);
   RunList(program_.score(), name);
   JoinStreams();
   reports_.Evaluated(evaluations_.seconds());
   rank_.notes.evaluation = evaluations_.losses();
+  return true;
 }
 
 void ProgramWalker::RunList(LinkedProgram::Range list, const std::string& name, bool binds) {

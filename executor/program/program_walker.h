@@ -24,8 +24,9 @@ class ProgramWalker {
   ProgramWalker(Rank& rank, Walk& walk);
 
   // Runs the role's setup or, if the rank resumes, its list `resume`; then the steps of walk.steps, with evaluations
-  // and `save` where the plan says so; and teardown. Ends early if all ranks agree to stop (begin_step), after the list
-  // `save`; then it returns false. Every failure is an ExitError that names rank, host, path in the program,
+  // and `save` where the plan says so; and teardown. Ends early if all ranks agree to stop (begin_step, or between two
+  // rounds of an evaluation), after the list `save`, unless this life has done no step; then it returns false. Every
+  // failure is an ExitError that names rank, host, path in the program,
   // instruction and recipe line.
   bool Run();
 
@@ -56,8 +57,10 @@ class ProgramWalker {
   void BindList(LinkedProgram::Range list, const std::string& name);
   void AnnounceReads();
   std::vector<DataRead> ReadsOf(LinkedProgram::Range list) const;
-  // When so many steps are done: all rounds of all sets, and what they give.
-  void Evaluate(int64_t steps_done);
+  // When so many steps are done: all rounds of all sets, and what they give. False: it was ended between two rounds, as
+  // a rank is asked to stop, and gives nothing.
+  bool Evaluate(int64_t steps_done);
+  bool StopsEvaluation(int64_t steps_done, int64_t rounds_done);
   void RunOne(size_t index);
   void Prepare(size_t index, bool later, Launch& launch);
   void RunTimed(size_t index);

@@ -17,12 +17,9 @@
 #include "executor/telemetry/step_pace.h"
 #include "executor/tensorboard/event_file.h"
 #include "planner/plan/plan.h"
+#include "planner/predict/estimate/until_stop.h"
 
 namespace planwright::executor {
-
-// Bounds the pinned memory of unread records. The launch queue of a GPU holds less than two steps, so a host that is
-// this far ahead is rare; then it waits.
-inline constexpr size_t kUnreadStepsAllowed = 4;
 
 class StepReports {
  public:

@@ -69,6 +69,11 @@ struct Handlers {
   std::function<void(const Rank&, const StepSpan&)> ready = {};
   // Whether this process was asked to save and stop; null: never.
   std::function<bool()> asked_to_stop = {};
+  // Asked before each round of an evaluation after so many steps, counted from 0 over all sets, and behind the last
+  // one: whether it ends there, as all ranks do then. `settle` waits until all rounds so far are done. Null: never.
+  std::function<bool(int64_t steps_done, int64_t round, const std::function<void()>& settle)> stops_evaluation = {};
+  // Seconds of the evaluation at most in which nobody asked stops_evaluation. Null as that.
+  std::function<double()> unheard_in_evaluation = {};
 };
 
 // The files of a rank. Null: it does not write that one.

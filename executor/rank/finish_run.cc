@@ -60,7 +60,7 @@ int FinishRun(const TrainingParts& parts, const Training& training, bool whole) 
   ExitUnlessOk(WriteMemoryReport(assignment.options.run_dir, training.rank));
   parts.recorder.Done();
   if (handlers.all_data_waits) LogInfo(handlers.all_data_waits());
-  LogInfo(whole ? "done" : "stopped as asked, with a checkpoint");
+  LogInfo(whole ? "done" : "stopped as asked");
   WaitForAll(assignment.environment, "done", assignment.environment.timeout, *parts.store);
   return whole ? kExitSuccess : kExitPreempted;
 }

@@ -7,6 +7,7 @@
 
 #include "executor/checkpoint/resume_point.h"
 #include "executor/log/log.h"
+#include "planner/state/checkpoint/run_id.h"
 
 namespace planwright::executor {
 namespace {
@@ -52,6 +53,10 @@ absl::StatusOr<StepFiles> OpenStepFiles(const Assignment& assignment) {
   StepFiles files;
   if (assignment.rank() == 0) {
     if (absl::Status opened = StepLog::Open(options.run_dir, files.log); !opened.ok()) return opened;
+    const absl::StatusOr<std::optional<std::string>> run_id = ReadRunId(options.run_dir);
+    if (absl::IsUnavailable(run_id.status())) return absl::ResourceExhaustedError(run_id.status().message());
+    if (!run_id.ok()) return run_id.status();
+    files.log->SetRun(run_id->value_or(""));
     files.events =
         std::make_unique<EventFile>(assignment.plan, options.run_dir, options.life, assignment.environment.host);
   }

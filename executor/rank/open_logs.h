@@ -35,7 +35,8 @@ struct StepFiles {
   absl::Status Close();
 };
 
-// Keeps a reference to the plan. Makes no file but metrics.jsonl; ResourceExhausted if that cannot be written.
+// Keeps a reference to the plan. Makes no file but metrics.jsonl; ResourceExhausted if that cannot be written, or
+// run.json not read; DataLoss if that is damaged.
 absl::StatusOr<StepFiles> OpenStepFiles(const Assignment& assignment);
 
 }  // namespace planwright::executor

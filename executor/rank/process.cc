@@ -81,16 +81,19 @@ void PrepareProcess() {
   at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them
 }
 
+void EndIfAsked() {
+  signal(SIGUSR1, SIG_DFL);
+  sigset_t listened;
+  sigemptyset(&listened);
+  sigaddset(&listened, SIGUSR1);
+  pthread_sigmask(SIG_UNBLOCK, &listened, nullptr);
+}
+
 void ListenForStop() {
   struct sigaction action {};
   action.sa_handler = [](int) { asked = true; };
   action.sa_flags = SA_RESTART;  // calls that wait go on
   sigaction(SIGUSR1, &action, nullptr);
-  // The launcher starts ranks with it blocked, so that it cannot end one that does not listen yet.
-  sigset_t listened;
-  sigemptyset(&listened);
-  sigaddset(&listened, SIGUSR1);
-  pthread_sigmask(SIG_UNBLOCK, &listened, nullptr);
 }
 
 bool AskedToStop() {

@@ -49,6 +49,7 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
 
   // What is it asked to do?
   Assignment assignment = ValueOrExit(ReadAssignment(argc, argv, hooks.prepare, start_up));
+  if (assignment.plan.checkpoint.every_steps > 0) EndIfAsked();
   const std::unique_ptr<Recorder> recorder = ValueOrExit(OpenLogs(assignment));
   SetRecorderOfExit(*recorder);
 

@@ -38,7 +38,8 @@ class RunCheckpoints {
   // the run directory cannot be read.
   absl::Status CheckNotReplaced() const;
   int64_t first_step() const { return point_.first_step(); }
-  void Finish();  // waits until the last checkpoint is published
+  const std::string& run_id() const { return point_.run_id(); }  // after Choose
+  void Finish();                                                 // waits until the last checkpoint is published
 
  private:
   void Load(ModuleState& module);

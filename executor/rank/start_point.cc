@@ -2,10 +2,12 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <cstdio>
+#include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "executor/log/log.h"
 #include "executor/rank/exit.h"
-#include "executor/rank/process.h"
 #include "planner/state/checkpoint/run_lives.h"
 
 namespace planwright::executor {
@@ -16,7 +18,6 @@ absl::StatusOr<std::unique_ptr<StartPoint>> StartPoint::Choose(const Assignment&
   const RankOptions& options = assignment.options;
   std::unique_ptr<StartPoint> start(new StartPoint(assignment, store, log));
   if (plan.checkpoint.every_steps > 0) {
-    ListenForStop();
     start->checkpoints_ = std::make_unique<RunCheckpoints>(
         plan, assignment.environment, options.run_dir, options.life, store,
         [](int status, const std::string& what) { Exit(status, what); }, fail_point);
@@ -40,6 +41,7 @@ absl::Status StartPoint::ChooseCheckpoint() {
   const absl::StatusOr<bool> chosen = checkpoints_->Choose();
   if (!chosen.ok()) return chosen.status();
   resumes_ = *chosen;
+  if (log_ != nullptr) log_->SetRun(checkpoints_->run_id());
   if (resumes_) first_step_ = checkpoints_->first_step();
   // A checkpoint may still be found to be damaged, so the steps after it are dropped when it is loaded. Where there is
   // none, a life before this one may have done steps, but kept none of them.
@@ -81,8 +83,18 @@ absl::Status StartPoint::DropLaterSteps() {
   if (absl::Status ours = checkpoints_->CheckNotReplaced(); !ours.ok()) return ours;
   const RankOptions& options = assignment_.options;
   // A run that begins is evaluated as it begins, so nothing of before stays.
-  return log_->KeepUpTo(resumes_ ? first_step_ * assignment_.plan.budget.global_samples : -1,
-                        LifeFolder(options.run_dir, options.life) + "/" + kDroppedStepsFile);
+  const int64_t samples = resumes_ ? first_step_ * assignment_.plan.budget.global_samples : -1;
+  const absl::StatusOr<int64_t> last =
+      log_->KeepUpTo(samples, LifeFolder(options.run_dir, options.life) + "/" + kDroppedStepsFile);
+  if (!last.ok()) return last.status();
+  if (*last < samples) {
+    const std::string line = absl::StrCat("metrics.jsonl has no records behind sample ", *last, ", and the checkpoint ",
+                                          "is of sample ", samples, ": curves will lack the steps between");
+    LogWarning(line);
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace planwright::executor

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
 #include "executor/communication/agreement.h"
 #include "executor/log/log.h"
+#include "executor/rank/evaluation_stop.h"
 #include "executor/rank/exit.h"
 #include "executor/rank/handlers.h"
 #include "executor/rank/peers.h"
@@ -57,6 +60,7 @@ void TellReady(const TrainingParts& parts, const Rank& rank, const StepSpan& ste
     parts.start_up.Enter("checkpoint memory");
     checkpoints->Prepare(rank.device);
   }
+  if (parts.start.checkpoints() != nullptr) ListenForStop();
   std::string ready = parts.start_up.Line();
   LogInfo(ready);
   if (rank.rank != 0) return;
@@ -94,6 +98,9 @@ Handlers MakeHandlers(const TrainingParts& parts) {
       if (kind == OpKind::kLoadState) start_up.Enter("memory");
     };
     handlers.asked_to_stop = AskedToStop;
+    const auto stop = std::make_shared<EvaluationStop>(assignment.rank(), options.life, *parts.store, AskedToStop);
+    handlers.stops_evaluation = std::bind_front(&EvaluationStop::Before, stop);
+    handlers.unheard_in_evaluation = [stop] { return stop->longest(); };
   }
   FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
   handlers.resumed = [&start, last = assignment.steps - 1] { return Resumed(start, last); };

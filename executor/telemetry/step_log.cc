@@ -60,19 +60,6 @@ class LinesAtTheEnd {
   std::FILE* file_ = nullptr;
 };
 
-// Adds the records from this offset on to `dropped`.
-absl::Status Drop(LineFile& file, int64_t from, LinesAtTheEnd& dropped) {
-  for (;;) {
-    const absl::StatusOr<std::optional<LineFile::Line>> line = file.At(from);
-    if (!line.ok()) return absl::ResourceExhaustedError(line.status().message());
-    if (!*line) return dropped.Close();
-    if (SamplesOfRecord((*line)->text)) {
-      if (absl::Status status = dropped.Add((*line)->text); !status.ok()) return status;
-    }
-    from = (*line)->end;
-  }
-}
-
 }  // namespace
 
 std::string StepLine(const StepRecord& record, int64_t steps) {
@@ -115,19 +102,46 @@ absl::Status StepLog::CannotWrite() const {
   return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path_, ": ", std::strerror(errno)));
 }
 
-absl::Status StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
+absl::Status StepLog::CheckOwn(const std::string& run_id) const {
+  if (run_id.empty() || run_id_.empty() || run_id == run_id_) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(path_, " has records of run ", run_id, ", and this is run ", run_id_,
+                                                 ": move it away, and bring this run's own back if there is one"));
+}
+
+// Adds the records from this offset on to `dropped`.
+absl::Status StepLog::Drop(LineFile& file, int64_t from, const std::string& dropped) const {
+  LinesAtTheEnd again(dropped);
+  for (;;) {
+    const absl::StatusOr<std::optional<LineFile::Line>> line = file.At(from);
+    if (!line.ok()) return absl::ResourceExhaustedError(line.status().message());
+    if (!*line) return again.Close();
+    if (const std::optional<RecordPlace> place = PlaceOfRecord((*line)->text)) {
+      if (absl::Status own = CheckOwn(place->run_id); !own.ok()) return own;
+      if (absl::Status status = again.Add((*line)->text); !status.ok()) return status;
+    }
+    from = (*line)->end;
+  }
+}
+
+absl::StatusOr<int64_t> StepLog::KeepUpTo(int64_t samples, const std::string& dropped) {
   absl::StatusOr<LineFile> file = LineFile::Open(path_);
   if (!file.ok()) return absl::ResourceExhaustedError(file.status().message());
   const absl::StatusOr<KeptSteps> kept = FindKeptSteps(*file, samples);
   if (!kept.ok()) return absl::ResourceExhaustedError(kept.status().message());
+  // A file of two runs begins with the one or ends with the other.
+  const absl::StatusOr<std::optional<LineFile::Line>> first = file->At(0);
+  const std::optional<RecordPlace> begin = first.ok() && *first ? PlaceOfRecord((*first)->text) : std::nullopt;
+  for (const std::string& run_id : {begin ? begin->run_id : "", kept->last.run_id}) {
+    if (absl::Status own = CheckOwn(run_id); !own.ok()) return own;
+  }
   // Before they are gone here. If the rank ends between the two, they are dropped twice, and readers see that.
-  LinesAtTheEnd again(dropped);
-  if (absl::Status status = Drop(*file, kept->bytes, again); !status.ok()) return status;
+  if (absl::Status status = Drop(*file, kept->bytes, dropped); !status.ok()) return status;
   if (absl::Status status = Close(); !status.ok()) return status;
   // By a new file: if a replaced life still writes the old one, that is seen by nobody.
   if (absl::Status status = CutFileAtomically(path_, kept->bytes, kept->whole ? "" : "\n"); !status.ok())
     return absl::ResourceExhaustedError(status.message());
-  return Append();
+  if (absl::Status status = Append(); !status.ok()) return status;
+  return kept->last.samples;
 }
 
 absl::StatusOr<std::optional<EvaluationRecord>> StepLog::LastEvaluation() const {
@@ -142,8 +156,17 @@ StepLog::~StepLog() {
   if (file_ != nullptr) std::fclose(file_);
 }
 
-absl::Status StepLog::Write(const StepRecord& record) { return WriteLine(StepJson(record)); }
-absl::Status StepLog::WriteEvaluation(const EvaluationRecord& record) { return WriteLine(EvaluationJson(record)); }
+absl::Status StepLog::Write(const StepRecord& record) {
+  StepRecord own = record;
+  own.run_id = run_id_;
+  return WriteLine(StepJson(own));
+}
+
+absl::Status StepLog::WriteEvaluation(const EvaluationRecord& record) {
+  EvaluationRecord own = record;
+  own.run_id = run_id_;
+  return WriteLine(EvaluationJson(own));
+}
 
 absl::Status StepLog::WriteLine(const std::string& json) {
   const std::string line = json + "\n";

@@ -9,7 +9,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "planner/base/files/line_file.h"
 #include "planner/wire/records/evaluation_record.h"
 #include "planner/wire/records/step_record.h"
 
@@ -24,11 +26,14 @@ class StepLog {
  public:
   // Opens RUN/metrics.jsonl to append. ResourceExhausted if that fails.
   static absl::Status Open(const std::string& run_dir, std::unique_ptr<StepLog>& log);
+  // The run that the records are of (planner/state/checkpoint/run_id.h); without it they say none. Before the first.
+  void SetRun(std::string run_id) { run_id_ = std::move(run_id); }
   ~StepLog();
   // Moves the records of steps and evaluations after `samples` consumed samples to the end of the file `dropped`: a run
   // that resumes does these steps again. A last line that was cut off goes. What it reads and holds in memory does not
-  // depend on the size of the file. ResourceExhausted if a file cannot be read or written.
-  absl::Status KeepUpTo(int64_t samples, const std::string& dropped);
+  // depend on the size of the file. Returns the samples of the last record that stays; 0: none does. InvalidArgument,
+  // and nothing is changed, if the file is of another run; ResourceExhausted if a file cannot be read or written.
+  absl::StatusOr<int64_t> KeepUpTo(int64_t samples, const std::string& dropped);
   // Appends one line; it is in the file when Write returns. ResourceExhausted if it cannot be written.
   absl::Status Write(const StepRecord& record);
   absl::Status WriteEvaluation(const EvaluationRecord& record);
@@ -41,8 +46,10 @@ class StepLog {
   absl::Status Append();
   absl::Status WriteLine(const std::string& json);
   absl::Status CannotWrite() const;
+  absl::Status CheckOwn(const std::string& run_id) const;
+  absl::Status Drop(LineFile& file, int64_t from, const std::string& dropped) const;
 
-  std::string path_;
+  std::string path_, run_id_;
   std::FILE* file_ = nullptr;
 };
 

@@ -154,7 +154,7 @@ absl::Status EventFile::WriteSamplesAgain(int64_t steps_done) {
     if ((*line)->begin > end) {
       const absl::StatusOr<std::optional<LineFile::Line>> before = file->Before((*line)->begin);
       if (!before.ok()) return failed(before.status());
-      samples_before = SamplesOfRecord((*before)->text).value_or(samples_before);
+      if (const auto place = PlaceOfRecord((*before)->text)) samples_before = place->samples;
       line = file->From(offset);
       if (!line.ok()) return failed(line.status());
     }

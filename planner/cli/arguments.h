@@ -15,6 +15,7 @@ struct Option {
   std::string short_name;  // "-o", or empty
   std::string value;       // what follows it, as --help prints it: "FILE"; empty: a switch
   std::string help;
+  bool writes = false;  // the value is a file or folder that the command writes
 };
 
 struct Arguments {

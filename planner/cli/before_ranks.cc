@@ -32,15 +32,20 @@ namespace planwright {
 namespace {
 
 // The plan from which the run in the directory goes on: that of its newest checkpoint, else that of its newest life.
-// None: it is of another version of the plan's format. InvalidArgument if it cannot be read, or if a checkpoint of
-// another run is in the way.
+// None: it is of another version of the plan's format. NotFound if there is neither; InvalidArgument if it cannot be
+// read, or if a checkpoint of another run is in the way.
 absl::StatusOr<std::optional<Plan>> PlanSoFar(const std::string& run_dir) {
   const std::string path = run_dir + "/plan.json";
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<Plan> plan = ReadPlan(*text);
-  if (!plan.ok() && !absl::IsFailedPrecondition(plan.status()))
-    return absl::InvalidArgumentError(path + ": " + std::string(plan.status().message()));
+  std::error_code error;
+  const bool there = std::filesystem::exists(std::filesystem::symlink_status(path, error));
+  absl::StatusOr<Plan> plan = absl::NotFoundError(path + " is not there");
+  if (there) {
+    const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
+    if (!text.ok()) return text.status();
+    plan = ReadPlan(*text);
+    if (!plan.ok() && !absl::IsFailedPrecondition(plan.status()))
+      return absl::InvalidArgumentError(path + ": " + std::string(plan.status().message()));
+  }
   const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
   if (list.ok()) {  // else the life that begins says what is wrong with its files
     const FoundCheckpoint* newest = list->found.empty() ? nullptr : &list->found.front();
@@ -50,6 +55,7 @@ absl::StatusOr<std::optional<Plan>> PlanSoFar(const std::string& run_dir) {
       if (own.ok()) return own;  // a damaged one is passed over, as the life will
     }
   }
+  if (!there) return plan.status();
   return plan.ok() ? std::optional<Plan>(*std::move(plan)) : std::nullopt;
 }
 
@@ -112,10 +118,9 @@ std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
 }  // namespace
 
 absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool accepted) {
-  std::error_code error;
-  if (plan.checkpoint.every_steps == 0 || !std::filesystem::exists(run_dir + "/plan.json", error))
-    return absl::OkStatus();
+  if (plan.checkpoint.every_steps == 0) return absl::OkStatus();
   absl::StatusOr<std::optional<Plan>> before = PlanSoFar(run_dir);
+  if (absl::IsNotFound(before.status())) return absl::OkStatus();
   if (!before.ok()) return before.status();
   if (!*before) {
     if (accepted) return absl::OkStatus();

@@ -7,7 +7,7 @@
 #include "planner/cli/progress_bar.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/state/checkpoint/check_files.h"
-#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/remove_checkpoint.h"
 #include "planner/verify/verify.h"
 #include "planner/views/show/quantities.h"
 

@@ -43,7 +43,7 @@ CliCommand CompileCommand() {
   return {"compile",
           "writes the plan: the same recipe gives the same bytes",
           "RECIPE [OVERRIDE ...] [-o FILE]",
-          {{"--output", "-o", "FILE", "where to write the plan; `-` is stdout, and so is the default"},
+          {{"--output", "-o", "FILE", "where to write the plan; `-` is stdout, and so is the default", /*writes=*/true},
            {"--json", "", "", "print path, digest and size of the file"}},
           "The file is written under another name and then renamed, so that nobody reads half a plan.\n",
           Compile,

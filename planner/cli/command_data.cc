@@ -103,7 +103,8 @@ CliCommand DataCommand() {
            {"--sample", "", "N", "trace: the sample with this number, from 0"},
            {"--step", "", "N", "trace: the samples of a step, from 1, on one lane of the language model"},
            {"--lane", "", "L", "trace: with --step, the lane, from 0"},
-           {"--images", "", "DIR", "trace: write what encoders see of the images into this folder, as PNG files"},
+           {"--images", "", "DIR", "trace: write what encoders see of the images into this folder, as PNG files",
+            /*writes=*/true},
            {"--json", "", "", "print the same as JSON"}},
           "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
           "         that have changed. `plan launch` does the same before it starts ranks\n"

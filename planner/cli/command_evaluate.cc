@@ -32,6 +32,7 @@
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/plan.h"
 #include "planner/state/checkpoint/own_plan.h"
+#include "planner/state/checkpoint/remove_checkpoint.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/weights/fit.h"
 #include "planner/views/diff/diff.h"
@@ -236,7 +237,7 @@ CliCommand EvaluateCommand() {
           "CHECKPOINT RECIPE [OVERRIDE ...] [--accept-changes] [--device cpu|cuda] [--run-dir DIR] [--json]",
           {{"--device", "", "cpu|cuda",
             "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
-           {"--run-dir", "", "DIR", "keep plan, logs and metrics of this run there"},
+           {"--run-dir", "", "DIR", "keep plan, logs and metrics of this run there", /*writes=*/true},
            {"--accept-changes", "", "", "evaluate though the recipe has another model than the checkpoint's run"},
            {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
            {"--json", "", "", "print the losses for scripts"}},

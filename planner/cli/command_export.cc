@@ -123,7 +123,7 @@ CliCommand ExportCommand() {
       "export",
       "writes the weights of a run as a Hugging Face folder",
       "RUN | CHECKPOINT -o FOLDER [--like SOURCE] [--module NAME] [--dtype TYPE] [--shard-size SIZE] [--json]",
-      {{"--output", "-o", "DIR", "write the folder there; it must not exist, or be empty"},
+      {{"--output", "-o", "DIR", "write the folder there; it must not exist, or be empty", /*writes=*/true},
        {"--like", "", "DIR", "take all that the run does not train from this Hugging Face folder"},
        {"--ignore", "", "KEYS", "with --like: keys of its config.json that may stay unread"},
        {"--module", "", "NAME", "export one module: a language model or an encoder alone"},

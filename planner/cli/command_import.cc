@@ -82,7 +82,7 @@ CliCommand ImportCommand() {
       "import",
       "writes the models of a recipe from a Hugging Face folder",
       "FOLDER [-o FILE] [--ignore KEYS] [--json]",
-      {{"--output", "-o", "FILE", "write the recipe's part there; without it, it is printed"},
+      {{"--output", "-o", "FILE", "write the recipe's part there; without it, it is printed", /*writes=*/true},
        {"--ignore", "", "KEYS", "keys of config.json that may stay unread: text_config.a,b"},
        {"--json", "", "", "print the same as JSON"}},
       "FOLDER has config.json (of nemotron_h, nemotron_h_omni or radio) and weights in safetensors. Only config.json\n"

@@ -283,11 +283,12 @@ int InitRecipe(const Arguments& arguments) {
 }  // namespace
 
 CliCommand InitCommand() {
-  std::vector<Option> options = {{"--model", "", ModelNames(), "the model; or a file that `plan import` wrote"},
-                                 {"--gpus", "", "N", "GPUs of the cluster, in nodes of eight; fewer are one node"},
-                                 {"--output", "-o", "FILE", "write the recipe there; without it, it is printed"},
-                                 {"--replace", "", "", "let -o replace a file that is there"},
-                                 {"--json", "", "", "print the same as JSON"}};
+  std::vector<Option> options = {
+      {"--model", "", ModelNames(), "the model; or a file that `plan import` wrote"},
+      {"--gpus", "", "N", "GPUs of the cluster, in nodes of eight; fewer are one node"},
+      {"--output", "-o", "FILE", "write the recipe there; without it, it is printed", /*writes=*/true},
+      {"--replace", "", "", "let -o replace a file that is there"},
+      {"--json", "", "", "print the same as JSON"}};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.end() - 1, search.begin(), search.end());
   return {"init",

@@ -103,7 +103,7 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const Arguments& 
     std::cerr << "warning: without checkpoint.every_steps this job cannot go on when its time is over or a node fails"
               << std::endl;
   }
-  return SubmitJob(job, SecondsToSave(plans[0], options.run_dir), arguments.has("--dry-run"), arguments.has("--json"));
+  return SubmitJob(job, SecondsToSave(plans[0], options), arguments.has("--dry-run"), arguments.has("--json"));
 }
 
 // Waits for an agent on each node, and runs the plan through them.
@@ -184,13 +184,14 @@ CliCommand LaunchCommand() {
        {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
        {"--run-dir", "", "DIR",
         "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from its "
-        "newest checkpoint, on this plan's layout"},
+        "newest checkpoint, on this plan's layout",
+        /*writes=*/true},
        {"--accept-changes", "", "", "go on with a run though the loss curve may change"},
        {"--steps", "", "N", "stop after N steps"},
        {"--trace", "", "STEP[-LAST]",
         "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table"},
-       {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there"},
-       {"--record-routing", "", "DIR", "write there which experts each token chose"},
+       {"--probe", "", "DIR", "write whole parameters (before and after), gradients and values there", /*writes=*/true},
+       {"--record-routing", "", "DIR", "write there which experts each token chose", /*writes=*/true},
        {"--replay-routing", "", "DIR", "choose the experts that another run has written there"},
        {"--device", "", "cpu|cuda",
         "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},

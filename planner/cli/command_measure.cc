@@ -247,7 +247,7 @@ CliCommand MeasureCommand() {
       "measures what a device takes for the instructions of recipes",
       "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local | --slurm [--dry-run] | --agents] "
       "[--device cpu|cuda]",
-      {{"--output", "-o", "FILE", "write the profile there; cluster.profile of a recipe names it"},
+      {{"--output", "-o", "FILE", "write the profile there; cluster.profile of a recipe names it", /*writes=*/true},
        {"--local", "", "", "run all ranks on this machine, which is the default"},
        {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
        {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},

@@ -68,7 +68,7 @@ CliCommand ReportCommand() {
   return {"report",
           "tells what happened in a run: curves, where the time went, lives, checkpoints",
           "RUN... [--html FILE | --json]",
-          {{"--html", "", "FILE", "write it as one page for a browser; `-` is stdout"},
+          {{"--html", "", "FILE", "write it as one page for a browser; `-` is stdout", /*writes=*/true},
            {"--json", "", "", "print the data for scripts, with every step"}},
           "RUN is a run directory; the run may still go on. Only its files are read. Of several runs a table is\n"
           "printed, and --html draws their curves over each other.\n"

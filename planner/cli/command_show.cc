@@ -183,7 +183,7 @@ CliCommand ShowCommand() {
           "prints one part of the plan, or draws all of it as a page",
           "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
           {{"--json", "", "", "print the data for scripts"},
-           {"--html", "", "FILE", "write the whole plan as one page for a browser; `-` is stdout"},
+           {"--html", "", "FILE", "write the whole plan as one page for a browser; `-` is stdout", /*writes=*/true},
            {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
            {"--role", "", "NAME", "program: only this role"},
            {"--routing", "", "DIR", "time: rows of experts as `plan launch --record-routing DIR` recorded them"}},

@@ -253,9 +253,10 @@ int TuneRecipe(const Arguments& arguments) {
 CliCommand TuneCommand() {
   std::vector<Option> options = {
       {"--gpus", "", "COUNTS", "search for so many GPUs: N, a list N,M,..., or a range MIN..MAX"},
-      {"--write", "", "FILE", "write row 1 as a recipe that extends RECIPE by the keys that change"},
+      {"--write", "", "FILE", "write row 1 as a recipe that extends RECIPE by the keys that change", /*writes=*/true},
       {"--replace", "", "", "let --write replace a file that is there"},
-      {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory; `-` is stdout"},
+      {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory; `-` is stdout",
+       /*writes=*/true},
       {"--json", "", "", "print all figures for scripts"}};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.begin() + 1, search.begin(), search.end());

@@ -67,7 +67,7 @@ void AddSource(const SourceFit& source, std::vector<std::string>& lines) {
   const WeightFiles* files = source.opened->files();
   if (files == nullptr) {
     lines.push_back(absl::StrCat(Printable(source.path), ": a checkpoint, ",
-                                 WithCommas(static_cast<int64_t>(source.opened->reader().tensors().size())),
+                                 WithCommas(static_cast<int64_t>(source.opened->checkpoint()->tensors().size())),
                                  " tensors"));
   } else {
     int64_t bytes = 0;
@@ -138,7 +138,7 @@ Json SourceJson(const SourceFit& source) {
     json["files"] = list;
     json["tensors"] = files->all().size();
   } else {
-    json["tensors"] = source.opened->reader().tensors().size();
+    json["tensors"] = source.opened->checkpoint()->tensors().size();
   }
   Json passed = Json::array();
   for (const PassedThrough& one : source.passed) {

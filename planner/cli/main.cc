@@ -1,28 +1,19 @@
 // The program `plan`: finds the command, reads its options, runs it.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <iostream>
 #include <new>
 
 #include "planner/base/files/exit_status.h"
+#include "planner/base/process/inherited.h"
 #include "planner/base/text/near_name.h"
+#include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/manual.h"
 #include "planner/cli/words_of_others.h"
 #include "planner/plan/plan.h"
+#include "planner/state/checkpoint/own_paths.h"
 
 namespace planwright {
 namespace {
-
-// Whoever starts a program may have closed its standard streams (`>&-`). Then the next files that it opens would get
-// their numbers, and what it prints. Reading from one that was closed still fails, and so does printing to one.
-void FillClosedStreams() {
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest number that is free is this one.
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
-  }
-}
 
 int UnknownCommand(const std::string& name, const std::vector<CliCommand>& commands) {
   std::vector<std::string> names;
@@ -41,6 +32,12 @@ int RunCommand(const CliCommand& command, const std::vector<std::string>& argume
   if (parsed->has("--help")) {
     std::cout << HelpText(command);
     return kExitSuccess;
+  }
+  for (const Option& option : command.options) {
+    const std::optional<std::string> path = option.writes ? parsed->value(option.name) : std::nullopt;
+    if (!path || path->empty() || *path == "-") continue;
+    const absl::Status outside = CheckOutsideOfRuns(*path);
+    if (!outside.ok()) return UsageError(option.name + ": " + Printable(std::string(outside.message())));
   }
   return command.run(*parsed);
 }
@@ -70,7 +67,7 @@ int Run(const std::vector<std::string>& arguments) {
 }  // namespace planwright
 
 int main(int argc, char** argv) {
-  planwright::FillClosedStreams();
+  planwright::SettleInherited();
   int status = planwright::kExitUsage;
   try {
     status = planwright::Run({argv + 1, argv + argc});

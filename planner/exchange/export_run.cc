@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
+#include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/convert.h"
 #include "planner/exchange/like_source.h"
@@ -95,6 +97,42 @@ OutTensor FromCheckpoint(CheckpointReader& reader, const LeavingTensor& leaving,
   return tensor;
 }
 
+// What config.json says of types becomes what is written: transformers rounds to them on loading. Tensors that pass
+// through may need a wider one than the run's.
+absl::Status SetDtypeWords(const RunModel& run, const std::string& own, const std::vector<OutTensor>& passed,
+                           const std::string& source, std::vector<OutFile>& files, Findings& findings) {
+  const auto config =
+      std::find_if(files.begin(), files.end(), [](const OutFile& file) { return file.name == kConfigFile; });
+  if (config == files.end()) return absl::OkStatus();
+  const absl::StatusOr<std::string> text = ReadWholeFile(config->from, kModelConfigJson.bytes);
+  if (!text.ok()) return text.status();
+  std::string whole = own;
+  for (const OutTensor& tensor : passed) {
+    if (tensor.parameter) whole = WordForBoth(whole, tensor.type);
+  }
+  std::set<std::string> parts;
+  if (run.language != nullptr) parts = {"text_config", "llm_config"};
+  if (run.encoder != nullptr) parts.insert("vision_config");
+  const std::vector<DtypeWord> words = DtypeWords(*text);
+  // What is right already stays: some tensors of a source are wider than it says, and rounded on loading.
+  const bool right = std::any_of(words.begin(), words.end(),
+                                 [&](const DtypeWord& word) { return word.part.empty() && word.word == own; });
+  if (right) whole = own;
+  std::vector<std::string> changes;
+  for (const DtypeWord& word : words) {
+    const std::string& wanted = word.part.empty() ? whole : parts.contains(word.part) ? own : word.word;
+    if (wanted == word.word) continue;
+    changes.push_back(
+        absl::StrCat(word.part, word.part.empty() ? "" : ".", "dtype ", wanted, " instead of ", word.word));
+  }
+  if (changes.empty()) return absl::OkStatus();
+  findings.notes.push_back(absl::StrCat("config.json of ", source, " is copied with ", absl::StrJoin(changes, ", "),
+                                        ", the type of the tensors"));
+  std::string changed = WithDtypeWords(*text, whole, own, parts);
+  config->from.clear(), config->text = std::move(changed);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
@@ -139,14 +177,18 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   if (source) {
     std::vector<OutTensor> passed = PassedThroughTensors(*source->weights, tensors, findings);
     if (!findings.problems.empty()) return exported;
+    absl::StatusOr<std::vector<OutFile>> beside = FilesBesideWeights(request.like, findings);
+    if (!beside.ok()) return beside.status();
+    if (!findings.problems.empty()) return exported;
+    files = *std::move(beside);
+    if (absl::Status status = SetDtypeWords(run, TorchName(exported.dtype), passed, request.like, files, findings);
+        !status.ok())
+      return status;
     if (!passed.empty())
       exported.copied.push_back(
           absl::StrCat(passed.size(), " tensors that the run does not train, such as ", passed[0].name));
     tensors.insert(tensors.end(), std::make_move_iterator(passed.begin()), std::make_move_iterator(passed.end()));
-    absl::StatusOr<std::vector<OutFile>> beside = FilesBesideWeights(request.like, findings);
-    if (!beside.ok()) return beside.status();
-    for (const OutFile& file : *beside) exported.copied.push_back(file.name);
-    files = *std::move(beside);
+    for (const OutFile& file : files) exported.copied.push_back(file.name);
   } else {
     if (run.sizes.encoder) {
       std::vector<OutTensor> made = MadeTensors(*run.sizes.encoder, kind, exported.dtype, exported.made_up);

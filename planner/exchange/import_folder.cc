@@ -46,10 +46,10 @@ double Tolerance(const std::string& type) {
 
 std::string ProblemOf(WeightFiles& files, const std::string& name, const WeightTensor& tensor,
                       const std::array<double, kColours>& expected) {
-  const auto type = files.tensors().find(name);
-  if (type == files.tensors().end()) return absl::StrCat(" has type ", tensor.type, ", which is not read");
+  const std::optional<TensorType> type = files.TypeOf(name);
+  if (!type) return absl::StrCat(" has type ", tensor.type, ", which is not read");
   if (ElementsOf(tensor.shape) != int64_t{kColours}) return " has not one number for each of three colours";
-  const DType dtype = type->second.dtype;
+  const DType dtype = type->dtype;
   std::array<std::byte, kColours * sizeof(double)> bytes{};
   const auto stored = std::span(bytes).first(kColours * static_cast<size_t>(DTypeBytes(dtype)));
   const absl::Status read = files.Read(name, {{0, 0, kColours}}, stored, ElementReader::Numbers::kAny);

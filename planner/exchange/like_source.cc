@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <map>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "planner/exchange/config_file.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/state/checkpoint/folder_names.h"
@@ -72,6 +74,17 @@ bool IsNorm(const std::string& name) {
                      [&](const OtherName& other) { return name.starts_with(other.published); });
 }
 
+namespace fs = std::filesystem;
+
+// Whether a file, behind all links, lies in the folder, or among the files of the hub's cache of which the folder is a
+// snapshot. `folder` has no links.
+bool LiesIn(const fs::path& file, const fs::path& folder) {
+  const auto [inner, rest] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
+  if (inner == folder.end() && rest != file.end()) return true;
+  const fs::path snapshots = folder.parent_path();
+  return snapshots.filename() == "snapshots" && file.parent_path() == snapshots.parent_path() / "blobs";
+}
+
 }  // namespace
 
 void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings& findings) {
@@ -128,6 +141,9 @@ std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vect
 absl::StatusOr<std::vector<OutFile>> FilesBesideWeights(const std::string& source, Findings& findings) {
   std::vector<OutFile> files;
   std::vector<std::string> behind;
+  std::error_code error;
+  const fs::path folder = fs::canonical(source, error);
+  if (error) return absl::UnavailableError(absl::StrCat("cannot read ", source, ": ", error.message()));
   // transformers keeps further chat templates in a folder of their own.
   for (const std::string inner : {"", "additional_chat_templates/"}) {
     const absl::StatusOr<std::vector<std::string>> names = NamesIn(source + "/" + inner);
@@ -135,11 +151,18 @@ absl::StatusOr<std::vector<OutFile>> FilesBesideWeights(const std::string& sourc
     if (!names.ok()) return names.status();
     for (const std::string& name : *names) {
       const std::string path = absl::StrCat(source, "/", inner, name);
-      std::error_code error;
-      const bool plain = std::filesystem::is_regular_file(path, error);
+      const bool plain = fs::is_regular_file(path, error);
       if (IsWeights(name) || (!plain && inner + name + "/" == "additional_chat_templates/")) continue;
-      if (plain && IsText(name)) {
-        files.push_back({inner + name, path, ""});
+      const fs::path target = fs::canonical(path, error);
+      if (plain && IsText(name) && !error && LiesIn(target, folder)) {
+        files.push_back({inner + name, target.string(), ""});
+      } else if (plain && IsText(name) && !error) {
+        const std::string leads = absl::StrCat("is a link to ", target.string(), ", out of ", source);
+        if (inner + name == kConfigFile) {
+          findings.Problem(kConfigFile, "", leads + ": copy the file into the folder");
+        } else {
+          findings.notes.push_back(absl::StrCat(inner, name, " ", leads, ": left behind"));
+        }
       } else {
         behind.push_back(inner + name);
       }

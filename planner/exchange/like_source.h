@@ -24,8 +24,10 @@ void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings
 std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vector<OutTensor>& ours,
                                             Findings& findings);
 
-// config.json, generation config, tokenizer, template, processor and remote code. A note names the files that stay
-// behind. Unavailable, with the path, if a folder cannot be read.
+// config.json, generation config, tokenizer, template, processor and remote code. A file that is a link out of the
+// folder stays behind, as others get to see what is copied: who made the folder could name any file of this user. Links
+// of a hub's cache (snapshots/REVISION/FILE -> ../../blobs/HASH) are meant. A problem if config.json leads elsewhere. A
+// note names the files that stay behind. Unavailable, with the path, if a folder cannot be read.
 absl::StatusOr<std::vector<OutFile>> FilesBesideWeights(const std::string& source, Findings& findings);
 
 }  // namespace planwright

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/made_tensors.h"
 #include "planner/state/weights/pixel_norm.h"
@@ -17,16 +18,6 @@ using Json = nlohmann::ordered_json;
 constexpr char kTransformers[] = "5.23.0";
 // Epsilon of the norm in the projector, which nemotron_h_omni has in its code.
 constexpr double kProjectorEps = 1e-5;
-
-std::string TorchName(DType dtype) {
-  switch (dtype) {
-    case DType::kBf16: return "bfloat16";
-    case DType::kFp32: return "float32";
-    case DType::kFp64: return "float64";
-    case DType::kInt64: break;
-  }
-  return "";
-}
 
 Json TokenOrNull(int64_t token) { return token < 0 ? Json() : Json(token); }
 

@@ -26,10 +26,19 @@ absl::Status WriteOutcome(const std::string& run_dir, const Outcome& outcome) {
 }
 
 absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
-                                RankStarter& starter, const Terminal& terminal) {
+                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal) {
   const absl::StatusOr<EndedLife> life = LaunchLife(plan, options, timeout, starter, terminal);
   if (!life.ok()) return life.status();
-  Outcome outcome = GatherOutcome(plan, options, *life);
+  int number = 0;
+  Outcome outcome = GatherOutcome(plan, options, *life, [&] {
+    if (number == 0) number = signals.Next();
+    return number != 0;
+  });
+  if (number != 0) {
+    terminal(true, "the traces of the ranks stay in " + options.run_dir + "/trace and are not joined: signal " +
+                       std::to_string(number) + " came");
+    if (outcome.interrupted_by == 0) outcome.interrupted_by = number;
+  }
   // The files in the run directory may be those of a newer life by now.
   const absl::StatusOr<bool> replaced = life->directory.IsReplaced();
   if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
@@ -90,7 +99,7 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
       terminal(true, "not started again: " + few);
       return *last;
     }
-    absl::StatusOr<Outcome> outcome = RunLife(*plan, options, *timeout, starter, terminal);
+    absl::StatusOr<Outcome> outcome = RunLife(*plan, options, *timeout, starter, signals, terminal);
     // The life could not begin, as its files had no room.
     if (absl::IsResourceExhausted(outcome.status()))
       return Outcome{kExitStorage, std::string(outcome.status().message())};

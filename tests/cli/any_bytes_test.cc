@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/cli/limited_run.h"
 #include "tests/support/folders.h"
@@ -58,6 +60,33 @@ TEST_P(AnyBytes, ComeToAnEnd) {
     EXPECT_LE(end.seconds, kMostRecipes * SecondsOfARecipe());
   });
   EXPECT_GT(inputs, 1);
+}
+
+// Files that a recipe names may be larger than what the limits of recipes are for: what they cost grows with them
+// alone. A tree of JSON would take a dozen times their text.
+TEST(PublishedWeights, TakeAFewTimesTheTextOfTheirHeaders) {
+  constexpr int kTensors = 250'000;
+  std::string pattern = ::testing::TempDir() + "headersXXXXXX";
+  const std::string folder = mkdtemp(pattern.data());
+  std::string header = "{", map = R"({"weight_map": {)";
+  for (int i = 0; i < kTensors; ++i) {
+    const std::string name = "\"backbone.layers." + std::to_string(i) + ".mixer.weight\": ";
+    header += (i == 0 ? "" : ", ") + name + R"({"dtype": "F32", "shape": [0], "data_offsets": [0, 0]})";
+    map += (i == 0 ? "" : ", ") + name + R"("model-00001-of-00001.safetensors")";
+  }
+  header += "}";
+  const uint64_t length = header.size();
+  std::ofstream(folder + "/model-00001-of-00001.safetensors", std::ios::binary)
+      << std::string(reinterpret_cast<const char*>(&length), sizeof length) << header;
+  std::ofstream(folder + "/model.safetensors.index.json") << map << "}}";
+  const LimitedEnd end =
+      RunLimited(InBuild("bin/plan"),
+                 {"validate", InSource("recipes/nemotron_moe_lm_tiny.yaml"), "initialize={from: " + folder + "}"},
+                 rlim_t{4} << 30);
+  ASSERT_TRUE(WIFEXITED(end.status));
+  EXPECT_EQ(WEXITSTATUS(end.status), 1) << "none of them fits";
+  EXPECT_LE(end.megabytes * 1e6, 6.0 * static_cast<double>(header.size() + map.size()));
+  std::filesystem::remove_all(folder);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, AnyBytes, ::testing::ValuesIn(InputKinds()),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +37,7 @@ class PlanProgram : public ::testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out"), Read("err")};
   }
   std::string Read(const std::string& name) {
-    return ReadWholeFile(folder_ + "/" + name, kLargestLog).value_or("(missing)");
+    return ReadWholeFile(folder_ + "/" + name, SIZE_MAX).value_or("(missing)");
   }
   std::string Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ + "/" + name) << text;

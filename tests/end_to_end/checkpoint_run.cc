@@ -24,7 +24,7 @@ std::vector<std::string> CurveOf(const std::string& run_dir) {
   std::stringstream lines(text.substr(0, text.rfind('\n') + 1));
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line);
-    step.erase("step_seconds"), step.erase("pace"), step.erase("evaluation_seconds");
+    for (const char* key : {"step_seconds", "pace", "evaluation_seconds", "unheard_seconds", "run_id"}) step.erase(key);
     curve.push_back(step.dump());
   }
   return curve;
@@ -62,13 +62,26 @@ Started CheckpointRun::Launch(const std::string& run_dir, int steps, const std::
   return StartProgram(argv, environment, folder_ + "/output" + std::to_string(++programs_));
 }
 
-Ended CheckpointRun::RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words) {
+Started CheckpointRun::LaunchWithFault(const std::string& fault, int steps, const KillPoint& at,
+                                       std::vector<std::string> words) {
   words.insert(words.end(), {"--executor", InBuild("bin/matrix_executor")});
-  return End(Launch(RunDir(), steps, words,
-                    {"PLANWRIGHT_FAULT=SIGKILL", "PLANWRIGHT_FAULT_RANK=" + std::to_string(at.rank),
-                     "PLANWRIGHT_FAULT_LIST=" + at.list, "PLANWRIGHT_FAULT_STEP=" + std::to_string(at.step),
-                     "PLANWRIGHT_FAULT_NUMBER=" + std::to_string(at.number), "PLANWRIGHT_FAULT_MOMENT=before",
-                     "PLANWRIGHT_FAULT_WAITS=" + at.waits, "PLANWRIGHT_FAULT_MARK=" + Folder() + "/mark"}));
+  return Launch(RunDir(), steps, words,
+                {"PLANWRIGHT_FAULT=" + fault, "PLANWRIGHT_FAULT_RANK=" + std::to_string(at.rank),
+                 "PLANWRIGHT_FAULT_LIST=" + at.list, "PLANWRIGHT_FAULT_STEP=" + std::to_string(at.step),
+                 "PLANWRIGHT_FAULT_NUMBER=" + std::to_string(at.number), "PLANWRIGHT_FAULT_MOMENT=before",
+                 "PLANWRIGHT_FAULT_WAITS=" + at.waits, "PLANWRIGHT_FAULT_MARK=" + Folder() + "/mark"});
+}
+
+Ended CheckpointRun::RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words) {
+  return End(LaunchWithFault("SIGKILL", steps, at, std::move(words)));
+}
+
+Ended CheckpointRun::InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words) {
+  const Started launch = LaunchWithFault("SIGSTOP", steps, at, std::move(words));
+  const std::string stopped = "rank " + std::to_string(at.rank) + " is stopped";
+  EXPECT_TRUE(Eventually([&] { return ReadAll(RunDir() + "/logs/launch.log").find(stopped) != std::string::npos; }));
+  kill(launch.pid, SIGTERM);
+  return End(launch);
 }
 
 std::string CheckpointRun::FirstManifest(int step) const {

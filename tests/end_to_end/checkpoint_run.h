@@ -44,6 +44,8 @@ class CheckpointRun : public ::testing::Test {
   Ended Run(int steps, const std::vector<std::string>& words = {}) { return End(Begin(steps, words)); }
   // Until a rank is killed by SIGKILL.
   Ended RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words = {});
+  // Until a rank stops itself (SIGSTOP) and SIGTERM is sent to the launch, which lets it go on.
+  Ended InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words = {});
   // The manifest of a checkpoint of the first life: a KillPoint may wait for it.
   std::string FirstManifest(int step) const;
   // `plan` with these words.
@@ -68,6 +70,7 @@ class CheckpointRun : public ::testing::Test {
  private:
   Started Launch(const std::string& run_dir, int steps, const std::vector<std::string>& words,
                  const std::vector<std::string>& environment = {});
+  Started LaunchWithFault(const std::string& fault, int steps, const KillPoint& at, std::vector<std::string> words);
   const std::vector<std::string>& Whole();
 
   std::string folder_;

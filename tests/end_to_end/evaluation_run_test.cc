@@ -71,6 +71,48 @@ TEST_F(EvaluationRun, AResumeRepeatsNone) {
   EXPECT_EQ(Curve(), curve);
 }
 
+// Nothing of an evaluation is lost when it is ended, and a set may take longer than a job is given to save.
+TEST_F(EvaluationRun, ARequestToStopIsHeardBetweenRounds) {
+  constexpr int kSome = 5;
+  const Ended whole = Run(kSome, {kSets});
+  ASSERT_EQ(whole.status, 0) << whole.output;
+  const std::vector<std::string> curve = Curve();
+  fs::remove_all(RunDir());
+
+  // Rank 0 is in the first of 6 rounds.
+  const Ended first = InterruptAt(kSome, {.rank = 0, .list = "evaluate", .step = 1, .number = 0}, {kSets});
+  EXPECT_EQ(first.status, kExitPreempted) << first.output;
+  EXPECT_EQ(Outcome().at("cause"), "preempted by SIGTERM, before it had done a step: there was nothing to save");
+  EXPECT_TRUE(Curve().empty());
+  EXPECT_TRUE(CheckpointNames().empty());
+
+  const Ended second = InterruptAt(kSome, {.rank = 0, .list = "evaluate", .step = 4, .number = 0}, {kSets});
+  EXPECT_EQ(second.status, kExitPreempted) << second.output;
+  EXPECT_THAT(Outcome().at("cause"), HasSubstr("with a checkpoint written"));
+  EXPECT_EQ(Curve().size(), 4U + 2) << "no step more, and no evaluation of step 4";
+  EXPECT_THAT(second.output, HasSubstr("checkpoint of step 4:"));
+  // A life that goes on evaluates first, and can be asked to stop there, too.
+  const Ended third = InterruptAt(kSome, {.rank = 0, .list = "evaluate", .step = 5, .number = 0}, {kSets});
+  EXPECT_EQ(third.status, kExitPreempted) << third.output;
+  EXPECT_EQ(Curve().size(), 4U + 2);
+  const Ended last = Run(kSome, {kSets});
+  ASSERT_EQ(last.status, 0) << last.output;
+  EXPECT_THAT(last.output, AllOf(HasSubstr("resuming after step 4"), HasSubstr("evaluation of step 4/")));
+  EXPECT_EQ(Curve(), curve) << "every number is that of the run that was not asked to stop";
+}
+
+// The last evaluation belongs to a run: it is not done without it.
+TEST_F(EvaluationRun, ARunThatStopsInItsLastEvaluationIsNotDone) {
+  const std::vector<std::string> words = {kSets, "budget.train_samples=32", "budget.learning_rate.decay_samples=32"};
+  const Ended ended = InterruptAt(4, {.rank = 0, .list = "evaluate", .step = 4, .number = 0}, words);
+  EXPECT_EQ(ended.status, kExitPreempted) << ended.output;
+  EXPECT_EQ(Losses().size(), 2U);
+  const Ended last = Run(4, words);
+  EXPECT_EQ(last.status, 0) << last.output;
+  EXPECT_EQ(Losses().size(), 3U);
+  EXPECT_THAT(Run(4, words).output, HasSubstr("is done at step 4 of 4"));
+}
+
 TEST_F(EvaluationRun, TheBestCheckpointStays) {
   std::vector<std::string> words = kGrows;
   words.insert(words.end(), {kSets, "checkpoint.keep_last=1", "checkpoint.keep_best=held_out"});

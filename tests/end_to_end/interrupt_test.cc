@@ -43,7 +43,11 @@ class Interrupt : public CheckpointRun {
     EXPECT_TRUE(ProcessesWith(RunDir()).empty());
     EXPECT_EQ(Outcome().at("exit_code"), kExitPreempted);
     const size_t steps = Curve().size();
-    EXPECT_GT(steps, before) << "each life does a step";
+    if (moment == Moment::kSetup && steps == before) {  // it was still starting: it does not wait for a step
+      EXPECT_THAT(ended.output, HasSubstr("while it started: there was nothing to save"));
+      return;
+    }
+    EXPECT_GT(steps, before) << "each life that has begun does a step";
     EXPECT_THAT(ended.output, HasSubstr("checkpoint of step " + std::to_string(steps) + ":"));
     EXPECT_THAT(ended.output, HasSubstr("with a checkpoint written"));
     ExpectCurve(steps);
@@ -97,6 +101,23 @@ TEST_F(Interrupt, WithoutCheckpointsNothingIsSaved) {
     EXPECT_FALSE(fs::exists(Checkpoints()));
     fs::remove_all(RunDir());
   }
+}
+
+// As supervisors, shells and libraries leave it to what they start: no ends of children are kept, the signal that asks
+// to end is blocked, and standard input is closed.
+TEST_F(Interrupt, WhateverWasInherited) {
+  const std::string words = Recipe() + " modules.language.placement.first_rank=1 checkpoint.every_steps=2" +
+                            " 'lints={PW0111: off}' budget.train_samples=320000" +
+                            " budget.learning_rate.decay_samples=320000 --local --yes --run-dir " + RunDir();
+  const Started launch = StartProgram({"/bin/bash", "-c",
+                                       "exec env --ignore-signal=CHLD --block-signal=CHLD,TERM,USR1,PIPE,ALRM " +
+                                           InBuild("bin/plan") + " launch " + words + " <&-"},
+                                      {}, Folder() + "/inherited");
+  WaitForSteps(3);
+  kill(launch.pid, SIGTERM);
+  EXPECT_EQ(End(launch).status, kExitPreempted) << ReadAll(launch.output);
+  EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+  EXPECT_EQ(Outcome().at("exit_code"), kExitPreempted);
 }
 
 // A pager that is not scrolled, a terminal that is stopped: neither the run nor its end waits for it.

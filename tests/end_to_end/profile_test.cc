@@ -61,7 +61,7 @@ std::vector<std::string> NumbersOf(const std::string& metrics) {
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line);
-    step.erase("step_seconds"), step.erase("pace");
+    step.erase("step_seconds"), step.erase("pace"), step.erase("run_id");
     numbers.push_back(step.dump());
   }
   return numbers;

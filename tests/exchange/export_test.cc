@@ -448,6 +448,93 @@ TEST_F(ExportLike, OnlyTrainedWeightsChange) {
   EXPECT_THAT(exported.made_up, IsEmpty());
 }
 
+// transformers loads weights as config.json says: fp32 would be rounded to what SOURCE has.
+TEST_F(ExportLike, ConfigSaysTheTypesThatAreWritten) {
+  config_["dtype"] = "bfloat16", config_["torch_dtype"] = "torch.bfloat16";
+  config_["text_config"]["dtype"] = "bfloat16";
+  config_["text_config"]["mamba_ssm_cache_dtype"] = "bfloat16";
+  config_["vision_config"]["torch_dtype"] = "bfloat16";
+  config_["vision_config"]["note"] = "\"dtype\": \"bfloat16\", \\";
+  config_["audio_config"] = {{"dtype", "bfloat16"}, {"inner", {{"dtype", "bfloat16"}}}};
+  WriteConfig();
+  request_.ignored = {"vision_config.note"};
+  Exported(request_);
+  EXPECT_EQ(Slurp(In("out/config.json")), Slurp(In("source/config.json"))) << "it is right already";
+  std::filesystem::remove_all(In("out"));
+  request_.dtype = DType::kFp32;
+  const ExportedRun exported = Exported(request_);
+  ASSERT_THAT(exported.findings.problems, IsEmpty());
+  ordered_json wanted = config_;
+  wanted["dtype"] = "float32", wanted["torch_dtype"] = "torch.float32";
+  wanted["text_config"]["dtype"] = wanted["vision_config"]["torch_dtype"] = "float32";
+  EXPECT_EQ(Slurp(In("out/config.json")), wanted.dump(3));
+  EXPECT_THAT(exported.findings.notes, Contains(HasSubstr("dtype float32 instead of bfloat16, dtype float32")));
+  std::filesystem::remove_all(In("out"));
+  // Of a part alone, the words of the others stay.
+  request_.module = "language";
+  Exported(request_);
+  wanted["vision_config"]["torch_dtype"] = "bfloat16";
+  EXPECT_EQ(Slurp(In("out/config.json")), wanted.dump(3));
+}
+
+// A tensor of SOURCE that is wider than the run's must not be rounded either.
+TEST_F(ExportLike, ConfigSaysATypeThatAllTensorsHave) {
+  config_["dtype"] = config_["text_config"]["dtype"] = "float32";
+  WriteConfig();
+  const ExportedRun exported = Exported(request_);
+  ordered_json wanted = config_;
+  wanted["text_config"]["dtype"] = "bfloat16";
+  EXPECT_EQ(Slurp(In("out/config.json")), wanted.dump(3)) << "sound_encoder is in fp32";
+  EXPECT_THAT(exported.findings.notes, Contains(HasSubstr("text_config.dtype bfloat16 instead of float32")));
+}
+
+// Who makes a folder could name any file that its user may read, and what is exported is shown to others.
+TEST_F(ExportLike, LinksOutOfTheFolderAreNotCopied) {
+  std::ofstream(In("secret")) << "precious";
+  for (const char* name : {"tokenizer.json", "additional_chat_templates/tools.jinja"}) {
+    std::filesystem::remove(In(std::string("source/") + name));
+    std::filesystem::create_symlink(In("secret"), In(std::string("source/") + name));
+  }
+  std::filesystem::create_symlink("modeling.py", In("source/same.py"));
+  const ExportedRun exported = Exported(request_);
+  ASSERT_THAT(exported.findings.problems, IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(In("out/tokenizer.json")));
+  EXPECT_FALSE(std::filesystem::exists(In("out/additional_chat_templates")));
+  EXPECT_EQ(Slurp(In("out/same.py")), "of modeling.py") << "a link that stays in the folder";
+  EXPECT_THAT(exported.findings.notes, Contains(AllOf(HasSubstr("tokenizer.json is a link to "), HasSubstr("secret"),
+                                                      HasSubstr("left behind"))));
+  std::filesystem::remove_all(In("out"));
+  std::filesystem::rename(In("source/config.json"), In("config"));
+  std::filesystem::create_symlink(In("config"), In("source/config.json"));
+  EXPECT_THAT(Exported(request_).findings.problems,
+              ElementsAre(Field(&Finding::message, HasSubstr("copy the file into the folder"))));
+  EXPECT_FALSE(std::filesystem::exists(In("out")));
+}
+
+// models--NAME/snapshots/REVISION/FILE -> ../../blobs/HASH
+TEST_F(ExportLike, TheCacheOfAHubIsMadeOfLinks) {
+  namespace fs = std::filesystem;
+  fs::create_directories(In("cache/models--a/blobs"));
+  fs::create_directories(In("cache/models--a/snapshots/rev/additional_chat_templates"));
+  int number = 0;
+  for (const fs::directory_entry& file : fs::recursive_directory_iterator(In("source"))) {
+    if (!file.is_regular_file()) continue;
+    const std::string inner = fs::relative(file.path(), In("source")), blob = "blobs/" + std::to_string(number++);
+    fs::copy(file.path(), In("cache/models--a/" + blob));
+    const std::string up = inner.find('/') == std::string::npos ? "../../" : "../../../";
+    fs::create_symlink(up + blob, In("cache/models--a/snapshots/rev/" + inner));
+  }
+  fs::create_directory_symlink(In("cache/models--a/snapshots/rev"), In("by_link"));
+  for (const std::string like : {"cache/models--a/snapshots/rev", "cache/models--a/snapshots/rev/", "by_link"}) {
+    request_.like = In(like);
+    ASSERT_THAT(Exported(request_).findings.problems, IsEmpty()) << like;
+    for (const char* name : {"tokenizer.json", "additional_chat_templates/tools.jinja"})
+      EXPECT_EQ(Slurp(In(std::string("out/") + name)), std::string("of ") + name) << like;
+    EXPECT_FALSE(fs::is_symlink(In("out/tokenizer.json")));
+    fs::remove_all(In("out"));
+  }
+}
+
 // layerscale_value of config.json is an initial value: the scales themselves may have been trained.
 TEST_F(ExportLike, ScalesOfTheSourceThatAreNotOneAreAnotherModel) {
   const std::string name = "vision_model.radio_model.model.blocks.1.layer_scale2.lambda1";

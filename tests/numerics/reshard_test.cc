@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -142,7 +143,7 @@ void ExpectJudgeSees(const std::string& checkpoint, const std::string& copy) {
   ASSERT_GT(whole.ranks, 1) << checkpoint;
   const auto with = [&](const std::string& file, const std::function<void(std::string&)>& change) {
     fs::copy(checkpoint, copy);
-    std::string text = ReadWholeFile(copy + "/" + file, kLargestLog).value_or("");
+    std::string text = ReadWholeFile(copy + "/" + file, SIZE_MAX).value_or("");
     change(text);
     std::ofstream(copy + "/" + file, std::ios::binary) << text;
     GatheredCheckpoint gathered = GatherCheckpoint(copy);

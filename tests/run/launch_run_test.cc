@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -55,7 +56,7 @@ class LaunchRunTest : public ::testing::Test {
     return outcome.ok() ? *outcome : Outcome{-1, ""};
   }
   std::string File(const std::string& name) {
-    return ReadWholeFile(launch_.run_dir + "/" + name, kLargestLog).value_or("(missing)");
+    return ReadWholeFile(launch_.run_dir + "/" + name, SIZE_MAX).value_or("(missing)");
   }
 
   std::string folder_;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -179,7 +180,7 @@ TEST_F(RoutingFolderTest, TheChoicesOfARunThatFailedAreNotReplayed) {
 
 TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
   Record();
-  const std::string summary = ReadWholeFile(RoutingSummaryPath(choices_), kLargestLog).value_or("(missing)");
+  const std::string summary = ReadWholeFile(RoutingSummaryPath(choices_), SIZE_MAX).value_or("(missing)");
   for (const char* remove : {"language.layers.1.i16", "language.layers.3.i16", ""}) {
     const absl::Status status = RecordAgain(plan_);
     EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
@@ -189,7 +190,7 @@ TEST_F(RoutingFolderTest, NothingIsRecordedOverChoices) {
   // Two runs that start at once: one has claimed the folder after the other's check.
   const absl::StatusOr<Outcome> outcome = LaunchRun({plan_}, launch_, starter_, [](bool, std::string_view) {});
   EXPECT_EQ(outcome.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_), kLargestLog).value_or("(missing)"), summary);
+  EXPECT_EQ(ReadWholeFile(RoutingSummaryPath(choices_), SIZE_MAX).value_or("(missing)"), summary);
 }
 
 TEST_F(RoutingFolderTest, MoreExpertsThanTheFilesCanNameAreRefused) {

@@ -50,22 +50,23 @@ absl::Status LineFile::HoldMoreBefore(int64_t end) {
   return status;
 }
 
-absl::StatusOr<LineFile::Line> LineFile::PassOver(int64_t begin) {
+absl::StatusOr<std::optional<LineFile::Line>> LineFile::PassOver(int64_t begin, int64_t most) {
   for (auto from = static_cast<size_t>(begin - first_);; from = 0) {
     if (const size_t at = held_.find('\n', from); at != std::string::npos)
       return Line{begin, first_ + static_cast<int64_t>(at) + 1, "", true, true};
     if (last() == bytes()) return Line{begin, bytes(), "", false, true};
+    if (last() - begin > most) return std::nullopt;
     if (absl::Status status = HoldFrom(last()); !status.ok()) return status;
   }
 }
 
-absl::StatusOr<std::optional<LineFile::Line>> LineFile::At(int64_t begin) {
+absl::StatusOr<std::optional<LineFile::Line>> LineFile::At(int64_t begin, int64_t most) {
   if (begin < 0 || begin >= bytes()) return std::nullopt;
   if (absl::Status status = HoldFrom(begin); !status.ok()) return status;
   for (size_t known = 0;;) {
     const std::string_view held = std::string_view(held_).substr(static_cast<size_t>(begin - first_));
     const size_t at = held.find('\n', known);
-    if (std::min(at, held.size()) > static_cast<size_t>(kLongestLine)) return PassOver(begin);
+    if (std::min(at, held.size()) > static_cast<size_t>(kLongestLine)) return PassOver(begin, most);
     if (at != std::string_view::npos)
       return Line{begin, begin + static_cast<int64_t>(at) + 1, held.substr(0, at), true, false};
     if (last() == bytes()) return Line{begin, bytes(), held, false, false};
@@ -74,7 +75,7 @@ absl::StatusOr<std::optional<LineFile::Line>> LineFile::At(int64_t begin) {
   }
 }
 
-absl::StatusOr<std::optional<LineFile::Line>> LineFile::Before(int64_t end) {
+absl::StatusOr<std::optional<LineFile::Line>> LineFile::Before(int64_t end, int64_t most) {
   if (end <= 0 || end > bytes()) return std::nullopt;
   if (end <= first_ || end > last()) {
     first_ = std::max<int64_t>(end - chunk_, 0);
@@ -93,6 +94,7 @@ absl::StatusOr<std::optional<LineFile::Line>> LineFile::Before(int64_t end) {
       const std::string_view line = held.substr(static_cast<size_t>(begin - first_));
       return Line{begin, end, too_long ? "" : line.substr(0, line.size() - (whole ? 1 : 0)), whole, too_long};
     }
+    if (end - first_ > most) return std::nullopt;
     if (stop - first_ > kLongestLine) too_long = true;
     if (too_long) stop = first_;  // only its begin matters
     if (absl::Status status = HoldMoreBefore(stop); !status.ok()) return status;

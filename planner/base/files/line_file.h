@@ -32,20 +32,21 @@ class LineFile {
   int64_t bytes_read() const { return bytes_read_; }
   int64_t most_held() const { return most_held_; }  // bytes, so far
 
-  // Each returns nullopt where there is no such line, and Unavailable if the file cannot be read.
+  // Each returns nullopt where there is no such line, and Unavailable if the file cannot be read. `most`: a line of
+  // more bytes counts as none, and is not read further: a file of any size may have no line break.
   // The line that begins at `begin`.
-  absl::StatusOr<std::optional<Line>> At(int64_t begin);
+  absl::StatusOr<std::optional<Line>> At(int64_t begin, int64_t most = INT64_MAX);
   // The line that ends at `end`, which is the begin of another one or the end of the file.
-  absl::StatusOr<std::optional<Line>> Before(int64_t end);
+  absl::StatusOr<std::optional<Line>> Before(int64_t end, int64_t most = INT64_MAX);
   // The first line that begins at `offset` or after it.
   absl::StatusOr<std::optional<Line>> From(int64_t offset);
 
  private:
   absl::Status Read(int64_t begin, int64_t end, std::string& to);
-  absl::Status HoldFrom(int64_t begin);          // so that [begin, begin + 1) is held
-  absl::Status HoldMoreAfter(int64_t begin);     // and another chunk behind what is held
-  absl::Status HoldMoreBefore(int64_t end);      // [first_ - chunk, end)
-  absl::StatusOr<Line> PassOver(int64_t begin);  // a line that is too long
+  absl::Status HoldFrom(int64_t begin);                                       // so that [begin, begin + 1) is held
+  absl::Status HoldMoreAfter(int64_t begin);                                  // and another chunk behind what is held
+  absl::Status HoldMoreBefore(int64_t end);                                   // [first_ - chunk, end)
+  absl::StatusOr<std::optional<Line>> PassOver(int64_t begin, int64_t most);  // a line that is too long
   int64_t last() const { return first_ + static_cast<int64_t>(held_.size()); }
 
   PlainFile file_;

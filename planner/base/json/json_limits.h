@@ -61,7 +61,6 @@ inline constexpr const JsonLimits* kAllJsonLimits[] = {
     &kImagesJson,     &kHeadJson,        &kAgentLineJson,   &kStoreValueJson,  &kRoundsJson,   &kRoundTimesJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
-inline constexpr size_t kLargestLog = size_t{1} << 30;    // of lines that are read together
 inline constexpr size_t kLargestNameFile = 512;           // who holds a run directory
 inline constexpr size_t kLongestProgramOutput = 1 << 16;  // that is kept of what sbatch or scontrol prints
 

@@ -2,6 +2,7 @@
 // through here.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -18,6 +19,15 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, const JsonLimits
 // The same, with the fields of an object in the order of the text. Finding one takes time in proportion to their
 // number.
 absl::StatusOr<nlohmann::ordered_json> ParseOrderedJson(std::string_view text, const JsonLimits& limits);
+
+// The same for an object of a million fields, as a tree takes many times the memory of its text: each field of the
+// object under `key` of the text's own object (empty: of that object itself) is given to `visit` when it has been read,
+// and is not kept; its name may come twice. Returns the rest. A status of `visit` that is not OK ends it.
+using FieldVisitor = std::function<absl::Status(std::string name, nlohmann::json value)>;
+absl::StatusOr<nlohmann::json> ParseFields(std::string_view text, const JsonLimits& limits, const std::string& key,
+                                           const FieldVisitor& visit);
+// What is said of a field that an object has twice.
+std::string GivenTwice(const std::string& field);
 
 // One line, or lines indented by `indent` spaces a level. Bytes that are no UTF-8 (names of files may have some) become
 // U+FFFD. A function of its own, because every file that calls json.dump() compiles nlohmann's writer again.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "planner/predict/estimate/instruction_times.h"
-#include "planner/predict/estimate/step_time.h"
+#include "planner/predict/estimate/until_stop.h"
 
 namespace planwright {
 
@@ -19,10 +19,7 @@ Deadline DeadlineRule::OfScore() const {
 
 DeadlineRule DeadlineRuleOf(const Plan& plan) {
   const LaunchPlan& launch = plan.launch;
-  double step = launch.predicted_step;
-  // A plan of an earlier version does not say it.
-  if (const Rates rates = RatesOf(plan); step == 0 && rates.known()) step = TimeStep(plan, rates).length;
-  return {launch.deadline_floor, launch.deadline_first_step, launch.deadline_factor, step,
+  return {launch.deadline_floor, launch.deadline_first_step, launch.deadline_factor, PredictedStep(plan),
           std::max<int64_t>(1, plan.evaluation.rounds())};
 }
 

@@ -97,6 +97,10 @@ class Agent {
       for (const Json& message : std::exchange(messages_, {})) Take(message);
       if (processes_ && stream_.unsent() <= kMostUnsent) Report();
       if (done_) break;
+      if (interrupted_ != 0) {
+        processes_.reset();  // from here on the signal is not held any more, and ends this program
+        raise(interrupted_);
+      }
       if (!status.ok()) return Lost(std::string(status.message()));
       if (absl::Status flushed = stream_.Flush(); !flushed.ok()) return Lost(std::string(flushed.message()));
       if (Clock::now() - heard_ > silence_)
@@ -176,6 +180,8 @@ class Agent {
 
   void Report() {
     for (const ProcessEvent& event : processes_->Poll()) {
+      // Between two lives the head has nobody to ask, and this program is what is meant.
+      if (event.kind == ProcessEvent::Kind::kInterrupt && processes_->alive() == 0) interrupted_ = event.signal;
       // Where a rank was is known for good when it has ended.
       if (event.kind == ProcessEvent::Kind::kEnded)
         Send(
@@ -202,6 +208,7 @@ class Agent {
   std::chrono::milliseconds silence_{20000};
   Clock::time_point heard_{}, next_beat_{};
   bool done_ = false;
+  int interrupted_ = 0;  // the signal by which this agent shall end
 };
 
 }  // namespace

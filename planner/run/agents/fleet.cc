@@ -90,6 +90,8 @@ class FleetProcesses : public Processes {
     Fleet::Agent* agent;
     std::set<int> alive;  // ranks
   };
+  // True: the run is asked to end.
+  bool TakeSignals();
   void Read(Node& node, std::vector<ProcessEvent>& events);
   void Take(Node& node, const Json& message, std::vector<ProcessEvent>& events);
 
@@ -99,6 +101,7 @@ class FleetProcesses : public Processes {
   HeldSignals signals_;
   std::vector<Node> nodes_;
   std::map<int, std::optional<RankPosition>> positions_;
+  std::vector<int> came_;  // signals that Wait has not told yet
   bool interrupted_ = false, interrupted_here_ = false;
 };
 
@@ -302,7 +305,9 @@ absl::Status FleetProcesses::WaitForStart(std::chrono::milliseconds patience) {
   std::vector<Node*> waiting;
   for (Node& node : nodes_) waiting.push_back(&node);
   while (!waiting.empty()) {
-    fleet_.Poll(-1, until);
+    fleet_.Poll(signals_.fd(), until);
+    // The run shall end: Wait tells it. A node that has not answered gets the request behind the one to start.
+    if (TakeSignals()) return absl::OkStatus();
     for (auto node = waiting.begin(); node != waiting.end();) {
       std::vector<Json>& messages = (*node)->agent->messages;
       const auto answer = std::find_if(messages.begin(), messages.end(), [](const Json& message) {
@@ -332,17 +337,24 @@ absl::Status FleetProcesses::WaitForStart(std::chrono::milliseconds patience) {
 std::vector<ProcessEvent> FleetProcesses::Wait(const std::optional<Clock::time_point>& until) {
   std::vector<ProcessEvent> events;
   while (events.empty()) {
-    fleet_.Poll(signals_.fd(), until.value_or(Clock::now() + kBeat));
-    for (int number; (number = signals_.Next()) != 0;) {
-      // What was sent to all programs of the run, here and on its nodes, is one request.
-      const bool of_an_agents_request = !std::exchange(interrupted_here_, true) && interrupted_;
-      interrupted_ = true;
-      if (!of_an_agents_request) events.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = number});
-    }
+    if (came_.empty()) fleet_.Poll(signals_.fd(), until.value_or(Clock::now() + kBeat));
+    TakeSignals();
+    for (const int number : std::exchange(came_, {}))
+      events.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = number});
     for (Node& node : nodes_) Read(node, events);
     if (until && Clock::now() >= *until) break;
   }
   return events;
+}
+
+bool FleetProcesses::TakeSignals() {
+  for (int number; (number = signals_.Next()) != 0;) {
+    // What was sent to all programs of the run, here and on its nodes, is one request.
+    const bool of_an_agents_request = !std::exchange(interrupted_here_, true) && interrupted_;
+    interrupted_ = true;
+    if (!of_an_agents_request) came_.push_back(number);
+  }
+  return !came_.empty();
 }
 
 void FleetProcesses::Read(Node& node, std::vector<ProcessEvent>& events) {
@@ -363,7 +375,9 @@ void FleetProcesses::Take(Node& node, const Json& message, std::vector<ProcessEv
     if (position.ok() && rank.is_number_integer() && rank >= 0 && rank < world_size_) positions_[rank] = *position;
     return;
   }
-  if (kind != "event") return;  // a beat
+  // Its answer to the request to start came after this program was interrupted.
+  if (kind == "failed") node.agent->lost = TextOf(message, "text");
+  if (kind != "event") return;  // a beat, or `started`
   absl::StatusOr<ProcessEvent> event = EventFrom(message);
   if (!event.ok()) {
     node.agent->lost = std::string(event.status().message());

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "planner/base/process/inherited.h"
 #include "planner/run/launch/pipe.h"
 
 namespace planwright {
@@ -33,11 +34,11 @@ void BecomeProgram(char** arguments, char** environment, const Command& command,
   if (getppid() != parent) _exit(0);
   // A core that was taken away meanwhile is no reason to fail.
   if (cores != nullptr) sched_setaffinity(0, sizeof *cores, cores);
+  for (int number = 1; number <= SIGRTMAX; ++number) signal(number, SIG_DFL);  // of some it fails
   sigset_t held;
   sigemptyset(&held);
   if (command.holds_stop_signal) sigaddset(&held, SIGUSR1);
   sigprocmask(SIG_SETMASK, &held, nullptr);
-  for (int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGHUP}) signal(number, SIG_DFL);
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(output.write, 1) < 0 || dup2(errors.write, 2) < 0) return;
   for (const int descriptor : command.inherited) fcntl(descriptor, F_SETFD, 0);  // no longer closed on exec
@@ -55,6 +56,7 @@ absl::StatusOr<ChildProcess> Start(const Command& command) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   for (const int core : command.cores) CPU_SET(core, &cores);
+  KeepEndsOfChildren();
   const int parent = getpid();
   const int pid = fork();
   if (pid < 0) return absl::ResourceExhaustedError(std::string("cannot start a process: ") + std::strerror(errno));

@@ -9,6 +9,7 @@
 #include "planner/base/files/file_io.h"
 #include "planner/run/launch/launch_log.h"
 #include "planner/run/launch/rank_environment.h"
+#include "planner/run/launch/until_saved.h"
 #include "planner/wire/records/routing_folder.h"
 #include "planner/wire/records/run_timeout.h"
 
@@ -68,7 +69,11 @@ absl::StatusOr<SupervisionTimes> TimesOf(const Plan& plan, const RunOptions& opt
   const double floor = std::max(plan.launch.deadline_floor, plan.launch.deadline_first_step);
   SupervisionTimes times = {.stopped = replaced_deadlines->value_or(
                                 std::chrono::milliseconds(static_cast<int64_t>(std::min(floor, 1e9) * 1000)))};
-  if (Saves(plan, options)) times.save = timeout;
+  if (!Saves(plan, options)) return times;
+  times.save = timeout;
+  times.until_they_stop = [&plan, &options] {
+    return std::chrono::milliseconds(static_cast<int64_t>(std::min(SecondsUntilStop(plan, options), 1e9) * 1000));
+  };
   return times;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <utility>
 
@@ -190,10 +191,18 @@ void LocalProcesses::TakeForked(std::vector<ProcessEvent>& events) {
 
 void LocalProcesses::Reap(std::vector<ProcessEvent>& events) {
   for (Child& child : children_) {
-    int status = 0;
-    while (child.alive && child.pid > 0 && waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == child.pid) {
+    int status = 0, told = 0;
+    while (child.alive && child.pid > 0 &&
+           (told = waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED)) == child.pid)
       Take(child, status, events);
-    }
+    // Ranks are no children of this process before the one that forks them has ended.
+    if (told >= 0 || errno != ECHILD || fork_) continue;
+    events.push_back({.kind = ProcessEvent::Kind::kLine,
+                      .rank = child.rank,
+                      .is_error = true,
+                      .text = "nobody knows how this process ended: another part of this program waited for it"});
+    SignalGroup(child.pid, SIGKILL);  // it may be no child of this program
+    Take(child, W_EXITCODE(kExitInternal, 0), events);
   }
 }
 

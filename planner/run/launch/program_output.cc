@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 
@@ -34,9 +35,11 @@ absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments) 
     output.Drain([&](std::string_view line) { Keep(line, printed); });
     errors.Drain([&](std::string_view line) { Keep(line, complaint); });
   }
-  int status = 0;
-  while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  int status = 0, told = 0;
+  do {
+    told = waitpid(child->pid, &status, 0);
+  } while (told < 0 && errno == EINTR);
+  if (told < 0) return absl::UnavailableError("nobody knows how " + arguments[0] + " ended: " + std::strerror(errno));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return printed;
   const std::string said(absl::StripAsciiWhitespace(complaint.empty() ? printed : complaint));
   return absl::UnavailableError(std::filesystem::path(arguments[0]).filename().string() + " failed" +

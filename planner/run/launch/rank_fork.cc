@@ -89,7 +89,11 @@ std::vector<ToldRank> RankFork::Told() {
 
 std::optional<int> RankFork::Status() {
   int status = 0;
-  if (pid_ < 0 || waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) != pid_) return std::nullopt;
+  if (pid_ < 0) return std::nullopt;
+  const int told = waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED);
+  // Another part of this program has waited for it. Its ranks are told by the pipe.
+  if (told < 0 && errno == ECHILD) status = W_EXITCODE(0, 0);
+  if (told != pid_ && !(told < 0 && errno == ECHILD)) return std::nullopt;
   if (WIFEXITED(status) || WIFSIGNALED(status)) pid_ = -1;
   return status;
 }

@@ -107,12 +107,16 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::str
   if (!lock.ok()) return lock.status();
   RunDirectory directory(path, *lock);
   std::error_code error;
-  const bool holds_run = fs::exists(path + "/plan.json", error), has_lives = fs::exists(path + "/lives", error);
+  const absl::StatusOr<std::vector<int>> lives = LivesOf(path);
+  if (!lives.ok()) return lives.status();
+  const bool holds_run = fs::exists(path + "/plan.json", error), has_lives = !lives->empty();
   const bool checkpoints = plan.checkpoint.every_steps > 0;
   if (holds_run && !(checkpoints && has_lives)) {
     const char* why = " that kept no checkpoints";
     if (has_lives) {
       why = ", and without checkpoint.every_steps this plan cannot go on with it";
+    } else if (fs::exists(path + "/lives", error)) {
+      why = " whose lives are gone: the folder lives is empty (a disk that is not mounted?)";
     } else if (fs::exists(path + "/checkpoints", error)) {
       why = " whose folder lives is gone";
     }

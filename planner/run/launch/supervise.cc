@@ -14,6 +14,7 @@ namespace planwright {
 namespace {
 
 using Clock = Processes::Clock;
+using namespace std::chrono_literals;
 
 class Supervisor {
  public:
@@ -70,13 +71,16 @@ class Supervisor {
 
   // The first signal is passed on to the ranks, so that they can end well. A second one kills them at once.
   void Interrupt(int number) {
-    if (interrupted_by_ != 0 && number == SIGPIPE) return;  // stderr is closed too; nobody asked again
+    // stderr is closed too, or a batch system announces an end that is asked for already: nobody asked again.
+    if (interrupted_by_ != 0 && (number == SIGPIPE || number == SIGUSR1)) return;
+    // What was announced has come: the ranks go on saving as long as they are let.
+    if (interrupted_by_ == SIGUSR1 && !std::exchange(announced_end_came_, true)) return;
     if (interrupted_by_ != 0) return Send(SIGKILL);
     interrupted_by_ = number;
     LogEvent("interrupted by signal " + std::to_string(number));
     if (times_.save.count() > 0 && stage_ == Stage::kRunning) {
       Send(SIGUSR1);
-      return Enter(Stage::kSaving, times_.save);
+      return Enter(Stage::kSaving, times_.save + (times_.until_they_stop ? times_.until_they_stop() : 0ms));
     }
     Send(number == SIGINT ? SIGINT : SIGTERM);  // SIGQUIT would make every rank write a core file
     Enter(Stage::kEnding, times_.grace);
@@ -115,13 +119,14 @@ class Supervisor {
   }
 
   std::optional<ProcessEnd> Cause() const {
+    const bool at_start = Supervision{.ends = ends_, .interrupted_by = interrupted_by_}.ended_at_start();
     const ProcessEnd* follower = nullptr;
     for (const ProcessEnd& end : ends_) {
       if (!end.failed() || end.sent_by_us) continue;
       if (interrupted_by_ != 0 && (end.exit_status == kExitPreempted || end.exit_status == 128 + interrupted_by_))
         continue;
       if (end.signal != 0 || !MayFollowFromAnother(end.exit_status)) return end;
-      if (!follower) follower = &end;
+      if (!follower && !at_start) follower = &end;
     }
     if (!follower) return std::nullopt;
     return *follower;
@@ -138,9 +143,16 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_;
   std::optional<int> stopped_;
   int interrupted_by_ = 0;
+  bool announced_end_came_ = false;
 };
 
 }  // namespace
+
+bool Supervision::ended_at_start() const {
+  return interrupted_by != 0 && std::any_of(ends.begin(), ends.end(), [](const ProcessEnd& end) {
+           return end.signal == SIGUSR1 && end.sent_by_us;
+         });
+}
 
 Supervision Supervise(Processes& processes, const LineSink& sink, const SupervisionTimes& times) {
   return Supervisor(processes, sink, times).Run();

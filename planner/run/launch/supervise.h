@@ -31,6 +31,10 @@ struct Supervision {
   std::optional<int> stopped;       // a child that was stopped (SIGSTOP) when the run began to end, or for too long
   // The first SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT or SIGPIPE that the supervisor or an agent received; 0: none.
   int interrupted_by = 0;
+
+  // A rank ended by the request to save: it was still starting, so no rank had done a step, and there was nothing to
+  // save. What the others then ended with follows from it.
+  bool ended_at_start() const;
 };
 
 struct SupervisionTimes {
@@ -42,6 +46,9 @@ struct SupervisionTimes {
   // Above 0: the children can save their work. The first signal to the supervisor then becomes SIGUSR1 for them, and
   // they have so long to end by themselves; a second signal kills them.
   std::chrono::milliseconds save{0};
+  // Asked then: how much longer they may need, as each goes on until its step, or its round of an evaluation, is done.
+  // Null: not at all.
+  std::function<std::chrono::milliseconds()> until_they_stop = {};
   // How long a child may stay stopped (SIGSTOP) before the run is ended.
   std::chrono::milliseconds stopped{600000};
 };

@@ -69,6 +69,21 @@ void SetInterrupted(int signal, const MeasurePart& part, Measured& measured) {
   measured.failed_part = part.what;
 }
 
+// Removes what measurements write into the folder of their parts, and the folder if nothing else is in it.
+void RemoveParts(const std::string& folder) {
+  constexpr size_t kDigits = 16;  // of the digest with which their names begin
+  std::error_code error;
+  std::vector<fs::path> parts;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string(), ending = entry->path().extension().string();
+    const bool own = name.find_first_not_of("0123456789abcdef") == kDigits &&
+                     (ending == ".json" || ending == ".run" || ending == ".choices" || ending == ".rounds");
+    if (own) parts.push_back(entry->path());
+  }
+  for (const fs::path& part : parts) fs::remove_all(part, error);
+  fs::remove(folder, error);  // an empty folder alone
+}
+
 // One profile of all parts. Those with made-up choices say only how much longer experts' products took than in the one
 // where all experts are alike.
 DeviceProfile Joined(const std::vector<MeasurePart>& parts, const std::vector<DeviceProfile>& profiles) {
@@ -158,8 +173,7 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   measured.profile = Joined(parts, profiles);
   if (absl::Status status = WriteFileAtomically(options.output, WriteProfile(measured.profile)); !status.ok())
     return status;
-  std::error_code error;
-  fs::remove_all(folder, error);
+  RemoveParts(folder);
   return measured;
 }
 

@@ -151,30 +151,35 @@ Outcome Hung(const Plan& plan, int reporter, const RecorderSource& read_recorder
   return outcome;
 }
 
-// The run counts as preempted only if every rank that had not finished wrote its checkpoint.
-Outcome Interrupted(const Supervision& supervision) {
+// The run counts as preempted if every rank that had not finished wrote its checkpoint, or if the request came while
+// ranks started, which ends them.
+Outcome Interrupted(const Supervision& supervision, bool saved) {
   size_t finished = 0, preempted = 0;
   for (const ProcessEnd& end : supervision.ends) {
     finished += end.signal == 0 && end.exit_status == kExitSuccess;
     preempted += end.signal == 0 && end.exit_status == kExitPreempted;
   }
   const std::string by = SignalName(supervision.interrupted_by);
+  const std::string stopped =
+      supervision.interrupted_by == SIGINT ? "stopped by Ctrl-C (" + by + ")" : "preempted by " + by;
   const size_t all = supervision.ends.size();
   if (all > 0 && finished == all) return {kExitSuccess, "done"};
-  if (preempted > 0 && finished + preempted == all)
-    return {kExitPreempted,
-            (supervision.interrupted_by == SIGINT ? "stopped by Ctrl-C (" + by + ")" : "preempted by " + by) +
-                ", with a checkpoint written"};
+  if (supervision.ended_at_start()) return {kExitPreempted, stopped + " while it started: there was nothing to save"};
+  if (preempted > 0 && finished + preempted == all) {
+    return {kExitPreempted, stopped + (saved ? ", with a checkpoint written"
+                                             : ", before it had done a step: there was nothing to save")};
+  }
   return {128 + supervision.interrupted_by, "interrupted by " + by};
 }
 
-Outcome WithoutInterrupt(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
+Outcome WithoutInterrupt(const Plan& plan, const Supervision& supervision, bool saved,
+                         const RecorderSource& read_recorder) {
   const std::optional<ProcessEnd>& cause = supervision.cause;
   const bool waited_in_vain =
       cause && cause->signal == 0 && (cause->exit_status == kExitHang || MayFollowFromAnother(cause->exit_status));
   if (supervision.stopped && supervision.interrupted_by == 0 && (!cause || waited_in_vain))
     return Stopped(plan, *supervision.stopped, read_recorder);
-  if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision);
+  if (!cause) return supervision.interrupted_by == 0 ? Outcome{kExitSuccess, "done"} : Interrupted(supervision, saved);
   if (cause->signal == 0 && cause->exit_status == kExitHang) return Hung(plan, cause->child, read_recorder);
   const Failure failure = FailureOf(plan, cause->child, Position::kHost, read_recorder);
   const std::string who = "rank " + std::to_string(cause->child);
@@ -188,8 +193,8 @@ Outcome WithoutInterrupt(const Plan& plan, const Supervision& supervision, const
 
 }  // namespace
 
-Outcome CauseOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder) {
-  Outcome outcome = WithoutInterrupt(plan, supervision, read_recorder);
+Outcome CauseOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder, bool saved) {
+  Outcome outcome = WithoutInterrupt(plan, supervision, saved, read_recorder);
   outcome.interrupted_by = supervision.interrupted_by;
   return outcome;
 }

@@ -14,7 +14,8 @@ namespace planwright {
 // Returns the position that a rank noted last; nullopt if it wrote no recorder pages.
 using RecorderSource = std::function<std::optional<RankPosition>(int rank)>;
 
-// Exit code, cause and failure. The rest of the outcome is left empty.
-Outcome CauseOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder);
+// Exit code, cause and failure. The rest of the outcome is left empty. `saved`: the life has published a checkpoint.
+Outcome CauseOf(const Plan& plan, const Supervision& supervision, const RecorderSource& read_recorder,
+                bool saved = true);
 
 }  // namespace planwright

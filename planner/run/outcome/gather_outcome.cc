@@ -14,6 +14,7 @@
 #include "planner/run/outcome/measured_memory.h"
 #include "planner/run/outcome/slow_ranks.h"
 #include "planner/run/outcome/sum_traces.h"
+#include "planner/state/checkpoint/checkpoint_log.h"
 #include "planner/wire/records/routing_folder.h"
 
 namespace planwright {
@@ -28,7 +29,7 @@ StepTime Predicted(const Plan& plan, const RunOptions& options) {
 }
 
 // Joins what ranks that ended well have left, and says what that makes of the outcome.
-void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
+void Complete(const Plan& plan, const RunOptions& options, const std::function<bool()>& stop, Outcome& outcome) {
   const auto incomplete = [&](const char* what, const absl::Status& status) {
     outcome = {kExitStorage, "the run is done, but its " + std::string(what) + ": " + std::string(status.message())};
   };
@@ -45,11 +46,13 @@ void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
   // A run on another kind of device has no prediction.
   const bool as_planned = OnGpus(plan, options) == (plan.cluster.gpu != "none");
   const StepTime time = as_planned ? Predicted(plan, options) : StepTime();
-  absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, time, options.run_dir);
+  absl::StatusOr<RunProfile> profile = ReadRunProfile(plan, time, options.run_dir, stop);
+  if (absl::IsCancelled(profile.status())) return;
   if (profile.ok()) {
     outcome.profile = *std::move(profile);
-    const absl::Status joined = JoinTraces(plan, time, options.run_dir);
-    if (!joined.ok() && outcome.exit_code == kExitSuccess) incomplete("trace is incomplete", joined);
+    const absl::Status joined = JoinTraces(plan, time, options.run_dir, stop);
+    if (!joined.ok() && !absl::IsCancelled(joined) && outcome.exit_code == kExitSuccess)
+      incomplete("trace is incomplete", joined);
   } else if (outcome.exit_code == kExitSuccess) {  // a run that failed may not have come to these steps
     incomplete("trace is incomplete", profile.status());
   }
@@ -57,13 +60,16 @@ void Complete(const Plan& plan, const RunOptions& options, Outcome& outcome) {
 
 }  // namespace
 
-Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLife& life) {
+Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLife& life,
+                      const std::function<bool()>& stop) {
   const auto position = [&](int rank) { return life.processes->Position(rank); };
-  Outcome outcome = CauseOf(plan, life.supervision, position);
+  const std::string& run_id = life.directory.run_id();
+  const absl::StatusOr<CheckpointLog> log = ReadCheckpointLog(options.run_dir, life.directory.life(), run_id);
+  Outcome outcome = CauseOf(plan, life.supervision, position, log.ok() && !log->checkpoints.empty());
   if (outcome.failure) outcome.failure->last_lines = LastLinesOf(options.run_dir, outcome.failure->rank);
-  Complete(plan, options, outcome);
+  Complete(plan, options, stop, outcome);
   outcome.slow = FindSlowRanks(plan, position);
-  outcome.run_id = life.directory.run_id();
+  outcome.run_id = run_id;
   return outcome;
 }
 

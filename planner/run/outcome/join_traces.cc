@@ -147,12 +147,14 @@ class Prediction {
 
 std::string RunTracePath(const std::string& run_dir) { return run_dir + "/trace.json.gz"; }
 
-absl::Status JoinTraces(const Plan& plan, const StepTime& time, const std::string& run_dir) {
+absl::Status JoinTraces(const Plan& plan, const StepTime& time, const std::string& run_dir,
+                        const std::function<bool()>& stop) {
   // Parts are large, so one is held at a time, and each is read twice.
   const Prediction prediction(plan, time);
   std::map<int64_t, int64_t> begins;  // of each step: when the first rank began it
   OneClock clock;
   for (int rank = 0; rank < plan.world_size; ++rank) {
+    if (stop && stop()) return absl::CancelledError("the joining of traces was ended");
     absl::StatusOr<Trace> trace = ReadPart(run_dir, rank);
     if (!trace.ok()) return trace.status();
     clock.Move(*trace);
@@ -171,6 +173,7 @@ absl::Status JoinTraces(const Plan& plan, const StepTime& time, const std::strin
   GzipFile file(RunTracePath(run_dir));
   file.Write("{\"displayTimeUnit\": \"ms\",\n \"traceEvents\": [\n");
   for (int rank = 0; rank < plan.world_size; ++rank) {
+    if (stop && stop()) return absl::CancelledError("the joining of traces was ended");
     absl::StatusOr<Trace> trace = ReadPart(run_dir, rank);
     if (!trace.ok()) return trace.status();
     clock.Move(*trace);

@@ -2,6 +2,7 @@
 // what was planned beside what was measured (docs/profiling.md#the-trace).
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,7 +18,8 @@ std::string RunTracePath(const std::string& run_dir);
 // host, as exactly as the wall clocks of the hosts agree. `time`: the predicted step of the plan. Where it is in
 // seconds, each instruction has the time that it was predicted to take, and each rank tracks with the predicted step.
 // InvalidArgument or Unavailable, with the file: a part is not there or cannot be read. ResourceExhausted: the trace
-// cannot be written.
-absl::Status JoinTraces(const Plan& plan, const StepTime& time, const std::string& run_dir);
+// cannot be written. Cancelled: `stop`, asked before each part, said so; null: never.
+absl::Status JoinTraces(const Plan& plan, const StepTime& time, const std::string& run_dir,
+                        const std::function<bool()>& stop = {});
 
 }  // namespace planwright

@@ -161,11 +161,13 @@ void AddPrediction(const StepTime& time, RoleProfile& role) {
 
 }  // namespace
 
-absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const StepTime& time, const std::string& run_dir) {
+absl::StatusOr<RunProfile> ReadRunProfile(const Plan& plan, const StepTime& time, const std::string& run_dir,
+                                          const std::function<bool()>& stop) {
   RunProfile profile;
   std::map<std::string, std::map<int, RankSums>> roles;
   std::vector<Trace> kept;  // all of them, if they are few
   for (int rank = 0; rank < plan.world_size; ++rank) {
+    if (stop && stop()) return absl::CancelledError("the sum of traces was ended");
     const std::string path = TracePath(run_dir, rank);
     const absl::StatusOr<std::string> text = ReadWholeFile(path, kTraceJson.bytes);
     if (!text.ok()) return text.status();

@@ -17,13 +17,16 @@
 #include "planner/base/files/file_io.h"
 #include "planner/run/agents/fleet.h"
 #include "planner/run/launch/child_process.h"
+#include "planner/run/launch/held_signals.h"
 #include "planner/run/launch/line_pipe.h"
 #include "planner/run/launch/rank_environment.h"
 #include "planner/run/launch_run.h"
 #include "planner/run/measure/measure_parts.h"
+#include "planner/run/slurm/job_clock.h"
 #include "planner/run/slurm/job_files.h"
 #include "planner/run/slurm/job_script.h"
 #include "planner/run/slurm/node_list.h"
+#include "planner/run/slurm/save_time.h"
 #include "planner/run/slurm/slurm_commands.h"
 #include "planner/run/slurm/starts_in_vain.h"
 #include "planner/state/checkpoint/run_lives.h"
@@ -75,7 +78,7 @@ class AgentStep {
       : pid_(child.pid), output_(child.output), errors_(child.errors), terminal_(terminal) {}
 
   bool Ended() {
-    if (!ended_ && waitpid(pid_, nullptr, WNOHANG) == pid_) ended_ = true;
+    if (!ended_ && waitpid(pid_, nullptr, WNOHANG) != 0) ended_ = true;  // also if nobody can tell how
     return ended_;
   }
   void Drain() {
@@ -152,6 +155,10 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   const absl::StatusOr<std::vector<std::string>> names = ExpandNodeList(Variable("SLURM_JOB_NODELIST"));
   if (id.empty() || !names.ok())
     return absl::InvalidArgumentError("`plan job` runs inside a Slurm job; `plan launch --slurm` submits one");
+  // From here on a signal is an answer to read. Slurm's announcement of the end may come when the run has ended by that
+  // of the clock: then it is too late to matter.
+  signal(SIGUSR1, SIG_IGN);
+  std::optional<HeldSignals> signals(std::in_place);
   const std::string task = Variable("SLURM_ARRAY_TASK_ID");
   if (!task.empty()) {
     job->options.run_dir = run_dir + "/array-" + task;
@@ -179,6 +186,11 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   const absl::Status came = (*fleet)->WaitForAgents(
       nodes, *timeout, [&] { return (*step)->GivenUp(); }, interrupted);
   if (came.ok()) {
+    std::optional<JobClock> clock;
+    if (!job->measure && plan.checkpoint.every_steps > 0) {
+      clock.emplace(Variable("SLURM_JOB_END_TIME"),
+                    [&] { return static_cast<double>(SecondsToSave(plan, job->options)); });
+    }
     outcome =
         job->measure ? MeasureThrough(**fleet, *job, terminal) : LaunchRun(job->plans, job->options, **fleet, terminal);
   } else if (interrupted != 0) {
@@ -186,6 +198,7 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   } else {
     outcome = Outcome{kExitPeerLost, std::string(came.message())};
   }
+  signals.reset();
   fleet->reset();  // ends the agents
   step->reset();
   if (!outcome.ok()) return outcome.status();

@@ -1,37 +1,37 @@
 #include "planner/run/slurm/save_time.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <optional>
-#include <system_error>
+#include <string>
+#include <vector>
 
+#include "planner/run/launch/until_saved.h"
 #include "planner/run/slurm/job_script.h"
-#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/checkpoint/checkpoint_log.h"
+#include "planner/state/checkpoint/life_start.h"
 
 namespace planwright {
 namespace {
 
 constexpr double kBytesPerSecond = 5e8;  // of a node; a slow parallel file system
-constexpr int kMargin = 60, kMost = 3600;
+constexpr double kMargin = 60, kMost = 3600;
+constexpr double kLargestSignalTime = 65535;  // that sbatch takes
 
-// From the birth of a checkpoint's first file to the last write of its manifest. None: the file system keeps no births.
-std::optional<double> SecondsOf(const std::string& folder) {
-  double first = 0, last = 0;
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
-    struct statx about {};
-    if (statx(AT_FDCWD, file.path().c_str(), 0, STATX_BTIME | STATX_MTIME, &about) != 0 ||
-        (about.stx_mask & STATX_BTIME) == 0)
-      return std::nullopt;
-    const double born = about.stx_btime.tv_sec + about.stx_btime.tv_nsec * 1e-9;
-    first = first == 0 ? born : std::min(first, born);
-    last = std::max(last, about.stx_mtime.tv_sec + about.stx_mtime.tv_nsec * 1e-9);
+// The longest of the last checkpoints that the run has published, from the begin of the copy to the manifest. None: it
+// has published none.
+std::optional<double> SecondsOfCheckpoint(const std::string& run_dir) {
+  constexpr size_t kMostLooked = 8;
+  const absl::StatusOr<std::vector<int>> lives = LivesOf(run_dir);
+  if (!lives.ok()) return std::nullopt;
+  for (size_t i = lives->size(); i-- > 0;) {
+    const absl::StatusOr<CheckpointLog> log = ReadCheckpointLog(run_dir, (*lives)[i], "");
+    if (!log.ok() || log->checkpoints.empty()) continue;
+    double most = 0;
+    const size_t first = log->checkpoints.size() - std::min(log->checkpoints.size(), kMostLooked);
+    for (size_t c = first; c < log->checkpoints.size(); ++c) most = std::max(most, log->checkpoints[c].written);
+    return most;
   }
-  if (error || first == 0 || last < first) return std::nullopt;
-  return last - first;
+  return std::nullopt;
 }
 
 double BytesOfState(const Plan& plan) {
@@ -44,13 +44,12 @@ double BytesOfState(const Plan& plan) {
 
 }  // namespace
 
-int SecondsToSave(const Plan& plan, const std::string& run_dir) {
-  double seconds = BytesOfState(plan) / NodesOfPlan(plan) / kBytesPerSecond;
-  if (const absl::StatusOr<int> life = NewestLife(run_dir); life.ok() && *life > 0) {
-    const absl::StatusOr<CheckpointList> list = ListCheckpoints(run_dir, *life + 1);
-    if (list.ok() && !list->found.empty()) seconds = SecondsOf(list->found[0].folder).value_or(seconds);
-  }
-  return kMargin + static_cast<int>(std::min<double>(seconds + 1, kMost));
+int SecondsToSave(const Plan& plan, const RunOptions& options) {
+  const double expected = BytesOfState(plan) / NodesOfPlan(plan) / kBytesPerSecond;
+  const double seconds = SecondsOfCheckpoint(options.run_dir).value_or(expected);
+  const double save = std::min(seconds + 1, kMost);
+  const double all = kMargin + std::max(SecondsUntilStop(plan, options), save) + save;
+  return static_cast<int>(std::min(all, kLargestSignalTime));
 }
 
 }  // namespace planwright

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +19,9 @@ class ElementReader {
  public:
   virtual ~ElementReader() = default;
 
-  // Whole shape of each tensor, and the type of the elements that Read gives, by key.
-  virtual const TensorTypes& tensors() const = 0;
+  // Whole shape of a tensor, and the type of the elements that Read gives. None: there is no such tensor, or its type
+  // is none that a run can have.
+  virtual std::optional<TensorType> TypeOf(const std::string& key) const = 0;
 
   // Copies elements of a tensor: run.whole of the tensor to run.local of `to`, in elements of the tensor's type. `runs`
   // ascend in `whole`. May be called from several threads at once. DataLoss, with the file, if bytes are not there or

@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/life_start.h"
 
 namespace planwright {
 
@@ -33,6 +35,18 @@ absl::Status CheckFolder(const std::string& folder) {
   if (!S_ISDIR(about.st_mode)) return absl::InvalidArgumentError(folder + " is not a folder");
   if (faccessat(AT_FDCWD, folder.c_str(), R_OK | X_OK, AT_EACCESS) == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("cannot read the folder ", folder, ": ", std::strerror(errno)));
+}
+
+std::optional<CheckpointName> ReadCheckpointName(std::string_view name) {
+  constexpr std::string_view kStep = "step-", kLife = ".life-";
+  const size_t dot = name.find(kLife);
+  if (!name.starts_with(kStep) || dot == std::string_view::npos) return std::nullopt;
+  const int64_t step = NumberFrom(name.substr(kStep.size(), dot - kStep.size())),
+                life = NumberFrom(name.substr(dot + kLife.size()));
+  if (step < 0 || life < 1 || life > kMostLives) return std::nullopt;
+  // Another way to write the same numbers would make two folders of one checkpoint.
+  if (name != CheckpointFolder(step, static_cast<int>(life))) return std::nullopt;
+  return CheckpointName{step, static_cast<int>(life)};
 }
 
 int64_t NumberFrom(std::string_view text) {

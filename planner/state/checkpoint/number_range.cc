@@ -49,7 +49,7 @@ std::optional<int64_t> FirstTooLarge(DType from, std::span<const std::byte> byte
 
 absl::Status CheckRange(const ElementReader& reader, const std::string& key, const std::vector<ElementRun>& runs,
                         std::span<const std::byte> bytes, DType to) {
-  const DType from = reader.tensors().at(key).dtype;
+  const DType from = reader.TypeOf(key).value().dtype;
   const int64_t width = DTypeBytes(from);
   for (const ElementRun& run : runs) {
     if (const auto at = FirstTooLarge(from, bytes.subspan(run.local * width, run.count * width), to)) {

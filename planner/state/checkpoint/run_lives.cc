@@ -21,6 +21,7 @@
 #include "planner/base/files/file_io.h"
 #include "planner/state/checkpoint/durable_file.h"
 #include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/remove_checkpoint.h"
 #include "planner/state/checkpoint/run_id.h"
 #include "planner/state/checkpoint/shard_files.h"
 
@@ -30,23 +31,6 @@ namespace {
 using Unusable = UnusableCheckpoint;
 
 std::string LivesFolder(const std::string& run_dir) { return run_dir + "/lives"; }
-
-// What follows from the name of a checkpoint's folder.
-struct CheckpointName {
-  int64_t step = 0;
-  int life = 0;
-};
-std::optional<CheckpointName> ReadCheckpointName(std::string_view name) {
-  constexpr std::string_view kStep = "step-", kLife = ".life-";
-  const size_t dot = name.find(kLife);
-  if (!name.starts_with(kStep) || dot == std::string_view::npos) return std::nullopt;
-  const int64_t step = NumberFrom(name.substr(kStep.size(), dot - kStep.size())),
-                life = NumberFrom(name.substr(dot + kLife.size()));
-  if (step < 0 || life < 1 || life > kMostLives) return std::nullopt;
-  // Another way to write the same numbers would make two folders of one checkpoint.
-  if (name != CheckpointFolder(step, static_cast<int>(life))) return std::nullopt;
-  return CheckpointName{step, static_cast<int>(life)};
-}
 
 // The lives whose checkpoints count. All others do not.
 class LifePath {
@@ -138,11 +122,6 @@ std::string NotOfItsName(const Manifest& manifest, const CheckpointName& name) {
 // says what is wrong.
 std::optional<Manifest> ReadFolder(const std::string& folder, const CheckpointName& name,
                                    const absl::StatusOr<LifeIdentity>& life, Unusable& problem) {
-  if (IsRemoved(folder)) {
-    problem.kind = Unusable::Kind::kNotPublished;
-    problem.why = absl::StrCat("it has no ", kManifestFile, "; it is being written or removed, or that was cut off");
-    return std::nullopt;
-  }
   problem.kind = Unusable::Kind::kDamaged;
   absl::StatusOr<Manifest> manifest = ReadManifestFile(folder);
   if (!manifest.ok()) {
@@ -213,6 +192,7 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
   if (!names.ok()) return names.status();
   const absl::StatusOr<LifePath> path = LifePath::Before(run_dir, before);
   if (!path.ok()) return path.status();
+  const int newest = NewestLife(run_dir).value_or(0);
   std::tie(list.newest_life, list.newest_start) = path->Newest();
   std::map<int, absl::StatusOr<LifeIdentity>> lives;  // that have a checkpoint on the path
   for (const std::string& name : *names) {
@@ -228,6 +208,12 @@ absl::StatusOr<CheckpointList> ListCheckpoints(const std::string& run_dir, int b
       continue;
     }
     problem.step = of->step, problem.life = of->life;
+    if (IsRemoved(folder)) {
+      problem.kind = Unusable::Kind::kNotPublished;
+      problem.why = WhyNotPublished(folder, of->life < newest);
+      list.unusable.push_back(std::move(problem));
+      continue;
+    }
     problem.why = path->WhyNot(*of);
     problem.kind = Unusable::Kind::kOffPath;
     if (!problem.why.empty() && !std::filesystem::exists(LifeFolder(run_dir, of->life), error)) {
@@ -283,11 +269,6 @@ std::string MisplacedAs(const std::string& folder, const Manifest& manifest) {
   const std::string run_dir = path.parent_path().parent_path().string();
   if (const absl::StatusOr<std::vector<int>> lives = LivesOf(run_dir); lives.ok() && lives->empty()) return "";
   return OtherRun(manifest, IdentityOfLife(run_dir, manifest.life));
-}
-
-bool IsRemoved(const std::string& folder) {
-  struct stat about {};
-  return lstat((folder + "/" + kManifestFile).c_str(), &about) != 0 && errno == ENOENT;
 }
 
 int64_t NewestStep(const std::string& run_dir) {
@@ -382,23 +363,6 @@ std::vector<FoundCheckpoint> CheckpointsToRemove(const std::vector<FoundCheckpoi
   }
   std::reverse(remove.begin(), remove.end());
   return remove;
-}
-
-absl::Status RemoveCheckpoint(const std::string& folder) {
-  const std::filesystem::path path(folder);
-  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
-  if (!ReadCheckpointName(name))
-    return absl::InvalidArgumentError(folder + " is not removed: its name is not that of a checkpoint");
-  const auto failed = [&](const std::string& why) {
-    return absl::UnavailableError(absl::StrCat("cannot remove ", folder, ": ", why));
-  };
-  std::error_code error;
-  if (!std::filesystem::exists(path, error) && !error) return absl::OkStatus();
-  if (unlink((folder + "/" + kManifestFile).c_str()) != 0 && errno != ENOENT) return failed(std::strerror(errno));
-  // After a power cut the manifest must not be there without its files.
-  if (absl::Status status = SyncFolder(folder); !status.ok()) return failed(std::string(status.message()));
-  std::filesystem::remove_all(path, error);
-  return error ? failed(error.message()) : absl::OkStatus();
 }
 
 }  // namespace planwright

@@ -93,10 +93,4 @@ const FoundCheckpoint* BestCheckpoint(const std::vector<FoundCheckpoint>& found,
 // was read back or loaded whole; it stays. -1: none is known. In the order in which they should go: oldest first.
 std::vector<FoundCheckpoint> CheckpointsToRemove(const std::vector<FoundCheckpoint>& found, int64_t keep_last,
                                                  int64_t keep_every, const std::string& keep_best, int64_t verified);
-// Whether what was a checkpoint is none any more: a run has removed it, as it keeps only some (checkpoint.keep_last).
-bool IsRemoved(const std::string& folder);
-// The manifest first, so that a half-removed checkpoint is none. Success if there is no such folder. InvalidArgument if
-// the folder's name is not that of a checkpoint; Unavailable if it cannot be removed.
-absl::Status RemoveCheckpoint(const std::string& folder);
-
 }  // namespace planwright

@@ -147,6 +147,11 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> CheckpointReader::Open(const s
 const Manifest& CheckpointReader::manifest() const { return state_->manifest; }
 const std::string& CheckpointReader::folder() const { return state_->folder; }
 const TensorTypes& CheckpointReader::tensors() const { return state_->tensors; }
+
+std::optional<TensorType> CheckpointReader::TypeOf(const std::string& key) const {
+  const auto found = state_->tensors.find(key);
+  return found == state_->tensors.end() ? std::nullopt : std::optional(found->second);
+}
 std::string CheckpointReader::PlaceOf(const std::string& key) const {
   return absl::StrCat(state_->folder, ": tensor ", key);
 }

@@ -26,7 +26,8 @@ class CheckpointReader : public ElementReader {
   const Manifest& manifest() const;
   const std::string& folder() const;
   // Type and whole shape of each tensor, by key. Shards agree on them, or Open has failed.
-  const TensorTypes& tensors() const override;
+  const TensorTypes& tensors() const;  // whole shape and type of each, by key
+  std::optional<TensorType> TypeOf(const std::string& key) const override;
 
   // Proves every shard tensor that it takes elements from, each once. DataLoss, with file and key, if a byte is
   // damaged, or if no shard has an element (or two have it).

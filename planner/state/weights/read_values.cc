@@ -183,10 +183,10 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
 
 std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::string& name) {
   constexpr int64_t kMostElements = 1 << 20;
-  const auto type = files.tensors().find(name);
-  const int64_t elements = type == files.tensors().end() ? 0 : ElementsOf(type->second.shape);
+  const std::optional<TensorType> type = files.TypeOf(name);
+  const int64_t elements = type ? ElementsOf(type->shape) : 0;
   if (elements < 1 || elements > kMostElements) return files.PlaceOf(name) + " is no list of such numbers";
-  const DType dtype = type->second.dtype;
+  const DType dtype = type->dtype;
   std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(dtype)));
   const absl::Status read = files.Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
   if (!read.ok()) return std::string(read.message());

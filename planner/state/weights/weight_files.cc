@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,17 +38,11 @@ void WidenFp16(const std::vector<uint16_t>& halves, std::span<std::byte> to) {
   }
 }
 
-// A shard's header, with its place among the files. Problems are added to the list.
-struct Shard {
-  std::string name;
-  SafetensorsHeader header;
-};
-
-std::string WhyMissing(const std::string& path, const std::string& name, const WeightFolder& folder) {
+std::string WhyMissing(const std::string& path, int number, const WeightFolder& folder) {
   int64_t tensors = 0;
   std::string first;
   for (const auto& [tensor, file] : folder.weight_map) {
-    if (file == name && tensors++ == 0) first = tensor;
+    if (file == number && tensors++ == 0) first = tensor;
   }
   const std::string target = DanglingLink(path);
   return absl::StrCat(path, " is missing",
@@ -56,26 +52,26 @@ std::string WhyMissing(const std::string& path, const std::string& name, const W
                       tensors > 0 ? absl::StrCat("; the index has ", tensors, " tensors in it, such as ", first) : "");
 }
 
-// How the index and the headers contradict each other.
-void CompareIndex(const WeightFolder& folder, const std::vector<Shard>& shards,
-                  const std::map<std::string, WeightTensor>& all, std::vector<TensorLine>& lines) {
+// How the index and the headers contradict each other. All files were read, so a file has the same number in the folder
+// and among them. `again`: tensors that are in a further file, and in which.
+void CompareIndex(const WeightFolder& folder, const std::map<std::string, WeightTensor>& all,
+                  const std::set<std::pair<std::string, int>>& again, std::vector<TensorLine>& lines) {
   if (folder.weight_map.empty()) return;
-  std::map<std::string, size_t> by_name;
-  for (size_t i = 0; i < shards.size(); ++i) by_name[shards[i].name] = i;
   for (const auto& [tensor, file] : folder.weight_map) {
-    const auto shard = by_name.find(file);
-    if (shard == by_name.end() || shards[shard->second].header.tensors.contains(tensor)) continue;
     const auto found = all.find(tensor);
-    lines.push_back({"", tensor,
-                     absl::StrCat(": by the index in ", file, ", but in ",
-                                  found == all.end() ? "no file" : shards[found->second.file].name)});
+    if ((found != all.end() && found->second.file == file) || again.contains({tensor, file})) continue;
+    lines.push_back(
+        {"", tensor,
+         absl::StrCat(": by the index in ", folder.files[static_cast<size_t>(file)], ", but in ",
+                      found == all.end() ? "no file" : folder.files[static_cast<size_t>(found->second.file)])});
   }
-  for (const Shard& shard : shards) {
-    for (const auto& [tensor, about] : shard.header.tensors) {
-      if (!folder.weight_map.contains(tensor))
-        lines.push_back({"", tensor, absl::StrCat(": in ", shard.name, ", but not in the index")});
-    }
+  std::vector<std::vector<TensorLine>> of_file(folder.files.size());
+  for (const auto& [tensor, about] : all) {
+    if (folder.weight_map.contains(tensor)) continue;
+    const auto file = static_cast<size_t>(about.file);
+    of_file[file].push_back({"", tensor, absl::StrCat(": in ", folder.files[file], ", but not in the index")});
   }
+  for (std::vector<TensorLine>& some : of_file) std::move(some.begin(), some.end(), std::back_inserter(lines));
 }
 
 // A line for each tensor; more than three of which the same is said are one line.
@@ -112,11 +108,12 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
   result->path_ = path;
   result->model_type_ = folder->model_type;
   result->warnings_ = folder->warnings;
-  std::vector<Shard> shards;
   std::vector<std::string> problems;
   std::vector<TensorLine> lines;
+  std::set<std::pair<std::string, int>> again;
   bool all_read = true;
-  for (const std::string& name : folder->files) {
+  for (size_t i = 0; i < folder->files.size(); ++i) {
+    const std::string& name = folder->files[i];
     const std::string file_path = folder->folder + name;
     const absl::StatusOr<PlainFile> file = PlainFile::Open(file_path);
     absl::StatusOr<SafetensorsHeader> header =
@@ -125,29 +122,31 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
       all_read = false;
       const std::string message = Printable(std::string(header.status().message()));
       if (absl::IsNotFound(header.status()) && !folder->folder.empty()) {
-        problems.push_back(Printable(WhyMissing(file_path, name, *folder)));
+        problems.push_back(Printable(WhyMissing(file_path, static_cast<int>(i), *folder)));
       } else {
         problems.push_back(absl::IsInvalidArgument(header.status()) ? absl::StrCat(file_path, ": ", message) : message);
       }
       continue;
     }
+    header->text = {};
+    const auto number = static_cast<int>(result->files_.size());
+    for (auto& [tensor, about] : header->tensors) about.file = number;
+    // Moved, not copied: there may be a million. Those that stay are there already.
+    result->all_.merge(header->tensors);
+    result->files_.push_back({file_path, file->bytes(), std::move(header->metadata)});
     for (const auto& [tensor, about] : header->tensors) {
-      const auto [known, first] = result->all_.try_emplace(
-          tensor, WeightTensor{about.type, about.shape, static_cast<int>(shards.size()), about.offset, about.bytes});
-      if (!first)
-        lines.push_back({"", tensor, absl::StrCat(": in ", shards[known->second.file].name, " and in ", name)});
+      const std::string& first = result->files_[static_cast<size_t>(result->all_.at(tensor).file)].path;
+      lines.push_back({"", tensor, absl::StrCat(": in ", first.substr(folder->folder.size()), " and in ", name)});
+      again.emplace(tensor, static_cast<int>(i));
     }
     if (result->all_.size() > kMaxSafetensorsTensors) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, " has more than ", kMaxSafetensorsTensors, " tensors, which is the limit"));
     }
-    result->files_.push_back({file_path, file->bytes(), header->metadata});
     result->handles_.push_back(std::make_unique<Handle>());
-    header->text.clear();
-    shards.push_back({name, *std::move(header)});
   }
   if (all_read) {
-    CompareIndex(*folder, shards, result->all_, lines);
+    CompareIndex(*folder, result->all_, again, lines);
     if (lines.empty() && folder->total_size) {
       int64_t bytes = 0;
       for (const auto& [tensor, about] : result->all_) bytes += about.bytes;
@@ -161,10 +160,15 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
   if (problems.size() == 1 && folder->folder.empty()) return absl::InvalidArgumentError(problems[0]);
   if (!problems.empty())
     return absl::InvalidArgumentError(ListOf(path + " is damaged or incomplete:", std::move(problems)));
-  for (const auto& [name, tensor] : result->all_) {
-    if (const auto dtype = ReadType(tensor.type)) result->tensors_[name] = {*dtype, tensor.shape};
-  }
   return result;
+}
+
+std::optional<TensorType> WeightFiles::TypeOf(const std::string& key) const {
+  const auto found = all_.find(key);
+  if (found == all_.end()) return std::nullopt;
+  const std::optional<DType> dtype = ReadType(found->second.type);
+  if (!dtype) return std::nullopt;
+  return TensorType{*dtype, found->second.shape};
 }
 
 absl::Status WeightFiles::ReadBytes(const WeightTensor& tensor, int64_t first, std::span<std::byte> to) const {
@@ -194,10 +198,11 @@ std::string WeightFiles::PlaceOf(const std::string& key) const {
 
 absl::Status WeightFiles::Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                                Numbers numbers) {
-  const auto found = tensors_.find(key);
-  if (found == tensors_.end()) return absl::InvalidArgumentError(absl::StrCat(path_, " has no tensor ", key));
-  const WeightTensor& tensor = all_.at(key);
-  const DType dtype = found->second.dtype;
+  const auto found = all_.find(key);
+  const std::optional<DType> type = found == all_.end() ? std::nullopt : ReadType(found->second.type);
+  if (!type) return absl::InvalidArgumentError(absl::StrCat(path_, " has no tensor ", key));
+  const WeightTensor& tensor = found->second;
+  const DType dtype = *type;
   const int64_t width = DTypeBytes(dtype), stored = BitsOfSafetensorsType(tensor.type) / 8;
   const absl::Status inside = CheckRuns(key, runs, ElementsOf(tensor.shape), static_cast<int64_t>(to.size()) / width);
   if (!inside.ok()) return inside;

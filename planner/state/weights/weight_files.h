@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "planner/base/files/file_io.h"
 #include "planner/state/checkpoint/element_reader.h"
+#include "planner/wire/records/safetensors_header.h"
 
 namespace planwright {
 
@@ -26,13 +27,8 @@ inline constexpr size_t kMostWeightFiles = 1 << 12;  // shards of one folder; of
 inline constexpr char kWeightIndexFile[] = "model.safetensors.index.json";
 inline constexpr char kOneWeightFile[] = "model.safetensors";
 
-// A tensor of the files, of any type that safetensors has.
-struct WeightTensor {
-  std::string type;  // as in the header: "BF16", "F8_E4M3"
-  std::vector<int64_t> shape;
-  int file = -1;                  // index in WeightFiles::files()
-  int64_t offset = 0, bytes = 0;  // in the file
-};
+// A tensor of the files, of any type that safetensors has. `file`: index in WeightFiles::files().
+using WeightTensor = HeaderTensor;
 
 class WeightFiles : public ElementReader {
  public:
@@ -59,8 +55,7 @@ class WeightFiles : public ElementReader {
   // the file if they are not there (any more).
   absl::Status ReadBytes(const WeightTensor& tensor, int64_t first, std::span<std::byte> to) const;
 
-  // The tensors of types that a run can have (ReadType), without the others.
-  const TensorTypes& tensors() const override { return tensors_; }
+  std::optional<TensorType> TypeOf(const std::string& key) const override;
   // Reads the byte ranges of `runs` and no others.
   absl::Status Read(const std::string& key, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                     Numbers numbers) override;
@@ -81,7 +76,6 @@ class WeightFiles : public ElementReader {
   std::vector<File> files_;
   std::vector<std::unique_ptr<Handle>> handles_;
   std::map<std::string, WeightTensor> all_;
-  TensorTypes tensors_;
   std::vector<std::string> warnings_;
   mutable std::atomic<int64_t> bytes_read_ = 0;
 };

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -41,32 +40,56 @@ std::string FileNameProblem(const std::string& name) {
   return "";
 }
 
-absl::Status ReadWeightMap(const Json& map, const std::string& path, WeightFolder& found) {
-  std::vector<std::string> problems;
-  std::set<std::string> files;
-  for (const auto& [tensor, file] : map.items()) {
+// The index of a folder may name a million tensors: it is read entry by entry.
+class WeightMapReader {
+ public:
+  WeightMapReader(const std::string& path, WeightFolder& found) : path_(path), found_(found) {}
+
+  absl::Status Take(std::string tensor, const Json& file) {
     if (!file.is_string()) {
-      problems.push_back(absl::StrCat("the file of tensor ", Printable(tensor), " is not a text"));
-      continue;
+      problems_.push_back(absl::StrCat("the file of tensor ", Printable(tensor), " is not a text"));
+      return absl::OkStatus();
     }
-    const auto name = file.get<std::string>();
-    if (files.insert(name).second) {
-      if (std::string problem = FileNameProblem(name); !problem.empty()) problems.push_back(Printable(problem));
+    const auto [known, is_new] = numbers_.try_emplace(file.get<std::string>(), static_cast<int>(numbers_.size()));
+    if (is_new) {
+      if (std::string problem = FileNameProblem(known->first); !problem.empty())
+        problems_.push_back(Printable(problem));
     }
-    found.weight_map[tensor] = name;
+    const auto [entry, first] = found_.weight_map.try_emplace(std::move(tensor), known->second);
+    if (!first) return absl::InvalidArgumentError(GivenTwice(entry->first));
+    return absl::OkStatus();
   }
-  if (files.size() > kMostWeightFiles)
-    problems.push_back(absl::StrCat("it names ", files.size(), " files, and at most ", kMostWeightFiles, " are read"));
-  if (found.weight_map.empty() && problems.empty()) problems.emplace_back("its weight_map is empty");
-  if (!problems.empty()) return Wrong(ListOf(path + " is no index of weights:", std::move(problems)));
-  found.files.assign(files.begin(), files.end());
-  return absl::OkStatus();
-}
+
+  // After the last: files are in the order of their names.
+  absl::Status Finish() {
+    if (numbers_.size() > kMostWeightFiles)
+      problems_.push_back(
+          absl::StrCat("it names ", numbers_.size(), " files, and at most ", kMostWeightFiles, " are read"));
+    if (found_.weight_map.empty() && problems_.empty()) problems_.emplace_back("its weight_map is empty");
+    if (!problems_.empty()) return Wrong(ListOf(path_ + " is no index of weights:", std::move(problems_)));
+    std::vector<int> sorted(numbers_.size());
+    for (const auto& [name, number] : numbers_) {
+      sorted[static_cast<size_t>(number)] = static_cast<int>(found_.files.size());
+      found_.files.push_back(name);
+    }
+    for (auto& [tensor, file] : found_.weight_map) file = sorted[static_cast<size_t>(file)];
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string& path_;
+  WeightFolder& found_;
+  std::map<std::string, int> numbers_;  // of files, as they come
+  std::vector<std::string> problems_;
+};
 
 absl::Status ReadIndex(const std::string& path, WeightFolder& found) {
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kWeightIndexJson.bytes);
   if (!text.ok()) return Wrong(std::string(text.status().message()));
-  const absl::StatusOr<Json> json = ParseJson(*text, kWeightIndexJson);
+  WeightMapReader reader(path, found);
+  const absl::StatusOr<Json> json =
+      ParseFields(*text, kWeightIndexJson, "weight_map",
+                  [&](std::string tensor, const Json& file) { return reader.Take(std::move(tensor), file); });
   if (!json.ok()) return Wrong(absl::StrCat(path, ": not JSON: ", json.status().message()));
   const auto map = json->is_object() ? json->find("weight_map") : json->end();
   if (!json->is_object() || map == json->end() || !map->is_object())
@@ -75,7 +98,7 @@ absl::Status ReadIndex(const std::string& path, WeightFolder& found) {
     const auto size = about->find("total_size");
     if (size != about->end() && size->is_number_integer()) found.total_size = size->get<int64_t>();
   }
-  return ReadWeightMap(*map, path, found);
+  return reader.Finish();
 }
 
 void ReadModelType(WeightFolder& found) {

@@ -15,23 +15,23 @@ bool IsIn(const std::vector<SampleRange>& ranges, int64_t samples) {
                      [&](const SampleRange& range) { return range.first <= samples && samples <= range.second; });
 }
 
+}  // namespace
+
 // Whether the file has this record. Two lives that did a step took different times for it.
-bool Has(const std::string& path, const StepPoint& wanted) {
+bool DroppedFiles::Has(const std::string& path, const StepPoint& wanted) const {
   bool found = false;
-  (void)ReadSteps(path, [&](const StepPoint& point) {
+  (void)ReadSteps(path, run_id_, [&](const StepPoint& point) {
     found = point.samples == wanted.samples && point.seconds == wanted.seconds;
     return point.samples < wanted.samples;
   });
   return found;
 }
 
-}  // namespace
-
 absl::Status DroppedFiles::Read(int life, std::vector<SampleRange>& before, const StepVisitor& visit,
                                 const EvaluationVisitor& visit_evaluation) {
   const std::string path = PathOf(run_dir_, life);
   std::optional<StepPoint> first;
-  const absl::Status status = ReadSteps(path, [&](const StepPoint& point) {
+  const absl::Status status = ReadSteps(path, run_id_, [&](const StepPoint& point) {
                                 first = point;
                                 return false;
                               }).status();
@@ -51,14 +51,14 @@ absl::Status DroppedFiles::Read(int life, std::vector<SampleRange>& before, cons
   const auto add_evaluation = [&](const EvaluationRecord& evaluation) {
     if (visit_evaluation && !IsIn(before, evaluation.consumed_samples)) visit_evaluation(evaluation);
   };
-  const absl::Status read = ReadSteps(path, add, 0, add_evaluation).status();
+  const absl::Status read = ReadSteps(path, run_id_, add, 0, add_evaluation).status();
   chain_.push_back(std::move(own));
   return read;
 }
 
-absl::Status ReadDroppedAgain(const std::string& run_dir, int life, const std::vector<SampleRange>& before,
-                              const StepVisitor& visit) {
-  return ReadSteps(PathOf(run_dir, life),
+absl::Status ReadDroppedAgain(const std::string& run_dir, const std::string& run_id, int life,
+                              const std::vector<SampleRange>& before, const StepVisitor& visit) {
+  return ReadSteps(PathOf(run_dir, life), run_id,
                    [&](const StepPoint& point) { return IsIn(before, point.samples) || visit(point); })
       .status();
 }

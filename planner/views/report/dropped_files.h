@@ -18,7 +18,8 @@ using SampleRange = std::pair<int64_t, int64_t>;
 // dropped them again: these count once, for the first life that dropped them.
 class DroppedFiles {
  public:
-  explicit DroppedFiles(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  // `run_id`: as ReadSteps.
+  DroppedFiles(std::string run_dir, std::string run_id) : run_dir_(std::move(run_dir)), run_id_(std::move(run_id)) {}
 
   // Gives each record of the next life that counts. `before`: becomes the samples whose records lives before it have
   // dropped. Good if there is no such file; Unavailable if it cannot be read.
@@ -32,12 +33,14 @@ class DroppedFiles {
     SampleRange range;
   };
 
-  const std::string run_dir_;
+  bool Has(const std::string& path, const StepPoint& wanted) const;
+
+  const std::string run_dir_, run_id_;
   std::vector<Earlier> chain_;  // lives that dropped records of one file, one after the other
 };
 
 // Gives the records of a life that count, once more. `before`: as Read made it.
-absl::Status ReadDroppedAgain(const std::string& run_dir, int life, const std::vector<SampleRange>& before,
-                              const StepVisitor& visit);
+absl::Status ReadDroppedAgain(const std::string& run_dir, const std::string& run_id, int life,
+                              const std::vector<SampleRange>& before, const StepVisitor& visit);
 
 }  // namespace planwright

@@ -185,13 +185,15 @@ AllSteps StepsOnFile(const RunReport& report) {
   const auto counted = [&report](const StepVisitor& visit) {
     int64_t left = report.steps.size();  // a run that goes on has written more by now
     if (left == 0) return absl::OkStatus();
-    return ReadSteps(StepsPath(report.run_dir), [&](const StepPoint& point) { return visit(point) && --left > 0; })
+    return ReadSteps(StepsPath(report.run_dir), report.run_id,
+                     [&](const StepPoint& point) { return visit(point) && --left > 0; })
         .status();
   };
   const auto again = [&report](const StepVisitor& visit) {
     for (const RunLife& life : report.lives) {
       if (life.dropped.empty()) continue;
-      const absl::Status status = ReadDroppedAgain(report.run_dir, life.number, life.dropped_before, visit);
+      const absl::Status status =
+          ReadDroppedAgain(report.run_dir, report.run_id, life.number, life.dropped_before, visit);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();

@@ -23,6 +23,7 @@
 #include "planner/run/launch/launch_log.h"
 #include "planner/run/launch/run_directory.h"
 #include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/checkpoint/run_id.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/wire/records/step_record.h"
 
@@ -65,35 +66,61 @@ absl::Status CheckRunDirectory(const std::string& run_dir) {
                                     "`plan launch --run-dir` writes");
 }
 
-// nullopt if there is none.
-std::optional<Outcome> ReadOutcomeOf(const std::string& folder, std::vector<std::string>& notes) {
+// Whether what a file says of its run is said of this one. A note if it is not.
+bool IsOwn(const std::string& file, const std::string& of, const std::string& run_id, std::vector<std::string>& notes) {
+  if (of.empty() || run_id.empty() || of == run_id) return true;
+  notes.push_back(file + " is of run " + of + ", and this is run " + run_id + ": it is passed over");
+  return false;
+}
+
+// nullopt if there is none, or if it is of another run.
+std::optional<Outcome> ReadOutcomeOf(const std::string& folder, const std::string& run_id,
+                                     std::vector<std::string>& notes) {
   const std::string path = OutcomePath(folder);
   if (!Exists(path)) return std::nullopt;
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kOutcomeJson.bytes);
   absl::StatusOr<Outcome> outcome = text.ok() ? ReadOutcome(*text) : text.status();
+  if (outcome.ok() && !IsOwn(path, outcome->run_id, run_id, notes)) return std::nullopt;
   if (outcome.ok()) return *std::move(outcome);
   notes.push_back(text.ok() ? path + " " + std::string(outcome.status().message())
                             : std::string(text.status().message()));
   return std::nullopt;
 }
 
-// The first and the last time in the launcher's log.
-void ReadTimes(const std::string& folder, RunLife& life) {
-  const absl::StatusOr<std::string> text = ReadWholeFile(folder + "/logs/launch.log", kLargestLog);
-  if (!text.ok()) return;
-  const std::string_view log = *text;
-  for (size_t at = 0; at < log.size() && !life.begin;) {
-    const size_t end = std::min(log.find('\n', at), log.size());
-    life.begin = EventTime(log.substr(at, end - at));
-    at = end + 1;
+// "RUN" of "run RUN, life 2", with which the launcher's log begins; empty: the event is another one.
+std::string RunOfEvent(std::string_view event) {
+  constexpr std::string_view kRun = "run ";
+  if (!event.starts_with(kRun)) return "";
+  const std::string run_id(event.substr(kRun.size(), event.find(',') - kRun.size()));
+  return IsRunId(run_id) ? run_id : "";
+}
+
+// The first and the last time in the launcher's log. Only so much of its begin and of its end is read: a log may be of
+// any size.
+void ReadTimes(const std::string& folder, const std::string& run_id, RunLife& life, std::vector<std::string>& notes) {
+  constexpr int64_t kMostBytes = int64_t{1} << 20;
+  absl::StatusOr<LineFile> log = LineFile::Open(folder + "/logs/launch.log");
+  if (!log.ok()) return;
+  const auto event = [](std::string_view line) {
+    const size_t gap = line.find("  ");
+    return gap == std::string_view::npos ? std::string_view() : line.substr(gap + 2);
+  };
+  for (int64_t at = 0; at < kMostBytes && !life.begin;) {
+    const absl::StatusOr<std::optional<LineFile::Line>> line = log->At(at, kMostBytes);
+    if (!line.ok() || !*line) break;
+    life.begin = EventTime((*line)->text);
+    if (life.begin && !IsOwn(log->path(), RunOfEvent(event((*line)->text)), run_id, notes)) {
+      life.begin.reset();
+      return;
+    }
+    at = (*line)->end;
   }
-  for (size_t end = log.size(); end > 0 && !life.end;) {
-    const size_t before = log.substr(0, end - 1).rfind('\n');
-    const size_t at = before == std::string_view::npos ? 0 : before + 1;
-    const std::string_view line = log.substr(at, end - at);
-    life.end = EventTime(line);
-    if (life.end) life.last_event = line.substr(line.find("  ") + 2, line.find('\n') - line.find("  ") - 2);
-    end = at;
+  for (int64_t end = log->bytes(), last = std::max<int64_t>(end - kMostBytes, 0); end > last && !life.end;) {
+    const absl::StatusOr<std::optional<LineFile::Line>> line = log->Before(end, kMostBytes);
+    if (!line.ok() || !*line) break;
+    life.end = EventTime((*line)->text);
+    if (life.end) life.last_event = event((*line)->text);
+    end = (*line)->begin;
   }
 }
 
@@ -120,11 +147,11 @@ std::optional<absl::Time> LastNoted(const RankPosition& position) {
   return absl::FromUnixNanos(position.last->wall);
 }
 
-RunLife ReadLife(const std::string& folder, int number, std::vector<std::string>& notes) {
+RunLife ReadLife(const std::string& folder, int number, const std::string& run_id, std::vector<std::string>& notes) {
   RunLife life;
   life.number = number;
-  ReadTimes(folder, life);
-  life.outcome = ReadOutcomeOf(folder, notes);
+  ReadTimes(folder, run_id, life, notes);
+  life.outcome = ReadOutcomeOf(folder, run_id, notes);
   if (!life.outcome) {
     for (int rank : RecordedRanks(folder)) {
       if (const auto position = ReadRecorder(folder, rank)) Later(life.end, LastNoted(*position));
@@ -134,7 +161,8 @@ RunLife ReadLife(const std::string& folder, int number, std::vector<std::string>
 }
 
 // What only lives of runs with checkpoints have.
-void ReadLifeFolder(const std::string& run_dir, DroppedFiles& files, RunReport& report, RunLife& life) {
+// `dropped`: also the records that it dropped, of which only a report of the whole run tells.
+void ReadLifeFolder(const std::string& run_dir, bool dropped, DroppedFiles& files, RunReport& report, RunLife& life) {
   std::vector<std::string>& notes = report.notes;
   const absl::StatusOr<std::optional<LifeStart>> start = ReadLifeStart(run_dir, life.number);
   if (!start.ok()) notes.emplace_back(start.status().message());
@@ -142,21 +170,29 @@ void ReadLifeFolder(const std::string& run_dir, DroppedFiles& files, RunReport& 
     life.started = true;
     life.from_life = (*start)->from_life;
     life.from_step = (*start)->from_step;
+    life.plan_digest = (*start)->plan_digest;
   }
-  CheckpointLog log = ReadCheckpointLog(run_dir, life.number);
-  life.checkpoints = std::move(log.checkpoints);
+  absl::StatusOr<CheckpointLog> log = ReadCheckpointLog(run_dir, life.number, report.run_id);
   const std::string folder = LifeFolder(run_dir, life.number);
-  if (log.unreadable > 0)
-    notes.push_back(folder + "/checkpoints.jsonl: " + std::to_string(log.unreadable) + " lines cannot be read");
+  if (!log.ok()) {
+    notes.emplace_back(log.status().message());
+  } else {
+    life.checkpoints = std::move(log->checkpoints);
+    if (log->unreadable > 0)
+      notes.push_back(folder + "/checkpoints.jsonl: " + std::to_string(log->unreadable) + " lines cannot be read");
+    if (log->of_another > 0)
+      notes.push_back(folder + "/checkpoints.jsonl: " + std::to_string(log->of_another) + " lines are of another run");
+  }
+  if (!dropped) return;
   const auto add = [&](const StepPoint& point) {
     life.dropped.Add(point);
     report.again.Add(point);
     return true;
   };
-  const absl::Status dropped = files.Read(
-      life.number, life.dropped_before, add,
-      [&](const EvaluationRecord& evaluation) { life.dropped_evaluations += std::max(0.0, evaluation.seconds); });
-  if (!dropped.ok()) notes.emplace_back(dropped.message());
+  const absl::Status read = files.Read(life.number, life.dropped_before, add, [&](const EvaluationRecord& evaluation) {
+    life.dropped_evaluations += std::max(0.0, evaluation.seconds);
+  });
+  if (!read.ok()) notes.emplace_back(read.message());
 }
 
 // Which steps each life did, from where the lives after it began and what they dropped.
@@ -171,21 +207,21 @@ void CountSteps(RunReport& report) {
   }
 }
 
-void ReadLives(const std::string& run_dir, RunReport& report) {
+void ReadLives(const std::string& run_dir, bool dropped, RunReport& report) {
   const absl::StatusOr<std::vector<int>> numbers = LivesOf(run_dir);
   if (!numbers.ok()) report.notes.emplace_back(numbers.status().message());
   if (!numbers.ok() || numbers->empty()) {
-    RunLife only = ReadLife(run_dir, 1, report.notes);
+    RunLife only = ReadLife(run_dir, 1, report.run_id, report.notes);
     only.started = true;
     report.lives.push_back(std::move(only));
     return;
   }
-  DroppedFiles files(run_dir);
+  DroppedFiles files(run_dir, report.run_id);
   for (int number : *numbers) {
     // The files of the newest life lie in RUN itself.
     const bool newest = number == numbers->back();
-    RunLife life = ReadLife(newest ? run_dir : LifeFolder(run_dir, number), number, report.notes);
-    ReadLifeFolder(run_dir, files, report, life);
+    RunLife life = ReadLife(newest ? run_dir : LifeFolder(run_dir, number), number, report.run_id, report.notes);
+    ReadLifeFolder(run_dir, dropped, files, report, life);
     report.lives.push_back(std::move(life));
   }
 }
@@ -257,6 +293,11 @@ void ReadPlanFacts(const std::string& run_dir, RunReport& report) {
     report.notes.push_back(path + ": " + std::string(plan.status().message()));
     return;
   }
+  // Steps, samples and tokens would be those of other steps.
+  if (const std::string& own = report.life().plan_digest; !own.empty() && own != plan->digest) {
+    report.notes.push_back(path + " is not that of life " + std::to_string(report.life().number) +
+                           ", whose digest is " + own + ": figures that follow from it may be wrong");
+  }
   report.plan = {plan->name,
                  plan->digest,
                  plan->world_size,
@@ -272,7 +313,9 @@ void FindNewestEvaluation(const std::string& path, RunReport& report) {
   absl::StatusOr<LineFile> file = LineFile::Open(path);
   if (!file.ok()) return;  // the note of its steps says so
   const absl::StatusOr<std::optional<EvaluationRecord>> found = NewestEvaluation(*file);
-  if (found.ok() && *found) report.evaluations.Add(**found);
+  if (!found.ok() || !*found) return;
+  const std::string& of = (*found)->run_id;
+  if (of.empty() || report.run_id.empty() || of == report.run_id) report.evaluations.Add(**found);
 }
 
 void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunReport& report) {
@@ -282,7 +325,7 @@ void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunRe
     return true;
   };
   const absl::StatusOr<StepFile> file =
-      ReadSteps(path, add, options.metrics_bytes,
+      ReadSteps(path, report.run_id, add, options.metrics_bytes,
                 [&](const EvaluationRecord& evaluation) { report.evaluations.Add(evaluation); });
   if (absl::IsNotFound(file.status())) return;  // no step is done
   if (!file.ok()) {
@@ -294,6 +337,16 @@ void ReadMetrics(const std::string& run_dir, const GatherOptions& options, RunRe
         path + ": " + std::to_string(file->unreadable) +
         (file->unreadable == 1 ? " line is no record" : " lines are no records") + " of a next step" +
         (options.metrics_bytes == 0 ? ", the first is line " + std::to_string(file->first_unreadable) : std::string()));
+  }
+  if (file->of_another > 0) {
+    report.notes.push_back(path + ": " + std::to_string(file->of_another) +
+                           (file->of_another == 1 ? " record is" : " records are") + " of run " + file->another +
+                           ", and this is run " + report.run_id + ": not counted");
+  }
+  if (file->unnamed > 0 && !report.run_id.empty()) {
+    report.notes.push_back(path + ": " + std::to_string(file->unnamed) +
+                           (file->unnamed == 1 ? " record says" : " records say") +
+                           " no run, as those of earlier releases: nobody can tell whether they are of this one");
   }
   if (file->cut_off && !report.live()) report.notes.push_back(path + ": its last line is cut off");
   if (options.metrics_bytes > 0 && report.evaluations.empty()) FindNewestEvaluation(path, report);
@@ -326,7 +379,12 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
   report.run_dir = run_dir;
   // The lock first: a run that ends meanwhile is one that still runs, not one that ended without a word.
   RunLock lock = LookAtLock(run_dir);
-  ReadLives(run_dir, report);
+  if (const absl::StatusOr<std::optional<std::string>> run_id = ReadRunId(run_dir); !run_id.ok()) {
+    report.notes.emplace_back(run_id.status().message());
+  } else {
+    report.run_id = run_id->value_or("");
+  }
+  ReadLives(run_dir, /*dropped=*/options.metrics_bytes == 0, report);
   // And again, as a launch may have begun meanwhile.
   if (!lock.held && !report.life().outcome) lock = LookAtLock(run_dir);
   report.holder = lock.holder;

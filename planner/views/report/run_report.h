@@ -21,10 +21,11 @@ namespace planwright {
 // One launch of the run.
 struct RunLife {
   int number = 1;
-  int from_life = 0;       // the life whose checkpoint it loaded; 0: it began afresh
-  int64_t from_step = 0;   // the step of that checkpoint
-  bool started = false;    // it chose where to begin
-  std::string last_event;  // of its launch, in launch.log
+  int from_life = 0;        // the life whose checkpoint it loaded; 0: it began afresh
+  int64_t from_step = 0;    // the step of that checkpoint
+  bool started = false;     // it chose where to begin
+  std::string plan_digest;  // of the plan that it ran; empty: it does not say
+  std::string last_event;   // of its launch, in launch.log
   // The first and the last sign of it. nullopt: there is none.
   std::optional<absl::Time> begin, end;
   std::optional<Outcome> outcome;           // nullopt: it goes on, or it ended without a word
@@ -69,7 +70,8 @@ struct RankReport {
 
 struct RunReport {
   std::string run_dir;
-  absl::Time now;  // when it was gathered
+  std::string run_id;  // empty: the run has none, as it was begun by a release before runs had one
+  absl::Time now;      // when it was gathered
   RunState state = RunState::kEnded;
   std::string holder;  // "process 4711 on node3": of the launch
   std::optional<PlanFacts> plan;
@@ -88,7 +90,7 @@ struct RunReport {
 };
 
 struct GatherOptions {
-  int64_t metrics_bytes = 0;  // of the end of metrics.jsonl; 0: all of it
+  int64_t metrics_bytes = 0;  // of the end of metrics.jsonl, without what lives dropped; 0: all of it
   bool ranks = false;         // read the recorder of each rank
 };
 

@@ -31,13 +31,20 @@ StepPoint PointOf(const StepRecord& record) {
 
 }  // namespace
 
-absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& visit, int64_t most,
-                                   const EvaluationVisitor& visit_evaluation) {
+absl::StatusOr<StepFile> ReadSteps(const std::string& path, const std::string& run_id, const StepVisitor& visit,
+                                   int64_t most, const EvaluationVisitor& visit_evaluation) {
   absl::StatusOr<LineFile> lines = LineFile::Open(path);
   if (!lines.ok()) return lines.status();
   StepFile file;
   int64_t number = 0, samples = 0;
   std::optional<int64_t> evaluated;  // samples of the last evaluation
+  // Whether a record is of another run.
+  const auto passed = [&](const std::string& of) {
+    file.unnamed += of.empty();
+    if (of.empty() || run_id.empty() || of == run_id) return false;
+    if (file.of_another++ == 0) file.another = of;
+    return true;
+  };
   int64_t at = most == 0 || lines->bytes() <= most ? 0 : lines->bytes() - most;
   for (bool first = true;; first = false) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = first ? lines->From(at) : lines->At(at);
@@ -50,12 +57,14 @@ absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& v
     at = (*line)->end;
     ++number;
     const std::optional<StepRecord> record = ReadStepRecord((*line)->text);
+    if (record && passed(record->run_id)) continue;
     if (record && record->consumed_samples > samples) {
       samples = record->consumed_samples;
       if (!visit(PointOf(*record))) return file;
       continue;
     }
     const std::optional<EvaluationRecord> evaluation = ReadEvaluationRecord((*line)->text);
+    if (evaluation && passed(evaluation->run_id)) continue;
     if (evaluation && evaluation->consumed_samples >= samples &&
         (!evaluated || evaluation->consumed_samples > *evaluated)) {
       evaluated = evaluation->consumed_samples;

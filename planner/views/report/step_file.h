@@ -38,11 +38,15 @@ struct StepFile {
   // last line without an end is not among them: it may be written right now.
   int64_t unreadable = 0, first_unreadable = 0;
   bool cut_off = false;  // there is such a last line
+  // Records of another run, which are passed over, and the first such run. Records that say no run, as those of earlier
+  // releases, are taken as they are.
+  int64_t of_another = 0, unnamed = 0;
+  std::string another;
 };
 
-// Reads the last `most` bytes of the file, from the first whole line; 0: all of it. NotFound if there is no such file;
-// Unavailable if it cannot be read.
-absl::StatusOr<StepFile> ReadSteps(const std::string& path, const StepVisitor& visit, int64_t most = 0,
-                                   const EvaluationVisitor& visit_evaluation = {});
+// Reads the last `most` bytes of the file, from the first whole line; 0: all of it. `run_id`: of the run that is
+// reported; empty: records of any run are taken. NotFound if there is no such file; Unavailable if it cannot be read.
+absl::StatusOr<StepFile> ReadSteps(const std::string& path, const std::string& run_id, const StepVisitor& visit,
+                                   int64_t most = 0, const EvaluationVisitor& visit_evaluation = {});
 
 }  // namespace planwright

@@ -46,9 +46,11 @@ EvaluatedSet SetFrom(const std::string& name, const nlohmann::json& json) {
 std::string EvaluationJson(const EvaluationRecord& record) {
   std::string sets;
   for (const EvaluatedSet& set : record.sets) absl::StrAppend(&sets, sets.empty() ? "" : ", ", SetJson(set));
-  return absl::StrCat("{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples,
-                      ", \"evaluation\": {", sets, "}, \"evaluation_seconds\": ",
-                      std::isfinite(record.seconds) ? absl::StrFormat("%.17g", record.seconds) : "null", "}");
+  return absl::StrCat(
+      "{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples, ", \"evaluation\": {", sets,
+      "}, \"evaluation_seconds\": ", std::isfinite(record.seconds) ? absl::StrFormat("%.17g", record.seconds) : "null",
+      record.unheard > 0 ? absl::StrFormat(", \"unheard_seconds\": %.6g", record.unheard) : "",
+      record.run_id.empty() ? "" : ", \"run_id\": " + JsonText(nlohmann::json(record.run_id)), "}");
 }
 
 std::optional<EvaluationRecord> ReadEvaluationRecord(std::string_view line) {
@@ -62,14 +64,16 @@ std::optional<EvaluationRecord> ReadEvaluationRecord(std::string_view line) {
   if (!step || !samples || !sets.is_object()) return std::nullopt;
   EvaluationRecord record{.step = *step, .consumed_samples = *samples};
   record.seconds = NumberOf(json, "evaluation_seconds").value_or(0);
+  record.unheard = std::max(0.0, NumberOf(json, "unheard_seconds").value_or(0));
   for (const auto& [name, set] : sets.items()) record.sets.push_back(SetFrom(name, set));
+  record.run_id = TextOf(json, "run_id");
   return record;
 }
 
 absl::StatusOr<std::optional<EvaluationRecord>> NewestEvaluation(LineFile& file) {
   constexpr int64_t kMostBytes = int64_t{16} << 20;
   for (int64_t end = file.bytes(), last = std::max<int64_t>(end - kMostBytes, 0); end > last;) {
-    const absl::StatusOr<std::optional<LineFile::Line>> line = file.Before(end);
+    const absl::StatusOr<std::optional<LineFile::Line>> line = file.Before(end, end - last);
     if (!line.ok()) return line.status();
     if (!*line) break;
     if (std::optional<EvaluationRecord> record = ReadEvaluationRecord((*line)->text)) return record;

@@ -34,7 +34,10 @@ struct EvaluationRecord {
   int64_t step = 0;  // steps that are done; 0: before the first
   int64_t consumed_samples = 0;
   double seconds = 0;  // of the evaluation
+  // Seconds of it at most in which no rank looked whether it is asked to stop; 0: nobody looks, or it is not known.
+  double unheard = 0;
   std::vector<EvaluatedSet> sets;
+  std::string run_id = {};  // as that of a step (step_record.h)
   bool operator==(const EvaluationRecord&) const = default;
 };
 

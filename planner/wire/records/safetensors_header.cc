@@ -47,15 +47,9 @@ std::optional<std::vector<int64_t>> SizesUnder(const Json& entry, const char* ke
   return numbers;
 }
 
-// A tensor as the header has it. Offsets are in bytes from the end of the header.
-struct Entry {
-  std::string name, type;
-  std::vector<int64_t> shape;
-  int64_t begin = 0, end = 0;
-};
-
-// Checks all that one entry says by itself. Whether tensors overlap needs all entries.
-absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
+// Checks all that one entry says by itself. Whether tensors overlap needs all entries. Offsets are in bytes from the
+// end of the header.
+absl::StatusOr<HeaderTensor> ReadEntry(const std::string& name, const Json& json) {
   const auto wrong = [&](auto... what) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", what...));
   };
@@ -65,7 +59,8 @@ absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
   const auto word = type->get<std::string>();
   const int bits = BitsOfSafetensorsType(word);
   if (bits == 0) return wrong("dtype ", word, " is none that the format has");
-  const auto shape = SizesUnder(json, "shape"), offsets = SizesUnder(json, "data_offsets");
+  auto shape = SizesUnder(json, "shape");
+  const auto offsets = SizesUnder(json, "data_offsets");
   if (!shape) return wrong("its shape is not a list of sizes");
   if (shape->size() > kMaxSafetensorsRank)
     return wrong(shape->size(), " dimensions, at most ", kMaxSafetensorsRank, " are read");
@@ -75,7 +70,7 @@ absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
   if ((*offsets)[0] > (*offsets)[1]) return wrong("data_offsets run backwards");
   if ((*offsets)[1] - (*offsets)[0] != *bytes)
     return wrong("its shape needs ", *bytes, " bytes, its offsets span ", (*offsets)[1] - (*offsets)[0]);
-  return Entry{name, word, *shape, (*offsets)[0], (*offsets)[1]};
+  return HeaderTensor{.type = word, .shape = *std::move(shape), .offset = (*offsets)[0], .bytes = *bytes};
 }
 
 absl::Status ReadMetadata(const Json& json, std::map<std::string, std::string>& metadata) {
@@ -88,16 +83,23 @@ absl::Status ReadMetadata(const Json& json, std::map<std::string, std::string>& 
 }
 
 // In the order of offsets, each tensor must begin where the one before ends: so no byte belongs to two tensors or none.
-absl::Status CheckCover(std::vector<Entry>& entries, int64_t data_bytes) {
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+absl::Status CheckCover(const std::map<std::string, HeaderTensor>& tensors, int64_t data_bytes) {
+  struct Span {
+    int64_t begin = 0, end = 0;
+    const std::string* name = nullptr;
+  };
+  std::vector<Span> spans;
+  spans.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) spans.push_back({tensor.offset, tensor.offset + tensor.bytes, &name});
+  std::sort(spans.begin(), spans.end(),
+            [](const Span& a, const Span& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   int64_t covered = 0;
-  for (const Entry& entry : entries) {
-    if (entry.begin != covered) {
+  for (const Span& span : spans) {
+    if (span.begin != covered) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", entry.name, " starts at ", entry.begin, ", the one before ends at ", covered));
+          absl::StrCat("tensor ", *span.name, " starts at ", span.begin, ", the one before ends at ", covered));
     }
-    covered = entry.end;
+    covered = span.end;
   }
   if (covered > data_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("the tensors end at ", covered, ", the data at ", data_bytes,
@@ -138,28 +140,32 @@ int BitsOfSafetensorsType(std::string_view type) {
 absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const PlainFile& file) {
   absl::StatusOr<std::string> text = HeaderText(file);
   if (!text.ok()) return text.status();
-  const absl::StatusOr<Json> json = ParseJson(std::string_view(*text).substr(8), kSafetensorsJson);
-  if (!json.ok())
-    return absl::InvalidArgumentError(absl::StrCat("the header is not a JSON object: ", json.status().message()));
-  if (!json->is_object()) return absl::InvalidArgumentError("the header is not a JSON object");
-  if (json->size() > kMaxSafetensorsTensors) return absl::InvalidArgumentError("too many tensors");
+  const auto no_object = [](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrCat("the header is not a JSON object", why));
+  };
   SafetensorsHeader header;
-  std::vector<Entry> entries;
-  for (const auto& [name, value] : json->items()) {
+  bool has_metadata = false;
+  absl::Status wrong;  // what is wrong with a field, which is JSON
+  const auto visit = [&](std::string name, Json value) {
+    const auto twice = [&name, &no_object] { return no_object(": " + GivenTwice(name)); };
     if (name == "__metadata__") {
-      if (absl::Status status = ReadMetadata(value, header.metadata); !status.ok()) return status;
-      continue;
+      wrong = std::exchange(has_metadata, true) ? twice() : ReadMetadata(value, header.metadata);
+      return wrong;
     }
-    absl::StatusOr<Entry> entry = ReadEntry(name, value);
-    if (!entry.ok()) return entry.status();
-    entries.push_back(*std::move(entry));
-  }
+    absl::StatusOr<HeaderTensor> entry = ReadEntry(name, value);
+    wrong = entry.status();
+    if (wrong.ok() && header.tensors.size() == kMaxSafetensorsTensors)
+      wrong = absl::InvalidArgumentError("too many tensors");
+    if (wrong.ok() && !header.tensors.try_emplace(std::move(name), *std::move(entry)).second) wrong = twice();
+    return wrong;
+  };
+  const absl::StatusOr<Json> json = ParseFields(std::string_view(*text).substr(8), kSafetensorsJson, "", visit);
+  if (!wrong.ok()) return wrong;
+  if (!json.ok()) return no_object(absl::StrCat(": ", json.status().message()));
+  if (!json->is_object()) return no_object("");
   const auto data = static_cast<int64_t>(text->size());
-  if (absl::Status status = CheckCover(entries, file.bytes() - data); !status.ok()) return status;
-  for (Entry& entry : entries) {
-    header.tensors[entry.name] = {std::move(entry.type), std::move(entry.shape), data + entry.begin,
-                                  entry.end - entry.begin};
-  }
+  if (absl::Status status = CheckCover(header.tensors, file.bytes() - data); !status.ok()) return status;
+  for (auto& [name, tensor] : header.tensors) tensor.offset += data;
   header.text = *std::move(text);
   return header;
 }

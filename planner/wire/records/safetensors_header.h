@@ -25,6 +25,7 @@ inline constexpr size_t kMaxSafetensorsRank = 8;  // dims of a tensor
 struct HeaderTensor {
   std::string type;  // "BF16", "F8_E4M3"
   std::vector<int64_t> shape;
+  int file = -1;                  // for who reads several files: which of them
   int64_t offset = 0, bytes = 0;  // in the file
 };
 
@@ -34,8 +35,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Reads the header alone. InvalidArgument with the reason, without the path, if it is no valid safetensors file; errors
-// of PlainFile::Read, with the path.
+// Reads the header alone. Memory: the text, and what is returned. InvalidArgument with the reason, without the path, if
+// it is no valid safetensors file; errors of PlainFile::Read, with the path.
 absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const PlainFile& file);
 
 // Bits of an element of a type, by its name in a header; 0: the format has no such type.

@@ -39,6 +39,10 @@ std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
                       ", \"reserved_peak\": ", memory->reserved_peak, ", \"used\": ", memory->used, "}");
 }
 
+std::string RunIdJson(const std::string& run_id) {
+  return run_id.empty() ? "" : absl::StrCat(", \"run_id\": ", JsonText(Json(run_id)));
+}
+
 StepSpeed SpeedFrom(const Json& json) {
   return {.tokens = NumberOrNan(json, "tokens_per_second_per_rank"),
           .teraflops = NumberOrNan(json, "teraflops_per_rank"),
@@ -75,10 +79,13 @@ std::string StepJson(const StepRecord& record) {
       ", \"routing\": \"", absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
       ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares),
       record.source_losses.empty() ? "" : absl::StrCat(", \"source_loss\": ", Numbers(record.source_losses)),
-      MemoryJson(record.memory), "}");
+      MemoryJson(record.memory), RunIdJson(record.run_id), "}");
 }
 
 std::optional<StepRecord> ReadStepRecord(std::string_view line) {
+  // What is no object need not be parsed: a file may have millions of such lines.
+  if (const size_t begin = line.find_first_not_of(" \t\r"); begin == line.npos || line[begin] != '{')
+    return std::nullopt;
   const Json json = ParseJson(line, kStepLineJson).value_or(Json());
   if (!json.is_object() || json.contains("evaluation")) return std::nullopt;
   const std::optional<int64_t> step = IntegerOf(json, "step", 1, kLargestCount),
@@ -102,13 +109,15 @@ std::optional<StepRecord> ReadStepRecord(std::string_view line) {
   record.bridge_mean_squares = NumbersFrom(FieldOf(json, "bridge_mean_square"));
   record.source_losses = NumbersFrom(FieldOf(json, "source_loss"));
   if (const Json& memory = FieldOf(json, "device_memory"); memory.is_object()) record.memory = MemoryFrom(memory);
+  record.run_id = TextOf(json, "run_id");
   return record;
 }
 
-std::optional<int64_t> SamplesOfRecord(std::string_view line) {
-  if (const std::optional<StepRecord> step = ReadStepRecord(line)) return step->consumed_samples;
+std::optional<RecordPlace> PlaceOfRecord(std::string_view line) {
+  if (const std::optional<StepRecord> step = ReadStepRecord(line))
+    return RecordPlace{step->consumed_samples, step->run_id};
   if (const std::optional<EvaluationRecord> evaluation = ReadEvaluationRecord(line))
-    return evaluation->consumed_samples;
+    return RecordPlace{evaluation->consumed_samples, evaluation->run_id};
   return std::nullopt;
 }
 
@@ -116,8 +125,8 @@ absl::StatusOr<KeptSteps> FindKeptSteps(LineFile& file, int64_t samples) {
   for (int64_t end = file.bytes(); end > 0;) {
     const absl::StatusOr<std::optional<LineFile::Line>> line = file.Before(end);
     if (!line.ok()) return line.status();
-    const std::optional<int64_t> of_line = SamplesOfRecord((*line)->text);
-    if (of_line && *of_line <= samples) return KeptSteps{end, (*line)->whole};
+    std::optional<RecordPlace> of_line = PlaceOfRecord((*line)->text);
+    if (of_line && of_line->samples <= samples) return KeptSteps{end, (*line)->whole, *std::move(of_line)};
     end = (*line)->begin;
   }
   return KeptSteps{};

@@ -53,6 +53,7 @@ struct StepRecord {
   // no position of the source counts in the loss of this step.
   std::vector<std::pair<std::string, std::optional<double>>> source_losses;
   std::optional<DeviceMemory> memory;  // of rank 0's GPU, when the step had been launched; nullopt: it is a CPU rank
+  std::string run_id;                  // of the run that did the step; empty: of a release before records had it
   bool operator==(const StepRecord&) const = default;
 };
 
@@ -68,8 +69,12 @@ std::string StepJson(const StepRecord& record);
 // (evaluation_record.h).
 std::optional<StepRecord> ReadStepRecord(std::string_view line);
 
-// consumed_samples of a line that is the record of a step or of an evaluation; nullopt: it is neither.
-std::optional<int64_t> SamplesOfRecord(std::string_view line);
+// Where a line belongs that is the record of a step or of an evaluation; nullopt: it is neither.
+struct RecordPlace {
+  int64_t samples = 0;  // consumed_samples
+  std::string run_id;   // as StepRecord has it
+};
+std::optional<RecordPlace> PlaceOfRecord(std::string_view line);
 
 // Where the records of steps and evaluations up to `samples` consumed samples end. It reads from the end of the file,
 // as records are written in the order of their samples: a line break is missing there if `whole` is false. Unavailable
@@ -77,6 +82,7 @@ std::optional<int64_t> SamplesOfRecord(std::string_view line);
 struct KeptSteps {
   int64_t bytes = 0;
   bool whole = true;
+  RecordPlace last;  // of the last record that stays; 0 samples: none does
 };
 absl::StatusOr<KeptSteps> FindKeptSteps(LineFile& file, int64_t samples);
 

@@ -122,6 +122,22 @@ TEST_F(LineFileTest, PassesOverALineThatIsTooLong) {
   EXPECT_EQ((*open.Before(open.bytes()))->begin, 0);
 }
 
+// A file of any size may have no line break: who wants a line of a bounded length does not wait for it.
+TEST_F(LineFileTest, ReadsNoFurtherThanItIsAllowed) {
+  const std::string path = folder_ + "/sparse";
+  std::ofstream(path) << "first\n";
+  std::filesystem::resize_file(path, int64_t{1} << 36);  // takes no room
+  std::ofstream(path, std::ios::app) << "\nlast\n";
+  absl::StatusOr<LineFile> file = LineFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  constexpr int64_t kMost = int64_t{4} << 20;
+  EXPECT_EQ((*file->At(0, kMost))->text, "first");
+  EXPECT_FALSE(file->At(6, kMost)->has_value());
+  EXPECT_EQ((*file->Before(file->bytes(), kMost))->text, "last");
+  EXPECT_FALSE(file->Before(file->bytes() - 5, kMost)->has_value());
+  EXPECT_LE(file->bytes_read(), 3 * kMost);
+}
+
 TEST_F(LineFileTest, OfNoPlainFileIsRefused) {
   EXPECT_TRUE(absl::IsNotFound(LineFile::Open(folder_ + "/none").status()));
   EXPECT_TRUE(absl::IsUnavailable(LineFile::Open(folder_).status()));

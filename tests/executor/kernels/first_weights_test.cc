@@ -56,8 +56,10 @@ TEST_F(Kernels, DrawnWeightsAreThoseOfTheCpu) {
 // A tensor of bf16 numbers that follow from their indices.
 class NumberedElements : public ElementReader {
  public:
-  NumberedElements(const std::string& key, const std::vector<int64_t>& shape) { tensors_[key] = {DType::kBf16, shape}; }
-  const TensorTypes& tensors() const override { return tensors_; }
+  NumberedElements(std::string key, std::vector<int64_t> shape) : key_(std::move(key)), shape_(std::move(shape)) {}
+  std::optional<TensorType> TypeOf(const std::string& key) const override {
+    return key == key_ ? std::optional(TensorType{DType::kBf16, shape_}) : std::nullopt;
+  }
   absl::Status Read(const std::string&, const std::vector<ElementRun>& runs, std::span<std::byte> to,
                     Numbers) override {
     for (const ElementRun& run : runs) {
@@ -71,7 +73,8 @@ class NumberedElements : public ElementReader {
   int64_t bytes_read() const override { return 0; }
 
  private:
-  TensorTypes tensors_;
+  const std::string key_;
+  const std::vector<int64_t> shape_;
 };
 
 // In parts, by several threads through pinned memory; read, and drawn in fp32.

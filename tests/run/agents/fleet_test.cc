@@ -423,6 +423,35 @@ TEST_F(FleetTest, ASignalToHeadAndAgentInterruptsTheRunOnce) {
   for (const ProcessEnd& end : result.ends) EXPECT_EQ(end.exit_status, 75) << end.child << " signal " << end.signal;
 }
 
+// The node is slow to start its ranks: nobody waits for it who shall end.
+TEST_F(FleetTest, ASignalIsHeardWhileRanksAreStarted) {
+  const int agent = StartAgent(0);
+  Come(1);
+  kill(agent, SIGSTOP);
+  const HeldSignals held;
+  kill(getpid(), SIGTERM);
+  const absl::StatusOr<std::unique_ptr<Processes>> processes = fleet_->Start(Program({"sleep"}, 1));
+  kill(agent, SIGCONT);
+  ASSERT_TRUE(processes.ok()) << processes.status();
+  const Supervision result =
+      Supervise(**processes, [](int, bool, std::string_view) {}, {.grace = std::chrono::milliseconds(kPatience)});
+  EXPECT_EQ(result.interrupted_by, SIGTERM);
+  ASSERT_EQ(result.ends.size(), 1u);
+  EXPECT_EQ(result.ends[0].signal, SIGTERM) << result.ends[0].unreachable;
+}
+
+// Its ranks have ended, and the next life has not begun: there is nobody else whom the signal could mean.
+TEST_F(FleetTest, ASignalToAnAgentBetweenTwoLivesEndsIt) {
+  const int agent = StartAgent(0);
+  Come(1);
+  EXPECT_EQ(Run(Program({}, 1)).ends.size(), 1u);
+  kill(agent, SIGTERM);
+  int status = 0;
+  EXPECT_TRUE(Eventually([&] { return waitpid(agent, &status, WNOHANG) == agent; }));
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  std::erase(agents_, agent);
+}
+
 TEST_F(FleetTest, ASignalToAnAgentInterruptsTheRunOnce) {
   const int first = StartAgent(0), second = StartAgent(1);
   Come(2);

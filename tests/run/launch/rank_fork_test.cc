@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 using testing::kPatience;
 using ::testing::UnorderedElementsAre;
 
-constexpr SupervisionTimes kWithoutHaste = {.settle = 1ms, .grace = kPatience};
+const SupervisionTimes kWithoutHaste = {.settle = 1ms, .grace = kPatience};
 
 class RankForkTest : public ::testing::Test {
  protected:

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <thread>
 
+#include "planner/base/files/exit_status.h"
+#include "planner/run/launch/program_output.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
 #include "tests/support/supervise_commands.h"
@@ -26,8 +28,8 @@ using ::testing::UnorderedElementsAre;
 
 // Times for tests: end the others at once after a test has seen that they are ready, or wait without limit if they are
 // to end by themselves.
-constexpr SupervisionTimes kAtOnce = {.settle = 1ms, .grace = 1ms}, kSettleForEver = {.settle = kPatience},
-                           kGraceForEver = {.settle = 1ms, .grace = kPatience};
+const SupervisionTimes kAtOnce = {.settle = 1ms, .grace = 1ms}, kSettleForEver = {.settle = kPatience},
+                       kGraceForEver = {.settle = 1ms, .grace = kPatience};
 
 class SuperviseTest : public ::testing::Test {
  protected:
@@ -226,6 +228,91 @@ TEST_F(SuperviseTest, AHangUpThatIsIgnoredStaysIgnored) {
   hang_up.join();
   signal(SIGHUP, before);
   EXPECT_EQ(result.interrupted_by, SIGTERM);
+}
+
+// A batch system announces the end of a job, and then brings it: a rank that saves goes on as long as it is let.
+TEST_F(SuperviseTest, TheEndThatWasAnnouncedDoesNotKillWhoSaves) {
+  const std::string go = folder_ + "/go";
+  std::thread signals([&, main = pthread_self()] {
+    EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)); }));
+    for (const int number : {SIGUSR1, SIGTERM, SIGUSR1}) pthread_kill(main, number);
+    EXPECT_TRUE(Eventually([&] { return HasText(go); }));
+    pthread_kill(main, SIGTERM);
+  });
+  std::vector<Command> ranks = {Rank({"sleep"}), Rank({"await=" + Pid(0), "on_usr1=75", "unblock", "sleep"})};
+  ranks[0].holds_stop_signal = ranks[1].holds_stop_signal = true;
+  // Once rank 1 has ended by itself, a second request kills the other.
+  const absl::StatusOr<std::unique_ptr<LocalProcesses>> processes = LocalProcesses::Start(ranks, {0, 1}, "", false);
+  ASSERT_TRUE(processes.ok()) << processes.status();
+  std::thread looks([&] {
+    int pid = 0;
+    EXPECT_TRUE(Eventually([&] { return bool(std::ifstream(Pid(1)) >> pid) && pid > 0; }));
+    EXPECT_TRUE(Eventually([&] { return StateOf(pid).empty(); }));
+    std::ofstream(go) << "go";
+  });
+  const Supervision result = Supervise(**processes, [](int, bool, std::string_view) {},
+                                       {.grace = kPatience, .save = kPatience, .until_they_stop = [] { return 1s; }});
+  signals.join(), looks.join();
+  EXPECT_EQ(result.interrupted_by, SIGUSR1);
+  EXPECT_FALSE(result.cause.has_value());
+  ASSERT_EQ(result.ends.size(), 2U);
+  EXPECT_EQ(result.ends[0].exit_status, 75);
+  EXPECT_EQ(result.ends[1].signal, SIGKILL);
+}
+
+// Ranks that start hold the request until they know what they do; then it ends them. What others end with follows.
+TEST_F(SuperviseTest, ARequestToSaveEndsRanksThatStart) {
+  std::thread interrupt([&, main = pthread_self()] {
+    EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)) && HasText(Pid(1)); }));
+    pthread_kill(main, SIGTERM);
+  });
+  std::vector<Command> ranks = {Rank({"sleep"}), Rank({"await=" + Pid(0), "await_end=" + Pid(0), "exit=10"})};
+  ranks[1].holds_stop_signal = true;
+  const absl::StatusOr<Supervision> result =
+      SuperviseCommands(ranks, [](int, bool, std::string_view) {}, {.settle = kPatience, .save = kPatience});
+  interrupt.join();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->ended_at_start());
+  EXPECT_FALSE(result->cause.has_value()) << "rank 1 lost the other";
+}
+
+// As daemons and some shells leave it to what they start. The kernel then keeps no ends of children.
+TEST_F(SuperviseTest, EndsAreSeenThoughSigchldIsIgnored) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  for (const bool forks : {false, true}) {
+    const auto ignore = [&](int, bool, std::string_view) {};
+    std::vector<Command> commands = {Rank({}), Rank({"exit=3"})};
+    if (forks) commands.assign(2, {{InBuild("bin/fake_rank"), "fail_rank=1"}, {"PATH=/bin"}});
+    for (size_t i = 0; forks && i < commands.size(); ++i)
+      commands[i].environment.push_back("RANK=" + std::to_string(i));
+    const absl::StatusOr<Supervision> result = SuperviseCommands(commands, ignore, kSettleForEver, forks);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_EQ(result->ends.size(), 2U);
+    ASSERT_TRUE(result->cause.has_value());
+    EXPECT_EQ(result->cause->exit_status, 3) << "forks: " << forks;
+    signal(SIGCHLD, SIG_IGN);
+  }
+  EXPECT_EQ(*OutputOf({"/bin/echo", "hello"}), "hello\n");
+  signal(SIGCHLD, SIG_IGN);
+  EXPECT_FALSE(OutputOf({"/bin/false"}).ok());
+  signal(SIGCHLD, before);
+}
+
+TEST_F(SuperviseTest, AnEndThatSomebodyElseHasTakenIsAnEnd) {
+  const std::string go = folder_ + "/go";
+  const absl::StatusOr<Supervision> result =
+      SuperviseCommands({Rank({"say=on", "await=" + go})}, [&](int, bool is_error, std::string_view line) {
+        lines_.emplace_back(line);
+        if (is_error) return;
+        int pid = 0;
+        std::ifstream(Pid(0)) >> pid;
+        std::ofstream(go) << "go";
+        EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+      });
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_TRUE(result->cause.has_value());
+  EXPECT_EQ(result->cause->exit_status, kExitInternal);
+  EXPECT_THAT(lines_, ::testing::ElementsAre("on", ::testing::HasSubstr("nobody knows how this process ended")));
 }
 
 TEST_F(SuperviseTest, AProgramThatCannotRunLeavesNobodyBehind) {

@@ -193,6 +193,21 @@ TEST(Outcome, OfAnInterruptDependsOnWhetherACheckpointWasWritten) {
   };
   EXPECT_EQ(saved_after(SIGTERM), "preempted by SIGTERM, with a checkpoint written");
   EXPECT_EQ(saved_after(SIGINT), "stopped by Ctrl-C (SIGINT), with a checkpoint written");
+  const Supervision stopped = {.ends = {{0, kExitPreempted}}, .interrupted_by = SIGTERM};
+  EXPECT_EQ(CauseOf(FourRanks(), stopped, NoRecorder, /*saved=*/false).cause,
+            "preempted by SIGTERM, before it had done a step: there was nothing to save");
+}
+
+// The request itself ends a rank that starts, and others lose it.
+TEST(Outcome, OfAnInterruptWhileRanksStartIsThatTheyMayBeStartedAgain) {
+  const Supervision supervision = {.ends = {{0, 0, SIGUSR1, true}, {1, kExitPeerLost}, {2, 0, SIGTERM, true}},
+                                   .interrupted_by = SIGTERM};
+  const Outcome outcome = CauseOf(FourRanks(), supervision, NoRecorder, /*saved=*/false);
+  EXPECT_EQ(outcome.exit_code, kExitPreempted);
+  EXPECT_EQ(outcome.cause, "preempted by SIGTERM while it started: there was nothing to save");
+  // A person who sends it to a rank is no launcher.
+  const Supervision by_hand = {.ends = {{0, 0, SIGUSR1, false}}, .cause = ProcessEnd{0, 0, SIGUSR1}};
+  EXPECT_EQ(CauseOf(FourRanks(), by_hand, NoRecorder).exit_code, kExitPeerLost);
 }
 
 }  // namespace

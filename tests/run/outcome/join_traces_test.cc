@@ -83,6 +83,18 @@ TEST_F(RunTraceTest, NamesThePartThatIsMissingOrDamaged) {
   EXPECT_FALSE(fs::exists(RunTracePath(folder_)));
 }
 
+// Parts may be large and many, and whoever asks the launch to end need not wait for them.
+TEST_F(RunTraceTest, IsEndedBetweenTwoParts) {
+  for (const int rank : {0, 1, 2}) Write(rank, "one", 0, rank);
+  for (int parts = 0; parts <= 6; ++parts) {
+    int left = parts;
+    const absl::Status ended = JoinTraces(plan_, {}, folder_, [&left] { return left-- == 0; });
+    EXPECT_EQ(absl::IsCancelled(ended), parts < 6) << parts;
+    EXPECT_EQ(fs::exists(RunTracePath(folder_)), parts == 6) << parts;
+    EXPECT_FALSE(fs::exists(RunTracePath(folder_) + ".writing")) << parts;
+  }
+}
+
 TEST_F(RunTraceTest, SaysWhenItCannotBeWritten) {
   Write(0, "one", 0, 1);
   fs::create_symlink("/dev/full", RunTracePath(folder_) + ".writing");

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/state/checkpoint/remove_checkpoint.h"
 #include "tests/state/checkpoint/run_folder.h"
 
 namespace planwright {
@@ -234,6 +235,19 @@ TEST_F(RunLives, DoNotLoadWhatIsNoCheckpoint) {
   EXPECT_EQ(List(2).unusable.front().step, 10);
 }
 
+// A life that was killed while it wrote: its folder was never a checkpoint, whatever came after it.
+TEST_F(RunLives, KnowWhatWasNeverPublished) {
+  Begin();
+  for (const int64_t step : {2, 4, 6}) Publish(step, 1);
+  fs::remove(FolderOf(6, 1) + "/" + kManifestFile);
+  EXPECT_THAT(WhyNot(2, FolderOf(6, 1), Kind::kNotPublished), HasSubstr("being written or removed"));
+  Begin(1, 2);
+  EXPECT_THAT(WhyNot(3, FolderOf(6, 1), Kind::kNotPublished), HasSubstr("its life ended before"));
+  EXPECT_THAT(WhyNot(3, FolderOf(4, 1), Kind::kOffPath), HasSubstr("life 2 began from step 2"));
+  fs::remove_all(LifeFolder(run_, 1));
+  EXPECT_THAT(WhyNot(3, FolderOf(6, 1), Kind::kNotPublished), HasSubstr("its life ended before"));
+}
+
 // The kernel says in which order names go.
 TEST_F(RunLives, RemoveTheManifestFirst) {
   Begin();
@@ -261,9 +275,61 @@ TEST_F(RunLives, RemoveWhatAnotherRemovalLeft) {
 TEST_F(RunLives, RemoveNothingElse) {
   Publish(4, 1);
   for (const string& folder : {run_, run_ + "/checkpoints", run_ + "/checkpoints/", FolderOf(4, 1) + "/.."}) {
-    EXPECT_EQ(RemoveCheckpoint(folder).code(), absl::StatusCode::kInvalidArgument) << folder;
+    EXPECT_EQ(RemoveCheckpoint(folder).status().code(), absl::StatusCode::kInvalidArgument) << folder;
   }
   EXPECT_TRUE(fs::exists(FolderOf(4, 1) + "/" + kManifestFile));
+}
+
+// What a person has put there is not a run's to remove, wherever it lies.
+TEST_F(RunLives, LeaveWhatNoRunHasWritten) {
+  Begin();
+  Publish(4, 1);
+  const string folder = FolderOf(4, 1);
+  for (const char* name : {"/hf/config.json", "/notes.txt", "/rank-3.safetensors", "/rank-00001.json/x"})
+    Write(folder + name, "mine");
+  Write(folder + "/rank-00003.json.writing.17.0badcafe", "half");
+  const absl::StatusOr<std::vector<string>> left = RemoveCheckpoint(folder);
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_THAT(*left, ElementsAre("hf", "notes.txt", "rank-00001.json", "rank-3.safetensors"));
+  EXPECT_TRUE(fs::exists(folder + "/hf/config.json"));
+  for (const string& name : {string(kManifestFile), string(kCheckpointPlanFile), ShardFile(3), IndexFile(3),
+                             string("rank-00003.json.writing.17.0badcafe")})
+    EXPECT_FALSE(fs::exists(folder + "/" + name)) << name;
+  Begin();
+  EXPECT_THAT(WhyNot(3, folder, Kind::kNotPublished), HasSubstr("only what no run has written: hf, notes.txt"));
+  EXPECT_THAT(*LeftByEndedLives(run_, 3), IsEmpty()) << "there is nothing more to do";
+}
+
+// A person has moved the checkpoint to another disk.
+TEST_F(RunLives, LeaveALinkAndWhatItLeadsTo) {
+  Begin();
+  Publish(4, 1);
+  const string elsewhere = run_ + "/elsewhere";
+  fs::rename(FolderOf(4, 1), elsewhere);
+  fs::create_directory_symlink(elsewhere, FolderOf(4, 1));
+  EXPECT_EQ(Found(2).size(), 1U) << "it counts";
+  EXPECT_THAT(*RemoveCheckpoint(FolderOf(4, 1)), ElementsAre(FolderOf(4, 1)));
+  EXPECT_TRUE(fs::exists(elsewhere + "/" + kManifestFile));
+  EXPECT_TRUE(fs::is_symlink(FolderOf(4, 1)));
+}
+
+TEST_F(RunLives, KnowWhatEndedLivesHaveLeft) {
+  Begin();
+  Publish(2, 1);
+  Publish(4, 1);
+  fs::remove(FolderOf(4, 1) + "/" + kManifestFile);
+  fs::create_directories(FolderOf(6, 1));
+  fs::create_directories(run_ + "/checkpoints/mine");
+  Begin(1, 2);
+  Publish(8, 2);
+  fs::remove(FolderOf(8, 2) + "/" + kManifestFile);
+  EXPECT_THAT(*LeftByEndedLives(run_, 2), ElementsAre(FolderOf(4, 1), FolderOf(6, 1))) << "life 2 still writes";
+  EXPECT_THAT(*LeftByEndedLives(run_, 3), ElementsAre(FolderOf(4, 1), FolderOf(6, 1), FolderOf(8, 2)));
+  for (const string& folder : {FolderOf(4, 1), FolderOf(6, 1), FolderOf(8, 2)})
+    EXPECT_THAT(*RemoveCheckpoint(folder), IsEmpty());
+  EXPECT_FALSE(fs::exists(FolderOf(8, 2)));
+  EXPECT_TRUE(fs::exists(FolderOf(2, 1)));
+  EXPECT_TRUE(fs::exists(run_ + "/checkpoints/mine"));
 }
 
 // What a person names is itself if it is a checkpoint, and the newest usable one of a run.

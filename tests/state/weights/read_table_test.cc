@@ -66,7 +66,7 @@ void ExpectReads(const Plan& plan, int64_t rows) {
           for (const ElementRun& run : piece.runs) EXPECT_GE(run.whole, rows * 64) << piece.name;
           continue;
         }
-        const DType dtype = reader.tensors().at(piece.key).dtype;
+        const DType dtype = reader.TypeOf(piece.key).value().dtype;
         std::vector<ElementRun> runs = piece.runs;
         int64_t at = 0;
         for (ElementRun& run : runs) run.local = std::exchange(at, at + run.count);

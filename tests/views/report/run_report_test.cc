@@ -79,6 +79,50 @@ TEST_F(GatherTest, RefusesWhatIsNoRun) {
   EXPECT_THAT(message(run_), HasSubstr("is a checkpoint"));
 }
 
+// Files of another run that lie where this one's should be.
+TEST_F(GatherTest, FilesOfAnotherRunAreNotThisOnes) {
+  const std::string own(32, 'a'), other(32, 'b');
+  Write("run.json", "{\"run_id\": \"" + own + "\"}");
+  Write("lives/1/start.json",
+        "{\"run_id\": \"" + own + "\", \"life\": 1, \"plan_digest\": \"0123\", \"from_life\": 0, \"from_step\": 0}");
+  Write("plan.json", WritePlan(TinyPlan()));
+  Write("outcome.json", "{\"exit_code\": 12, \"cause\": \"other\", \"run_id\": \"" + other + "\"}");
+  Write("logs/launch.log", "2026-11-24 16:45:24.000000 +0000  run " + other + ", life 1\n");
+  Write("lives/1/checkpoints.jsonl",
+        "{\"step\": 2, \"bytes\": 1, \"copy_seconds\": 0, \"write_seconds\": 0, \"waited_seconds\": 0, "
+        "\"published\": 1, \"run_id\": \"" +
+            other + "\"}\n");
+  const RunReport report = Gather();
+  EXPECT_FALSE(report.life().outcome.has_value());
+  EXPECT_FALSE(report.life().begin.has_value());
+  EXPECT_TRUE(report.checkpoints.empty());
+  for (const std::string& note :
+       {"outcome.json is of run " + other, "launch.log is of run " + other, std::string("lines are of another run"),
+        std::string("plan.json is not that of life 1, whose digest is 0123")})
+    EXPECT_THAT(report.notes, Contains(HasSubstr(note)));
+}
+
+// However large a file is, a status reads its end.
+TEST_F(GatherTest, AStatusReadsTheEndsOfFiles) {
+  Write("plan.json", WritePlan(TinyPlan()));
+  const std::string first = "2026-11-24 16:45:24.000000 +0000  life 1\n",
+                    last = "2026-11-24 16:46:24.000000 +0000  end\n";
+  const auto sparse = [&](const std::string& name, const std::string& begin, const std::string& end) {
+    Write(name, begin);
+    fs::resize_file(run_ + "/" + name, int64_t{1} << 36);  // takes no room
+    std::ofstream(run_ + "/" + name, std::ios::app) << "\n" << end;
+  };
+  sparse("logs/launch.log", first, last);
+  sparse("metrics.jsonl", Steps(1, 1), Steps(7, 9));
+  fs::create_directories(run_ + "/lives/1");
+  sparse("lives/1/checkpoints.jsonl", "", "");
+  sparse("lives/1/dropped.jsonl", "", "");
+  const RunReport report = Gather({.metrics_bytes = int64_t{256} << 10});
+  EXPECT_EQ(report.steps.size(), 3);
+  EXPECT_EQ(report.life().last_event, "end");
+  EXPECT_EQ(absl::ToInt64Seconds(*report.life().end - *report.life().begin), 60);
+}
+
 TEST_F(GatherTest, ALockIsHeldSeenAndNotTaken) {
   {
     const absl::StatusOr<RunDirectory> directory = RunDirectory::Open(TinyPlan(), run_);

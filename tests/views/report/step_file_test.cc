@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "planner/wire/records/step_record.h"
+
 namespace planwright {
 namespace {
 
@@ -25,7 +27,7 @@ class StepFileTest : public ::testing::Test {
     std::vector<StepPoint> steps;
     std::vector<int64_t> evaluations;  // their steps
   };
-  Steps Read(const std::string& text, int64_t most = 0) {
+  Steps Read(const std::string& text, int64_t most = 0, const std::string& run_id = "") {
     std::ofstream(folder_ + "/metrics.jsonl") << text;
     Steps read;
     const auto add = [&](const StepPoint& point) {
@@ -33,7 +35,7 @@ class StepFileTest : public ::testing::Test {
       return true;
     };
     const absl::StatusOr<StepFile> file =
-        ReadSteps(folder_ + "/metrics.jsonl", add, most,
+        ReadSteps(folder_ + "/metrics.jsonl", run_id, add, most,
                   [&](const EvaluationRecord& evaluation) { read.evaluations.push_back(evaluation.step); });
     EXPECT_TRUE(file.ok()) << file.status();
     if (file.ok()) static_cast<StepFile&>(read) = *file;
@@ -125,17 +127,43 @@ TEST_F(StepFileTest, ALineThatIsTooLongIsNoRecord) {
   EXPECT_EQ(file.first_unreadable, 2);
 }
 
+// Copied here by a person, or by a tool that joins files.
+TEST_F(StepFileTest, RecordsOfAnotherRunArePassedOver) {
+  const std::string own(32, 'a'), other(32, 'b');
+  const auto step = [](int64_t number, const std::string& run_id) {
+    StepRecord record;
+    record.step = number, record.consumed_samples = 8 * number, record.run_id = run_id;
+    return StepJson(record) + "\n";
+  };
+  const auto evaluation = [](int64_t number, const std::string& run_id) {
+    return EvaluationJson({.step = number, .consumed_samples = 8 * number, .run_id = run_id}) + "\n";
+  };
+  const std::string text = Line(1) + step(2, own) + step(2, other) + evaluation(2, other) + step(3, other) +
+                           step(3, own) + evaluation(3, own);
+  const Steps file = Read(text, 0, own);
+  EXPECT_EQ(file.steps.size(), 3U);
+  EXPECT_EQ(file.evaluations, std::vector<int64_t>{3});
+  EXPECT_EQ(file.of_another, 3);
+  EXPECT_EQ(file.another, other);
+  EXPECT_EQ(file.unnamed, 1) << "that of an earlier release";
+  EXPECT_EQ(file.unreadable, 0);
+  EXPECT_EQ(Read(text).of_another, 0) << "nobody knows which run is meant";
+}
+
 TEST_F(StepFileTest, StopsWhereItIsTold) {
   std::ofstream(folder_ + "/metrics.jsonl") << Line(1) << Line(2) << Line(3);
   int seen = 0;
-  ASSERT_TRUE(ReadSteps(folder_ + "/metrics.jsonl", [&](const StepPoint&) { return ++seen < 2; }).ok());
+  ASSERT_TRUE(ReadSteps(folder_ + "/metrics.jsonl", "", [&](const StepPoint&) { return ++seen < 2; }).ok());
   EXPECT_EQ(seen, 2);
 }
 
 TEST_F(StepFileTest, TellsAMissingFileFromOneThatCannotBeRead) {
-  EXPECT_TRUE(absl::IsNotFound(ReadSteps(folder_ + "/metrics.jsonl", [](const StepPoint&) { return true; }).status()));
+  const auto status = [&] {
+    return ReadSteps(folder_ + "/metrics.jsonl", "", [](const StepPoint&) { return true; }).status();
+  };
+  EXPECT_TRUE(absl::IsNotFound(status()));
   std::filesystem::create_directories(folder_ + "/metrics.jsonl");
-  const absl::Status folder = ReadSteps(folder_ + "/metrics.jsonl", [](const StepPoint&) { return true; }).status();
+  const absl::Status folder = status();
   EXPECT_TRUE(absl::IsUnavailable(folder)) << folder;
   EXPECT_THAT(std::string(folder.message()), HasSubstr("metrics.jsonl"));
 }

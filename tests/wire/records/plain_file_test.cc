@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 
@@ -62,7 +63,7 @@ TEST_F(PlainFileTest, NothingElseIsOpened) {
         Case{"socket", "No such device or address"}, Case{"none", "No such file or directory"}}) {
     const std::string path = PathOf(one.name);
     const absl::Status states[] = {PlainFile::Open(path).status(), SafetensorsFile::Open(path).status(),
-                                   ReadWholeFile(path, kLargestLog).status()};
+                                   ReadWholeFile(path, SIZE_MAX).status()};
     for (const absl::Status& status : states) {
       EXPECT_FALSE(status.ok()) << path;
       EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(path), HasSubstr(one.why)));
@@ -118,21 +119,21 @@ TEST_F(PlainFileTest, ALinkToAnotherFileIsNotWrittenThrough) {
     EXPECT_EQ(log.Open().message(), why);
     EXPECT_TRUE(fs::is_symlink(path));
   }
-  EXPECT_EQ(*ReadWholeFile(PathOf("link"), kLargestLog), "precious");
+  EXPECT_EQ(*ReadWholeFile(PathOf("link"), SIZE_MAX), "precious");
   EXPECT_FALSE(fs::exists(PathOf("nothing")));
   // A folder may be a link, as when checkpoints go to another disk.
   fs::create_directories(PathOf("elsewhere"));
   fs::create_symlink("elsewhere", PathOf("folder"));
   EXPECT_TRUE(WriteFileAtomically(PathOf("folder/file"), "bytes").ok());
-  EXPECT_EQ(*ReadWholeFile(PathOf("elsewhere/file"), kLargestLog), "bytes");
+  EXPECT_EQ(*ReadWholeFile(PathOf("elsewhere/file"), SIZE_MAX), "bytes");
   // Nothing is lost in a device, and a file that the user names is the one to which his link leads.
   fs::create_symlink("/dev/null", PathOf("device"));
   EXPECT_TRUE(WriteFileAtomically(PathOf("device"), "bytes").ok());
   EXPECT_TRUE(WriteNamedFile(PathOf("link"), "new").ok());
-  EXPECT_EQ(*ReadWholeFile(PathOf("outside"), kLargestLog), "new");
+  EXPECT_EQ(*ReadWholeFile(PathOf("outside"), SIZE_MAX), "new");
   EXPECT_TRUE(CheckNamedFile(PathOf("dangling")).ok());
   EXPECT_TRUE(WriteNamedFile(PathOf("dangling"), "made").ok());
-  EXPECT_EQ(*ReadWholeFile(PathOf("dangling"), kLargestLog), "made");
+  EXPECT_EQ(*ReadWholeFile(PathOf("dangling"), SIZE_MAX), "made");
 }
 
 TEST_F(PlainFileTest, WhetherAFileCanBeWrittenIsKnownBefore) {
@@ -147,7 +148,7 @@ TEST_F(PlainFileTest, WhetherAFileCanBeWrittenIsKnownBefore) {
     EXPECT_FALSE(status.ok()) << bad;
   }
   EXPECT_EQ(files(), before) << "nothing is left";
-  EXPECT_EQ(*ReadWholeFile(PathOf("file"), kLargestLog), "kept");
+  EXPECT_EQ(*ReadWholeFile(PathOf("file"), SIZE_MAX), "kept");
 }
 
 // The device is always full. A plan is written into it, since /dev/stdout may be such a device.
@@ -166,7 +167,7 @@ TEST_F(PlainFileTest, IsCutByANewFile) {
   const absl::StatusOr<PlainFile> open = PlainFile::Open(PathOf("file"));
   EXPECT_FALSE(CutFileAtomically(PathOf("link"), 1'500'000, "end\n").ok()) << "a link is not followed";
   ASSERT_EQ(CutFileAtomically(PathOf("file"), 1'500'000, "end\n"), absl::OkStatus());
-  EXPECT_EQ(ReadWholeFile(PathOf("file"), kLargestLog).value(), bytes.substr(0, 1'500'000) + "end\n");
+  EXPECT_EQ(ReadWholeFile(PathOf("file"), SIZE_MAX).value(), bytes.substr(0, 1'500'000) + "end\n");
   EXPECT_TRUE(fs::is_symlink(PathOf("link")));
   std::string old(bytes.size(), '\0');
   EXPECT_EQ(open->Read(0, Room(old)), absl::OkStatus()) << "who has the old file open keeps it";

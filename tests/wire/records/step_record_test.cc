@@ -103,6 +103,24 @@ TEST_F(KeptStepsTest, AreFoundFromTheEnd) {
   EXPECT_FALSE(whole->whole);
 }
 
+TEST_F(KeptStepsTest, SayOfWhichRunTheLastOneIs) {
+  StepRecord record{.step = 2, .consumed_samples = 16};
+  record.run_id = std::string(32, 'a');
+  const std::string line = StepJson(record);
+  EXPECT_EQ(ReadStepRecord(line)->run_id, record.run_id);
+  EXPECT_EQ(ReadStepRecord(Line(1))->run_id, "");
+  std::ofstream(path_) << Line(1) << line << "\n";
+  const auto last = [&](int64_t samples) {
+    absl::StatusOr<LineFile> file = LineFile::Open(path_);
+    return FindKeptSteps(*file, samples)->last;
+  };
+  EXPECT_EQ(last(16).run_id, record.run_id);
+  EXPECT_EQ(last(16).samples, 16);
+  EXPECT_EQ(last(8).run_id, "");
+  EXPECT_EQ(last(8).samples, 8);
+  EXPECT_EQ(last(7).samples, 0);
+}
+
 // However long the file is: what is read and held follows from what is dropped.
 TEST_F(KeptStepsTest, AreFoundWithoutReadingTheRest) {
   std::ofstream out(path_);

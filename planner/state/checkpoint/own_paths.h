@@ -1,0 +1,16 @@
+// Places that belong to a run: what it writes there itself it also moves, replaces and removes. Nothing else may be
+// written there.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace planwright {
+
+// Whether a command may write at `path`, which need not exist: InvalidArgument, with what is in the way, if it is or
+// lies in the folder of a checkpoint, or a file or folder that a run writes into its directory. The run directory
+// itself, and other names in it, are free.
+absl::Status CheckOutsideOfRuns(const std::string& path);
+
+}  // namespace planwright
