@@ -70,7 +70,7 @@ absl::StatusOr<JpegHeader> ReadFrame(int64_t marker, std::string_view frame) {
   if (frame.size() < 6) return BadJpeg("the header of its frame is too short");
   const int64_t bits = At(frame, 0), colors = At(frame, 5);
   if (bits != 8) return BadJpeg(absl::StrCat("its values have ", bits, " bits; only 8 are read"));
-  JpegHeader header{TwoAt(frame, 1), TwoAt(frame, 3), marker == 0xc2, 0};
+  JpegHeader header{TwoAt(frame, 1), TwoAt(frame, 3), marker == 0xc2, 0, {}, {}};
   if (header.height == 0 && header.width > 0) return BadJpeg("its height stands behind its pixels, which is not read");
   if (colors != 1 && colors != 3 && colors != 4)
     return BadJpeg(absl::StrCat("it has ", colors, " colors; 1, 3 or 4 are read"));
@@ -97,10 +97,12 @@ absl::StatusOr<JpegHeader> ReadFrame(int64_t marker, std::string_view frame) {
 }  // namespace
 
 absl::StatusOr<JpegHeader> ReadJpegHeader(ReadBytes read) {
-  constexpr int64_t kTemporary = 0x01, kFirstRestart = 0xd0, kStart = 0xd8, kEnd = 0xd9, kScan = 0xda;
+  constexpr int64_t kTemporary = 0x01, kFirstRestart = 0xd0, kStart = 0xd8, kEnd = 0xd9, kScan = 0xda, kApp1 = 0xe1;
+  constexpr std::string_view kExif("Exif\0\0", 6), kXmp("http://ns.adobe.com/xap/1.0/\0", 29);
   Bytes bytes(read);
   bytes.Skip(2);  // the start, by which the file is known
   JpegHeader header;
+  FileStretch exif, xmp;
   int64_t colors = 0;
   while (true) {
     const absl::StatusOr<int64_t> marker = NextMarker(bytes);
@@ -116,10 +118,21 @@ absl::StatusOr<JpegHeader> ReadJpegHeader(ReadBytes read) {
       const auto scanned = bytes.Next(1);
       if (!scanned.ok()) return scanned.status();
       header.several_scans |= At(*scanned, 0) != colors;
+      header.exif = exif;
+      header.xmp = xmp;
       return header;
     }
     if (!IsFrame(*marker)) {
-      bytes.Skip(contents);
+      int64_t seen = 0;
+      if (*marker == kApp1) {
+        const auto name = bytes.Next(std::min<int64_t>(contents, kXmp.size()));
+        if (!name.ok()) return name.status();
+        seen = static_cast<int64_t>(name->size());
+        const FileStretch segment{bytes.offset() - seen, contents};
+        if (name->starts_with(kExif) && exif.bytes == 0) exif = segment;
+        if (*name == kXmp) xmp = segment;
+      }
+      bytes.Skip(contents - seen);
       continue;
     }
     if (colors != 0) return BadJpeg("it has two frames");
