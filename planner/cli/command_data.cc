@@ -28,17 +28,23 @@ int IndexData(const Plan& plan, const Arguments& arguments) {
     if (!number.ok()) return UsageError(std::string(number.status().message()));
     jobs = *number;
   }
+  const IndexOptions options{
+      .jobs = static_cast<int>(jobs), .anew = arguments.has("--anew"), .decode = arguments.has("--decode")};
   DataIndexResult result;
   const bool has_index = plan.data.kind == "sources";
+  if (!has_index && (options.anew || options.decode)) {
+    return UsageError("data of kind " + plan.data.kind + " has no index: `" + (options.anew ? "--anew" : "--decode") +
+                      "` is for data of kind sources");
+  }
   if (has_index) {
-    absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, static_cast<int>(jobs));
+    absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, options);
     if (!made.ok()) return ReportNoIndex(made.status());
     result = *std::move(made);
   }
   if (arguments.has("--json")) {
     std::cout << JsonText(DataIndexJson(plan.data, result), 2) << "\n";
   } else if (has_index) {
-    std::cout << DataIndexText(result, LineWidth(STDOUT_FILENO, kShowWidth));
+    std::cout << DataIndexText(plan.data, result, LineWidth(STDOUT_FILENO, kShowWidth));
   } else {
     std::cout << "data of kind " << plan.data.kind << " has no index\n";
   }
@@ -54,7 +60,7 @@ struct DataAction {
 };
 
 const DataAction kDataActions[] = {
-    {"index", {"--jobs"}, IndexData},
+    {"index", {"--jobs", "--anew", "--decode"}, IndexData},
     {"stats", {"--samples"}, StatsOfData},
     {"trace", {"--sample", "--step", "--lane", "--images"}, TraceData},
 };
@@ -95,26 +101,29 @@ int Data(const Arguments& arguments) {
 }  // namespace
 
 CliCommand DataCommand() {
-  return {"data",
-          "makes the index of the data of a recipe, and shows what its samples contain",
-          "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]",
-          {{"--jobs", "", "N", "index: shards that are read at a time; default: one for each core"},
-           {"--samples", "", "N", "stats: read the texts of the first N samples; default 1,000"},
-           {"--sample", "", "N", "trace: the sample with this number, from 0"},
-           {"--step", "", "N", "trace: the samples of a step, from 1, on one lane of the language model"},
-           {"--lane", "", "L", "trace: with --step, the lane, from 0"},
-           {"--images", "", "DIR", "trace: write what encoders see of the images into this folder, as PNG files",
-            /*writes=*/true},
-           {"--json", "", "", "print the same as JSON"}},
-          "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
-          "         that have changed. `plan launch` does the same before it starts ranks\n"
-          "  stats  how full sequences are, how long documents and how large images, what of each source the run\n"
-          "         trains on, and how many epochs that is\n"
-          "  trace  what a sample contains: source, shard and document, text, ids, labels, what is learnt, images\n\n"
-          "stats and trace of kind sources need the index. Exit status: 1 if shards are damaged or do not fit the\n"
-          "recipe; all mistakes are listed, with shard and document.\n",
-          Data,
-          "ar+"};
+  return {
+      "data",
+      "makes the index of the data of a recipe, and shows what its samples contain",
+      "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]",
+      {{"--jobs", "", "N", "index: shards that are read at a time; default: one for each core"},
+       {"--anew", "", "", "index: read all shards, also those whose size and time are as they were"},
+       {"--decode", "", "", "index: read all shards and decode every image: what a run could not read is named now"},
+       {"--samples", "", "N", "stats: read the texts of the first N samples; default 1,000"},
+       {"--sample", "", "N", "trace: the sample with this number, from 0"},
+       {"--step", "", "N", "trace: the samples of a step, from 1, on one lane of the language model"},
+       {"--lane", "", "L", "trace: with --step, the lane, from 0"},
+       {"--images", "", "DIR", "trace: write what encoders see of the images into this folder, as PNG files",
+        /*writes=*/true},
+       {"--json", "", "", "print the same as JSON"}},
+      "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
+      "         that have changed. `plan launch` does the same before it starts ranks\n"
+      "  stats  how full sequences are, how long documents and how large images, what of each source the run\n"
+      "         trains on, and how many epochs that is\n"
+      "  trace  what a sample contains: source, shard and document, text, ids, labels, what is learnt, images\n\n"
+      "stats and trace of kind sources need the index. Exit status: 1 if shards are damaged or do not fit the\n"
+      "recipe; all mistakes are listed, with shard and document.\n",
+      Data,
+      "ar+"};
 }
 
 }  // namespace planwright

@@ -26,6 +26,10 @@ class IndexTelling {
       std::cerr << "index of the data: another process makes it; waiting\n" << std::flush;
       return;
     }
+    if (!progress.note.empty()) {
+      std::cerr << "index of the data: " << progress.note << "\n" << std::flush;
+      return;
+    }
     if (!std::exchange(begun_, true)) {
       std::cerr << "index of the data: reading " << Counted(progress.all_shards, "shard") << ", "
                 << BytesText(progress.all_bytes) << "\n"
@@ -55,6 +59,17 @@ std::string SourceLine(const IndexedSource& source) {
   return Printable(line);
 }
 
+// What becomes of images that say that they are to be turned; empty: nothing is to be said.
+std::string TurnedText(const DataPlan& data, const IndexedSource& source) {
+  if (source.turned == 0 || data.encoders.empty()) return "";
+  const bool one = source.turned == 1;
+  const std::string say = Printable(source.name) + ": EXIF says of " + Counted(source.turned, "image") + " that " +
+                          (one ? "it is" : "they are") + " to be turned; ";
+  if (data.orientation == "exif") return say + (one ? "it is" : "they are") + " (data.orientation)";
+  return say + (one ? "it is" : "they are") + " taken as stored: `orientation: exif` in `data` turns " +
+         (one ? "it" : "them") + ", as most processors do";
+}
+
 int ReportBadData(const char* what, const absl::Status& status) {
   UsageError(what + (":\n" + std::string(status.message())));
   if (absl::IsResourceExhausted(status)) return kExitStorage;
@@ -63,12 +78,12 @@ int ReportBadData(const char* what, const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs) {
+absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, const IndexOptions& options) {
   const IndexClock::time_point begin = IndexClock::now();
   absl::StatusOr<std::vector<IndexedSource>> sources;
   {
     IndexTelling telling;
-    sources = UpdateIndex(data, {.jobs = jobs}, [&](const IndexProgress& progress) { telling(progress); });
+    sources = UpdateIndex(data, options, [&](const IndexProgress& progress) { telling(progress); });
   }
   if (!sources.ok()) return sources.status();
   DataIndexResult result;
@@ -77,7 +92,7 @@ absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs) {
   return result;
 }
 
-std::string DataIndexText(const DataIndexResult& result, size_t width) {
+std::string DataIndexText(const DataPlan& data, const DataIndexResult& result, size_t width) {
   Table table({"source", "kind", "shards", "read", "documents", "tokens", "images", "left out", "digest"});
   for (const IndexedSource& source : result.sources) {
     table.Add({Printable(source.name), source.kind, WithCommas(source.shards), WithCommas(source.shards_read),
@@ -90,6 +105,8 @@ std::string DataIndexText(const DataIndexResult& result, size_t width) {
       text += Printable(source.name) + ": what was left out is listed in " + Printable(source.left_out_list) + "\n";
     if (source.kind == "tokens" && source.left_out > 0)
       text += Printable(source.name) + ": " + Counted(source.left_out, "document") + " without a token left out\n";
+    if (const std::string turned = TurnedText(data, source); !turned.empty()) text += turned + "\n";
+    for (const std::string& note : source.notes) text += Printable(source.name + ": " + note) + "\n";
   }
   return text + SecondsText(result.seconds) + "\n";
 }
@@ -105,9 +122,11 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
                                   {"documents", source.documents},
                                   {"tokens", source.tokens},
                                   {"images", source.images},
+                                  {"turned", source.turned},
                                   {"left_out", source.left_out},
                                   {"digest", source.digest}};
     if (!source.left_out_list.empty()) one["left_out_list"] = source.left_out_list;
+    if (!source.notes.empty()) one["notes"] = source.notes;
     sources.push_back(std::move(one));
   }
   return {{"kind", data.kind}, {"sources", std::move(sources)}, {"seconds", result.seconds}};
@@ -124,10 +143,14 @@ namespace {
 
 int MakeIndexOf(const Plan& plan, std::map<std::string, std::string>& digests) {
   if (plan.data.kind != "sources") return kExitSuccess;
-  const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, 0);
+  const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, {});
   if (!made.ok()) return ReportNoIndex(made.status());
   for (const IndexedSource& source : made->sources) {
     if (source.made) std::cerr << SourceLine(source) << "\n";
+    const std::string turned = source.made ? TurnedText(plan.data, source) : "";
+    if (!turned.empty()) std::cerr << "index of the data: " << turned << "\n";
+    for (const std::string& note : source.notes)
+      std::cerr << "index of the data: " << Printable(source.name + ": " + note) << "\n";
     digests[source.name] = source.digest;
   }
   return CheckDocuments(plan);

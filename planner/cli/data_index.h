@@ -21,9 +21,9 @@ struct DataIndexResult {
 
 // UpdateIndex. Says on stderr that shards are read, and on a terminal how far it is; nothing where nothing is to be
 // done.
-absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, int jobs);
+absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, const IndexOptions& options);
 
-std::string DataIndexText(const DataIndexResult& result, size_t width);
+std::string DataIndexText(const DataPlan& data, const DataIndexResult& result, size_t width);
 nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult& result);
 
 // Prints why there is no index, and returns the exit status: kExitInvalid for mistakes of the data, kExitStorage where

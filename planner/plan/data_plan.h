@@ -52,6 +52,7 @@ struct DataPlan {
   int64_t min_patches = 0, max_patches = 0;  // webdataset, sources: limits of the patches that an image is resized to
   std::string resize = "bilinear";           // webdataset, sources: bilinear | bicubic
   std::string grid = "ceil";                 // webdataset, sources: how patches are counted: ceil | round_half_even
+  std::string orientation = "stored";        // webdataset, sources: stored | exif: images are turned as it says
   // The following are of `sources`.
   std::vector<SourcePlan> sources;
   std::string tokenizer = "bytes";                // bytes | ids: text is ids, made before the run

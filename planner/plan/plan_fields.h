@@ -394,9 +394,9 @@ void Describe(V& v, Visited<V, SourcePlan>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
   auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, min_images, max_images, classes,
-         text_tokens, shards, window, min_patches, max_patches, resize, grid, sources, tokenizer, tokenizer_digest,
-         template_digest, shuffle, packing, long_documents, damaged, most_damaged, index, balance, path, base,
-         packed_documents, encoders] = x;
+         text_tokens, shards, window, min_patches, max_patches, resize, grid, orientation, sources, tokenizer,
+         tokenizer_digest, template_digest, shuffle, packing, long_documents, damaged, most_damaged, index, balance,
+         path, base, packed_documents, encoders] = x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -414,6 +414,7 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("max_patches", kFree | kChanges, max_patches, int64_t{0});
   v.Omittable("resize", kFree | kChanges, resize, "bilinear");
   v.Omittable("grid", kFree | kChanges, grid, "ceil");
+  v.Omittable("orientation", kFree | kChanges, orientation, "stored");
   v.Omittable("sources", kFree | kChanges, sources, {});
   v.Omittable("tokenizer", kFree | kChanges, tokenizer, "bytes");
   v.Omittable("tokenizer_digest", kFree | kChanges, tokenizer_digest, {});

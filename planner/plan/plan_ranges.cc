@@ -232,6 +232,7 @@ std::string RangeProblem(const DataPlan& data) {
   }
   if (data.resize != "bilinear" && data.resize != "bicubic") return "an unknown way to resize images";
   if (data.grid != "ceil" && data.grid != "round_half_even") return "an unknown rule for grids of patches";
+  if (data.orientation != "stored" && data.orientation != "exif") return "an unknown way to turn images";
   if (std::string problem = SourcesProblem(data); !problem.empty()) return problem;
   if (data.kind == "mock") {
     if (data.classes < 1 || data.text_tokens < 1) return "mock data without classes or without text";

@@ -97,7 +97,7 @@ class ValueLints {
     }
     const bool mock = *recipe_.data.kind == "mock";
     Unused(mock ? std::vector<std::string>{"image_grids", "min_images", "max_images"}
-                : std::vector<std::string>{"min_patches", "max_patches", "resize", "grid"},
+                : std::vector<std::string>{"min_patches", "max_patches", "resize", "grid", "orientation"},
            "no module is an encoder", "name an encoder in `modules`");
   }
 

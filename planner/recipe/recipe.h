@@ -175,8 +175,9 @@ struct DataRecipe {
   // webdataset and sources
   Located<std::string> tokenizer;  // bytes | ids (sources)
   Located<int64_t> min_patches, max_patches;
-  Located<std::string> resize;  // bilinear | bicubic
-  Located<std::string> grid;    // ceil | round_half_even
+  Located<std::string> resize;       // bilinear | bicubic
+  Located<std::string> grid;         // ceil | round_half_even
+  Located<std::string> orientation;  // stored | exif
   // sources
   std::vector<SourceRecipe> sources;
   std::optional<Located<std::string>> tokenizer_digest, template_digest;

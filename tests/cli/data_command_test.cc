@@ -5,6 +5,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
 #include "tests/cli/plan_program.h"
+#include "tests/data/samples/shard_files.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {
@@ -101,6 +102,51 @@ TEST_F(DataCommand, AndALaunchNameDocumentsThatDoNotFitBeforeRanksStart) {
     EXPECT_THAT(launch.err, HasSubstr(what));
     EXPECT_FALSE(std::filesystem::exists(folder_ + "/run")) << way;
   }
+}
+
+// What a photo of a phone says, and what becomes of it.
+TEST_F(DataCommand, CountsImagesThatAreToBeTurned) {
+  const auto photo = [&](const std::string& name) {
+    std::ifstream file(InSource("tests/golden/pictures/turned/") + name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  Write("p.tar", TarMemberOf("a.jpg", photo("6.jpg")) + TarMemberOf("b.jpg", photo("1.jpg")) + kTarEnd);
+  const std::string shard = folder_ + "/p.tar", says = "waves: EXIF says of 1 image that it is to be turned; it is ";
+  const ProgramResult stored = Plan("data index " + Recipe(shard));
+  EXPECT_EQ(stored.status, kExitSuccess) << stored.err;
+  EXPECT_THAT(stored.out, HasSubstr(says + "taken as stored: `orientation: exif` in `data` turns it, as most "
+                                           "processors do\n"));
+  const ProgramResult turned = Plan("data index " + Recipe(shard, ", orientation: exif"));
+  EXPECT_THAT(turned.out, HasSubstr(says + "(data.orientation)\n"));
+  const nlohmann::json json = nlohmann::json::parse(Plan("data index --json " + Recipe(shard)).out);
+  EXPECT_EQ(json["sources"][0]["turned"], 1);
+  // Where the index is made before ranks start it says so too, and diff knows the key.
+  std::filesystem::remove_all(folder_ + "/index");
+  EXPECT_THAT(Plan("launch " + Recipe(shard) + " --local --yes --executor " + InBuild("bin/fake_rank") + " --run-dir " +
+                   folder_ + "/run")
+                  .err,
+              HasSubstr("index of the data: " + says));
+  const ProgramResult diff =
+      Plan("diff " + Recipe(shard, ", orientation: stored") + " -- " + Recipe(shard, ", orientation: exif"));
+  EXPECT_THAT(diff.out, HasSubstr("data.orientation"));
+}
+
+TEST_F(DataCommand, DecodesAndReadsAnewWhatItIsAskedTo) {
+  std::ifstream file(InSource("tests/golden/pictures/444.jpg"), std::ios::binary);
+  std::string broken(std::istreambuf_iterator<char>(file), {});
+  broken.replace(broken.size() - 300, 100, std::string(100, '\xfe'));
+  Write("b.tar", TarMemberOf("a.jpg", broken) + TarMemberOf("a.txt", "text") + kTarEnd);
+  EXPECT_EQ(Plan("data index " + Recipe(folder_ + "/b.tar")).status, kExitSuccess);
+  const ProgramResult decoded = Plan("data index --decode " + Recipe(folder_ + "/b.tar"));
+  EXPECT_EQ(decoded.status, kExitInvalid);
+  EXPECT_THAT(decoded.err, HasSubstr("document a: its image a.jpg: JPEG: its data are damaged"));
+  EXPECT_THAT(Plan("data index " + Recipe(shards_) + " --jobs 1").out, HasSubstr("webdataset       2     2  "));
+  EXPECT_THAT(Plan("data index --anew " + Recipe(shards_)).out, HasSubstr("webdataset       2     2  "));
+  EXPECT_THAT(Plan("data index --decode " + Recipe(shards_)).out, HasSubstr("webdataset       2     2  "));
+  EXPECT_THAT(Plan("data index " + Recipe(shards_)).out, HasSubstr("webdataset       2     0  "));
+  const ProgramResult mock = Plan("data index --decode " + InSource("recipes/nemotron_moe_vlm_tiny.yaml"));
+  EXPECT_EQ(mock.status, kExitUsage);
+  EXPECT_THAT(mock.err, HasSubstr("data of kind mock has no index: `--decode` is for data of kind sources"));
 }
 
 TEST_F(DataCommand, SaysWhatItCannotDo) {

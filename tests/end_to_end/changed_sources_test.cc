@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "planner/base/files/exit_status.h"
+#include "tests/data/samples/shard_files.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/folders.h"
 
@@ -145,6 +147,48 @@ TEST_F(ChangedSources, OtherDocumentsInTheSameFilesAreAcceptedToo) {
   // The new documents are those of the run now.
   const Ended again = Run(7, OneShard());
   EXPECT_EQ(again.status, 0) << again.output;
+}
+
+// A shard that is made anew, and has the size and the time that it had: before a rank starts, if the index finds it;
+// else before anything is trained on it.
+TEST_F(ChangedSources, OtherDocumentsOfTheSameSizeAndTimeAreFound) {
+  const std::string path = Folder() + "/a.tar";
+  const auto replace = [&](const std::string& text, const std::string& other) {
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes(std::istreambuf_iterator<char>(file), {});
+    file.close();
+    const auto time = fs::last_write_time(path);
+    const size_t at = bytes.find(text);
+    ASSERT_NE(at, std::string::npos);
+    std::ofstream(path, std::ios::binary) << bytes.replace(at, text.size(), other);
+    fs::last_write_time(path, time);
+  };
+  // Four documents, of which the index compares the first, the third and the last.
+  std::string tar;
+  for (const char* text : {"the first of them", "the second of them", "the third of them", "the fourth of them"})
+    tar += TarMemberOf(std::string(text, 5) + text[5] + ".txt", text);
+  std::ofstream(path, std::ios::binary) << tar << kTarEnd;
+  ASSERT_EQ(Run(2, OneShard()).status, 0);
+  fs::copy(RunDir(), Folder() + "/kept", fs::copy_options::recursive);
+
+  replace("the second of", "no second of t");
+  const Ended read = Run(6, OneShard());
+  EXPECT_EQ(read.status, kExitUsage) << read.output;
+  EXPECT_THAT(read.output,
+              AllOf(HasSubstr(path + ": document the se: its text is not what was there when the index was "
+                                     "made, though its file has the size that it had: run `plan data index "
+                                     "--anew` with the recipe")));
+  replace("no second of t", "the second of ");
+
+  fs::remove_all(RunDir());
+  fs::rename(Folder() + "/kept", RunDir());
+  replace("the first of", "no first of t");
+  const Ended found = Run(6, OneShard());
+  EXPECT_EQ(found.status, kExitUsage) << found.output;
+  EXPECT_THAT(found.output,
+              AllOf(HasSubstr(path + " has the size and the time that it had, and other documents: it is read again"),
+                    HasSubstr("the files of source a have other documents than the run was trained on"),
+                    HasSubstr("--accept-changes"), Not(HasSubstr("step 3/"))));
 }
 
 }  // namespace

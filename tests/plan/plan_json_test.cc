@@ -145,6 +145,7 @@ TEST(PlanJson, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(changed("/data/image_grids/0", {4, 6, 6}), HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/data/resize", "lanczos"), HasSubstr("data: an unknown way to resize images"));
   EXPECT_THAT(changed("/data/grid", "floor"), HasSubstr("data: an unknown rule for grids of patches"));
+  EXPECT_THAT(changed("/data/orientation", "north"), HasSubstr("data: an unknown way to turn images"));
   EXPECT_THAT(changed("/data/image_grids/0", {4, 0}), HasSubstr("data: image sizes out of range"));
   EXPECT_THAT(changed("/data/encoders/0/pixel_shuffle", kMostPixelShuffle + 1),
               HasSubstr("data: image sizes out of range"));

@@ -32,6 +32,7 @@ class RandomFill {
     if constexpr (std::is_same_v<T, std::string>) {  // these have one other word
       if (key == std::string_view("resize")) return void(value = "bicubic");
       if (key == std::string_view("grid")) return void(value = "round_half_even");
+      if (key == std::string_view("orientation")) return void(value = "exif");
     }
     (*this)(key, of, value);
   }

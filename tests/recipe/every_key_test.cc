@@ -87,12 +87,12 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
   const std::vector<std::vector<std::string>> variants = {
       {},
       {"data={kind: webdataset, shards: [x], tokenizer: bytes, window: 1, min_patches: 1, max_patches: 2, "
-       "resize: bicubic, grid: ceil}"},
+       "resize: bicubic, grid: ceil, orientation: exif}"},
       {"data={kind: recorded, path: x}"},
       {"data={kind: sources, sources: [{name: a, kind: webdataset, weight: 2, shards: [x], ignore: json}, "
        "{kind: tokens, path: y}], tokenizer: ids, tokenizer_digest: x, template_digest: y, pad_token: 1, end_token: 2, "
        "shuffle: none, packing: none, window: 1, long: cut, damaged: skip, most_damaged: 1, min_patches: 1, "
-       "max_patches: 2, resize: bicubic, grid: ceil, index: x}"},
+       "max_patches: 2, resize: bicubic, grid: ceil, orientation: exif, index: x}"},
       {"evaluation={every_samples: 24, sets: [{name: a, samples: 1, path: x}, {name: b, samples: 1, shards: [x]}, "
        "{name: c, samples: 1, sources: [{name: a, kind: webdataset, weight: 2, shards: [x], ignore: json}, "
        "{kind: tokens, path: y}]}]}"},
@@ -457,7 +457,7 @@ TEST(EveryKey, DataArrivesWhole) {
   const std::string sources = sets("sources: [{kind: tokens, path: w}]");
   const DataRecipe tars =
       MustRead(path, {"data={kind: webdataset, shards: [x, y], window: 3, min_patches: 6, max_patches: 7, "
-                      "resize: bicubic, grid: round_half_even}",
+                      "resize: bicubic, grid: round_half_even, orientation: exif}",
                       sets("shards: w")})
           .data;
   ASSERT_EQ(tars.shards.size(), 2u);
@@ -468,12 +468,14 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*tars.max_patches, 7);
   EXPECT_EQ(*tars.resize, "bicubic");
   EXPECT_EQ(*tars.grid, "round_half_even");
+  EXPECT_EQ(*tars.orientation, "exif");
   const DataRecipe mixed =
       MustRead(path, {"data={kind: sources, sources: [{name: a, kind: webdataset, weight: 0.10, shards: [x, y], "
                       "ignore: [json, cls]}, {kind: tokens, path: z}], tokenizer: ids, tokenizer_digest: dig, "
                       "template_digest: est, image_token: 7, pad_token: 8, end_token: 9, shuffle: 1000, packing: none, "
                       "window: 5, long: cut, damaged: skip, most_damaged: 4, min_patches: 6, max_patches: 7, "
-                      "resize: bicubic, grid: round_half_even, index: there, balance: images}",
+                      "resize: bicubic, grid: round_half_even, orientation: exif, index: there, "
+                      "balance: images}",
                       sources})
           .data;
   ASSERT_EQ(mixed.sources.size(), 2u);
@@ -505,6 +507,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_EQ(*mixed.max_patches, 7);
   EXPECT_EQ(*mixed.resize, "bicubic");
   EXPECT_EQ(*mixed.grid, "round_half_even");
+  EXPECT_EQ(*mixed.orientation, "exif");
   EXPECT_EQ(*mixed.index, "there");
   EXPECT_EQ(*mixed.balance, "images");
   const DataRecipe plain = MustRead(path, {"data={kind: sources, sources: [{kind: tokens, path: z}]}", sources}).data;

@@ -121,7 +121,7 @@ std::string FailuresPage() {
   std::string page = kFailures;
   absl::StrAppend(&page, "| status | meaning | what is named | restart | what to do |\n|---|---|---|---|---|\n");
   for (const ExitStatusRow& row : kRows) {
-    if (row.number < kExitPeerLost) continue;  // no run has failed
+    if (row.number < kExitUsage) continue;  // no run has failed
     absl::StrAppend(&page, "| ", row.number, " | ", row.meaning, " | ", row.named, " | ", row.restart ? "yes" : "no",
                     " | ", row.mend, " |\n");
   }

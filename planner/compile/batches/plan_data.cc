@@ -293,6 +293,7 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
   plan.max_patches = data.max_patches;
   plan.resize = data.resize;
   plan.grid = data.grid;
+  plan.orientation = data.orientation;
   plan.packed_documents = data.packed_documents;
   if (data.image_token) plan.image_token = *data.image_token;
   for (const auto& grid : data.image_grids) plan.image_grids.push_back(*grid);

@@ -1,10 +1,10 @@
 #include "planner/data/pictures/decode_picture.h"
 
 #include <memory>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "planner/data/pictures/orientation.h"
 #include "planner/data/pictures/picture_rows.h"
 
 namespace planwright {
@@ -28,10 +28,9 @@ void OverWhite(const uint8_t* rgba, int64_t width, float* row) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PictureRows>> OpenPictureRows(std::string_view file, const PictureSize& size,
-                                                             PngValues values) {
+absl::StatusOr<std::unique_ptr<PictureRows>> OpenPictureRows(std::string_view file, const PictureSize& size) {
   switch (size.format) {
-    case PictureFormat::kPng: return OpenPngRows(file, size, values);
+    case PictureFormat::kPng: return OpenPngRows(file, size);
     case PictureFormat::kJpeg: return OpenJpegRows(file, size);
     case PictureFormat::kWebp: return OpenWebpRows(file, size);
   }
@@ -40,11 +39,14 @@ absl::StatusOr<std::unique_ptr<PictureRows>> OpenPictureRows(std::string_view fi
 
 template <typename Filter>
 absl::Status DecodePictureRows(std::string_view file, int64_t height, int64_t width,
-                               typename Resizer<Filter>::TakeRow take) {
-  const absl::StatusOr<PictureSize> size = ReadPictureSize(file);
+                               typename Resizer<Filter>::TakeRow take, int orientation) {
+  absl::StatusOr<PictureSize> size = ReadPictureSize(file);
   if (!size.ok()) return size.status();
-  const bool srgb = std::is_same_v<Filter, Bilinear>;
-  const auto rows = OpenPictureRows(file, *size, srgb ? PngValues::kSrgb : PngValues::kAsStored);
+  auto rows = OpenPictureRows(file, *size);
+  if (rows.ok() && IsTurned(orientation)) {
+    rows = TurnRows(*std::move(rows), *size, orientation);
+    if (RowsAreColumns(orientation)) std::swap(size->height, size->width);
+  }
   if (!rows.ok()) return rows.status();
   Resizer<Filter> resizer(size->height, size->width, height, width, std::move(take));
   std::vector<typename Filter::Number> row((*rows)->channels() == 4 ? 3 * size->width : 0);
@@ -62,25 +64,26 @@ absl::Status DecodePictureRows(std::string_view file, int64_t height, int64_t wi
 }
 
 template <typename Filter>
-absl::StatusOr<Pixels<Filter>> DecodePicture(std::string_view file, int64_t height, int64_t width) {
+absl::StatusOr<Pixels<Filter>> DecodePicture(std::string_view file, int64_t height, int64_t width, int orientation) {
   using Number = typename Filter::Number;
   Pixels<Filter> pixels{height, width, {}};
   pixels.values.reserve(height * width * 3);
   const absl::Status status = DecodePictureRows<Filter>(
-      file, height, width, [&](const Number* row) { pixels.values.insert(pixels.values.end(), row, row + width * 3); });
+      file, height, width, [&](const Number* row) { pixels.values.insert(pixels.values.end(), row, row + width * 3); },
+      orientation);
   if (!status.ok()) return status;
   return pixels;
 }
 
-template absl::Status DecodePictureRows<Bilinear>(std::string_view, int64_t, int64_t, Resizer<Bilinear>::TakeRow);
-template absl::Status DecodePictureRows<Bicubic>(std::string_view, int64_t, int64_t, Resizer<Bicubic>::TakeRow);
-template absl::StatusOr<Pixels<Bilinear>> DecodePicture(std::string_view, int64_t, int64_t);
-template absl::StatusOr<Pixels<Bicubic>> DecodePicture(std::string_view, int64_t, int64_t);
+template absl::Status DecodePictureRows<Bilinear>(std::string_view, int64_t, int64_t, Resizer<Bilinear>::TakeRow, int);
+template absl::Status DecodePictureRows<Bicubic>(std::string_view, int64_t, int64_t, Resizer<Bicubic>::TakeRow, int);
+template absl::StatusOr<Pixels<Bilinear>> DecodePicture(std::string_view, int64_t, int64_t, int);
+template absl::StatusOr<Pixels<Bicubic>> DecodePicture(std::string_view, int64_t, int64_t, int);
 
 absl::Status CheckPicture(std::string_view file) {
   const absl::StatusOr<PictureSize> size = ReadPictureSize(file);
   if (!size.ok()) return size.status();
-  const auto rows = OpenPictureRows(file, *size, PngValues::kAsStored);
+  const auto rows = OpenPictureRows(file, *size);
   if (!rows.ok()) return rows.status();
   for (int64_t y = 0; y < size->height; ++y) {
     if (const auto row = (*rows)->Next(); !row.ok()) return row.status();

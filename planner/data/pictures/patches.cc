@@ -26,15 +26,16 @@ template class PatchCutter<Bilinear>;
 template class PatchCutter<Bicubic>;
 
 template <typename Filter>
-absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch) {
+absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation) {
   PatchCutter<Filter> cutter(grid, patch);
-  const absl::Status status = DecodePictureRows<Filter>(file, grid.rows * patch, grid.cols * patch,
-                                                        [&](const typename Filter::Number* row) { cutter.Add(row); });
+  const absl::Status status = DecodePictureRows<Filter>(
+      file, grid.rows * patch, grid.cols * patch, [&](const typename Filter::Number* row) { cutter.Add(row); },
+      orientation);
   if (!status.ok()) return status;
   return cutter.Take();
 }
 
-template absl::StatusOr<Image> PatchesOfPicture<Bilinear>(std::string_view, const PatchGrid&, int64_t);
-template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const PatchGrid&, int64_t);
+template absl::StatusOr<Image> PatchesOfPicture<Bilinear>(std::string_view, const PatchGrid&, int64_t, int);
+template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const PatchGrid&, int64_t, int);
 
 }  // namespace planwright

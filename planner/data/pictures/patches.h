@@ -38,8 +38,9 @@ class PatchCutter {
   int64_t rows_ = 0;          // of the band that are there
 };
 
-// The patches of an image file. Errors of DecodePicture.
+// The patches of an image file that is turned by `orientation` (orientation.h). Errors of DecodePicture.
 template <typename Filter>
-absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch);
+absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch,
+                                       int orientation = 1);
 
 }  // namespace planwright

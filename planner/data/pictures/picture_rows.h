@@ -25,18 +25,17 @@ class PictureRows {
   virtual absl::Status Finish() { return absl::OkStatus(); }
 };
 
-// What is done with the values of a PNG that says what they are, or has 16 bits. kSrgb: they become values of sRGB, as
-// libpng's simplified interface makes them. kAsStored: they stay; of 16 bits the high eight are taken, as Pillow does.
-enum class PngValues { kSrgb, kAsStored };
-
 // `file` must outlive the rows, and `size` be what ReadPictureSize says of it. Here and for each row InvalidArgument
 // if the file is damaged.
-absl::StatusOr<std::unique_ptr<PictureRows>> OpenPictureRows(std::string_view file, const PictureSize& size,
-                                                             PngValues values);
+absl::StatusOr<std::unique_ptr<PictureRows>> OpenPictureRows(std::string_view file, const PictureSize& size);
+
+// The rows of the picture that `rows` are when it is turned by an orientation of 2 to 8 (orientation.h). All of them
+// are held: 3 or 4 bytes for each pixel. `size`: of the picture as it is stored.
+absl::StatusOr<std::unique_ptr<PictureRows>> TurnRows(std::unique_ptr<PictureRows> rows, const PictureSize& size,
+                                                      int orientation);
 
 // Of one format each; OpenPictureRows chooses.
-absl::StatusOr<std::unique_ptr<PictureRows>> OpenPngRows(std::string_view file, const PictureSize& size,
-                                                         PngValues values);
+absl::StatusOr<std::unique_ptr<PictureRows>> OpenPngRows(std::string_view file, const PictureSize& size);
 absl::StatusOr<std::unique_ptr<PictureRows>> OpenJpegRows(std::string_view file, const PictureSize& size);
 absl::StatusOr<std::unique_ptr<PictureRows>> OpenWebpRows(std::string_view file, const PictureSize& size);
 

@@ -14,7 +14,7 @@ enum class PictureFormat { kPng, kJpeg, kWebp };
 
 struct PictureSize {
   PictureFormat format = PictureFormat::kPng;
-  int64_t height = 0, width = 0;  // pixels, as they are stored: what EXIF says of their orientation is not used
+  int64_t height = 0, width = 0;  // pixels, as they are stored, before the picture is turned (orientation.h)
 };
 
 // Larger pictures are refused before any memory is taken. PNG and JPEG come row by row. These come as a whole: an

@@ -42,22 +42,18 @@ void TakeBytes(png_structp png, png_bytep to, size_t count) {
 }
 
 // Reads all before the pixels, and has every kind of PNG (grey, palette, 16 bits) converted to rows of RGB or RGBA, 8
-// bits each. By libpng's simplified interface, of a file that does not say what its values are, those with 16 bits are
-// taken for linear light.
-bool BeginRows(PngReader& reader, bool srgb) {
+// bits each, as they are stored: of 16 bits the high eight. What a file says of its gamma is not used, as Pillow does:
+// libpng's simplified interface would take 16 bits that say nothing for linear light.
+bool BeginRows(PngReader& reader) {
   png_structp png = reader.png;
   if (png == nullptr || reader.info == nullptr) return false;
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   png_set_benign_errors(png, 1);
   png_set_read_fn(png, &reader, TakeBytes);
   png_read_info(png, reader.info);
-  const bool deep = png_get_bit_depth(png, reader.info) == 16;
   png_set_expand(png);
   if ((png_get_color_type(png, reader.info) & PNG_COLOR_MASK_COLOR) == 0) png_set_gray_to_rgb(png);
-  if (srgb) png_set_alpha_mode_fixed(png, PNG_ALPHA_PNG, deep ? PNG_GAMMA_LINEAR : PNG_DEFAULT_sRGB);
-  if (deep && srgb) png_set_scale_16(png);
-  if (deep && !srgb) png_set_strip_16(png);
-  if (srgb) png_set_alpha_mode_fixed(png, PNG_ALPHA_PNG, PNG_DEFAULT_sRGB);
+  png_set_strip_16(png);
   png_set_interlace_handling(png);
   png_read_update_info(png, reader.info);
   return true;
@@ -79,8 +75,8 @@ class PngRows : public PictureRows {
  public:
   explicit PngRows(std::string_view file) : reader_(file) {}
 
-  absl::Status Open(const PictureSize& size, PngValues values) {
-    if (!BeginRows(reader_, values == PngValues::kSrgb)) return Failed();
+  absl::Status Open(const PictureSize& size) {
+    if (!BeginRows(reader_)) return Failed();
     channels_ = png_get_channels(reader_.png, reader_.info);
     const int64_t row_bytes = channels_ * size.width;
     if ((channels_ != 3 && channels_ != 4) ||
@@ -121,10 +117,9 @@ class PngRows : public PictureRows {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PictureRows>> OpenPngRows(std::string_view file, const PictureSize& size,
-                                                         PngValues values) {
+absl::StatusOr<std::unique_ptr<PictureRows>> OpenPngRows(std::string_view file, const PictureSize& size) {
   auto rows = std::make_unique<PngRows>(file);
-  if (absl::Status status = rows->Open(size, values); !status.ok()) return status;
+  if (absl::Status status = rows->Open(size); !status.ok()) return status;
   return rows;
 }
 

@@ -150,6 +150,9 @@ def parse(words):
         if not os.path.exists(path):
             problems.append(Problem(path, "there is no such file or folder",
                                     "the shell expands * and {}, if they are not quoted"))
+        elif not os.path.isdir(path) and not os.path.isfile(path):
+            problems.append(Problem(path, "expected a file or a folder, found a pipe or a device",
+                                    "write it into a plain file"))
         elif os.path.isdir(path) and options.format not in (None, "energon", "jsonl_media"):
             problems.append(Problem(path, f"expected a file for --format {options.format}, found a folder",
                                     "name the files in it"))

@@ -7,7 +7,7 @@ which ids the assistant writes, and the document is refused.
 import dataclasses
 
 from .problems import Problem
-from .tokenizer import BadCharacter
+from .tokenizer import BadCharacter, GivesUp
 
 
 @dataclasses.dataclass
@@ -36,6 +36,9 @@ class Encoder:
         try:
             ids, mask = (self._text(record, literal) if record.text is not None else
                          self._conversation(record, literal))
+        except GivesUp as error:
+            raise Problem(record.place, f"the tokenizer gives up on its text: {error}", "divide the text, or leave it "
+                          "out", kind="tokenizer") from error
         except BadCharacter as error:
             what, help_text = error.args
             raise Problem(record.place, f"the text has {what}", help_text, kind="characters") from error
@@ -95,7 +98,8 @@ class Encoder:
         if found != len(record.pictures):
             raise Problem(record.place, f"{found} image tokens in the ids, and {len(record.pictures)} images",
                           "the template or a text writes or drops image tokens: look at --show", kind="images")
-        if self.ids["pad"] in ids:
+        # Padding is known by its place. An id that is the end too may stand in a text.
+        if self.ids["pad"] != self.ids["end"] and self.ids["pad"] in ids:
             raise Problem(record.place, f"id {ids.index(self.ids['pad'])} is the pad token, which no text may have",
                           "choose another --pad-token", kind="padding")
         if mask is not None and not any(mask):

@@ -3,6 +3,7 @@ import os
 import stat
 import tarfile
 
+from .files import opened, read_at
 from .problems import Problem
 from .records import Picture
 
@@ -32,13 +33,14 @@ def check_kind(data, name, place):
 def members(path):
     """The plain members of a tar file, in order: TarInfo. Its damage is a Problem."""
     try:
-        with tarfile.open(path, "r:") as tar:
+        with opened(path) as file, tarfile.open(path, "r:", file) as tar:
             for member in tar:
                 if member.isreg():
                     yield member
                 elif not member.isdir():
                     raise Problem(path, f"member {member.name}: expected a file, found a link or a device",
                                   "write the files themselves: tar --dereference --hard-dereference")
+            check_end(path, file, tar.offset)
     except tarfile.TarError as error:
         raise Problem(path, f"expected a tar file that is not compressed, found another or a damaged one: {error}",
                       "unpack it, or make it anew") from error
@@ -46,10 +48,22 @@ def members(path):
         raise Problem(path, f"it cannot be read: {error.strerror}", "look at its path and its permissions") from error
 
 
-def read_at(path, offset, size):
-    with open(path, "rb") as file:
-        file.seek(offset)
-        return file.read(size)
+def check_end(path, file, offset):
+    """tarfile ends without a word at a header that it cannot read, at the end of a file that was cut off between two
+    members, and at the end mark of the first of several archives. `offset`: where it ended."""
+    file.seek(offset)
+    block = file.read(tarfile.BLOCKSIZE)
+    if len(block) < tarfile.BLOCKSIZE:
+        raise Problem(path, f"the archive ends at byte {offset + len(block):,} without its end mark, so members may be "
+                      "missing", "fetch it or make it anew")
+    if block.strip(b"\0"):
+        raise Problem(path, f"the header at byte {offset:,} is damaged, and members behind it are lost",
+                      "fetch it or make it anew")
+    while block := file.read(1 << 20):
+        if block.strip(b"\0"):
+            at = file.tell() - len(block.lstrip(b"\0"))
+            raise Problem(path, f"the archive ends at byte {offset:,}, and another one follows at byte {at:,}",
+                          "make one archive of them: tar --concatenate")
 
 
 class Folder:
@@ -67,6 +81,8 @@ class Folder:
                               "write pictures as plain files", kind="images")
             with open(whole, "rb") as file:
                 check_kind(file.read(FIRST_BYTES), whole, place)
+        except ValueError as error:
+            raise Problem(place, f"{path!r} is no name of a file: {error}", "mend the name", kind="images") from error
         except OSError as error:
             raise Problem(place, f"there is no image {whole}" if isinstance(error, FileNotFoundError) else
                           f"{whole} cannot be read: {error.strerror}",

@@ -5,6 +5,7 @@ import os
 
 from . import special_ids
 from .encode import Encoder
+from .files import whole
 from .problems import Problem, Problems, shown
 from .template import ChatTemplate
 from .tokenizer import Tokenizer
@@ -27,8 +28,7 @@ class Loaded:
 
 def read(path):
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return whole(path)
     except OSError as error:
         raise Problem(path, f"it cannot be read: {error.strerror}", "look at its path") from error
 

@@ -1,9 +1,12 @@
 """What is wrong with an argument or an input, as one line: place, what was expected and found, how to mend it."""
+import os
 
 
 class Problem(Exception):
     """`place` is FILE:LINE, FILE: record N, or an argument. `kind` groups problems of records in the count of refused
-    ones."""
+    ones. `stops`: nothing more is read, as all that follows would have the same."""
+
+    stops = False
 
     def __init__(self, place, what, help_text="", kind="damaged"):
         super().__init__(place, what, help_text, kind)
@@ -12,6 +15,16 @@ class Problem(Exception):
     def __str__(self):
         line = f"{self.place}: {self.what}" + (f"; {self.help}" if self.help else "")
         return "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+
+
+def unexpected(error):
+    """A mistake of this program, as a Problem of the whole run."""
+    frame = error.__traceback__
+    while frame.tb_next:
+        frame = frame.tb_next
+    place = f"{os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}"
+    return Problem("prepare", f"a mistake of this program, at {place}: {type(error).__name__}: {error}",
+                   "report it, with the command and the input", kind=None)
 
 
 class Problems(Exception):

@@ -16,7 +16,7 @@ from .formats import FORMATS, choose
 from .images import kind_of
 from .load import load
 from .pieces import pieces
-from .problems import Problem, Problems, counted
+from .problems import Problem, Problems, counted, unexpected
 from .progress import Progress, duration
 from .shards import Reference, ShardWriter
 from .workers import in_order
@@ -91,9 +91,16 @@ def encode_all(source, encoder):
                                  pack(record.place, encoder.encode(record)))
                 except Problem as problem:
                     found.append(problem)
+                    if problem.stops:
+                        break
         except Problem as problem:   # of a whole file: no document of it counts
             problem.kind = None
             found.append(problem)
+        except (MemoryError, RecursionError) as error:
+            found.append(Problem("INPUT", f"it is too large or too deep to read at once: {type(error).__name__}",
+                                 "divide it, or give fewer --jobs", kind=None))
+        except Exception as error:   # which would end the process that works, and say nothing of the input
+            found.append(unexpected(error))
         return found
     return work
 
@@ -177,7 +184,8 @@ class Run:
                         first_problem = first_problem or number
                         problems.append(packed)
                 progress.add(weight, counts.documents)
-                if problems and (len(problems) >= MOST_PROBLEMS or number - first_problem > LOOKED_FURTHER):
+                if problems and (len(problems) >= MOST_PROBLEMS or number - first_problem > LOOKED_FURTHER or
+                                 problems[-1].stops):
                     raise Problems(problems[:MOST_PROBLEMS], f"the list ends after {counted(number, 'document')}")
         finally:
             results.close()

@@ -6,6 +6,7 @@ special token of the tokenizer. What was taken, and from where, is printed.
 import dataclasses
 
 from .problems import Problem
+from .tokenizer import MOST_IDS
 
 USUAL = {
     "image": ("<image>", "<|image|>", "<|image_pad|>", "<IMG_CONTEXT>", "<image_soft_token>", "[IMG]"),
@@ -27,9 +28,9 @@ def named(tokenizer, argument, value):
     found = tokenizer.id_of(value)
     if found is not None and (value in tokenizer.specials or not value.isdigit()):
         return SpecialId(found, value, argument)
-    if value.isascii() and value.isdigit() and int(value) < 2**31:
+    if value.isascii() and value.isdigit() and len(value) < 10 and int(value) < MOST_IDS:
         return SpecialId(int(value), tokenizer.text_of(int(value)), argument)
-    raise Problem(argument, f"expected a token of {tokenizer.path} or an id, found {value!r}",
+    raise Problem(argument, f"expected a token of {tokenizer.path} or an id below {MOST_IDS:,}, found {value!r}",
                   "its special tokens are " + (" ".join(tokenizer.specials) or "none: give an id"))
 
 

@@ -7,6 +7,7 @@ import jinja2
 import jinja2.ext
 import jinja2.sandbox
 
+from .bounds import Beyond, bounded, joined, power
 from .problems import Problem
 
 REASONING = ("reasoning_content", "thinking", "reasoning")  # names of one thing; templates read the first
@@ -21,6 +22,13 @@ class Generation(jinja2.ext.Extension):
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return jinja2.nodes.Scope(body).set_lineno(line)
+
+
+class Sandbox(jinja2.sandbox.ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset({"**"})
+
+    def call_binop(self, context, operator, left, right):
+        return power(left, right)
 
 
 class AsksForDate(Exception):
@@ -43,16 +51,20 @@ class ChatTemplate:
     def __init__(self, text, place, variables=None, date=None):
         self.place, self.variables, self.date = place, variables or {}, date
         self.sha256 = hashlib.sha256(text.encode()).hexdigest()
-        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
+        environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
         environment.filters["tojson"] = to_json
         environment.globals["raise_exception"] = raise_exception
         environment.globals["strftime_now"] = self._strftime
+        whole = "render it with Hugging Face transformers to see whether it is whole"
         try:
-            self._compiled = environment.from_string(text)
+            with bounded():   # constants are computed when it is compiled
+                self._compiled = environment.from_string(text)
         except jinja2.TemplateSyntaxError as error:
-            raise Problem(f"{place}:{error.lineno}", f"the template is no Jinja: {error.message}",
-                          "render it with Hugging Face transformers to see whether it is whole") from error
+            raise Problem(f"{place}:{error.lineno}", f"the template is no Jinja: {error.message}", whole) from error
+        except Beyond as error:
+            raise Problem(place, f"the template has no bound: {error}", "give another template") from error
+        except Exception as error:   # such as blocks that stand too deep in each other for Python
+            raise Problem(place, f"the template cannot be compiled: {error or type(error).__name__}", whole) from error
 
     def _strftime(self, form):
         if self.date is None:
@@ -67,8 +79,14 @@ class ChatTemplate:
             reasoning = next((turn[key] for key in REASONING if key in turn), None)
             turns.append(turn if reasoning is None else {"thinking": reasoning, **turn, REASONING[0]: reasoning})
         try:
-            return self._compiled.render(messages=turns, tools=tools, documents=None,
-                                         add_generation_prompt=add_generation_prompt, **self.variables)
+            with bounded():
+                return joined(self._compiled.generate(messages=turns, tools=tools, documents=None,
+                                                      add_generation_prompt=add_generation_prompt, **self.variables))
+        except Beyond as error:
+            problem = Problem(self.place, f"the template has no bound, with the turns of {place}: {error}",
+                              "mend its loops, or give another template", kind=None)
+            problem.stops = True
+            raise problem from error
         except AsksForDate as error:
             raise Problem(self.place, "the template writes today's date, and the same input must always give the same "
                           "bytes", "say which date: --date 2026-01-31", kind="template") from error

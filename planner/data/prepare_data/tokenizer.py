@@ -1,6 +1,7 @@
 """A tokenizer.json, by Hugging Face's `tokenizers`: texts with marks and special tokens to ids, ids to bytes."""
 import hashlib
 import json
+import os
 import re
 
 import tokenizers
@@ -12,8 +13,16 @@ from .records import MARK
 OPENING, CLOSING = "\U000f0000", "\U000f0001"
 
 
+MOST_IDS = 1 << 24   # no vocabulary has more
+NOWHERE = os.open(os.devnull, os.O_WRONLY)
+
+
 class BadCharacter(Exception):
     """A character that no text may have here: what it is, and how to mend it."""
+
+
+class GivesUp(Exception):
+    """The library cannot make ids of a text, such as where a pattern looks for too long."""
 
 
 def check(text):
@@ -44,6 +53,9 @@ class Tokenizer:
         model = self.description.get("model") or {}
         self.unknown = self.id_of(model["unk_token"]) if model.get("unk_token") else model.get("unk_id")
         self.vocabulary = max(self._whole.get_vocab(with_added_tokens=True).values()) + 1
+        if self.vocabulary > MOST_IDS:
+            raise Problem(path, f"it has the id {self.vocabulary - 1:,}; ids are below {MOST_IDS:,} here",
+                          "mend the ids of its added tokens")
 
     def id_of(self, text):
         return self._whole.token_to_id(text)
@@ -99,7 +111,7 @@ class Tokenizer:
         return value
 
     def _check_normalized(self, text):
-        found = self._literal.findall(self._normalizer.normalize_str(text))
+        found = self._literal.findall(self._guarded(self._normalizer.normalize_str, text))
         if len(found) > len(self._literal.findall(text)):
             raise BadCharacter(f"characters that the tokenizer turns into a special token, one of {' '.join(found)}",
                                "remove them")
@@ -109,10 +121,28 @@ class Tokenizer:
             return ids
         return [self.image_id if token == self._mark else token for token in ids]
 
+    def _encoded(self, text):
+        return self._guarded(lambda value: self._whole.encode(value, add_special_tokens=False), text)
+
+    @staticmethod
+    def _guarded(act, text):
+        stderr = os.dup(2)
+        os.dup2(NOWHERE, 2)   # a panic prints its own lines
+        try:
+            return act(text)
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:   # a panic of the library is no Exception
+            lines = str(error).splitlines()
+            raise GivesUp(lines[0] if lines else type(error).__name__) from error
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
     def encode(self, text):
         """Ids of a text: marks become the image id, special tokens themselves, protected ones plain text."""
         if OPENING not in text and CLOSING not in text:
-            return self._ids(self._whole.encode(text, add_special_tokens=False).ids)
+            return self._ids(self._encoded(text).ids)
         ids = []
         for at, piece in enumerate(self._marked.split(text)):
             if piece:
@@ -122,10 +152,10 @@ class Tokenizer:
     def _piece(self, piece, first):
         """A piece from the middle is encoded behind a line break, so that no prefix of a text's begin is put on it."""
         if not first:
-            ids = self._whole.encode("\n" + piece, add_special_tokens=False).ids
+            ids = self._encoded("\n" + piece).ids
             if ids[:len(self._newline)] == self._newline:
                 return ids[len(self._newline):]
-        return self._whole.encode(piece, add_special_tokens=False).ids
+        return self._encoded(piece).ids
 
     def _as_text(self, piece, first):
         """Ids of a special token's text, none of which is that token."""
@@ -142,7 +172,7 @@ class Tokenizer:
     def encode_with_specials(self, text):
         """As `encode`, and (index, first character, character behind it) of each special token. Not for texts with
         protected tokens."""
-        encoding = self._whole.encode(text, add_special_tokens=False)
+        encoding = self._encoded(text)
         ids = encoding.ids
         specials = [(index, *encoding.token_to_chars(index)) for index, token in enumerate(ids)
                     if token in self._special_ids]

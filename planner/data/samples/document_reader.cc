@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "planner/data/pictures/orientation.h"
 #include "planner/data/pictures/patches.h"
 
 namespace planwright {
@@ -11,6 +12,13 @@ namespace {
 
 absl::Status InDocument(const Documents& documents, int64_t document, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(documents.Where(document), ": ", what));
+}
+
+// Behind what is wrong with an image that the index did not decode, or that was whole then.
+std::string WhatToDo(const DataPlan& data) {
+  if (data.damaged == "skip") return "; it was whole when the index was made: run `plan data index --anew`";
+  return "; `plan data index --decode` names all such images, and `data.damaged: skip` leaves their documents out: "
+         "then samples are other ones, and a launch that goes on needs --accept-changes";
 }
 
 }  // namespace
@@ -38,7 +46,7 @@ absl::Status DocumentReader::Append(const Documents& documents, const PackItem& 
     const ExpandedPicture& picture = expanded.pictures[mark];
     // A piece begins and ends beside an image, never within it.
     if (place >= range.first) {
-      if (absl::Status status = AppendImages(documents, document, mark, picture.grids, parts, sample); !status.ok())
+      if (absl::Status status = AppendImages(documents, document, mark, expanded, parts, sample); !status.ok())
         return status;
       learnt.resize(sample.tokens.size(), 0);
     }
@@ -83,8 +91,8 @@ absl::Status DocumentReader::CheckTokens(const Documents& documents, int64_t doc
 }
 
 absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t document, int64_t index,
-                                          const std::vector<PatchGrid>& grids, SampleParts parts,
-                                          Sample& sample) const {
+                                          const ExpandedDocument& expanded, SampleParts parts, Sample& sample) const {
+  const std::vector<PatchGrid>& grids = expanded.pictures[index].grids;
   std::string file;
   if (parts == SampleParts::kAll) {
     absl::StatusOr<std::string> read = documents.ReadPicture(document, index);
@@ -95,12 +103,10 @@ absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t do
     const EncoderData& encoder = data_.encoders[e];
     Image image{grids[e].rows, grids[e].cols, {}};
     if (parts == SampleParts::kAll) {
-      absl::StatusOr<Image> decoded = data_.resize == "bicubic"
-                                          ? PatchesOfPicture<Bicubic>(file, grids[e], encoder.patch)
-                                          : PatchesOfPicture<Bilinear>(file, grids[e], encoder.patch);
+      absl::StatusOr<Image> decoded = Decode(file, expanded.refs[index].orientation, grids[e], encoder.patch);
       if (!decoded.ok()) {
         return absl::Status(decoded.status().code(), absl::StrCat(documents.Where(document), ": image ", index + 1,
-                                                                  ": ", decoded.status().message()));
+                                                                  ": ", decoded.status().message(), WhatToDo(data_)));
       }
       image = *std::move(decoded);
     }
@@ -108,6 +114,17 @@ absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t do
     sample.images[e].push_back(std::move(image));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Image> DocumentReader::Decode(const std::string& file, int orientation, const PatchGrid& grid,
+                                             int64_t patch) const {
+  if (data_.orientation == "exif") {
+    const absl::StatusOr<PictureFormat> format = ReadPictureFormat(file);
+    if (!format.ok()) return format.status();
+    if (absl::Status status = CompareOrientation(*format, file, orientation); !status.ok()) return status;
+  }
+  return data_.resize == "bicubic" ? PatchesOfPicture<Bicubic>(file, grid, patch, orientation)
+                                   : PatchesOfPicture<Bilinear>(file, grid, patch, orientation);
 }
 
 }  // namespace planwright

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Documents>> OpenIndexed(const DataPlan& data, con
                                               .ids = data.tokenizer == "ids",
                                               .image_token = data.image_token,
                                               .end_token = data.end_token,
-                                              .vocabulary = data.vocabulary,
+                                              .turned = data.orientation == "exif",
                                               .open_files = std::max<size_t>(kMostOpenShards / sources, 4)});
 }
 
@@ -47,13 +47,20 @@ absl::StatusOr<std::unique_ptr<Documents>> OpenTokens(const DataPlan& data, cons
   const std::string path = IndexPath(data, source);
   const absl::StatusOr<TokenRecord> record = ReadTokenRecord(path);
   if (absl::IsNotFound(record.status())) return RunIndex(source, absl::StrCat("there is no index ", path));
-  if (absl::IsDataLoss(record.status())) return RunIndex(source, std::string(record.status().message()));
+  if (absl::IsFailedPrecondition(record.status()) || absl::IsDataLoss(record.status()))
+    return RunIndex(source, std::string(record.status().message()));
   if (!record.ok()) return record.status();
   if (record->settings != TokenSettingsDigest(data, source, *idx))
     return RunIndex(source, absl::StrCat("the index ", path, " was made with other settings, or of another .idx"));
   if (record->bytes != idx->bin().bytes()) {
     return RunIndex(source, absl::StrCat(idx->bin().path(), " has ", idx->bin().bytes(), " bytes, and it had ",
                                          record->bytes, " when the index was made"));
+  }
+  const absl::StatusOr<DigestBytes> sample = SampleOfBin(idx->bin());
+  if (!sample.ok()) return sample.status();
+  if (record->sample != *sample) {
+    return RunIndex(source, absl::StrCat(idx->bin().path(),
+                                         " has other ids than when the index was made, though its size is the same"));
   }
   std::string digest = TokenDigest(*idx, *record);
   return MakeTokenDocuments(*std::move(idx), TokenRuleOf(data), std::move(digest));

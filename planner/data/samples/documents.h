@@ -21,6 +21,7 @@ inline constexpr int64_t kImageMark = -1;
 struct PictureRef {
   int64_t height = 0, width = 0;
   int64_t mark = 0;
+  int orientation = 1;  // by which it is turned before it is resized (orientation.h); its size is that of after
 };
 
 // Several threads may ask at once. `document` is in [0, size()).
@@ -43,7 +44,8 @@ class Documents {
   virtual void Pictures(int64_t document, std::vector<PictureRef>& into) const = 0;
 
   // As many tokens as tokens() says, and the file of an image (PNG, JPEG or WebP). Errors name the shard and the
-  // document; a shard of another size than when the index was made is FailedPrecondition.
+  // document; a shard of another size than when the index was made, and a text or an image that is not the one that was
+  // there then, are FailedPrecondition.
   virtual absl::StatusOr<Text> ReadText(int64_t document) const = 0;
   virtual absl::StatusOr<std::string> ReadPicture(int64_t document, int64_t index) const = 0;
 

@@ -12,6 +12,9 @@
 
 #include "planner/base/files/file_io.h"
 #include "planner/data/pictures/decode_picture.h"
+#include "planner/data/pictures/orientation.h"
+#include "planner/data/pictures/picture_end.h"
+#include "planner/data/samples/document_check.h"
 
 namespace planwright {
 namespace {
@@ -35,31 +38,44 @@ absl::StatusOr<NamedFile> StatFile(const std::string& base, const std::string& p
   return NamedFile{path, about.st_size, int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec, kind};
 }
 
-ImageMeter::ImageMeter(std::string base, std::string shard, bool decode, TarMembersCache& tars)
-    : base_(std::move(base)), shard_(std::move(shard)), decode_(decode), tars_(tars), open_(kOpenTars) {}
+ImageMeter::ImageMeter(std::string base, std::string shard, bool decode, bool turned, TarMembersCache& tars)
+    : base_(std::move(base)), shard_(std::move(shard)), decode_(decode), turned_(turned), tars_(tars),
+      open_(kOpenTars) {}
 
-absl::StatusOr<ImageRecord> ImageMeter::Measure(const std::string& what, ReadBytes read, int64_t offset,
-                                                int64_t bytes) const {
+absl::StatusOr<MeasuredImage> ImageMeter::Measure(const std::string& what, ReadBytes read, int64_t offset,
+                                                  int64_t bytes) const {
   if (bytes > int64_t{std::numeric_limits<uint32_t>::max()})
     return absl::InvalidArgumentError(absl::StrCat(what, ": it has ", bytes, " bytes"));
   const absl::StatusOr<PictureSize> size = ReadPictureSize(read);
   if (!size.ok()) return OfImage(what, size.status());
-  if (decode_) {
+  // From the front to the back, as a shard is read.
+  const absl::StatusOr<std::string> first = read(0, std::min(bytes, kPictureBegin));
+  if (!first.ok()) return OfImage(what, first.status());
+  const absl::StatusOr<int> orientation = ReadOrientation(size->format, read, bytes, false);
+  if (!orientation.ok()) return OfImage(what, orientation.status());
+  const int64_t end = std::min(bytes, kPictureEnd);
+  const absl::StatusOr<std::string> last = read(bytes - end, end);
+  if (!last.ok()) return OfImage(what, last.status());
+  if (decode_ || MayBeCut(size->format, *first, *last, bytes)) {
     const absl::StatusOr<std::string> whole = read(0, bytes);
     if (!whole.ok()) return OfImage(what, whole.status());
-    if (absl::Status status = CheckPicture(*whole); !status.ok()) return OfImage(what, status);
+    absl::Status status = CheckPicture(*whole);
+    if (status.ok() && turned_) status = CompareOrientation(size->format, *whole, *orientation);
+    if (!status.ok()) return OfImage(what, status);
   }
-  ImageRecord image{};
+  MeasuredImage measured{};
+  measured.check = {CheckOfEnds(*first, *last), static_cast<uint32_t>(*orientation)};
+  ImageRecord& image = measured.record;
   image.offset_low = static_cast<uint32_t>(offset);
   image.offset_high = static_cast<uint32_t>(static_cast<uint64_t>(offset) >> 32);
   image.bytes = static_cast<uint32_t>(bytes);
   image.height = static_cast<uint32_t>(size->height);
   image.width = static_cast<uint32_t>(size->width);
-  return image;
+  return measured;
 }
 
-absl::StatusOr<ImageRecord> ImageMeter::Refer(const ImageReference& reference, size_t number,
-                                              std::vector<NamedFile>& files) {
+absl::StatusOr<MeasuredImage> ImageMeter::Refer(const ImageReference& reference, size_t number,
+                                                std::vector<NamedFile>& files) {
   // Paths in .images are relative to the folder of the shard.
   const std::string folder = std::filesystem::path(shard_).parent_path().string();
   const std::string path = ResolvePath(folder, reference.path), at = ResolvePath(base_, path);
@@ -80,19 +96,19 @@ absl::StatusOr<ImageRecord> ImageMeter::Refer(const ImageReference& reference, s
     offset = std::min(offset, member.bytes);
     return ReadBytesAt(**file, member.offset + offset, std::min(count, member.bytes - offset));
   };
-  absl::StatusOr<ImageRecord> image = Measure(what, read, member.offset, member.bytes);
+  absl::StatusOr<MeasuredImage> image = Measure(what, read, member.offset, member.bytes);
   if (!image.ok()) return image.status();
   const auto known = numbers_.find(path);
   if (in_tar && known != numbers_.end()) {
-    image->file = known->second;
+    image->record.file = known->second;
     return image;
   }
   const absl::StatusOr<NamedFile> about =
       StatFile(base_, path, in_tar ? IndexedFileKind::kTar : IndexedFileKind::kPlain);
   if (!about.ok()) return about.status();
-  image->file = static_cast<uint32_t>(files.size());
+  image->record.file = static_cast<uint32_t>(files.size());
   files.push_back(*about);
-  if (in_tar) numbers_[path] = image->file;
+  if (in_tar) numbers_[path] = image->record.file;
   return image;
 }
 

@@ -27,26 +27,33 @@ struct NamedFile {
 // A file's size and when it was last changed. NotFound, Unavailable, with the path.
 absl::StatusOr<NamedFile> StatFile(const std::string& base, const std::string& path, IndexedFileKind kind);
 
+// What an index has of an image.
+struct MeasuredImage {
+  ImageRecord record;
+  ImageCheck check;
+};
+
 // For one thread. What is wrong with an image is InvalidArgument or NotFound, a sentence for a message that names the
 // document; other errors are of the machine.
 class ImageMeter {
  public:
-  // Of the shard at `shard`, relative to `base` or absolute.
-  ImageMeter(std::string base, std::string shard, bool decode, TarMembersCache& tars);
+  // Of the shard at `shard`, relative to `base` or absolute. `turned`: what is decoded is also asked how it is to be
+  // turned, in all of the file; an index has what its begin and its end say.
+  ImageMeter(std::string base, std::string shard, bool decode, bool turned, TarMembersCache& tars);
 
   // The image of `bytes` bytes at `offset` in the shard, which `read` reads from its begin. Its mark is not yet known.
   // `what`: how messages call it.
-  absl::StatusOr<ImageRecord> Measure(const std::string& what, ReadBytes read, int64_t offset, int64_t bytes) const;
+  absl::StatusOr<MeasuredImage> Measure(const std::string& what, ReadBytes read, int64_t offset, int64_t bytes) const;
 
   // Image `number` of a document that says where it is. Its file is added to `files`, but for a tar that is there.
-  absl::StatusOr<ImageRecord> Refer(const ImageReference& reference, size_t number, std::vector<NamedFile>& files);
+  absl::StatusOr<MeasuredImage> Refer(const ImageReference& reference, size_t number, std::vector<NamedFile>& files);
 
   // `files` has been cut to so many.
   void Forget(size_t files);
 
  private:
   const std::string base_, shard_;
-  const bool decode_;
+  const bool decode_, turned_;
   TarMembersCache& tars_;
   OpenFiles open_;
   std::map<std::string, uint32_t> numbers_;  // of tars in `files`

@@ -2,9 +2,14 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
+
+#include "planner/base/digest/sha256.h"
+#include "planner/data/samples/index_writer.h"
+#include "planner/data/samples/tar_file.h"
 
 namespace planwright {
 namespace {
@@ -108,7 +113,8 @@ absl::Status IndexFile::CheckSections() {
   Sections sections(mapped_.bytes().substr(sizeof(IndexHeader)));
   if (!sections.Take(header_->shards, shards_) || !sections.Take(header_->documents, documents_) ||
       !sections.Take(header_->images, images_) || !sections.Take(header_->left_out, left_out_) ||
-      !sections.Take(header_->name_bytes, names_) || !sections.Take(header_->files, files_) ||
+      !sections.Take(header_->name_bytes, names_) || !sections.Take(header_->documents, checks_) ||
+      !sections.Take(header_->images, image_checks_) || !sections.Take(header_->files, files_) ||
       !sections.Take(header_->text_bytes, texts_) || !sections.empty()) {
     return Damaged("the counts in its header do not fit its size");
   }
@@ -164,7 +170,8 @@ absl::Status IndexFile::CheckShard(size_t shard) const {
       return Damaged(absl::StrCat("where document ", i, " begins does not follow from those before it"));
     }
     if (one.tokens == 0 || !Within(one.text_offset, one.text_bytes, bytes) ||
-        (one.mask_offset != 0 && !Within(one.mask_offset, one.tokens, bytes))) {
+        (one.mask_offset != 0 && !Within(one.mask_offset, one.tokens, bytes)) ||
+        !Within(uint64_t{slice.checks[i].list_block} * kTarBlock, slice.checks[i].list_bytes, bytes)) {
       return Damaged(absl::StrCat("document ", i, " is not inside its shard"));
     }
     int64_t mark = -1;
@@ -172,7 +179,8 @@ absl::Status IndexFile::CheckShard(size_t shard) const {
       const ImageRecord& picture = slice.images[image];
       if (picture.file >= files_.size() || (picture.file < shards_.size() && picture.file != shard) ||
           !Within(picture.offset(), picture.bytes, files_[picture.file].bytes) || picture.height == 0 ||
-          picture.width == 0 || picture.mark <= mark || picture.mark >= one.tokens) {
+          picture.width == 0 || picture.mark <= mark || picture.mark >= one.tokens ||
+          slice.image_checks[image].orientation < 1 || slice.image_checks[image].orientation > 8) {
         return Damaged(absl::StrCat("an image of document ", i, " is none"));
       }
       mark = picture.mark;
@@ -202,6 +210,8 @@ ShardSlice IndexFile::Slice(size_t shard) const {
   ShardSlice slice;
   slice.documents = documents_.subspan(begin.document, end.document - begin.document);
   slice.images = images_.subspan(begin.image, end.image - begin.image);
+  slice.checks = checks_.subspan(begin.document, end.document - begin.document);
+  slice.image_checks = image_checks_.subspan(begin.image, end.image - begin.image);
   slice.names = names_.substr(begin.name, end.name - begin.name);
   for (uint64_t i = begin.left_out; i < end.left_out; ++i) {
     const LeftOutRecord& one = left_out_[i];
@@ -223,12 +233,35 @@ std::string_view IndexFile::NameOf(size_t shard, size_t document) const {
   return names_.substr(first, next - first);
 }
 
-std::span<const ImageRecord> IndexFile::ImagesOf(size_t shard, size_t document) const {
+std::pair<uint64_t, uint64_t> IndexFile::ImageRange(size_t shard, size_t document) const {
   const ShardRecord& begin = shards_[shard];
   const ShardRecord end = EndOf(shard);
   const uint64_t next = document + 1 < end.document ? begin.image + documents_[document + 1].image : end.image;
   const uint64_t first = begin.image + documents_[document].image;
-  return images_.subspan(first, next - first);
+  return {first, next - first};
+}
+
+std::span<const ImageRecord> IndexFile::ImagesOf(size_t shard, size_t document) const {
+  const auto [first, count] = ImageRange(shard, document);
+  return images_.subspan(first, count);
+}
+
+std::span<const ImageCheck> IndexFile::ImageChecksOf(size_t shard, size_t document) const {
+  const auto [first, count] = ImageRange(shard, document);
+  return image_checks_.subspan(first, count);
+}
+
+int64_t IndexFile::TurnedImages() const {
+  return std::count_if(image_checks_.begin(), image_checks_.end(),
+                       [](const ImageCheck& check) { return check.orientation != 1; });
+}
+
+std::string IndexFile::Digest(bool turned) const {
+  const std::string digest = HexOfDigest(header_->digest);
+  if (!turned || TurnedImages() == 0) return digest;
+  std::string orientations;
+  for (const ImageCheck& check : image_checks_) orientations += static_cast<char>('0' + check.orientation);
+  return Sha256Hex(absl::StrCat("turned\n", digest, "\n", orientations));
 }
 
 }  // namespace planwright

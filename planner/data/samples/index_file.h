@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/data/samples/index_format.h"
@@ -32,6 +33,8 @@ struct LeftOutDocument {
 struct ShardSlice {
   std::span<const DocumentRecord> documents;
   std::span<const ImageRecord> images;
+  std::span<const DocumentCheck> checks;     // of each document
+  std::span<const ImageCheck> image_checks;  // of each image
   std::string_view names;
   std::vector<LeftOutDocument> left_out;
   uint64_t tokens = 0;
@@ -48,6 +51,7 @@ class IndexFile {
 
   const IndexHeader& header() const { return *header_; }
   std::span<const DocumentRecord> documents() const { return documents_; }
+  std::span<const DocumentCheck> checks() const { return checks_; }  // of each document
   std::span<const ShardRecord> shards() const { return shards_; }
   IndexedFile file(uint32_t number) const;
   ShardSlice Slice(size_t shard) const;
@@ -55,12 +59,18 @@ class IndexFile {
   // Of the shard that has the document.
   std::string_view NameOf(size_t shard, size_t document) const;
   std::span<const ImageRecord> ImagesOf(size_t shard, size_t document) const;
+  std::span<const ImageCheck> ImageChecksOf(size_t shard, size_t document) const;
+
+  int64_t TurnedImages() const;  // how many say that they are to be turned
+  // Documents::digest(). `turned`: images are turned as they say; then, if any is, the digest is of that too.
+  std::string Digest(bool turned) const;
 
  private:
   absl::Status Check();
   absl::Status CheckSections();
   absl::Status CheckFiles() const;
   absl::Status CheckShard(size_t shard) const;
+  std::pair<uint64_t, uint64_t> ImageRange(size_t shard, size_t document) const;
   ShardRecord EndOf(size_t shard) const;  // where the next shard begins
 
   MappedFile mapped_;
@@ -69,6 +79,8 @@ class IndexFile {
   std::span<const DocumentRecord> documents_;
   std::span<const ImageRecord> images_;
   std::span<const LeftOutRecord> left_out_;
+  std::span<const DocumentCheck> checks_;
+  std::span<const ImageCheck> image_checks_;
   std::span<const FileRecord> files_;
   std::string_view names_, texts_;
 };

@@ -49,7 +49,8 @@ class IndexUpdate {
  public:
   IndexUpdate(const DataPlan& data, const IndexOptions& options,
               const std::function<void(const IndexProgress&)>& progress)
-      : data_(data), jobs_(options.jobs > 0 ? options.jobs : ThreadsOfRank()), progress_(progress) {}
+      : data_(data), jobs_(options.jobs > 0 ? options.jobs : ThreadsOfRank()), anew_(options.anew || options.decode),
+        decode_(options.decode), progress_(progress) {}
 
   absl::StatusOr<std::vector<IndexedSource>> Run() {
     if (absl::Status status = FindSources(); !status.ok()) return status;
@@ -63,6 +64,7 @@ class IndexUpdate {
         lock.Wait();
       }
       AllFresh();  // another process may have made something meanwhile
+      TellNotes();
       if (absl::Status status = ReadShards(); !status.ok()) return status;
       const absl::Status tokens = ReadTokens();
       if (absl::Status status = MistakesOf(tokens); !status.ok()) return status;
@@ -122,11 +124,11 @@ class IndexUpdate {
   bool AllFresh() {
     bool fresh = true;
     for (const auto& source : webdatasets_) {
-      source->Look();
+      source->Look(jobs_, anew_);
       fresh = fresh && source->fresh();
     }
     for (TokenUpdate& source : tokens_) {
-      source.Look();
+      source.Look(anew_);
       fresh = fresh && source.fresh();
     }
     return fresh;
@@ -187,7 +189,7 @@ class IndexUpdate {
       if (EnoughBefore(number)) return;
     }
     const absl::Status status =
-        item.source->Read(item.shard, EnoughOfShard(), tars_, [&](int64_t documents, int64_t bytes) {
+        item.source->Read(item.shard, EnoughOfShard(), decode_, tars_, [&](int64_t documents, int64_t bytes) {
           const std::lock_guard lock(mutex_);
           progress_told_.documents += documents;
           progress_told_.bytes += bytes;
@@ -276,8 +278,23 @@ class IndexUpdate {
     if (progress_) progress_(progress_told_);
   }
 
+  void TellNotes() {
+    const auto tell = [&](const std::string& note) {
+      progress_told_.note = Printable(note);
+      Tell();
+      progress_told_.note.clear();
+    };
+    for (const auto& source : webdatasets_) {
+      for (const std::string& note : source->notes()) tell(note);
+    }
+    for (const TokenUpdate& source : tokens_) {
+      if (!source.note().empty()) tell(source.note());
+    }
+  }
+
   const DataPlan& data_;
   const int jobs_;
+  const bool anew_, decode_;
   const std::function<void(const IndexProgress&)>& progress_;
   std::vector<std::unique_ptr<SourceUpdate>> webdatasets_;
   std::vector<TokenUpdate> tokens_;

@@ -15,7 +15,9 @@
 namespace planwright {
 
 struct IndexOptions {
-  int jobs = 0;  // shards that are read at a time; 0: as many as this process may use cores
+  int jobs = 0;         // shards that are read at a time; 0: as many as this process may use cores
+  bool anew = false;    // also shards are read that look unchanged
+  bool decode = false;  // the same, and their images are decoded: what is wrong with any is told. The index is the same
 };
 
 // How far the reading of shards is. Shards that need not be read are not counted.
@@ -24,28 +26,33 @@ struct IndexProgress {
   int64_t shards = 0, all_shards = 0;
   int64_t documents = 0;
   int64_t bytes = 0, all_bytes = 0;
+  std::string note;  // why shards are read again that look unchanged, or an index of before is not used; once each
 };
 
 struct IndexedSource {
   std::string name, kind;
   std::string path;  // of the index file
   int64_t shards = 0, documents = 0, tokens = 0, images = 0;
+  int64_t turned = 0;         // images that say that they are to be turned (orientation.h)
   int64_t left_out = 0;       // damaged documents; of tokens: documents without a token
   std::string left_out_list;  // the file that lists them; empty: there is none
   std::string digest;         // Documents::digest()
-  int64_t shards_read = 0;    // now; 0: the index was up to date, or has been made of parts and an earlier index
-  bool made = false;          // now
+  // What is in its files and not in its documents, or should be there: a sentence each.
+  std::vector<std::string> notes;
+  int64_t shards_read = 0;  // now; 0: the index was up to date, or has been made of parts and an earlier index
+  bool made = false;        // now
 };
 
 // Brings the index of each source up to date, and returns all of data.sources in their order. An index, or a part of
-// one, is used again if the shards have the same sizes and times and are read with the same settings. `progress` (which
+// one, is used again if the shards have the same sizes and times, some of their documents are the same, and they are
+// read with the same settings. `progress` (which
 // may be empty) is called by one thread at a time. InvalidArgument: what is wrong with the data, a line each, with
 // shard and document; no index file is changed then. Unavailable, ResourceExhausted: what cannot be read or written.
 absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
                                                        const std::function<void(const IndexProgress&)>& progress);
 
-// IndexedSource::digest of each source, by its name, without reading a shard. None: the index of a source is missing or
-// older than its shards, or the files of a source cannot be used.
+// IndexedSource::digest of each source, by its name, without reading more than a few documents. None: the index of a
+// source is missing or older than its shards, or the files of a source cannot be used.
 std::optional<std::map<std::string, std::string>> DigestsAtHand(const DataPlan& data);
 
 }  // namespace planwright

@@ -2,7 +2,7 @@
 // header in this order, each padded with zeros to a multiple of 8 bytes:
 //
 //   ShardRecord[shards] DocumentRecord[documents] ImageRecord[images] LeftOutRecord[left_out] char names[name_bytes]
-//   FileRecord[files] char texts[text_bytes]
+//   DocumentCheck[documents] ImageCheck[images] FileRecord[files] char texts[text_bytes]
 //
 // An index of one shard is also what is kept of a finished shard until the whole index is made.
 #pragma once
@@ -17,7 +17,9 @@ namespace planwright {
 static_assert(std::endian::native == std::endian::little, "index files are mapped as they are");
 
 inline constexpr std::array<char, 8> kIndexMagic = {'P', 'W', 'I', 'N', 'D', 'E', 'X', '\n'};
-inline constexpr uint32_t kIndexVersion = 1;
+// Of the file. Another one is made anew under the same name, and a digest is not of it: what version 1 had, without
+// checks, has the digest that it had.
+inline constexpr uint32_t kIndexVersion = 2;
 
 using DigestBytes = std::array<uint8_t, 32>;  // SHA-256
 
@@ -53,6 +55,19 @@ struct ImageRecord {
   uint64_t offset() const { return uint64_t{offset_high} << 32 | offset_low; }
 };
 
+// By which a document that is read is known to be the one that was indexed: a shard may be made anew, and have the size
+// and the time that it had (document_check.h).
+struct DocumentCheck {
+  uint32_t parts;  // CheckOfParts
+  // Where the list is (.images): in blocks of kTarBlock bytes from the begin of the shard, in bytes; 0: there is none.
+  uint32_t list_block, list_bytes;
+};
+
+struct ImageCheck {
+  uint32_t ends;         // checksum of its first and last bytes
+  uint32_t orientation;  // 1 to 8, as ReadOrientation numbers them
+};
+
 // A document that was left out, in the shard to which it belongs. Its name and the reason follow each other in texts.
 struct LeftOutRecord {
   uint64_t text;
@@ -71,7 +86,8 @@ struct FileRecord {
 };
 
 static_assert(sizeof(IndexHeader) == 192 && sizeof(ShardRecord) == 72 && sizeof(DocumentRecord) == 32 &&
-              sizeof(ImageRecord) == 28 && sizeof(LeftOutRecord) == 16 && sizeof(FileRecord) == 32);
+              sizeof(ImageRecord) == 28 && sizeof(LeftOutRecord) == 16 && sizeof(FileRecord) == 32 &&
+              sizeof(DocumentCheck) == 12 && sizeof(ImageCheck) == 8);
 
 // A sum that finds damage, at the speed of memory. `bytes`: a multiple of 8. It goes on from `sum`, which begins as 0
 // with the header, and then takes the rest of the file in parts of kChecksumPart bytes.

@@ -77,6 +77,7 @@ ReadingSettings ReadingOf(const DataPlan& data, const SourcePlan& source) {
   settings.ids = data.tokenizer == "ids";
   for (const std::string& extension : source.ignore) settings.ignore.insert(absl::AsciiStrToLower(extension));
   settings.decode_images = data.damaged == "skip";
+  settings.turned = data.orientation == "exif";
   if (!settings.ids) return settings;
   settings.vocabulary = data.vocabulary;
   settings.image_token = data.image_token;

@@ -12,6 +12,7 @@
 #include "planner/base/digest/sha256.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
+#include "planner/data/samples/document_check.h"
 #include "planner/data/samples/document_parts.h"
 #include "planner/data/samples/file_window.h"
 #include "planner/data/samples/image_meter.h"
@@ -22,16 +23,18 @@ namespace {
 
 constexpr uint64_t kMostOfRecord = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kToldEach = 1 << 8;  // documents
+constexpr int kReadingVersion = 1;     // of what is made of a shard; names of index files have it
 
 // The document that is being read: its members come one after the other.
 struct OpenDocument {
   struct Placed {
     int64_t number = -1;  // that its name has
     std::string member;
-    ImageRecord image{};
+    MeasuredImage image{};
   };
   std::string name;
-  std::optional<TarMember> text, mask;
+  std::optional<TarMember> text, mask, list;
+  uint32_t text_sum = 0, mask_sum = 0, list_sum = 0;
   std::vector<uint32_t> marks;
   std::vector<Placed> placed;
   std::optional<std::vector<ImageReference>> references;
@@ -47,7 +50,8 @@ class ShardReader {
   ShardReader(std::string base, std::string path, const ReadingSettings& settings, size_t most_damaged,
               TarMembersCache& tars, absl::FunctionRef<void(int64_t, int64_t)> progress)
       : base_(std::move(base)), path_(std::move(path)), settings_(settings), most_damaged_(most_damaged),
-        progress_(progress), images_(base_, path_, settings.decode_images, tars) {}
+        progress_(progress),
+        images_(base_, path_, settings.decode_images, settings.decode_images && settings.turned, tars) {}
 
   absl::StatusOr<ShardTables> Read() {
     const absl::StatusOr<NamedFile> before = StatFile(base_, path_, IndexedFileKind::kShard);
@@ -97,7 +101,11 @@ class ShardReader {
       if (!json.ok()) return json.status();
       absl::StatusOr<std::vector<ImageReference>> references = ReadImageReferences(*json);
       if (!references.ok()) return references.status();
+      if (static_cast<uint64_t>(member.offset / kTarBlock) > kMostOfRecord)
+        return absl::InvalidArgumentError(absl::StrCat(member.name, " lies more than 2 TB behind the shard's begin"));
       open_->references = *std::move(references);
+      open_->list = TarMember{"", member.offset, member.bytes};
+      open_->list_sum = CheckOfMember(*json, member.in_header);
       return absl::OkStatus();
     }
     const bool text = extension == (settings_.ids ? "tok" : "txt"), mask = settings_.ids && extension == "mask";
@@ -119,6 +127,7 @@ class ShardReader {
     content_.Add(kind.data(), kind.size());
     content_.Add(&member.bytes, sizeof member.bytes);
     content_.Add(contents->data(), contents->size());
+    (text ? open_->text_sum : open_->mask_sum) = CheckOfMember(*contents, member.in_header);
     if (mask) return CheckMask(*contents);
     if (!settings_.ids) {
       open_->text_bytes = *contents;
@@ -147,7 +156,7 @@ class ShardReader {
       if (!bytes.ok()) return bytes.status();
       return std::string(*bytes);
     };
-    const absl::StatusOr<ImageRecord> image =
+    const absl::StatusOr<MeasuredImage> image =
         images_.Measure(absl::StrCat("its image ", member.name), read, member.offset, member.bytes);
     if (!image.ok()) return image.status();
     open_->placed.push_back({number, member.name, *image});
@@ -192,6 +201,7 @@ class ShardReader {
     if (status.ok()) status = Match(document, tables_.images.size() - first_image, tokens);
     if (!status.ok()) {
       tables_.images.resize(first_image);
+      tables_.image_checks.resize(first_image);
       tables_.files.resize(first_file);
       images_.Forget(first_file);
       return status;
@@ -205,8 +215,19 @@ class ShardReader {
                                  static_cast<uint32_t>(document.text ? document.text->bytes : 0),
                                  static_cast<uint32_t>(tokens), static_cast<uint32_t>(first_image),
                                  static_cast<uint32_t>(tables_.names.size())});
+    DocumentCheck check{CheckOfParts(document.text_sum, document.mask_sum, document.list_sum), 0, 0};
+    if (document.list) {
+      check.list_block = static_cast<uint32_t>(document.list->offset / kTarBlock);
+      check.list_bytes = static_cast<uint32_t>(document.list->bytes);
+    }
+    tables_.checks.push_back(check);
     tables_.tokens += tokens;
     return absl::OkStatus();
+  }
+
+  void AppendImage(const MeasuredImage& image) {
+    tables_.images.push_back(image.record);
+    tables_.image_checks.push_back(image.check);
   }
 
   absl::Status AppendImages(OpenDocument& document) {
@@ -214,9 +235,9 @@ class ShardReader {
     if (document.references && !placed.empty())
       return absl::InvalidArgumentError("it has .images, and images beside its text");
     for (size_t i = 0; document.references && i < document.references->size(); ++i) {
-      const absl::StatusOr<ImageRecord> image = images_.Refer((*document.references)[i], i, tables_.files);
+      const absl::StatusOr<MeasuredImage> image = images_.Refer((*document.references)[i], i, tables_.files);
       if (!image.ok()) return image.status();
-      tables_.images.push_back(*image);
+      AppendImage(*image);
     }
     std::sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
     for (size_t i = 0; i < placed.size(); ++i) {
@@ -225,7 +246,7 @@ class ShardReader {
                                                        " have no order: several are called ", document.name, ".0.jpg, ",
                                                        document.name, ".1.png ..."));
       }
-      tables_.images.push_back(placed[i].image);
+      AppendImage(placed[i].image);
     }
     return absl::OkStatus();
   }
@@ -309,16 +330,20 @@ class ShardReader {
 }  // namespace
 
 DigestBytes ReadingSettings::Digest() const {
-  return BytesOfDigest(
-      Sha256Hex(absl::StrCat("index ", kIndexVersion, "\n", ids ? "ids" : "bytes", "\n", vocabulary, "\n", image_token,
-                             "\n", absl::StrJoin(other_image_tokens, " "), "\n", absl::StrJoin(ignore, " "), "\n",
-                             decode_images ? "decoded" : "headers")));
+  return BytesOfDigest(Sha256Hex(absl::StrCat("index ", kReadingVersion, "\n", ids ? "ids" : "bytes", "\n", vocabulary,
+                                              "\n", image_token, "\n", absl::StrJoin(other_image_tokens, " "), "\n",
+                                              absl::StrJoin(ignore, " "), "\n",
+                                              !decode_images ? "headers"
+                                              : turned       ? "decoded, turned"
+                                                             : "decoded")));
 }
 
 ShardSlice ShardTables::Slice() const {
   ShardSlice slice;
   slice.documents = documents;
   slice.images = images;
+  slice.checks = checks;
+  slice.image_checks = image_checks;
   slice.names = names;
   for (const auto& [name, why] : damaged) slice.left_out.push_back({name, why});
   slice.tokens = tokens;

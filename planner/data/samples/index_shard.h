@@ -26,6 +26,7 @@ struct ReadingSettings {
   std::set<int64_t> other_image_tokens;  // ids: of further encoders; they must not be in a text
   std::set<std::string> ignore;          // extensions of members that are not read
   bool decode_images = false;
+  bool turned = false;  // images are turned as they say (orientation.h)
 
   // SHA-256 of all of this, and of the version of the index.
   DigestBytes Digest() const;
@@ -36,6 +37,8 @@ struct ShardTables {
   std::vector<NamedFile> files;  // first the shard
   std::vector<DocumentRecord> documents;
   std::vector<ImageRecord> images;
+  std::vector<DocumentCheck> checks;     // of each document
+  std::vector<ImageCheck> image_checks;  // of each image
   std::string names;
   std::vector<std::pair<std::string, std::string>> damaged;  // names of documents that are not in `documents`, and why
   bool of_settings = false;  // some are only damaged because the recipe lacks a key, which the reason names

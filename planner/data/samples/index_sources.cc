@@ -18,6 +18,7 @@ class SourceFinder {
 
   SourceShards Find(const SourcePlan& source) {
     SourceShards found;
+    notes_.clear();
     const absl::StatusOr<std::vector<std::string>> paths = ExpandAllShards(data_.base, source.shards);
     if (!paths.ok()) {
       Add(source, std::string(paths.status().message()));
@@ -32,6 +33,7 @@ class SourceFinder {
       found.files.push_back(*file);
       found.prepared.push_back(data_.tokenizer == "ids" ? PreparedOf(source, *file) : std::nullopt);
     }
+    found.notes = std::move(notes_);
     return found;
   }
 
@@ -84,7 +86,22 @@ class SourceFinder {
       Add(source, absl::StrCat(prepared->path, ": ", problem));
     CompareWithFirst(source, *prepared, &Prepared::tokenizer_digest, "tokenizer", tokenizer_);
     CompareWithFirst(source, *prepared, &Prepared::template_digest, "template", template_);
+    NoteMissing(*prepared, shard.parent_path());
     return prepared;
+  }
+
+  // A pattern names the files that there are: of a copy that was interrupted a part.
+  void NoteMissing(const Prepared& prepared, const std::filesystem::path& folder) {
+    size_t missing = 0;
+    std::string first;
+    for (const auto& [name, about] : prepared.shards) {
+      std::error_code unreadable;
+      if (std::filesystem::exists(folder / name, unreadable) || unreadable) continue;
+      if (missing++ == 0) first = name;
+    }
+    if (missing == 0) return;
+    notes_.push_back(absl::StrCat(prepared.path, " knows ", missing, " of its ", prepared.shards.size(),
+                                  " shards that are not in its folder, such as ", first));
   }
 
   // The first prepared.json that has a digest, and this digest.
@@ -105,6 +122,7 @@ class SourceFinder {
   const DataPlan& data_;
   std::vector<std::string>& problems_;
   std::map<std::string, std::optional<Prepared>> folders_;
+  std::vector<std::string> notes_;  // of the source that is looked for
   First tokenizer_, template_;
 };
 

@@ -16,6 +16,7 @@ namespace planwright {
 struct SourceShards {
   std::vector<NamedFile> files;                        // in their order
   std::vector<std::optional<PreparedShard>> prepared;  // of each file; nullopt: nothing is said of it
+  std::vector<std::string> notes;                      // IndexedSource::notes
 };
 
 // For each of data.sources, by number; empty where the kind is not webdataset. What is wrong is added to `problems`, a

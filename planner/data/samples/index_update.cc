@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "planner/base/digest/sha256.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/text/utf8.h"
+#include "planner/base/threads/threads.h"
+#include "planner/data/samples/document_check.h"
 #include "planner/data/samples/index_settings.h"
 
 namespace planwright {
@@ -15,6 +18,30 @@ namespace {
 
 bool SameFile(const IndexedFile& before, const NamedFile& now) {
   return before.path == now.path && before.bytes == now.bytes && before.changed == now.changed;
+}
+
+// Whether some documents of a shard, with their images, are those that an index has: the first, the last and one
+// between.
+bool HasDocumentsOf(const ShardSlice& slice, const std::string& base) {
+  const auto open = [&](uint32_t number) {
+    return PlainFile::Open(ResolvePath(base, std::string(slice.file(number).path)));
+  };
+  const absl::StatusOr<PlainFile> shard = open(slice.own_file);
+  if (!shard.ok()) return false;  // the reading says why
+  const size_t count = slice.documents.size();
+  for (const size_t i : std::set<size_t>{0, count / 2, count - 1}) {
+    if (i >= count) continue;
+    if (!ReadDocument(*shard, slice.documents[i], slice.checks[i]).ok()) return false;
+    const size_t end = i + 1 < count ? slice.documents[i + 1].image : slice.images.size();
+    for (size_t image = slice.documents[i].image; image < end; ++image) {
+      const ImageRecord& record = slice.images[image];
+      absl::StatusOr<PlainFile> elsewhere;
+      if (record.file != slice.own_file) elsewhere = open(record.file);
+      const PlainFile* file = record.file == slice.own_file ? &*shard : elsewhere.ok() ? &*elsewhere : nullptr;
+      if (file == nullptr || !CompareImage(*file, record, slice.image_checks[image]).ok()) return false;
+    }
+  }
+  return true;
 }
 
 std::vector<std::pair<std::string, std::string>> DamagedOf(const ShardSlice& slice) {
@@ -27,7 +54,7 @@ std::vector<std::pair<std::string, std::string>> DamagedOf(const ShardSlice& sli
 
 SourceUpdate::SourceUpdate(const DataPlan& data, const SourcePlan& source, SourceShards shards)
     : data_(data), source_(source), reading_(ReadingOf(data, source)), reading_digest_(reading_.Digest()),
-      source_digest_(SourceDigest(data, source)) {
+      source_digest_(SourceDigest(data, source)), source_notes_(std::move(shards.notes)) {
   const std::string folder = IndexPartsFolder(data, source);
   for (size_t i = 0; i < shards.files.size(); ++i) {
     Shard shard;
@@ -38,13 +65,14 @@ SourceUpdate::SourceUpdate(const DataPlan& data, const SourcePlan& source, Sourc
   }
 }
 
-void SourceUpdate::Look() {
+void SourceUpdate::Look(int jobs, bool anew) {
   fresh_ = false;
   old_.reset();
   tars_.clear();
+  notes_.clear();
   // One that is damaged, of another version or read with other settings is made anew.
-  const bool own = LookInto(IndexPath(data_, source_));
-  if (!own) {
+  const bool own = !anew && LookInto(IndexPath(data_, source_));
+  if (!own && !anew) {
     for (const std::string& path : OtherIndexPaths(data_, source_)) {
       if (LookInto(path)) break;  // it may have some of the shards
     }
@@ -67,14 +95,41 @@ void SourceUpdate::Look() {
         shard.damaged = DamagedOf(slice);
       }
     }
-    all_in_order = all_in_order && shard.in_old == i;
-    if (!shard.known) LookForPart(shard);
+  }
+  ForgetOtherDocuments(jobs);
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    all_in_order = all_in_order && shards_[i].in_old == i;
+    if (!shards_[i].known && !anew) LookForPart(shards_[i]);
   }
   fresh_ = all_in_order;
 }
 
+void SourceUpdate::ForgetOtherDocuments(int jobs) {
+  constexpr size_t kMostLookedAt = 256;  // shards, unless one of them has other documents
+  std::vector<size_t> known;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (shards_[i].in_old) known.push_back(i);
+  }
+  std::vector<char> other(known.size());
+  const auto look = [&](size_t i) { other[i] = !HasDocumentsOf(old_->Slice(*shards_[known[i]].in_old), data_.base); };
+  const size_t first = std::min(known.size(), kMostLookedAt);
+  ForEachItem(jobs, static_cast<int64_t>(first), [&](int64_t item) { look(item * known.size() / first); });
+  if (first < known.size() && std::find(other.begin(), other.end(), 1) != other.end())
+    ForEachItem(jobs, static_cast<int64_t>(known.size()), [&](int64_t item) { look(static_cast<size_t>(item)); });
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (other[i] == 0) continue;
+    Shard& shard = shards_[known[i]];
+    shard.known = false;
+    shard.in_old.reset();
+    notes_.push_back(absl::StrCat(ResolvePath(data_.base, shard.file.path),
+                                  " has the size and the time that it had, and other documents: it is read again"));
+  }
+}
+
 bool SourceUpdate::LookInto(const std::string& path) {
   absl::StatusOr<IndexFile> old = IndexFile::Open(path);
+  if (absl::IsFailedPrecondition(old.status()))
+    notes_.push_back(absl::StrCat(old.status().message(), ": all shards are read again"));
   if (!old.ok() || old->header().reading != reading_digest_) return false;
   old_ = *std::move(old);
   return true;
@@ -84,7 +139,7 @@ void SourceUpdate::LookForPart(Shard& shard) {
   const absl::StatusOr<IndexFile> part = IndexFile::Open(shard.part);
   if (!part.ok() || part->shards().size() != 1 || part->header().reading != reading_digest_) return;
   const ShardSlice slice = part->Slice(0);
-  if (!Unchanged(slice, shard.file)) return;
+  if (!Unchanged(slice, shard.file) || !HasDocumentsOf(slice, data_.base)) return;
   shard.known = true;
   shard.counts = {};
   shard.counts.Add(slice);
@@ -110,10 +165,12 @@ bool SourceUpdate::Unchanged(const ShardSlice& slice, const NamedFile& shard) {
   return true;
 }
 
-absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, TarMembersCache& tars,
+absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, bool decode, TarMembersCache& tars,
                                 absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress) {
   Shard& shard = shards_[number];
-  absl::StatusOr<ShardTables> tables = IndexShard(data_.base, shard.file.path, reading_, most_damaged, tars, progress);
+  ReadingSettings reading = reading_;
+  reading.decode_images = reading.decode_images || decode;
+  absl::StatusOr<ShardTables> tables = IndexShard(data_.base, shard.file.path, reading, most_damaged, tars, progress);
   if (!tables.ok()) return tables.status();
   shard.damaged = tables->damaged;
   shard.of_settings = tables->of_settings;
@@ -208,7 +265,9 @@ absl::StatusOr<IndexedSource> SourceUpdate::Summary() const {
   summary.images = static_cast<int64_t>(header.images);
   summary.left_out = static_cast<int64_t>(header.left_out);
   if (summary.left_out > 0) summary.left_out_list = LeftOutPath(data_, source_);
-  summary.digest = HexOfDigest(header.digest);
+  summary.turned = index->TurnedImages();
+  summary.notes = source_notes_;
+  summary.digest = index->Digest(data_.orientation == "exif");
   summary.made = !fresh_;
   return summary;
 }

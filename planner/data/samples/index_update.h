@@ -35,18 +35,22 @@ class SourceUpdate {
 
   SourceUpdate(const DataPlan& data, const SourcePlan& source, SourceShards shards);
 
-  // Looks what is there: the index, if it is up to date, or its slices and kept parts.
-  void Look();
+  // Looks what is there: the index, if it is up to date, or its slices and kept parts. Some documents of shards whose
+  // size and time are as they were are compared with the index, with up to `jobs` threads. `anew`: nothing of what is
+  // there is used.
+  void Look(int jobs, bool anew);
   bool fresh() const { return fresh_; }
+  // Why shards are read again that look as if they need not be, a sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
 
   std::vector<Shard>& shards() { return shards_; }
   const std::vector<Shard>& shards() const { return shards_; }
   const SourcePlan& source() const { return source_; }
 
   // Reads a shard and keeps its part, unless the damage ends the command: any without `damaged: skip`, or
-  // `most_damaged` documents. Errors of IndexShard, and InvalidArgument if prepared.json says that the shard has
-  // something else. For one thread a shard.
-  absl::Status Read(size_t shard, size_t most_damaged, TarMembersCache& tars,
+  // `most_damaged` documents. `decode`: images are decoded in any case. Errors of IndexShard, and InvalidArgument if
+  // prepared.json says that the shard has something else. For one thread a shard.
+  absl::Status Read(size_t shard, size_t most_damaged, bool decode, TarMembersCache& tars,
                     absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress);
 
   // Makes the index of all shards, which are known, and the list of what was left out, and removes the parts.
@@ -64,6 +68,8 @@ class SourceUpdate {
   void LookForPart(Shard& shard);
   // Whether the files that a slice names are as they were.
   bool Unchanged(const ShardSlice& slice, const NamedFile& shard);
+  // Takes shards of the earlier index for changed ones if documents of them are not those that it has.
+  void ForgetOtherDocuments(int jobs);
   absl::Status WriteLeftOut() const;
 
   const DataPlan& data_;
@@ -73,6 +79,8 @@ class SourceUpdate {
   std::vector<Shard> shards_;
   std::optional<IndexFile> old_;
   std::map<std::string, NamedFile, std::less<>> tars_;  // that slices refer to, as they are now
+  const std::vector<std::string> source_notes_;         // IndexedSource::notes
+  std::vector<std::string> notes_;
   bool fresh_ = false;
 };
 

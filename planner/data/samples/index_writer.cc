@@ -64,7 +64,9 @@ absl::StatusOr<IndexWriter> IndexWriter::Begin(const std::string& path, const In
   writer.images_at_ = writer.documents_at_ + Padded(counts.documents * sizeof(DocumentRecord));
   writer.left_out_at_ = writer.images_at_ + Padded(counts.images * sizeof(ImageRecord));
   writer.names_at_ = writer.left_out_at_ + Padded(counts.left_out * sizeof(LeftOutRecord));
-  writer.end_ = writer.names_at_ + Padded(counts.name_bytes);
+  writer.checks_at_ = writer.names_at_ + Padded(counts.name_bytes);
+  writer.image_checks_at_ = writer.checks_at_ + Padded(counts.documents * sizeof(DocumentCheck));
+  writer.end_ = writer.image_checks_at_ + Padded(counts.images * sizeof(ImageCheck));
   return writer;
 }
 
@@ -133,7 +135,10 @@ absl::Status IndexWriter::Add(const ShardSlice& slice) {
        {Write(documents_at_ + added_.documents * sizeof(DocumentRecord), slice.documents.data(),
               slice.documents.size_bytes()),
         Write(images_at_ + added_.images * sizeof(ImageRecord), images.data(), images.size() * sizeof(ImageRecord)),
-        Write(names_at_ + added_.name_bytes, slice.names.data(), slice.names.size())}) {
+        Write(names_at_ + added_.name_bytes, slice.names.data(), slice.names.size()),
+        Write(checks_at_ + added_.documents * sizeof(DocumentCheck), slice.checks.data(), slice.checks.size_bytes()),
+        Write(image_checks_at_ + added_.images * sizeof(ImageCheck), slice.image_checks.data(),
+              slice.image_checks.size_bytes())}) {
     if (!status.ok()) return status;
   }
   tokens_ += slice.tokens;
@@ -193,7 +198,7 @@ absl::StatusOr<DigestBytes> IndexWriter::Digest() const {
   digest.Add(&counts_, sizeof counts_);
   const auto take = [&](std::string_view part) { digest.Add(part.data(), part.size()); };
   for (const auto& [begin, end] :
-       {std::pair(uint64_t{sizeof(IndexHeader)}, left_out_at_), std::pair(names_at_, end_)}) {
+       {std::pair(uint64_t{sizeof(IndexHeader)}, left_out_at_), std::pair(names_at_, checks_at_)}) {
     if (absl::Status status = EachPart(*file, begin, end, take); !status.ok()) return status;
   }
   for (const std::vector<FileRecord>* files : {&shard_files_, &other_files_}) {

@@ -58,7 +58,8 @@ class IndexWriter {
   std::string path_, beside_;
   Descriptor file_;
   IndexCounts counts_, added_;
-  uint64_t documents_at_ = 0, images_at_ = 0, left_out_at_ = 0, names_at_ = 0, end_ = 0;  // sections, in the file
+  uint64_t documents_at_ = 0, images_at_ = 0, left_out_at_ = 0, names_at_ = 0;  // sections, in the file
+  uint64_t checks_at_ = 0, image_checks_at_ = 0, end_ = 0;
   uint64_t tokens_ = 0;
   std::vector<ShardRecord> shards_;
   std::vector<FileRecord> shard_files_, other_files_;

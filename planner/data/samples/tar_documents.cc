@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "planner/base/files/file_io.h"
+#include "planner/data/pictures/orientation.h"
+#include "planner/data/samples/document_check.h"
 #include "planner/data/samples/document_parts.h"
-#include "planner/data/samples/index_writer.h"
 #include "planner/data/samples/open_files.h"
 
 namespace planwright {
@@ -19,7 +20,7 @@ class TarDocuments : public Documents {
  public:
   TarDocuments(IndexFile index, TarDocumentsSettings settings)
       : index_(std::move(index)), settings_(std::move(settings)), files_(settings_.open_files),
-        digest_(HexOfDigest(index_.header().digest)) {
+        digest_(index_.Digest(settings_.turned)) {
     for (const ShardRecord& shard : index_.shards()) shard_begins_.push_back(static_cast<int64_t>(shard.document));
     shard_begins_.push_back(size());
   }
@@ -32,20 +33,28 @@ class TarDocuments : public Documents {
 
   void Pictures(int64_t document, std::vector<PictureRef>& into) const override {
     into.clear();
-    for (const ImageRecord& image : index_.ImagesOf(ShardOf(document), document))
-      into.push_back({image.height, image.width, image.mark});
+    const size_t shard = ShardOf(document);
+    const std::span<const ImageRecord> images = index_.ImagesOf(shard, document);
+    const std::span<const ImageCheck> checks = index_.ImageChecksOf(shard, document);
+    for (size_t i = 0; i < images.size(); ++i) {
+      PictureRef& ref = into.emplace_back(PictureRef{images[i].height, images[i].width, images[i].mark});
+      if (settings_.turned) ref.orientation = static_cast<int>(checks[i].orientation);
+      if (RowsAreColumns(ref.orientation)) std::swap(ref.height, ref.width);
+    }
   }
 
   absl::StatusOr<Text> ReadText(int64_t document) const override {
     absl::StatusOr<Text> text = settings_.ids ? ReadIds(document) : ReadBytes(document);
     if (!text.ok()) return InDocument(document, text.status());
-    if (absl::Status status = CheckText(document, *text); !status.ok()) return InDocument(document, status);
     return text;
   }
 
   absl::StatusOr<std::string> ReadPicture(int64_t document, int64_t index) const override {
-    const ImageRecord& image = index_.ImagesOf(ShardOf(document), document)[index];
-    absl::StatusOr<std::string> bytes = ReadFrom(image.file, image.offset(), image.bytes);
+    const size_t shard = ShardOf(document);
+    const ImageRecord& image = index_.ImagesOf(shard, document)[index];
+    const absl::StatusOr<std::shared_ptr<const PlainFile>> file = Open(image.file);
+    if (!file.ok()) return InDocument(document, file.status());
+    absl::StatusOr<std::string> bytes = ReadImage(**file, image, index_.ImageChecksOf(shard, document)[index]);
     if (!bytes.ok()) return InDocument(document, bytes.status());
     return bytes;
   }
@@ -68,7 +77,7 @@ class TarDocuments : public Documents {
     return absl::Status(status.code(), absl::StrCat(Where(document), ": ", status.message()));
   }
 
-  absl::StatusOr<std::string> ReadFrom(uint32_t number, uint64_t offset, uint64_t bytes) const {
+  absl::StatusOr<std::shared_ptr<const PlainFile>> Open(uint32_t number) const {
     const IndexedFile about = index_.file(number);
     const std::string path = PathOf(number);
     // A plain file is one image: nobody comes back to it soon.
@@ -86,59 +95,37 @@ class TarDocuments : public Documents {
                                                         about.bytes,
                                                         " when the index was made: run `plan data index`"));
     }
-    return ReadBytesAt(**file, static_cast<int64_t>(offset), static_cast<int64_t>(bytes));
+    return file;
   }
 
-  // Whether a text is the one that was indexed: a shard may have been changed, and have the size that it had. Ids and
-  // marks beyond those that were checked then would end a run without a word of the shard.
-  absl::Status CheckText(int64_t document, const Text& text) const {
-    const std::span<const ImageRecord> images = index_.ImagesOf(ShardOf(document), document);
-    bool same = text.tokens.size() == index_.documents()[document].tokens;
-    size_t image = 0;
-    for (size_t i = 0; same && i < text.tokens.size(); ++i) {
-      const int64_t token = text.tokens[i];
-      if (token == kImageMark) {
-        same = image < images.size() && images[image].mark == i;
-        ++image;
-      } else {
-        same = token < settings_.vocabulary;
-      }
-    }
-    if (same && image == images.size()) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        "its text is not the one that was there when the index was made: run `plan data index`");
+  absl::StatusOr<DocumentBytes> ReadParts(int64_t document) const {
+    const absl::StatusOr<std::shared_ptr<const PlainFile>> shard = Open(static_cast<uint32_t>(ShardOf(document)));
+    if (!shard.ok()) return shard.status();
+    return ReadDocument(**shard, index_.documents()[document], index_.checks()[document]);
   }
 
   absl::StatusOr<Text> ReadIds(int64_t document) const {
-    const DocumentRecord& about = index_.documents()[document];
-    const auto shard = static_cast<uint32_t>(ShardOf(document));
-    const absl::StatusOr<std::string> tok = ReadFrom(shard, about.text_offset, about.text_bytes);
-    if (!tok.ok()) return tok.status();
+    const absl::StatusOr<DocumentBytes> parts = ReadParts(document);
+    if (!parts.ok()) return parts.status();
     Text text;
-    text.tokens.resize(tok->size() / 4);  // CheckText compares
+    text.tokens.resize(parts->text.size() / 4);
     for (size_t i = 0; i < text.tokens.size(); ++i) {
       uint32_t id = 0;
-      std::memcpy(&id, tok->data() + 4 * i, 4);
+      std::memcpy(&id, parts->text.data() + 4 * i, 4);
       text.tokens[i] = id == settings_.image_token ? kImageMark : int64_t{id};
     }
-    if (about.mask_offset == 0) return text;
-    const absl::StatusOr<std::string> mask = ReadFrom(shard, about.mask_offset, about.tokens);
-    if (!mask.ok()) return mask.status();
-    text.learnt.assign(mask->begin(), mask->end());
+    text.learnt.assign(parts->mask.begin(), parts->mask.end());
     return text;
   }
 
   absl::StatusOr<Text> ReadBytes(int64_t document) const {
-    const DocumentRecord& about = index_.documents()[document];
-    const size_t shard = ShardOf(document);
-    const absl::StatusOr<std::string> bytes =
-        ReadFrom(static_cast<uint32_t>(shard), about.text_offset, about.text_bytes);
-    if (!bytes.ok()) return bytes.status();
+    const absl::StatusOr<DocumentBytes> parts = ReadParts(document);
+    if (!parts.ok()) return parts.status();
     Text text;
-    text.tokens.reserve(bytes->size() + 1);
-    const std::string_view left = *bytes;
+    text.tokens.reserve(parts->text.size() + 1);
+    const std::string_view left = parts->text;
     if (left.find(kImageMarkText) == std::string_view::npos)
-      text.tokens.assign(index_.ImagesOf(shard, document).size(), kImageMark);
+      text.tokens.assign(index_.ImagesOf(ShardOf(document), document).size(), kImageMark);
     for (size_t i = 0; i < left.size();) {
       const bool mark = left.substr(i, kImageMarkText.size()) == kImageMarkText;
       text.tokens.push_back(mark ? kImageMark : static_cast<unsigned char>(left[i]));

@@ -12,11 +12,13 @@
 namespace planwright {
 
 // `base`: what relative paths of the index are relative to. `ids`: texts are .tok, with `image_token` where an image
-// is; else they are bytes, and `end_token` is added. Ids are below `vocabulary`. `open_files`: that stay open.
+// is; else they are bytes, and `end_token` is added. `turned`: images are turned as they say. `open_files`: that stay
+// open.
 struct TarDocumentsSettings {
   std::string base;
   bool ids = false;
-  int64_t image_token = -1, end_token = -1, vocabulary = 0;
+  int64_t image_token = -1, end_token = -1;
+  bool turned = false;
   size_t open_files = 1;
 };
 std::unique_ptr<Documents> MakeTarDocuments(IndexFile index, TarDocumentsSettings settings);

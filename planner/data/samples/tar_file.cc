@@ -95,6 +95,8 @@ bool TarChecksumFits(std::string_view header) {
   return Octal(header, 148, 8) == sum;
 }
 
+int64_t TarHeaderSize(std::string_view header) { return Octal(header, 124, 12).value_or(-1); }
+
 absl::Status WalkTar(const PlainFile& file, FileWindow& window,
                      absl::FunctionRef<absl::Status(const TarMember& member)> each) {
   Extended extended;
@@ -125,6 +127,7 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
     std::string name(Field(header, 0, 100));
     if (!prefix.empty()) name = std::string(prefix) + "/" + name;
     std::optional<int64_t> size = Octal(header, 124, 12);
+    const int64_t in_header = size.value_or(-1);
     bool sparse = false;
     if (member || type == '5') {
       sparse = extended.sparse;
@@ -151,7 +154,7 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
       if (!problem.empty()) return wrong("member ", name, ": ", problem);
       if (sparse) return wrong("member ", name, ": a sparse file is not read: write it without the option --sparse");
       if (member) {
-        if (absl::Status status = each({name, contents, *size}); !status.ok()) return status;
+        if (absl::Status status = each({name, contents, *size, in_header}); !status.ok()) return status;
       }
     } else {
       return wrong("member ", name, ": type '", std::string(1, type),

@@ -22,9 +22,13 @@ inline constexpr int64_t kTarBlock = 512;  // bytes of a header
 // spaces.
 bool TarChecksumFits(std::string_view header);
 
+// The size in a header of kTarBlock bytes; -1 if it is not octal. What counts can be that of an extended header.
+int64_t TarHeaderSize(std::string_view header);
+
 struct TarMember {
   std::string name;
-  int64_t offset = 0, bytes = 0;  // of the contents
+  int64_t offset = 0, bytes = 0;  // of the contents, behind the header
+  int64_t in_header = -1;         // TarHeaderSize
 };
 
 // Calls each(member) for the regular files of an archive, in its order, as their headers are read; each() may read

@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -20,18 +21,36 @@ struct RecordFile {
   std::array<char, 8> magic;
   DigestBytes settings, ids;
   int64_t bytes, changed;
-  DigestBytes sum;
+  DigestBytes sample, sum;
 };
-static_assert(sizeof(RecordFile) == 8 + 2 * 32 + 2 * 8 + 32);
+static_assert(sizeof(RecordFile) == 8 + 2 * 32 + 2 * 8 + 2 * 32);
 
 // The last character but one is the version.
-constexpr std::array<char, 8> kMagic = {'P', 'W', 'T', 'O', 'K', 'E', '1', '\n'};
+constexpr size_t kVersionAt = 6;
+constexpr std::array<char, 8> kMagic = {'P', 'W', 'T', 'O', 'K', 'E', '2', '\n'};
 
 DigestBytes SumOf(const RecordFile& file) {
   return BytesOfDigest(Sha256Hex({reinterpret_cast<const char*>(&file), offsetof(RecordFile, sum)}));
 }
 
 }  // namespace
+
+absl::StatusOr<DigestBytes> SampleOfBin(const PlainFile& bin) {
+  constexpr int64_t kWindows = 64, kWindow = 4096;
+  Sha256 digest;
+  std::string bytes;
+  const int64_t last = std::max<int64_t>(bin.bytes() - kWindow, 0);
+  for (int64_t i = 0, before = -1; i < kWindows; ++i) {
+    // The first at the begin, the last at the end.
+    const int64_t at = last / (kWindows - 1) * i + last % (kWindows - 1) * i / (kWindows - 1);
+    if (at == before) continue;
+    before = at;
+    bytes.resize(static_cast<size_t>(std::min(kWindow, bin.bytes() - at)));
+    if (absl::Status status = bin.Read(at, std::as_writable_bytes(std::span(bytes))); !status.ok()) return status;
+    digest.Add(bytes.data(), bytes.size());
+  }
+  return BytesOfDigest(digest.Hex());
+}
 
 DigestBytes TokenSettingsDigest(const DataPlan& data, const SourcePlan& source, const TokenIdx& idx) {
   const TokenRule rule = TokenRuleOf(data);
@@ -43,16 +62,23 @@ absl::StatusOr<TokenRecord> ReadTokenRecord(const std::string& path) {
   const absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
   if (!opened.ok()) return opened.status();
   RecordFile file{};
-  if (opened->bytes() == sizeof file) {
-    if (absl::Status status = opened->Read(0, std::as_writable_bytes(std::span(&file, 1))); !status.ok()) return status;
+  const auto known = std::min<int64_t>(opened->bytes(), sizeof file);
+  const auto into = std::as_writable_bytes(std::span(&file, 1)).first(static_cast<size_t>(known));
+  if (absl::Status status = opened->Read(0, into); !status.ok()) return status;
+  std::array<char, 8> other = file.magic;
+  other[kVersionAt] = kMagic[kVersionAt];
+  if (other == kMagic && file.magic != kMagic) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": an index of version ", std::string(1, file.magic[kVersionAt]),
+                     "; this program reads version ", std::string(1, kMagic[kVersionAt])));
   }
-  if (file.magic != kMagic || file.sum != SumOf(file))
-    return absl::DataLossError(absl::StrCat(path, " is damaged, or of another version"));
-  return TokenRecord{file.settings, file.ids, file.bytes, file.changed};
+  if (opened->bytes() != sizeof file || file.magic != kMagic || file.sum != SumOf(file))
+    return absl::DataLossError(absl::StrCat(path, " is damaged"));
+  return TokenRecord{file.settings, file.ids, file.bytes, file.changed, file.sample};
 }
 
 absl::Status WriteTokenRecord(const std::string& path, const TokenRecord& record) {
-  RecordFile file{kMagic, record.settings, record.ids, record.bytes, record.changed, {}};
+  RecordFile file{kMagic, record.settings, record.ids, record.bytes, record.changed, record.sample, {}};
   file.sum = SumOf(file);
   return WriteFileAtomically(path, {reinterpret_cast<const char*>(&file), sizeof file});
 }

@@ -36,16 +36,26 @@ TokenUpdate::TokenUpdate(const DataPlan& data, const SourcePlan& source, TokenId
   now_.settings = TokenSettingsDigest(data, source, idx_);
 }
 
-void TokenUpdate::Look() {
+void TokenUpdate::Look(bool anew) {
   fresh_ = false;
+  note_.clear();
   const absl::StatusOr<NamedFile> about = StatFile("", idx_.bin().path(), IndexedFileKind::kPlain);
   if (!about.ok()) return;  // Read says why
   now_.bytes = about->bytes;
   now_.changed = about->changed;
+  const absl::StatusOr<DigestBytes> sample = SampleOfBin(idx_.bin());
+  if (!sample.ok()) return;
+  now_.sample = *sample;
   const absl::StatusOr<TokenRecord> kept = ReadTokenRecord(record_path_);
-  if (!kept.ok()) return;  // one that is damaged is made anew
+  if (absl::IsFailedPrecondition(kept.status()))
+    note_ = absl::StrCat(kept.status().message(), ": all ids are read again");
+  if (!kept.ok() || anew) return;  // one that is damaged is made anew
   now_.ids = kept->ids;
   fresh_ = *kept == now_;
+  if (kept->bytes == now_.bytes && kept->changed == now_.changed && kept->sample != now_.sample) {
+    note_ =
+        absl::StrCat(idx_.bin().path(), " has the size and the time that it had, and other ids: they are read again");
+  }
 }
 
 absl::Status TokenUpdate::Read(int jobs, absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress) {
@@ -75,6 +85,9 @@ absl::Status TokenUpdate::Read(int jobs, absl::FunctionRef<void(int64_t document
   if (!after.ok()) return after.status();
   if (after->bytes != now_.bytes || after->changed != now_.changed || after->bytes != idx_.bin().bytes())
     return absl::UnavailableError(absl::StrCat(idx_.bin().path(), ": it was changed while it was read"));
+  const absl::StatusOr<DigestBytes> sample = SampleOfBin(idx_.bin());
+  if (!sample.ok()) return sample.status();
+  now_.sample = *sample;
   if (!lines.empty()) return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
   now_.ids = BytesOfDigest(Sha256Hex(digests));
   read_ = true;
@@ -129,7 +142,15 @@ IndexedSource TokenUpdate::Summary() const {
   summary.made = read_;
   summary.left_out = static_cast<int64_t>(idx_.empty().size());
   summary.documents = idx_.documents() - summary.left_out;
-  for (int64_t i = 0; i < idx_.sequences(); ++i) summary.tokens += idx_.Length(i);
+  int64_t end = 0;
+  for (int64_t i = 0; i < idx_.sequences(); ++i) {
+    summary.tokens += idx_.Length(i);
+    end = std::max(end, idx_.Offset(i) + idx_.Bytes(i));
+  }
+  if (end < idx_.bin().bytes()) {
+    summary.notes.push_back(absl::StrCat(idx_.bin().path(), " has ", idx_.bin().bytes() - end,
+                                         " bytes behind the last sequence of its .idx, which are not read"));
+  }
   summary.digest = TokenDigest(idx_, now_);
   return summary;
 }

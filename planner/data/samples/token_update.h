@@ -23,9 +23,11 @@ class TokenUpdate {
   // Errors of TokenIdx::Open.
   static absl::StatusOr<TokenUpdate> Open(const DataPlan& data, const SourcePlan& source);
 
-  // Whether the record is there and of these files, with these settings.
-  void Look();
+  // Whether the record is there and of these files, with these settings. `anew`: it is not used.
+  void Look(bool anew);
   bool fresh() const { return fresh_; }
+  // Why ids are read again that look as if they need not be; empty: they are not, or are changed.
+  const std::string& note() const { return note_; }
   int64_t bytes() const { return now_.bytes; }  // of PATH.bin
 
   // Reads all ids, with up to `jobs` threads. progress(documents, bytes) is called by any of them. InvalidArgument: the
@@ -50,7 +52,7 @@ class TokenUpdate {
   std::vector<Part> Parts() const;
   absl::Status ReadPart(Part& part) const;
 
-  std::string name_, record_path_;
+  std::string name_, record_path_, note_;
   TokenRule rule_;
   TokenIdx idx_;
   TokenRecord now_;  // of the files as they are; its ids are known if it is fresh, or has been read

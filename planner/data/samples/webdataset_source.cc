@@ -4,10 +4,13 @@
 // read when the source is opened; images are decoded when a sample is read.
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
+#include "planner/data/pictures/orientation.h"
 #include "planner/data/pictures/patches.h"
+#include "planner/data/pictures/picture_end.h"
 #include "planner/data/samples/expanded_document.h"
 #include "planner/data/samples/sample_source.h"
 #include "planner/data/samples/tar_file.h"
@@ -20,7 +23,8 @@ struct Document {
   std::string name;
   size_t shard = 0;
   std::optional<TarMember> image, text;
-  PatchGrid grid;  // of the image
+  PatchGrid grid;       // of the image
+  int orientation = 1;  // by which it is turned
   int64_t tokens = 0;
 };
 
@@ -135,8 +139,11 @@ class WebdatasetSource : public SampleSource {
         return absl::InvalidArgumentError("not a PNG file");
       const absl::StatusOr<PictureSize> size = ReadPictureSize(*header);
       if (!size.ok()) return size.status();
+      if (absl::Status status = LookAtEnds(document); !status.ok()) return status;
+      const bool columns = RowsAreColumns(document.orientation);
       const EncoderData& encoder = data_.encoders.front();
-      const absl::StatusOr<PatchGrid> grid = GridOfPicture(data_, encoder, size->height, size->width);
+      const absl::StatusOr<PatchGrid> grid =
+          GridOfPicture(data_, encoder, columns ? size->width : size->height, columns ? size->height : size->width);
       if (!grid.ok()) return grid.status();
       document.grid = *grid;
       document.tokens += encoder.TokensOf(grid->rows * grid->cols);
@@ -145,6 +152,29 @@ class WebdatasetSource : public SampleSource {
       return absl::InvalidArgumentError(
           absl::StrCat("its ", document.tokens, " tokens do not fit the sequence of ", length_));
     }
+    return absl::OkStatus();
+  }
+
+  // Whether the image is whole, as far as that can be seen without decoding it, and how it is to be turned.
+  absl::Status LookAtEnds(Document& document) const {
+    const TarFile& shard = shards_[document.shard];
+    const int64_t bytes = document.image->bytes, last = std::min(bytes, kPictureEnd);
+    const auto read = [&](int64_t offset, int64_t count) -> absl::StatusOr<std::string> {
+      offset = std::min(offset, bytes);
+      const TarMember part{"", document.image->offset + offset, bytes - offset};
+      return shard.Read(part, count);
+    };
+    const absl::StatusOr<std::string> end = read(bytes - last, last);
+    if (!end.ok()) return end.status();
+    if (MayBeCut(PictureFormat::kPng, "", *end, bytes)) {
+      const absl::StatusOr<std::string> file = shard.Read(*document.image);
+      if (!file.ok()) return file.status();
+      if (absl::Status status = CheckPicture(*file); !status.ok()) return status;
+    }
+    if (data_.orientation != "exif") return absl::OkStatus();
+    const absl::StatusOr<int> orientation = ReadOrientation(PictureFormat::kPng, read, bytes, false);
+    if (!orientation.ok()) return orientation.status();
+    document.orientation = *orientation;
     return absl::OkStatus();
   }
 
@@ -175,9 +205,13 @@ class WebdatasetSource : public SampleSource {
   absl::StatusOr<Image> ReadImage(const TarFile& shard, const Document& document) const {
     const absl::StatusOr<std::string> file = shard.Read(*document.image);
     if (!file.ok()) return file.status();
+    if (data_.orientation == "exif") {
+      const absl::Status same = CompareOrientation(PictureFormat::kPng, *file, document.orientation);
+      if (!same.ok()) return same;
+    }
     const int64_t patch = data_.encoders.front().patch;
-    return data_.resize == "bicubic" ? PatchesOfPicture<Bicubic>(*file, document.grid, patch)
-                                     : PatchesOfPicture<Bilinear>(*file, document.grid, patch);
+    return data_.resize == "bicubic" ? PatchesOfPicture<Bicubic>(*file, document.grid, patch, document.orientation)
+                                     : PatchesOfPicture<Bilinear>(*file, document.grid, patch, document.orientation);
   }
 
   const DataPlan data_;

@@ -38,6 +38,7 @@ const char* Difference(const DataPlan& set, const DataPlan& trained) {
       {"max_patches", set.max_patches == trained.max_patches},
       {"resize", set.resize == trained.resize},
       {"grid", set.grid == trained.grid},
+      {"orientation", set.orientation == trained.orientation},
       {"sources", set.sources.empty() == trained.sources.empty()},
       {"tokenizer", set.tokenizer == trained.tokenizer},
       {"tokenizer_digest", set.tokenizer_digest == trained.tokenizer_digest},

@@ -65,6 +65,7 @@ constexpr FieldRow kRows[] = {
     {"data.max_patches", kValue, "data", "images are resized to other sizes"},
     {"data.resize", kValue, "data", "images are resized by another filter"},
     {"data.grid", kValue, "data", "images are resized to other sizes"},
+    {"data.orientation", kValue, "data", "images whose EXIF says so are turned, and have other patches and tokens"},
     {"data.sources", kItems, "data", "a source that the other plan does not have"},
     {"data.sources[]", kValue, "data", "the source has other documents"},
     {"data.sources[].weight", kValue, "data", "another share of the samples is of the source"},

@@ -112,7 +112,8 @@ void AddDocuments(const DataPlan& data, Lines& lines) {
   }
   if (!data.encoders.empty()) {
     lines.Add("images", WithCommas(data.min_patches) + " to " + WithCommas(data.max_patches) + " patches, " +
-                            data.resize + ", grid " + data.grid);
+                            data.resize + ", grid " + data.grid +
+                            (data.orientation == "exif" ? ", turned as their EXIF says" : ""));
   }
 }
 
@@ -286,6 +287,7 @@ Json ShowDataJson(const Plan& plan) {
     json["patches"] = {data.min_patches, data.max_patches};
     json["resize"] = data.resize;
     json["grid"] = data.grid;
+    json["orientation"] = data.orientation;
   }
   if (data.kind == "webdataset") json["shards"] = data.shards;
   if (data.kind == "sources") {

@@ -49,12 +49,12 @@ struct GoldenPixels {
   std::vector<uint8_t> values;  // [height, width, 3]
 };
 
-// Of all files of kPictures that are read, by name.
-inline std::map<std::string, GoldenPixels> ReadGoldenPixels() {
-  const Golden golden(kPictures + "pixels.safetensors");
+// Of all files of kPictures that are read, or of its folder `turned`, by name.
+inline std::map<std::string, GoldenPixels> ReadGoldenPixels(const std::string& file = "pixels.safetensors") {
+  const Golden golden(kPictures + file);
   std::map<std::string, GoldenPixels> pictures;
   for (const auto& [name, stored] : golden.tensors()) {
-    if (name.ends_with(".size")) continue;
+    if (name.ends_with(".size") || name.ends_with(".orientation")) continue;
     const auto size = golden.Read<int64_t>(name + ".size");
     GoldenPixels& picture = pictures[name];
     picture = {size[0], size[1], golden.Read<uint8_t>(name)};

@@ -10,7 +10,7 @@ namespace {
 
 TEST(PillowPixels, AreTheSame) {
   const auto pictures = ReadGoldenPixels();
-  EXPECT_EQ(pictures.size(), 35u);
+  EXPECT_EQ(pictures.size(), 53u);
   for (const auto& [name, golden] : pictures) {
     const std::string file = GoldenPicture(name);
     const auto size = ReadPictureSize(file);
@@ -32,7 +32,8 @@ TEST(PillowPixels, AreTheSame) {
 // What is mixed with white is not rounded with `bilinear`.
 TEST(PillowPixels, OfBilinearOnWhiteAreWithinOneHalf) {
   const auto pictures = ReadGoldenPixels();
-  for (const std::string name : {"alpha.webp", "lossless_alpha.webp", "rgba.png"}) {
+  for (const std::string name :
+       {"alpha.webp", "lossless_alpha.webp", "rgba.png", "deep_alpha.png", "gamma_alpha.png"}) {
     const auto bytes = pictures.at(name).values;
     const auto size = ReadPictureSize(GoldenPicture(name));
     ASSERT_TRUE(size.ok()) << size.status();

@@ -93,6 +93,8 @@ RECORDS = [
     ("a.tar", tar(("0.txt", b"x"), ("0.txt", b"y")), "a.tar: document 0 has two members txt; make the shard anew"),
     ("a.parquet", b"PAR1", "a.parquet: expected a parquet file, found another: Parquet file size is 4 bytes, smaller "
      "than the minimum file footer (8 bytes); give --format"),
+    ("a.jsonl", line({"text": "<image>", "image": "a\0b.jpg"}), "a.jsonl:1: image: 'a\\x00b.jpg' is no name of a "
+     "file: embedded null byte; mend the name"),
     ("a.bin", b"x", "a.bin: nothing in its name says what it is; give --format: jsonl, llava, jsonl_media, parquet, "
      "text, webdataset, energon"),
 ]

@@ -12,6 +12,7 @@ from packages import TOY
 from prepare_data import arguments
 from prepare_data.load import load
 from prepare_data.problems import Problem, Problems
+from prepare_data.records import Record
 from prepare_data.template import ChatTemplate
 
 
@@ -65,6 +66,25 @@ class Choices(unittest.TestCase):
                                       "image": (10, "image_token of tokenizer_config.json")})
         self.assertEqual(self.ids("--pad-token", "7", "--image-token", "<image>"), {
             "end": (5, "eos_token of tokenizer_config.json"), "pad": (7, "--pad-token"), "image": (3, "--image-token")})
+
+    def test_padding_may_be_the_end(self):
+        """Padding is known by its place, so texts have their ends, which are learnt."""
+        self.write("tokenizer_config.json", {"eos_token": "<|im_end|>", "pad_token": "<|im_end|>"})
+        shutil.copy(TOY / "chatml.jinja", self.at / "chat_template.jinja")
+        encoder = self.load("--append-end", "all").encoder
+        turns = [{"role": "user", "content": "wave?"}, {"role": "assistant", "content": "yes"},
+                 {"role": "user", "content": "<|im_end|>"}, {"role": "assistant", "content": "no"}]
+        found = encoder.encode(Record("a:1", text="a wave"))
+        self.assertEqual((found.ids[-1], found.mask), (5, None))
+        found = encoder.encode(Record("a:2", messages=turns))
+        ends = [i for i, token in enumerate(found.ids) if token == 5]
+        # Ends of four turns and of the conversation: those of the assistant, and the last one, are learnt.
+        self.assertEqual([found.mask[i] for i in ends], [0, 1, 0, 1, 1])
+        self.write("tokenizer_config.json", {"eos_token": "</s>", "pad_token": "<|im_end|>"})
+        with self.assertRaises(Problem) as caught:
+            self.load().encoder.encode(Record("a:3", messages=turns))
+        self.assertEqual(str(caught.exception), "a:3: id 7 is the pad token, which no text may have; choose another "
+                         "--pad-token")
 
     def test_what_the_tokenizer_puts_before_a_text(self):
         self.assertIsNone(self.load().encoder.begin)

@@ -110,43 +110,42 @@ class Runs(Case):
 "token\n", result.stdout + result.stderr)
 
     def test_a_folder_that_is_made_meanwhile_is_not_overwritten(self):
-        os.mkfifo(self.at / "slow.jsonl")
-        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "1"], cwd=self.at,
-                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        with open(self.at / "slow.jsonl", "wb") as pipe:
-            pipe.write(b'{"text": "a"}\n')
+        self.lines("a.jsonl", [{"text": "a"}])
+        rename = os.rename
+
+        def make_and_rename(part, out):
             self.write("out/mine", "x")
-        self.assertEqual((run.communicate()[1], run.returncode), (
+            rename(part, out)
+        with unittest.mock.patch("prepare_data.run.os.rename", make_and_rename):
+            result = prepare("--tokenizer", TOY, "-o", "out", "a.jsonl", "--jobs", "1", cwd=self.at)
+        self.assertEqual((result.stderr, result.returncode), (
             "error: out: it was made meanwhile, and is not overwritten; name another\n", 1))
-        self.assertEqual((sorted(os.listdir(self.at)), os.listdir(self.at / "out")), (["out", "slow.jsonl"], ["mine"]))
+        self.assertEqual((sorted(os.listdir(self.at)), os.listdir(self.at / "out")), (["a.jsonl", "out"], ["mine"]))
+
+    def started(self, **streams):
+        """A run that has long to do, with two processes, which are there."""
+        self.lines("slow.jsonl", [{"text": f"the weather of day {i} " * 100} for i in range(6000)])
+        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"], cwd=self.at,
+                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, **streams)
+        while len(workers := children(run.pid)) < 2:
+            time.sleep(0.01)
+        return run, workers
 
     def test_a_process_that_is_killed_is_named(self):
-        os.mkfifo(self.at / "slow.jsonl")
-        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"], cwd=self.at,
-                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        with open(self.at / "slow.jsonl", "wb") as pipe:   # the run has opened it, so its processes are there
-            while len(workers := children(run.pid)) < 2:
-                time.sleep(0.01)
-            os.kill(workers[0], signal.SIGKILL)
-            pipe.write((json.dumps({"text": "a", "note": "n" * 2000}) + "\n").encode() * 20)
+        run, workers = self.started(stderr=subprocess.PIPE, text=True)
+        os.kill(workers[0], signal.SIGKILL)
         self.assertEqual((run.communicate()[1], run.returncode), (
             "error: --jobs: one of 2 processes is gone, perhaps for want of memory; give fewer --jobs\n", 1))
         self.assertEqual(os.listdir(self.at), ["slow.jsonl"])
 
     def test_a_run_that_was_killed_leaves_nothing_that_looks_whole(self):
-        os.mkfifo(self.at / "slow.jsonl")
-        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"], cwd=self.at,
-                               env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with open(self.at / "slow.jsonl", "wb") as pipe:
-            while len(workers := children(run.pid)) < 2:
-                time.sleep(0.01)
-            run.kill()
-            run.wait()
-            while any(os.path.exists(f"/proc/{worker}/exe") for worker in workers):   # they end by themselves
-                time.sleep(0.01)
-            pipe.close()
+        run, workers = self.started(stderr=subprocess.DEVNULL)
+        run.kill()
+        run.wait()
+        while any(os.path.exists(f"/proc/{worker}/exe") for worker in workers):   # they end by themselves
+            time.sleep(0.01)
         left, = self.at.glob(".out.part-*")
-        self.assertEqual((os.listdir(left), (self.at / "out").exists()), ([], False))
+        self.assertFalse((left / "prepared.json").exists() or (self.at / "out").exists())
         self.lines("a.jsonl", [{"text": "a"}])
         self.assertIn(f"note: {left.resolve()} is what a run left that was killed; nothing reads it\n",
                       prepare("--tokenizer", TOY, "-o", "out", "a.jsonl", cwd=self.at).stderr)
@@ -155,17 +154,11 @@ class Runs(Case):
         self.lines("bad.jsonl", [{"text": "a"}] * 100 + [{"text": 3}])
         self.assertEqual(prepare("--tokenizer", TOY, "-o", "out", "bad.jsonl", cwd=self.at).returncode, 1)
         self.assertEqual(os.listdir(self.at), ["bad.jsonl"])
-        os.mkfifo(self.at / "slow.jsonl")   # a run that waits for its input
-        run = subprocess.Popen([*COMMAND, "--tokenizer", TOY, "-o", "out", "slow.jsonl", "--jobs", "2"],
-                               cwd=self.at, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True)
-        with open(self.at / "slow.jsonl", "wb") as pipe:
-            pipe.write((json.dumps({"text": "a", "note": "n" * 2000}) + "\n").encode() * 400)
-            pipe.flush()
-            while not list(self.at.glob(".out.part-*/out-*.tar")):
-                time.sleep(0.01)
-            run.send_signal(signal.SIGTERM)
-            self.assertEqual((run.communicate()[1], run.returncode), ("interrupted: nothing was written\n", 130))
+        run, _ = self.started(stderr=subprocess.PIPE, text=True)
+        while not list(self.at.glob(".out.part-*/out-*.tar")):
+            time.sleep(0.01)
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual((run.communicate()[1], run.returncode), ("interrupted: nothing was written\n", 130))
         self.assertEqual(sorted(os.listdir(self.at)), ["bad.jsonl", "slow.jsonl"])
 
 

@@ -9,6 +9,7 @@
 #include "planner/data/samples/index_file.h"
 #include "planner/data/samples/index_files.h"
 #include "tests/data/samples/data_folder.h"
+#include "tests/data/samples/token_files.h"
 
 namespace planwright {
 namespace {
@@ -239,6 +240,34 @@ TEST(IndexDamage, OfTwoTemplatesIsNamed) {
   EXPECT_TRUE(UpdateIndex(folder.data, {.jobs = 1}, {}).ok());
 }
 
+// Files that a pattern does not name because they are not there, and bytes that no sequence has: neither is an error,
+// as both may be meant, and both are told.
+TEST(IndexDamage, WhatIsMissingOrTooMuchIsNoted) {
+  DataFolder folder("index_damage_notes");
+  folder.UseIds();
+  folder.data.sources[0].shards = {"x/*.tar"};
+  const std::string shard = TarOf({{"d.tok", TokOf({1, 7})}});
+  folder.Write("x/a.tar", shard);
+  std::string two = PreparedOf(std::string(64, 'a'), 1, 2, shard.size());
+  const std::string end = "}]}";
+  two.replace(two.size() - end.size(), end.size(),
+              R"(}, {"file": "b.tar", "documents": 1, "tokens": 2, "bytes": 3}]})");
+  folder.Write("x/prepared.json", two);
+  EXPECT_THAT(UpdateIndex(folder.data, {.jobs = 1}, {})->front().notes,
+              ::testing::ElementsAre(folder.path("x/prepared.json") +
+                                     " knows 1 of its 2 shards that are not in its folder, such as b.tar"));
+  folder.Write("x/prepared.json", PreparedOf(std::string(64, 'a'), 1, 2, shard.size()));
+  EXPECT_THAT(UpdateIndex(folder.data, {.jobs = 1}, {})->front().notes, ::testing::IsEmpty());
+
+  TokenFiles files = FilesOf<uint16_t>({{{1, 2}, {3}}}, 8);
+  folder.Write("t.idx", files.idx);
+  folder.Write("t.bin", files.bin + "more");
+  folder.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+  EXPECT_THAT(UpdateIndex(folder.data, {.jobs = 1}, {})->front().notes,
+              ::testing::ElementsAre(folder.path("t.bin") +
+                                     " has 4 bytes behind the last sequence of its .idx, which are not read"));
+}
+
 TEST(IndexDamage, OfWhatIsPreparedIsNamed) {
   DataFolder folder("index_damage_prepared");
   folder.UseIds();
@@ -370,8 +399,8 @@ TEST_F(AnyIndex, SaysWhatIsWrong) {
   };
   const std::string path = folder_.index() + ": ";
   EXPECT_EQ(Use("short"), path + "not an index of documents");
-  EXPECT_EQ(changed([](IndexHeader& header) { header.version = 2; }),
-            path + "an index of version 2; this program reads version 1");
+  EXPECT_EQ(changed([](IndexHeader& header) { header.version = 1; }),
+            path + "an index of version 1; this program reads version 2");
   EXPECT_EQ(changed([](IndexHeader& header) { ++header.documents; }),
             path + "the counts in its header do not fit its size");
   EXPECT_EQ(changed([](IndexHeader& header) { header.images = ~uint64_t{0}; }),

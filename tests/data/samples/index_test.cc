@@ -382,20 +382,6 @@ TEST(Index, RanksSayWhatToRun) {
   EXPECT_THAT(documents->ReadText(3).status().message(), HasSubstr("No such file"));
 }
 
-TEST(Index, AShardOfTheSameSizeWithAnotherTextIsFound) {
-  DataFolder folder("index_same_size");
-  folder.UseIds();
-  folder.Write("a.tar", TarOf({{"d.tok", TokOf({5, 1, 7})}, {"d.png", PngOfSize(1, 1)}}));
-  Indexed(folder);
-  const std::string message =
-      folder.path("a.tar") +
-      ": document d: its text is not the one that was there when the index was made: run `plan data index`";
-  for (const std::vector<uint32_t>& ids : std::vector<std::vector<uint32_t>>{{1, 5, 7}, {5, 5, 7}, {5, 100, 7}}) {
-    folder.Write("a.tar", TarOf({{"d.tok", TokOf(ids)}, {"d.png", PngOfSize(1, 1)}}));
-    EXPECT_EQ(std::string(Opened(folder)->ReadText(0).status().message()), message);
-  }
-}
-
 TEST(Index, IsReadByManyThreadsWithFewOpenFiles) {
   DataFolder folder("index_threads");
   folder.UseIds();

@@ -11,6 +11,7 @@
 #include "planner/data/samples/index_files.h"
 #include "planner/data/samples/mixed_source.h"
 #include "tests/data/samples/data_folder.h"
+#include "tests/data/samples/token_files.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -18,39 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <typename Number>
-void Put(std::string& bytes, Number number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
-// Files of documents that are lists of sequences, as Megatron's builder writes them.
-struct TokenFiles {
-  std::string idx, bin;
-};
-template <typename Number>
-TokenFiles FilesOf(const std::vector<std::vector<std::vector<Number>>>& documents, int code) {
-  std::string lengths, pointers, entries;
-  TokenFiles files;
-  int64_t sequences = 0;
-  Put<int64_t>(entries, 0);
-  for (const auto& document : documents) {
-    for (const auto& sequence : document) {
-      Put(lengths, static_cast<int32_t>(sequence.size()));
-      Put(pointers, static_cast<int64_t>(files.bin.size()));
-      for (Number token : sequence) Put(files.bin, token);
-      ++sequences;
-    }
-    Put(entries, sequences);
-  }
-  files.idx = std::string("MMIDIDX\x00\x00", 9);
-  Put<uint64_t>(files.idx, 1);
-  files.idx += static_cast<char>(code);
-  Put(files.idx, static_cast<uint64_t>(sequences));
-  Put(files.idx, static_cast<uint64_t>(documents.size() + 1));
-  files.idx += lengths + pointers + entries;
-  return files;
-}
 
 class TokenDocumentsTest : public ::testing::Test {
  protected:
@@ -324,8 +292,7 @@ TEST_F(TokenIndexTest, OfOtherFilesOrSettingsIsRefused) {
   std::string record = folder_.Read(folder_.index());
   record[20] ^= 1;
   folder_.Write(folder_.index(), record);
-  EXPECT_EQ(Refusal(),
-            "source text: " + path + " is damaged, or of another version: run `plan data index` with the recipe");
+  EXPECT_EQ(Refusal(), "source text: " + path + " is damaged: run `plan data index` with the recipe");
   EXPECT_TRUE(Index()->made);
   EXPECT_EQ(Refusal(), "");
 }

@@ -2,21 +2,25 @@
 
 Samples that Python code makes (sample loaders, cookers of crude data sets) are refused by name: that code is not run.
 """
+import itertools
 import os
+import re
 
+from ..files import whole
 from ..problems import Problem, shown
 from .fields import FieldMap
 from .webdataset import Webdataset
 
 SAMPLES = {"CaptioningSample": {"image", "caption"}, "VQASample": {"image", "context", "answers"},
            "TextSample": {"text"}}
+MOST_NAMES = 1_000_000   # that braces of split.yaml may make
+RANGE = re.compile(r"\{(-?\d+)\.\.(-?\d+)")
 
 
 def read_yaml(path):
     import yaml
     try:
-        with open(path, "rb") as file:
-            value = yaml.safe_load(file)
+        value = yaml.safe_load(whole(path))
     except FileNotFoundError as error:
         raise Problem(path, "there is no such file", "run `energon prepare` on the folder") from error
     except yaml.YAMLError as error:
@@ -56,6 +60,19 @@ def fields_of(path):
     return list(mapped.items())
 
 
+def shard_counts(folder):
+    """How many documents each shard has, by its name, as `energon prepare` counted them; nothing where it did not."""
+    for name in (".info.json", ".info.yaml"):
+        path = os.path.join(folder, ".nv-meta", name)
+        if os.path.isfile(path):
+            counts = read_yaml(path).get("shard_counts")   # JSON is YAML too
+            if not isinstance(counts, dict) or not all(type(count) is int for count in counts.values()):
+                raise Problem(path, f"shard_counts: expected shards and numbers, found {shown(counts)}",
+                              "run `energon prepare` again")
+            return counts
+    return {}
+
+
 def shards_of(folder, split):
     """(path, name, names of documents that are left out) of each shard of a split."""
     import braceexpand
@@ -65,15 +82,26 @@ def shards_of(folder, split):
     if not isinstance(parts, dict) or not isinstance(parts.get(split), list):
         raise Problem(path, f"expected a part {split!r}, found {', '.join(map(str, parts)) if parts else 'none'}",
                       "give --split")
-    left_out = {name for entry in value.get("exclude") or [] for name in braceexpand.braceexpand(str(entry))}
-    names = [name for entry in parts[split] for name in braceexpand.braceexpand(str(entry)) if name not in left_out]
+    def expanded(entries):
+        for entry in entries:
+            for first, last in RANGE.findall(str(entry)):   # which are lists before they are names
+                if abs(int(first[:20]) - int(last[:20])) > MOST_NAMES:
+                    raise Problem(path, f"it names more than {MOST_NAMES:,} shards or documents", "divide the folder")
+        every = itertools.chain.from_iterable(braceexpand.braceexpand(str(entry)) for entry in entries)
+        found = list(itertools.islice(every, MOST_NAMES + 1))
+        if len(found) > MOST_NAMES:
+            raise Problem(path, f"it names more than {MOST_NAMES:,} shards or documents", "divide the folder")
+        return found
+    left_out = set(expanded(value.get("exclude") or []))
+    names = [name for name in expanded(parts[split]) if name not in left_out]
     if not names:
         raise Problem(path, f"part {split!r} has no shards", "give --split")
     for name in names:
         if not os.path.isfile(os.path.join(folder, name)):
             raise Problem(path, f"shard {name} is not in the folder", "run `energon prepare` again")
     documents = frozenset(name for name in left_out if "/" in name)
-    return [(os.path.join(folder, name), name, documents) for name in names]
+    counts = shard_counts(folder)
+    return [(os.path.join(folder, name), name, documents, counts.get(name)) for name in names]
 
 
 class Energon(Webdataset):

@@ -4,6 +4,7 @@ import json
 import os
 
 from ..conversation import Reader
+from ..files import line_chunks, too_long
 from ..images import Folder, Media
 from ..problems import Problem
 
@@ -37,11 +38,8 @@ class Jsonl:
 
     def tasks(self):
         for path in self._inputs:
-            with open(path, "rb") as file:
-                line = 1
-                while lines := file.readlines(CHUNK):
-                    yield sum(map(len, lines)), (path, line, lines)
-                    line += len(lines)
+            for size, line, lines in line_chunks(path, CHUNK):
+                yield size, (path, line, lines)
 
     def _finder(self, path):
         return Folder(self._options.images or os.path.dirname(path))
@@ -50,6 +48,9 @@ class Jsonl:
         path, first, lines = task
         reader = Reader(self._finder(path).find, self._options.lists, self._options.images_first)
         for number, line in enumerate(lines, first):
+            if line is None:
+                yield too_long(f"{path}:{number}", "a line")
+                continue
             line = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if line.strip():
                 try:

@@ -2,6 +2,7 @@
 import os
 
 from ..conversation import Reader
+from ..files import opened
 from ..images import Folder
 from ..problems import Problem, shown
 from .jsonl import parsed
@@ -21,7 +22,7 @@ class Llava:
 
     def tasks(self):
         for path in self._inputs:
-            with open(path, "rb") as file:
+            with opened(path) as file:
                 data = file.read()
             size, records = len(data), parsed(data.removeprefix(b"\xef\xbb\xbf"), path)
             if not isinstance(records, list):

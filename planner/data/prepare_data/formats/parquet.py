@@ -50,11 +50,12 @@ class Parquet:
         for path, columns, sizes, rows in self._files:
             first = 0
             for group, size in enumerate(sizes):
-                yield size, (path, [name for name in columns if name in USED], group, first)
+                yield size, (path, [name for name in columns if name in USED], group, first, rows[group])
                 first += rows[group]
 
     def read(self, task):
-        path, columns, group, number = task
+        path, columns, group, number, rows = task
+        end = number + rows
         pyarrow, parquet = arrow()
         folder = Folder(self._options.images or os.path.dirname(path))
         reader = Reader(folder.find, self._options.lists, self._options.images_first)
@@ -70,6 +71,9 @@ class Parquet:
         except (pyarrow.ArrowException, OSError) as error:
             raise Problem(path, f"row group {group} is damaged: {str(error).splitlines()[0]}",
                           "fetch or write the file anew") from error
+        if number != end:
+            raise Problem(path, f"row group {group} has {number - end + rows:,} rows, and the file says {rows:,}",
+                          "fetch or write the file anew")
 
 
 def checked(record):

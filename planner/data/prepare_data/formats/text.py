@@ -1,6 +1,7 @@
 """Plain text in UTF-8: a document a file, or a line (--lines)."""
 import os
 
+from ..files import MOST_DOCUMENT, line_chunks, opened, too_long
 from ..problems import Problem
 from ..records import Record
 
@@ -22,19 +23,20 @@ class Text:
             if not self._lines:
                 yield os.path.getsize(path), (path, 0, None)
                 continue
-            with open(path, "rb") as file:
-                line = 1
-                while lines := file.readlines(CHUNK):
-                    yield sum(map(len, lines)), (path, line, lines)
-                    line += len(lines)
+            for size, line, lines in line_chunks(path, CHUNK):
+                yield size, (path, line, lines)
 
     def read(self, task):
         path, first, lines = task
         if lines is None:
-            with open(path, "rb") as file:
-                lines = [file.read()]
+            with opened(path) as file:
+                data = file.read(MOST_DOCUMENT + 1)
+            lines = [data if len(data) <= MOST_DOCUMENT else None]
         for number, data in enumerate(lines, first):
             place = f"{path}:{number}" if self._lines else path
+            if data is None:
+                yield too_long(place, "a line" if self._lines else "a document")
+                continue
             try:
                 text = data.decode("utf-8-sig" if number <= 1 else "utf-8")
                 text = text.rstrip("\r\n") if self._lines else text

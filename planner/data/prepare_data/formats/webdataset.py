@@ -3,8 +3,9 @@ import os
 import re
 
 from ..conversation import Reader
-from ..images import FIRST_BYTES, check_kind, members, read_at
-from ..problems import Problem, shown
+from ..files import MOST_DOCUMENT, read_at, too_long
+from ..images import FIRST_BYTES, check_kind, members
+from ..problems import Problem, counted, shown
 from ..records import Picture, Record
 from .fields import MISSING, FieldMap
 
@@ -44,34 +45,40 @@ class Webdataset:
         self._options = options
         spellings = options.fields or [("image", PICTURES), ("text", "txt")]
         self._map = FieldMap(spellings, "--field")
-        self._shards = [(path, path, frozenset()) for path in inputs]  # path, name in its folder, documents left out
+        # Path, name in its folder, documents that are left out, and how many it must have, if that is known.
+        self._shards = [(path, path, frozenset(), None) for path in inputs]
 
     def settings(self):
         fields = [("image", access) for access in self._map.images] + list(self._map.others.items())
         return [("fields", "  ".join(f"{name}={access.spelling}" for name, access in fields))]
 
     def size(self):
-        return sum(os.path.getsize(path) for path, _, _ in self._shards)
+        return sum(os.path.getsize(shard[0]) for shard in self._shards)
 
     def tasks(self):
         for shard in self._shards:
             yield os.path.getsize(shard[0]), shard
 
     def read(self, task):
-        path, name, left_out = task
+        path, name, left_out, count = task
+        found = 0
         for key, parts in documents(path):
+            found += 1
             if f"{name}/{key}" in left_out:
                 continue
             try:
                 yield self._record(path, key, parts)
             except Problem as problem:
                 yield problem
+        if count not in (None, found):
+            raise Problem(path, f"it has {counted(found, 'document')}, and .nv-meta says {count:,}",
+                          "fetch the shard anew, or run `energon prepare` again")
 
     def _record(self, path, key, parts):
         place = f"{path}: document {key}"
         pictures = self._pictures(path, parts, place)
-        readers = {ending: (lambda member=member: read_at(path, member.offset_data, member.size))
-                   for ending, member in parts.items()}
+        readers = {ending: (lambda member=member: self._member(path, member, place)) for ending, member in
+                   parts.items()}
         values = {name: access.value(readers, place) for name, access in self._map.others.items()}
         missing = [self._map.others[name].spelling for name, value in values.items() if value is MISSING]
         if missing:
@@ -88,6 +95,12 @@ class Webdataset:
                      {"role": "assistant", "content": self._answer(values["answers"], place)}]
             return reader.conversation(record, turns, "context", pictures)
         return reader.text_record(record, next(iter(values.values())), pictures)
+
+    @staticmethod
+    def _member(path, member, place):
+        if member.size > MOST_DOCUMENT:
+            raise too_long(place, f"a member {member.name}")
+        return read_at(path, member.offset_data, member.size)
 
     def _pictures(self, path, parts, place):
         pictures = []

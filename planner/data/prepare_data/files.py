@@ -1,0 +1,67 @@
+"""Files of the input: plain ones alone, as reading a pipe or a device may never end, and bounded, as one document of a
+terabyte is none."""
+import os
+import stat
+
+from .problems import Problem
+
+MOST_DOCUMENT = 64 << 20   # bytes of a line, a file or a member that is one document; a book has one or two million
+MOST_FILE = 512 << 20      # of a tokenizer, a template or another file that is read as a whole
+
+
+def opened(path):
+    """A plain file, open for reading bytes. OSError as open() has it."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)   # opening a pipe would wait for its writer
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise Problem(path, "expected a file, found a folder, a pipe or a device", "write it into a plain file")
+    return os.fdopen(number, "rb")
+
+
+def whole(path, most=MOST_FILE):
+    """All of a file that is not larger than `most`."""
+    with opened(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise Problem(path, f"it has more than {most:,} bytes", "no such file is so large")
+    return data
+
+
+def too_long(place, what):
+    return Problem(place, f"{what} of more than {MOST_DOCUMENT:,} bytes", "divide the document", kind="too long")
+
+
+def line_chunks(path, size):
+    """(bytes, number of the first line, lines) of a file, each about `size` bytes. A line of more than MOST_DOCUMENT
+    bytes is None."""
+    with opened(path) as file:
+        number = 1
+        while True:
+            lines, taken = [], 0
+            while taken < size:
+                line = file.readline(MOST_DOCUMENT + 1)
+                if not line:
+                    break
+                taken += len(line)
+                if len(line) <= MOST_DOCUMENT:
+                    lines.append(line)
+                    continue
+                lines.append(None)
+                while line and not line.endswith(b"\n"):
+                    line = file.readline(1 << 20)
+                    taken += len(line)
+            if not lines:
+                return
+            yield taken, number, lines
+            number += len(lines)
+
+
+def read_at(path, offset, size):
+    """Bytes of a file that are known to be there."""
+    with opened(path) as file:
+        file.seek(offset)
+        data = file.read(size)
+    if len(data) != size:
+        raise Problem(path, f"it ends at byte {offset + len(data):,}, and had {offset + size:,} when its headers were "
+                      "read", "do not change the input meanwhile", kind=None)
+    return data
