@@ -63,11 +63,12 @@ std::string SourceLine(const IndexedSource& source) {
 std::string TurnedText(const DataPlan& data, const IndexedSource& source) {
   if (source.turned == 0 || data.encoders.empty()) return "";
   const bool one = source.turned == 1;
-  const std::string say = Printable(source.name) + ": EXIF says of " + Counted(source.turned, "image") + " that " +
-                          (one ? "it is" : "they are") + " to be turned; ";
-  if (data.orientation == "exif") return say + (one ? "it is" : "they are") + " (data.orientation)";
-  return say + (one ? "it is" : "they are") + " taken as stored: `orientation: exif` in `data` turns " +
-         (one ? "it" : "them") + ", as most processors do";
+  const std::string is = one ? "it is " : "they are ", say = Printable(source.name) + ": EXIF says of " +
+                                                             Counted(source.turned, "image") + " that " + is +
+                                                             "to be turned, and " + is;
+  if (data.orientation == "exif") return say + "turned";
+  return say + "taken as stored: `orientation: exif` in `data` turns " + (one ? "it" : "them") +
+         ", as most processors do";
 }
 
 int ReportBadData(const char* what, const absl::Status& status) {

@@ -111,13 +111,14 @@ TEST_F(DataCommand, CountsImagesThatAreToBeTurned) {
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
   Write("p.tar", TarMemberOf("a.jpg", photo("6.jpg")) + TarMemberOf("b.jpg", photo("1.jpg")) + kTarEnd);
-  const std::string shard = folder_ + "/p.tar", says = "waves: EXIF says of 1 image that it is to be turned; it is ";
+  const std::string shard = folder_ + "/p.tar",
+                    says = "waves: EXIF says of 1 image that it is to be turned, and it is ";
   const ProgramResult stored = Plan("data index " + Recipe(shard));
   EXPECT_EQ(stored.status, kExitSuccess) << stored.err;
   EXPECT_THAT(stored.out, HasSubstr(says + "taken as stored: `orientation: exif` in `data` turns it, as most "
                                            "processors do\n"));
   const ProgramResult turned = Plan("data index " + Recipe(shard, ", orientation: exif"));
-  EXPECT_THAT(turned.out, HasSubstr(says + "(data.orientation)\n"));
+  EXPECT_THAT(turned.out, HasSubstr(says + "turned\n"));
   const nlohmann::json json = nlohmann::json::parse(Plan("data index --json " + Recipe(shard)).out);
   EXPECT_EQ(json["sources"][0]["turned"], 1);
   // Where the index is made before ranks start it says so too, and diff knows the key.

@@ -171,18 +171,18 @@ TEST_F(ChangedSources, OtherDocumentsOfTheSameSizeAndTimeAreFound) {
   ASSERT_EQ(Run(2, OneShard()).status, 0);
   fs::copy(RunDir(), Folder() + "/kept", fs::copy_options::recursive);
 
-  replace("the second of", "no second of t");
+  replace("the second of", "tho second of");
   const Ended read = Run(6, OneShard());
   EXPECT_EQ(read.status, kExitUsage) << read.output;
   EXPECT_THAT(read.output,
               AllOf(HasSubstr(path + ": document the se: its text is not what was there when the index was "
                                      "made, though its file has the size that it had: run `plan data index "
                                      "--anew` with the recipe")));
-  replace("no second of t", "the second of ");
+  replace("tho second of", "the second of");
 
   fs::remove_all(RunDir());
   fs::rename(Folder() + "/kept", RunDir());
-  replace("the first of", "no first of t");
+  replace("the first of", "tho first of");
   const Ended found = Run(6, OneShard());
   EXPECT_EQ(found.status, kExitUsage) << found.output;
   EXPECT_THAT(found.output,

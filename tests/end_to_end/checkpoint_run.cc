@@ -77,7 +77,7 @@ Ended CheckpointRun::RunUntilKilled(int steps, const KillPoint& at, std::vector<
 }
 
 Ended CheckpointRun::InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words) {
-  const Started launch = LaunchWithFault("SIGSTOP", steps, at, std::move(words));
+  const Started launch = LaunchWithFault("pause", steps, at, std::move(words));
   const std::string stopped = "rank " + std::to_string(at.rank) + " is stopped";
   EXPECT_TRUE(Eventually([&] { return ReadAll(RunDir() + "/logs/launch.log").find(stopped) != std::string::npos; }));
   kill(launch.pid, SIGTERM);

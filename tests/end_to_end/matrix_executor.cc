@@ -1,7 +1,6 @@
 // The executor with one fault at one fail point (executor/base/fail_point.h), for kill_matrix.
-//   PLANWRIGHT_FAULT=SIGKILL | SIGSTOP | SIGSEGV | exit (status 3) | exception
-//   PLANWRIGHT_FAULT_RANK=N         of this rank
-//   PLANWRIGHT_FAULT_LIST=NAME      the fail point: FailPoint::list,
+//   PLANWRIGHT_FAULT=SIGKILL | SIGSTOP | SIGSEGV | exit (status 3) | exception | pause (SIGSTOP, after which it goes
+//   on) PLANWRIGHT_FAULT_RANK=N         of this rank PLANWRIGHT_FAULT_LIST=NAME      the fail point: FailPoint::list,
 //   PLANWRIGHT_FAULT_STEP=N         step,
 //   PLANWRIGHT_FAULT_NUMBER=N       and number
 //   PLANWRIGHT_FAULT_MOMENT=before | during | after
@@ -50,6 +49,7 @@ void Fail(const FailPoint& point) {
   const std::string fault = Variable("PLANWRIGHT_FAULT");
   if (fault == "SIGKILL") raise(SIGKILL);
   if (fault == "SIGSTOP") raise(SIGSTOP);
+  if (fault == "pause") return void(raise(SIGSTOP));
   if (fault == "SIGSEGV") raise(SIGSEGV);
   if (fault == "exit") _exit(3);
   throw std::runtime_error("planted failure");

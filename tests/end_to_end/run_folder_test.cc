@@ -116,7 +116,7 @@ TEST_F(RunFolderTest, MetricsOfAnotherRunAreNotThisOnes) {
 TEST_F(RunFolderTest, WhatAKilledLifeWasWritingIsRemoved) {
   const std::string left = Checkpoints() + "/step-00000004.life-1";
   const Ended killed =
-      RunUntilKilled(kSteps, {.rank = 1, .list = "write", .step = 4, .waits = left + "/rank-00000.json"});
+      RunUntilKilled(kSteps, {.rank = 1, .list = "write", .step = 4, .number = -1, .waits = left + "/rank-00000.json"});
   ASSERT_EQ(killed.status, kExitPeerLost) << killed.output;
   ASSERT_TRUE(fs::exists(left + "/rank-00000.safetensors"));
   fs::create_directories(left + "/mine");

@@ -204,7 +204,8 @@ TEST_F(GatherTest, TellsLivesApart) {
   ASSERT_THAT(report.checkpoints, SizeIs(1));
   EXPECT_EQ(report.checkpoints[0].state, "removed") << "it is in the log of life 4, and not there";
   EXPECT_EQ(report.checkpoints[0].cost->waited, 0.3);
-  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("checkpoints.jsonl: 1 lines cannot be read")));
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("checkpoints.jsonl: 1 lines cannot be read"),
+                                        HasSubstr("metrics.jsonl: 11 records say no run")));
 }
 
 // Lives that lost the same steps each lost them; only records that were never removed from metrics.jsonl count once.
