@@ -33,29 +33,27 @@ inline constexpr NumberRange kDeviceMemory{1e-6, 1e6};                         /
 inline constexpr NumberRange kDevicePeak{1e-6, 1e9}, kDeviceSpeed{1e-6, 1e9};  // TFLOP/s, GB/s
 
 // ---- Models.
-inline constexpr NumberRange kEpsilon{1e-30, 1};         // that is added where a norm divides
+inline constexpr NumberRange kEpsilon{1e-30, 1e10};      // that is added where a norm or the optimizer divides
 inline constexpr NumberRange kDeviation{1e-12, 1000};    // of initial weights
 inline constexpr NumberRange kExpertScale{1e-6, 1e6};    // a factor
 inline constexpr NumberRange kCoefficient{0, 1e6};       // of a loss, or a step size
 inline constexpr NumberRange kImbalance{1, kMostRanks};  // a multiple of the mean of all ranks
-inline constexpr NumberRange kConstant{0, 1e6};          // of a model: all real ones
+inline constexpr NumberRange kConstant{0, 1e10};         // of a model: all real ones
 inline constexpr NumberRange kInitial{0, 1e9};           // the size of a number that weights are drawn with
 inline constexpr NumberRange kMeanSquare{1e-30, 1e30};   // of the rows of a bridge; fp32 holds it
 
 // ---- Steps.
 inline constexpr NumberRange kLearningRate{0, 1e6}, kWeightDecay{0, 1e6};
-inline constexpr NumberRange kAdamEpsilon{1e-30, 1000};
 inline constexpr NumberRange kNorm{1e-12, 1e30};                             // of gradients
 inline constexpr NumberRange kGrowth{.low = 1, .high = 1e9, .above = true};  // of a loss, as a factor
 
 // ---- Times and rates.
 inline constexpr NumberRange kDeadline{0.001, 1e9};  // seconds, up to 30 years
 inline constexpr NumberRange kMultiple{1, 1e9};      // of an estimate
-inline constexpr NumberRange kPredicted{0, 1e30};    // seconds of a step on the slowest device of these ranges
+inline constexpr NumberRange kPredicted{0, 1e60};    // seconds of a step, by the slowest of these rates
 inline constexpr NumberRange kMeasured{1e-12, 1e9};  // seconds of an instruction, or a share
 inline constexpr NumberRange kFastest{0, 1e9};       // the quartile below it
-inline constexpr NumberRange kWork{0, 1e30};         // FLOPs, bytes
-inline constexpr NumberRange kMessage{1e-3, 1e30};   // bytes
+inline constexpr NumberRange kWork{1e-3, 1e30};      // FLOPs, bytes
 inline constexpr NumberRange kFullest{.low = 1, .high = 1e9, .above = true};  // expert, as a multiple of the mean
 
 }  // namespace planwright

@@ -88,8 +88,8 @@ void Describe(V& v, Visited<V, MeasuredCompute>& x) {
   auto& [kind, dtype, flops, bytes, sizes, seconds, ranks] = x;
   v("op", kFree | kKeeps, kind);
   v("dtype", kFree | kKeeps, dtype);
-  v("flops", kFree | kKeeps | kWork, flops);
-  v("bytes", kFree | kKeeps | kWork, bytes);
+  v("flops", kFree | kKeeps | kWork.OrZero(), flops);
+  v("bytes", kFree | kKeeps | kWork.OrZero(), bytes);
   v.Omittable("sizes", kFree | kKeeps, sizes, {});
   v("seconds", kFree | kKeeps, seconds);
   v.Omittable("ranks", kFree | kKeeps, ranks, 1);
@@ -99,7 +99,7 @@ template <typename V>
 void Describe(V& v, Visited<V, MeasuredCommunication>& x) {
   auto& [kind, bytes, members, per_node, nodes, seconds, scaled] = x;
   v("op", kFree | kKeeps, kind);
-  v("bytes", kFree | kKeeps | kMessage, bytes);
+  v("bytes", kFree | kKeeps | kWork, bytes);
   v("members", kFree | kKeeps, members);
   v("per_node", kFree | kKeeps, per_node);
   v("nodes", kFree | kKeeps, nodes);
@@ -366,7 +366,7 @@ void Describe(V& v, Visited<V, OptimizerPlan>& x) {
   auto& [beta1, beta2, eps, clip_grad_norm] = x;
   v("beta1", kFree | kChanges | kBelowOne, beta1);
   v("beta2", kFree | kChanges | kBelowOne, beta2);
-  v("eps", kFree | kChanges | kAdamEpsilon, eps);
+  v("eps", kFree | kChanges | kEpsilon, eps);
   v("clip_grad_norm", kFree | kChanges | kNorm, clip_grad_norm);
 }
 

@@ -64,7 +64,7 @@ constexpr KeySpec kTrainingKeys[] = {
     {"optimizer", "", Section<&Recipe::optimizer>, kOptional, "", kAny, "", "the optimizer"},
     {"optimizer.betas", "", ToPair<&OptimizerPlan::beta1, &OptimizerPlan::beta2>, kOptional, "[0.9, 0.95]", kBelowOne,
      "", "decay rates of the two moments"},
-    {"optimizer.eps", "", To<&OptimizerPlan::eps>, kOptional, "1.0e-8", kAdamEpsilon, "",
+    {"optimizer.eps", "", To<&OptimizerPlan::eps>, kOptional, "1.0e-8", kEpsilon, "",
      "number that is added to the denominator"},
     {"optimizer.clip_grad_norm", "", To<&OptimizerPlan::clip_grad_norm>, kOptional, "1.0", kNorm, "",
      "largest norm of the gradients of all modules; larger gradients are scaled down to it"},

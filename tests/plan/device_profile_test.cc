@@ -113,6 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
                "compute[0].seconds: a number out of range: seconds.median"},
         Damage{"for_ever", [](ordered_json& p) { p["compute"][0]["seconds"]["high"] = 1e308; },
                "compute[0].seconds: a number out of range: seconds.high"},
+        Damage{"of_nearly_nothing", [](ordered_json& p) { p["compute"][0]["flops"] = 5e-324; },
+               "compute[0]: a number out of range: compute.flops"},
         Damage{"of_endless_bytes", [](ordered_json& p) { p["compute"][0]["bytes"] = 1e308; },
                "compute[0]: a number out of range: compute.bytes"},
         Damage{"alone", [](ordered_json& p) { p["communication"][0]["members"] = 1; },

@@ -154,7 +154,7 @@ std::string StepText(const Found& found, double seconds) {
 }
 
 std::string RateText(const TunedLayout& layout) {
-  return layout.speed ? absl::StrFormat("%.5g", layout.speed->tokens_per_second) : "-";
+  return layout.speed ? DigitsText(layout.speed->tokens_per_second, 5) : "-";
 }
 
 std::string MemoryText(const TunedLayout& layout) {

@@ -50,10 +50,9 @@ std::string FiguresText(const TimedPlan& from, const TimedPlan& to, size_t width
   };
   add("a step", true, [](const Figures& one) { return SecondsText(one.step); });
   add("tokens a second on each rank", true,
-      [](const Figures& one) { return absl::StrFormat("%.5g", one.speed.tokens_per_second); });
-  add("MFU", true,
-      [](const Figures& one) { return one.speed.mfu > 0 ? absl::StrFormat("%.1f %%", 100 * one.speed.mfu) : "-"; });
-  add("ranks wait", false, [](const Figures& one) { return absl::StrFormat("%.1f %%", 100 * one.waiting); });
+      [](const Figures& one) { return DigitsText(one.speed.tokens_per_second, 5); });
+  add("MFU", true, [](const Figures& one) { return one.speed.mfu > 0 ? PercentOf(one.speed.mfu, 1, 1) : "-"; });
+  add("ranks wait", false, [](const Figures& one) { return PercentOf(one.waiting, 1, 1); });
   add("memory of the fullest rank", false, [](const Figures& one) { return GigabytesText(one.memory); });
   add("rank-hours of the budget", true, [](const Figures& one) { return HoursText(one.speed.rank_hours); });
   return table.Text("", width);

@@ -32,6 +32,15 @@ std::string SecondsText(double seconds) {
   return seconds >= 1e-3 ? absl::StrFormat("%.3g ms", seconds * 1e3) : absl::StrFormat("%.3g µs", seconds * 1e6);
 }
 
+std::string PercentOf(double part, double whole, int digits) {
+  const double percent = whole > 0 ? 100 * part / whole : std::isnan(whole) ? whole : 0;
+  return std::isfinite(percent) ? absl::StrFormat("%.*f %%", digits, percent) : kUnknown;
+}
+
+std::string DigitsText(double number, int digits) {
+  return std::isfinite(number) ? absl::StrFormat("%.*g", digits, number) : kUnknown;
+}
+
 std::string HoursText(double hours) {
   if (!std::isfinite(hours)) return kUnknown;
   if (hours > kMostHours) return "more than " + WithCommas(std::llround(kMostHours));

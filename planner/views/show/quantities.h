@@ -19,6 +19,13 @@ std::string FlopText(double flops);
 // Three digits in seconds, milliseconds or microseconds: "7.31 s", "12.4 ms".
 std::string SecondsText(double seconds);
 
+// What part of the whole is, in per cent with so many digits after the point: "12.5 %". Nothing of a whole of nothing
+// is 0 %.
+std::string PercentOf(double part, double whole, int digits);
+
+// So many digits: "8214.3".
+std::string DigitsText(double number, int digits);
+
 // Hours, or hours of ranks: four digits, and all that are before the point: "0.8333", "304.7", "80,431"; from
 // 10^15 on "more than 1,000,000,000,000,000".
 std::string HoursText(double hours);

@@ -79,7 +79,7 @@ nlohmann::ordered_json DispatchJson(const Plan& plan, const Module& module) {
 // How long a step is predicted to take (docs/step_time.md). Without a GPU in the recipe only the share of waiting is
 // known.
 std::string TimeText(const StepTime& time) {
-  std::string text = absl::StrFormat("ranks wait %.1f %% of a step", 100 * time.bubble);
+  std::string text = "ranks wait " + PercentOf(time.bubble, 1, 1) + " of a step";
   if (time.seconds)
     absl::StrAppend(&text, ", which is predicted to take ", SecondsText(time.length), " (`plan show RECIPE time`)");
   return text;

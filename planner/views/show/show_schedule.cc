@@ -25,7 +25,7 @@ std::string IdleText(const TimelineRow& row, int slots) {
 
 // In seconds if the device is known, otherwise as a share of the step.
 std::string MomentText(const StepTime& time, double at) {
-  return time.seconds ? SecondsText(at) : absl::StrFormat("%.0f %%", time.length > 0 ? 100 * at / time.length : 0.0);
+  return time.seconds ? SecondsText(at) : PercentOf(at, time.length, 0);
 }
 
 // One bar, `columns` wide: from where an action begins until it ends, with its name where there is room for it.
@@ -142,7 +142,7 @@ std::string ShowSchedule(const Plan& plan, const StepTime& time, size_t width) {
     const double empty = EmptyTimeOf(time, row);
     stages.Add({StageName(row), RanksText(row.ranks.first, row.ranks.count), std::to_string(row.warmup),
                 std::to_string(row.ops.size() / 2), IdleText(row, timeline.slots),
-                empty < 0 || time.length <= 0 ? "" : absl::StrFormat("%.0f %%", 100 * empty / time.length)});
+                empty < 0 || time.length <= 0 ? "" : PercentOf(empty, time.length, 0)});
   }
   return text + "\n" + stages.Text("", width) + "\n" + Wrapped(DeadlinesText(plan), width) + "\n";
 }

@@ -8,9 +8,7 @@
 
 namespace planwright {
 
-std::string ShareText(double part, double whole) {
-  return absl::StrFormat("%.1f %%", whole > 0 ? 100 * part / whole : 0);
-}
+std::string ShareText(double part, double whole) { return PercentOf(part, whole, 1); }
 
 std::string NameOfRanks(const RoleTime& role) {
   return role.what.empty() ? role.role->name : absl::StrCat(role.role->name, ", ", role.what);
@@ -31,9 +29,9 @@ std::string SpeedText(const Plan& plan, const StepTime& time) {
   return absl::StrCat("a step takes ", SecondsText(time.length), " on ",
                       cpus ? Counted(plan.world_size, "CPU rank")
                            : absl::StrCat(Counted(plan.world_size, "GPU"), " (", plan.cluster.gpu, ")"),
-                      ": ", absl::StrFormat("%.5g", speed.tokens_per_second), " tokens a second on each", mfu,
-                      "; the budget of ", WithCommas(plan.budget.steps), " steps takes ", HoursText(speed.hours),
-                      " h, ", HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours",
+                      ": ", DigitsText(speed.tokens_per_second, 5), " tokens a second on each", mfu, "; the budget of ",
+                      WithCommas(plan.budget.steps), " steps takes ", HoursText(speed.hours), " h, ",
+                      HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours",
                       speed.evaluations > 0 ? absl::StrCat(", with ", Counted(speed.evaluations, "evaluation"), " of ",
                                                            SecondsText(speed.evaluation))
                                             : "",

@@ -20,9 +20,7 @@ constexpr double kSchedulePitch = 29;
 
 std::string StageName(const std::string& module, int stage) { return Cat(Shortened(module, 24), ".s", stage); }
 
-std::string Percent(double part, double whole) {
-  return absl::StrFormat("%.0f %%", whole > 0 ? 100.0 * part / whole : 0.0);
-}
+std::string Percent(double part, double whole) { return PercentOf(part, whole, 0); }
 
 // The stages' names, a drawing of their own: it stays in place when the bars scroll.
 Drawing StageNames(const Timeline& timeline, double height) {
