@@ -21,12 +21,11 @@ constexpr GoneKey kGoneKeys[] = {
      "depend on the layout"},
 };
 
-// As a recipe writes it: "16777216", "0.001", "1e-30".
-std::string NumberText(double number) {
-  if (number == std::floor(number) && std::abs(number) <= static_cast<double>(kMostSamples))
-    return Cat(static_cast<int64_t>(number));
-  if (number == static_cast<double>(kLargestNumber)) return Cat(kLargestNumber);
-  std::string text = absl::StrFormat("%.6g", number);
+// An end as a recipe writes it: "16777216", "0.001", and beside an end that is not whole "1e9".
+std::string EndText(const NumberRange& range, double end) {
+  const bool whole = end == std::floor(end) && std::abs(end) <= static_cast<double>(kLargestNumber);
+  if (whole && (range.low == std::floor(range.low) || std::abs(end) < 1e5)) return Cat(static_cast<int64_t>(end));
+  std::string text = absl::StrFormat("%.6g", end);
   // %g writes 1e-06.
   for (const std::string_view zero : {"e-0", "e+0", "e+"}) {
     const size_t at = text.find(zero);
@@ -36,10 +35,10 @@ std::string NumberText(double number) {
 }
 
 std::string LowEnd(const NumberRange& range) {
-  return Cat(range.above ? "above " : "at least ", NumberText(range.low));
+  return Cat(range.above ? "above " : "at least ", EndText(range, range.low));
 }
 std::string HighEnd(const NumberRange& range) {
-  return Cat(range.below ? "below " : "at most ", NumberText(range.high));
+  return Cat(range.below ? "below " : "at most ", EndText(range, range.high));
 }
 
 // "models.<name>.moe.ffn" -> "models.<name>.moe"
@@ -70,7 +69,7 @@ std::optional<double> NearestInside(const NumberRange& range, double value) {
 
 std::string RangeText(const NumberRange& range) {
   if (range.any()) return "";
-  if (!range.above && !range.below) return Cat(NumberText(range.low), " to ", NumberText(range.high));
+  if (!range.above && !range.below) return Cat(EndText(range, range.low), " to ", EndText(range, range.high));
   return Cat(LowEnd(range), ", ", HighEnd(range));
 }
 

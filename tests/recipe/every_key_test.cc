@@ -160,6 +160,8 @@ TEST(Ranges, AreWrittenAsARecipeWritesNumbers) {
   EXPECT_EQ(RangeText({1, 16777216}), "1 to 16777216");
   EXPECT_EQ(RangeText({1e-30, 1}), "1e-30 to 1");
   EXPECT_EQ(RangeText({0.001, 1e30}), "0.001 to 1e30");
+  EXPECT_EQ(RangeText({1e-6, 1e9}), "1e-6 to 1e9");
+  EXPECT_EQ(RangeText({0, 1e6}), "0 to 1000000");
   EXPECT_EQ(RangeText({0, 9007199254740991}), "0 to 9007199254740991");
   EXPECT_EQ(RangeText(kBelowOne), "at least 0, below 1");
   EXPECT_EQ(RangeText({.low = 1, .high = 1e9, .above = true}), "above 1, at most 1000000000");

@@ -33,7 +33,7 @@ std::string SecondsText(double seconds) {
 }
 
 std::string PercentOf(double part, double whole, int digits) {
-  const double percent = whole > 0 ? 100 * part / whole : std::isnan(whole) ? whole : 0;
+  const double percent = !std::isfinite(whole) ? whole : whole > 0 ? 100 * part / whole : 0;
   return std::isfinite(percent) ? absl::StrFormat("%.*f %%", digits, percent) : kUnknown;
 }
 
