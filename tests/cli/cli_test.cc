@@ -235,6 +235,26 @@ TEST_F(Cli, RefusesWrongUsage) {
   }
 }
 
+// A number that 32 bits do not hold was another one.
+TEST_F(Cli, NumbersOfOptionsHaveTwoEnds) {
+  const auto said = [&](const std::string& arguments) {
+    const Result result = Plan(arguments);
+    EXPECT_EQ(result.status, 2) << arguments;
+    return result.err;
+  };
+  EXPECT_THAT(said("agent --node 4294967296 head.json"), HasSubstr("at most 1048575; found `4294967296`"));
+  EXPECT_THAT(said("agent --node -1 head.json"), HasSubstr("at least 0; found `-1`"));
+  EXPECT_THAT(said("show " + kRecipe + " budget --at 0,9223372036854775807"), HasSubstr("at most 1000000000000000"));
+  EXPECT_THAT(said("tune " + kRecipe + " --best 1001"), HasSubstr("at most 1000; found `1001`"));
+  EXPECT_THAT(said("tune " + kRecipe + " --candidates 99999999999999999999"), HasSubstr("at most 1000000000000"));
+  EXPECT_THAT(said("tune " + kRecipe + " --simulations -99999999999999999999"), HasSubstr("at least 1"));
+  EXPECT_THAT(said("tune " + kRecipe + " --candidates 1e3"), HasSubstr("at least 1; found `1e3`"));
+  EXPECT_THAT(said("init --model nemotron_moe_vlm_20l --gpus 1000001"), HasSubstr("at most 1000000"));
+  EXPECT_THAT(said("data stats " + kRecipe + " --samples 1000000000000001"), HasSubstr("at most"));
+  EXPECT_THAT(said("data index " + kRecipe + " --jobs 1025"), HasSubstr("at most 1024"));
+  EXPECT_THAT(said("launch " + kRecipe + " --local --steps 1000000000000001"), HasSubstr("at most"));
+}
+
 TEST_F(Cli, ADryRunPrintsWhatWouldBeSubmitted) {
   const std::string run = folder_ + "/run", launch = "launch " + kRecipe + " --slurm --dry-run --executor " +
                                                      InBuild("bin/fake_rank") + " --run-dir " + run +
