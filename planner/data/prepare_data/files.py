@@ -27,6 +27,20 @@ def whole(path, most=MOST_FILE):
     return data
 
 
+def stamp(path):
+    """What changes where a file is written: its number, size and time."""
+    about = os.stat(path)
+    return about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def check_unchanged(before):
+    """`before`: stamps of files by their paths."""
+    for path, known in before.items():
+        if stamp(path) != known:
+            raise Problem(path, "it was changed while it was read, so nobody knows what is missing",
+                          "wait until it is whole")
+
+
 def too_long(place, what):
     return Problem(place, f"{what} of more than {MOST_DOCUMENT:,} bytes", "divide the document", kind="too long")
 

@@ -12,6 +12,7 @@ import tempfile
 from . import prepared, show
 from .arguments import only_for
 from .encode import Encoded
+from .files import check_unchanged, stamp
 from .formats import FORMATS, choose
 from .images import kind_of
 from .load import load
@@ -164,6 +165,7 @@ class Run:
     def _write(self, part, out):
         options, loaded = self._options, self._loaded
         progress, counts, problems = Progress(self._source.size(), self._stderr), Counts(), []
+        before = {path: stamp(path) for path in self._source.files()}
         writer = ShardWriter(part, options.name, options.shard_documents, options.shard_bytes, Reference(out))
         number, first_problem, refused, self._example = 0, None, [], None
         results = in_order(encode_all(self._source, loaded.encoder), self._source.tasks(), options.jobs)
@@ -193,6 +195,7 @@ class Run:
             progress.clear()
         if problems:
             raise Problems(problems)
+        check_unchanged(before)
         if not counts.documents:
             raise Problem("INPUT", "there is no document in it" +
                           (f": {counted(number, 'document')} refused" if number else ""), "look at the files")

@@ -114,6 +114,22 @@ class Damaged(Case):
         self.write("a.jsonl", line({"text": "without a line break at its end"})[:-1])
         self.assertEqual(len(self.prepared("a.jsonl")[0]), 1)
 
+    def test_a_file_that_is_still_written(self):
+        from prepare_data import run
+        pack = run.pack
+        for name, whole, more in (("a.jsonl", line({"text": "first"}), line({"text": "more"})),
+                                  ("a.txt", b"text", b" and more"), ("a.tar", GOOD, bytes(10240)),
+                                  ("a.json", b'[{"conversations": [{"from": "gpt", "value": "b"}]}]', b"\n")):
+            self.write(name, whole)
+
+            def written(place, encoded):
+                with open(self.at / name, "ab") as file:
+                    file.write(more)
+                return pack(place, encoded)
+            with self.subTest(name), unittest.mock.patch("prepare_data.run.pack", written):
+                self.assertEqual(self.said(name), f"{name}: it was changed while it was read, so nobody knows what is "
+                                 "missing; wait until it is whole")
+
     def test_a_member_that_is_gone_when_it_is_read(self):
         self.write("a.tar", GOOD)
         from prepare_data.formats import webdataset

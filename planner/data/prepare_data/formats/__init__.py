@@ -2,6 +2,7 @@
 
   __init__(inputs, options)   raises Problem
   settings()                  what was taken, as (name, value), for people
+  files()                     what is read, but for pictures
   size()                      all input, in bytes
   tasks()                     (bytes of input, task): small, in order; the process that writes makes them
   read(task)                  the records of a task in order, and a Problem for each that is none: a worker does it

@@ -33,6 +33,9 @@ class Jsonl:
     def settings(self):
         return [("images", self._options.images or "beside each file")]
 
+    def files(self):
+        return self._inputs
+
     def size(self):
         return sum(os.path.getsize(path) for path in self._inputs)
 

@@ -17,6 +17,9 @@ class Llava:
     def settings(self):
         return [("images", self._options.images or "beside each file")]
 
+    def files(self):
+        return self._inputs
+
     def size(self):
         return sum(os.path.getsize(path) for path in self._inputs)
 

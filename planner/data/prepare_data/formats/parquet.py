@@ -43,6 +43,9 @@ class Parquet:
         return [("columns", ", ".join(name for name in columns if name in USED) +
                  (f"; not used: {', '.join(unused)}" if unused else ""))]
 
+    def files(self):
+        return [path for path, *_ in self._files]
+
     def size(self):
         return sum(sum(sizes) for _, _, sizes, _ in self._files)
 

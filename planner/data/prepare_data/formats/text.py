@@ -15,6 +15,9 @@ class Text:
     def settings(self):
         return [("documents", "one a line" if self._lines else "one a file (--lines: one a line)")]
 
+    def files(self):
+        return self._inputs
+
     def size(self):
         return sum(os.path.getsize(path) for path in self._inputs)
 

@@ -52,6 +52,9 @@ class Webdataset:
         fields = [("image", access) for access in self._map.images] + list(self._map.others.items())
         return [("fields", "  ".join(f"{name}={access.spelling}" for name, access in fields))]
 
+    def files(self):
+        return [path for path, *_ in self._shards]
+
     def size(self):
         return sum(os.path.getsize(shard[0]) for shard in self._shards)
 
