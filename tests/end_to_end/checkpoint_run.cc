@@ -81,8 +81,7 @@ Ended CheckpointRun::InterruptAt(int steps, const KillPoint& at, std::vector<std
   const Started launch = LaunchWithFault("pause", steps, at, std::move(words));
   const std::string stopped = "rank " + std::to_string(at.rank) + " is stopped";
   EXPECT_TRUE(Eventually([&] {  // by the log of this life
-    return fs::exists(Folder() + "/mark") &&
-           ReadAll(RunDir() + "/logs/launch.log").find(stopped) != std::string::npos;
+    return fs::exists(Folder() + "/mark") && ReadAll(RunDir() + "/logs/launch.log").find(stopped) != std::string::npos;
   }));
   kill(launch.pid, SIGTERM);
   return End(launch);

@@ -109,7 +109,7 @@ TEST_F(GoingOn, AfterAFailure) {
 TEST_F(GoingOn, NotBeyondNumbersThatAreNotFinite) {
   for (int life = 1; life <= 2; ++life) {
     const Ended ended =
-        Plan({"launch", Recipe(), "--local", "--yes", "budget.learning_rate.peak=1e30", "budget.learning_rate.min=1e29",
+        Plan({"launch", Recipe(), "--local", "--yes", "budget.learning_rate.peak=1e6", "budget.learning_rate.min=1e5",
               "lints={PW0111: off}", "checkpoint.every_steps=2", "--run-dir", RunDir()});
     ASSERT_EQ(ended.status, kExitNumerics) << ended.output;
     EXPECT_THAT(ended.output, HasSubstr("; with this recipe the same will happen again:\n"));
