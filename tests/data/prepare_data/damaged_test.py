@@ -122,9 +122,9 @@ class Damaged(Case):
                                   ("a.json", b'[{"conversations": [{"from": "gpt", "value": "b"}]}]', b"\n")):
             self.write(name, whole)
 
-            def written(place, encoded):
+            def written(place, encoded, name=name, rest=[more]):
                 with open(self.at / name, "ab") as file:
-                    file.write(more)
+                    file.write(rest.pop() if rest else b"")
                 return pack(place, encoded)
             with self.subTest(name), unittest.mock.patch("prepare_data.run.pack", written):
                 self.assertEqual(self.said(name), f"{name}: it was changed while it was read, so nobody knows what is "
