@@ -79,10 +79,10 @@ TEST_F(EvaluationRun, ARequestToStopIsHeardBetweenRounds) {
   const std::vector<std::string> curve = Curve();
   fs::remove_all(RunDir());
 
-  // Rank 0 is in the first of 6 rounds.
+  // Rank 0 is in the first of 6 rounds. Rank 1 may be on its way there.
   const Ended first = InterruptAt(kSome, {.rank = 0, .list = "evaluate", .step = 1, .number = 0}, {kSets});
   EXPECT_EQ(first.status, kExitPreempted) << first.output;
-  EXPECT_EQ(Outcome().at("cause"), "preempted by SIGTERM, before it had done a step: there was nothing to save");
+  EXPECT_THAT(Outcome().at("cause"), HasSubstr(": there was nothing to save"));
   EXPECT_TRUE(Curve().empty());
   EXPECT_TRUE(CheckpointNames().empty());
 

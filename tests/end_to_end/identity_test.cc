@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <sstream>
 #include <string>
 
 #include "planner/base/files/exit_status.h"
@@ -98,6 +99,16 @@ class Identity : public CheckpointRun {
   void MakeOlder() const {
     fs::remove(RunDir() + "/run.json");
     WriteBytes(RunDir() + "/lives/1/start.json", "{\"from_life\":0,\"from_step\":0}\n");
+    for (const char* file : {"/metrics.jsonl", "/lives/1/checkpoints.jsonl"}) {
+      std::stringstream lines(ReadBytes(RunDir() + file));
+      std::string older;
+      for (std::string line; std::getline(lines, line);) {
+        ordered_json record = ordered_json::parse(line);
+        record.erase("run_id");
+        older += record.dump() + "\n";
+      }
+      WriteBytes(RunDir() + file, older);
+    }
     for (const std::string& name : CheckpointNames()) {
       const std::string folder = Checkpoint(name);
       const size_t shards = JsonOf(folder + "/manifest.json")["shards"].size();

@@ -1,6 +1,7 @@
 // The executor with one fault at one fail point (executor/base/fail_point.h), for kill_matrix.
-//   PLANWRIGHT_FAULT=SIGKILL | SIGSTOP | SIGSEGV | exit (status 3) | exception | pause (SIGSTOP, after which it goes
-//   on) PLANWRIGHT_FAULT_RANK=N         of this rank PLANWRIGHT_FAULT_LIST=NAME      the fail point: FailPoint::list,
+//   PLANWRIGHT_FAULT=SIGKILL | SIGSTOP | SIGSEGV | exit (status 3) | exception | pause (SIGSTOP, but it can go on)
+//   PLANWRIGHT_FAULT_RANK=N         of this rank
+//   PLANWRIGHT_FAULT_LIST=NAME      the fail point: FailPoint::list,
 //   PLANWRIGHT_FAULT_STEP=N         step,
 //   PLANWRIGHT_FAULT_NUMBER=N       and number
 //   PLANWRIGHT_FAULT_MOMENT=before | during | after
