@@ -269,6 +269,8 @@ TEST(Numbers, AreRewrittenExactly) {
                                                          {"-.5", "-0.5"}};
   for (const auto& [written, meant] : numbers) EXPECT_EQ(RewrittenNumber(written, false, false), meant) << written;
   EXPECT_EQ(RewrittenNumber("8k", true, true), "8192");
+  EXPECT_EQ(RewrittenNumber("1" + std::string(60, '_'), true, false), "1");
+  EXPECT_EQ(RewrittenNumber("1" + std::string(100'000, '_'), true, false), "") << "too long to be one";
   EXPECT_EQ(RewrittenNumber("0.5", true, false), "");
   EXPECT_EQ(RewrittenNumber("96.0", true, false), "96");
 }

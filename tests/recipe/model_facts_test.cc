@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/base/text/limits.h"
+#include "tests/recipe/temp_recipes.h"
 #include "tests/support/recipe_builder.h"
 
 namespace planwright {
@@ -77,6 +79,30 @@ TEST(ModelFacts, TheLanguageModelIsTheOneWithALoss) {
   EXPECT_EQ(LanguageOf(recipe), &recipe.modules[1]);
   EXPECT_EQ(LanguageOf(BuildRecipe({BuildEncoder(0, 8)})), nullptr);
   EXPECT_FALSE(CarriesLoss(ModelRecipe()));
+}
+
+// Names of models are compared with each other up to the number of modules that there may be, and as many are listed:
+// work and messages do not grow with the square of a recipe.
+TEST(ModelNames, AreComparedUpToTheLimitOfModules) {
+  const auto first_help = [](size_t count) {
+    std::string models = "models:\n", modules = "modules:\n";
+    for (size_t i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      models += "  model_of_a_name_" + number + ": {kind: hybrid_lm}\n";
+      modules += "  module_" + number + ": {model: model_of_name_" + number + ", placement: {ranks: 1}}\n";
+    }
+    const TempRecipes files;
+    Diagnostics problems;
+    ReadRecipe(files.Write("r.yaml", "name: many\n" + models + modules), {}, problems);
+    for (const Diagnostic& problem : problems.as_found()) {
+      if (problem.kind == DiagnosticKind::kUnknownReference) return problem.help;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(first_help(kMostModules), "did you mean `model_of_a_name_0`?");
+  const std::string more = first_help(kMostModules + 1);
+  EXPECT_TRUE(more.starts_with("the models are model_of_a_name_0, model_of_a_name_1, ")) << more;
+  EXPECT_TRUE(more.ends_with(", model_of_a_name_15, ...")) << more;
 }
 
 }  // namespace

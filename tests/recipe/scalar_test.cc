@@ -1,5 +1,7 @@
 #include "planner/recipe/scalar.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 
 namespace planwright {
@@ -76,6 +78,14 @@ TEST(Scalar, SaysHowToWriteAnInteger) {
   EXPECT_EQ(problem.help, "remove the quotes: a value in quotes is text");
   EXPECT_FALSE(ReadInteger(Scalar("9223372036854775808"), &value, &problem));
   EXPECT_EQ(problem.kind, DiagnosticKind::kOutOfRange);
+}
+
+TEST(Scalar, MinusZeroIsZero) {
+  for (const char* written : {"-0", "-0.0", "-0e5"}) {
+    double number = -1;
+    ASSERT_TRUE(ReadNumber(Scalar(written), &number, nullptr)) << written;
+    EXPECT_TRUE(number == 0 && !std::signbit(number)) << written;
+  }
 }
 
 }  // namespace
