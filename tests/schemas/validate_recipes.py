@@ -96,6 +96,7 @@ UNSEEN = {
     "103_files_of_sources": "other files",
     "105_options_of_sbatch": "what other keys give sbatch",
     "99_evaluation_mistakes": "names, and numbers that do not fit",
+    "117_weight_of_one_expert": "a key that one choice of another key requires",
 }
 
 
