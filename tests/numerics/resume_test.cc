@@ -170,7 +170,7 @@ TEST_F(Resume, ARunWithoutACheckpointYetBeginsAgain) {
   ASSERT_EQ(Run(OneRankOnly(), 2).exit_code, 0);
   fs::remove_all(RunDir() + "/checkpoints");
   fs::remove(RunDir() + "/lives/1/checkpoints.jsonl");  // as if it had been killed before its first one
-  const TrainingRun again = Run(OneRankOnly(), 2);  // no record of the life before stays
+  const TrainingRun again = Run(OneRankOnly(), 2);      // no record of the life before stays
   ASSERT_EQ(again.exit_code, 0) << again.output;
   EXPECT_THAT(again.output, HasSubstr("has no checkpoint yet: the run begins at step 1"));
   EXPECT_EQ(again.steps.size(), 2u);
