@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <memory>
+#include <map>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -16,17 +17,16 @@
 #include "planner/cli/command.h"
 #include "planner/cli/layout_search.h"
 #include "planner/cli/load_plan.h"
-#include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/recipe/diagnostics/render.h"
-#include "planner/recipe/format/format_recipe.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/yaml/yaml_text.h"
 #include "planner/search/results/gpu_counts.h"
-#include "planner/search/results/key_tree.h"
 #include "planner/search/results/started_recipe.h"
 #include "planner/search/results/tunable_keys.h"
+#include "planner/search/results/tuned_recipe.h"
 #include "planner/views/show/show.h"
 
 namespace planwright {
@@ -42,39 +42,8 @@ std::string ModelNames() {
   return names;
 }
 
-// The first recipe, which is in a passing file and on which overrides are laid, as messages name it.
+// The first recipe as messages name it. It is a text, on which overrides are laid.
 constexpr char kFirstRecipe[] = "<first recipe>";
-
-struct FirstRecipe {
-  std::string path, text;
-  std::vector<std::string> overrides;
-
-  std::vector<Diagnostic> Named(std::vector<Diagnostic> problems) const {
-    const auto name = std::make_shared<const std::string>(kFirstRecipe);
-    const auto rename = [&](Location& where) {
-      if (where.file && *where.file == path) where.file = name;
-    };
-    for (Diagnostic& problem : problems) {
-      rename(problem.where);
-      for (Note& note : problem.notes) rename(note.where);
-    }
-    return problems;
-  }
-
-  int PrintInvalid(bool as_json) const {
-    LoadedPlan loaded = LoadPlan(path, overrides);
-    loaded.problems.Replace(Named(loaded.problems.as_found()));
-    if (as_json) {
-      loaded.PrintProblems(true);
-    } else {
-      SourceTexts texts;
-      AddOverrides(overrides, texts);
-      texts.Add(kFirstRecipe, text);
-      std::cerr << RenderText(loaded.problems.sorted(), texts, WantsColor(STDERR_FILENO));
-    }
-    return kExitInvalid;
-  }
-};
 
 bool IsOverride(const Location& where) { return where.file && *where.file == kCommandLine; }
 
@@ -117,7 +86,10 @@ struct PublishedWeights {
 
 // As an override. `drawn` alone is no folder there.
 std::string InitializeFrom(const std::string& folder) {
-  return "initialize.from=" + QuotedText(fs::path(folder).is_absolute() ? folder : "./" + folder);
+  YamlNode path;
+  path.kind = YamlNode::Kind::kScalar, path.quoted = true;
+  path.text = fs::path(folder).is_absolute() ? folder : "./" + folder;
+  return "initialize.from=" + FlowText(path);
 }
 
 std::string BeginsDrawn(const std::string& folder, const std::string& why) {
@@ -142,23 +114,15 @@ PublishedWeights FindWeights(const StartedRecipe& started, const std::vector<std
 }
 
 // Why the weights of `from` are not those of the recipe's models, as where they lack a norm; empty: they fit.
-std::string WhyWeightsDoNotFit(const std::string& path, const std::string& from) {
+std::string WhyWeightsDoNotFit(const YamlNode& recipe, std::vector<std::string> changes, const std::string& from) {
   std::vector<std::string> absent;
   // As an override: problems of it are those of the weights, and name them from the current folder.
-  const LoadedPlan compared = LoadComparedPlan(path, {InitializeFrom(from)}, absent);
+  changes.push_back(InitializeFrom(from));
+  const LoadedPlan compared = LoadComparedPlan(recipe, changes, absent);
   for (const Diagnostic& problem : compared.problems.as_found()) {
     if (problem.kind == DiagnosticKind::kFilesDoNotFit && IsOverride(problem.where)) return problem.message;
   }
   return "";
-}
-
-// Writes the recipe. One without `extends` says the same as a text and as a file, so it is read once, before. What
-// another one says is known only once it is there: its paths are as seen from its folder.
-absl::Status WriteFirstRecipe(const std::string& output, const std::string& text, bool extends,
-                              const TunedLayout& layout) {
-  if (extends) return WriteLayoutRecipe(output, text, layout);
-  const absl::Status status = CheckLayoutText(output, text, layout);
-  return status.ok() ? WriteNamedFile(output, text) : status;
 }
 
 // Tells of the recipe, or prints it. `output`: empty for stdout. `weights`: a line of what it begins with, or empty.
@@ -209,19 +173,23 @@ int InitRecipe(const Arguments& arguments) {
     return loaded.exit_status();
   }
   PublishedWeights weights = FindWeights(*started, request.overrides);
-  if (!weights.from.empty()) started->keys.push_back(InitializeFrom(weights.from));
-  const absl::StatusOr<TemporaryFolder> folder = TemporaryFolder::Make("plan-init");
-  if (!folder.ok()) return UsageError("no folder for passing files can be made (TMPDIR)");
-  request.recipe = folder->path() + "/" + fs::path(model).stem().string() + ".yaml";
-  const std::string file = output.empty() ? "recipe.yaml" : output;
-  const absl::StatusOr<std::string> first = TextOfStarted(*started, {}, "", request.recipe);
-  // What a recipe cannot hold is said before the search.
-  for (const absl::Status& status : {first.status(), TextOfStarted(*started, request.overrides, "", file).status()}) {
-    if (!status.ok()) return UsageError(std::string(status.message()));
+  const YamlNode drawn = started->own;
+  if (!weights.from.empty()) {
+    if (absl::Status status = LayOverrides({InitializeFrom(weights.from)}, started->own); !status.ok())
+      return UsageError(std::string(status.message()));
   }
-  if (absl::Status status = WriteNamedFile(request.recipe, *first); !status.ok())
-    return UsageError(std::string(status.message()));
-  const auto invalid = [&] { return FirstRecipe{request.recipe, *first, request.overrides}.PrintInvalid(as_json); };
+  const std::string file = output.empty() ? "recipe.yaml" : output;
+  // A text, so that messages can point at its lines.
+  const std::string first = *TextOfStarted(*started, {}, "", kFirstRecipe);
+  const std::map<std::string, std::string> sources = {{kFirstRecipe, first}};
+  std::optional<YamlNode> tree = RecipeTreeOfText(first, kFirstRecipe, diagnostics);
+  Require(tree.has_value(), "what a first recipe is written as can be read");
+  request.recipe = *std::move(tree);
+  const auto invalid = [&] {
+    const LoadedPlan loaded = LoadPlan(request.recipe, request.overrides);
+    loaded.PrintProblems(as_json, sources);
+    return kExitInvalid;
+  };
   const std::optional<Recipe> recipe = ReadRecipe(request.recipe, request.overrides, diagnostics);
   if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors()) return invalid();
   for (const absl::Status& status :
@@ -232,25 +200,20 @@ int InitRecipe(const Arguments& arguments) {
   LayoutSearch search(as_json);
   absl::StatusOr<Found> found = search.Run(request, diagnostics);
   if (!found.ok()) return diagnostics.has_errors() ? invalid() : UsageError(std::string(found.status().message()));
-  const FirstRecipe given{request.recipe, *first, request.overrides};
-  found->problems = given.Named(std::move(found->problems));
   if (!found->chosen()) {
     if (as_json) {
       std::cout << JsonText(JsonOf(*found, nullptr, nullptr, nullptr), 2) << "\n";
     } else {
       std::cerr << "no layout was found: " << PrintableLines(FoundText(*found, LineWidth(STDERR_FILENO, kShowWidth)));
-      PrintGivenProblems(*found, request.overrides, {{kFirstRecipe, *first}});
+      PrintGivenProblems(*found, request.overrides, sources);
     }
     return search.signal() != 0 ? 128 + search.signal() : kExitInvalid;
   }
   std::vector<std::string> changes = request.overrides;
   changes.insert(changes.end(), found->chosen()->changes.begin(), found->chosen()->changes.end());
   if (!weights.from.empty()) {
-    const absl::StatusOr<std::string> compared = TextOfStarted(*started, changes, "", request.recipe);
-    const absl::Status status = compared.ok() ? WriteNamedFile(request.recipe, *compared) : compared.status();
-    if (!status.ok()) return UsageError(std::string(status.message()));
-    if (const std::string why = WhyWeightsDoNotFit(request.recipe, weights.from); !why.empty()) {
-      started->keys.pop_back();
+    if (const std::string why = WhyWeightsDoNotFit(request.recipe, changes, weights.from); !why.empty()) {
+      started->own = drawn;
       weights.said = BeginsDrawn(weights.from, Printable(why) + ". With initialize.from `plan weights` lists all");
     }
   }
@@ -260,23 +223,12 @@ int InitRecipe(const Arguments& arguments) {
                    "are a beginning: set your own, and search again with `plan tune`. `given` is where the "
                    "search began."),
       *found);
-  const absl::StatusOr<std::string> written = TextOfStarted(*started, changes, comment, file);
-  if (!written.ok()) return UsageError(std::string(written.status().message()));
-  // In the form of `plan fmt`, as a first recipe is an example.
-  Diagnostics none;
-  const std::optional<absl::StatusOr<std::string>> formatted = FormatRecipe(*written, file, none);
-  Require(formatted.has_value(), "what a first recipe is written as can be read");
-  if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
-  const std::string& text = **formatted;
-  const bool extends = !started->extends.empty();
-  absl::Status status;
-  if (!output.empty()) {
-    status = WriteFirstRecipe(output, text, extends, *found->chosen());
-  } else if (!extends) {
-    status = CheckLayoutText(file, text, *found->chosen());
-  }
+  const absl::StatusOr<std::string> text = TextOfStarted(*started, changes, comment, file);
+  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  const absl::Status status = output.empty() ? CheckLayoutText(file, *text, *found->chosen())
+                                             : WriteLayoutRecipe(output, *text, *found->chosen());
   if (!status.ok()) return UsageError(std::string(status.message()));
-  Tell(*found, text, output, weights.said, as_json);
+  Tell(*found, *text, output, weights.said, as_json);
   return search.signal() != 0 ? 128 + search.signal() : kExitSuccess;
 }
 

@@ -17,6 +17,7 @@
 #include "planner/cli/page_file.h"
 #include "planner/cli/terminal.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/recipe_tree.h"
 #include "planner/search/results/gpu_counts.h"
 #include "planner/search/results/tunable_keys.h"
 #include "planner/search/results/tuned_recipe.h"
@@ -28,6 +29,7 @@ namespace {
 
 // What the command line asks for.
 struct TuneCommandLine {
+  std::string recipe;  // a file
   TuneRequest request;
   std::vector<int64_t> gpus;  // a list: most first
   GpuCounts::Form form = GpuCounts::Form::kOne;
@@ -47,7 +49,7 @@ absl::StatusOr<TuneCommandLine> ReadCommandLine(const Arguments& arguments) {
   if (words->path.ends_with(".json"))
     return absl::InvalidArgumentError(words->path +
                                       " is a compiled plan: `plan tune` searches the layouts of a recipe");
-  line.request.recipe = words->path, line.request.overrides = words->overrides;
+  line.recipe = words->path, line.request.overrides = words->overrides;
   line.json = arguments.has("--json");
   if (absl::Status status = ReadSearchOptions(arguments, line.request); !status.ok()) return status;
   line.gpus = {0};
@@ -74,7 +76,7 @@ absl::StatusOr<TuneCommandLine> ReadCommandLine(const Arguments& arguments) {
   for (const int64_t gpus : line.gpus)
     line.files.push_back(gpus == line.gpus.front() ? line.write : FallbackPath(line.write, gpus));
   for (const std::string& file : line.files) {
-    if (absl::Status status = CheckRecipeTarget(file, arguments.has("--replace"), line.request.recipe); !status.ok())
+    if (absl::Status status = CheckRecipeTarget(file, arguments.has("--replace"), line.recipe); !status.ok())
       return status;
   }
   return line;
@@ -115,12 +117,11 @@ absl::Status WriteRecipes(const TuneCommandLine& line, const std::vector<Found>&
   for (size_t i = found.size(); i-- > 0;) {
     const TunedLayout& layout = *found[i].chosen();
     TunedRecipeText recipe = {
-        .given = line.request.recipe,
+        .given = line.recipe,
         .overrides = line.request.overrides,
         .changes = layout.changes,
         .comment = FoundComment(
-            absl::StrCat("The layout that `plan tune ", Printable(line.request.recipe), "` chose (docs/tune.md)."),
-            found[i])};
+            absl::StrCat("The layout that `plan tune ", Printable(line.recipe), "` chose (docs/tune.md)."), found[i])};
     for (size_t j = 1; i == 0 && j < line.files.size(); ++j)
       recipe.fallbacks.push_back(std::filesystem::path(line.files[j]).filename().string());
     const absl::StatusOr<std::string> text = RecipeOfLayout(recipe, line.files[i]);
@@ -179,7 +180,7 @@ Found NotSearched(const Recipe& recipe, int64_t gpus, const std::string& why) {
 // Those of a recipe that is refused as it is, as `plan validate` prints them. False: there are none.
 bool TellProblems(const TuneCommandLine& line, const TuneStart& start) {
   if (start.problems.empty()) return false;
-  const LoadedPlan given = LoadPlan(line.request.recipe, line.request.overrides);
+  const LoadedPlan given = LoadPlan(line.recipe, line.request.overrides);
   std::cerr << "The recipe as it was given is refused:\n";
   given.PrintProblems();
   std::cerr << "Searched are layouts with which it is valid.\n";
@@ -187,12 +188,16 @@ bool TellProblems(const TuneCommandLine& line, const TuneStart& start) {
 }
 
 int TuneRecipe(const Arguments& arguments) {
-  const absl::StatusOr<TuneCommandLine> line = ReadCommandLine(arguments);
+  absl::StatusOr<TuneCommandLine> line = ReadCommandLine(arguments);
   if (!line.ok()) return UsageError(std::string(line.status().message()));
   Diagnostics diagnostics;
-  const std::optional<Recipe> recipe = ReadRecipe(line->request.recipe, line->request.overrides, diagnostics);
+  std::optional<YamlNode> tree = ReadRecipeTree(line->recipe, {}, diagnostics);
+  const bool read = tree.has_value();
+  if (read) line->request.recipe = *std::move(tree);
+  const std::optional<Recipe> recipe =
+      read ? ReadRecipe(line->request.recipe, line->request.overrides, diagnostics) : std::nullopt;
   const auto invalid = [&] {
-    const LoadedPlan loaded = LoadPlan(line->request.recipe, line->request.overrides);  // finds all problems
+    const LoadedPlan loaded = LoadPlan(line->recipe, line->request.overrides);  // finds all problems
     loaded.PrintProblems(line->json);
     return loaded.exit_status();
   };
@@ -237,7 +242,7 @@ int TuneRecipe(const Arguments& arguments) {
   const absl::Status written = write ? WriteRecipes(*line, found) : absl::OkStatus();
   PrintFound(*line, found, write && written.ok());
   if (!line->write.empty() && !write) UsageError("nothing is written: not every number of GPUs was searched");
-  const std::string title = std::filesystem::path(line->request.recipe).stem().string();
+  const std::string title = std::filesystem::path(line->recipe).stem().string();
   const absl::Status page = line->has_page ? WritePageFile(line->page, FoundPage(title, found)) : absl::OkStatus();
   for (const absl::Status* status : {&written, &page}) {
     if (!status->ok()) UsageError(std::string(status->message()));

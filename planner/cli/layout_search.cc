@@ -23,7 +23,7 @@
 #include "planner/compile/compile.h"
 #include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 #include "planner/search/tuned_layout.h"
 #include "planner/views/show/quantities.h"
 
@@ -272,9 +272,8 @@ absl::Status CheckLayoutText(const std::string& path, const std::string& text, c
 }
 
 absl::Status WriteLayoutRecipe(const std::string& path, const std::string& text, const TunedLayout& layout) {
-  if (absl::Status status = WriteNamedFile(path, text); !status.ok()) return status;
-  const LoadedPlan loaded = LoadPlan(path, {});
-  return CheckFigures(loaded.plan, loaded.problems, layout, path + " was written");
+  const absl::Status status = CheckLayoutText(path, text, layout);
+  return status.ok() ? WriteNamedFile(path, text) : status;
 }
 
 }  // namespace planwright

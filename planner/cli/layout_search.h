@@ -52,8 +52,7 @@ void PrintGivenProblems(const Found& found, const std::vector<std::string>& over
 // have. The message of an error is for the user.
 absl::Status CheckLayoutText(const std::string& path, const std::string& text, const TunedLayout& layout);
 
-// Writes a recipe, reads it again, and compares its figures with those of the layout that it should have. The message
-// of an error is for the user.
+// Checks the text, and writes it.
 absl::Status WriteLayoutRecipe(const std::string& path, const std::string& text, const TunedLayout& layout);
 
 // Before a search: whether `path` can be written. InvalidArgument: it is no name for a recipe, or a file that is there

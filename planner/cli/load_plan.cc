@@ -85,6 +85,13 @@ void Compare(const NamedFiles& named, LoadedPlan& loaded, std::vector<std::strin
   if (loaded.problems.has_errors()) loaded.plan.reset();
 }
 
+// Compiles what was read, if something was.
+void Compile(const std::optional<Recipe>& recipe, bool timed, std::vector<std::string>* absent, LoadedPlan& loaded) {
+  if (recipe) loaded.plan = CompileWithAdvice(*recipe, loaded.problems, timed ? &loaded.time.emplace() : nullptr);
+  if (absent && loaded.plan) Compare(NamedBy(*recipe), loaded, *absent);
+  if (!loaded.plan) loaded.time.reset();
+}
+
 LoadedPlan Load(const std::string& path, const std::vector<std::string>& overrides, bool timed,
                 std::vector<std::string>* absent = nullptr) {
   LoadedPlan loaded;
@@ -95,10 +102,16 @@ LoadedPlan Load(const std::string& path, const std::vector<std::string>& overrid
     if (absent && loaded.plan) Compare({}, loaded, *absent);
     return loaded;
   }
-  const std::optional<Recipe> recipe = ReadRecipe(path, overrides, loaded.problems);
-  if (recipe) loaded.plan = CompileWithAdvice(*recipe, loaded.problems, timed ? &loaded.time.emplace() : nullptr);
-  if (absent && loaded.plan) Compare(NamedBy(*recipe), loaded, *absent);
-  loaded.plan ? MakeOriginsRelative(path, *loaded.plan) : loaded.time.reset();
+  Compile(ReadRecipe(path, overrides, loaded.problems), timed, absent, loaded);
+  if (loaded.plan) MakeOriginsRelative(path, *loaded.plan);
+  return loaded;
+}
+
+LoadedPlan Load(const YamlNode& recipe, const std::vector<std::string>& overrides,
+                std::vector<std::string>* absent = nullptr) {
+  LoadedPlan loaded;
+  loaded.overrides = overrides;
+  Compile(ReadRecipe(recipe, overrides, loaded.problems), /*timed=*/false, absent, loaded);
   return loaded;
 }
 
@@ -108,6 +121,10 @@ LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& ove
   return Load(path, overrides, /*timed=*/false);
 }
 
+LoadedPlan LoadPlan(const YamlNode& recipe, const std::vector<std::string>& overrides) {
+  return Load(recipe, overrides);
+}
+
 LoadedPlan LoadTimedPlan(const std::string& path, const std::vector<std::string>& overrides) {
   return Load(path, overrides, /*timed=*/true);
 }
@@ -115,6 +132,11 @@ LoadedPlan LoadTimedPlan(const std::string& path, const std::vector<std::string>
 LoadedPlan LoadComparedPlan(const std::string& path, const std::vector<std::string>& overrides,
                             std::vector<std::string>& absent) {
   return Load(path, overrides, /*timed=*/false, &absent);
+}
+
+LoadedPlan LoadComparedPlan(const YamlNode& recipe, const std::vector<std::string>& overrides,
+                            std::vector<std::string>& absent) {
+  return Load(recipe, overrides, &absent);
 }
 
 int LoadedPlan::exit_status() const {
@@ -130,13 +152,14 @@ nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded) {
   return {{"valid", loaded.plan.has_value()}, {"problems", RenderJson(loaded.problems.sorted())}};
 }
 
-void LoadedPlan::PrintProblems(bool as_json) const {
+void LoadedPlan::PrintProblems(bool as_json, const std::map<std::string, std::string>& sources) const {
   if (as_json && !plan) {
     std::cout << JsonText(ValidityJson(*this), 2) << "\n";
     return;
   }
   SourceTexts texts;
   AddOverrides(overrides, texts);
+  for (const auto& [name, text] : sources) texts.Add(name, text);
   std::cerr << RenderText(problems.sorted(), texts, WantsColor(2));
 }
 

@@ -1,6 +1,7 @@
 // Loads the RECIPE of a command line: compiles a recipe, or reads a compiled plan. The plan is proved in both cases.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "planner/plan/plan.h"
 #include "planner/predict/estimate/step_time.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 
@@ -24,16 +26,21 @@ struct LoadedPlan {
   int exit_status() const;
   // Prints problems as text on stderr, in colour on a terminal. With `as_json` and without a plan, prints
   // {"valid": false, "problems"} on stdout instead, because the problems are then the command's result.
-  void PrintProblems(bool as_json = false) const;
+  // `sources`: texts that problems point at and that are no files, by name.
+  void PrintProblems(bool as_json = false, const std::map<std::string, std::string>& sources = {}) const;
 };
 
 LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& overrides);
+// Of a recipe that is no file.
+LoadedPlan LoadPlan(const YamlNode& recipe, const std::vector<std::string>& overrides);
 // With the predicted step: compiling a recipe predicts it, so it is done once.
 LoadedPlan LoadTimedPlan(const std::string& path, const std::vector<std::string>& overrides);
 
 // With the files that it names compared with the plan, as far as they are on this machine (files_of_plan.h): PW0616 of
 // those that do not fit. `absent`: paths of those that are not here.
 LoadedPlan LoadComparedPlan(const std::string& path, const std::vector<std::string>& overrides,
+                            std::vector<std::string>& absent);
+LoadedPlan LoadComparedPlan(const YamlNode& recipe, const std::vector<std::string>& overrides,
                             std::vector<std::string>& absent);
 
 // {"valid", "problems"}: what `plan validate --json` prints.

@@ -11,7 +11,7 @@
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/meant_words.h"
 #include "planner/recipe/recipe_keys.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 namespace {

@@ -9,7 +9,7 @@
 #include "planner/base/text/utf8.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/recipe/tree_edits.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 namespace {

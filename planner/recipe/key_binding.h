@@ -14,7 +14,7 @@
 #include "planner/plan/instruction.h"
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/recipe.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

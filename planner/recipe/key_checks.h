@@ -10,7 +10,7 @@
 
 #include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe_keys.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

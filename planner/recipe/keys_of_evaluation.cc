@@ -9,19 +9,19 @@ namespace {
 using enum Need;
 
 constexpr NumberRange kWindow{1, static_cast<double>(kMostDivergenceWindow)};
-constexpr NumberRange kSamples{1, static_cast<double>(kMostSamples)};
+constexpr NumberRange kEvaluated{1, static_cast<double>(kMostSamples)};
 
 constexpr KeySpec kEvaluationKeys[] = {
     {"evaluation", "", Section<&Recipe::evaluation>, kOptional, "", kAny, "",
      "how well the model does on samples that it is not trained on"},
-    {"evaluation.every_samples", "", To<&EvaluationRecipe::every_samples>, kRequired, "", kSamples, "",
+    {"evaluation.every_samples", "", To<&EvaluationRecipe::every_samples>, kRequired, "", kEvaluated, "",
      "samples between evaluations, a multiple of batch.global_samples; there is one more before the first step, and "
      "one "
      "after the last"},
     {"evaluation.sets", "", kListOfMaps, kRequired, "", kAny, "", "what is evaluated: each set has a loss of its own"},
     {"evaluation.sets[].name", "", To<&EvaluationSetRecipe::name>, kRequired, "", kAny, "",
      "name of the set in logs, curves and `checkpoint.keep_best`"},
-    {"evaluation.sets[].samples", "", To<&EvaluationSetRecipe::samples>, kRequired, "", kSamples, "",
+    {"evaluation.sets[].samples", "", To<&EvaluationSetRecipe::samples>, kRequired, "", kEvaluated, "",
      "how many samples of the set are read, from its first on"},
     {"evaluation.sets[].sources", "", kListOfMaps, kOptional, "", kAny, "",
      "of data of kind sources, which needs them: where the documents come from, as `data.sources`"},

@@ -3,7 +3,7 @@
 
 #include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

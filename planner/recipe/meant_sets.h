@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

@@ -8,7 +8,7 @@
 
 #include "planner/base/text/location.h"
 #include "planner/recipe/recipe_keys.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

@@ -236,6 +236,11 @@ std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std:
   return RecipeOfTree(*std::move(tree), problems);
 }
 
+std::optional<Recipe> ReadRecipe(YamlNode tree, const std::vector<std::string>& overrides, Diagnostics& problems) {
+  if (!ApplyOverrides(overrides, tree, problems)) return std::nullopt;
+  return RecipeOfTree(std::move(tree), problems);
+}
+
 std::optional<Recipe> ReadRecipeText(const std::string& text, const std::string& name, Diagnostics& problems) {
   std::optional<YamlNode> tree = RecipeTreeOfText(text, name, problems);
   if (!tree) return std::nullopt;

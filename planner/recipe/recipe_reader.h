@@ -18,7 +18,10 @@ namespace planwright {
 std::optional<Recipe> ReadRecipe(const std::string& path, const std::vector<std::string>& overrides,
                                  Diagnostics& problems);
 
-// The same of a text that is no file and extends nothing. `name`: what its locations have for a file.
+// The same of a tree, with its files already merged (recipe_tree.h).
+std::optional<Recipe> ReadRecipe(YamlNode tree, const std::vector<std::string>& overrides, Diagnostics& problems);
+
+// The same of a text that is no file. `name`: what its locations have for a file.
 std::optional<Recipe> ReadRecipeText(const std::string& text, const std::string& name, Diagnostics& problems);
 
 // The recipe of a tree: as ReadRecipe, after its files are merged. Suggestions are tried on changed trees.

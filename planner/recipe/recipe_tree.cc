@@ -70,9 +70,10 @@ std::string InnerTablePath(const std::string& table_path, const std::string& key
 // Lays `overlay` over `base`.
 void Merge(YamlNode& base, YamlNode overlay, const std::string& table_path = "") {
   if (!base.is_map() || !overlay.is_map() || ChangesKind(base, overlay, table_path)) {
-    base = std::move(overlay);
+    base.Replace(std::move(overlay));
     return;
   }
+  base.MarkChanged();
   // A missing key is reported at the location of its map. That is the last file that mentions the map, and not an
   // override of another key in the same map.
   const bool move_location = !IsFromCommandLine(overlay.where);
@@ -130,9 +131,18 @@ class TreeReader {
           "extend fewer files, or smaller ones");
       return std::nullopt;
     }
-    const std::optional<YamlNode> own = RecipeTreeOfText(*text, path, problems_);
-    if (!own) return std::nullopt;
-    return Extend(path, named_at, *own);
+    return ReadText(*text, path, named_at);
+  }
+
+  std::optional<YamlNode> ReadText(const std::string& text, const std::string& path, const Location& named_at) {
+    std::optional<YamlNode> own = ParseYaml(text, {std::make_shared<const std::string>(path)}, problems_);
+    if (own && !own->is_map()) {
+      problems_.Error(DiagnosticKind::kWrongType, own->where,
+                      Cat("a recipe must be a map of keys, found ", Describe(*own)),
+                      "start with a key, such as name: my_recipe");
+      return std::nullopt;
+    }
+    return own ? Extend(path, named_at, *std::move(own)) : std::nullopt;
   }
 
  private:
@@ -263,12 +273,30 @@ std::string ResolvePath(const std::string& path, const Location& named_at) {
 }
 
 std::optional<YamlNode> RecipeTreeOfText(const std::string& text, const std::string& name, Diagnostics& problems) {
-  std::optional<YamlNode> tree = ParseYaml(text, {std::make_shared<const std::string>(name)}, problems);
-  if (!tree || tree->is_map()) return tree;
-  problems.Error(DiagnosticKind::kWrongType, tree->where,
-                 Cat("a recipe must be a map of keys, found ", Describe(*tree)),
-                 "start with a key, such as name: my_recipe");
-  return std::nullopt;
+  return TreeReader(problems).ReadText(text, name, {});
+}
+
+namespace {
+
+// Overrides are read even if the recipe is not, so that their problems are shown in the same run. One that cannot be
+// read is left out: the problems of the others and of the recipe are told, too.
+void LayOver(const std::vector<std::string>& overrides, const std::shared_ptr<const std::string>& file,
+             std::optional<YamlNode>& tree, Diagnostics& problems) {
+  for (size_t i = 0; i < overrides.size(); ++i) {
+    std::optional<YamlNode> above = ReadOverride(overrides[i], static_cast<int>(i) + 1, file, problems);
+    if (tree && above) Merge(*tree, *std::move(above));
+  }
+}
+
+}  // namespace
+
+bool ApplyOverrides(const std::vector<std::string>& overrides, YamlNode& tree, Diagnostics& problems) {
+  const auto file = std::make_shared<const std::string>(kCommandLine);
+  if (!CheckOverrides(overrides, file, problems)) return false;
+  std::optional<YamlNode> changed = std::move(tree);
+  LayOver(overrides, file, changed, problems);
+  tree = *std::move(changed);
+  return true;
 }
 
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
@@ -276,12 +304,7 @@ std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vecto
   const auto file = std::make_shared<const std::string>(kCommandLine);
   if (!CheckOverrides(overrides, file, problems)) return std::nullopt;
   std::optional<YamlNode> recipe = TreeReader(problems).ReadFile(path, {});
-  // Overrides are read even if the recipe is not, so that their problems are shown in the same run. One that cannot be
-  // read is left out: the problems of the others and of the recipe are told, too.
-  for (size_t i = 0; i < overrides.size(); ++i) {
-    std::optional<YamlNode> above = ReadOverride(overrides[i], static_cast<int>(i) + 1, file, problems);
-    if (recipe && above) Merge(*recipe, *std::move(above));
-  }
+  LayOver(overrides, file, recipe, problems);
   return recipe;
 }
 

@@ -11,7 +11,7 @@
 
 #include "planner/base/text/location.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 
@@ -23,8 +23,13 @@ inline constexpr char kCommandLine[] = "<command line>";
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
                                        Diagnostics& problems);
 
-// The same of a text that is no file and extends nothing. `name`: what its locations have for a file.
+// The same of a text that is no file. `name`: what its locations have for a file; files that it extends are relative to
+// the folder of that name.
 std::optional<YamlNode> RecipeTreeOfText(const std::string& text, const std::string& name, Diagnostics& problems);
+
+// Lays overrides over a tree. One that cannot be read is reported and left out. False if there are too many: none of
+// them is laid.
+bool ApplyOverrides(const std::vector<std::string>& overrides, YamlNode& tree, Diagnostics& problems);
 
 // The path of a file that a recipe names: absolute paths as they are, others relative to the folder of the file that
 // names them (relative to the current folder for an override).

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "planner/recipe/diagnostics/diagnostic.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

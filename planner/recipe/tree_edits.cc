@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_join.h"
 #include "planner/base/text/text.h"
 #include "planner/recipe/recipe_keys.h"
 
@@ -60,8 +60,44 @@ void Relocate(YamlNode& node, const Location& where) {
   }
 }
 
+// Puts the comments of a key that is gone above `node`.
+void AddAbove(const YamlComments& removed, YamlNode& node) {
+  YamlComments comments = node.comments ? *node.comments : YamlComments();
+  comments.blank |= removed.blank;
+  comments.above.insert(comments.above.begin(), removed.above.begin(), removed.above.end());
+  node.comments = std::make_shared<const YamlComments>(std::move(comments));
+}
+
+void AddToEnd(const YamlComments& removed, YamlNode& block) {
+  YamlStyle style = block.style ? *block.style : YamlStyle();
+  style.tail.above.insert(style.tail.above.begin(), removed.above.begin(), removed.above.end());
+  block.style = std::make_shared<const YamlStyle>(std::move(style));
+}
+
+// Comments of keys that are gone.
+struct Orphans {
+  YamlComments comments;
+
+  void Add(const YamlNode& removed) {
+    if (removed.comments) {
+      const YamlComments& lost = *removed.comments;
+      comments.blank |= comments.above.empty() && lost.blank;
+      comments.above.insert(comments.above.end(), lost.above.begin(), lost.above.end());
+      if (!lost.beside.empty()) comments.above.push_back(lost.beside);
+    }
+    AddInside(removed);
+  }
+  void AddInside(const YamlNode& removed) {
+    for (const YamlNode& item : removed.items) Add(item);
+    for (const YamlEntry& entry : removed.entries) Add(entry.value);
+    if (!removed.style) return;
+    const std::vector<std::string>& tail = removed.style->tail.above;
+    comments.above.insert(comments.above.end(), tail.begin(), tail.end());
+  }
+};
+
 // A section of another program is gone with its last key.
-void Remove(YamlNode& tree, std::vector<Step> steps) {
+void Remove(YamlNode& tree, std::vector<Step> steps, Orphans& orphans) {
   const bool known = FindKey("", steps[0].key, "") != nullptr;
   const std::vector<Step> outer(steps.begin(), steps.end() - 1);
   const Step last = steps.back();
@@ -70,24 +106,29 @@ void Remove(YamlNode& tree, std::vector<Step> steps) {
   for (const Step& step : steps) {
     node = Child(*node, step);
     if (node == nullptr) return;
+    node->MarkChanged();
   }
+  if (const YamlNode* gone = Child(*node, last)) orphans.Add(*gone);
   std::erase_if(node->entries, [&](const YamlEntry& entry) { return !last.is_item && entry.key == last.key; });
   if (last.is_item && last.item < node->items.size())
     node->items.erase(node->items.begin() + static_cast<std::ptrdiff_t>(last.item));
-  if (!known && !outer.empty() && node->is_map() && node->entries.empty()) Remove(tree, outer);
+  if (!known && !outer.empty() && node->is_map() && node->entries.empty()) Remove(tree, outer, orphans);
 }
 
-// The value at the end of the path, made if it is missing; null if there can be none.
-YamlNode* Reach(YamlNode& tree, const std::vector<Step>& steps) {
+// The value at the end of the path, made if it is missing; null if there can be none. `made`: gets whether it was.
+YamlNode* Reach(YamlNode& tree, const std::vector<Step>& steps, bool* made = nullptr) {
   YamlNode* node = &tree;
   for (const Step& step : steps) {
     YamlNode* inner = Child(*node, step);
+    node->MarkChanged();
     if (inner == nullptr) {
       if (step.is_item || (!node->is_map() && !node->is_null())) return nullptr;
+      if (node->is_null()) node->style = nullptr;
       node->kind = YamlNode::Kind::kMap;
       node->entries.push_back({step.key, node->where, {}});
       inner = &node->entries.back().value;
       inner->where = node->where;
+      if (made != nullptr) *made = true;
     }
     node = inner;
   }
@@ -120,42 +161,10 @@ bool SamePlace(const Location& a, const Location& b) {
   return a.line == b.line && a.column == b.column && a.file && b.file && *a.file == *b.file;
 }
 
-std::string QuotedText(const std::string& text) {
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-// Whether a plain scalar of a flow list may have this text.
-bool IsPlain(const std::string& text) {
-  return !text.empty() && text.find_first_of(",[]{}:#\"'\n") == std::string::npos &&
-         std::string_view("*&!|>%@`-?").find(text[0]) == std::string_view::npos && text.back() != ' ';
-}
-
 }  // namespace
 
 std::string InsidePath(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : Cat(path, ".", key);
-}
-
-std::string FlowText(const YamlNode& node) {
-  std::vector<std::string> parts;
-  switch (node.kind) {
-    case YamlNode::Kind::kNull: return "~";
-    case YamlNode::Kind::kScalar: {
-      const bool number = node.text.starts_with('-') && node.text.size() > 1;
-      return node.quoted || !(IsPlain(node.text) || number) ? QuotedText(node.text) : node.text;
-    }
-    case YamlNode::Kind::kSequence:
-      for (const YamlNode& item : node.items) parts.push_back(FlowText(item));
-      return Cat("[", absl::StrJoin(parts, ", "), "]");
-    case YamlNode::Kind::kMap: break;
-  }
-  for (const YamlEntry& entry : node.entries) parts.push_back(Cat(entry.key, ": ", FlowText(entry.value)));
-  return Cat("{", absl::StrJoin(parts, ", "), "}");
 }
 
 // A map begins where its first key does, and that one is meant: maps come last.
@@ -184,25 +193,35 @@ const YamlNode* NodeAt(const YamlNode& tree, const std::string& path) {
 
 bool PutValue(const std::string& path, YamlNode value, YamlNode& tree) {
   YamlNode* place = Reach(tree, StepsOf(path));
-  if (place != nullptr) *place = std::move(value);
+  if (place != nullptr) place->Replace(std::move(value));
   return place != nullptr;
 }
 
 void ApplyEdits(std::span<const Edit> edits, YamlNode& tree) {
+  Orphans orphans;
   for (const Edit& edit : edits) {
     const std::vector<Step> steps = StepsOf(edit.path);
     if (steps.empty()) continue;
     if (edit.value.empty()) {
-      Remove(tree, steps);
+      Remove(tree, steps, orphans);
       continue;
     }
     Diagnostics ignored;
     std::optional<YamlNode> value = ParseYaml(edit.value, {}, ignored);
-    YamlNode* place = value ? Reach(tree, steps) : nullptr;
+    bool made = false;
+    YamlNode* place = value ? Reach(tree, steps, &made) : nullptr;
     if (place == nullptr) continue;
     Relocate(*value, place->where);
-    *place = *std::move(value);
+    Orphans inside;
+    inside.AddInside(*place);
+    place->Replace(*std::move(value));
+    if (!inside.comments.above.empty()) AddAbove(inside.comments, *place);
+    if (made && !orphans.comments.above.empty()) {
+      AddAbove(orphans.comments, *place);
+      orphans = {};
+    }
   }
+  if (!orphans.comments.above.empty()) AddToEnd(orphans.comments, tree);
 }
 
 }  // namespace planwright

@@ -8,12 +8,10 @@
 #include <string_view>
 
 #include "planner/recipe/diagnostics/diagnostic.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_text.h"  // values of edits are FlowText
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
-
-// A value as YAML on one line, which ParseYaml reads as the same value.
-std::string FlowText(const YamlNode& node);
 
 // The path of a key inside the value of `path`; "" is the recipe itself.
 std::string InsidePath(const std::string& path, std::string_view key);
@@ -34,9 +32,10 @@ const YamlNode* NodeAt(const YamlNode& tree, const std::string& path);
 // and nothing is changed, if the path leads through a value that is no map, or to an item that is not there.
 bool PutValue(const std::string& path, YamlNode value, YamlNode& tree);
 
-// Applies the edits in order. Maps that are missing on the way are made; a value keeps the location of the one that it
-// replaces, and a new one gets that of the map around it. Edits that cannot be applied are left out: a path through a
-// value that is no map, an item that is not there, a value that is not YAML.
+// Applies the edits in order. Maps that are missing on the way are made; a value keeps the location and the comments of
+// the one that it replaces, and a new one gets the location of the map around it. The comments of a key that is removed
+// go to the next one that is made, or else to the end of the tree. Edits that cannot be applied are left out: a path
+// through a value that is no map, an item that is not there, a value that is not YAML.
 void ApplyEdits(std::span<const Edit> edits, YamlNode& tree);
 
 }  // namespace planwright

@@ -13,6 +13,7 @@
 #include "planner/plan/plan.h"
 #include "planner/predict/estimate/step_speed.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 
@@ -35,7 +36,7 @@ inline constexpr char kMoreSimulations[] = "--simulations N lets it go on",
                       kMoreSeconds[] = "--seconds S lets it go on";
 
 struct TuneRequest {
-  std::string recipe;                  // a file
+  YamlNode recipe;                     // its files merged (recipe_tree.h)
   std::vector<std::string> overrides;  // as ReadRecipe takes them
   int64_t gpus = 0;                    // ranks of the cluster; 0: as many as the given recipe uses
   // Keys that keep their value ("modules.language.parallel.tp"). A key stands for all that begin with it

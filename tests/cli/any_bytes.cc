@@ -12,7 +12,7 @@
 
 #include "planner/base/text/bug.h"
 #include "planner/base/text/limits.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 #include "tests/cli/any_bytes_inputs.h"
 #include "tests/support/folders.h"
 #include "tests/support/longest_recipes.h"

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 #include "tests/cli/any_bytes_inputs.h"
 #include "tests/support/folders.h"
 

@@ -1,6 +1,6 @@
 #include "gtest/gtest.h"
 #include "planner/recipe/recipe_tree.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 #include "tests/recipe/temp_recipes.h"
 
 namespace planwright {

@@ -1,5 +1,5 @@
 #include "gtest/gtest.h"
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 #include "tests/recipe/temp_recipes.h"
 
 namespace planwright {

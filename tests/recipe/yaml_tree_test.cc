@@ -1,4 +1,4 @@
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 #include <string>
 

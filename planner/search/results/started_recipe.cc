@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/text/bug.h"
 #include "planner/base/text/near_name.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
-#include "planner/search/results/key_tree.h"
+#include "planner/recipe/yaml/yaml_comments.h"
 #include "planner/search/results/tuned_recipe.h"
 
 namespace planwright {
@@ -110,32 +114,21 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
   return keys;
 }
 
-// A value in one line, behind a key or in a list.
-std::string FlowText(const YamlNode& node) {
-  std::vector<std::string> parts;
-  switch (node.kind) {
-    case YamlNode::Kind::kNull: return "null";
-    case YamlNode::Kind::kScalar: return node.quoted ? QuotedText(node.text) : ScalarText(node.text);
-    case YamlNode::Kind::kSequence:
-      for (const YamlNode& item : node.items) parts.push_back(FlowText(item));
-      return absl::StrCat("[", absl::StrJoin(parts, ", "), "]");
-    case YamlNode::Kind::kMap:
-      for (const YamlEntry& entry : node.entries) parts.push_back(absl::StrCat(entry.key, ": ", FlowText(entry.value)));
-      return absl::StrCat("{", absl::StrJoin(parts, ", "), "}");
-  }
-  return "";
-}
-
-// The keys of a map as overrides. `key`: of the map.
-void AddKeys(const YamlNode& map, const std::string& key, std::vector<std::string>& keys) {
-  for (const YamlEntry& entry : map.entries) {
-    const std::string name = absl::StrCat(key, ".", entry.key);
-    if (entry.value.is_map() && !entry.value.entries.empty()) {
-      AddKeys(entry.value, name, keys);
-    } else {
-      keys.push_back(absl::StrCat(name, "=", FlowText(entry.value)));
-    }
-  }
+// The models of a file that the program contains, with all its comments but that of the first line, which names a
+// schema by a path that is another one elsewhere. Nothing that is read goes to `diagnostics`: the file is right.
+YamlEntry ModelsWithComments(const BuiltInModel& known) {
+  Diagnostics none;
+  std::optional<YamlNode> tree = ParseYaml(known.text, {}, none);
+  Require(tree && tree->entries.size() == 1 && ReadComments(known.text, known.name, *tree).ok(),
+          "a file of models has one section and can be formatted");
+  YamlEntry models = std::move(tree->entries[0]);
+  YamlComments comments = models.value.comments ? *models.value.comments : YamlComments();
+  comments.blank = true;
+  std::vector<std::string> above = tree->comments ? tree->comments->above : std::vector<std::string>();
+  if (!above.empty() && above[0].starts_with("# yaml-language-server:")) above.erase(above.begin());
+  comments.above.insert(comments.above.begin(), above.begin(), above.end());
+  models.value.comments = std::make_shared<const YamlComments>(std::move(comments));
+  return models;
 }
 
 // The name of a file as that of a recipe, which can be written anywhere: letters, digits and _.-; others become _.
@@ -148,21 +141,18 @@ std::string NameOf(const std::string& file) {
   return name;
 }
 
-bool IsOfModels(const std::string& change) { return change.starts_with("models.") || change.starts_with("models="); }
-
 }  // namespace
 
 absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus, Diagnostics& diagnostics) {
   StartedRecipe recipe;
   std::optional<YamlNode> tree;
   std::vector<std::string> names;
+  const BuiltInModel* built_in = nullptr;
   for (const BuiltInModel& known : BuiltInModels()) {
     names.push_back(known.name);
     if (known.name != model) continue;
+    built_in = &known;
     tree = RecipeTreeOfText(known.text, known.name, diagnostics);
-    recipe.models = known.text;
-    if (const YamlEntry* section = tree ? tree->Find("models") : nullptr)
-      AddKeys(section->value, "models", recipe.model_keys);
   }
   const bool file = model.ends_with(".yaml") || model.ends_with(".yml");
   if (!tree && !file) {
@@ -192,29 +182,19 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
   const std::string stem = std::filesystem::path(model).stem().string();
   const YamlEntry* data = tree->Find("data");
   const bool has_image_token = data && data->value.is_map() && data->value.Find("image_token");
-  recipe.keys = KeysFor(absl::StrCat(NameOf(stem), "_", gpus, "g"), models, has_image_token, gpus);
+  Diagnostics none;
+  recipe.own.kind = YamlNode::Kind::kMap;
+  ApplyOverrides(KeysFor(absl::StrCat(NameOf(stem), "_", gpus, "g"), models, has_image_token, gpus), recipe.own, none);
+  Require(!none.has_errors(), "the keys of a first recipe are overrides");
+  if (built_in) recipe.own.entries.push_back(ModelsWithComments(*built_in));
   return recipe;
 }
 
 absl::StatusOr<std::string> TextOfStarted(const StartedRecipe& recipe, const std::vector<std::string>& changes,
                                           const std::string& comment, const std::string& path) {
-  KeyTree keys;
-  // A key must not be written twice.
-  const bool rewritten = !recipe.models.empty() && std::any_of(changes.begin(), changes.end(), IsOfModels);
-  const std::vector<std::string> none;
-  for (const auto* part : {&recipe.keys, rewritten ? &recipe.model_keys : &none, &changes}) {
-    for (const std::string& change : *part) {
-      if (absl::Status status = keys.Set(ForFile(change, path)); !status.ok()) return status;
-    }
-  }
-  std::string text = AsComment(comment);
-  if (!recipe.extends.empty()) absl::StrAppend(&text, "extends: [", PathInFile(recipe.extends, path), "]\n");
-  absl::StrAppend(&text, keys.Yaml());
-  if (recipe.models.empty() || rewritten) return text;
-  // The first line of a file names its schema, by a path that is another one here.
-  const size_t line = recipe.models.find('\n');
-  const bool names_schema = recipe.models.starts_with("# yaml-language-server:");
-  return absl::StrCat(text, "\n", names_schema ? recipe.models.substr(line + 1) : recipe.models);
+  YamlNode tree = recipe.own;
+  if (absl::Status status = LayOverrides(changes, tree); !status.ok()) return status;
+  return TextOfFile(std::move(tree), recipe.extends, comment, path);
 }
 
 }  // namespace planwright

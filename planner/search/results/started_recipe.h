@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 
@@ -19,11 +20,9 @@ const std::vector<BuiltInModel>& BuiltInModels();
 inline constexpr int64_t kGpusOfANode = 8;  // as most nodes have
 
 struct StartedRecipe {
-  std::vector<std::string> keys;        // as overrides, in the order of a recipe
-  std::string models;                   // the text of the models that the program contains
-  std::vector<std::string> model_keys;  // the same as overrides
-  std::string extends;                  // or the file that has them
-  bool initialized = false;             // that file says what a run begins with
+  YamlNode own;              // what its file says itself: keys, and models that the program contains
+  std::string extends;       // or the file that has its models
+  bool initialized = false;  // that file says what a run begins with
 };
 
 // `model`: the name of one that the program contains, or a file that `plan import` wrote. Modules begin on all `gpus`
@@ -31,9 +30,9 @@ struct StartedRecipe {
 // no file of models. NotFound: there is no such model.
 absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus, Diagnostics& diagnostics);
 
-// The text of the file `path`: the keys, then `changes`, as overrides. Models that the program contains stay as they
-// are written there, with their comments, unless a change is of them. `comment`: lines above it, without #.
-// InvalidArgument: a change that a recipe cannot hold.
+// The text of the file `path`, with `changes`, as overrides; models keep their comments. Relative paths of keys and
+// changes are seen from the current folder. `comment`: lines above it, without #. InvalidArgument: a change that is no
+// override.
 absl::StatusOr<std::string> TextOfStarted(const StartedRecipe& recipe, const std::vector<std::string>& changes,
                                           const std::string& comment, const std::string& path);
 

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "planner/recipe/format/key_order.h"
+#include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
-#include "planner/recipe/yaml_tree.h"
-#include "planner/search/results/key_tree.h"
+#include "planner/recipe/yaml/yaml_text.h"
 
 namespace planwright {
 namespace {
@@ -59,71 +60,75 @@ bool IsText(const std::string& text) {
   return node && ReadString(*node, &read, nullptr);
 }
 
-std::string TextScalar(const std::string& text) { return IsText(text) ? ScalarText(text) : QuotedText(text); }
+void SetPath(const std::string& path, YamlNode& value) {
+  value.text = path;
+  value.quoted = !IsText(path);
+}
 
-// Paths of the value of a key, which are seen from the current folder, as the file `path` names them. False: there are
-// none. `key`: as in kPaths.
-bool RenamePaths(const std::string& key, const std::string& path, YamlNode& value) {
-  bool renamed = false;
-  for (YamlEntry& entry : value.entries) renamed |= RenamePaths(InsidePath(key, entry.key), path, entry.value);
+// Paths of the value of a key, which are seen from the current folder, as a file in `folder` names them. `key`: as in
+// kPaths.
+void RenamePaths(const std::string& key, const fs::path& folder, YamlNode& value) {
+  for (YamlEntry& entry : value.entries) RenamePaths(InsidePath(key, entry.key), folder, entry.value);
   const bool of_maps = !value.items.empty() && value.items[0].is_map();
-  for (YamlNode& item : value.items) renamed |= RenamePaths(of_maps ? key + "[]" : key, path, item);
+  for (YamlNode& item : value.items) RenamePaths(of_maps ? key + "[]" : key, folder, item);
   // Weights of a module that are drawn.
   const bool drawn = key == "initialize.sources[].from" && value.text == kDrawn;
-  if (!value.is_scalar() || drawn || std::find(std::begin(kPaths), std::end(kPaths), key) == std::end(kPaths))
-    return renamed;
-  value.text = PathFrom(FolderOfFile(path), value.text);
-  value.quoted = !IsText(value.text);
-  return true;
+  if (value.is_scalar() && !drawn && std::find(std::begin(kPaths), std::end(kPaths), key) != std::end(kPaths))
+    SetPath(PathFrom(folder, value.text), value);
+}
+
+YamlNode ListOf(const std::vector<std::string>& paths) {
+  YamlNode list;
+  list.kind = YamlNode::Kind::kSequence;
+  for (const std::string& path : paths) {
+    YamlNode item;
+    item.kind = YamlNode::Kind::kScalar;
+    SetPath(path, item);
+    list.items.push_back(std::move(item));
+  }
+  return list;
 }
 
 }  // namespace
 
-std::string PathInFile(const std::string& named, const std::string& path) {
-  return TextScalar(PathFrom(FolderOfFile(path), named));
+absl::Status LayOverrides(const std::vector<std::string>& overrides, YamlNode& tree) {
+  Diagnostics problems;
+  ApplyOverrides(overrides, tree, problems);
+  if (!problems.has_errors()) return absl::OkStatus();
+  return absl::InvalidArgumentError(problems.as_found().front().message);
 }
 
-std::string ForFile(const std::string& override, const std::string& path) {
-  const size_t equals = override.find('=');
-  if (equals == std::string::npos) return override;
-  Diagnostics ignored;
-  std::optional<YamlNode> value = ParseYaml(override.substr(equals + 1), {}, ignored);
-  if (!value || !RenamePaths(override.substr(0, equals), path, *value)) return override;
-  return absl::StrCat(override.substr(0, equals + 1), value->is_scalar() ? TextScalar(value->text) : FlowText(*value));
+std::string TextOfFile(YamlNode tree, const std::string& extends, const std::string& comment, const std::string& path) {
+  const fs::path folder = FolderOfFile(path);
+  RenamePaths("", folder, tree);
+  if (!extends.empty())
+    tree.entries.insert(tree.entries.begin(), YamlEntry{"extends", {}, ListOf({PathFrom(folder, extends)})});
+  tree.comments = std::make_shared<const YamlComments>(YamlComments{.above = CommentLines(comment)});
+  OrderKeys(tree);
+  return YamlText(tree);
 }
 
 absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const std::string& path) {
-  KeyTree keys;
+  YamlNode tree;
+  tree.kind = YamlNode::Kind::kMap;
   for (const auto* part : {&recipe.overrides, &recipe.changes}) {
-    for (const std::string& change : *part) {
-      if (absl::Status status = keys.Set(ForFile(change, path)); !status.ok()) return status;
-    }
+    if (absl::Status status = LayOverrides(*part, tree); !status.ok()) return status;
   }
-  if (!recipe.fallbacks.empty()) {
-    std::vector<std::string> quoted;
-    std::transform(recipe.fallbacks.begin(), recipe.fallbacks.end(), std::back_inserter(quoted), ScalarText);
-    const std::string change = absl::StrCat("launch.fallbacks=[", absl::StrJoin(quoted, ", "), "]");
-    if (absl::Status status = keys.Set(change); !status.ok()) return status;
-  }
-  return absl::StrCat(AsComment(recipe.comment), "extends: [", PathInFile(recipe.given, path), "]\n",
-                      keys.empty() ? "" : "\n", keys.Yaml());
+  // They are beside the file that is written, wherever the current folder is.
+  std::vector<std::string> fallbacks;
+  for (const std::string& name : recipe.fallbacks) fallbacks.push_back((fs::path(path).parent_path() / name).string());
+  if (!fallbacks.empty()) PutValue("launch.fallbacks", ListOf(fallbacks), tree);
+  return TextOfFile(std::move(tree), recipe.given, recipe.comment, path);
+}
+
+std::string PathInFile(const std::string& named, const std::string& path) {
+  return FlowText(ListOf({PathFrom(FolderOfFile(path), named)}).items[0]);
 }
 
 std::string FallbackPath(const std::string& path, int64_t gpus) {
   const fs::path file(path);
   const std::string name = absl::StrCat(file.stem().string(), "_", gpus, file.extension().string());
   return (file.parent_path() / name).string();
-}
-
-std::string AsComment(const std::string& text) {
-  std::string comment;
-  std::vector<std::string> lines = absl::StrSplit(text, '\n');
-  while (!lines.empty() && lines.back().empty()) lines.pop_back();
-  for (std::string& line : lines) {
-    while (line.ends_with(' ')) line.pop_back();
-    absl::StrAppend(&comment, line.empty() ? "#" : "# ", line, "\n");
-  }
-  return comment;
 }
 
 }  // namespace planwright

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 
@@ -16,20 +18,21 @@ struct TunedRecipeText {
   std::string comment;                 // lines above the recipe, without #
 };
 
-// The text of the file `path`. Paths of overrides are relative to the current folder, those of a file to its own: they
-// are rewritten. InvalidArgument: an override that a recipe cannot hold.
+// The text of the file `path`. InvalidArgument: an override that is none.
 absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const std::string& path);
 
-// An override for the file `path`: if its value is a path, it is one from there. Overrides name files from the current
-// folder.
-std::string ForFile(const std::string& override, const std::string& path);
-// The file `named` as the file `path` names it.
+// Lays overrides over a tree. InvalidArgument: one that is none, with what is wrong.
+absl::Status LayOverrides(const std::vector<std::string>& overrides, YamlNode& tree);
+
+// The text of the file `path` that says what `tree` says, in the form of `plan fmt`. Relative paths in the tree and
+// `extends`, a file (empty: none), are seen from the current folder; those of a file from its own: they are rewritten.
+// `comment`: lines above it, without #.
+std::string TextOfFile(YamlNode tree, const std::string& extends, const std::string& comment, const std::string& path);
+
+// The file `named` as the file `path` names it, as YAML.
 std::string PathInFile(const std::string& named, const std::string& path);
 
 // "best_128.yaml" of "best.yaml": the file of a fallback.
 std::string FallbackPath(const std::string& path, int64_t gpus);
-
-// Lines as comments.
-std::string AsComment(const std::string& text);
 
 }  // namespace planwright

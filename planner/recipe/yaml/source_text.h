@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
 

@@ -1,4 +1,4 @@
-#include "planner/recipe/text_checks.h"
+#include "planner/recipe/yaml/text_checks.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "planner/recipe/yaml_tree.h"
+#include "planner/recipe/yaml/yaml_tree.h"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -12,7 +12,7 @@
 
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
-#include "planner/recipe/text_checks.h"
+#include "planner/recipe/yaml/text_checks.h"
 
 namespace planwright {
 namespace {
@@ -277,6 +277,18 @@ const YamlEntry* YamlNode::Find(std::string_view key) const {
     if (entry.key == key) return &entry;
   }
   return nullptr;
+}
+
+void YamlNode::Replace(YamlNode value) {
+  if (!value.comments) value.comments = std::move(comments);
+  *this = std::move(value);
+}
+
+void YamlNode::MarkChanged() {
+  if (!style || style->lines.empty()) return;
+  YamlStyle changed = *style;
+  changed.lines.clear(), changed.indents.clear();
+  style = std::make_shared<const YamlStyle>(std::move(changed));
 }
 
 std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& origin, Diagnostics& problems) {

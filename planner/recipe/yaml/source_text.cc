@@ -1,10 +1,10 @@
-#include "planner/recipe/format/source_text.h"
+#include "planner/recipe/yaml/source_text.h"
 
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "planner/base/text/text.h"
-#include "planner/recipe/text_checks.h"
+#include "planner/recipe/yaml/text_checks.h"
 
 namespace planwright {
 namespace {
