@@ -11,6 +11,7 @@
 #include "planner/compile/batches/source_files.h"
 #include "planner/compile/cluster_of.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/recipe_tree.h"
 #include "planner/search/tune.h"
 #include "planner/search/whole_step.h"
 #include "tests/support/folders.h"
@@ -31,7 +32,10 @@ inline const std::string kTiny = "recipes/nemotron_moe_vlm_tiny.yaml";
 
 inline TuneRequest RequestOf(const std::string& file, std::vector<std::string> overrides,
                              std::vector<std::string> fixed) {
-  return {.recipe = InSource(file), .overrides = std::move(overrides), .fixed = std::move(fixed)};
+  Diagnostics problems;
+  std::optional<YamlNode> tree = ReadRecipeTree(InSource(file), {}, problems);
+  EXPECT_TRUE(tree.has_value()) << file;
+  return {.recipe = tree.value_or(YamlNode()), .overrides = std::move(overrides), .fixed = std::move(fixed)};
 }
 
 inline TuneResult Tuned(const TuneRequest& request) {

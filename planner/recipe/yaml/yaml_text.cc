@@ -18,17 +18,12 @@ constexpr size_t kLongestMap = 110;  // a map that no text had, in one line
 
 using Lines = std::vector<std::string>;
 
+// No text of a tree has control characters.
 std::string QuotedScalar(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
-    switch (c) {
-      case '\n': quoted += "\\n"; break;
-      case '\t': quoted += "\\t"; break;
-      case '\r': quoted += "\\r"; break;
-      case '"':
-      case '\\': quoted += '\\'; [[fallthrough]];
-      default: quoted += c;
-    }
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
   }
   return quoted + "\"";
 }
@@ -80,7 +75,7 @@ class Printer {
     if (SizeOf(node) == 0) return false;
     const YamlStyle::Form form = node.style ? node.style->form : YamlStyle::Form::kFits;
     if (form != YamlStyle::Form::kFits) return form == YamlStyle::Form::kBlock;
-    return node.is_map() ? !FitsLine(node, before) : HasComments(node);
+    return node.is_map() ? !FitsLine(node, before) : std::any_of(node.items.begin(), node.items.end(), HasComments);
   }
 
   static Lines Block(const YamlNode& node, size_t indent) {

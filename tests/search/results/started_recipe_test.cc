@@ -11,6 +11,7 @@
 
 #include "planner/base/files/file_io.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/yaml/yaml_text.h"
 #include "planner/search/results/tunable_keys.h"
 #include "tests/support/folders.h"
 
@@ -85,8 +86,11 @@ TEST(StartedRecipe, TakesOverridesOfItsModels) {
       EXPECT_EQ(*language.moe.scale, *was.moe.scale);
       EXPECT_EQ(*language.vocabulary, *was.vocabulary);
     }
-    // What cannot be laid over them is refused.
-    EXPECT_FALSE(TextOfStarted(*started, {"models.radio_vit_h={kind: radio_vit}"}, "", "recipe.yaml").ok());
+    const auto text = TextOfStarted(*started, {"models.radio_vit_h.layers=16"}, "", "recipe.yaml");
+    ASSERT_TRUE(text.ok());
+    EXPECT_THAT(*text, HasSubstr("\n    heads: 16\n")) << "the text of the file";
+    EXPECT_THAT(*text, HasSubstr("# 16 heads of 80")) << "comments stay";
+    EXPECT_FALSE(TextOfStarted(*started, {"models.radio_vit_h"}, "", "recipe.yaml").ok()) << "it is no override";
   }
 }
 
@@ -98,8 +102,8 @@ TEST(StartedRecipe, KeepsTheImageTokenOfTheFile) {
   Diagnostics problems;
   const auto own = StartRecipe(model.name, 8, problems), of_file = StartRecipe(path, 8, problems);
   ASSERT_TRUE(own.ok() && of_file.ok()) << of_file.status();
-  EXPECT_THAT(own->keys, Contains("data.image_token=511"));
-  EXPECT_THAT(of_file->keys, Not(Contains(HasSubstr("image_token"))));
+  EXPECT_THAT(YamlText(own->own), HasSubstr("image_token: 511"));
+  EXPECT_THAT(YamlText(of_file->own), Not(HasSubstr("image_token")));
 }
 
 TEST(StartedRecipe, HasANameThatCanBeWritten) {
@@ -110,7 +114,7 @@ TEST(StartedRecipe, HasANameThatCanBeWritten) {
     Diagnostics problems;
     const auto started = StartRecipe(path, 8, problems);
     ASSERT_TRUE(started.ok()) << started.status();
-    EXPECT_THAT(started->keys, Contains("name=" + name));
+    EXPECT_EQ(started->own.Find("name")->value.text, name);
     EXPECT_TRUE(TextOfStarted(*started, {}, "", "recipe.yaml").ok()) << file;
     std::filesystem::remove(path);
   }

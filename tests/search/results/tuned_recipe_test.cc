@@ -10,6 +10,14 @@
 namespace planwright {
 namespace {
 
+// An override as the file out/best.yaml has it.
+std::string InFile(const std::string& override) {
+  YamlNode tree;
+  tree.kind = YamlNode::Kind::kMap;
+  EXPECT_TRUE(LayOverrides({override}, tree).ok()) << override;
+  return TextOfFile(tree, "", "", "out/best.yaml");
+}
+
 TEST(TunedRecipe, ExtendsTheGivenOneByWhatChanges) {
   const auto text = RecipeOfLayout({.given = "recipes/a.yaml",
                                     .overrides = {"name=b"},
@@ -19,8 +27,8 @@ TEST(TunedRecipe, ExtendsTheGivenOneByWhatChanges) {
                                    "best.yaml");
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text,
-            "# one\n#\n# two\nextends: [recipes/a.yaml]\n\nname: b\nbatch: {micro_samples: 2}\n"
-            "launch: {fallbacks: [best_8.yaml, 'best 4.yaml']}\n");
+            "# one\n#\n# two\nname: b\nextends: [recipes/a.yaml]\nbatch: {micro_samples: 2}\n"
+            "launch: {fallbacks: [best_8.yaml, best 4.yaml]}\n");
   EXPECT_EQ(*RecipeOfLayout({.given = "a.yaml"}, "best.yaml"), "extends: [a.yaml]\n");
 }
 
@@ -28,29 +36,30 @@ TEST(TunedRecipe, NamesFilesFromItsFolder) {
   EXPECT_EQ(PathInFile("a.yaml", "out/best.yaml"), "../a.yaml");
   EXPECT_EQ(PathInFile("out/a.yaml", "out/best.yaml"), "a.yaml");
   EXPECT_EQ(PathInFile("/else/a.yaml", "out/best.yaml"), "/else/a.yaml");
-  EXPECT_EQ(ForFile("cluster.profile=p.json", "out/best.yaml"), "cluster.profile=../p.json");
-  EXPECT_EQ(ForFile("cluster.profile='my p.json'", "out/best.yaml"), "cluster.profile='../my p.json'");
-  EXPECT_EQ(ForFile("cluster.gpu=none", "out/best.yaml"), "cluster.gpu=none");
+  EXPECT_EQ(InFile("cluster.profile=p.json"), "cluster: {profile: ../p.json}\n");
+  EXPECT_EQ(InFile("cluster.profile='my p.json'"), "cluster: {profile: ../my p.json}\n");
+  EXPECT_EQ(InFile("cluster.gpu=none"), "cluster: {gpu: none}\n");
 }
 
 TEST(TunedRecipe, NamesFilesWhoseNamesAreNoTexts) {
-  for (const char* name : {"null", "1000", "1.5", "true", "a: b", "#a", "\"a\""})
-    EXPECT_EQ(PathInFile(name, "best.yaml"), "'" + std::string(name) + "'");
+  for (const char* name : {"null", "1000", "1.5", "true", "a: b", "#a"})
+    EXPECT_EQ(PathInFile(name, "best.yaml"), "\"" + std::string(name) + "\"");
+  EXPECT_EQ(PathInFile("\"a\"", "best.yaml"), "\"\\\"a\\\"\"");
   EXPECT_EQ(PathInFile("drawn", "best.yaml"), "./drawn") << "drawn alone is no path";
-  EXPECT_EQ(ForFile("initialize.from='it''s'", "best.yaml"), "initialize.from='it''s'");
-  EXPECT_EQ(ForFile("initialize.from='./drawn'", "best.yaml"), "initialize.from=./drawn");
+  EXPECT_EQ(InFile("initialize.from='it''s'"), "initialize: {from: \"../it's\"}\n");
+  EXPECT_EQ(InFile("initialize.from='./drawn'"), "initialize: {from: ../drawn}\n");
+  EXPECT_EQ(InFile("initialize.from=out/drawn"), "initialize: {from: ./drawn}\n");
 }
 
 TEST(TunedRecipe, NamesFilesOfListsAndMaps) {
-  const auto in_out = [](const std::string& override) { return ForFile(override, "out/best.yaml"); };
-  EXPECT_EQ(in_out("launch.fallbacks=a.yaml"), "launch.fallbacks=../a.yaml");
-  EXPECT_EQ(in_out("data.shards=[a.tar, 'b/{0..9}.tar', /c.tar]"),
-            "data.shards=[../a.tar, \"../b/{0..9}.tar\", /c.tar]");
+  EXPECT_EQ(InFile("launch.fallbacks=a.yaml"), "launch: {fallbacks: ../a.yaml}\n");
+  EXPECT_EQ(InFile("data.shards=[a.tar, 'b/{0..9}.tar', /c.tar]"),
+            "data: {shards: [../a.tar, \"../b/{0..9}.tar\", /c.tar]}\n");
   EXPECT_EQ(
-      in_out("initialize.sources=[{for: language, from: hf}, {for: radio, from: drawn}, {for: x, from: ./drawn}]"),
-      "initialize.sources=[{for: language, from: ../hf}, {for: radio, from: drawn}, {for: x, from: ../drawn}]");
-  EXPECT_EQ(in_out("data={kind: recorded, path: 'out/1000'}"), "data={kind: recorded, path: \"1000\"}");
-  EXPECT_EQ(in_out("data={kind: mock,  seed: 5}"), "data={kind: mock,  seed: 5}") << "as it was typed";
+      InFile("initialize.sources=[{for: language, from: hf}, {for: radio, from: drawn}, {for: x, from: ./drawn}]"),
+      "initialize: {sources: [{for: language, from: ../hf}, {for: radio, from: drawn}, {for: x, from: ../drawn}]}\n");
+  EXPECT_EQ(InFile("data={kind: recorded, path: 'out/1000'}"), "data: {kind: recorded, path: \"1000\"}\n");
+  EXPECT_EQ(InFile("data={kind: mock,  seed: 5}"), "data: {kind: mock, seed: 5}\n");
 }
 
 // Keys that say in their help where their paths are seen from.
@@ -62,7 +71,7 @@ TEST(TunedRecipe, KnowsEveryKeyOfAPath) {
     std::vector<std::string> parts = absl::StrSplit(std::string(spec.path), "[].");
     std::string value = "x";
     for (; parts.size() > 1; parts.pop_back()) value = "[{" + parts.back() + ": " + value + "}]";
-    EXPECT_THAT(ForFile(parts[0] + "=" + value, "out/best.yaml"), ::testing::HasSubstr("../x")) << spec.path;
+    EXPECT_THAT(InFile(parts[0] + "=" + value), ::testing::HasSubstr("../x")) << spec.path;
     ++paths;
   }
   EXPECT_GE(paths, 9);
