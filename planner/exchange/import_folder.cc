@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "planner/base/text/bug.h"
 #include "planner/compile/bridges/route_bridges.h"
 #include "planner/compile/topology/place_modules.h"
 #include "planner/exchange/config_file.h"
@@ -17,6 +20,9 @@
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/recipe_tree.h"
+#include "planner/recipe/tree_edits.h"
+#include "planner/recipe/yaml/yaml_text.h"
 #include "planner/state/weights/fit_part.h"
 #include "planner/state/weights/known_extras.h"
 #include "planner/state/weights/name_groups.h"
@@ -78,8 +84,6 @@ void CheckStoredNorm(WeightFiles& files, Findings& findings) {
   }
 }
 
-using Number = RecipeText::Number;
-
 // An encoder alone lacks what a recipe adds: a projector, which fits any encoder with pixel_shuffle 1, and some
 // language model.
 ModelSizes Completed(ModelSizes sizes) {
@@ -95,57 +99,64 @@ ModelSizes Completed(ModelSizes sizes) {
 }
 
 // The rest of a recipe, on one rank. What it says decides nothing of the model but the image token's place.
-void AddTheRest(const ModelSizes& sizes, RecipeText& recipe) {
-  std::string& text = recipe.text;
+void AddTheRest(const ModelSizes& sizes, YamlNode& recipe) {
   const auto token = sizes.image_token.value_or(Sourced<int64_t>{1, ""});
-  absl::StrAppend(&text, "name: imported\ncluster: {nodes: 1, gpus_per_node: 1, gpu: none}\n",
-                  "batch: {global_samples: 1, sequence_length: 32}\n",
-                  "budget: {train_samples: 1, learning_rate: {peak: 1.0e-3}}\nprecision: {params: fp32}\nmodules:\n");
+  std::vector<std::string> rest = {"name=imported",
+                                   "cluster={nodes: 1, gpus_per_node: 1, gpu: none}",
+                                   "batch={global_samples: 1, sequence_length: 32}",
+                                   "budget={train_samples: 1, learning_rate: {peak: 1.0e-3}}",
+                                   "precision={params: fp32}",
+                                   "data={kind: mock, max_images: 0, classes: 2, text_tokens: 4}"};
   const auto add = [&](const std::string& name, const std::string& model) {
-    absl::StrAppend(&text, "  ", name, ": {model: ", model, ", placement: {first_rank: 0, ranks: 1}}\n");
+    rest.push_back(absl::StrCat("modules.", name, "={model: ", model, ", placement: {first_rank: 0, ranks: 1}}"));
   };
-  if (sizes.encoder) add("encoder", kEncoderName);
-  add("language", kLanguageName);
-  if (!sizes.encoder) {
-    text += "data: {kind: mock, max_images: 0, classes: 2, text_tokens: 4}\n";
-    return;
+  if (sizes.encoder) {
+    add("encoder", kEncoderName);
+    rest.push_back(absl::StrCat("data={image_token: ", token.value, ", image_grids: [[1, 1]], max_images: 1}"));
+    rest.push_back(absl::StrCat("bridges=[{from: encoder, to: language, token: ", token.value, "}]"));
   }
-  absl::StrAppend(&text, "data: {kind: mock, image_token: ", token.value,
-                  ", image_grids: [[1, 1]], max_images: 1, classes: 2, text_tokens: 4}\nbridges:\n");
-  recipe.lines[1 + static_cast<int>(std::count(text.begin(), text.end(), '\n'))] = {absl::StrCat(token.value),
-                                                                                    token.from};
-  absl::StrAppend(&text, "  - {from: encoder, to: language, token: ", token.value, "}\n");
-}
-
-const Number* NumberAt(const RecipeText& recipe, const Location& where) {
-  const auto found = recipe.lines.find(where.line);
-  return found == recipe.lines.end() || found->second.from.empty() ? nullptr : &found->second;
+  add("language", kLanguageName);
+  Diagnostics none;
+  ApplyOverrides(rest, recipe, none);
+  Require(!none.has_errors(), "the rest of a recipe is overrides");
+  if (!sizes.encoder || token.from.empty()) return;
+  YamlNode number = *NodeAt(recipe, "bridges[0].token");
+  number.comments = std::make_shared<const YamlComments>(YamlComments{.beside = "# " + token.from});
+  PutValue("bridges[0].token", std::move(number), recipe);
 }
 
 // Whether the model of a config.json is one that a recipe may have: the checks of `plan validate`, in terms of the
 // config's keys. Reads the text that import writes as a recipe on one rank. A problem for each that its reader finds in
 // the ranges of keys, its statements in how sizes fit together, and its bridge in the image token.
 void CheckAsRecipe(const ModelSizes& sizes, Findings& findings) {
-  const ModelSizes whole = Completed(sizes);
-  RecipeText recipe = WriteRecipeText(whole, kConfigFile, "");
-  AddTheRest(whole, recipe);
+  ModelSizes models = Completed(sizes);
+  models.image_token.reset();
+  YamlNode tree = ModelsTree(models, kConfigFile, "");
+  AddTheRest(sizes, tree);
   Diagnostics problems;
-  if (const std::optional<Recipe> read = ReadRecipeText(recipe.text, kConfigFile, problems)) {
+  // A text, as every value of a recipe has a place of its own.
+  const std::optional<Recipe> read = ReadRecipeText(YamlText(tree), kConfigFile, problems);
+  if (read) {
     const auto undamaged = [&](const char* section) { return !read->damaged.contains(section); };
     if (undamaged("models") && undamaged("modules")) {
       PlaceModules(*read, problems);
       CheckBridges(*read, problems);
     }
   }
+  const auto number_at = [&](const Location& where) -> const YamlNode* {
+    const std::optional<TreePlace> place = read ? PlaceAt(*read->tree, where) : std::nullopt;
+    const YamlNode* number = place ? NodeAt(tree, place->path) : nullptr;
+    return number != nullptr && !SourceOf(*number).empty() ? number : nullptr;
+  };
   for (const Diagnostic& problem : problems.sorted()) {
     if (problem.severity != Severity::kError) continue;
     std::string message = absl::StrCat("is of no recipe: ", problem.message);
     for (const Note& note : problem.notes) {
-      if (const Number* other = NumberAt(recipe, note.where))
-        absl::StrAppend(&message, " (", other->from, " = ", other->value, ")");
+      if (const YamlNode* other = number_at(note.where))
+        absl::StrAppend(&message, " (", SourceOf(*other), " = ", FlowText(*other), ")");
     }
-    const Number* number = NumberAt(recipe, problem.where);
-    findings.Problem(number != nullptr ? number->from : kConfigFile, number != nullptr ? number->value : "",
+    const YamlNode* number = number_at(problem.where);
+    findings.Problem(number != nullptr ? SourceOf(*number) : kConfigFile, number != nullptr ? FlowText(*number) : "",
                      std::move(message));
   }
 }
@@ -187,7 +198,7 @@ absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std:
   if (imported.findings.problems.empty()) CheckAsRecipe(read->sizes, imported.findings);
   if (imported.findings.problems.empty()) {
     const std::string kind = read->model_type.empty() ? "RADIO" : read->model_type;
-    imported.text = WriteRecipeText(read->sizes, folder, kind, named).text + ImageTokenText(read->sizes);
+    imported.text = YamlText(ModelsTree(read->sizes, folder, kind, named));
   }
   return imported;
 }

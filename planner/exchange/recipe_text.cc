@@ -1,6 +1,9 @@
 #include "planner/exchange/recipe_text.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -26,124 +29,150 @@ std::string ValueOf(double number) {
 std::string ValueOf(const std::string& word) { return word; }
 std::string ValueOf(bool flag) { return flag ? "true" : "false"; }
 
-// Lines of a map, comments in one column.
-class Lines {
- public:
-  explicit Lines(RecipeText& recipe) : text_(recipe.text), lines_(recipe.lines) {}
-
-  void Open(int indent, const std::string& key) {
-    text_ += std::string(static_cast<size_t>(indent), ' ') + key + ":\n";
-  }
-  void Plain(int indent, const std::string& line) {
-    text_ += std::string(static_cast<size_t>(indent), ' ') + line + "\n";
-  }
-
-  template <typename T>
-  void Add(int indent, const std::string& key, const Sourced<T>& number) {
-    AddText(indent, key, ValueOf(number.value), number.from);
-  }
-  void AddText(int indent, const std::string& key, const std::string& value, const std::string& comment) {
-    constexpr size_t kColumn = 28;
-    Know(value, comment);
-    std::string line = std::string(static_cast<size_t>(indent), ' ') + key + ": " + value;
-    line.resize(std::max(line.size() + 2, kColumn), ' ');
-    text_ += line + "# " + comment + "\n";
-  }
-  // Where the number of the next line comes from.
-  void Know(const std::string& value, const std::string& from) {
-    lines_[1 + static_cast<int>(std::count(text_.begin(), text_.end(), '\n'))] = {value, from};
-  }
-
- private:
-  std::string& text_;
-  std::map<int, RecipeText::Number>& lines_;
-};
-
-void AddEncoder(const EncoderSizes& sizes, const ProjectorSizes* projector, Lines& lines) {
-  lines.Open(2, kEncoderName);
-  lines.Plain(4, "kind: radio_vit");
-  lines.Add(4, "layers", sizes.layers);
-  lines.Add(4, "hidden", sizes.hidden);
-  lines.Add(4, "heads", sizes.heads);
-  lines.Add(4, "ffn", sizes.ffn);
-  lines.Add(4, "patch", sizes.patch);
-  lines.Add(4, "class_tokens", sizes.class_tokens);
-  lines.Add(4, "max_image", sizes.max_image);
-  lines.Add(4, "norm_eps", sizes.norm_eps);
-  lines.Add(4, "init_std", sizes.init_std);
-  lines.Add(4, "activation", sizes.activation);
-  lines.Add(4, "final_norm", sizes.final_norm);
-  lines.AddText(4, "positions", "interpolate", "as published models run; crop is an augmentation of training");
-  if (projector == nullptr) {
-    lines.Plain(4, "# This encoder comes without a projector: a recipe that extends this file adds");
-    lines.Plain(4, "# models.radio.projector.hidden, and pixel_shuffle where it is not 2.");
-    return;
-  }
-  lines.Add(4, "pixel_shuffle", projector->pixel_shuffle);
-  lines.Open(4, "projector");
-  lines.Add(6, "hidden", projector->hidden);
-  lines.Add(6, "norm_eps", projector->norm_eps);
+YamlNode Map() {
+  YamlNode map;
+  map.kind = YamlNode::Kind::kMap;
+  map.style = std::make_shared<const YamlStyle>(YamlStyle{.form = YamlStyle::Form::kBlock});
+  return map;
 }
 
-void AddLanguage(const LanguageSizes& sizes, Lines& lines) {
-  lines.Open(2, kLanguageName);
-  lines.Plain(4, "kind: hybrid_lm");
-  lines.Plain(4, "# " + sizes.pattern.from);
-  lines.Know("\"" + sizes.pattern.value + "\"", sizes.pattern.from);
-  lines.Plain(4, "pattern: \"" + sizes.pattern.value + "\"");
-  lines.Add(4, "hidden", sizes.hidden);
-  lines.Add(4, "vocabulary", sizes.vocabulary);
-  lines.Add(4, "init_std", sizes.init_std);
-  lines.Add(4, "norm_eps", sizes.norm_eps);
+void Comment(YamlComments comments, YamlNode& node) {
+  node.comments = std::make_shared<const YamlComments>(std::move(comments));
+}
+
+YamlNode& Add(const std::string& key, YamlNode value, YamlNode& map) {
+  map.entries.push_back({key, {}, std::move(value)});
+  return map.entries.back().value;
+}
+
+YamlNode Scalar(const std::string& text) {
+  YamlNode scalar;
+  scalar.kind = YamlNode::Kind::kScalar;
+  scalar.text = text;
+  return scalar;
+}
+
+// Numbers with where they came from beside them, in one column.
+void AddWord(const std::string& key, const std::string& value, const std::string& from, YamlNode& map) {
+  constexpr size_t kColumn = 28;
+  Comment({.beside = "# " + from, .column = kColumn}, Add(key, Scalar(value), map));
+}
+template <typename T>
+void AddSize(const std::string& key, const Sourced<T>& number, YamlNode& map) {
+  AddWord(key, ValueOf(number.value), number.from, map);
+}
+
+// Lines at the end of a map.
+void AddRemark(const std::vector<std::string>& lines, YamlNode& map) {
+  YamlStyle style = *map.style;
+  style.tail.above = lines;
+  map.style = std::make_shared<const YamlStyle>(std::move(style));
+}
+
+YamlNode EncoderOf(const EncoderSizes& sizes, const ProjectorSizes* projector) {
+  YamlNode map = Map();
+  Add("kind", Scalar("radio_vit"), map);
+  AddSize("layers", sizes.layers, map);
+  AddSize("hidden", sizes.hidden, map);
+  AddSize("heads", sizes.heads, map);
+  AddSize("ffn", sizes.ffn, map);
+  AddSize("patch", sizes.patch, map);
+  AddSize("class_tokens", sizes.class_tokens, map);
+  AddSize("max_image", sizes.max_image, map);
+  AddSize("norm_eps", sizes.norm_eps, map);
+  AddSize("init_std", sizes.init_std, map);
+  AddSize("activation", sizes.activation, map);
+  AddSize("final_norm", sizes.final_norm, map);
+  AddWord("positions", "interpolate", "as published models run; crop is an augmentation of training", map);
+  if (projector == nullptr) {
+    AddRemark({"# This encoder comes without a projector: a recipe that extends this file adds",
+               "# models.radio.projector.hidden, and pixel_shuffle where it is not 2."},
+              map);
+    return map;
+  }
+  AddSize("pixel_shuffle", projector->pixel_shuffle, map);
+  YamlNode& section = Add("projector", Map(), map);
+  AddSize("hidden", projector->hidden, section);
+  AddSize("norm_eps", projector->norm_eps, section);
+  return map;
+}
+
+YamlNode LanguageOf(const LanguageSizes& sizes) {
+  YamlNode map = Map();
+  Add("kind", Scalar("hybrid_lm"), map);
+  YamlNode& pattern = Add("pattern", Scalar(sizes.pattern.value), map);
+  pattern.quoted = true;
+  Comment({.above = {"# " + sizes.pattern.from}}, pattern);
+  AddSize("hidden", sizes.hidden, map);
+  AddSize("vocabulary", sizes.vocabulary, map);
+  AddSize("init_std", sizes.init_std, map);
+  AddSize("norm_eps", sizes.norm_eps, map);
   if (sizes.has('*')) {
-    lines.Open(4, "attention");
-    lines.Add(6, "heads", sizes.heads);
-    lines.Add(6, "head_dim", sizes.head_dim);
-    lines.Add(6, "kv_groups", sizes.kv_groups);
+    YamlNode& section = Add("attention", Map(), map);
+    AddSize("heads", sizes.heads, section);
+    AddSize("head_dim", sizes.head_dim, section);
+    AddSize("kv_groups", sizes.kv_groups, section);
   }
   if (sizes.has('M')) {
-    lines.Open(4, "mamba");
-    lines.Add(6, "heads", sizes.mamba_heads);
-    lines.Add(6, "head_dim", sizes.mamba_head_dim);
-    lines.Add(6, "groups", sizes.mamba_groups);
-    lines.Add(6, "state", sizes.mamba_state);
-    lines.Add(6, "conv", sizes.mamba_conv);
-    lines.Add(6, "chunk", sizes.mamba_chunk);
+    YamlNode& section = Add("mamba", Map(), map);
+    AddSize("heads", sizes.mamba_heads, section);
+    AddSize("head_dim", sizes.mamba_head_dim, section);
+    AddSize("groups", sizes.mamba_groups, section);
+    AddSize("state", sizes.mamba_state, section);
+    AddSize("conv", sizes.mamba_conv, section);
+    AddSize("chunk", sizes.mamba_chunk, section);
   }
   if (sizes.has('E')) {
-    lines.Open(4, "moe");
-    lines.Add(6, "experts", sizes.experts);
-    lines.Add(6, "top_k", sizes.top_k);
-    lines.Add(6, "ffn", sizes.ffn);
-    lines.Add(6, "shared_ffn", sizes.shared_ffn);
-    lines.Add(6, "normalized", sizes.normalized);
-    lines.Add(6, "scale", sizes.scale);
-    lines.Plain(6, "# config.json does not say how the load of experts is balanced: see aux_loss and bias_rate.");
+    YamlNode& section = Add("moe", Map(), map);
+    AddSize("experts", sizes.experts, section);
+    AddSize("top_k", sizes.top_k, section);
+    AddSize("ffn", sizes.ffn, section);
+    AddSize("shared_ffn", sizes.shared_ffn, section);
+    AddSize("normalized", sizes.normalized, section);
+    AddSize("scale", sizes.scale, section);
+    AddRemark({"# config.json does not say how the load of experts is balanced: see aux_loss and bias_rate."}, section);
   }
   if (sizes.has('-')) {
-    lines.Open(4, "mlp");
-    lines.Add(6, "ffn", sizes.mlp_ffn);
+    YamlNode& section = Add("mlp", Map(), map);
+    AddSize("ffn", sizes.mlp_ffn, section);
   }
+  return map;
 }
 
 }  // namespace
 
-RecipeText WriteRecipeText(const ModelSizes& sizes, const std::string& source, const std::string& kind,
-                           const std::string& weights) {
-  RecipeText recipe;
-  std::string& text = recipe.text;
-  text = absl::StrCat("# Written by `plan import` of ", Printable(source), " (", Printable(kind),
-                      "): of config.json and the headers of its\n# weights. A file to extend: modules name "
-                      "its models. A comment says where each number came from.\n");
-  if (!weights.empty() && IsPrintable(weights))
-    absl::StrAppend(&text, "# To begin with its weights, from the folder of this file:\n", kWeightsComment, weights,
-                    "}\n");
-  text += "models:\n";
-  Lines lines(recipe);
-  if (sizes.encoder) AddEncoder(*sizes.encoder, sizes.projector ? &*sizes.projector : nullptr, lines);
-  if (sizes.encoder && sizes.language) text += "\n";
-  if (sizes.language) AddLanguage(*sizes.language, lines);
-  return recipe;
+YamlNode ModelsTree(const ModelSizes& sizes, const std::string& source, const std::string& kind,
+                    const std::string& weights) {
+  YamlNode tree = Map();
+  std::vector<std::string> header = {
+      absl::StrCat("# Written by `plan import` of ", Printable(source), " (", Printable(kind),
+                   "): of config.json and the headers of its"),
+      "# weights. A file to extend: modules name its models. A comment says where each number came from."};
+  if (!weights.empty() && IsPrintable(weights)) {
+    header.emplace_back("# To begin with its weights, from the folder of this file:");
+    header.push_back(absl::StrCat(kWeightsComment, weights, "}"));
+  }
+  Comment({.above = std::move(header)}, tree);
+  YamlNode& models = Add("models", Map(), tree);
+  if (sizes.encoder)
+    Add(kEncoderName, EncoderOf(*sizes.encoder, sizes.projector ? &*sizes.projector : nullptr), models);
+  if (sizes.language) {
+    YamlNode& language = Add(kLanguageName, LanguageOf(*sizes.language), models);
+    if (sizes.encoder) Comment({.blank = true}, language);
+  }
+  if (!sizes.image_token) return tree;
+  YamlNode data = Map();
+  data.style = std::make_shared<const YamlStyle>(YamlStyle{.form = YamlStyle::Form::kFlow});
+  Add("image_token", Scalar(ValueOf(sizes.image_token->value)), data);
+  Comment({.blank = true, .beside = "# " + sizes.image_token->from}, Add("data", std::move(data), tree));
+  return tree;
+}
+
+std::string SourceOf(const YamlNode& number) {
+  if (!number.comments) return "";
+  const std::string& beside = number.comments->beside;
+  const std::string line = beside.empty() && !number.comments->above.empty() ? number.comments->above[0] : beside;
+  return line.empty() ? "" : line.substr(2);
 }
 
 std::string WeightsInComment(const std::string& text) {
@@ -156,11 +185,6 @@ std::string WeightsInComment(const std::string& text) {
     return from != nullptr && from->is_scalar() ? from->text : "";
   }
   return "";
-}
-
-std::string ImageTokenText(const ModelSizes& sizes) {
-  if (!sizes.image_token) return "";
-  return absl::StrCat("\ndata: {image_token: ", sizes.image_token->value, "}  # ", sizes.image_token->from, "\n");
 }
 
 }  // namespace planwright
