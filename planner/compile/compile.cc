@@ -83,7 +83,8 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
 // What the checks of a recipe find out, which the plan is made from.
 struct Checked {
   Cluster cluster;
-  std::vector<Grid> grids;  // in the order of the modules
+  std::vector<Grid> grids;               // in the order of the modules
+  std::vector<std::vector<int>> stages;  // of their layers
   DataPlan data;
   EvaluationPlan evaluation;
   std::vector<Bridge> bridges;
@@ -91,32 +92,38 @@ struct Checked {
 };
 
 // Lanes of the language module, where its own sizes give them.
-std::optional<int64_t> LanguageLanes(const Recipe& recipe) {
-  Diagnostics ignored;
+std::optional<int64_t> LanguageLanes(const Recipe& recipe, const Placement& placement) {
   const ModuleRecipe* language = LanguageOf(recipe);
-  const std::optional<Grid> grid = language ? DeriveGrid(*language, ignored) : std::nullopt;
+  if (language == nullptr) return std::nullopt;
+  const std::optional<Grid>& grid = placement.grids[static_cast<size_t>(language - recipe.modules.data())];
   return grid ? std::optional<int64_t>(grid->dp) : std::nullopt;
 }
 
 // All checks run before any of them gives up, so that one run shows every problem. Each leaves out what it cannot know
 // because of another problem (AllKnown).
 std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
-  auto grids = PlaceModules(recipe, diagnostics);
+  Placement placement = PlaceModules(recipe, diagnostics);
+  auto grids = GridsOf(placement);
   CheckProfilePrecision(recipe, cluster, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   EvaluationPlan evaluation = PlanEvaluation(recipe, diagnostics);
   if (!grids) {
     // Without grids, bridges and budget are checked as far as they do not need them.
     CheckBridges(recipe, diagnostics);
-    CheckBudget(recipe, LanguageLanes(recipe), diagnostics);
+    CheckBudget(recipe, LanguageLanes(recipe, placement), diagnostics);
     return std::nullopt;
   }
   auto bridges = RouteBridges(recipe, *grids, diagnostics);
   const auto budget = BudgetSamples(recipe, *grids, diagnostics);
   if (!data || !bridges || !budget || !recipe.damaged.empty() || diagnostics.has_errors()) return std::nullopt;
   CountRounds(*budget, evaluation);
-  return Checked{std::move(cluster),    *std::move(grids),   *std::move(data),
-                 std::move(evaluation), *std::move(bridges), *budget};
+  return Checked{std::move(cluster),
+                 *std::move(grids),
+                 std::move(placement.stages),
+                 *std::move(data),
+                 std::move(evaluation),
+                 *std::move(bridges),
+                 *budget};
 }
 
 }  // namespace
@@ -130,12 +137,12 @@ void CheckRecipe(const Recipe& written, KnownFiles& files, Diagnostics& diagnost
 std::optional<Plan> MakePlan(const Recipe& recipe, Cluster of_recipe, Diagnostics& diagnostics) {
   std::optional<Checked> checked = Check(recipe, std::move(of_recipe), diagnostics);
   if (!checked) return std::nullopt;
-  auto& [cluster, grids, data, evaluation, bridges, budget] = *checked;
+  auto& [cluster, grids, stages, data, evaluation, bridges, budget] = *checked;
 
   // The recipe is valid. What follows makes the parts of the plan, each from finished ones.
   const DType dtype = DTypeOf(*recipe.precision);
   const int world_size = WorldSizeOf(grids);
-  std::vector<Module> modules = ExpandModules(recipe, grids, data, diagnostics);
+  std::vector<Module> modules = ExpandModules(recipe, grids, stages, data, diagnostics);
   const Rates dispatch_rates = DispatchRates(cluster);
   for (size_t i = 0; i < modules.size(); ++i) {
     const DispatchSizes sizes = DispatchSizesOf(modules[i], budget, cluster, dtype);

@@ -102,7 +102,8 @@ const std::vector<int>& QuickSteps::SplitOf(size_t m, const ModuleChoice& choice
   module.stage_layers.reset();
   if (!choice.stage_layers.empty()) module.stage_layers = Located(choice.stage_layers);
   Diagnostics problems;
-  const std::optional<std::vector<int>> stage_of = StagesOfLayers(module, problems);
+  const std::optional<LayerPattern> pattern = PatternOfLayers(module.model, problems);
+  const auto stage_of = pattern ? StagesOfLayers(module, *pattern, problems) : std::nullopt;
   if (stage_of && stage_of->size() == letters_[m].size()) at->second = *stage_of;
   return at->second;
 }

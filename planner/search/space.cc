@@ -317,11 +317,13 @@ bool Space::Allowed(size_t m, const ModuleChoice& choice) {
   if (!choice.stage_layers.empty()) module.stage_layers = Located(choice.stage_layers);
   Diagnostics problems;
   if (!DeriveGrid(module, problems)) return false;
+  const auto pattern = PatternOfLayers(module.model, problems);
+  if (!pattern) return false;
   const auto [cut, new_cut] = cuts_.try_emplace({m, choice.tp, choice.cp, choice.expert_tp, choice.ep});
-  if (new_cut) cut->second = CheckLayout(changed_, module, problems);
+  if (new_cut) cut->second = CheckLayout(changed_, module, *pattern, problems);
   if (!cut->second) return false;
   const auto [stages, new_stages] = stages_.try_emplace({m, choice.pp, choice.stage_layers});
-  if (new_stages) stages->second = CheckModelShape(module, problems);
+  if (new_stages) stages->second = CheckModelShape(module, *pattern, problems).has_value();
   return stages->second;
 }
 

@@ -66,8 +66,8 @@ ProjectorTarget TargetOf(const ModelRecipe& language) {
   return {SizeOf(numbers, "hidden"), RealOf(numbers, "init_std"), static_cast<int64_t>(LayersOf(language).size())};
 }
 
-Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
-                    const DataPlan& data) {
+Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
+                    const ProjectorTarget& target, int64_t sequence, const DataPlan& data) {
   const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module;
   module.name = recipe.name;
@@ -81,13 +81,10 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const Projecto
   module.recompute = RecomputedKinds(recipe);
   const LocatedNumbers given = NumbersOf(recipe.model);
   module.constants = ConstantsOf(recipe.model, given, target);
-  Diagnostics none;  // topology has reported the problems of the split
-  const auto stages = StagesOfLayers(recipe, none);
-  Require(stages.has_value(), "the layers can be split into stages");
   const std::string layers = LayersOf(recipe.model);
+  Require(stages.size() == layers.size(), "every layer has a stage");
   for (size_t i = 0; i < layers.size(); ++i) {
-    module.layers.push_back(
-        {.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = (*stages)[i]});
+    module.layers.push_back({.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = stages[i]});
   }
   const ModelNumbers numbers({.micro_samples = 1, .sequence_length = sequence}, module, statement);
   ExpandStatement(statement, numbers, target.several_encoders, module);

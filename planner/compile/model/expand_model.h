@@ -19,9 +19,10 @@ struct ProjectorTarget {
 };
 
 // `grid` must have passed the checks of PlaceModules, so that every cut size is a multiple of its parallel size.
+// `stages`: the pipeline stage of each layer, from there.
 // `target` is used for encoders only, `sequence` (tokens of a sample) and `data` (the images of an encoder) for FLOPs.
-Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, int64_t sequence,
-                    const DataPlan& data);
+Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
+                    const ProjectorTarget& target, int64_t sequence, const DataPlan& data);
 
 // The constants that the statement of the model asks for, of modules with these layers. `numbers`: those of the recipe
 // (NumbersOf). An encoder also has those of the language model that it feeds: the projector's shape and initial values

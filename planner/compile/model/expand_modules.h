@@ -9,10 +9,11 @@
 
 namespace planwright {
 
-// Expands each module (expand_model.h), without buckets. `grids`: in recipe order, from PlaceModules. `data`: for the
-// images that an encoder's FLOPs are counted for. A warning (PW0506) for pipeline stages whose work differs
-// (lint_stages.h).
-std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>& grids, const DataPlan& data,
+// Expands each module (expand_model.h), without buckets. `grids` and `stages` (of each layer): in recipe order, from
+// PlaceModules. `data`: for the images that an encoder's FLOPs are counted for. A warning (PW0506) for pipeline stages
+// whose work differs (lint_stages.h).
+std::vector<Module> ExpandModules(const Recipe& recipe, const std::vector<Grid>& grids,
+                                  const std::vector<std::vector<int>>& stages, const DataPlan& data,
                                   Diagnostics& diagnostics);
 
 }  // namespace planwright

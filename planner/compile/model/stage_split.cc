@@ -117,15 +117,14 @@ Location LocationOfStages(const ModuleRecipe& module) {
   return PatternOf(module.model).where;
 }
 
-std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  const std::optional<LayerPattern> pattern = PatternOfLayers(module.model, diagnostics);
-  if (!pattern) return std::nullopt;
+std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, const LayerPattern& pattern,
+                                               Diagnostics& diagnostics) {
   const StageSplit split = {.pp = static_cast<int>(*module.pp),
                             .first_layers = ValueOf(module.first_stage_layers),
                             .last_layers = ValueOf(module.last_stage_layers),
                             .stage_layers = ValueOf(module.stage_layers)};
   Diagnostics found;
-  const auto runs = SplitIntoStages(*pattern, split, LocationOfStages(module), found);
+  const auto runs = SplitIntoStages(pattern, split, LocationOfStages(module), found);
   for (Diagnostic problem : found.as_found()) {
     if (module.pp.where.known())
       problem.notes.push_back({module.pp.where, absl::StrCat("pp is ", *module.pp, " here")});

@@ -34,9 +34,10 @@ struct LayerStage {
 std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& pattern, const StageSplit& split,
                                                        const Location& where, Diagnostics& diagnostics);
 
-// The pipeline stage of each layer of a module. Nothing, with problems PW0501 to PW0503, if the layers cannot be split
-// into `parallel.pp` stages as the recipe says.
-std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, Diagnostics& diagnostics);
+// The pipeline stage of each layer of a module. Nothing, with problem PW0503, if the layers cannot be split into
+// `parallel.pp` stages as the recipe says. `pattern`: of the module's model.
+std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, const LayerPattern& pattern,
+                                               Diagnostics& diagnostics);
 
 // The location for diagnostics about stages: the key that gives the split, else the layers of the model.
 Location LocationOfStages(const ModuleRecipe& module);

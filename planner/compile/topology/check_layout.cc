@@ -233,40 +233,37 @@ void NeedChecks::CheckCut(const StatedNeed& need) {
 
 }  // namespace
 
-bool CheckModelShape(const ModuleRecipe& module, Diagnostics& diagnostics) {
+std::optional<std::vector<int>> CheckModelShape(const ModuleRecipe& module, const LayerPattern& pattern,
+                                                Diagnostics& diagnostics) {
   const ModelRecipe& model = module.model;
-  if (!AllKnown(model.kind, PatternOf(model))) return false;
-  const std::optional<LayerPattern> pattern = PatternOfLayers(model, diagnostics);
-  if (!pattern) return false;
   const Location where = PatternOf(model).where;
   SizeChecks check(module, diagnostics);
-  for (const LayerKind* kind : KindsOf(*pattern)) {
+  for (const LayerKind* kind : KindsOf(pattern)) {
     if (!GivesLayer(model, kind->letter)) check.MissingSection(where, kind->letter);
   }
-  if (pattern->layers.empty()) check.Shape({0, where}, "the pattern has no layer", "write the layers, such as ME*E");
-  const std::vector<const LayerKind*> given = GivenKindsOf(model, *pattern);
+  if (pattern.layers.empty()) check.Shape({0, where}, "the pattern has no layer", "write the layers, such as ME*E");
+  const std::vector<const LayerKind*> given = GivenKindsOf(model, pattern);
   const LocatedNumbers numbers = NumbersOf(model);
   NeedChecks needs(module, numbers, check);
   for (const StatedPiece* piece : PiecesOf(StatementOfModel(model), given)) needs.CheckShape(*piece);
   std::string layers;
-  for (const LayerKind* kind : given) layers.append(static_cast<size_t>(pattern->count(kind->letter)), kind->letter);
+  for (const LayerKind* kind : given) layers.append(static_cast<size_t>(pattern.count(kind->letter)), kind->letter);
   CheckSize(module, numbers, layers, check);
 
-  const bool fine = CheckPatternBuilt(where, *pattern, diagnostics) && check.fine();
+  const bool fine = CheckPatternBuilt(where, pattern, diagnostics) && check.fine();
   // Also checks that the split into pipeline stages places every layer.
-  if (!AllKnown(module.pp, module.stage_layers, module.first_stage_layers, module.last_stage_layers)) return false;
-  return StagesOfLayers(module, diagnostics).has_value() && fine;
+  if (!AllKnown(module.pp, module.stage_layers, module.first_stage_layers, module.last_stage_layers))
+    return std::nullopt;
+  std::optional<std::vector<int>> stages = StagesOfLayers(module, pattern, diagnostics);
+  return fine ? std::move(stages) : std::nullopt;
 }
 
-bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, Diagnostics& diagnostics) {
-  if (!AllKnown(module.model.kind, PatternOf(module.model))) return false;
-  Diagnostics ignored;  // a broken pattern was reported with the shape
-  const std::optional<LayerPattern> pattern = PatternOfLayers(module.model, ignored);
-  if (!pattern) return true;
+bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, const LayerPattern& pattern,
+                 Diagnostics& diagnostics) {
   SizeChecks check(module, diagnostics);
   const LocatedNumbers numbers = NumbersOf(module.model);
   NeedChecks needs(module, numbers, check);
-  for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), GivenKindsOf(module.model, *pattern)))
+  for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), GivenKindsOf(module.model, pattern)))
     needs.CheckLayout(*piece);
   if (!CarriesLoss(module.model) || !AllKnown(module.cp, module.tp, recipe.batch.sequence_length)) return check.fine();
   // Between layers each tp rank has a part of the sequence. Over cp the sequence is cut in 2 x cp chunks, of which each

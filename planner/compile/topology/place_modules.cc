@@ -212,31 +212,38 @@ void LintPlacement(const Recipe& recipe, const std::vector<Grid>& grids, Diagnos
 
 }  // namespace
 
-std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics) {
+std::optional<std::vector<Grid>> GridsOf(const Placement& placement) {
+  if (!placement.complete) return std::nullopt;
+  std::vector<Grid> grids;
+  for (const std::optional<Grid>& grid : placement.grids) grids.push_back(*grid);
+  return grids;
+}
+
+Placement PlaceModules(const Recipe& recipe, Diagnostics& diagnostics) {
   bool fine = CheckModuleNames(recipe, diagnostics);
   fine &= CheckOneLanguage(recipe, diagnostics);
-  std::vector<Grid> grids;
+  Placement placement;
   for (const ModuleRecipe& module : recipe.modules) {
-    const std::optional<Grid> grid = DeriveGrid(module, diagnostics);
-    if (grid) grids.push_back(*grid);
+    const std::optional<Grid>& grid = placement.grids.emplace_back(DeriveGrid(module, diagnostics));
+    std::vector<int>& stages = placement.stages.emplace_back();
     fine &= grid.has_value();
     fine &= CheckExpertAxes(module, diagnostics);
-    if (!AllKnown(module.model.kind)) {
-      fine = false;
-      continue;
-    }
-    fine &= CheckModelShape(module, diagnostics);
-    fine &= CheckLayout(recipe, module, diagnostics);
+    const bool known = AllKnown(module.model.kind) && AllKnown(PatternOf(module.model));
+    const auto pattern = known ? PatternOfLayers(module.model, diagnostics) : std::nullopt;
+    const auto shape = pattern ? CheckModelShape(module, *pattern, diagnostics) : std::nullopt;
+    fine &= shape.has_value();
+    if (shape) stages = *shape;
+    if (pattern) fine &= CheckLayout(recipe, module, *pattern, diagnostics);
   }
   // Placements are compared only if each one is in range, also when some grid does not fit.
   const bool ranks_known = std::all_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
     return !AllKnown(module.first_rank, module.ranks) || (*module.first_rank >= 0 && *module.ranks >= 1);
   });
   if (ranks_known) fine &= CheckPlacements(recipe, diagnostics);
-  if (!fine) return std::nullopt;
-  if (AllKnown(recipe.cluster.gpu, recipe.cluster.nodes, recipe.cluster.gpus_per_node))
-    LintPlacement(recipe, grids, diagnostics);
-  return grids;
+  placement.complete = fine;
+  if (fine && AllKnown(recipe.cluster.gpu, recipe.cluster.nodes, recipe.cluster.gpus_per_node))
+    LintPlacement(recipe, *GridsOf(placement), diagnostics);
+  return placement;
 }
 
 }  // namespace planwright

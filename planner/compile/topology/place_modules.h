@@ -11,9 +11,18 @@
 
 namespace planwright {
 
-// Grids in recipe order. Every problem that can be found is reported: PW02xx, and PW05xx for the shapes of models.
-// Nothing when there is one. Warnings (PW0210 to PW0213) of placements that work but waste time or
-// GPUs.
-std::optional<std::vector<Grid>> PlaceModules(const Recipe& recipe, Diagnostics& diagnostics);
+// Modules in recipe order.
+struct Placement {
+  bool complete = false;  // there was no problem: every module has its grid and its stages
+  std::vector<std::optional<Grid>> grids;
+  std::vector<std::vector<int>> stages;  // the pipeline stage of each layer
+};
+
+// Every problem that can be found is reported: PW02xx, and PW05xx for the shapes of models. Warnings (PW0210 to PW0213)
+// of placements that work but waste time or GPUs.
+Placement PlaceModules(const Recipe& recipe, Diagnostics& diagnostics);
+
+// Nothing if it is not complete.
+std::optional<std::vector<Grid>> GridsOf(const Placement& placement);
 
 }  // namespace planwright

@@ -6,18 +6,22 @@
 #include <map>
 #include <set>
 
+#include "tests/compile/stages_of.h"
 #include "tests/support/recipe_builder.h"
 
 namespace planwright {
 namespace {
+
+Module Expanded(const ModuleRecipe& recipe, const Grid& grid, const ProjectorTarget& target, const DataPlan& data) {
+  return ExpandModule(recipe, grid, testing::StagesOf(recipe), target, 8192, data);
+}
 
 std::set<std::string> FileNames(const std::string& name, bool several) {
   ProjectorTarget target = {2688, 0.0173, 20};
   target.several_encoders = several;
   std::set<std::string> names;
   const DataPlan data = {.encoders = {{.module = name, .patch = 16, .pixel_shuffle = 2, .max_image = 2048}}};
-  for (const Parameter& parameter :
-       ExpandModule(BuildEncoder(0, 1, {}, 200, name), Grid{}, target, 8192, data).parameters) {
+  for (const Parameter& parameter : Expanded(BuildEncoder(0, 1, {}, 200, name), Grid{}, target, data).parameters) {
     EXPECT_TRUE(names.insert(parameter.file_name).second) << parameter.file_name;
     EXPECT_TRUE(parameter.name.starts_with(name + "."));
   }
@@ -43,7 +47,7 @@ Module Encoder(const char* final_norm, const char* activation) {
   auto& model = std::get<RadioVitModel>(recipe.model.model);
   model.final_norm = std::string(final_norm), model.activation = std::string(activation);
   const DataPlan data = {.encoders = {{.module = "images", .patch = 16, .pixel_shuffle = 2, .max_image = 2048}}};
-  return ExpandModule(recipe, Grid{}, {2688, 0.0173, 20}, 8192, data);
+  return Expanded(recipe, Grid{}, {2688, 0.0173, 20}, data);
 }
 
 // Plans from before these keys lack the constants, and mean what a recipe without the keys means.
@@ -67,7 +71,7 @@ TEST(ExpandModel, ADenseMlpHasThePublishedNames) {
   model.pattern = std::string("M-*");
   model.sections.insert("mlp");
   model.mlp.ffn = int64_t{12544};
-  const Module module = ExpandModule(recipe, Grid{.tp = 2}, {}, 8192, {});
+  const Module module = Expanded(recipe, Grid{.tp = 2}, {}, {});
   std::map<std::string, const Parameter*> found;
   for (const Parameter& parameter : module.parameters) found[parameter.file_name] = &parameter;
   const std::string layer = "language_model.backbone.layers.1.";

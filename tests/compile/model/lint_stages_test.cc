@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/compile/model/expand_model.h"
+#include "tests/compile/stages_of.h"
 #include "tests/support/problems.h"
 #include "tests/support/recipe_builder.h"
 
@@ -17,7 +18,7 @@ using ::testing::IsEmpty;
 Diagnostics LintsOf(const ModuleRecipe& recipe, const Grid& grid) {
   Diagnostics diagnostics;
   const Module module =
-      ExpandModule(recipe, grid, {2688, 0.0173, 20}, 8192,
+      ExpandModule(recipe, grid, testing::StagesOf(recipe), {2688, 0.0173, 20}, 8192,
                    {.kind = "mock",
                     .image_grids = {{128, 128}},
                     .max_images = 3,

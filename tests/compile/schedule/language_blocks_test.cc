@@ -15,6 +15,7 @@
 #include "planner/compile/schedule/programs/module_symbols.h"
 #include "planner/verify/rules.h"
 #include "tests/compile/schedule/block_queries.h"
+#include "tests/compile/stages_of.h"
 #include "tests/support/recipes.h"
 
 namespace planwright {
@@ -55,7 +56,7 @@ Plan Lower(const Layouts& layouts) {
   recipe.train_backbone = std::string(layouts.frozen ? "frozen" : "trained");
   Grid grid;
   grid.tp = layouts.tp, grid.cp = layouts.cp, grid.ep = layouts.ep, grid.expert_tp = layouts.expert_tp;
-  Module& module = plan.modules.emplace_back(ExpandModule(recipe, grid, {}, 48, {}));
+  Module& module = plan.modules.emplace_back(ExpandModule(recipe, grid, testing::StagesOf(recipe), {}, 48, {}));
   if (layouts.gathers) module.dispatch = "all_gather";
   plan.precision = "fp64";
   plan.budget.sequence_length = 48;

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "planner/compile/model/layer_pattern.h"
 #include "tests/support/problems.h"
 #include "tests/support/recipe_builder.h"
 
@@ -13,15 +14,23 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Of the first module.
+bool IsFine(const Recipe& recipe, Diagnostics& diagnostics) {
+  const ModuleRecipe& module = recipe.modules[0];
+  const auto pattern = PatternOfLayers(module.model, diagnostics);
+  if (!pattern) return false;
+  const bool shape = CheckModelShape(module, *pattern, diagnostics).has_value();
+  return CheckLayout(recipe, module, *pattern, diagnostics) && shape;
+}
+
 std::vector<std::string> LanguageProblems(const Parallel& parallel, const std::function<void(HybridLmModel&)>& change,
                                           int64_t sequence = 8192) {
   Recipe recipe = BuildRecipe({BuildLanguage(0, 8, parallel)});
   recipe.batch.sequence_length.value = sequence;
   change(std::get<HybridLmModel>(recipe.modules[0].model.model));
   Diagnostics diagnostics;
-  const bool shape = CheckModelShape(recipe.modules[0], diagnostics);
-  const bool layout = CheckLayout(recipe, recipe.modules[0], diagnostics);
-  EXPECT_EQ(shape && layout, !diagnostics.has_errors());
+  const bool fine = IsFine(recipe, diagnostics);
+  EXPECT_EQ(fine, !diagnostics.has_errors());
   return KindsAndLines(diagnostics);
 }
 
@@ -29,9 +38,8 @@ std::vector<std::string> EncoderProblems(const Parallel& parallel, const std::fu
   Recipe recipe = BuildRecipe({BuildEncoder(0, 8, parallel), BuildLanguage(8, 8)});
   change(std::get<RadioVitModel>(recipe.modules[0].model.model));
   Diagnostics diagnostics;
-  const bool shape = CheckModelShape(recipe.modules[0], diagnostics);
-  const bool layout = CheckLayout(recipe, recipe.modules[0], diagnostics);
-  EXPECT_EQ(shape && layout, !diagnostics.has_errors());
+  const bool fine = IsFine(recipe, diagnostics);
+  EXPECT_EQ(fine, !diagnostics.has_errors());
   return KindsAndLines(diagnostics);
 }
 
@@ -63,7 +71,7 @@ TEST(CheckLayout, KeyHeadsAndVocabularyOverTp) {
     auto& model = std::get<HybridLmModel>(recipe.modules[0].model.model);
     model.attention.heads.value = heads, model.attention.kv_groups.value = groups, model.vocabulary.value = 131;
     Diagnostics diagnostics;
-    CheckLayout(recipe, recipe.modules[0], diagnostics);
+    CheckLayout(recipe, recipe.modules[0], *PatternOfLayers(recipe.modules[0].model, diagnostics), diagnostics);
     std::string text;
     for (const Diagnostic& problem : diagnostics.sorted()) text += problem.message + " (" + problem.help + ")\n";
     return text;

@@ -56,7 +56,7 @@ TEST(GoldenLayouts, TopologyValidation) {
   int compared = 0;
   for (const json& c : Golden().at("topology_validation")) {
     Diagnostics diagnostics;
-    const auto grids = PlaceModules(RecipeOf(c.at("specs"), c.at("world_size")), diagnostics);
+    const auto grids = GridsOf(PlaceModules(RecipeOf(c.at("specs"), c.at("world_size")), diagnostics));
     const bool tail = OnlyTheTailIsFree(c.at("specs"), c.at("world_size"));
     EXPECT_EQ(grids.has_value(), tail || c.at("ok").get<bool>()) << c.at("id");
     if (tail) {
@@ -88,7 +88,7 @@ TEST(GoldenLayouts, ArgumentValidation) {
                      {"ep", a.value("llm_ep", 1)},
                      {"rank_offset", a.value("llm_offset", 4)}});
     Diagnostics diagnostics;
-    const auto grids = PlaceModules(RecipeOf(specs, c.at("world_size")), diagnostics);
+    const auto grids = GridsOf(PlaceModules(RecipeOf(specs, c.at("world_size")), diagnostics));
     ++compared;
     if (OnlyTheTailIsFree(specs, c.at("world_size"))) {
       EXPECT_TRUE(grids.has_value() && !c.at("ok").get<bool>()) << c.at("id");

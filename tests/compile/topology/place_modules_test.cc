@@ -20,7 +20,7 @@ Recipe Mock() { return BuildRecipe({BuildEncoder(0, 4, {.tp = 2}), BuildLanguage
 
 TEST(PlaceModules, DerivesDataParallelSizes) {
   Diagnostics diagnostics;
-  const auto grids = PlaceModules(Mock(), diagnostics);
+  const auto grids = GridsOf(PlaceModules(Mock(), diagnostics));
   ASSERT_TRUE(grids);
   EXPECT_EQ(grids->at(0), (Grid{.first_rank = 0, .tp = 2, .dp = 2, .expert_dp = 4}));
   EXPECT_EQ(grids->at(1), (Grid{.first_rank = 4, .tp = 2, .dp = 2, .ep = 4, .expert_dp = 1}));
@@ -31,7 +31,7 @@ TEST(PlaceModules, OrderOfModulesIsFree) {
   Recipe recipe = Mock();
   std::swap(recipe.modules[0], recipe.modules[1]);
   Diagnostics diagnostics;
-  const auto grids = PlaceModules(recipe, diagnostics);
+  const auto grids = GridsOf(PlaceModules(recipe, diagnostics));
   ASSERT_TRUE(grids);
   EXPECT_EQ(grids->at(0).first_rank, 4);
 }
@@ -45,7 +45,7 @@ TEST(PlaceModules, SizesThatDoNotDivide) {
   Recipe recipe = Mock();
   recipe.modules[0].tp.value = 3;
   Diagnostics diagnostics;
-  EXPECT_FALSE(PlaceModules(recipe, diagnostics));
+  EXPECT_FALSE(PlaceModules(recipe, diagnostics).complete);
   bool found = false;
   for (const Diagnostic& d : diagnostics.sorted()) {
     if (d.kind != DiagnosticKind::kGridDoesNotFit) continue;
