@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "planner/base/random/philox.h"
+#include "planner/base/random/philox_block.h"
 
 // The loops are compiled for three widths of vectors, and the processor decides when the program starts.
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -33,10 +34,11 @@ struct Rounded {
   uint32_t any;
 };
 
-PLANWRIGHT_EVERY_WIDTH void DrawWords(PhiloxCounter first, PhiloxKey key, Words& words) {
+PLANWRIGHT_EVERY_WIDTH void DrawWords(philox4x32_ctr_t first, philox4x32_key_t key, Words& words) {
   for (int i = 0; i < kBlock; ++i) {
     const uint32_t low = first[0] + static_cast<uint32_t>(i);
-    const PhiloxCounter drawn = Philox4x32({low, first[1] + (low < first[0]), first[2], first[3]}, key);
+    const philox4x32_ctr_t counter = {{low, first[1] + (low < first[0]), first[2], first[3]}};
+    const philox4x32_ctr_t drawn = philox4x32(counter, key);
     words.radius[i] = drawn[1];
     words.angle[i] = drawn[3];
   }
@@ -116,7 +118,7 @@ void Philox::NormalsBf16(uint64_t first, int64_t count, double scale, uint16_t* 
   Rounded rounded;
   for (int64_t done = 0; done < count; done += kBlock) {
     const int64_t wanted = std::min<int64_t>(kBlock, count - done);
-    DrawWords(CounterOf(first + static_cast<uint64_t>(done)), key_, words);
+    DrawWords(PhiloxCounter(name_hash_, first + static_cast<uint64_t>(done)), PhiloxKey(seed_), words);
     RoundNormals(words, static_cast<float>(scale), rounded);
     std::copy_n(rounded.value, wanted, out + done);
     for (int64_t i = 0; rounded.any != 0 && i < wanted; ++i) {

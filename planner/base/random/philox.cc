@@ -3,11 +3,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "planner/base/random/philox_block.h"
+
 namespace planwright {
 namespace {
-
-uint32_t Low(uint64_t value) { return static_cast<uint32_t>(value); }
-uint32_t High(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
 
 // FNV-1a, 64 bits. Part of the definition of every draw: another hash would change all initial weights.
 uint64_t HashName(std::string_view name) {
@@ -21,21 +20,15 @@ uint64_t Bits53(uint32_t low, uint32_t high) { return (uint64_t{high} << 32 | lo
 
 }  // namespace
 
-Philox::Philox(uint64_t seed, std::string_view name) : key_{Low(seed), High(seed)}, name_hash_(HashName(name)) {}
-
-PhiloxCounter Philox::CounterOf(uint64_t index) const {
-  return {Low(index), High(index), Low(name_hash_), High(name_hash_)};
-}
-
-PhiloxCounter Philox::Draw(uint64_t index) const { return Philox4x32(CounterOf(index), key_); }
+Philox::Philox(uint64_t seed, std::string_view name) : seed_(seed), name_hash_(HashName(name)) {}
 
 double Philox::Uniform(uint64_t index) const {
-  const PhiloxCounter words = Draw(index);
+  const auto words = philox4x32(PhiloxCounter(name_hash_, index), PhiloxKey(seed_));
   return static_cast<double>(Bits53(words[0], words[1])) * 0x1p-53;
 }
 
 double Philox::Normal(uint64_t index) const {
-  const PhiloxCounter words = Draw(index);
+  const auto words = philox4x32(PhiloxCounter(name_hash_, index), PhiloxKey(seed_));
   // In (0, 1], not [0, 1): the logarithm of 0 is not finite.
   const double radius = static_cast<double>(Bits53(words[0], words[1]) + 1) * 0x1p-53;
   const double angle = static_cast<double>(Bits53(words[2], words[3])) * 0x1p-53;

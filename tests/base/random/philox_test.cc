@@ -5,17 +5,20 @@
 #include <cmath>
 #include <set>
 
+#include "planner/base/random/philox_block.h"
+
 namespace planwright {
 namespace {
 
 // Known answers: philox4x32-10 in kat_vectors of the Random123 library.
 TEST(Philox, KnownAnswers) {
-  EXPECT_EQ(Philox4x32({0, 0, 0, 0}, {0, 0}), (PhiloxCounter{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
-  constexpr uint32_t kOnes = 0xffffffff;
-  EXPECT_EQ(Philox4x32({kOnes, kOnes, kOnes, kOnes}, {kOnes, kOnes}),
-            (PhiloxCounter{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
-  EXPECT_EQ(Philox4x32({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
-            (PhiloxCounter{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  using Counter = philox4x32_ctr_t;
+  EXPECT_EQ(philox4x32(Counter{}, philox4x32_key_t{}), (Counter{{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}));
+  constexpr uint64_t kOnes = ~uint64_t{0};
+  EXPECT_EQ(philox4x32(PhiloxCounter(kOnes, kOnes), PhiloxKey(kOnes)),
+            (Counter{{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}));
+  EXPECT_EQ(philox4x32(PhiloxCounter(0x0370734413198a2e, 0x85a308d3243f6a88), PhiloxKey(0x299f31d0a4093822)),
+            (Counter{{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}));
 }
 
 TEST(Philox, NameAndSeedAndIndexSelectTheDraw) {
@@ -32,7 +35,7 @@ TEST(Philox, NameAndSeedAndIndexSelectTheDraw) {
 
 // The hash of "a" is FNV-1a's published 0xaf63dc4c8601ec8c; it fills the counter's upper half.
 TEST(Philox, UniformIsTheFirstWordsOfTheBlock) {
-  const PhiloxCounter words = Philox4x32({3, 0, 0x8601ec8c, 0xaf63dc4c}, {9, 1});
+  const philox4x32_ctr_t words = philox4x32(PhiloxCounter(0xaf63dc4c8601ec8c, 3), PhiloxKey((uint64_t{1} << 32) + 9));
   const uint64_t bits = (uint64_t{words[1]} << 32 | words[0]) >> 11;
   EXPECT_EQ(Philox((uint64_t{1} << 32) + 9, "a").Uniform(3), std::ldexp(static_cast<double>(bits), -53));
 }
