@@ -77,9 +77,17 @@ TEST_F(GoingOn, AJob) {
                              " batch.micro_samples=2 budget.train_samples=320 budget.learning_rate.decay_samples=320 "
                              "checkpoint.every_steps=2" +
                              " --slurm --run-dir " + RunDir();
-  const std::string job = path + "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=localhost SLURM_NODEID=0 exec " +
-                          InBuild("bin/plan") + " job " + RunDir();
+  const auto on_nodes = [&](const std::string& number) {
+    return path + "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=localhost SLURM_JOB_NUM_NODES=" + number +
+           " SLURM_NODEID=0 exec " + InBuild("bin/plan") + " job " + RunDir();
+  };
+  const std::string job = on_nodes("1");
   ASSERT_EQ(Bash(submit + " --steps 4").status, 0);
+  for (const char* none : {"''", "0", "-1", "1x", "'1 --overlap'", "99999999999"}) {
+    const Ended refused = Bash(on_nodes(none));
+    EXPECT_EQ(refused.status, kExitUsage) << none;
+    EXPECT_THAT(refused.output, HasSubstr("`plan job` runs inside a Slurm job")) << none;
+  }
   const Ended four = Bash(job);
   ASSERT_EQ(four.status, 0) << four.output;
   const std::string on = "to go on after step 4 of 40:\n  " + InBuild("bin/plan") + " launch " + RunDir() +

@@ -25,7 +25,6 @@
 #include "planner/run/slurm/job_clock.h"
 #include "planner/run/slurm/job_files.h"
 #include "planner/run/slurm/job_script.h"
-#include "planner/run/slurm/node_list.h"
 #include "planner/run/slurm/save_time.h"
 #include "planner/run/slurm/slurm_commands.h"
 #include "planner/run/slurm/starts_in_vain.h"
@@ -152,8 +151,8 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
   if (!timeout.ok()) return timeout.status();
   const std::string id = Variable("SLURM_JOB_ID");
-  const absl::StatusOr<std::vector<std::string>> names = ExpandNodeList(Variable("SLURM_JOB_NODELIST"));
-  if (id.empty() || !names.ok())
+  int job_nodes = 0;
+  if (id.empty() || !absl::SimpleAtoi(Variable("SLURM_JOB_NUM_NODES"), &job_nodes) || job_nodes < 1)
     return absl::InvalidArgumentError("`plan job` runs inside a Slurm job; `plan launch --slurm` submits one");
   // From here on a signal is an answer to read. Slurm's announcement of the end may come when the run has ended by that
   // of the clock: then it is too late to matter.
@@ -176,7 +175,7 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   terminal(true, "job " + id + " on " + Variable("SLURM_JOB_NODELIST") + ", life of Slurm's " +
                      (Variable("SLURM_RESTART_COUNT").empty() ? "0" : Variable("SLURM_RESTART_COUNT")) + " restarts");
   const absl::StatusOr<std::vector<std::string>> arguments =
-      AgentStepCommand(plan, static_cast<int>(names->size()), {.program = job->program, .run_dir = run_dir}, file);
+      AgentStepCommand(plan, job_nodes, {.program = job->program, .run_dir = run_dir}, file);
   if (!arguments.ok()) return arguments.status();
   absl::StatusOr<std::unique_ptr<AgentStep>> step = AgentStep::Begin(*arguments, terminal);
   if (!step.ok()) return step.status();
