@@ -12,14 +12,10 @@
 
 // Returns the absl::Status `expression` from this function, unless it is ok:
 //   ABSL_RETURN_IF_ERROR(MakeDirectories(folder));
-// The switch keeps an `else` behind it from being taken for its own.
-#define ABSL_RETURN_IF_ERROR(expression)                                                  \
-  switch (0)                                                                              \
-  case 0:                                                                                 \
-  default:                                                                                \
-    if (absl::Status planwright_status = (expression); planwright_status.ok()) {          \
-    } else /* NOLINT(readability-else-after-return,readability-misleading-indentation) */ \
-      return planwright_status
+#define ABSL_RETURN_IF_ERROR(expression)                                                                  \
+  do {                                                                                                    \
+    if (absl::Status planwright_status = (expression); !planwright_status.ok()) return planwright_status; \
+  } while (false)
 
 // Gives the value of the absl::StatusOr `expression` to `target`, or returns its status from this function:
 //   ABSL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
