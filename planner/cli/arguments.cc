@@ -1,9 +1,9 @@
 #include "planner/cli/arguments.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "planner/base/text/near_name.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/cli/words_of_others.h"
 
 namespace planwright {
@@ -37,12 +37,6 @@ absl::Status UnknownOption(const std::string& name, std::string_view value, cons
 
 }  // namespace
 
-std::optional<std::string> Arguments::value(const std::string& name) const {
-  auto it = options.find(name);
-  if (it == options.end()) return std::nullopt;
-  return it->second;
-}
-
 absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& arguments, const std::vector<Option>& options,
                                          bool unknown_are_words, bool overrides) {
   Arguments result;
@@ -75,11 +69,11 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& argumen
     if (option->value.empty()) {
       if (equals != std::string::npos)
         return absl::InvalidArgumentError("option `" + option->name + "` takes no value");
-      result.options[option->name] = "";
+      result.given[option->name] = "";
     } else if (equals != std::string::npos) {
-      result.options[option->name] = argument.substr(equals + 1);
+      result.given[option->name] = argument.substr(equals + 1);
     } else if (++i < arguments.size()) {
-      result.options[option->name] = arguments[i];
+      result.given[option->name] = arguments[i];
     } else {
       return absl::InvalidArgumentError("option `" + option->name + "` needs a value: " + option->value);
     }
@@ -87,16 +81,12 @@ absl::StatusOr<Arguments> ParseArguments(const std::vector<std::string>& argumen
   return result;
 }
 
-absl::StatusOr<int64_t> IntegerOption(const std::string& name, const std::string& text, int64_t least, int64_t most) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  if (whole && number >= least && number <= most) return number;
-  // Text of digits that 64 bits do not hold is too large, or too small.
-  const bool too_large = whole ? number > most : error == std::errc::result_out_of_range && text[0] != '-';
-  return absl::InvalidArgumentError("option `" + name + "` needs a whole number of at " +
-                                    (too_large ? "most " + std::to_string(most) : "least " + std::to_string(least)) +
-                                    "; found `" + text + "`");
+absl::Status FillOptions(const Arguments& arguments, const std::vector<Option>& rows, CommandOptions& options) {
+  static_cast<Arguments&>(options) = arguments;
+  for (const Option& row : rows) {
+    if (arguments.has(row.name)) ABSL_RETURN_IF_ERROR(row.fill(arguments.given.at(row.name), options));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace planwright

@@ -103,7 +103,7 @@ int TellDone(const Plan& plan, const RunOptions& options, const FoundCheckpoint&
 std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
   for (const FileOfPlan& file : CompareFiles(plan, weights)) {
     if (file.here) {
-      UsageError(std::string(file.problem.message()));
+      UsageError(file.problem);
       return absl::IsDataLoss(file.problem) ? kExitDamaged : kExitUsage;
     }
     const std::string what = file.key == FileOfPlan::Key::kWeights ? "weights" : "samples";
@@ -174,8 +174,7 @@ std::optional<int> CheckBeforeRanks(const Plan& plan, const RunOptions& options,
   }
   // A run that goes on takes its weights from its own checkpoint.
   if (const std::optional<int> status = CheckFilesHere(plan, /*weights=*/!newest, way.here)) return status;
-  if (const absl::Status status = CheckExecutor(plan, options, way.here); !status.ok())
-    return UsageError(std::string(status.message()));
+  if (const absl::Status status = CheckExecutor(plan, options, way.here); !status.ok()) return UsageError(status);
   const std::string few = way.here && !way.yes ? TooFewCores(plan, options) : "";
   if (few.empty()) return std::nullopt;
   if (!CanAsk()) return UsageError(few + "; give --yes if that is meant");

@@ -12,26 +12,29 @@
 namespace planwright {
 namespace {
 
-int Serve(const Arguments& arguments) {
-  if (arguments.words.size() != 1) return UsageError("give the file that the head has written, and nothing else");
-  AgentOptions options = {.file = arguments.words[0]};
+constexpr WholeNumbers kNodes{0, kMostRanks - 1};
+
+struct AgentLine : CommandOptions {
+  std::optional<int64_t> node;
+};
+
+int Serve(const AgentLine& line) {
+  if (line.words.size() != 1) return UsageError("give the file that the head has written, and nothing else");
+  AgentOptions options = {.file = line.words[0]};
+  if (line.node) options.node = static_cast<int>(*line.node);
   // Under srun Slurm has numbered the nodes.
-  const char* number = std::getenv("SLURM_NODEID");
-  const std::optional<std::string> node = arguments.has("--node")
-                                              ? arguments.value("--node")
-                                              : (number != nullptr ? std::optional<std::string>(number) : std::nullopt);
-  if (node) {
-    const absl::StatusOr<int64_t> value = IntegerOption("--node", *node, 0, kMostRanks - 1);
-    if (!value.ok()) return UsageError(std::string(value.status().message()));
-    options.node = static_cast<int>(*value);
+  if (const char* number = std::getenv("SLURM_NODEID"); number != nullptr && !line.node) {
+    const absl::StatusOr<int64_t> node = kNodes("--node", number);
+    if (!node.ok()) return UsageError(node.status());
+    options.node = static_cast<int>(*node);
   }
   options.waits = [](const std::string& why) { std::cerr << "waiting for a head: " << Printable(why) << std::endl; };
   const absl::Status served = RunAgent(options);
   const int status = served.ok()                                       ? kExitSuccess
                      : served.code() == absl::StatusCode::kUnavailable ? kExitPeerLost
                                                                        : kExitUsage;
-  if (!served.ok()) UsageError(std::string(served.message()));
-  if (arguments.has("--json")) std::cout << JsonText(nlohmann::ordered_json({{"exit_code", status}}), 2) << "\n";
+  if (!served.ok()) UsageError(served);
+  if (line.json) std::cout << JsonText(nlohmann::ordered_json({{"exit_code", status}}), 2) << "\n";
   return status;
 }
 
@@ -39,15 +42,22 @@ int Serve(const Arguments& arguments) {
 
 CliCommand AgentCommand() {
   return {
-      "agent",
-      "runs the ranks of one node for a head",
-      "HEAD_FILE [--node N] [--json]",
-      {{"--node", "", "N", "the number of this node, from 0; default: SLURM_NODEID, or the first that is free"},
-       {"--json", "", "", "print the exit code as JSON"}},
-      "`plan launch --agents` names the file, and `plan launch --slurm` starts agents by itself. An agent runs until\n"
-      "its head ends it. If the head is lost, it ends its ranks and exits with 10.\n",
-      Serve,
-      "f"};
+      .name = "agent",
+      .summary = "runs the ranks of one node for a head",
+      .usage = "HEAD_FILE [--node N] [--json]",
+      .options = {Option("--node N", &AgentLine::node,
+                         "the number of this node, from 0; default: SLURM_NODEID, or the first that is free", kNodes),
+                  JsonOption("print the exit code as JSON")},
+      .details =
+          "`plan launch --agents` names the file, and `plan launch --slurm` starts agents by itself. An agent runs "
+          "until\n"
+          "its head ends it. If the head is lost, it ends its ranks and exits with 10.\n",
+      .examples = {{"plan agent runs/toy/head.json", "on each node, after `plan launch --agents` said so"}},
+      .see_also = {"launch"},
+      .pages = {"docs/agents.md"},
+      .runs = true,
+      .run = Runs(Serve),
+      .words = "f"};
 }
 
 }  // namespace planwright

@@ -114,8 +114,12 @@ int Verify(const std::string& folder, bool all, bool as_json) {
   return whole ? kExitSuccess : kExitDamaged;
 }
 
-int Checkpoint(const Arguments& arguments) {
-  const std::vector<std::string>& words = arguments.words;
+struct CheckpointOptions : CommandOptions {
+  bool all = false;
+};
+
+int Checkpoint(const CheckpointOptions& options) {
+  const std::vector<std::string>& words = options.words;
   if (words.empty()) return UsageError("say what to do: `plan checkpoint ls`, `show` or `verify`, and a folder");
   const std::string& action = words[0];
   const std::vector<std::string> actions = {"ls", "show", "verify"};
@@ -125,29 +129,34 @@ int Checkpoint(const Arguments& arguments) {
   }
   if (words.size() != 2)
     return UsageError("`plan checkpoint " + action + "` needs one folder; found " + std::to_string(words.size() - 1));
-  if (arguments.has("--all") && action != "verify") return UsageError("option `--all` is for `verify`");
-  const bool as_json = arguments.has("--json");
-  if (action == "ls") return List(words[1], as_json);
-  if (action == "show") return Show(words[1], as_json);
-  return Verify(words[1], arguments.has("--all"), as_json);
+  if (options.all && action != "verify") return UsageError("option `--all` is for `verify`");
+  if (action == "ls") return List(words[1], options.json);
+  if (action == "show") return Show(words[1], options.json);
+  return Verify(words[1], options.all, options.json);
 }
 
 }  // namespace
 
 CliCommand CheckpointCommand() {
-  return {
-      "checkpoint",
-      "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
-      "ls RUN | show DIR | verify DIR [--all] [--json]",
-      {{"--all", "", "", "verify all checkpoints of the run that count"}, {"--json", "", "", "print the same as JSON"}},
-      "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why;\n"
-      "              the one that the newest launch began from stays, besides the newest checkpoint.keep_last\n"
-      "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
-      "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
-      "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
-      "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none, or was removed while it was read.\n",
-      Checkpoint,
-      "cd"};
+  return {.name = "checkpoint",
+          .summary = "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
+          .usage = "ls RUN | show DIR | verify DIR [--all] [--json]",
+          .options = {Option("--all", &CheckpointOptions::all, "verify all checkpoints of the run that count"),
+                      JsonOption("print the same as JSON")},
+          .details =
+              "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why;\n"
+              "              the one that the newest launch began from stays, besides the newest checkpoint.keep_last\n"
+              "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
+              "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
+              "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
+              "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none, or was removed while it was read.\n",
+          .examples = {{"plan checkpoint ls runs/toy", "lists the checkpoints"},
+                       {"plan checkpoint verify runs/toy", "reads the newest one, every byte"}},
+          .see_also = {"launch", "diff", "export"},
+          .pages = {"docs/checkpoints.md"},
+          .runs = true,
+          .run = Runs(Checkpoint),
+          .words = "cd"};
 }
 
 }  // namespace planwright

@@ -13,25 +13,28 @@
 namespace planwright {
 namespace {
 
-int Compile(const Arguments& arguments) {
-  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
-  if (!words.ok()) return UsageError(std::string(words.status().message()));
+struct CompileOptions : CommandOptions {
+  std::string output = "-";
+};
+
+int Compile(const CompileOptions& options) {
+  const absl::StatusOr<RecipeWords> words = SplitWords(options, {});
+  if (!words.ok()) return UsageError(words.status());
   const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
-  loaded.PrintProblems(arguments.has("--json"));
+  loaded.PrintProblems(options.json);
   if (!loaded.plan) return loaded.exit_status();
   const std::string text = WritePlan(*loaded.plan);
-  const std::string output = arguments.value("--output").value_or("-");
-  if (output == "-") {
+  if (options.output == "-") {
     std::cout << text;
     return kExitSuccess;
   }
-  if (absl::Status status = WriteNamedFile(output, text); !status.ok())
-    return UsageError(std::string(status.message()));
-  if (arguments.has("--json")) {
-    const nlohmann::ordered_json json = {{"path", output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}};
+  if (absl::Status status = WriteNamedFile(options.output, text); !status.ok()) return UsageError(status);
+  if (options.json) {
+    const nlohmann::ordered_json json = {
+        {"path", options.output}, {"digest", loaded.plan->digest}, {"bytes", text.size()}};
     std::cout << JsonText(json, 2) << "\n";
   } else {
-    std::cerr << "wrote " << Printable(output) << ": " << WithCommas(static_cast<int64_t>(text.size()))
+    std::cerr << "wrote " << Printable(options.output) << ": " << WithCommas(static_cast<int64_t>(text.size()))
               << " bytes, digest " << loaded.plan->digest << "\n";
   }
   return kExitSuccess;
@@ -40,14 +43,19 @@ int Compile(const Arguments& arguments) {
 }  // namespace
 
 CliCommand CompileCommand() {
-  return {"compile",
-          "writes the plan: the same recipe gives the same bytes",
-          "RECIPE [OVERRIDE ...] [-o FILE]",
-          {{"--output", "-o", "FILE", "where to write the plan; `-` is stdout, and so is the default", /*writes=*/true},
-           {"--json", "", "", "print path, digest and size of the file"}},
-          "The file is written under another name and then renamed, so that nobody reads half a plan.\n",
-          Compile,
-          "r+"};
+  return {.name = "compile",
+          .summary = "writes the plan: the same recipe gives the same bytes",
+          .usage = "RECIPE [OVERRIDE ...] [-o FILE]",
+          .options = {Option("-o, --output FILE", &CompileOptions::output,
+                             "where to write the plan; `-` is stdout, and so is the default")
+                          .Writes()
+                          .With({"plan compile recipes/nemotron_moe_vlm_tiny.yaml -o plan.json", "writes the plan"}),
+                      JsonOption("print path, digest and size of the file")},
+          .details = "The file is written under another name and then renamed, so that nobody reads half a plan.\n",
+          .see_also = {"validate", "show", "launch"},
+          .pages = {"docs/architecture.md"},
+          .run = Runs(Compile),
+          .words = "r+"};
 }
 
 }  // namespace planwright

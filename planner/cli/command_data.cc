@@ -6,10 +6,12 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/data_index.h"
+#include "planner/cli/data_options.h"
 #include "planner/cli/data_stats.h"
 #include "planner/cli/data_trace.h"
 #include "planner/cli/load_plan.h"
@@ -21,15 +23,8 @@ namespace {
 
 constexpr int64_t kMostJobs = 1024;
 
-int IndexData(const Plan& plan, const Arguments& arguments) {
-  int64_t jobs = 0;
-  if (arguments.has("--jobs")) {
-    const absl::StatusOr<int64_t> number = IntegerOption("--jobs", *arguments.value("--jobs"), 1, kMostJobs);
-    if (!number.ok()) return UsageError(std::string(number.status().message()));
-    jobs = *number;
-  }
-  const IndexOptions options{
-      .jobs = static_cast<int>(jobs), .anew = arguments.has("--anew"), .decode = arguments.has("--decode")};
+int IndexData(const Plan& plan, const DataOptions& line) {
+  const IndexOptions& options = line.index;
   DataIndexResult result;
   const bool has_index = plan.data.kind == "sources";
   if (!has_index && (options.anew || options.decode)) {
@@ -41,7 +36,7 @@ int IndexData(const Plan& plan, const Arguments& arguments) {
     if (!made.ok()) return ReportNoIndex(made.status());
     result = *std::move(made);
   }
-  if (arguments.has("--json")) {
+  if (line.json) {
     std::cout << JsonText(DataIndexJson(plan.data, result), 2) << "\n";
   } else if (has_index) {
     std::cout << DataIndexText(plan.data, result, LineWidth(STDOUT_FILENO, kShowWidth));
@@ -56,7 +51,7 @@ int IndexData(const Plan& plan, const Arguments& arguments) {
 struct DataAction {
   const char* name;
   std::vector<std::string> options;
-  int (*run)(const Plan&, const Arguments&);
+  int (*run)(const Plan&, const DataOptions&);
 };
 
 const DataAction kDataActions[] = {
@@ -74,7 +69,7 @@ absl::StatusOr<const DataAction*> FindAction(const Arguments& arguments) {
   for (const DataAction& action : kDataActions) {
     names.emplace_back(action.name);
     if (name != action.name) continue;
-    for (const auto& [option, value] : arguments.options) {
+    for (const auto& [option, value] : arguments.given) {
       if (option == "--json" || std::find(action.options.begin(), action.options.end(), option) != action.options.end())
         continue;
       return absl::InvalidArgumentError("`plan data " + name + "` has no option `" + option + "`");
@@ -85,45 +80,59 @@ absl::StatusOr<const DataAction*> FindAction(const Arguments& arguments) {
                                     NearNameHelp(name, names, "it can `index`, `stats` and `trace`"));
 }
 
-int Data(const Arguments& arguments) {
-  const absl::StatusOr<const DataAction*> action = FindAction(arguments);
-  if (!action.ok()) return UsageError(std::string(action.status().message()));
-  Arguments rest = arguments;
+int Data(const DataOptions& options) {
+  const absl::StatusOr<const DataAction*> action = FindAction(options);
+  if (!action.ok()) return UsageError(action.status());
+  Arguments rest = options;
   rest.words.erase(rest.words.begin());
   const absl::StatusOr<RecipeWords> words = SplitWords(rest, {});
-  if (!words.ok()) return UsageError(std::string(words.status().message()));
+  if (!words.ok()) return UsageError(words.status());
   const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
-  loaded.PrintProblems(arguments.has("--json"));
+  loaded.PrintProblems(options.json);
   if (!loaded.plan) return loaded.exit_status();
-  return (*action)->run(*loaded.plan, arguments);
+  return (*action)->run(*loaded.plan, options);
 }
 
 }  // namespace
 
 CliCommand DataCommand() {
+  using O = DataOptions;
   return {
-      "data",
-      "makes the index of the data of a recipe, and shows what its samples contain",
-      "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]",
-      {{"--jobs", "", "N", "index: shards that are read at a time; default: one for each core"},
-       {"--anew", "", "", "index: read all shards, also those whose size and time are as they were"},
-       {"--decode", "", "", "index: read all shards and decode every image: what a run could not read is named now"},
-       {"--samples", "", "N", "stats: read the texts of the first N samples; default 1,000"},
-       {"--sample", "", "N", "trace: the sample with this number, from 0"},
-       {"--step", "", "N", "trace: the samples of a step, from 1, on one lane of the language model"},
-       {"--lane", "", "L", "trace: with --step, the lane, from 0"},
-       {"--images", "", "DIR", "trace: write what encoders see of the images into this folder, as PNG files",
-        /*writes=*/true},
-       {"--json", "", "", "print the same as JSON"}},
-      "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
-      "         that have changed. `plan launch` does the same before it starts ranks\n"
-      "  stats  how full sequences are, how long documents and how large images, what of each source the run\n"
-      "         trains on, and how many epochs that is\n"
-      "  trace  what a sample contains: source, shard and document, text, ids, labels, what is learnt, images\n\n"
-      "stats and trace of kind sources need the index. Exit status: 1 if shards are damaged or do not fit the\n"
-      "recipe; all mistakes are listed, with shard and document.\n",
-      Data,
-      "ar+"};
+      .name = "data",
+      .summary = "makes the index of the data of a recipe, and shows what its samples contain",
+      .usage = "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]",
+      .options =
+          {Option("--jobs N", At(&O::index, &IndexOptions::jobs),
+                  "index: shards that are read at a time; default: one for each core", WholeNumbers(1, kMostJobs)),
+           Option("--anew", At(&O::index, &IndexOptions::anew),
+                  "index: read all shards, also those whose size and time are as they were"),
+           Option("--decode", At(&O::index, &IndexOptions::decode),
+                  "index: read all shards and decode every image: what a run could not read is named now"),
+           Option("--samples N", &O::samples, "stats: read the texts of the first N samples; default 1,000",
+                  WholeNumbers(1, kMostSamples)),
+           Option("--sample N", &O::sample, "trace: the sample with this number, from 0", WholeNumbers(0, kMostSamples))
+               .With({"plan data trace recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --sample 0",
+                      "what a sample contains"}),
+           Option("--step N", &O::step, "trace: the samples of a step, from 1, on one lane of the language model",
+                  WholeNumbers(1, kMostSamples)),
+           Option("--lane L", &O::lane, "trace: with --step, the lane, from 0", WholeNumbers(0, kMostRanks)),
+           Option("--images DIR", &O::images,
+                  "trace: write what encoders see of the images into this folder, as PNG files", NameOf("a folder"))
+               .Writes(),
+           JsonOption("print the same as JSON")},
+      .details =
+          "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
+          "         that have changed. `plan launch` does the same before it starts ranks\n"
+          "  stats  how full sequences are, how long documents and how large images, what of each source the run\n"
+          "         trains on, and how many epochs that is\n"
+          "  trace  what a sample contains: source, shard and document, text, ids, labels, what is learnt, images\n\n"
+          "stats and trace of kind sources need the index. Exit status: 1 if shards are damaged or do not fit the\n"
+          "recipe; all mistakes are listed, with shard and document.\n",
+      .examples = {{"plan data stats recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml", "how full sequences are"}},
+      .see_also = {"validate", "launch"},
+      .pages = {"docs/training/data.md"},
+      .run = Runs(Data),
+      .words = "ar+"};
 }
 
 }  // namespace planwright

@@ -36,9 +36,9 @@ struct ComparedPlan {
   LoadedPlan Load() const { return LoadPlan(file(), overrides); }
 };
 
-absl::StatusOr<std::vector<ComparedPlan>> PlansOf(const Arguments& arguments) {
+absl::StatusOr<std::vector<ComparedPlan>> PlansOf(const std::vector<std::string>& words) {
   std::vector<ComparedPlan> sides;
-  for (const std::string& word : arguments.words) {
+  for (const std::string& word : words) {
     if (word.find('=') == std::string::npos) {
       sides.push_back({word, {}});
     } else if (sides.empty()) {
@@ -85,27 +85,26 @@ int DiffFromCheckpoint(const ComparedPlan& from, const ComparedPlan& to, const P
   return diff.same() ? kExitSuccess : kExitInvalid;
 }
 
-int Diff(const Arguments& arguments) {
-  const absl::StatusOr<std::vector<ComparedPlan>> sides = PlansOf(arguments);
+int Diff(const CommandOptions& options) {
+  const absl::StatusOr<std::vector<ComparedPlan>> sides = PlansOf(options.words);
   if (!sides.ok()) return UsageError(Printable(std::string(sides.status().message())));
   const ComparedPlan &from = (*sides)[0], &to = (*sides)[1];
-  const bool as_json = arguments.has("--json");
   // kExitUsage and not kExitInvalid where a plan is not valid: for `diff`, 1 means "they differ".
   if (!from.checkpoint.empty()) {
     const LoadedPlan loaded = to.Load();
-    loaded.PrintProblems(as_json);
-    return loaded.plan ? DiffFromCheckpoint(from, to, *loaded.plan, as_json) : kExitUsage;
+    loaded.PrintProblems(options.json);
+    return loaded.plan ? DiffFromCheckpoint(from, to, *loaded.plan, options.json) : kExitUsage;
   }
   std::vector<LoadedPlan> loaded;
   loaded.reserve(sides->size());
   for (const ComparedPlan& side : *sides) {
     loaded.push_back(LoadTimedPlan(side.file(), side.overrides));
-    loaded.back().PrintProblems(as_json);
+    loaded.back().PrintProblems(options.json);
   }
   if (!loaded[0].plan || !loaded[1].plan) return kExitUsage;
   const TimedPlan timed[] = {{*loaded[0].plan, *loaded[0].time}, {*loaded[1].plan, *loaded[1].time}};
   const PlanDiff diff = DiffPlans(*loaded[0].plan, *loaded[1].plan);
-  if (as_json) {
+  if (options.json) {
     nlohmann::ordered_json json = DiffJson(diff);
     json["figures"] = FiguresJson(timed[0], timed[1]);
     std::cout << JsonText(json, 2) << "\n";
@@ -120,20 +119,28 @@ int Diff(const Arguments& arguments) {
 }  // namespace
 
 CliCommand DiffCommand() {
-  return {"diff",
-          "compares two plans, or a checkpoint and a plan, and tells whether the loss curve may change",
-          "A [OVERRIDE ...] B [OVERRIDE ...] [--json]",
-          {{"--json", "", "",
-            "print {\"same\", \"may_change_loss\", \"changes\"} for scripts; of a checkpoint, \"resume\" too"}},
+  return {
+      .name = "diff",
+      .summary = "compares two plans, or a checkpoint and a plan, and tells whether the loss curve may change",
+      .usage = "A [OVERRIDE ...] B [OVERRIDE ...] [--json]",
+      .options = {JsonOption(
+          "print {\"same\", \"may_change_loss\", \"changes\"} for scripts; of a checkpoint, \"resume\" too")},
+      .details =
           "A and B are recipes, compiled plans, checkpoints, or run directories, which mean their newest checkpoint. "
           "If A is\n"
           "a checkpoint: what it would change to go on from it with B, and whether a launch would refuse that. Exit "
           "status:\n"
           "0 the same plan, 1 they differ, 2 one of them is invalid.\n"
-          "Layout, placement, buckets and recompute never change the loss curve. Weights, samples, learning rates and\n"
+          "Layout, placement, buckets and recompute never change the loss curve. Weights, samples, learning rates "
+          "and\n"
           "arithmetic do.\n",
-          Diff,
-          "rr+"};
+      .examples = {{"plan diff recipes/nemotron_moe_vlm_tiny.yaml recipes/nemotron_moe_vlm_tiny.yaml "
+                    "modules.language.recompute=full",
+                    "whether recompute changes the loss curve"}},
+      .see_also = {"compile", "launch"},
+      .pages = {"docs/checkpoints.md"},
+      .run = Runs(Diff),
+      .words = "rr+"};
 }
 
 }  // namespace planwright

@@ -26,7 +26,7 @@
 #include "planner/cli/live_bar.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/local_run.h"
-#include "planner/cli/own_program.h"
+#include "planner/cli/run_flags.h"
 #include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
 #include "planner/plan/earlier_parts.h"
@@ -170,40 +170,33 @@ std::optional<LiveBar::Progress> ProgressOf(const Plan& plan, const std::string&
   return LiveBar::Progress{static_cast<double>(*done) / static_cast<double>(all), what};
 }
 
-int Evaluate(const Arguments& arguments) {
-  if (arguments.words.empty())
-    return UsageError("`plan evaluate` needs a checkpoint, or a run directory, and a recipe");
-  Arguments of_recipe = arguments;
+int Evaluate(const RunFlags& flags) {
+  if (flags.words.empty()) return UsageError("`plan evaluate` needs a checkpoint, or a run directory, and a recipe");
+  Arguments of_recipe = flags;
   of_recipe.words.erase(of_recipe.words.begin());
   const absl::StatusOr<RecipeWords> words = SplitWords(of_recipe, {});
-  if (!words.ok()) return UsageError(std::string(words.status().message()));
-  RunOptions options;
-  options.executor = arguments.value("--executor").value_or(ExecutorBesidePlan());
-  options.device = arguments.value("--device").value_or("");
-  if (!options.device.empty() && options.device != "cpu" && options.device != "cuda")
-    return UsageError("--device must be cpu or cuda; found `" + options.device + "`");
+  if (!words.ok()) return UsageError(words.status());
+  RunOptions options = flags.run;
   options.steps = 0;
-  const absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(arguments.words[0]);
+  const absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(flags.words[0]);
   if (!named.ok()) return FailedCheckpoint(named.status());
   const std::string& checkpoint = named->checkpoint.folder;
   const auto failed = [&](const absl::Status& status) {
     return TellRemoved(checkpoint) ? static_cast<int>(kExitUsage) : FailedCheckpoint(status);
   };
-  const bool as_json = arguments.has("--json");
   LoadedPlan loaded = LoadWithWeights(*words, checkpoint);
-  loaded.PrintProblems(as_json);
+  loaded.PrintProblems(flags.json);
   if (!loaded.plan) return loaded.exit_status();
   if (loaded.plan->evaluation.empty())
     return UsageError(Printable(words->path) + " has no evaluation.sets, so there is nothing to evaluate");
   // Here, as each rank would say it.
   if (absl::Status fits = FitWeights(*loaded.plan).status(); !fits.ok()) return failed(fits);
-  const absl::Status same = CheckEvaluatedModel(*loaded.plan, named->checkpoint, arguments.has("--accept-changes"));
+  const absl::Status same = CheckEvaluatedModel(*loaded.plan, named->checkpoint, flags.accept_changes);
   if (!same.ok()) return failed(same);
   if (const int status = MakeIndexOfSets(*loaded.plan); status != kExitSuccess) return status;
   const BackgroundOutput output;  // a closed pipe ends the program only when the folder is gone
   std::optional<TemporaryFolder> temporary;
-  if (arguments.has("--run-dir")) {
-    options.run_dir = *arguments.value("--run-dir");
+  if (flags.has("--run-dir")) {
     if (absl::Status fresh = CheckNew(options.run_dir); !fresh.ok())
       return UsageError(Printable(std::string(fresh.message())));
   } else {
@@ -212,7 +205,7 @@ int Evaluate(const Arguments& arguments) {
     temporary.emplace(*std::move(made));
     options.run_dir = temporary->path() + "/run";
   }
-  if (absl::Status fits = CheckRun(*loaded.plan, options); !fits.ok()) return UsageError(std::string(fits.message()));
+  if (absl::Status fits = CheckRun(*loaded.plan, options); !fits.ok()) return UsageError(fits);
   // What ranks print goes to stderr: the result is the command's output.
   const absl::StatusOr<Outcome> outcome = [&] {
     LiveBar bar([&] { return ProgressOf(*loaded.plan, options.run_dir); });
@@ -223,29 +216,37 @@ int Evaluate(const Arguments& arguments) {
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
   const bool by_itself = outcome->exit_code != kExitSuccess && outcome->interrupted_by == 0;
   if (by_itself && TellRemoved(checkpoint)) return kExitUsage;
-  if (outcome->exit_code != kExitSuccess) return ReportRun(*outcome, temporary ? "" : options.run_dir, as_json);
+  if (outcome->exit_code != kExitSuccess) return ReportRun(*outcome, temporary ? "" : options.run_dir, flags.json);
   const absl::StatusOr<EvaluationRecord> record = ResultOf(options.run_dir);
   if (!record.ok()) return UsageError(Printable(std::string(record.status().message())));
-  return PrintResult(*record, *named, as_json);
+  return PrintResult(*record, *named, flags.json);
 }
 
 }  // namespace
 
 CliCommand EvaluateCommand() {
-  return {"evaluate",
-          "evaluates the weights of a checkpoint on the evaluation sets of a recipe",
-          "CHECKPOINT RECIPE [OVERRIDE ...] [--accept-changes] [--device cpu|cuda] [--run-dir DIR] [--json]",
-          {{"--device", "", "cpu|cuda",
-            "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"},
-           {"--run-dir", "", "DIR", "keep plan, logs and metrics of this run there", /*writes=*/true},
-           {"--accept-changes", "", "", "evaluate though the recipe has another model than the checkpoint's run"},
-           {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
-           {"--json", "", "", "print the losses for scripts"}},
+  return {
+      .name = "evaluate",
+      .summary = "evaluates the weights of a checkpoint on the evaluation sets of a recipe",
+      .usage = "CHECKPOINT RECIPE [OVERRIDE ...] [--accept-changes] [--device cpu|cuda] [--run-dir DIR] [--json]",
+      .options = {DeviceOption(
+                      "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"),
+                  Option("--run-dir DIR", At(&RunFlags::run, &RunOptions::run_dir),
+                         "keep plan, logs and metrics of this run there")
+                      .Writes(),
+                  Option("--accept-changes", &RunFlags::accept_changes,
+                         "evaluate though the recipe has another model than the checkpoint's run"),
+                  ExecutorOption(), JsonOption("print the losses for scripts")},
+      .details =
           "CHECKPOINT is a checkpoint, or a run directory, which means its newest one. RECIPE has the model of the\n"
           "checkpoint; its layout and its precision may be others. Its ranks run on this machine, load weights alone,\n"
           "and evaluate once. Nothing is trained, and nothing is written to the run of the checkpoint.\n",
-          Evaluate,
-          "dr+"};
+      .examples = {{"plan evaluate runs/toy recipes/icons_held_out_8r_toy.yaml", "evaluates the newest checkpoint"}},
+      .see_also = {"checkpoint", "launch"},
+      .pages = {"docs/training/evaluation.md"},
+      .runs = true,
+      .run = Runs(Evaluate),
+      .words = "dr+"};
 }
 
 }  // namespace planwright

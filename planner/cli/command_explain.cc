@@ -204,31 +204,40 @@ int ExplainWords(const std::vector<std::string>& words, bool json) {
   return kExitSuccess;
 }
 
-int Explain(const Arguments& arguments) {
-  if (arguments.has("--markdown")) std::cout << DiagnosticsPage();
-  if (arguments.has("--reference")) std::cout << RecipeReference();
-  if (arguments.has("--operations")) std::cout << OperationsReference();
-  if (arguments.has("--failures")) std::cout << FailuresPage();
-  if (arguments.has("--schema")) std::cout << RecipeSchema().dump(2) << "\n";
-  bool page = false;
-  for (const char* option : {"--markdown", "--reference", "--operations", "--failures", "--schema"})
-    page = page || arguments.has(option);
-  if (!arguments.words.empty()) return ExplainWords(arguments.words, arguments.has("--json"));
-  return page ? static_cast<int>(kExitSuccess) : List(arguments.has("--json"));
+struct ExplainOptions : CommandOptions {
+  bool markdown = false, reference = false, operations = false, failures = false, schema = false;
+};
+
+int Explain(const ExplainOptions& options) {
+  if (options.markdown) std::cout << DiagnosticsPage();
+  if (options.reference) std::cout << RecipeReference();
+  if (options.operations) std::cout << OperationsReference();
+  if (options.failures) std::cout << FailuresPage();
+  if (options.schema) std::cout << RecipeSchema().dump(2) << "\n";
+  if (!options.words.empty()) return ExplainWords(options.words, options.json);
+  const bool page = options.markdown || options.reference || options.operations || options.failures || options.schema;
+  return page ? static_cast<int>(kExitSuccess) : List(options.json);
 }
 
 }  // namespace
 
 CliCommand ExplainCommand() {
-  return {"explain",
-          "explains a diagnostic, a key, a term, or a word of another program; searches for others",
-          "[WORD ...] [--json]",
-          {{"--json", "", "", "print {\"kinds\", \"found\"} for scripts"},
-           {"--markdown", "", "", "print all kinds of diagnostics as a page (docs/diagnostics.md)"},
-           {"--reference", "", "", "print all keys of a recipe as a page (docs/recipe_reference.md)"},
-           {"--operations", "", "", "print all operations of a plan as a page (docs/operations.md)"},
-           {"--failures", "", "", "print how a run can fail, with its exit statuses, as a page (docs/failures.md)"},
-           {"--schema", "", "", "print the JSON schema of recipes, for editors (schemas/recipe.schema.json)"}},
+  return {
+      .name = "explain",
+      .summary = "explains a diagnostic, a key, a term, or a word of another program; searches for others",
+      .usage = "[WORD ...] [--json]",
+      .options = {JsonOption("print {\"kinds\", \"found\"} for scripts"),
+                  Option("--markdown", &ExplainOptions::markdown,
+                         "print all kinds of diagnostics as a page (docs/diagnostics.md)"),
+                  Option("--reference", &ExplainOptions::reference,
+                         "print all keys of a recipe as a page (docs/recipe_reference.md)"),
+                  Option("--operations", &ExplainOptions::operations,
+                         "print all operations of a plan as a page (docs/operations.md)"),
+                  Option("--failures", &ExplainOptions::failures,
+                         "print how a run can fail, with its exit statuses, as a page (docs/failures.md)"),
+                  Option("--schema", &ExplainOptions::schema,
+                         "print the JSON schema of recipes, for editors (schemas/recipe.schema.json)")},
+      .details =
           "WORD is one of these, or a question whose words are searched for:\n"
           "  a diagnostic               PW0203, GridDoesNotFit\n"
           "  a key, whole or its end    batch.micro_samples, micro_samples, tp\n"
@@ -237,9 +246,15 @@ CliCommand ExplainCommand() {
           "  a word of Megatron-LM, NeMo, torchtitan or Transformers, as there: --micro-batch-size, training.seq_len\n"
           "  a kind of layers, an operation, a command, an exit status: mamba, all_gather, launch, 12\n\n"
           "Without a word, it lists all kinds of diagnostics.\n",
-          Explain,
-          "k",
-          true};
+      .examples = {{"plan explain PW0203", "a diagnostic, with examples"},
+                   {"plan explain micro_samples", "a key, by its last word"},
+                   {"plan explain --micro-batch-size", "what an argument of Megatron-LM is called here"},
+                   {"plan explain run out of memory", "a search"}},
+      .see_also = {"help", "validate"},
+      .pages = {"docs/glossary.md", "docs/recipe_reference.md", "docs/help.md"},
+      .run = Runs(Explain),
+      .words = "k",
+      .asks_for_options = true};
 }
 
 }  // namespace planwright

@@ -27,7 +27,7 @@ int ExportFailed(const absl::Status& status) {
 }
 
 // "5GB", "500MB", "2GiB" or a number of bytes.
-absl::StatusOr<int64_t> BytesOption(const std::string& name, const std::string& text) {
+absl::StatusOr<int64_t> ReadShardSize(const std::string& name, const std::string& text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},          {"B", 1},         {"KB", 1e3},
                                                             {"MB", 1e6},      {"GB", 1e9},      {"TB", 1e12},
                                                             {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
@@ -41,33 +41,26 @@ absl::StatusOr<int64_t> BytesOption(const std::string& name, const std::string& 
   return absl::InvalidArgumentError("option `" + name + "` needs a size such as 5GB or 500MB; found `" + text + "`");
 }
 
-absl::StatusOr<ExportRequest> RequestOf(const Arguments& arguments) {
-  ExportRequest request;
-  if (arguments.words.size() != 1) {
+absl::StatusOr<DType> ReadDType(const std::string& name, const std::string& text) {
+  const std::optional<DType> dtype = DTypeFromName(text);
+  if (dtype && *dtype != DType::kInt64) return *dtype;
+  return absl::InvalidArgumentError("option `" + name + "` is bf16, fp32 or fp64; found `" + text + "`");
+}
+
+struct ExportOptions : CommandOptions {
+  ExportRequest request{.shard_bytes = 5'000'000'000};
+};
+
+absl::StatusOr<ExportRequest> RequestOf(const ExportOptions& options) {
+  if (options.words.size() != 1) {
     return absl::InvalidArgumentError("`plan export` needs one run directory or checkpoint; found " +
-                                      std::to_string(arguments.words.size()));
+                                      std::to_string(options.words.size()));
   }
-  request.from = arguments.words[0];
-  if (!arguments.has("--output")) return absl::InvalidArgumentError("say where to: `-o FOLDER`");
-  request.to = *arguments.value("--output");
-  request.like = arguments.value("--like").value_or("");
-  request.module = arguments.value("--module").value_or("");
-  if (arguments.has("--module") && request.module.empty())
-    return absl::InvalidArgumentError("option `--module` needs the name of a module; found an empty one");
-  if (arguments.has("--ignore")) {
-    if (request.like.empty()) return absl::InvalidArgumentError("option `--ignore` is for the config of `--like`");
-    absl::StatusOr<std::set<std::string>> ignored = ListOption("--ignore", *arguments.value("--ignore"));
-    if (!ignored.ok()) return ignored.status();
-    request.ignored = *std::move(ignored);
-  }
-  const absl::StatusOr<int64_t> bytes = BytesOption("--shard-size", arguments.value("--shard-size").value_or("5GB"));
-  if (!bytes.ok()) return bytes.status();
-  request.shard_bytes = *bytes;
-  if (const std::optional<std::string> dtype = arguments.value("--dtype")) {
-    request.dtype = DTypeFromName(*dtype);
-    if (!request.dtype || *request.dtype == DType::kInt64)
-      return absl::InvalidArgumentError("option `--dtype` is bf16, fp32 or fp64; found `" + *dtype + "`");
-  }
+  if (!options.has("--output")) return absl::InvalidArgumentError("say where to: `-o FOLDER`");
+  if (options.has("--ignore") && options.request.like.empty())
+    return absl::InvalidArgumentError("option `--ignore` is for the config of `--like`");
+  ExportRequest request = options.request;
+  request.from = options.words[0];
   return request;
 }
 
@@ -88,8 +81,8 @@ Json JsonOf(const ExportRequest& request, const ExportedRun& exported) {
   return json;
 }
 
-int Export(const Arguments& arguments) {
-  const absl::StatusOr<ExportRequest> request = RequestOf(arguments);
+int Export(const ExportOptions& options) {
+  const absl::StatusOr<ExportRequest> request = RequestOf(options);
   if (!request.ok()) return ExportFailed(request.status());
   absl::StatusOr<ExportedRun> exported;
   {
@@ -100,7 +93,7 @@ int Export(const Arguments& arguments) {
   }
   if (!exported.ok()) return ExportFailed(exported.status());
   const bool written = exported->findings.problems.empty();
-  if (arguments.has("--json")) {
+  if (options.json) {
     std::cout << JsonText(JsonOf(*request, *exported), 2) << "\n";
     return written ? kExitSuccess : kExitInvalid;
   }
@@ -119,24 +112,39 @@ int Export(const Arguments& arguments) {
 }  // namespace
 
 CliCommand ExportCommand() {
+  const auto request = [](auto ExportRequest::*part) { return At(&ExportOptions::request, part); };
   return {
-      "export",
-      "writes the weights of a run as a Hugging Face folder",
-      "RUN | CHECKPOINT -o FOLDER [--like SOURCE] [--module NAME] [--dtype TYPE] [--shard-size SIZE] [--json]",
-      {{"--output", "-o", "DIR", "write the folder there; it must not exist, or be empty", /*writes=*/true},
-       {"--like", "", "DIR", "take all that the run does not train from this Hugging Face folder"},
-       {"--ignore", "", "KEYS", "with --like: keys of its config.json that may stay unread"},
-       {"--module", "", "NAME", "export one module: a language model or an encoder alone"},
-       {"--dtype", "", "bf16|fp32|fp64", "type of the weights; without it, the precision of the run"},
-       {"--shard-size", "", "SIZE", "most bytes of a file of weights; default: 5GB"},
-       {"--json", "", "", "print what was written as JSON"}},
-      "RUN is a run directory, which means its newest checkpoint. Masters are the source where the checkpoint has\n"
-      "them, and every byte is proved by its digest. Without --like, transformers' config.json is written, and all\n"
-      "that a run does not have is made up and named. The folder appears as a whole or not at all.\n"
-      "Exit status: 1 if the run cannot be expressed, or differs from SOURCE; 2 if a folder cannot be read or\n"
-      "written; 13 if the checkpoint is damaged.\n",
-      Export,
-      "d"};
+      .name = "export",
+      .summary = "writes the weights of a run as a Hugging Face folder",
+      .usage = "RUN | CHECKPOINT -o FOLDER [--like SOURCE] [--module NAME] [--dtype TYPE] [--shard-size SIZE] [--json]",
+      .options = {Option("-o, --output DIR", request(&ExportRequest::to),
+                         "write the folder there; it must not exist, or be empty")
+                      .Writes()
+                      .With({"plan export runs/toy -o toy_weights", "writes a Hugging Face folder"}),
+                  Option("--like DIR", request(&ExportRequest::like),
+                         "take all that the run does not train from this Hugging Face folder"),
+                  Option("--ignore KEYS", request(&ExportRequest::ignored),
+                         "with --like: keys of its config.json that may stay unread", ListOption),
+                  Option("--module NAME", request(&ExportRequest::module),
+                         "export one module: a language model or an encoder alone", NameOf("a module")),
+                  Option("--dtype bf16|fp32|fp64", request(&ExportRequest::dtype),
+                         "type of the weights; without it, the precision of the run", ReadDType),
+                  Option("--shard-size SIZE", request(&ExportRequest::shard_bytes),
+                         "most bytes of a file of weights; default: 5GB", ReadShardSize),
+                  JsonOption("print what was written as JSON")},
+      .details =
+          "RUN is a run directory, which means its newest checkpoint. Masters are the source where the checkpoint "
+          "has\n"
+          "them, and every byte is proved by its digest. Without --like, transformers' config.json is written, and "
+          "all\n"
+          "that a run does not have is made up and named. The folder appears as a whole or not at all.\n"
+          "Exit status: 1 if the run cannot be expressed, or differs from SOURCE; 2 if a folder cannot be read or\n"
+          "written; 13 if the checkpoint is damaged.\n",
+      .see_also = {"import", "checkpoint"},
+      .pages = {"docs/hugging_face.md"},
+      .runs = true,
+      .run = Runs(Export),
+      .words = "d"};
 }
 
 }  // namespace planwright

@@ -56,7 +56,7 @@ std::string ForReading(const std::string& diff, const std::string& text) {
 // Formats one recipe. Returns its status, after its problems are told.
 int FormatOne(const std::string& path, bool check, bool print, Outcome& done) {
   const absl::StatusOr<std::string> text = ReadText(path);
-  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  if (!text.ok()) return UsageError(text.status());
   const std::string name = path == "-" ? "<stdin>" : path;
   Diagnostics problems;
   const std::optional<absl::StatusOr<std::string>> formatted = FormatRecipe(*text, name, problems);
@@ -65,11 +65,11 @@ int FormatOne(const std::string& path, bool check, bool print, Outcome& done) {
     std::cerr << RenderText(problems.sorted(), texts, false);
     return kExitInvalid;
   }
-  if (!formatted->ok()) return UsageError(std::string(formatted->status().message()));
+  if (!formatted->ok()) return UsageError(formatted->status());
   const bool same = **formatted == *text, written = !check && !print && path != "-";
   if (!same && written) {
     if (const absl::Status replaced = ReplaceRecipe(path, *text, **formatted); !replaced.ok())
-      return UsageError(std::string(replaced.message()));
+      return UsageError(replaced);
   }
   const std::string diff = check && !same ? LineDiff(*text, **formatted) : "";
   done.files.push_back({{"path", path}, {"changed", !same}});
@@ -86,17 +86,21 @@ int FormatOne(const std::string& path, bool check, bool print, Outcome& done) {
   return check && !same ? kExitInvalid : kExitSuccess;
 }
 
-int Format(const Arguments& arguments) {
-  const bool json = arguments.has("--json"), check = arguments.has("--check"), print = arguments.has("--stdout");
-  if (arguments.words.empty()) return UsageError("no recipe is given: `plan fmt RECIPE`, or `-` for stdin");
-  if (check && print)
+struct FmtOptions : CommandOptions {
+  bool check = false, print = false;
+};
+
+int Format(const FmtOptions& options) {
+  if (options.words.empty()) return UsageError("no recipe is given: `plan fmt RECIPE`, or `-` for stdin");
+  if (options.check && options.print)
     return UsageError("--check prints what would change, --stdout the whole recipe: give one of them");
-  if (print && json) return UsageError("--stdout prints the recipe, --json what changed: give one of them");
+  if (options.print && options.json)
+    return UsageError("--stdout prints the recipe, --json what changed: give one of them");
   // A recipe with problems does not keep the others from their form, and what was written is told in any case.
   Outcome done;
-  for (const std::string& path : arguments.words)
-    done.result = std::max(done.result, FormatOne(path, check, print, done));
-  std::cout << (json ? JsonText(Json{{"files", done.files}}, 2) + "\n" : done.out);
+  for (const std::string& path : options.words)
+    done.result = std::max(done.result, FormatOne(path, options.check, options.print, done));
+  std::cout << (options.json ? JsonText(Json{{"files", done.files}}, 2) + "\n" : done.out);
   return done.result;
 }
 
@@ -104,17 +108,26 @@ int Format(const Arguments& arguments) {
 
 CliCommand FmtCommand() {
   return {
-      "fmt",
-      "writes a recipe in its one form, with its comments",
-      "RECIPE ... [--check | --stdout] [--json]",
-      {{"--check", "", "", "write nothing: print what would change, and exit with 1 if anything would"},
-       {"--stdout", "", "", "print the recipe instead of writing it"},
-       {"--json", "", "", "print which files changed; with --check the changes, too, and of stdin the text"}},
-      "Keys come in the order of docs/recipe_reference.md, two spaces a level, one blank line at most. Names, values\n"
-      "and comments stay; what is on one line stays there if it fits. The recipe says the same before and after,\n"
-      "which is checked before a file is written. RECIPE `-` is stdin, and then stdout gets the result.\n",
-      Format,
-      "rrrrrrrr"};
+      .name = "fmt",
+      .summary = "writes a recipe in its one form, with its comments",
+      .usage = "RECIPE ... [--check | --stdout] [--json]",
+      .options = {Option("--check", &FmtOptions::check,
+                         "write nothing: print what would change, and exit with 1 if anything would")
+                      .With({"plan fmt --check recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
+                             "says whether a recipe is in order"}),
+                  Option("--stdout", &FmtOptions::print, "print the recipe instead of writing it")
+                      .With(
+                          {"plan fmt --stdout recipes/nemotron_moe_vlm_tiny.yaml", "prints it as it would be written"}),
+                  JsonOption("print which files changed; with --check the changes, too, and of stdin the text")},
+      .details =
+          "Keys come in the order of docs/recipe_reference.md, two spaces a level, one blank line at most. Names, "
+          "values\n"
+          "and comments stay; what is on one line stays there if it fits. The recipe says the same before and after,\n"
+          "which is checked before a file is written. RECIPE `-` is stdin, and then stdout gets the result.\n",
+      .see_also = {"validate"},
+      .pages = {"docs/help.md"},
+      .run = Runs(Format),
+      .words = "rrrrrrrr"};
 }
 
 }  // namespace planwright

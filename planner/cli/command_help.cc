@@ -21,7 +21,7 @@ Json CommandJson(const CliCommand& command) {
         {{"name", option.name}, {"short", option.short_name}, {"value", option.value}, {"help", option.help}});
   }
   Json examples = Json::array();
-  for (const ManualExample& example : ManualOf(command.name).examples)
+  for (const CommandExample& example : command.all_examples())
     examples.push_back({{"command", example.command}, {"does", example.does}});
   return {{"name", command.name},       {"summary", command.summary}, {"usage", command.usage},
           {"details", command.details}, {"options", options},         {"examples", examples}};
@@ -37,7 +37,7 @@ int WriteManPages(const std::string& folder, bool json) {
     if (status.ok()) status = WriteNamedFile(Cat(folder, "/", name), text);
     files.push_back(Cat(folder, "/", name));
   }
-  if (!status.ok()) return UsageError(std::string(status.message()));
+  if (!status.ok()) return UsageError(status);
   if (json) {
     std::cout << JsonText(Json{{"pages", files}}, 2) << "\n";
   } else {
@@ -46,11 +46,14 @@ int WriteManPages(const std::string& folder, bool json) {
   return kExitSuccess;
 }
 
-int Help(const Arguments& arguments) {
-  const bool json = arguments.has("--json");
-  if (const std::optional<std::string> folder = arguments.value("--man")) {
-    if (!arguments.words.empty()) return UsageError("`plan help --man DIR` writes the pages of all commands");
-    return WriteManPages(*folder, json);
+struct HelpOptions : CommandOptions {
+  std::optional<std::string> man;
+};
+
+int Help(const HelpOptions& options) {
+  if (options.man) {
+    if (!options.words.empty()) return UsageError("`plan help --man DIR` writes the pages of all commands");
+    return WriteManPages(*options.man, options.json);
   }
   const std::vector<CliCommand> commands = Commands();
   Json all = Json::array();
@@ -59,13 +62,13 @@ int Help(const Arguments& arguments) {
     names.push_back(command.name);
     all.push_back(CommandJson(command));
   }
-  if (arguments.words.empty()) {
-    std::cout << (json ? JsonText(Json{{"commands", all}}, 2) + "\n" : OverviewText());
+  if (options.words.empty()) {
+    std::cout << (options.json ? JsonText(Json{{"commands", all}}, 2) + "\n" : OverviewText());
     return kExitSuccess;
   }
   std::string text;
   Json asked = Json::array();
-  for (const std::string& word : arguments.words) {
+  for (const std::string& word : options.words) {
     const auto at = std::find(names.begin(), names.end(), word);
     if (at == names.end())
       return UsageError(Cat("no command `", word, "`; ",
@@ -74,22 +77,28 @@ int Help(const Arguments& arguments) {
     Append(text, text.empty() ? "" : "\n", HelpText(commands[index]));
     asked.push_back(all[index]);
   }
-  std::cout << (json ? JsonText(Json{{"commands", asked}}, 2) + "\n" : text);
+  std::cout << (options.json ? JsonText(Json{{"commands", asked}}, 2) + "\n" : text);
   return kExitSuccess;
 }
 
 }  // namespace
 
 CliCommand HelpCommand() {
-  return {"help",
-          "describes the commands, also as man pages",
-          "[COMMAND ...] [--man DIR] [--json]",
-          {{"--man", "", "DIR", "write a man page for each command into this folder, and plan.1 for all of them",
-            /*writes=*/true},
-           {"--json", "", "", "print the commands with their options for scripts"}},
-          "`plan help COMMAND` is `plan COMMAND --help`. Man finds pages in the folders man1 of MANPATH.\n",
-          Help,
-          "mmmmmmmm"};
+  return {.name = "help",
+          .summary = "describes the commands, also as man pages",
+          .usage = "[COMMAND ...] [--man DIR] [--json]",
+          .options = {Option("--man DIR", &HelpOptions::man,
+                             "write a man page for each command into this folder, and plan.1 for all of them")
+                          .Writes()
+                          .With({"plan help --man ~/.local/share/man/man1",
+                                 "writes the man pages; then `man plan-launch` works"}),
+                      JsonOption("print the commands with their options for scripts")},
+          .details = "`plan help COMMAND` is `plan COMMAND --help`. Man finds pages in the folders man1 of MANPATH.\n",
+          .examples = {{"plan help launch", "describes a command"}},
+          .see_also = {"explain", "completion"},
+          .pages = {"docs/help.md"},
+          .run = Runs(Help),
+          .words = "mmmmmmmm"};
 }
 
 }  // namespace planwright

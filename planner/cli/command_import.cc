@@ -24,7 +24,6 @@ int ImportFailed(const absl::Status& status) { return UsageError(PrintableLines(
 // model.
 absl::Status CheckImportTarget(const std::string& folder, const std::string& file) {
   namespace fs = std::filesystem;
-  if (file.empty()) return absl::InvalidArgumentError("option `-o` needs the name of a file; found an empty one");
   std::error_code error;
   const fs::file_status status = fs::status(file, error);  // of what a link leads to
   if (fs::is_directory(status)) return absl::InvalidArgumentError(file + " is a folder: name a file to write");
@@ -38,33 +37,36 @@ absl::Status CheckImportTarget(const std::string& folder, const std::string& fil
   }
 }
 
-int Import(const Arguments& arguments) {
-  if (arguments.words.size() != 1)
-    return UsageError("`plan import` needs one folder; found " + std::to_string(arguments.words.size()));
-  const absl::StatusOr<std::set<std::string>> ignored =
-      arguments.has("--ignore") ? ListOption("--ignore", *arguments.value("--ignore")) : std::set<std::string>();
-  if (!ignored.ok()) return ImportFailed(ignored.status());
-  if (arguments.words[0].empty()) return UsageError("`plan import` needs a folder; found an empty name");
-  const std::optional<std::string> file = arguments.value("--output");
+struct ImportOptions : CommandOptions {
+  std::optional<std::string> output;
+  std::set<std::string> ignored;
+};
+
+int Import(const ImportOptions& options) {
+  if (options.words.size() != 1)
+    return UsageError("`plan import` needs one folder; found " + std::to_string(options.words.size()));
+  const std::string& folder = options.words[0];
+  const std::optional<std::string>& file = options.output;
+  if (folder.empty()) return UsageError("`plan import` needs a folder; found an empty name");
   if (file) {
-    if (absl::Status status = CheckImportTarget(arguments.words[0], *file); !status.ok()) return ImportFailed(status);
+    if (absl::Status status = CheckImportTarget(folder, *file); !status.ok()) return ImportFailed(status);
   }
   // What is printed is taken for a file of the current folder.
-  const std::string named = PathInFile(arguments.words[0], file.value_or("model.yaml"));
-  const absl::StatusOr<ImportedModel> imported = ImportFolder(arguments.words[0], *ignored, named);
+  const std::string named = PathInFile(folder, file.value_or("model.yaml"));
+  const absl::StatusOr<ImportedModel> imported = ImportFolder(folder, options.ignored, named);
   if (!imported.ok()) return ImportFailed(imported.status());
   const bool expressed = imported->findings.problems.empty();
   if (expressed && file) {
     if (absl::Status status = WriteNamedFile(*file, imported->text); !status.ok()) return ImportFailed(status);
   }
-  if (arguments.has("--json")) {
+  if (options.json) {
     Json json = {{"file", expressed && file ? Json(*file) : Json()},
                  {"text", expressed ? Json(imported->text) : Json()}};
     AddFindings(imported->findings, json);
     std::cout << JsonText(json, 2) << "\n";
     return expressed ? kExitSuccess : kExitInvalid;
   }
-  if (!expressed) std::cerr << Printable(arguments.words[0]) << " cannot be expressed as a recipe\n";
+  if (!expressed) std::cerr << Printable(folder) << " cannot be expressed as a recipe\n";
   std::cerr << FindingsText(imported->findings);
   if (!expressed) return kExitInvalid;
   if (file) {
@@ -78,19 +80,27 @@ int Import(const Arguments& arguments) {
 }  // namespace
 
 CliCommand ImportCommand() {
-  return {
-      "import",
-      "writes the models of a recipe from a Hugging Face folder",
-      "FOLDER [-o FILE] [--ignore KEYS] [--json]",
-      {{"--output", "-o", "FILE", "write the recipe's part there; without it, it is printed", /*writes=*/true},
-       {"--ignore", "", "KEYS", "keys of config.json that may stay unread: text_config.a,b"},
-       {"--json", "", "", "print the same as JSON"}},
-      "FOLDER has config.json (of nemotron_h, nemotron_h_omni or radio) and weights in safetensors. Only config.json\n"
-      "and the headers of the weights are read. What a recipe cannot express, and keys that are not known, are listed\n"
-      "all at once, and then nothing is written. A recipe names the file under `extends`.\n"
-      "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n",
-      Import,
-      "d"};
+  return {.name = "import",
+          .summary = "writes the models of a recipe from a Hugging Face folder",
+          .usage = "FOLDER [-o FILE] [--ignore KEYS] [--json]",
+          .options = {Option("-o, --output FILE", &ImportOptions::output,
+                             "write the recipe's part there; without it, it is printed", NameOf("a file"))
+                          .Writes()
+                          .With({"plan import MODEL_FOLDER -o model.yaml", "writes the models of a recipe"}),
+                      Option("--ignore KEYS", &ImportOptions::ignored,
+                             "keys of config.json that may stay unread: text_config.a,b", ListOption),
+                      JsonOption("print the same as JSON")},
+          .details =
+              "FOLDER has config.json (of nemotron_h, nemotron_h_omni or radio) and weights in safetensors. Only "
+              "config.json\n"
+              "and the headers of the weights are read. What a recipe cannot express, and keys that are not known, are "
+              "listed\n"
+              "all at once, and then nothing is written. A recipe names the file under `extends`.\n"
+              "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n",
+          .see_also = {"export", "init", "weights"},
+          .pages = {"docs/hugging_face.md"},
+          .run = Runs(Import),
+          .words = "d"};
 }
 
 }  // namespace planwright

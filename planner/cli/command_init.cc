@@ -140,34 +140,36 @@ void Tell(const Found& found, const std::string& text, const std::string& output
   if (!as_json && !weights.empty()) std::cerr << weights << "\n";
 }
 
-int InitRecipe(const Arguments& arguments) {
-  const bool as_json = arguments.has("--json");
+struct InitFlags : SearchFlags {
+  std::optional<std::string> model, output;
+  std::optional<int64_t> gpus;
+  bool replace = false;
+};
+
+int InitRecipe(const InitFlags& flags) {
+  const bool as_json = flags.json;
   for (const char* needed : {"--model", "--gpus"}) {
-    if (!arguments.has(needed))
+    if (!flags.has(needed))
       return UsageError(absl::StrCat("`plan init` needs --model NAME and --gpus N; ", needed, " is not given"));
   }
-  TuneRequest request;
-  for (const std::string& word : arguments.words) {
+  TuneRequest request = flags.request;
+  for (const std::string& word : flags.words) {
     if (word.find('=') == std::string::npos)
       return UsageError("`" + word + "` is not an override; an override has the form a.b=c");
     request.overrides.push_back(word);
   }
-  const absl::StatusOr<int64_t> gpus = IntegerOption("--gpus", *arguments.value("--gpus"), 1, kMostGpus);
-  if (!gpus.ok()) return UsageError(std::string(gpus.status().message()));
-  if (absl::Status status = ReadSearchOptions(arguments, request); !status.ok())
-    return UsageError(std::string(status.message()));
-  if (arguments.has("--replace") && !arguments.has("--output")) return UsageError("option `--replace` is for -o");
-  const std::string output = arguments.value("--output").value_or("");
-  if (arguments.has("--output")) {
-    if (absl::Status status = CheckRecipeTarget(output, arguments.has("--replace"), *arguments.value("--model"));
-        !status.ok())
-      return UsageError(std::string(status.message()));
+  if (flags.replace && !flags.output) return UsageError("option `--replace` is for -o");
+  const int64_t gpus = *flags.gpus;
+  const std::string output = flags.output.value_or("");
+  if (flags.output) {
+    if (absl::Status status = CheckRecipeTarget(output, flags.replace, *flags.model); !status.ok())
+      return UsageError(status);
   }
   Diagnostics diagnostics;
-  const std::string model = *arguments.value("--model");
-  absl::StatusOr<StartedRecipe> started = StartRecipe(model, *gpus, diagnostics);
+  const std::string& model = *flags.model;
+  absl::StatusOr<StartedRecipe> started = StartRecipe(model, gpus, diagnostics);
   if (!started.ok()) {
-    if (!diagnostics.has_errors()) return UsageError(std::string(started.status().message()));
+    if (!diagnostics.has_errors()) return UsageError(started.status());
     const LoadedPlan loaded = LoadPlan(model, {});
     loaded.PrintProblems(as_json);
     return loaded.exit_status();
@@ -176,7 +178,7 @@ int InitRecipe(const Arguments& arguments) {
   const YamlNode drawn = started->own;
   if (!weights.from.empty()) {
     if (absl::Status status = LayOverrides({InitializeFrom(weights.from)}, started->own); !status.ok())
-      return UsageError(std::string(status.message()));
+      return UsageError(status);
   }
   const std::string file = output.empty() ? "recipe.yaml" : output;
   // A text, so that messages can point at its lines.
@@ -193,13 +195,13 @@ int InitRecipe(const Arguments& arguments) {
   const std::optional<Recipe> recipe = ReadRecipe(request.recipe, request.overrides, diagnostics);
   if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors()) return invalid();
   for (const absl::Status& status :
-       {CheckFixedKeys(*recipe, request.fixed), FitCluster(recipe->cluster, *gpus, request.overrides)}) {
-    if (!status.ok()) return UsageError(std::string(status.message()));
+       {CheckFixedKeys(*recipe, request.fixed), FitCluster(recipe->cluster, gpus, request.overrides)}) {
+    if (!status.ok()) return UsageError(status);
   }
-  request.gpus = *gpus;
+  request.gpus = gpus;
   LayoutSearch search(as_json);
   absl::StatusOr<Found> found = search.Run(request, diagnostics);
-  if (!found.ok()) return diagnostics.has_errors() ? invalid() : UsageError(std::string(found.status().message()));
+  if (!found.ok()) return diagnostics.has_errors() ? invalid() : UsageError(found.status());
   if (!found->chosen()) {
     if (as_json) {
       std::cout << JsonText(JsonOf(*found, nullptr, nullptr, nullptr), 2) << "\n";
@@ -224,10 +226,10 @@ int InitRecipe(const Arguments& arguments) {
                    "search began."),
       *found);
   const absl::StatusOr<std::string> text = TextOfStarted(*started, changes, comment, file);
-  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  if (!text.ok()) return UsageError(text.status());
   const absl::Status status = output.empty() ? CheckLayoutText(file, *text, *found->chosen())
                                              : WriteLayoutRecipe(output, *text, *found->chosen());
-  if (!status.ok()) return UsageError(std::string(status.message()));
+  if (!status.ok()) return UsageError(status);
   Tell(*found, *text, output, weights.said, as_json);
   return search.signal() != 0 ? 128 + search.signal() : kExitSuccess;
 }
@@ -236,24 +238,31 @@ int InitRecipe(const Arguments& arguments) {
 
 CliCommand InitCommand() {
   std::vector<Option> options = {
-      {"--model", "", ModelNames(), "the model; or a file that `plan import` wrote"},
-      {"--gpus", "", "N", "GPUs of the cluster, in nodes of eight; fewer are one node"},
-      {"--output", "-o", "FILE", "write the recipe there; without it, it is printed", /*writes=*/true},
-      {"--replace", "", "", "let -o replace a file that is there"},
-      {"--json", "", "", "print the same as JSON"}};
+      Option("--model " + ModelNames(), &InitFlags::model, "the model; or a file that `plan import` wrote"),
+      Option("--gpus N", &InitFlags::gpus, "GPUs of the cluster, in nodes of eight; fewer are one node",
+             WholeNumbers(1, kMostGpus)),
+      Option("-o, --output FILE", &InitFlags::output, "write the recipe there; without it, it is printed")
+          .Writes()
+          .With({"plan init --model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm -o mine.yaml",
+                 "writes a first recipe"}),
+      Option("--replace", &InitFlags::replace, "let -o replace a file that is there"),
+      JsonOption("print the same as JSON")};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.end() - 1, search.begin(), search.end());
-  return {"init",
-          "writes a first recipe of a model, with a layout that a search chose",
-          "--model NAME --gpus N [OVERRIDE ...] [-o FILE]",
-          options,
+  return {
+      .name = "init",
+      .summary = "writes a first recipe of a model, with a layout that a search chose",
+      .usage = "--model NAME --gpus N [OVERRIDE ...] [-o FILE]",
+      .options = std::move(options),
+      .details =
           "The recipe is valid as it is, with mock data. Overrides change what it begins with:\n"
           "cluster.gpu=h200_sxm batch.global_samples=768. Relative paths in them are seen from the current folder.\n"
           "cluster.gpus_per_node and cluster.nodes may be overridden, too: what is left open follows from --gpus.\n"
           "The layout is that of `plan tune`, and so are the options of the search. Comments of the\n"
           "recipe list five layouts at most. Exit status: 1 if no layout is valid and fits; 130 after Ctrl-C.\n",
-          InitRecipe,
-          ""};
+      .see_also = {"import", "tune", "validate"},
+      .pages = {"docs/tune.md"},
+      .run = Runs(InitRecipe)};
 }
 
 }  // namespace planwright

@@ -28,9 +28,9 @@ int RunAndReport(const std::string& run_dir, bool as_json) {
   return status;
 }
 
-int Run(const Arguments& arguments) {
-  if (arguments.words.size() != 1) return UsageError("give one run directory, and nothing else");
-  const int status = RunAndReport(arguments.words[0], arguments.has("--json"));
+int RunSubmitted(const CommandOptions& options) {
+  if (options.words.size() != 1) return UsageError("give one run directory, and nothing else");
+  const int status = RunAndReport(options.words[0], options.json);
   std::cout.clear();  // ReportRun has told of what could not be printed
   return status;
 }
@@ -38,14 +38,19 @@ int Run(const Arguments& arguments) {
 }  // namespace
 
 CliCommand JobCommand() {
-  return {"job",
-          "what a Slurm job runs: the head of a submitted run",
-          "RUN_DIR [--json]",
-          {{"--json", "", "", "print the outcome as JSON on stdout, and everything else on stderr"}},
-          "`plan launch --slurm` submits a script that calls it. It starts an agent on each node of the job, runs the "
-          "plan, and\nhas the job put into the queue again when its time is over before the run is.\n",
-          Run,
-          "d"};
+  return {.name = "job",
+          .summary = "what a Slurm job runs: the head of a submitted run",
+          .usage = "RUN_DIR [--json]",
+          .options = {JsonOption("print the outcome as JSON on stdout, and everything else on stderr")},
+          .details =
+              "`plan launch --slurm` submits a script that calls it. It starts an agent on each node of the job, runs "
+              "the plan, and\nhas the job put into the queue again when its time is over before the run is.\n",
+          .examples = {{"plan job runs/toy", "in a job's script"}},
+          .see_also = {"launch"},
+          .pages = {"docs/agents.md"},
+          .runs = true,
+          .run = Runs(RunSubmitted),
+          .words = "d"};
 }
 
 }  // namespace planwright

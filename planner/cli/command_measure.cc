@@ -15,7 +15,7 @@
 #include "planner/cli/live_bar.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/open_fleet.h"
-#include "planner/cli/own_program.h"
+#include "planner/cli/run_flags.h"
 #include "planner/cli/submit_job.h"
 #include "planner/data/samples/sample_source.h"
 #include "planner/run/measure/measure_parts.h"
@@ -33,9 +33,9 @@ struct MeasuredRecipe {
 };
 
 // RECIPE [OVERRIDE ...] RECIPE [OVERRIDE ...]: overrides are of the recipe before them.
-absl::StatusOr<std::vector<MeasuredRecipe>> RecipesOf(const Arguments& arguments) {
+absl::StatusOr<std::vector<MeasuredRecipe>> RecipesOf(const std::vector<std::string>& words) {
   std::vector<MeasuredRecipe> recipes;
-  for (const std::string& word : arguments.words) {
+  for (const std::string& word : words) {
     const bool recipe = word.find('=') == std::string::npos;
     if (!recipe && recipes.empty())
       return absl::InvalidArgumentError("the override `" + word + "` stands before every recipe");
@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<MeasuredRecipe>> RecipesOf(const Arguments& arguments
   return recipes;
 }
 
-std::string NameOf(const MeasuredRecipe& recipe, const std::vector<std::string>& more) {
+std::string MeasuredName(const MeasuredRecipe& recipe, const std::vector<std::string>& more) {
   std::string name = recipe.path;
   for (const auto* overrides : {&recipe.overrides, &more}) {
     for (const std::string& word : *overrides) name += " " + word;
@@ -83,17 +83,17 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
     if (const int status = MakeIndexBeforeRanks(*loaded.plan, digests); status != kExitSuccess) return status;
     const std::vector<std::vector<std::string>> around = SizesAround(*loaded.plan);
     const Plan& plan = *loaded.plan;
-    add({.plan = plan, .what = NameOf(recipe, {}), .rounds = true});
+    add({.plan = plan, .what = MeasuredName(recipe, {}), .rounds = true});
     if (recipe.path.ends_with(".json")) continue;  // of a compiled plan there are no other sizes
     for (double fullest : {1.0, 2.0, 4.0}) {
       if (fullest <= MostSkew(plan) && MostSkew(plan) >= 2)
-        add({.plan = plan, .what = NameOf(recipe, {}), .fullest = fullest});
+        add({.plan = plan, .what = MeasuredName(recipe, {}), .fullest = fullest});
     }
     for (const std::vector<std::string>& more : around) {
       std::vector<std::string> overrides = recipe.overrides;
       overrides.insert(overrides.end(), more.begin(), more.end());
       LoadedPlan other = LoadPlan(recipe.path, overrides);
-      const std::string name = NameOf(recipe, more);
+      const std::string name = MeasuredName(recipe, more);
       if (const std::string problem = ProblemOf(other); !problem.empty()) {
         std::cerr << PrintableLines("left out: " + name + ": " + problem) << "\n";
       } else {
@@ -128,7 +128,7 @@ std::vector<Plan> PlansOf(const std::vector<MeasurePart>& parts) {
 // PROFILE.json.job: what a job or a head needs, and a job's output. The parts have a folder of their own, which goes.
 std::string JobFolder(const std::string& output) { return output + ".job"; }
 
-int Submit(const std::vector<MeasurePart>& parts, const MeasureOptions& options, const Arguments& arguments) {
+int Submit(const std::vector<MeasurePart>& parts, const MeasureOptions& options, const RunFlags& flags) {
   constexpr int kSignalSeconds = 60;  // there is nothing to save: parts that are done are kept
   JobFiles job = JobHere();
   job.plans = PlansOf(parts);
@@ -137,7 +137,7 @@ int Submit(const std::vector<MeasurePart>& parts, const MeasureOptions& options,
   job.options.executor = AbsolutePath(options.executor);
   job.options.device = options.device;
   job.options.run_dir = JobFolder(job.measure->output);
-  return SubmitJob(job, kSignalSeconds, arguments.has("--dry-run"), arguments.has("--json"));
+  return SubmitJob(job, kSignalSeconds, flags.dry_run, flags.json);
 }
 
 // Waits for an agent on each node that the largest plan needs, and measures through them.
@@ -188,43 +188,35 @@ class MeasureProgress {
   int64_t done_ = 0, all_ = 0;
 };
 
-int Measure(const Arguments& arguments) {
-  const bool as_json = arguments.has("--json");
-  if (arguments.has("--local") + arguments.has("--slurm") + arguments.has("--agents") > 1)
-    return UsageError("--local, --slurm and --agents exclude each other");
-  if (arguments.has("--dry-run") && !arguments.has("--slurm"))
-    return UsageError("--dry-run shows what --slurm would submit; add --slurm");
-  if (!arguments.has("--output")) return UsageError("nothing says where to write the profile: give -o PROFILE.json");
-  // Else it would only show after the last part.
-  if (arguments.value("--output")->empty())
-    return UsageError("option `-o` needs the name of a file; found an empty one");
-  const absl::StatusOr<std::vector<MeasuredRecipe>> recipes = RecipesOf(arguments);
-  if (!recipes.ok()) return UsageError(std::string(recipes.status().message()));
-  MeasureOptions options;
-  options.output = *arguments.value("--output");
+struct MeasureFlags : RunFlags {
+  std::string output;
+};
+
+int Measure(const MeasureFlags& flags) {
+  if (absl::Status status = CheckWay(flags); !status.ok()) return UsageError(status);
+  if (flags.output.empty()) return UsageError("nothing says where to write the profile: give -o PROFILE.json");
+  const absl::StatusOr<std::vector<MeasuredRecipe>> recipes = RecipesOf(flags.words);
+  if (!recipes.ok()) return UsageError(recipes.status());
+  MeasureOptions options = {.output = flags.output, .executor = flags.run.executor, .device = flags.run.device};
   for (const MeasuredRecipe& recipe : *recipes) {
     std::error_code error;
     if (std::filesystem::equivalent(recipe.path, options.output, error))
       return UsageError(options.output + " is the recipe: -o names the file of the profile");
   }
-  options.executor = arguments.value("--executor").value_or(ExecutorBesidePlan());
-  options.device = arguments.value("--device").value_or("");
-  if (!options.device.empty() && options.device != "cpu" && options.device != "cuda")
-    return UsageError("--device must be cpu or cuda; found `" + options.device + "`");
   std::vector<MeasurePart> parts;
-  if (const int status = PartsOf(*recipes, as_json, parts); status != kExitSuccess) return status;
-  if (arguments.has("--slurm")) return Submit(parts, options, arguments);
+  if (const int status = PartsOf(*recipes, flags.json, parts); status != kExitSuccess) return status;
+  if (flags.slurm) return Submit(parts, options, flags);
   const BackgroundOutput output;
   const absl::StatusOr<Measured> measured = [&] {
     MeasureProgress progress;
     LiveBar bar([&progress] { return progress.Now(); });
     options.progress = [&bar](const std::string& line) { bar.Aside([&] { std::cerr << Printable(line) << "\n"; }); };
     options.begins = [&](int64_t done, int64_t all) { bar.Aside([&] { progress.Begin(done, all); }); };
-    return arguments.has("--agents") ? MeasureWithAgents(parts, options) : MeasureParts(parts, options);
+    return flags.agents ? MeasureWithAgents(parts, options) : MeasureParts(parts, options);
   }();
   if (!measured.ok()) return ReportFailedLaunch(measured.status());
   if (measured->failed) {
-    if (as_json) {
+    if (flags.json) {
       nlohmann::ordered_json json = OutcomeJson(*measured->failed);
       json["part"] = measured->failed_part, json["run_dir"] = measured->failed_run;
       std::cout << JsonText(json, 2) << "\n";
@@ -235,7 +227,7 @@ int Measure(const Arguments& arguments) {
               << "\nthe same command goes on with it: parts that are done are kept\n";
     return measured->failed->exit_code;
   }
-  PrintMeasured(options.output, measured->profile, as_json);
+  PrintMeasured(options.output, measured->profile, flags.json);
   return kExitSuccess;
 }
 
@@ -243,26 +235,34 @@ int Measure(const Arguments& arguments) {
 
 CliCommand MeasureCommand() {
   return {
-      "measure",
-      "measures what a device takes for the instructions of recipes",
-      "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local | --slurm [--dry-run] | --agents] "
-      "[--device cpu|cuda]",
-      {{"--output", "-o", "FILE", "write the profile there; cluster.profile of a recipe names it", /*writes=*/true},
-       {"--local", "", "", "run all ranks on this machine, which is the default"},
-       {"--slurm", "", "", "submit a job to a Slurm cluster; launch.slurm has its options"},
-       {"--dry-run", "", "", "print what --slurm would submit, and do nothing"},
-       {"--agents", "", "", "run on nodes on which you start `plan agent` yourself"},
-       {"--device", "", "cpu|cuda", "where ranks compute; default: cuda if the recipe's cluster has GPUs"},
-       {"--executor", "", "FILE", "the executor program; default: the one beside `plan`"},
-       {"--json", "", "", "print path, device and size of the profile, or the outcome of a part that failed"}},
-      "Each recipe runs for a few steps, and again with sequences of twice and half the length, with twice the "
-      "samples\n"
-      "of a microbatch, with unequal experts, and with communications beside work and without. Times are those of the\n"
-      "last steps, inside the training; communications are also timed after them. Overrides follow their recipe. "
-      "Parts\n"
-      "that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n",
-      Measure,
-      "r+"};
+      .name = "measure",
+      .summary = "measures what a device takes for the instructions of recipes",
+      .usage =
+          "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local | --slurm [--dry-run] | --agents] "
+          "[--device cpu|cuda]",
+      .options = {Option("-o, --output FILE", &MeasureFlags::output,
+                         "write the profile there; cluster.profile of a recipe names it",
+                         NameOf("a file"))  // else it would only show after the last part
+                      .Writes()
+                      .With({"plan measure recipes/nemotron_moe_vlm_20l_2g.yaml -o profile.json",
+                             "measures this machine's devices"}),
+                  Option("--local", &RunFlags::local, "run all ranks on this machine, which is the default"),
+                  SlurmOption(), DryRunOption(), AgentsOption(),
+                  DeviceOption("where ranks compute; default: cuda if the recipe's cluster has GPUs"), ExecutorOption(),
+                  JsonOption("print path, device and size of the profile, or the outcome of a part that failed")},
+      .details =
+          "Each recipe runs for a few steps, and again with sequences of twice and half the length, with twice the "
+          "samples\n"
+          "of a microbatch, with unequal experts, and with communications beside work and without. Times are those of "
+          "the\n"
+          "last steps, inside the training; communications are also timed after them. Overrides follow their recipe. "
+          "Parts\n"
+          "that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n",
+      .see_also = {"show", "tune"},
+      .pages = {"docs/measure.md"},
+      .runs = true,
+      .run = Runs(Measure),
+      .words = "r+"};
 }
 
 }  // namespace planwright

@@ -23,38 +23,41 @@ int WritePage(const std::string& file, const std::string& page) {
   return status.ok() ? kExitSuccess : UsageError(Printable(std::string(status.message())));
 }
 
+struct ReportOptions : CommandOptions {
+  std::optional<std::string> page;
+};
+
 // Of several runs: a table, or a page with all their curves.
-int ReportSeveral(const Arguments& arguments, const std::optional<std::string>& file) {
+int ReportSeveral(const ReportOptions& options) {
   constexpr size_t kMostRuns = 12;  // more lines cannot be told apart
-  if (arguments.has("--json")) return UsageError("--json tells of one run: give one run directory at a time");
-  if (arguments.words.size() > kMostRuns) {
+  if (options.json) return UsageError("--json tells of one run: give one run directory at a time");
+  if (options.words.size() > kMostRuns) {
     return UsageError(
-        Cat("`plan report` lays ", kMostRuns, " runs over each other at most; found ", arguments.words.size()));
+        Cat("`plan report` lays ", kMostRuns, " runs over each other at most; found ", options.words.size()));
   }
   std::vector<RunReport> reports;
-  for (const std::string& run_dir : arguments.words) {
+  for (const std::string& run_dir : options.words) {
     absl::StatusOr<RunReport> report = GatherRun(run_dir, {});
     if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
     reports.push_back(*std::move(report));
   }
-  if (file) return WritePage(*file, OverlayPage(reports));
+  if (options.page) return WritePage(*options.page, OverlayPage(reports));
   std::cout << OverlayText(reports, LineWidth(STDOUT_FILENO, kShowWidth));
   return kExitSuccess;
 }
 
-int Report(const Arguments& arguments) {
-  if (arguments.words.empty()) return UsageError("`plan report` needs a run directory");
-  const std::optional<std::string> file = arguments.value("--html");
-  if (file && arguments.has("--json")) return UsageError("--html and --json exclude each other");
-  if (file) {
-    if (absl::Status status = CheckPageFile(*file); !status.ok())
+int Report(const ReportOptions& options) {
+  if (options.words.empty()) return UsageError("`plan report` needs a run directory");
+  if (options.page && options.json) return UsageError("--html and --json exclude each other");
+  if (options.page) {
+    if (absl::Status status = CheckPageFile(*options.page); !status.ok())
       return UsageError(Printable(std::string(status.message())));
   }
-  if (arguments.words.size() > 1) return ReportSeveral(arguments, file);
-  const absl::StatusOr<RunReport> report = GatherRun(arguments.words[0], {});
+  if (options.words.size() > 1) return ReportSeveral(options);
+  const absl::StatusOr<RunReport> report = GatherRun(options.words[0], {});
   if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
-  if (file) return WritePage(*file, ReportPage(*report));
-  if (arguments.has("--json")) {
+  if (options.page) return WritePage(*options.page, ReportPage(*report));
+  if (options.json) {
     WriteReportJson(*report, StepsOnFile(*report), std::cout);
   } else {
     std::cout << ReportText(*report, LineWidth(STDOUT_FILENO, kShowWidth));
@@ -65,17 +68,24 @@ int Report(const Arguments& arguments) {
 }  // namespace
 
 CliCommand ReportCommand() {
-  return {"report",
-          "tells what happened in a run: curves, where the time went, lives, checkpoints",
-          "RUN... [--html FILE | --json]",
-          {{"--html", "", "FILE", "write it as one page for a browser; `-` is stdout", /*writes=*/true},
-           {"--json", "", "", "print the data for scripts, with every step"}},
+  return {
+      .name = "report",
+      .summary = "tells what happened in a run: curves, where the time went, lives, checkpoints",
+      .usage = "RUN... [--html FILE | --json]",
+      .options = {Option("--html FILE", &ReportOptions::page, "write it as one page for a browser; `-` is stdout")
+                      .Writes()
+                      .With({"plan report runs/toy --html toy.html", "as a page with curves"}),
+                  JsonOption("print the data for scripts, with every step")},
+      .details =
           "RUN is a run directory; the run may still go on. Only its files are read. Of several runs a table is\n"
           "printed, and --html draws their curves over each other.\n"
           "Exit status: 0, however the run ended; 2 if RUN is no run directory. See `plan status` for a status that\n"
           "tells how the run is.\n",
-          Report,
-          "d"};
+      .examples = {{"plan report runs/toy", "tells what happened"}},
+      .see_also = {"status", "evaluate"},
+      .pages = {"docs/run_reports.md"},
+      .run = Runs(Report),
+      .words = "d"};
 }
 
 }  // namespace planwright

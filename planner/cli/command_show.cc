@@ -7,6 +7,8 @@
 #include "planner/base/json/json_text.h"
 #include "planner/base/text/limits.h"
 #include "planner/base/text/near_name.h"
+#include "planner/base/text/status_macros.h"
+#include "planner/base/text/text.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/page_file.h"
@@ -17,14 +19,19 @@
 namespace planwright {
 namespace {
 
-// The options that change how a subject is shown.
+// What changes how a subject is shown.
 struct ShowOptions {
   std::vector<int64_t> at;
   std::string role;
   size_t width = kShowWidth;
-  std::string routing;               // folder of recorded choices; empty: none
   const StepTime* time = nullptr;    // of the plan, for subjects that show it
-  const ExpertRows* rows = nullptr;  // of `routing`
+  const ExpertRows* rows = nullptr;  // of recorded choices
+};
+
+struct ShowLine : CommandOptions {
+  std::optional<std::string> page;
+  ShowOptions show;
+  std::optional<std::string> routing;  // folder of recorded choices
 };
 
 struct Subject {
@@ -83,25 +90,15 @@ absl::StatusOr<const Subject*> FindSubject(const std::string& name) {
                                     NearNameHelp(name, names, "`plan show --help` lists the subjects"));
 }
 
-absl::StatusOr<ShowOptions> OptionsOf(const Arguments& arguments, const std::string& subject) {
-  ShowOptions options;
-  options.width = LineWidth(STDOUT_FILENO, kShowWidth);
-  if (arguments.has("--at") && subject != "budget") return absl::InvalidArgumentError("option `--at` is for `budget`");
-  if (arguments.has("--role") && subject != "program")
-    return absl::InvalidArgumentError("option `--role` is for `program`");
-  if (arguments.has("--routing") && subject != "time")
-    return absl::InvalidArgumentError("option `--routing` is for `time`");
-  options.role = arguments.value("--role").value_or("");
-  options.routing = arguments.value("--routing").value_or("");
-  std::string list = arguments.value("--at").value_or("");
-  while (!list.empty()) {
-    const size_t comma = list.find(',');
-    absl::StatusOr<int64_t> number = IntegerOption("--at", list.substr(0, comma), 0, kMostSamples);
-    if (!number.ok()) return number.status();
-    options.at.push_back(*number);
-    list = comma == std::string::npos ? "" : list.substr(comma + 1);
+// An option that is for one subject stands with that one alone.
+absl::Status CheckOptions(const ShowLine& line, std::string_view subject) {
+  constexpr std::pair<const char*, std::string_view> kSubjects[] = {
+      {"--at", "budget"}, {"--role", "program"}, {"--routing", "time"}};
+  for (const auto& [option, of] : kSubjects) {
+    if (line.has(option) && subject != of)
+      return absl::InvalidArgumentError(Cat("option `", option, "` is for `", of, "`"));
   }
-  return options;
+  return absl::OkStatus();
 }
 
 absl::Status CheckRole(const Plan& plan, const std::string& role) {
@@ -115,48 +112,61 @@ absl::Status CheckRole(const Plan& plan, const std::string& role) {
 }
 
 // Writes the page of a plan into a file.
-int ShowPage(const Arguments& arguments, const RecipeWords& words, const std::string& file) {
+int ShowPage(const RecipeWords& words, const std::string& file, bool as_json) {
   std::error_code error;
   if (std::filesystem::equivalent(words.path, file, error))
     return UsageError(file + " is the recipe: --html names the file of the page");
-  if (absl::Status status = CheckPageFile(file); !status.ok()) return UsageError(std::string(status.message()));
+  if (absl::Status status = CheckPageFile(file); !status.ok()) return UsageError(status);
   const LoadedPlan loaded = LoadTimedPlan(words.path, words.overrides);
-  loaded.PrintProblems(arguments.has("--json"));
+  loaded.PrintProblems(as_json);
   if (!loaded.plan) return loaded.exit_status();
   const absl::Status status = WritePageFile(file, PlanPage(*loaded.plan, *loaded.time));
-  return status.ok() ? kExitSuccess : UsageError(std::string(status.message()));
+  return status.ok() ? kExitSuccess : UsageError(status);
 }
 
-int Show(const Arguments& arguments) {
-  const std::optional<std::string> page = arguments.value("--html");
+// "0,768,1024000".
+absl::StatusOr<std::vector<int64_t>> ReadSamples(const std::string& name, const std::string& text) {
+  std::vector<int64_t> samples;
+  std::string list = text;
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    ABSL_ASSIGN_OR_RETURN(const int64_t number, WholeNumbers(0, kMostSamples)(name, list.substr(0, comma)));
+    samples.push_back(number);
+    list = comma == std::string::npos ? "" : list.substr(comma + 1);
+  }
+  return samples;
+}
+
+int Show(const ShowLine& line) {
   std::vector<std::string> names;
-  if (!page) names.push_back("subject (ranks, groups, bridges, data, budget, schedule, model, time, memory, program)");
-  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, names);
-  if (!words.ok()) return UsageError(std::string(words.status().message()));
-  if (page) return ShowPage(arguments, *words, *page);
+  if (!line.page)
+    names.push_back("subject (ranks, groups, bridges, data, budget, schedule, model, time, memory, program)");
+  const absl::StatusOr<RecipeWords> words = SplitWords(line, names);
+  if (!words.ok()) return UsageError(words.status());
+  if (line.page) return ShowPage(*words, *line.page, line.json);
   const absl::StatusOr<const Subject*> subject = FindSubject(words->names[0]);
-  if (!subject.ok()) return UsageError(std::string(subject.status().message()));
-  absl::StatusOr<ShowOptions> options = OptionsOf(arguments, words->names[0]);
-  if (!options.ok()) return UsageError(std::string(options.status().message()));
-  const bool routed = arguments.has("--routing");
+  if (!subject.ok()) return UsageError(subject.status());
+  if (absl::Status status = CheckOptions(line, words->names[0]); !status.ok()) return UsageError(status);
+  const bool routed = line.routing.has_value();
   LoadedPlan loaded = (*subject)->timed && !routed ? LoadTimedPlan(words->path, words->overrides)
                                                    : LoadPlan(words->path, words->overrides);
-  loaded.PrintProblems(arguments.has("--json"));
+  loaded.PrintProblems(line.json);
   if (!loaded.plan) return loaded.exit_status();
+  ShowOptions options = line.show;
+  options.width = LineWidth(STDOUT_FILENO, kShowWidth);
   absl::StatusOr<ExpertRows> rows = ExpertRows();
   if (routed) {
-    rows = ReadExpertRows(*loaded.plan, options->routing);
-    if (!rows.ok()) return UsageError(std::string(rows.status().message()));
-    options->rows = &*rows;
+    rows = ReadExpertRows(*loaded.plan, *line.routing);
+    if (!rows.ok()) return UsageError(rows.status());
+    options.rows = &*rows;
     loaded.time = TimeStep(*loaded.plan, RatesOf(*loaded.plan), &*rows);
   }
-  if (loaded.time) options->time = &*loaded.time;
-  if (absl::Status status = CheckRole(*loaded.plan, options->role); !status.ok())
-    return UsageError(std::string(status.message()));
-  if (arguments.has("--json")) {
-    std::cout << JsonText((*subject)->json(*loaded.plan, *options), 2) << "\n";
+  if (loaded.time) options.time = &*loaded.time;
+  if (absl::Status status = CheckRole(*loaded.plan, options.role); !status.ok()) return UsageError(status);
+  if (line.json) {
+    std::cout << JsonText((*subject)->json(*loaded.plan, options), 2) << "\n";
   } else {
-    std::cout << (*subject)->text(*loaded.plan, *options);
+    std::cout << (*subject)->text(*loaded.plan, options);
   }
   return kExitSuccess;
 }
@@ -179,17 +189,27 @@ std::vector<std::string> ShowSubjects() {
 }
 
 CliCommand ShowCommand() {
-  return {"show",
-          "prints one part of the plan, or draws all of it as a page",
-          "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
-          {{"--json", "", "", "print the data for scripts"},
-           {"--html", "", "FILE", "write the whole plan as one page for a browser; `-` is stdout", /*writes=*/true},
-           {"--at", "", "SAMPLES", "budget: learning rate and weight decay at these sample counts, comma separated"},
-           {"--role", "", "NAME", "program: only this role"},
-           {"--routing", "", "DIR", "time: rows of experts as `plan launch --record-routing DIR` recorded them"}},
-          SubjectsText(),
-          Show,
-          "rs+"};
+  return {
+      .name = "show",
+      .summary = "prints one part of the plan, or draws all of it as a page",
+      .usage = "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
+      .options = {JsonOption("print the data for scripts"),
+                  Option("--html FILE", &ShowLine::page,
+                         "write the whole plan as one page for a browser; `-` is stdout")
+                      .Writes(),
+                  Option("--at SAMPLES", At(&ShowLine::show, &ShowOptions::at),
+                         "budget: learning rate and weight decay at these sample counts, comma separated", ReadSamples),
+                  Option("--role NAME", At(&ShowLine::show, &ShowOptions::role), "program: only this role"),
+                  Option("--routing DIR", &ShowLine::routing,
+                         "time: rows of experts as `plan launch --record-routing DIR` recorded them")},
+      .details = SubjectsText(),
+      .examples = {{"plan show recipes/nemotron_moe_vlm_20l_mock_8r.yaml ranks", "which ranks each module has"},
+                   {"plan show recipes/nemotron_moe_vlm_20l_2g.yaml memory modules.language.recompute=full",
+                    "memory with other settings"}},
+      .see_also = {"validate", "tune"},
+      .pages = {"docs/memory.md", "docs/step_time.md"},
+      .run = Runs(Show),
+      .words = "rs+"};
 }
 
 }  // namespace planwright

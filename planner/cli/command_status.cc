@@ -49,23 +49,25 @@ void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_
   }
 }
 
-int Status(const Arguments& arguments) {
-  if (arguments.words.size() != 1)
-    return UsageError("`plan status` needs one run directory; found " + std::to_string(arguments.words.size()));
-  const bool follow = arguments.has("--follow");
+struct StatusOptions : CommandOptions {
+  bool follow = false;
+};
+
+int Status(const StatusOptions& options) {
+  if (options.words.size() != 1)
+    return UsageError("`plan status` needs one run directory; found " + std::to_string(options.words.size()));
   for (bool again = false;; again = true) {
     const absl::StatusOr<RunReport> report =
-        GatherRun(arguments.words[0], {.metrics_bytes = kMetricsBytes, .ranks = true});
+        GatherRun(options.words[0], {.metrics_bytes = kMetricsBytes, .ranks = true});
     if (absl::IsFailedPrecondition(report.status())) {
-      PrintSubmitted(arguments.words[0], std::string(report.status().message()), arguments.has("--json"), follow,
-                     again);
-      if (!follow || !std::cout) return kExitSuccess;
+      PrintSubmitted(options.words[0], std::string(report.status().message()), options.json, options.follow, again);
+      if (!options.follow || !std::cout) return kExitSuccess;
       std::this_thread::sleep_for(kPause);
       continue;
     }
     if (!report.ok()) return UsageError(Printable(std::string(report.status().message())));
-    const int status = PrintOnce(*report, arguments.has("--json"), follow, again);
-    if (!follow || !report->live() || !std::cout) return status;
+    const int status = PrintOnce(*report, options.json, options.follow, again);
+    if (!options.follow || !report->live() || !std::cout) return status;
     std::this_thread::sleep_for(kPause);
   }
 }
@@ -73,16 +75,22 @@ int Status(const Arguments& arguments) {
 }  // namespace
 
 CliCommand StatusCommand() {
-  return {"status",
-          "says whether a run goes on, how far it is, and where its ranks are",
-          "RUN [--follow] [--json]",
-          {{"--follow", "", "", "say it again every two seconds, until the run is over"},
-           {"--json", "", "", "print the same as JSON; with --follow, an object a line"}},
+  return {
+      .name = "status",
+      .summary = "says whether a run goes on, how far it is, and where its ranks are",
+      .usage = "RUN [--follow] [--json]",
+      .options = {Option("--follow", &StatusOptions::follow, "say it again every two seconds, until the run is over")
+                      .With({"plan status runs/toy --follow", "says how far a run is, until it is over"}),
+                  JsonOption("print the same as JSON; with --follow, an object a line")},
+      .details =
           "RUN is a run directory. Only its files are read, so this works on any node that sees them.\n"
           "Exit status: 0 if the run goes on or is done, else that of the run; 10 if it ended without a word, as its\n"
           "launch was killed or its machine died; 2 if RUN is no run directory.\n",
-          Status,
-          "d"};
+      .see_also = {"report", "launch"},
+      .pages = {"docs/failures.md"},
+      .runs = true,
+      .run = Runs(Status),
+      .words = "d"};
 }
 
 }  // namespace planwright

@@ -10,6 +10,7 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/paper/table.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/layout_search.h"
@@ -42,30 +43,30 @@ struct TuneCommandLine {
   bool scaling() const { return form != GpuCounts::Form::kOne; }
 };
 
-absl::StatusOr<TuneCommandLine> ReadCommandLine(const Arguments& arguments) {
+struct TuneFlags : SearchFlags {
+  GpuCounts gpus = {.counts = {0}};
+  std::optional<std::string> write, page;
+  bool replace = false;
+};
+
+absl::StatusOr<GpuCounts> ReadGpus(const std::string& name, const std::string& text) { return ReadGpuCounts(text); }
+
+absl::StatusOr<TuneCommandLine> ReadCommandLine(const TuneFlags& flags) {
   TuneCommandLine line;
-  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
-  if (!words.ok()) return words.status();
-  if (words->path.ends_with(".json"))
-    return absl::InvalidArgumentError(words->path +
-                                      " is a compiled plan: `plan tune` searches the layouts of a recipe");
-  line.recipe = words->path, line.request.overrides = words->overrides;
-  line.json = arguments.has("--json");
-  if (absl::Status status = ReadSearchOptions(arguments, line.request); !status.ok()) return status;
-  line.gpus = {0};
-  if (const auto text = arguments.value("--gpus")) {
-    const absl::StatusOr<GpuCounts> counts = ReadGpuCounts(*text);
-    if (!counts.ok()) return counts.status();
-    line.gpus = counts->counts, line.form = counts->form;
-  }
-  line.has_page = arguments.has("--html");
-  line.page = arguments.value("--html").value_or("");
+  ABSL_ASSIGN_OR_RETURN(const RecipeWords words, SplitWords(flags, {}));
+  if (words.path.ends_with(".json"))
+    return absl::InvalidArgumentError(words.path + " is a compiled plan: `plan tune` searches the layouts of a recipe");
+  line.request = flags.request;
+  line.recipe = words.path, line.request.overrides = words.overrides;
+  line.json = flags.json;
+  line.gpus = flags.gpus.counts, line.form = flags.gpus.form;
+  line.has_page = flags.page.has_value();
+  line.page = flags.page.value_or("");
   if (line.page == "-" && line.json)
     return absl::InvalidArgumentError("--html - and --json both print on stdout: name a file for the page");
-  if (arguments.has("--replace") && !arguments.has("--write"))
-    return absl::InvalidArgumentError("option `--replace` is for --write");
-  if (!arguments.has("--write")) return line;
-  line.write = *arguments.value("--write");
+  if (flags.replace && !flags.write) return absl::InvalidArgumentError("option `--replace` is for --write");
+  if (!flags.write) return line;
+  line.write = *flags.write;
   if (line.form == GpuCounts::Form::kRange) {
     return absl::InvalidArgumentError(
         "a range of GPUs has no one recipe: for --write name one number, or a list, of which the smaller numbers "
@@ -76,8 +77,7 @@ absl::StatusOr<TuneCommandLine> ReadCommandLine(const Arguments& arguments) {
   for (const int64_t gpus : line.gpus)
     line.files.push_back(gpus == line.gpus.front() ? line.write : FallbackPath(line.write, gpus));
   for (const std::string& file : line.files) {
-    if (absl::Status status = CheckRecipeTarget(file, arguments.has("--replace"), line.recipe); !status.ok())
-      return status;
+    ABSL_RETURN_IF_ERROR(CheckRecipeTarget(file, flags.replace, line.recipe));
   }
   return line;
 }
@@ -187,9 +187,9 @@ bool TellProblems(const TuneCommandLine& line, const TuneStart& start) {
   return true;
 }
 
-int TuneRecipe(const Arguments& arguments) {
-  absl::StatusOr<TuneCommandLine> line = ReadCommandLine(arguments);
-  if (!line.ok()) return UsageError(std::string(line.status().message()));
+int TuneRecipe(const TuneFlags& flags) {
+  absl::StatusOr<TuneCommandLine> line = ReadCommandLine(flags);
+  if (!line.ok()) return UsageError(line.status());
   Diagnostics diagnostics;
   std::optional<YamlNode> tree = ReadRecipeTree(line->recipe, {}, diagnostics);
   const bool read = tree.has_value();
@@ -202,10 +202,8 @@ int TuneRecipe(const Arguments& arguments) {
     return loaded.exit_status();
   };
   if (!recipe || !recipe->damaged.empty() || diagnostics.has_errors()) return invalid();
-  if (absl::Status status = CheckAgainstRecipe(*recipe, *line); !status.ok())
-    return UsageError(std::string(status.message()));
-  if (absl::Status status = CheckTargets(*line, *recipe); !status.ok())
-    return UsageError(std::string(status.message()));
+  if (absl::Status status = CheckAgainstRecipe(*recipe, *line); !status.ok()) return UsageError(status);
+  if (absl::Status status = CheckTargets(*line, *recipe); !status.ok()) return UsageError(status);
 
   LayoutSearch search(line->json);
   std::vector<Found> found;
@@ -218,14 +216,13 @@ int TuneRecipe(const Arguments& arguments) {
     TuneRequest request = line->request;
     request.gpus = gpus;
     // Of a time that was asked for, an equal part for each.
-    if (arguments.has("--seconds")) request.seconds /= static_cast<double>(line->gpus.size());
+    if (flags.has("--seconds")) request.seconds /= static_cast<double>(line->gpus.size());
     // On its own GPUs a recipe is meant to be valid. If it is not, what is wrong is told before the search.
     bool told = false;
     if (gpus == 0 && !line->json) request.begins = [&](const TuneStart& start) { told = TellProblems(*line, start); };
     Diagnostics problems;
     absl::StatusOr<Found> one = search.Run(request, problems);
-    if (!one.ok() && gpus == 0)
-      return problems.has_errors() ? invalid() : UsageError(std::string(one.status().message()));
+    if (!one.ok() && gpus == 0) return problems.has_errors() ? invalid() : UsageError(one.status());
     if (one.ok()) {
       found.push_back(*std::move(one));
       found.back().told = told;
@@ -245,7 +242,7 @@ int TuneRecipe(const Arguments& arguments) {
   const std::string title = std::filesystem::path(line->recipe).stem().string();
   const absl::Status page = line->has_page ? WritePageFile(line->page, FoundPage(title, found)) : absl::OkStatus();
   for (const absl::Status* status : {&written, &page}) {
-    if (!status->ok()) UsageError(std::string(status->message()));
+    if (!status->ok()) UsageError(*status);
   }
   if (!written.ok() || !page.ok()) return kExitUsage;
   if (search.signal() != 0) return 128 + search.signal();
@@ -257,32 +254,43 @@ int TuneRecipe(const Arguments& arguments) {
 
 CliCommand TuneCommand() {
   std::vector<Option> options = {
-      {"--gpus", "", "COUNTS", "search for so many GPUs: N, a list N,M,..., or a range MIN..MAX"},
-      {"--write", "", "FILE", "write row 1 as a recipe that extends RECIPE by the keys that change", /*writes=*/true},
-      {"--replace", "", "", "let --write replace a file that is there"},
-      {"--html", "", "FILE", "write a page for a browser, with the frontier of time and memory; `-` is stdout",
-       /*writes=*/true},
-      {"--json", "", "", "print all figures for scripts"}};
+      Option("--gpus COUNTS", &TuneFlags::gpus, "search for so many GPUs: N, a list N,M,..., or a range MIN..MAX",
+             ReadGpus)
+          .With({"plan tune recipes/nemotron_moe_vlm_54l_33n.yaml --gpus 264", "searches for so many GPUs"}),
+      Option("--write FILE", &TuneFlags::write, "write row 1 as a recipe that extends RECIPE by the keys that change")
+          .Writes(),
+      Option("--replace", &TuneFlags::replace, "let --write replace a file that is there"),
+      Option("--html FILE", &TuneFlags::page,
+             "write a page for a browser, with the frontier of time and memory; `-` is stdout")
+          .Writes(),
+      JsonOption("print all figures for scripts")};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.begin() + 1, search.begin(), search.end());
   return {
-      "tune",
-      "searches the layouts that do not change the loss curve, and proves the fastest",
-      "RECIPE [OVERRIDE ...] [--gpus N | N,M,... | MIN..MAX] [--fix KEYS] [--write FILE]",
-      options,
-      "What it may change, unless --fix names it: of each module placement, parallel (tp, cp, pp, ep, expert_tp,\n"
-      "stage_layers, dispatch, overlap_dispatch) and recompute (none, full, elementwise, layer kinds);\n"
-      "batch.micro_samples; buckets and overlap of gradients. A key of --fix stands for all that begin with it.\n"
-      "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, and\n"
-      "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
-      "Row 1 is the fastest, unless others are as fast within the error of the times and need less memory by more\n"
-      "than 1 % of the device's: then the fastest of these, and so on.\n"
-      "A recipe with an error that no layout ends is refused before the search.\n"
-      "Ctrl-C ends a search with the best so far; of several numbers of GPUs those that were searched stay. A\n"
-      "search that ends early says so, and how far from the optimum it may be. --html replaces no file but a page.\n"
-      "Exit status: 1 if no layout is valid and fits, also for one of several numbers of GPUs; 130 after Ctrl-C.\n",
-      TuneRecipe,
-      "r+"};
+      .name = "tune",
+      .summary = "searches the layouts that do not change the loss curve, and proves the fastest",
+      .usage = "RECIPE [OVERRIDE ...] [--gpus N | N,M,... | MIN..MAX] [--fix KEYS] [--write FILE]",
+      .options = std::move(options),
+      .details =
+          "What it may change, unless --fix names it: of each module placement, parallel (tp, cp, pp, ep, expert_tp,\n"
+          "stage_layers, dispatch, overlap_dispatch) and recompute (none, full, elementwise, layer kinds);\n"
+          "batch.micro_samples; buckets and overlap of gradients. A key of --fix stands for all that begin with it.\n"
+          "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, "
+          "and\n"
+          "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
+          "Row 1 is the fastest, unless others are as fast within the error of the times and need less memory by more\n"
+          "than 1 % of the device's: then the fastest of these, and so on.\n"
+          "A recipe with an error that no layout ends is refused before the search.\n"
+          "Ctrl-C ends a search with the best so far; of several numbers of GPUs those that were searched stay. A\n"
+          "search that ends early says so, and how far from the optimum it may be. --html replaces no file but a "
+          "page.\n"
+          "Exit status: 1 if no layout is valid and fits, also for one of several numbers of GPUs; 130 after Ctrl-C.\n",
+      .examples = {{"plan tune recipes/nemotron_moe_vlm_20l_2g.yaml --write faster.yaml",
+                    "writes row 1 of the table as a recipe"}},
+      .see_also = {"init", "show", "measure"},
+      .pages = {"docs/tune.md"},
+      .run = Runs(TuneRecipe),
+      .words = "r+"};
 }
 
 }  // namespace planwright

@@ -66,15 +66,15 @@ Json SummaryJson(const Plan& plan, size_t bytes, double seconds) {
           {"seconds", seconds}};
 }
 
-int Validate(const Arguments& arguments) {
-  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
-  if (!words.ok()) return UsageError(std::string(words.status().message()));
+int Validate(const CommandOptions& options) {
+  const absl::StatusOr<RecipeWords> words = SplitWords(options, {});
+  if (!words.ok()) return UsageError(words.status());
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::string> absent;
   const LoadedPlan loaded = LoadComparedPlan(words->path, words->overrides, absent);
   const size_t bytes = loaded.plan ? WritePlan(*loaded.plan).size() : 0;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (arguments.has("--json")) {
+  if (options.json) {
     Json json = ValidityJson(loaded);
     if (loaded.plan) json["summary"] = SummaryJson(*loaded.plan, bytes, seconds);
     std::cout << JsonText(json, 2) << "\n";
@@ -90,15 +90,22 @@ int Validate(const Arguments& arguments) {
 }  // namespace
 
 CliCommand ValidateCommand() {
-  return {"validate",
-          "reports every problem of a recipe at once; needs no GPU",
-          "RECIPE [OVERRIDE ...] [--json]",
-          {{"--json", "", "", "print {\"valid\", \"problems\"} for scripts"}},
+  return {
+      .name = "validate",
+      .summary = "reports every problem of a recipe at once; needs no GPU",
+      .usage = "RECIPE [OVERRIDE ...] [--json]",
+      .options = {JsonOption("print {\"valid\", \"problems\"} for scripts")},
+      .details =
           "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again. "
           "Weights\n"
           "and recorded batches that are on this machine are compared with the plan.\n",
-          Validate,
-          "r+"};
+      .examples = {{"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml", "checks a recipe"},
+                   {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml batch.global_samples=64",
+                    "with another batch"}},
+      .see_also = {"explain", "fmt", "compile"},
+      .pages = {"docs/diagnostics.md", "docs/recipe_reference.md"},
+      .run = Runs(Validate),
+      .words = "r+"};
 }
 
 }  // namespace planwright

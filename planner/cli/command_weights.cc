@@ -211,21 +211,24 @@ WeightValues ReadValues(const Plan& plan, WeightsFit& fit) {
   return ReadAllValues(plan, fit, static_cast<int>(threads), progress);
 }
 
-int Weights(const Arguments& arguments) {
-  const absl::StatusOr<RecipeWords> words = SplitWords(arguments, {});
-  if (!words.ok()) return UsageError(std::string(words.status().message()));
-  const bool as_json = arguments.has("--json");
+struct WeightsOptions : CommandOptions {
+  bool read = false;
+};
+
+int Weights(const WeightsOptions& options) {
+  const absl::StatusOr<RecipeWords> words = SplitWords(options, {});
+  if (!words.ok()) return UsageError(words.status());
   const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
-  loaded.PrintProblems(as_json);
+  loaded.PrintProblems(options.json);
   if (!loaded.plan) return loaded.exit_status();
   CheckedWeights weights;
   weights.fit = FitWeights(*loaded.plan);
   if (weights.fit.fits()) weights.reads = ReadTable(*loaded.plan, weights.fit);
-  if (arguments.has("--read") && weights.fit.fits()) {
+  if (options.read && weights.fit.fits()) {
     weights.values = ReadValues(*loaded.plan, weights.fit);
     weights.values_read = true;
   }
-  if (as_json) {
+  if (options.json) {
     std::cout << JsonText(WeightsJson(weights), 2) << "\n";
   } else {
     std::cout << WeightsText(weights, LineWidth(STDOUT_FILENO, kShowWidth));
@@ -236,14 +239,18 @@ int Weights(const Arguments& arguments) {
 }  // namespace
 
 CliCommand WeightsCommand() {
-  return {"weights",
-          "checks the weights that a run begins with, and says which rank reads what",
-          "RECIPE [OVERRIDE ...] [--read] [--json]",
-          {{"--read", "", "", "read all values too: infinity, NaN, rows of embeddings that are zero"},
-           {"--json", "", "", "print the same as JSON"}},
-          "Without --read only the headers of files are read. Exit status: 1 if the weights do not fit.\n",
-          Weights,
-          "r+"};
+  return {.name = "weights",
+          .summary = "checks the weights that a run begins with, and says which rank reads what",
+          .usage = "RECIPE [OVERRIDE ...] [--read] [--json]",
+          .options = {Option("--read", &WeightsOptions::read,
+                             "read all values too: infinity, NaN, rows of embeddings that are zero"),
+                      JsonOption("print the same as JSON")},
+          .details = "Without --read only the headers of files are read. Exit status: 1 if the weights do not fit.\n",
+          .examples = {{"plan weights recipes/icons_stage2.yaml", "checks the weights that the run begins with"}},
+          .see_also = {"import", "validate"},
+          .pages = {"docs/weights.md"},
+          .run = Runs(Weights),
+          .words = "r+"};
 }
 
 }  // namespace planwright

@@ -14,21 +14,25 @@ std::vector<CliCommand> Commands() {
           HelpCommand(),     CompletionCommand()};
 }
 
-std::vector<Option> WithHelp(const CliCommand& command) {
-  std::vector<Option> options = command.options;
-  options.push_back({"--help", "-h", "", "print this help"});
-  return options;
+std::vector<CommandExample> CliCommand::all_examples() const {
+  std::vector<CommandExample> all = examples;
+  for (const Option& option : options) {
+    if (option.example) all.push_back(*option.example);
+  }
+  return all;
 }
 
-std::string OptionText(const Option& option) {
-  std::string text = option.short_name.empty() ? option.name : option.short_name + ", " + option.name;
-  if (!option.value.empty()) text += " " + option.value;
-  return text;
+std::vector<Option> WithHelp(const CliCommand& command) {
+  std::vector<Option> options = command.options;
+  options.emplace_back("-h, --help", "print this help");
+  return options;
 }
 
 int UsageError(const std::string& message) {
   std::cerr << "error: " << PrintableLines(message) << "\n";
   return kExitUsage;
 }
+
+int UsageError(const absl::Status& status) { return UsageError(std::string(status.message())); }
 
 }  // namespace planwright

@@ -1,27 +1,21 @@
-// Scripts for completion in bash and zsh. Both are made from the table of commands. The keys of overrides depend on the
-// recipe, so the scripts call `plan completion keys RECIPE` for them, and `plan completion words` for what `plan
-// explain` knows.
+// Completion: the shells ask `plan complete WORD...`, which knows the table of commands and reads the recipe; their
+// scripts only pass on what it prints.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "planner/cli/command.h"
 
 namespace planwright {
 
-std::string BashCompletion(const std::vector<CliCommand>& commands);
-std::string ZshCompletion(const std::vector<CliCommand>& commands);
+// Prints what the last of `words` may become; those before it are the line as far as it is written. `a=b` may come in
+// one word, or as bash parts it in three. Each line is a candidate, with a tab and what it means; behind an option's or
+// an override's `=` only its value. Other lines tell the shell what to do:
+//   :nospace          no space follows a candidate
+//   :files [END...]   files are candidates too, all or with one of these ends, and folders; with the end / only folders
+int PrintCompletions(const std::vector<std::string>& words);
 
-// What both scripts need of a command.
-struct CompletionRow {
-  std::string command, summary;
-  std::vector<Option> options;  // with --help
-  std::string words;            // as CliCommand::words
-};
-std::vector<CompletionRow> CompletionRows(const std::vector<CliCommand>& commands);
-
-// How to complete an option's value: "file", "dir", a list such as "cpu cuda", or "" for nothing.
-std::string ValueChoices(const Option& option);
+// To be read by a shell.
+extern const std::string_view kBashCompletion, kZshCompletion;
 
 }  // namespace planwright

@@ -13,7 +13,6 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/paper/table.h"
-#include "planner/base/text/limits.h"
 #include "planner/base/text/utf8.h"
 #include "planner/base/threads/threads.h"
 #include "planner/cli/command.h"
@@ -26,8 +25,6 @@
 
 namespace planwright {
 namespace {
-
-constexpr int64_t kSamplesRead = 1000;
 
 // One sample that was read.
 struct SampleFigures {
@@ -206,20 +203,14 @@ nlohmann::ordered_json StatsJson(const Plan& plan, const DataFigures& figures) {
 
 }  // namespace
 
-int StatsOfData(const Plan& plan, const Arguments& arguments) {
-  int64_t samples = kSamplesRead;
-  if (arguments.has("--samples")) {
-    const absl::StatusOr<int64_t> number = IntegerOption("--samples", *arguments.value("--samples"), 1, kMostSamples);
-    if (!number.ok()) return UsageError(std::string(number.status().message()));
-    samples = *number;
-  }
+int StatsOfData(const Plan& plan, const DataOptions& options) {
   DataFigures figures;
   figures.run_samples = plan.budget.steps * plan.budget.global_samples;
-  samples = std::min(samples, figures.run_samples);
+  const int64_t samples = std::min(options.samples, figures.run_samples);
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSampleSource(plan);
-  if (!source.ok()) return UsageError(std::string(source.status().message()));
+  if (!source.ok()) return UsageError(source.status());
   absl::StatusOr<std::vector<SampleFigures>> read = ReadFigures(plan, **source, samples);
-  if (!read.ok()) return UsageError(std::string(read.status().message()));
+  if (!read.ok()) return UsageError(read.status());
   figures.counts = (*source)->Counts();
   int64_t weights = 0;
   for (const SourcePlan& each : plan.data.sources) weights += each.weight;
@@ -236,7 +227,7 @@ int StatsOfData(const Plan& plan, const Arguments& arguments) {
     sum.documents += static_cast<int64_t>(sample.documents.size());
     sum.images += static_cast<int64_t>(sample.patches.size());
   }
-  if (arguments.has("--json")) {
+  if (options.json) {
     std::cout << JsonText(StatsJson(plan, figures), 2) << "\n";
   } else {
     std::cout << StatsText(plan, figures, LineWidth(STDOUT_FILENO, kShowWidth));

@@ -2,12 +2,12 @@
 // (docs/training/data.md#looking-at-samples).
 #pragma once
 
-#include "planner/cli/arguments.h"
+#include "planner/cli/data_options.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
 
 // Reads the texts of the first --samples samples (1,000 by default). Returns an ExitStatus.
-int StatsOfData(const Plan& plan, const Arguments& arguments);
+int StatsOfData(const Plan& plan, const DataOptions& options);
 
 }  // namespace planwright

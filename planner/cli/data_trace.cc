@@ -13,7 +13,6 @@
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/paper/table.h"
-#include "planner/base/text/limits.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/sample_runs.h"
@@ -72,22 +71,14 @@ absl::StatusOr<std::vector<int64_t>> SamplesOfStep(const Plan& plan, const Sampl
 }
 
 absl::StatusOr<std::vector<int64_t>> WantedSamples(const Plan& plan, const SampleSource& source,
-                                                   const Arguments& arguments) {
-  const bool by_step = arguments.has("--step") || arguments.has("--lane");
-  if (by_step == arguments.has("--sample"))
+                                                   const DataOptions& options) {
+  const bool by_step = options.step || options.lane;
+  if (by_step == options.sample.has_value())
     return absl::InvalidArgumentError("say which: --sample N, or --step N --lane L");
-  if (!by_step) {
-    const absl::StatusOr<int64_t> sample = IntegerOption("--sample", *arguments.value("--sample"), 0, kMostSamples);
-    if (!sample.ok()) return sample.status();
-    return std::vector<int64_t>{*sample};
-  }
-  if (!arguments.has("--step") || !arguments.has("--lane"))
+  if (!by_step) return std::vector<int64_t>{*options.sample};
+  if (!options.step || !options.lane)
     return absl::InvalidArgumentError("--step and --lane belong together: --step N --lane L");
-  const absl::StatusOr<int64_t> step = IntegerOption("--step", *arguments.value("--step"), 1, kMostSamples);
-  if (!step.ok()) return step.status();
-  const absl::StatusOr<int64_t> lane = IntegerOption("--lane", *arguments.value("--lane"), 0, kMostRanks);
-  if (!lane.ok()) return lane.status();
-  return SamplesOfStep(plan, source, *step, *lane);
+  return SamplesOfStep(plan, source, *options.step, *options.lane);
 }
 
 // Writes what each encoder sees, if there is a folder to write to.
@@ -253,22 +244,20 @@ nlohmann::ordered_json SampleJson(const DataPlan& data, const TracedSample& trac
 }
 
 int CannotRead(const absl::Status& status) {
-  UsageError(std::string(status.message()));
+  UsageError(status);
   return absl::IsResourceExhausted(status) ? kExitStorage : kExitUsage;
 }
 
 }  // namespace
 
-int TraceData(const Plan& plan, const Arguments& arguments) {
-  const std::string folder = arguments.value("--images").value_or("");
-  if (arguments.has("--images")) {
-    if (folder.empty()) return UsageError("option `--images` needs the name of a folder; found an empty one");
-    if (plan.data.encoders.empty()) return UsageError("option `--images`: no module of this plan sees images");
-  }
+int TraceData(const Plan& plan, const DataOptions& options) {
+  const std::string& folder = options.images;
+  if (!folder.empty() && plan.data.encoders.empty())
+    return UsageError("option `--images`: no module of this plan sees images");
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSampleSource(plan);
   if (!source.ok()) return CannotRead(source.status());
-  const absl::StatusOr<std::vector<int64_t>> wanted = WantedSamples(plan, **source, arguments);
-  if (!wanted.ok()) return UsageError(std::string(wanted.status().message()));
+  const absl::StatusOr<std::vector<int64_t>> wanted = WantedSamples(plan, **source, options);
+  if (!wanted.ok()) return UsageError(wanted.status());
   if (!folder.empty()) {
     if (absl::Status status = MakeDirectories(folder); !status.ok()) return CannotRead(status);
   }
@@ -277,14 +266,13 @@ int TraceData(const Plan& plan, const Arguments& arguments) {
   for (int64_t number : *wanted) {
     const absl::StatusOr<TracedSample> traced = Trace(plan, **source, number, folder, texts);
     if (!traced.ok()) return CannotRead(traced.status());
-    if (arguments.has("--json")) {
+    if (options.json) {
       samples.push_back(SampleJson(plan.data, *traced));
     } else {
       std::cout << SampleText(plan.data, *traced, LineWidth(STDOUT_FILENO, kShowWidth), WantsColor(STDOUT_FILENO));
     }
   }
-  if (arguments.has("--json"))
-    std::cout << JsonText(nlohmann::ordered_json{{"samples", std::move(samples)}}, 2) << "\n";
+  if (options.json) std::cout << JsonText(nlohmann::ordered_json{{"samples", std::move(samples)}}, 2) << "\n";
   return kExitSuccess;
 }
 

@@ -44,7 +44,7 @@ std::string LaunchAgain(const Arguments& arguments, const std::string& run_dir, 
   static const std::set<std::string, std::less<>> kLeftOut = {"--run-dir", "--trace", "--record-routing"};
   std::string command = ShellWord(CalledAs()) + " launch";
   for (const std::string& word : arguments.words) command += " " + ShellWord(word);
-  for (const auto& [name, value] : arguments.options) {
+  for (const auto& [name, value] : arguments.given) {
     if (kLeftOut.contains(name) || (stopped_early && name == "--steps")) continue;
     command += " " + name + (value.empty() ? "" : " " + ShellWord(value));
   }

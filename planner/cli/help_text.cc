@@ -27,31 +27,30 @@ std::string Columns(const std::vector<std::pair<std::string, std::string>>& line
   return text;
 }
 
-std::string StatusText(const ManualEntry& entry) {
+std::string StatusText(const CliCommand& command) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const ExitStatusRow& row : ExitStatuses()) {
-    if (entry.runs || row.number < kExitPeerLost) lines.emplace_back(absl::StrCat(row.number), row.meaning);
+    if (command.runs || row.number < kExitPeerLost) lines.emplace_back(absl::StrCat(row.number), row.meaning);
   }
-  if (entry.runs) lines.emplace_back("128+N", "interrupted by signal N");
+  if (command.runs) lines.emplace_back("128+N", "interrupted by signal N");
   return Columns(lines);
 }
 
 }  // namespace
 
 std::string HelpText(const CliCommand& command) {
-  const ManualEntry& entry = ManualOf(command.name);
   std::vector<std::pair<std::string, std::string>> options;
-  for (const Option& option : WithHelp(command)) options.emplace_back(OptionText(option), option.help);
+  for (const Option& option : WithHelp(command)) options.emplace_back(option.text(), option.help);
   const std::string usage = Wrapped(Cat("usage: plan ", command.name, " ", command.usage), kWidth, 4);
   std::string text = Cat(command.summary, "\n\n", usage, "\n\noptions:\n", Columns(options),
                          command.details.empty() ? "" : "\n", command.details, "\nexamples:\n");
-  for (const ManualExample& example : entry.examples)
+  for (const CommandExample& example : command.all_examples())
     Append(text, "  ", example.command, "\n      ", example.does, "\n");
-  return Cat(text, "\nexit status:\n", StatusText(entry), "\nsee also: plan ",
-             absl::StrJoin(entry.see_also.begin(), entry.see_also.end(), ", plan ",
+  return Cat(text, "\nexit status:\n", StatusText(command), "\nsee also: plan ",
+             absl::StrJoin(command.see_also.begin(), command.see_also.end(), ", plan ",
                            [](std::string* out, std::string_view name) { out->append(name); }),
              "; ",
-             absl::StrJoin(entry.pages.begin(), entry.pages.end(), ", ",
+             absl::StrJoin(command.pages.begin(), command.pages.end(), ", ",
                            [](std::string* out, std::string_view page) { out->append(page); }),
              "\n");
 }

@@ -54,7 +54,7 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
 }
 
 int ReportFailedLaunch(const absl::Status& status) {
-  UsageError(std::string(status.message()));
+  UsageError(status);
   return absl::IsResourceExhausted(status) ? kExitStorage : kExitUsage;
 }
 

@@ -96,47 +96,35 @@ class ProgressLine {
   bool printed_ = false;
 };
 
+absl::StatusOr<double> ReadSeconds(const std::string& name, const std::string& text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error == std::errc() && end == text.data() + text.size() && seconds > 0 && seconds <= kMostSeconds)
+    return seconds;
+  return absl::InvalidArgumentError(
+      absl::StrCat("option `", name, "` needs a number above 0, at most ", kMostSeconds, "; found `", text, "`"));
+}
+
+absl::StatusOr<std::vector<std::string>> ReadKeys(const std::string& name, const std::string& text) {
+  return std::vector<std::string>(absl::StrSplit(text, ','));
+}
+
 }  // namespace
 
 std::vector<Option> SearchOptions() {
-  return {{"--fix", "", "KEYS", "keys that keep their value, comma separated: modules.language.parallel.tp,gradients"},
-          {"--best", "", "N", "list so many layouts (default: 10)"},
-          {"--seconds", "", "S",
-           absl::StrCat("end the search after so many seconds, with the best so far (default: ", kSearchSeconds, ")")},
-          {"--candidates", "", "N", "begin nothing more after so many timed layouts; what was begun is finished"},
-          {"--simulations", "", "N",
-           absl::StrCat("simulate at most so many layouts to find the fastest (default: ", kSimulations, ")")}};
-}
-
-absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request) {
-  if (arguments.has("--best")) {
-    const absl::StatusOr<int64_t> best = IntegerOption("--best", *arguments.value("--best"), 1, 1000);
-    if (!best.ok()) return best.status();
-    request.best = static_cast<size_t>(*best);
-  }
-  if (arguments.has("--candidates")) {
-    const absl::StatusOr<int64_t> most = IntegerOption("--candidates", *arguments.value("--candidates"), 1, kMostAsked);
-    if (!most.ok()) return most.status();
-    request.candidates = *most;
-  }
-  if (arguments.has("--simulations")) {
-    const absl::StatusOr<int64_t> most =
-        IntegerOption("--simulations", *arguments.value("--simulations"), 1, kMostAsked);
-    if (!most.ok()) return most.status();
-    request.simulations = *most;
-  }
-  request.seconds = kSearchSeconds;
-  if (const auto text = arguments.value("--seconds")) {
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), request.seconds);
-    if (error != std::errc() || end != text->data() + text->size() || !(request.seconds > 0) ||
-        request.seconds > kMostSeconds)
-      return absl::InvalidArgumentError(
-          absl::StrCat("option `--seconds` needs a number above 0, at most ", kMostSeconds, "; found `", *text, "`"));
-  }
-  if (const auto text = arguments.value("--fix")) {
-    for (const std::string& key : std::vector<std::string>(absl::StrSplit(*text, ','))) request.fixed.push_back(key);
-  }
-  return absl::OkStatus();
+  const auto request = [](auto TuneRequest::*part) { return At(&SearchFlags::request, part); };
+  return {
+      Option("--fix KEYS", request(&TuneRequest::fixed),
+             "keys that keep their value, comma separated: modules.language.parallel.tp,gradients", ReadKeys),
+      Option("--best N", request(&TuneRequest::best), "list so many layouts (default: 10)", WholeNumbers(1, 1000)),
+      Option("--seconds S", request(&TuneRequest::seconds),
+             absl::StrCat("end the search after so many seconds, with the best so far (default: ", kSearchSeconds, ")"),
+             ReadSeconds),
+      Option("--candidates N", request(&TuneRequest::candidates),
+             "begin nothing more after so many timed layouts; what was begun is finished", WholeNumbers(1, kMostAsked)),
+      Option("--simulations N", request(&TuneRequest::simulations),
+             absl::StrCat("simulate at most so many layouts to find the fastest (default: ", kSimulations, ")"),
+             WholeNumbers(1, kMostAsked))};
 }
 
 LayoutSearch::LayoutSearch(bool quiet) : quiet_(quiet) {

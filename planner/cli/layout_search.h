@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "planner/cli/arguments.h"
+#include "planner/cli/option.h"
 #include "planner/recipe/recipe.h"
 #include "planner/search/results/tuned_text.h"
 #include "planner/search/tune.h"
@@ -17,11 +17,13 @@ namespace planwright {
 // layout without asking for it.
 inline constexpr double kSearchSeconds = 600;
 
-// --best, --seconds, --candidates, --simulations, --fix.
-std::vector<Option> SearchOptions();
+// The options that commands have in common which search.
+struct SearchFlags : CommandOptions {
+  TuneRequest request{.seconds = kSearchSeconds};
+};
 
-// `request` with what these options say. InvalidArgument: for the user.
-absl::Status ReadSearchOptions(const Arguments& arguments, TuneRequest& request);
+// --fix, --best, --seconds, --candidates, --simulations.
+std::vector<Option> SearchOptions();
 
 // One search or several. The first SIGINT or SIGTERM ends the one that goes on, which returns the best so far; a second
 // one ends the program, as without this. On a terminal, stderr says how far a search is. Before a search that may take

@@ -7,6 +7,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
+#include "planner/cli/completion.h"
 #include "planner/cli/manual.h"
 #include "planner/cli/words_of_others.h"
 #include "planner/plan/plan.h"
@@ -34,12 +35,13 @@ int RunCommand(const CliCommand& command, const std::vector<std::string>& argume
     return kExitSuccess;
   }
   for (const Option& option : command.options) {
-    const std::optional<std::string> path = option.writes ? parsed->value(option.name) : std::nullopt;
-    if (!path || path->empty() || *path == "-") continue;
-    const absl::Status outside = CheckOutsideOfRuns(*path);
+    if (!option.writes || !parsed->has(option.name)) continue;
+    const std::string& path = parsed->given.at(option.name);
+    if (path.empty() || path == "-") continue;
+    const absl::Status outside = CheckOutsideOfRuns(path);
     if (!outside.ok()) return UsageError(option.name + ": " + Printable(std::string(outside.message())));
   }
-  return command.run(*parsed);
+  return command.run(command.options, *parsed);
 }
 
 int Run(const std::vector<std::string>& arguments) {
@@ -56,6 +58,7 @@ int Run(const std::vector<std::string>& arguments) {
     std::cout << "plan " << kToolVersion << ", plan format " << kPlanFormatVersion << "\n";
     return kExitSuccess;
   }
+  if (name == "complete") return PrintCompletions({arguments.begin() + 1, arguments.end()});
   const std::vector<CliCommand> commands = Commands();
   for (const CliCommand& command : commands) {
     if (command.name == name) return RunCommand(command, {arguments.begin() + 1, arguments.end()});

@@ -72,21 +72,20 @@ std::string Statuses(bool runs) {
 }  // namespace
 
 std::string ManPage(const CliCommand& command) {
-  const ManualEntry& entry = ManualOf(command.name);
   std::string text = Cat(Head("plan-" + command.name, command.summary), ".SH SYNOPSIS\n", Bold("plan " + command.name),
                          " ", Roff(command.usage), "\n");
   if (!command.details.empty()) Append(text, ".SH DESCRIPTION\n", Details(command.details));
   text += ".SH OPTIONS\n";
   for (const Option& option : WithHelp(command))
-    Append(text, ".TP\n", Bold(OptionText(option)), "\n", Roff(option.help), "\n");
+    Append(text, ".TP\n", Bold(option.text()), "\n", Roff(option.help), "\n");
   text += ".SH EXAMPLES\n";
-  for (const ManualExample& example : entry.examples)
+  for (const CommandExample& example : command.all_examples())
     Append(text, ".TP\n", Bold(example.command), "\n", Roff(example.does), "\n");
-  text += Statuses(entry.runs);
+  text += Statuses(command.runs);
   text += ".SH SEE ALSO\n";
   Append(text, Bold("plan"), "(1)");
-  for (const std::string_view name : entry.see_also) Append(text, ",\n", Bold(Cat("plan-", name)), "(1)");
-  for (const std::string_view page : entry.pages) Append(text, ",\n", Roff(page));
+  for (const std::string_view name : command.see_also) Append(text, ",\n", Bold(Cat("plan-", name)), "(1)");
+  for (const std::string_view page : command.pages) Append(text, ",\n", Roff(page));
   return text + "\n";
 }
 

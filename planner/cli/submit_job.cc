@@ -23,7 +23,7 @@ int SubmitJob(const JobFiles& job, int signal_seconds, bool dry_run, bool as_jso
   const std::string& run_dir = job.options.run_dir;
   const absl::StatusOr<std::string> script = RenderJobScript(
       LargestPlan(job.plans), {.program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds});
-  if (!script.ok()) return UsageError(std::string(script.status().message()));
+  if (!script.ok()) return UsageError(script.status());
   if (dry_run) {
     if (as_json) {
       nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
@@ -36,7 +36,7 @@ int SubmitJob(const JobFiles& job, int signal_seconds, bool dry_run, bool as_jso
   }
   if (absl::Status status = WriteJobFiles(job, *script); !status.ok()) return ReportFailedLaunch(status);
   const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(run_dir));
-  if (!number.ok()) return UsageError(std::string(number.status().message()));
+  if (!number.ok()) return UsageError(number.status());
   const bool measures = job.measure.has_value();
   if (as_json) {
     nlohmann::ordered_json json = {{"job", *number}, {"run_dir", run_dir}};

@@ -161,13 +161,54 @@ TEST_F(Completion, ZshCompletesAtItsPrompt) {
             "' \"$@\" }\n"
             "source <(plan completion zsh)\nzle-line-init() { print -rn -- '<reads>' }\nzle -N zle-line-init\n"
             "show-line() { print -rn -- \"<holds $BUFFER>\" }\nzle -N show-line; bindkey '^T' show-line\n");
-  const std::string script = Write("prompt.zsh", "zmodload zsh/zpty || exit 77\nzpty shell env ZDOTDIR='" + folder_ +
-                                                     "' zsh -d -i\nzpty -r -m shell text '*<reads>*'\n"
-                                                     "zpty -n -w shell $'plan complet\\tb\\t\\024'\nzpty -r -m shell "
-                                                     "text '*<holds *>*'\nprint -r -- $text\nzpty -d shell\n");
+  const std::string script =
+      Write("prompt.zsh", "zmodload zsh/zpty || exit 77\ncd '" + folder_ + "'\nzpty shell env ZDOTDIR='" + folder_ +
+                              "' zsh -d -i\nzpty -r -m shell text '*<reads>*'\n"
+                              "for line in 'complet\\tb' 'validate r.y' 'validate r.yaml batch.glo' 'validate r.yaml "
+                              "precision.params=fp6' 'launch r.yaml --device=cu' 'launch r.yaml --run-dir mod'; do\n"
+                              "zpty -n -w shell $'\\025plan '${(g::)line}$'\\t\\024'\nzpty -r -m shell text "
+                              "'*<holds *>*'\nprint -r -- $text\ndone\nzpty -d shell\n");
   const ProgramResult result = Shell("timeout 600 zsh -f " + script);
   if (result.status == 77) GTEST_SKIP() << "zsh has no zpty";
-  EXPECT_THAT(result.out, ::testing::HasSubstr("<holds plan completion bash >")) << result.err;
+  for (const char* held : {"completion bash ", "validate r.yaml ",
+                           "validate r.yaml batch.global_samples=", "validate r.yaml precision.params=fp64 ",
+                           "launch r.yaml --device=cuda ", "launch r.yaml --run-dir models/"})
+    EXPECT_THAT(result.out, ::testing::HasSubstr(std::string("<holds plan ") + held + ">")) << result.err;
+}
+
+// What the scripts ask. bash parts a=b at the `=`, zsh does not.
+TEST_F(Completion, TheProgramIsAsked) {
+  const auto lines = [&](const std::string& words) {
+    const ProgramResult result = Plan("complete " + words);
+    EXPECT_EQ(result.status, 0) << words;
+    EXPECT_EQ(result.err, "") << words;
+    return LinesOf(result.out);
+  };
+  EXPECT_THAT(lines("sh"), ElementsAre("show\tprints one part of the plan, or draws all of it as a page"));
+  EXPECT_THAT(lines(""), Contains("--version\tprint the version"));
+  EXPECT_THAT(lines("launch r.yaml --ste"), ElementsAre("--steps\tstop after N steps"));
+  EXPECT_THAT(lines("compile -"), IsSupersetOf({"-h\tprint this help", "--help\tprint this help"}));
+  EXPECT_THAT(lines("validate ''"), ElementsAre(":files .yaml .yml .json"));
+  EXPECT_THAT(lines("launch r.yaml --run-dir ''"), ElementsAre(":files /"));
+  EXPECT_THAT(lines("compile r.yaml -o x"), ElementsAre(":files"));
+  EXPECT_THAT(lines("launch r.yaml --steps 1"), IsEmpty()) << "any number";
+  for (const char* value : {"--device cu", "--device=cu", "--device = cu"})
+    EXPECT_THAT(lines(std::string("launch r.yaml ") + value), ElementsAre("cuda")) << value;
+  for (const char* value : {"precision.params=fp6", "precision.params = fp6"})
+    EXPECT_THAT(lines("validate " + kTiny + " " + value), ElementsAre("fp64")) << value;
+  EXPECT_THAT(lines("validate " + kTiny + " batch.glo"), ElementsAre(":nospace", "batch.global_samples="));
+  EXPECT_THAT(lines("init --model nemotron_moe_vlm_2"), ElementsAre("nemotron_moe_vlm_20l"));
+  for (const char* nothing : {"nonsense ''", "validate none.yaml batch.g", "validate none.yaml none=", "validate = =",
+                              "launch r.yaml --nonsense=", "help launch --json=", "validate none.yaml a=b=c"})
+    EXPECT_THAT(lines(nothing), ::testing::Each(::testing::StartsWith(":"))) << nothing;
+  EXPECT_THAT(Plan("help").out, Not(::testing::HasSubstr("  complete "))) << "people do not call it";
+}
+
+// Each line that the shells get is one candidate, whatever a recipe is called and holds.
+TEST_F(Completion, ControlCharactersAreNoLines) {
+  Write("odd\nname.yaml", "name: r\nmodules:\n  \"a\\nb\": {}\n");
+  for (const std::string& word : LinesOf(Plan("complete validate \"$(printf 'odd\\nname.yaml')\" ''").out))
+    EXPECT_TRUE(word.starts_with(":") || word.ends_with("=")) << word;
 }
 
 TEST_F(Completion, UsageIsChecked) {
