@@ -13,6 +13,7 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/check_checkpoint.h"
 #include "planner/cli/checkpoint_folders.h"
@@ -40,16 +41,15 @@ absl::StatusOr<std::optional<Plan>> PlanSoFar(const std::string& run_dir) {
   const bool there = std::filesystem::exists(std::filesystem::symlink_status(path, error));
   absl::StatusOr<Plan> plan = absl::NotFoundError(path + " is not there");
   if (there) {
-    const absl::StatusOr<std::string> text = ReadWholeFile(path, kPlanJson.bytes);
-    if (!text.ok()) return text.status();
-    plan = ReadPlan(*text);
+    ABSL_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kPlanJson.bytes));
+    plan = ReadPlan(text);
     if (!plan.ok() && !absl::IsFailedPrecondition(plan.status()))
       return absl::InvalidArgumentError(path + ": " + std::string(plan.status().message()));
   }
   const absl::StatusOr<CheckpointList> list = CheckpointsOf(run_dir);
   if (list.ok()) {  // else the life that begins says what is wrong with its files
     const FoundCheckpoint* newest = list->found.empty() ? nullptr : &list->found.front();
-    if (absl::Status status = CheckNoneOfAnotherRun(*list, newest); !status.ok()) return status;
+    ABSL_RETURN_IF_ERROR(CheckNoneOfAnotherRun(*list, newest));
     for (const FoundCheckpoint& one : list->found) {
       absl::StatusOr<std::optional<Plan>> own = ReadAndCheckOwnPlan(one.folder, one.manifest);
       if (own.ok()) return own;  // a damaged one is passed over, as the life will

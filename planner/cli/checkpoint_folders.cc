@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "planner/base/text/status_macros.h"
 #include "planner/state/checkpoint/folder_names.h"
 
 namespace planwright {
@@ -17,7 +18,7 @@ bool IsCheckpoint(const std::string& folder) { return Exists(folder + "/" + kMan
 
 // Nothing if it is a checkpoint or a run.
 absl::Status CheckMeaning(const std::string& folder) {
-  if (absl::Status status = CheckFolder(folder); !status.ok()) return status;
+  ABSL_RETURN_IF_ERROR(CheckFolder(folder));
   if (IsCheckpoint(folder) || IsRunDirectory(folder)) return absl::OkStatus();
   return absl::InvalidArgumentError(folder + " is no checkpoint, as it has no " + kManifestFile +
                                     ", and no run directory, as it has no folder checkpoints");
@@ -41,14 +42,13 @@ absl::StatusOr<CheckpointList> CheckpointsOf(const std::string& run_dir) {
 }
 
 absl::StatusOr<std::vector<std::string>> CheckpointFoldersOf(const std::string& folder) {
-  if (absl::Status status = CheckMeaning(folder); !status.ok()) return status;
+  ABSL_RETURN_IF_ERROR(CheckMeaning(folder));
   if (IsCheckpoint(folder)) return std::vector<std::string>{folder};
-  const absl::StatusOr<CheckpointList> list = CheckpointsOf(folder);
-  if (!list.ok()) return list.status();
+  ABSL_ASSIGN_OR_RETURN(const CheckpointList list, CheckpointsOf(folder));
   std::vector<std::pair<std::pair<int, int64_t>, std::string>> folders;
-  for (const FoundCheckpoint& found : list->found)
+  for (const FoundCheckpoint& found : list.found)
     folders.push_back({{found.manifest.life, found.manifest.counters.step}, found.folder});
-  for (const UnusableCheckpoint& unusable : list->unusable) {
+  for (const UnusableCheckpoint& unusable : list.unusable) {
     // One of another run is among them, so that `verify` says so.
     if (unusable.kind == UnusableCheckpoint::Kind::kDamaged || unusable.kind == UnusableCheckpoint::Kind::kOtherRun)
       folders.push_back({{unusable.life, unusable.step}, unusable.folder});

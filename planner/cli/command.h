@@ -13,20 +13,19 @@ namespace planwright {
 
 struct CliCommand {
   std::string name;
-  std::string summary;                            // one line
-  std::string usage;                              // after "plan NAME"
-  std::vector<Option> options;                    // without --help, which every command has
-  std::string details = {};                       // further paragraphs of --help
-  std::vector<CommandExample> examples = {};      // besides those of options
-  std::vector<std::string_view> see_also, pages;  // other commands, and pages of docs
-  // It ends with the status of a run; otherwise with 0, 1 or 2.
-  bool runs = false;
+  std::string summary;  // one line
   // Does it, and returns an ExitStatus.
   std::function<int(const std::vector<Option>& rows, const Arguments& arguments)> run;
   // What its words are, for completion. One letter a word: r recipe or plan, s subject of `show`, k what `plan explain`
   // knows, h shell, m command, c what to do with a checkpoint, a with data, d folder, f file. A + at the end: overrides
   // may follow.
   std::string words = {};
+  std::string usage = {};                                   // after "plan NAME"
+  std::vector<Option> options = {};                         // without --help, which every command has
+  std::string details = {};                                 // further paragraphs of --help
+  std::vector<CommandExample> examples = {};                // besides those of options
+  std::vector<std::string_view> see_also = {}, pages = {};  // other commands, and pages of docs
+  bool runs = false;              // it ends with the status of a run; otherwise with 0, 1 or 2
   bool asks_for_options = false;  // options that it does not have are words: `plan explain --micro-batch-size`
 
   std::vector<CommandExample> all_examples() const;

@@ -41,23 +41,20 @@ int Serve(const AgentLine& line) {
 }  // namespace
 
 CliCommand AgentCommand() {
-  return {
-      .name = "agent",
-      .summary = "runs the ranks of one node for a head",
-      .usage = "HEAD_FILE [--node N] [--json]",
-      .options = {Option("--node N", &AgentLine::node,
-                         "the number of this node, from 0; default: SLURM_NODEID, or the first that is free", kNodes),
-                  JsonOption("print the exit code as JSON")},
-      .details =
-          "`plan launch --agents` names the file, and `plan launch --slurm` starts agents by itself. An agent runs "
-          "until\n"
-          "its head ends it. If the head is lost, it ends its ranks and exits with 10.\n",
-      .examples = {{"plan agent runs/toy/head.json", "on each node, after `plan launch --agents` said so"}},
-      .see_also = {"launch"},
-      .pages = {"docs/agents.md"},
-      .runs = true,
-      .run = Runs(Serve),
-      .words = "f"};
+  CliCommand command = {"agent", "runs the ranks of one node for a head", Runs(Serve), "f"};
+  command.usage = "HEAD_FILE [--node N] [--json]";
+  command.options = {
+      {"--node N", &AgentLine::node,
+       "the number of this node, from 0; default: SLURM_NODEID, or the first that is free", kNodes},
+      JsonOption("print the exit code as JSON"),
+  };
+  command.details =
+      "`plan launch --agents` names the file, and `plan launch --slurm` starts agents by itself. An agent runs until\n"
+      "its head ends it. If the head is lost, it ends its ranks and exits with 10.\n";
+  command.examples = {{"plan agent runs/toy/head.json", "on each node, after `plan launch --agents` said so"}};
+  command.see_also = {"launch"}, command.pages = {"docs/agents.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -138,25 +138,27 @@ int Checkpoint(const CheckpointOptions& options) {
 }  // namespace
 
 CliCommand CheckpointCommand() {
-  return {.name = "checkpoint",
-          .summary = "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
-          .usage = "ls RUN | show DIR | verify DIR [--all] [--json]",
-          .options = {Option("--all", &CheckpointOptions::all, "verify all checkpoints of the run that count"),
-                      JsonOption("print the same as JSON")},
-          .details =
-              "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why;\n"
-              "              the one that the newest launch began from stays, besides the newest checkpoint.keep_last\n"
-              "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
-              "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
-              "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
-              "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none, or was removed while it was read.\n",
-          .examples = {{"plan checkpoint ls runs/toy", "lists the checkpoints"},
-                       {"plan checkpoint verify runs/toy", "reads the newest one, every byte"}},
-          .see_also = {"launch", "diff", "export"},
-          .pages = {"docs/checkpoints.md"},
-          .runs = true,
-          .run = Runs(Checkpoint),
-          .words = "cd"};
+  CliCommand command = {"checkpoint", "lists the checkpoints of a run, shows one, or reads it to see that it is whole",
+                        Runs(Checkpoint), "cd"};
+  command.usage = "ls RUN | show DIR | verify DIR [--all] [--json]";
+  command.options = {
+      {"--all", &CheckpointOptions::all, "verify all checkpoints of the run that count"},
+      JsonOption("print the same as JSON"),
+  };
+  command.details =
+      "  ls RUN      the checkpoints of a run directory, newest first; of those that cannot be loaded, why;\n"
+      "              the one that the newest launch began from stays, besides the newest checkpoint.keep_last\n"
+      "  show DIR    what a checkpoint holds: counters, and tensors by module\n"
+      "  verify DIR  reads every byte and compares all digests; names each damaged file\n\n"
+      "DIR is a checkpoint, RUN/checkpoints/step-N.life-N, or a run directory, which means its newest one.\n"
+      "Exit status: 13 if a checkpoint is damaged, 2 if a folder is none, or was removed while it was read.\n";
+  command.examples = {
+      {"plan checkpoint ls runs/toy", "lists the checkpoints"},
+      {"plan checkpoint verify runs/toy", "reads the newest one, every byte"},
+  };
+  command.see_also = {"launch", "diff", "export"}, command.pages = {"docs/checkpoints.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -43,19 +43,18 @@ int Compile(const CompileOptions& options) {
 }  // namespace
 
 CliCommand CompileCommand() {
-  return {.name = "compile",
-          .summary = "writes the plan: the same recipe gives the same bytes",
-          .usage = "RECIPE [OVERRIDE ...] [-o FILE]",
-          .options = {Option("-o, --output FILE", &CompileOptions::output,
-                             "where to write the plan; `-` is stdout, and so is the default")
-                          .Writes()
-                          .With({"plan compile recipes/nemotron_moe_vlm_tiny.yaml -o plan.json", "writes the plan"}),
-                      JsonOption("print path, digest and size of the file")},
-          .details = "The file is written under another name and then renamed, so that nobody reads half a plan.\n",
-          .see_also = {"validate", "show", "launch"},
-          .pages = {"docs/architecture.md"},
-          .run = Runs(Compile),
-          .words = "r+"};
+  CliCommand command = {"compile", "writes the plan: the same recipe gives the same bytes", Runs(Compile), "r+"};
+  command.usage = "RECIPE [OVERRIDE ...] [-o FILE]";
+  command.options = {
+      Option("-o, --output FILE", &CompileOptions::output,
+             "where to write the plan; `-` is stdout, and so is the default")
+          .Writes()
+          .With({"plan compile recipes/nemotron_moe_vlm_tiny.yaml -o plan.json", "writes the plan"}),
+      JsonOption("print path, digest and size of the file"),
+  };
+  command.details = "The file is written under another name and then renamed, so that nobody reads half a plan.\n";
+  command.see_also = {"validate", "show", "launch"}, command.pages = {"docs/architecture.md"};
+  return command;
 }
 
 }  // namespace planwright

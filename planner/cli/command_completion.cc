@@ -23,18 +23,18 @@ int Completion(const CommandOptions& options) {
 }  // namespace
 
 CliCommand CompletionCommand() {
-  return {.name = "completion",
-          .summary = "prints a script for bash or zsh that completes commands, options and keys",
-          .usage = "bash | zsh",
-          .options = {JsonOption("print the same as JSON")},
-          .details =
-              "In ~/.bashrc: source <(plan completion bash)\nIn ~/.zshrc, after compinit: source <(plan completion "
-              "zsh)\n",
-          .examples = {{"source <(plan completion bash)", "completes in this shell"}},
-          .see_also = {"help"},
-          .pages = {"docs/help.md"},
-          .run = Runs(Completion),
-          .words = "h"};
+  CliCommand command = {"completion", "prints a script for bash or zsh that completes commands, options and keys",
+                        Runs(Completion), "h"};
+  command.usage = "bash | zsh";
+  command.options = {
+      JsonOption("print the same as JSON"),
+  };
+  command.details =
+      "In ~/.bashrc: source <(plan completion bash)\n"
+      "In ~/.zshrc, after compinit: source <(plan completion zsh)\n";
+  command.examples = {{"source <(plan completion bash)", "completes in this shell"}};
+  command.see_also = {"help"}, command.pages = {"docs/help.md"};
+  return command;
 }
 
 }  // namespace planwright

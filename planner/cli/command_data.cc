@@ -97,42 +97,39 @@ int Data(const DataOptions& options) {
 
 CliCommand DataCommand() {
   using O = DataOptions;
-  return {
-      .name = "data",
-      .summary = "makes the index of the data of a recipe, and shows what its samples contain",
-      .usage = "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]",
-      .options =
-          {Option("--jobs N", At(&O::index, &IndexOptions::jobs),
-                  "index: shards that are read at a time; default: one for each core", WholeNumbers(1, kMostJobs)),
-           Option("--anew", At(&O::index, &IndexOptions::anew),
-                  "index: read all shards, also those whose size and time are as they were"),
-           Option("--decode", At(&O::index, &IndexOptions::decode),
-                  "index: read all shards and decode every image: what a run could not read is named now"),
-           Option("--samples N", &O::samples, "stats: read the texts of the first N samples; default 1,000",
-                  WholeNumbers(1, kMostSamples)),
-           Option("--sample N", &O::sample, "trace: the sample with this number, from 0", WholeNumbers(0, kMostSamples))
-               .With({"plan data trace recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --sample 0",
-                      "what a sample contains"}),
-           Option("--step N", &O::step, "trace: the samples of a step, from 1, on one lane of the language model",
-                  WholeNumbers(1, kMostSamples)),
-           Option("--lane L", &O::lane, "trace: with --step, the lane, from 0", WholeNumbers(0, kMostRanks)),
-           Option("--images DIR", &O::images,
-                  "trace: write what encoders see of the images into this folder, as PNG files", NameOf("a folder"))
-               .Writes(),
-           JsonOption("print the same as JSON")},
-      .details =
-          "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
-          "         that have changed. `plan launch` does the same before it starts ranks\n"
-          "  stats  how full sequences are, how long documents and how large images, what of each source the run\n"
-          "         trains on, and how many epochs that is\n"
-          "  trace  what a sample contains: source, shard and document, text, ids, labels, what is learnt, images\n\n"
-          "stats and trace of kind sources need the index. Exit status: 1 if shards are damaged or do not fit the\n"
-          "recipe; all mistakes are listed, with shard and document.\n",
-      .examples = {{"plan data stats recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml", "how full sequences are"}},
-      .see_also = {"validate", "launch"},
-      .pages = {"docs/training/data.md"},
-      .run = Runs(Data),
-      .words = "ar+"};
+  CliCommand command = {"data", "makes the index of the data of a recipe, and shows what its samples contain",
+                        Runs(Data), "ar+"};
+  command.usage = "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]";
+  command.options = {
+      {"--jobs N", At(&O::index, &IndexOptions::jobs),
+       "index: shards that are read at a time; default: one for each core", WholeNumbers(1, kMostJobs)},
+      {"--anew", At(&O::index, &IndexOptions::anew),
+       "index: read all shards, also those whose size and time are as they were"},
+      {"--decode", At(&O::index, &IndexOptions::decode),
+       "index: read all shards and decode every image: what a run could not read is named now"},
+      {"--samples N", &O::samples, "stats: read the texts of the first N samples; default 1,000",
+       WholeNumbers(1, kMostSamples)},
+      Option("--sample N", &O::sample, "trace: the sample with this number, from 0", WholeNumbers(0, kMostSamples))
+          .With({"plan data trace recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --sample 0", "what a sample contains"}),
+      {"--step N", &O::step, "trace: the samples of a step, from 1, on one lane of the language model",
+       WholeNumbers(1, kMostSamples)},
+      {"--lane L", &O::lane, "trace: with --step, the lane, from 0", WholeNumbers(0, kMostRanks)},
+      Option("--images DIR", &O::images, "trace: write what encoders see of the images into this folder, as PNG files",
+             NameOf("a folder"))
+          .Writes(),
+      JsonOption("print the same as JSON"),
+  };
+  command.details =
+      "  index  reads all shards once, and keeps where their documents are and how long; a second time only those\n"
+      "         that have changed. `plan launch` does the same before it starts ranks\n"
+      "  stats  how full sequences are, how long documents and how large images, what of each source the run\n"
+      "         trains on, and how many epochs that is\n"
+      "  trace  what a sample contains: source, shard and document, text, ids, labels, what is learnt, images\n\n"
+      "stats and trace of kind sources need the index. Exit status: 1 if shards are damaged or do not fit the\n"
+      "recipe; all mistakes are listed, with shard and document.\n";
+  command.examples = {{"plan data stats recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml", "how full sequences are"}};
+  command.see_also = {"validate", "launch"}, command.pages = {"docs/training/data.md"};
+  return command;
 }
 
 }  // namespace planwright

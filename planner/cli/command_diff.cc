@@ -4,6 +4,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/checkpoint_folders.h"
 #include "planner/cli/command.h"
@@ -58,9 +59,8 @@ absl::StatusOr<std::vector<ComparedPlan>> PlansOf(const std::vector<std::string>
       return absl::InvalidArgumentError("overrides such as `" + side.overrides[0] + "` need a recipe, and " +
                                         side.path + " is a folder");
     }
-    absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(side.path);
-    if (!named.ok()) return named.status();
-    side.checkpoint = std::move(named->checkpoint.folder);
+    ABSL_ASSIGN_OR_RETURN(NamedCheckpoint named, FindCheckpoint(side.path));
+    side.checkpoint = std::move(named.checkpoint.folder);
   }
   return sides;
 }
@@ -119,28 +119,27 @@ int Diff(const CommandOptions& options) {
 }  // namespace
 
 CliCommand DiffCommand() {
-  return {
-      .name = "diff",
-      .summary = "compares two plans, or a checkpoint and a plan, and tells whether the loss curve may change",
-      .usage = "A [OVERRIDE ...] B [OVERRIDE ...] [--json]",
-      .options = {JsonOption(
-          "print {\"same\", \"may_change_loss\", \"changes\"} for scripts; of a checkpoint, \"resume\" too")},
-      .details =
-          "A and B are recipes, compiled plans, checkpoints, or run directories, which mean their newest checkpoint. "
-          "If A is\n"
-          "a checkpoint: what it would change to go on from it with B, and whether a launch would refuse that. Exit "
-          "status:\n"
-          "0 the same plan, 1 they differ, 2 one of them is invalid.\n"
-          "Layout, placement, buckets and recompute never change the loss curve. Weights, samples, learning rates "
-          "and\n"
-          "arithmetic do.\n",
-      .examples = {{"plan diff recipes/nemotron_moe_vlm_tiny.yaml recipes/nemotron_moe_vlm_tiny.yaml "
-                    "modules.language.recompute=full",
-                    "whether recompute changes the loss curve"}},
-      .see_also = {"compile", "launch"},
-      .pages = {"docs/checkpoints.md"},
-      .run = Runs(Diff),
-      .words = "rr+"};
+  CliCommand command = {"diff",
+                        "compares two plans, or a checkpoint and a plan, and tells whether the loss curve may change",
+                        Runs(Diff), "rr+"};
+  command.usage = "A [OVERRIDE ...] B [OVERRIDE ...] [--json]";
+  command.options = {
+      JsonOption("print {\"same\", \"may_change_loss\", \"changes\"} for scripts; of a checkpoint, \"resume\" too"),
+  };
+  command.details =
+      "A and B are recipes, compiled plans, checkpoints, or run directories, which mean their newest checkpoint. If A "
+      "is\n"
+      "a checkpoint: what it would change to go on from it with B, and whether a launch would refuse that. Exit "
+      "status:\n"
+      "0 the same plan, 1 they differ, 2 one of them is invalid.\n"
+      "Layout, placement, buckets and recompute never change the loss curve. Weights, samples, learning rates and\n"
+      "arithmetic do.\n";
+  command.examples = {
+      {"plan diff recipes/nemotron_moe_vlm_tiny.yaml recipes/nemotron_moe_vlm_tiny.yaml "
+       "modules.language.recompute=full",
+       "whether recompute changes the loss curve"}};
+  command.see_also = {"compile", "launch"}, command.pages = {"docs/checkpoints.md"};
+  return command;
 }
 
 }  // namespace planwright

@@ -17,6 +17,7 @@
 #include "planner/base/files/line_file.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/paper/table.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/background_output.h"
@@ -77,16 +78,15 @@ bool ChangesLossOfWeights(const PlanChange& change) {
 // training asks for, and prints what differs. InvalidArgument if something does and the user has not accepted that;
 // DataLoss if the checkpoint is damaged.
 absl::Status CheckEvaluatedModel(const Plan& plan, const FoundCheckpoint& checkpoint, bool accepted) {
-  absl::StatusOr<std::optional<Plan>> wrote = ReadAndCheckOwnPlan(checkpoint.folder, checkpoint.manifest);
-  if (!wrote.ok()) return wrote.status();
-  if (!*wrote) {
+  ABSL_ASSIGN_OR_RETURN(std::optional<Plan> wrote, ReadAndCheckOwnPlan(checkpoint.folder, checkpoint.manifest));
+  if (!wrote) {
     std::cerr
         << "note: the checkpoint has a plan of another version of Planwright, so nobody can say whether its model "
            "is that of the recipe\n";
     return absl::OkStatus();
   }
-  DropEarlierParts(**wrote);
-  PlanDiff diff = DiffPlans(**wrote, plan);
+  DropEarlierParts(*wrote);
+  PlanDiff diff = DiffPlans(*wrote, plan);
   std::erase_if(diff.changes, [](const PlanChange& change) { return !ChangesLossOfWeights(change); });
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the model of the checkpoint", "that of the recipe",
@@ -119,10 +119,9 @@ absl::Status CheckNew(const std::string& run_dir) {
 absl::StatusOr<EvaluationRecord> ResultOf(const std::string& run_dir) {
   absl::StatusOr<LineFile> file = LineFile::Open(StepsPath(run_dir));
   if (!file.ok()) return file.status();
-  absl::StatusOr<std::optional<EvaluationRecord>> found = NewestEvaluation(*file);
-  if (!found.ok()) return found.status();
-  if (!*found) return absl::NotFoundError(file->path() + " has no evaluation");
-  return **std::move(found);
+  ABSL_ASSIGN_OR_RETURN(std::optional<EvaluationRecord> found, NewestEvaluation(*file));
+  if (!found) return absl::NotFoundError(file->path() + " has no evaluation");
+  return *std::move(found);
 }
 
 std::string ResultText(const EvaluationRecord& record, size_t width) {
@@ -225,28 +224,26 @@ int Evaluate(const RunFlags& flags) {
 }  // namespace
 
 CliCommand EvaluateCommand() {
-  return {
-      .name = "evaluate",
-      .summary = "evaluates the weights of a checkpoint on the evaluation sets of a recipe",
-      .usage = "CHECKPOINT RECIPE [OVERRIDE ...] [--accept-changes] [--device cpu|cuda] [--run-dir DIR] [--json]",
-      .options = {DeviceOption(
-                      "where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"),
-                  Option("--run-dir DIR", At(&RunFlags::run, &RunOptions::run_dir),
-                         "keep plan, logs and metrics of this run there")
-                      .Writes(),
-                  Option("--accept-changes", &RunFlags::accept_changes,
-                         "evaluate though the recipe has another model than the checkpoint's run"),
-                  ExecutorOption(), JsonOption("print the losses for scripts")},
-      .details =
-          "CHECKPOINT is a checkpoint, or a run directory, which means its newest one. RECIPE has the model of the\n"
-          "checkpoint; its layout and its precision may be others. Its ranks run on this machine, load weights alone,\n"
-          "and evaluate once. Nothing is trained, and nothing is written to the run of the checkpoint.\n",
-      .examples = {{"plan evaluate runs/toy recipes/icons_held_out_8r_toy.yaml", "evaluates the newest checkpoint"}},
-      .see_also = {"checkpoint", "launch"},
-      .pages = {"docs/training/evaluation.md"},
-      .runs = true,
-      .run = Runs(Evaluate),
-      .words = "dr+"};
+  CliCommand command = {"evaluate", "evaluates the weights of a checkpoint on the evaluation sets of a recipe",
+                        Runs(Evaluate), "dr+"};
+  command.usage = "CHECKPOINT RECIPE [OVERRIDE ...] [--accept-changes] [--device cpu|cuda] [--run-dir DIR] [--json]";
+  command.options = {
+      DeviceOption("where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"),
+      Option("--run-dir DIR", At(&RunFlags::run, &RunOptions::run_dir), "keep plan, logs and metrics of this run there")
+          .Writes(),
+      {"--accept-changes", &RunFlags::accept_changes,
+       "evaluate though the recipe has another model than the checkpoint's run"},
+      ExecutorOption(),
+      JsonOption("print the losses for scripts"),
+  };
+  command.details =
+      "CHECKPOINT is a checkpoint, or a run directory, which means its newest one. RECIPE has the model of the\n"
+      "checkpoint; its layout and its precision may be others. Its ranks run on this machine, load weights alone,\n"
+      "and evaluate once. Nothing is trained, and nothing is written to the run of the checkpoint.\n";
+  command.examples = {{"plan evaluate runs/toy recipes/icons_held_out_8r_toy.yaml", "evaluates the newest checkpoint"}};
+  command.see_also = {"checkpoint", "launch"}, command.pages = {"docs/training/evaluation.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -222,39 +222,39 @@ int Explain(const ExplainOptions& options) {
 }  // namespace
 
 CliCommand ExplainCommand() {
-  return {
-      .name = "explain",
-      .summary = "explains a diagnostic, a key, a term, or a word of another program; searches for others",
-      .usage = "[WORD ...] [--json]",
-      .options = {JsonOption("print {\"kinds\", \"found\"} for scripts"),
-                  Option("--markdown", &ExplainOptions::markdown,
-                         "print all kinds of diagnostics as a page (docs/diagnostics.md)"),
-                  Option("--reference", &ExplainOptions::reference,
-                         "print all keys of a recipe as a page (docs/recipe_reference.md)"),
-                  Option("--operations", &ExplainOptions::operations,
-                         "print all operations of a plan as a page (docs/operations.md)"),
-                  Option("--failures", &ExplainOptions::failures,
-                         "print how a run can fail, with its exit statuses, as a page (docs/failures.md)"),
-                  Option("--schema", &ExplainOptions::schema,
-                         "print the JSON schema of recipes, for editors (schemas/recipe.schema.json)")},
-      .details =
-          "WORD is one of these, or a question whose words are searched for:\n"
-          "  a diagnostic               PW0203, GridDoesNotFit\n"
-          "  a key, whole or its end    batch.micro_samples, micro_samples, tp\n"
-          "  a value of a key           webdataset, cosine, h100_sxm\n"
-          "  a term of the glossary     lane, bubble\n"
-          "  a word of Megatron-LM, NeMo, torchtitan or Transformers, as there: --micro-batch-size, training.seq_len\n"
-          "  a kind of layers, an operation, a command, an exit status: mamba, all_gather, launch, 12\n\n"
-          "Without a word, it lists all kinds of diagnostics.\n",
-      .examples = {{"plan explain PW0203", "a diagnostic, with examples"},
-                   {"plan explain micro_samples", "a key, by its last word"},
-                   {"plan explain --micro-batch-size", "what an argument of Megatron-LM is called here"},
-                   {"plan explain run out of memory", "a search"}},
-      .see_also = {"help", "validate"},
-      .pages = {"docs/glossary.md", "docs/recipe_reference.md", "docs/help.md"},
-      .run = Runs(Explain),
-      .words = "k",
-      .asks_for_options = true};
+  CliCommand command = {"explain",
+                        "explains a diagnostic, a key, a term, or a word of another program; searches for others",
+                        Runs(Explain), "k"};
+  command.usage = "[WORD ...] [--json]";
+  command.options = {
+      JsonOption("print {\"kinds\", \"found\"} for scripts"),
+      {"--markdown", &ExplainOptions::markdown, "print all kinds of diagnostics as a page (docs/diagnostics.md)"},
+      {"--reference", &ExplainOptions::reference, "print all keys of a recipe as a page (docs/recipe_reference.md)"},
+      {"--operations", &ExplainOptions::operations, "print all operations of a plan as a page (docs/operations.md)"},
+      {"--failures", &ExplainOptions::failures,
+       "print how a run can fail, with its exit statuses, as a page (docs/failures.md)"},
+      {"--schema", &ExplainOptions::schema,
+       "print the JSON schema of recipes, for editors (schemas/recipe.schema.json)"},
+  };
+  command.details =
+      "WORD is one of these, or a question whose words are searched for:\n"
+      "  a diagnostic               PW0203, GridDoesNotFit\n"
+      "  a key, whole or its end    batch.micro_samples, micro_samples, tp\n"
+      "  a value of a key           webdataset, cosine, h100_sxm\n"
+      "  a term of the glossary     lane, bubble\n"
+      "  a word of Megatron-LM, NeMo, torchtitan or Transformers, as there: --micro-batch-size, training.seq_len\n"
+      "  a kind of layers, an operation, a command, an exit status: mamba, all_gather, launch, 12\n\n"
+      "Without a word, it lists all kinds of diagnostics.\n";
+  command.examples = {
+      {"plan explain PW0203", "a diagnostic, with examples"},
+      {"plan explain micro_samples", "a key, by its last word"},
+      {"plan explain --micro-batch-size", "what an argument of Megatron-LM is called here"},
+      {"plan explain run out of memory", "a search"},
+  };
+  command.see_also = {"help", "validate"},
+  command.pages = {"docs/glossary.md", "docs/recipe_reference.md", "docs/help.md"};
+  command.asks_for_options = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -113,38 +113,34 @@ int Export(const ExportOptions& options) {
 
 CliCommand ExportCommand() {
   const auto request = [](auto ExportRequest::*part) { return At(&ExportOptions::request, part); };
-  return {
-      .name = "export",
-      .summary = "writes the weights of a run as a Hugging Face folder",
-      .usage = "RUN | CHECKPOINT -o FOLDER [--like SOURCE] [--module NAME] [--dtype TYPE] [--shard-size SIZE] [--json]",
-      .options = {Option("-o, --output DIR", request(&ExportRequest::to),
-                         "write the folder there; it must not exist, or be empty")
-                      .Writes()
-                      .With({"plan export runs/toy -o toy_weights", "writes a Hugging Face folder"}),
-                  Option("--like DIR", request(&ExportRequest::like),
-                         "take all that the run does not train from this Hugging Face folder"),
-                  Option("--ignore KEYS", request(&ExportRequest::ignored),
-                         "with --like: keys of its config.json that may stay unread", ListOption),
-                  Option("--module NAME", request(&ExportRequest::module),
-                         "export one module: a language model or an encoder alone", NameOf("a module")),
-                  Option("--dtype bf16|fp32|fp64", request(&ExportRequest::dtype),
-                         "type of the weights; without it, the precision of the run", ReadDType),
-                  Option("--shard-size SIZE", request(&ExportRequest::shard_bytes),
-                         "most bytes of a file of weights; default: 5GB", ReadShardSize),
-                  JsonOption("print what was written as JSON")},
-      .details =
-          "RUN is a run directory, which means its newest checkpoint. Masters are the source where the checkpoint "
-          "has\n"
-          "them, and every byte is proved by its digest. Without --like, transformers' config.json is written, and "
-          "all\n"
-          "that a run does not have is made up and named. The folder appears as a whole or not at all.\n"
-          "Exit status: 1 if the run cannot be expressed, or differs from SOURCE; 2 if a folder cannot be read or\n"
-          "written; 13 if the checkpoint is damaged.\n",
-      .see_also = {"import", "checkpoint"},
-      .pages = {"docs/hugging_face.md"},
-      .runs = true,
-      .run = Runs(Export),
-      .words = "d"};
+  CliCommand command = {"export", "writes the weights of a run as a Hugging Face folder", Runs(Export), "d"};
+  command.usage =
+      "RUN | CHECKPOINT -o FOLDER [--like SOURCE] [--module NAME] [--dtype TYPE] [--shard-size SIZE] [--json]";
+  command.options = {
+      Option("-o, --output DIR", request(&ExportRequest::to), "write the folder there; it must not exist, or be empty")
+          .Writes()
+          .With({"plan export runs/toy -o toy_weights", "writes a Hugging Face folder"}),
+      {"--like DIR", request(&ExportRequest::like),
+       "take all that the run does not train from this Hugging Face folder"},
+      {"--ignore KEYS", request(&ExportRequest::ignored), "with --like: keys of its config.json that may stay unread",
+       ListOption},
+      {"--module NAME", request(&ExportRequest::module), "export one module: a language model or an encoder alone",
+       NameOf("a module")},
+      {"--dtype bf16|fp32|fp64", request(&ExportRequest::dtype),
+       "type of the weights; without it, the precision of the run", ReadDType},
+      {"--shard-size SIZE", request(&ExportRequest::shard_bytes), "most bytes of a file of weights; default: 5GB",
+       ReadShardSize},
+      JsonOption("print what was written as JSON"),
+  };
+  command.details =
+      "RUN is a run directory, which means its newest checkpoint. Masters are the source where the checkpoint has\n"
+      "them, and every byte is proved by its digest. Without --like, transformers' config.json is written, and all\n"
+      "that a run does not have is made up and named. The folder appears as a whole or not at all.\n"
+      "Exit status: 1 if the run cannot be expressed, or differs from SOURCE; 2 if a folder cannot be read or\n"
+      "written; 13 if the checkpoint is damaged.\n";
+  command.see_also = {"import", "checkpoint"}, command.pages = {"docs/hugging_face.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -107,27 +107,21 @@ int Format(const FmtOptions& options) {
 }  // namespace
 
 CliCommand FmtCommand() {
-  return {
-      .name = "fmt",
-      .summary = "writes a recipe in its one form, with its comments",
-      .usage = "RECIPE ... [--check | --stdout] [--json]",
-      .options = {Option("--check", &FmtOptions::check,
-                         "write nothing: print what would change, and exit with 1 if anything would")
-                      .With({"plan fmt --check recipes/nemotron_moe_vlm_20l_mock_8r.yaml",
-                             "says whether a recipe is in order"}),
-                  Option("--stdout", &FmtOptions::print, "print the recipe instead of writing it")
-                      .With(
-                          {"plan fmt --stdout recipes/nemotron_moe_vlm_tiny.yaml", "prints it as it would be written"}),
-                  JsonOption("print which files changed; with --check the changes, too, and of stdin the text")},
-      .details =
-          "Keys come in the order of docs/recipe_reference.md, two spaces a level, one blank line at most. Names, "
-          "values\n"
-          "and comments stay; what is on one line stays there if it fits. The recipe says the same before and after,\n"
-          "which is checked before a file is written. RECIPE `-` is stdin, and then stdout gets the result.\n",
-      .see_also = {"validate"},
-      .pages = {"docs/help.md"},
-      .run = Runs(Format),
-      .words = "rrrrrrrr"};
+  CliCommand command = {"fmt", "writes a recipe in its one form, with its comments", Runs(Format), "rrrrrrrr"};
+  command.usage = "RECIPE ... [--check | --stdout] [--json]";
+  command.options = {
+      Option("--check", &FmtOptions::check, "write nothing: print what would change, and exit with 1 if anything would")
+          .With({"plan fmt --check recipes/nemotron_moe_vlm_20l_mock_8r.yaml", "says whether a recipe is in order"}),
+      Option("--stdout", &FmtOptions::print, "print the recipe instead of writing it")
+          .With({"plan fmt --stdout recipes/nemotron_moe_vlm_tiny.yaml", "prints it as it would be written"}),
+      JsonOption("print which files changed; with --check the changes, too, and of stdin the text"),
+  };
+  command.details =
+      "Keys come in the order of docs/recipe_reference.md, two spaces a level, one blank line at most. Names, values\n"
+      "and comments stay; what is on one line stays there if it fits. The recipe says the same before and after,\n"
+      "which is checked before a file is written. RECIPE `-` is stdin, and then stdout gets the result.\n";
+  command.see_also = {"validate"}, command.pages = {"docs/help.md"};
+  return command;
 }
 
 }  // namespace planwright

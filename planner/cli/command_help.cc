@@ -84,21 +84,19 @@ int Help(const HelpOptions& options) {
 }  // namespace
 
 CliCommand HelpCommand() {
-  return {.name = "help",
-          .summary = "describes the commands, also as man pages",
-          .usage = "[COMMAND ...] [--man DIR] [--json]",
-          .options = {Option("--man DIR", &HelpOptions::man,
-                             "write a man page for each command into this folder, and plan.1 for all of them")
-                          .Writes()
-                          .With({"plan help --man ~/.local/share/man/man1",
-                                 "writes the man pages; then `man plan-launch` works"}),
-                      JsonOption("print the commands with their options for scripts")},
-          .details = "`plan help COMMAND` is `plan COMMAND --help`. Man finds pages in the folders man1 of MANPATH.\n",
-          .examples = {{"plan help launch", "describes a command"}},
-          .see_also = {"explain", "completion"},
-          .pages = {"docs/help.md"},
-          .run = Runs(Help),
-          .words = "mmmmmmmm"};
+  CliCommand command = {"help", "describes the commands, also as man pages", Runs(Help), "mmmmmmmm"};
+  command.usage = "[COMMAND ...] [--man DIR] [--json]";
+  command.options = {
+      Option("--man DIR", &HelpOptions::man,
+             "write a man page for each command into this folder, and plan.1 for all of them")
+          .Writes()
+          .With({"plan help --man ~/.local/share/man/man1", "writes the man pages; then `man plan-launch` works"}),
+      JsonOption("print the commands with their options for scripts"),
+  };
+  command.details = "`plan help COMMAND` is `plan COMMAND --help`. Man finds pages in the folders man1 of MANPATH.\n";
+  command.examples = {{"plan help launch", "describes a command"}};
+  command.see_also = {"explain", "completion"}, command.pages = {"docs/help.md"};
+  return command;
 }
 
 }  // namespace planwright

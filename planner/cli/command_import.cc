@@ -80,27 +80,24 @@ int Import(const ImportOptions& options) {
 }  // namespace
 
 CliCommand ImportCommand() {
-  return {.name = "import",
-          .summary = "writes the models of a recipe from a Hugging Face folder",
-          .usage = "FOLDER [-o FILE] [--ignore KEYS] [--json]",
-          .options = {Option("-o, --output FILE", &ImportOptions::output,
-                             "write the recipe's part there; without it, it is printed", NameOf("a file"))
-                          .Writes()
-                          .With({"plan import MODEL_FOLDER -o model.yaml", "writes the models of a recipe"}),
-                      Option("--ignore KEYS", &ImportOptions::ignored,
-                             "keys of config.json that may stay unread: text_config.a,b", ListOption),
-                      JsonOption("print the same as JSON")},
-          .details =
-              "FOLDER has config.json (of nemotron_h, nemotron_h_omni or radio) and weights in safetensors. Only "
-              "config.json\n"
-              "and the headers of the weights are read. What a recipe cannot express, and keys that are not known, are "
-              "listed\n"
-              "all at once, and then nothing is written. A recipe names the file under `extends`.\n"
-              "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n",
-          .see_also = {"export", "init", "weights"},
-          .pages = {"docs/hugging_face.md"},
-          .run = Runs(Import),
-          .words = "d"};
+  CliCommand command = {"import", "writes the models of a recipe from a Hugging Face folder", Runs(Import), "d"};
+  command.usage = "FOLDER [-o FILE] [--ignore KEYS] [--json]";
+  command.options = {
+      Option("-o, --output FILE", &ImportOptions::output, "write the recipe's part there; without it, it is printed",
+             NameOf("a file"))
+          .Writes()
+          .With({"plan import MODEL_FOLDER -o model.yaml", "writes the models of a recipe"}),
+      {"--ignore KEYS", &ImportOptions::ignored, "keys of config.json that may stay unread: text_config.a,b",
+       ListOption},
+      JsonOption("print the same as JSON"),
+  };
+  command.details =
+      "FOLDER has config.json (of nemotron_h, nemotron_h_omni or radio) and weights in safetensors. Only config.json\n"
+      "and the headers of the weights are read. What a recipe cannot express, and keys that are not known, are listed\n"
+      "all at once, and then nothing is written. A recipe names the file under `extends`.\n"
+      "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n";
+  command.see_also = {"export", "init", "weights"}, command.pages = {"docs/hugging_face.md"};
+  return command;
 }
 
 }  // namespace planwright

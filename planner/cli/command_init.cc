@@ -238,31 +238,29 @@ int InitRecipe(const InitFlags& flags) {
 
 CliCommand InitCommand() {
   std::vector<Option> options = {
-      Option("--model " + ModelNames(), &InitFlags::model, "the model; or a file that `plan import` wrote"),
-      Option("--gpus N", &InitFlags::gpus, "GPUs of the cluster, in nodes of eight; fewer are one node",
-             WholeNumbers(1, kMostGpus)),
+      {"--model " + ModelNames(), &InitFlags::model, "the model; or a file that `plan import` wrote"},
+      {"--gpus N", &InitFlags::gpus, "GPUs of the cluster, in nodes of eight; fewer are one node",
+       WholeNumbers(1, kMostGpus)},
       Option("-o, --output FILE", &InitFlags::output, "write the recipe there; without it, it is printed")
           .Writes()
           .With({"plan init --model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm -o mine.yaml",
                  "writes a first recipe"}),
-      Option("--replace", &InitFlags::replace, "let -o replace a file that is there"),
+      {"--replace", &InitFlags::replace, "let -o replace a file that is there"},
       JsonOption("print the same as JSON")};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.end() - 1, search.begin(), search.end());
-  return {
-      .name = "init",
-      .summary = "writes a first recipe of a model, with a layout that a search chose",
-      .usage = "--model NAME --gpus N [OVERRIDE ...] [-o FILE]",
-      .options = std::move(options),
-      .details =
-          "The recipe is valid as it is, with mock data. Overrides change what it begins with:\n"
-          "cluster.gpu=h200_sxm batch.global_samples=768. Relative paths in them are seen from the current folder.\n"
-          "cluster.gpus_per_node and cluster.nodes may be overridden, too: what is left open follows from --gpus.\n"
-          "The layout is that of `plan tune`, and so are the options of the search. Comments of the\n"
-          "recipe list five layouts at most. Exit status: 1 if no layout is valid and fits; 130 after Ctrl-C.\n",
-      .see_also = {"import", "tune", "validate"},
-      .pages = {"docs/tune.md"},
-      .run = Runs(InitRecipe)};
+  CliCommand command = {"init", "writes a first recipe of a model, with a layout that a search chose",
+                        Runs(InitRecipe)};
+  command.usage = "--model NAME --gpus N [OVERRIDE ...] [-o FILE]";
+  command.options = std::move(options);
+  command.details =
+      "The recipe is valid as it is, with mock data. Overrides change what it begins with:\n"
+      "cluster.gpu=h200_sxm batch.global_samples=768. Relative paths in them are seen from the current folder.\n"
+      "cluster.gpus_per_node and cluster.nodes may be overridden, too: what is left open follows from --gpus.\n"
+      "The layout is that of `plan tune`, and so are the options of the search. Comments of the\n"
+      "recipe list five layouts at most. Exit status: 1 if no layout is valid and fits; 130 after Ctrl-C.\n";
+  command.see_also = {"import", "tune", "validate"}, command.pages = {"docs/tune.md"};
+  return command;
 }
 
 }  // namespace planwright

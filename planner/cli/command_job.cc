@@ -38,19 +38,19 @@ int RunSubmitted(const CommandOptions& options) {
 }  // namespace
 
 CliCommand JobCommand() {
-  return {.name = "job",
-          .summary = "what a Slurm job runs: the head of a submitted run",
-          .usage = "RUN_DIR [--json]",
-          .options = {JsonOption("print the outcome as JSON on stdout, and everything else on stderr")},
-          .details =
-              "`plan launch --slurm` submits a script that calls it. It starts an agent on each node of the job, runs "
-              "the plan, and\nhas the job put into the queue again when its time is over before the run is.\n",
-          .examples = {{"plan job runs/toy", "in a job's script"}},
-          .see_also = {"launch"},
-          .pages = {"docs/agents.md"},
-          .runs = true,
-          .run = Runs(RunSubmitted),
-          .words = "d"};
+  CliCommand command = {"job", "what a Slurm job runs: the head of a submitted run", Runs(RunSubmitted), "d"};
+  command.usage = "RUN_DIR [--json]";
+  command.options = {
+      JsonOption("print the outcome as JSON on stdout, and everything else on stderr"),
+  };
+  command.details =
+      "`plan launch --slurm` submits a script that calls it. It starts an agent on each node of the job, runs the "
+      "plan, and\n"
+      "has the job put into the queue again when its time is over before the run is.\n";
+  command.examples = {{"plan job runs/toy", "in a job's script"}};
+  command.see_also = {"launch"}, command.pages = {"docs/agents.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -95,10 +95,9 @@ absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions
   options.run_dir = AbsolutePath(options.run_dir);
   options.executor = AbsolutePath(options.executor);
   std::optional<Outcome> gone;
-  const absl::StatusOr<std::unique_ptr<Fleet>> fleet = OpenFleet(plans[0], options.run_dir, terminal, gone);
-  if (!fleet.ok()) return fleet.status();
+  ABSL_ASSIGN_OR_RETURN(const std::unique_ptr<Fleet> fleet, OpenFleet(plans[0], options.run_dir, terminal, gone));
   if (gone) return *gone;
-  return LaunchRun(plans, options, **fleet, terminal);
+  return LaunchRun(plans, options, *fleet, terminal);
 }
 
 int RunAndReport(const std::vector<Plan>& plans, const RunOptions& options, const LaunchFlags& flags) {
@@ -155,53 +154,50 @@ int Launch(const LaunchFlags& flags) {
 
 CliCommand LaunchCommand() {
   const auto run = [](auto RunOptions::*part) { return At(&RunFlags::run, part); };
-  return {
-      .name = "launch",
-      .summary = "runs a plan, one process for each rank",
-      .usage =
-          "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
-          "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
-          "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda] [--yes]",
-      .options =
-          {Option("--local", &RunFlags::local, "start all ranks on this machine"), SlurmOption(),
-           DryRunOption().With(
-               {"plan launch recipes/nemotron_moe_vlm_54l_33n.yaml --slurm --dry-run", "prints the job"}),
-           AgentsOption(),
-           Option("--run-dir DIR", run(&RunOptions::run_dir),
-                  "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from "
-                  "its newest checkpoint, on this plan's layout")
-               .Writes(),
-           Option("--accept-changes", &RunFlags::accept_changes, "go on with a run though the loss curve may change"),
-           Option("--steps N", run(&RunOptions::steps), "stop after N steps", WholeNumbers(1, kMostSamples)),
-           Option("--trace STEP[-LAST]", run(&RunOptions::profile),
-                  "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table",
-                  ReadSteps),
-           Option("--probe DIR", run(&RunOptions::probe_dir),
-                  "write whole parameters (before and after), gradients and values there")
-               .Writes(),
-           Option("--record-routing DIR", run(&RunOptions::record_routing),
-                  "write there which experts each token chose")
-               .Writes(),
-           Option("--replay-routing DIR", run(&RunOptions::replay_routing),
-                  "choose the experts that another run has written there"),
-           DeviceOption("where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"),
-           Option("--yes", &LaunchFlags::yes, "do not ask whether more ranks than cores are meant"), ExecutorOption(),
-           JsonOption("print the outcome; the ranks' output goes to stderr")},
-      .details =
-          "Rank 0's output is printed line by line, that of the others as `[rank 3] ...`; control characters are "
-          "written\n"
-          "as \\x1b. If a rank fails, the others are ended within 2 seconds, and the message names the rank, its host, "
-          "its\n"
-          "instruction and the recipe line.\n",
-      .examples = {{"plan launch recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --local",
-                    "trains a toy model on this machine"},
-                   {"plan launch recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --local --run-dir runs/toy",
-                    "keeps the run there; the same line again goes on with it"}},
-      .see_also = {"status", "report", "checkpoint", "explain"},
-      .pages = {"docs/failures.md", "docs/checkpoints.md", "docs/agents.md"},
-      .runs = true,
-      .run = Runs(Launch),
-      .words = "r+"};
+  CliCommand command = {"launch", "runs a plan, one process for each rank", Runs(Launch), "r+"};
+  command.usage =
+      "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
+      "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
+      "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda] [--yes]";
+  command.options = {
+      {"--local", &RunFlags::local, "start all ranks on this machine"},
+      SlurmOption(),
+      DryRunOption().With({"plan launch recipes/nemotron_moe_vlm_54l_33n.yaml --slurm --dry-run", "prints the job"}),
+      AgentsOption(),
+      Option("--run-dir DIR", run(&RunOptions::run_dir),
+             "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from "
+             "its newest checkpoint, on this plan's layout")
+          .Writes(),
+      {"--accept-changes", &RunFlags::accept_changes, "go on with a run though the loss curve may change"},
+      {"--steps N", run(&RunOptions::steps), "stop after N steps", WholeNumbers(1, kMostSamples)},
+      {"--trace STEP[-LAST]", run(&RunOptions::profile),
+       "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table", ReadSteps},
+      Option("--probe DIR", run(&RunOptions::probe_dir),
+             "write whole parameters (before and after), gradients and values there")
+          .Writes(),
+      Option("--record-routing DIR", run(&RunOptions::record_routing), "write there which experts each token chose")
+          .Writes(),
+      {"--replay-routing DIR", run(&RunOptions::replay_routing),
+       "choose the experts that another run has written there"},
+      DeviceOption("where ranks compute; default: cuda if the recipe's cluster has GPUs. Rank N takes GPU N"),
+      {"--yes", &LaunchFlags::yes, "do not ask whether more ranks than cores are meant"},
+      ExecutorOption(),
+      JsonOption("print the outcome; the ranks' output goes to stderr"),
+  };
+  command.details =
+      "Rank 0's output is printed line by line, that of the others as `[rank 3] ...`; control characters are written\n"
+      "as \\x1b. If a rank fails, the others are ended within 2 seconds, and the message names the rank, its host, "
+      "its\n"
+      "instruction and the recipe line.\n";
+  command.examples = {
+      {"plan launch recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --local", "trains a toy model on this machine"},
+      {"plan launch recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --local --run-dir runs/toy",
+       "keeps the run there; the same line again goes on with it"},
+  };
+  command.see_also = {"status", "report", "checkpoint", "explain"},
+  command.pages = {"docs/failures.md", "docs/checkpoints.md", "docs/agents.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

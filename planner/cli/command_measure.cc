@@ -7,6 +7,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/background_output.h"
 #include "planner/cli/command.h"
@@ -146,14 +147,13 @@ absl::StatusOr<Measured> MeasureWithAgents(const std::vector<MeasurePart>& parts
   options.executor = AbsolutePath(options.executor);
   const std::vector<Plan> plans = PlansOf(parts);
   Measured measured;
-  const absl::StatusOr<std::unique_ptr<Fleet>> fleet =
-      OpenFleet(LargestPlan(plans), JobFolder(options.output), PrintingTerminal(true), measured.failed);
-  if (!fleet.ok()) return fleet.status();
+  ABSL_ASSIGN_OR_RETURN(const std::unique_ptr<Fleet> fleet, OpenFleet(LargestPlan(plans), JobFolder(options.output),
+                                                                      PrintingTerminal(true), measured.failed));
   if (measured.failed) {
     measured.failed_part = parts.front().what;
     return measured;
   }
-  options.starter = fleet->get();
+  options.starter = fleet.get();
   absl::StatusOr<Measured> done = MeasureParts(parts, options);
   if (done.ok() && !done->failed) {
     std::error_code error;
@@ -234,35 +234,35 @@ int Measure(const MeasureFlags& flags) {
 }  // namespace
 
 CliCommand MeasureCommand() {
-  return {
-      .name = "measure",
-      .summary = "measures what a device takes for the instructions of recipes",
-      .usage =
-          "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local | --slurm [--dry-run] | --agents] "
-          "[--device cpu|cuda]",
-      .options = {Option("-o, --output FILE", &MeasureFlags::output,
-                         "write the profile there; cluster.profile of a recipe names it",
-                         NameOf("a file"))  // else it would only show after the last part
-                      .Writes()
-                      .With({"plan measure recipes/nemotron_moe_vlm_20l_2g.yaml -o profile.json",
-                             "measures this machine's devices"}),
-                  Option("--local", &RunFlags::local, "run all ranks on this machine, which is the default"),
-                  SlurmOption(), DryRunOption(), AgentsOption(),
-                  DeviceOption("where ranks compute; default: cuda if the recipe's cluster has GPUs"), ExecutorOption(),
-                  JsonOption("print path, device and size of the profile, or the outcome of a part that failed")},
-      .details =
-          "Each recipe runs for a few steps, and again with sequences of twice and half the length, with twice the "
-          "samples\n"
-          "of a microbatch, with unequal experts, and with communications beside work and without. Times are those of "
-          "the\n"
-          "last steps, inside the training; communications are also timed after them. Overrides follow their recipe. "
-          "Parts\n"
-          "that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n",
-      .see_also = {"show", "tune"},
-      .pages = {"docs/measure.md"},
-      .runs = true,
-      .run = Runs(Measure),
-      .words = "r+"};
+  CliCommand command = {"measure", "measures what a device takes for the instructions of recipes", Runs(Measure), "r+"};
+  command.usage =
+      "RECIPE [OVERRIDE ...] [RECIPE ...] -o PROFILE.json [--local | --slurm [--dry-run] | --agents] "
+      "[--device cpu|cuda]";
+  command.options = {
+      Option("-o, --output FILE", &MeasureFlags::output,
+             "write the profile there; cluster.profile of a recipe names it",
+             NameOf("a file"))  // else it would only show after the last part
+          .Writes()
+          .With(
+              {"plan measure recipes/nemotron_moe_vlm_20l_2g.yaml -o profile.json", "measures this machine's devices"}),
+      {"--local", &RunFlags::local, "run all ranks on this machine, which is the default"},
+      SlurmOption(),
+      DryRunOption(),
+      AgentsOption(),
+      DeviceOption("where ranks compute; default: cuda if the recipe's cluster has GPUs"),
+      ExecutorOption(),
+      JsonOption("print path, device and size of the profile, or the outcome of a part that failed"),
+  };
+  command.details =
+      "Each recipe runs for a few steps, and again with sequences of twice and half the length, with twice the "
+      "samples\n"
+      "of a microbatch, with unequal experts, and with communications beside work and without. Times are those of the\n"
+      "last steps, inside the training; communications are also timed after them. Overrides follow their recipe. "
+      "Parts\n"
+      "that are done are kept in PROFILE.json.parts until all are: the same command goes on.\n";
+  command.see_also = {"show", "tune"}, command.pages = {"docs/measure.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -68,24 +68,23 @@ int Report(const ReportOptions& options) {
 }  // namespace
 
 CliCommand ReportCommand() {
-  return {
-      .name = "report",
-      .summary = "tells what happened in a run: curves, where the time went, lives, checkpoints",
-      .usage = "RUN... [--html FILE | --json]",
-      .options = {Option("--html FILE", &ReportOptions::page, "write it as one page for a browser; `-` is stdout")
-                      .Writes()
-                      .With({"plan report runs/toy --html toy.html", "as a page with curves"}),
-                  JsonOption("print the data for scripts, with every step")},
-      .details =
-          "RUN is a run directory; the run may still go on. Only its files are read. Of several runs a table is\n"
-          "printed, and --html draws their curves over each other.\n"
-          "Exit status: 0, however the run ended; 2 if RUN is no run directory. See `plan status` for a status that\n"
-          "tells how the run is.\n",
-      .examples = {{"plan report runs/toy", "tells what happened"}},
-      .see_also = {"status", "evaluate"},
-      .pages = {"docs/run_reports.md"},
-      .run = Runs(Report),
-      .words = "d"};
+  CliCommand command = {"report", "tells what happened in a run: curves, where the time went, lives, checkpoints",
+                        Runs(Report), "d"};
+  command.usage = "RUN... [--html FILE | --json]";
+  command.options = {
+      Option("--html FILE", &ReportOptions::page, "write it as one page for a browser; `-` is stdout")
+          .Writes()
+          .With({"plan report runs/toy --html toy.html", "as a page with curves"}),
+      JsonOption("print the data for scripts, with every step"),
+  };
+  command.details =
+      "RUN is a run directory; the run may still go on. Only its files are read. Of several runs a table is\n"
+      "printed, and --html draws their curves over each other.\n"
+      "Exit status: 0, however the run ended; 2 if RUN is no run directory. See `plan status` for a status that\n"
+      "tells how the run is.\n";
+  command.examples = {{"plan report runs/toy", "tells what happened"}};
+  command.see_also = {"status", "evaluate"}, command.pages = {"docs/run_reports.md"};
+  return command;
 }
 
 }  // namespace planwright

@@ -189,27 +189,25 @@ std::vector<std::string> ShowSubjects() {
 }
 
 CliCommand ShowCommand() {
-  return {
-      .name = "show",
-      .summary = "prints one part of the plan, or draws all of it as a page",
-      .usage = "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE",
-      .options = {JsonOption("print the data for scripts"),
-                  Option("--html FILE", &ShowLine::page,
-                         "write the whole plan as one page for a browser; `-` is stdout")
-                      .Writes(),
-                  Option("--at SAMPLES", At(&ShowLine::show, &ShowOptions::at),
-                         "budget: learning rate and weight decay at these sample counts, comma separated", ReadSamples),
-                  Option("--role NAME", At(&ShowLine::show, &ShowOptions::role), "program: only this role"),
-                  Option("--routing DIR", &ShowLine::routing,
-                         "time: rows of experts as `plan launch --record-routing DIR` recorded them")},
-      .details = SubjectsText(),
-      .examples = {{"plan show recipes/nemotron_moe_vlm_20l_mock_8r.yaml ranks", "which ranks each module has"},
-                   {"plan show recipes/nemotron_moe_vlm_20l_2g.yaml memory modules.language.recompute=full",
-                    "memory with other settings"}},
-      .see_also = {"validate", "tune"},
-      .pages = {"docs/memory.md", "docs/step_time.md"},
-      .run = Runs(Show),
-      .words = "rs+"};
+  CliCommand command = {"show", "prints one part of the plan, or draws all of it as a page", Runs(Show), "rs+"};
+  command.usage = "RECIPE SUBJECT [OVERRIDE ...] [--json] | RECIPE [OVERRIDE ...] --html FILE";
+  command.options = {
+      JsonOption("print the data for scripts"),
+      Option("--html FILE", &ShowLine::page, "write the whole plan as one page for a browser; `-` is stdout").Writes(),
+      {"--at SAMPLES", At(&ShowLine::show, &ShowOptions::at),
+       "budget: learning rate and weight decay at these sample counts, comma separated", ReadSamples},
+      {"--role NAME", At(&ShowLine::show, &ShowOptions::role), "program: only this role"},
+      {"--routing DIR", &ShowLine::routing,
+       "time: rows of experts as `plan launch --record-routing DIR` recorded them"},
+  };
+  command.details = SubjectsText();
+  command.examples = {
+      {"plan show recipes/nemotron_moe_vlm_20l_mock_8r.yaml ranks", "which ranks each module has"},
+      {"plan show recipes/nemotron_moe_vlm_20l_2g.yaml memory modules.language.recompute=full",
+       "memory with other settings"},
+  };
+  command.see_also = {"validate", "tune"}, command.pages = {"docs/memory.md", "docs/step_time.md"};
+  return command;
 }
 
 }  // namespace planwright

@@ -75,22 +75,21 @@ int Status(const StatusOptions& options) {
 }  // namespace
 
 CliCommand StatusCommand() {
-  return {
-      .name = "status",
-      .summary = "says whether a run goes on, how far it is, and where its ranks are",
-      .usage = "RUN [--follow] [--json]",
-      .options = {Option("--follow", &StatusOptions::follow, "say it again every two seconds, until the run is over")
-                      .With({"plan status runs/toy --follow", "says how far a run is, until it is over"}),
-                  JsonOption("print the same as JSON; with --follow, an object a line")},
-      .details =
-          "RUN is a run directory. Only its files are read, so this works on any node that sees them.\n"
-          "Exit status: 0 if the run goes on or is done, else that of the run; 10 if it ended without a word, as its\n"
-          "launch was killed or its machine died; 2 if RUN is no run directory.\n",
-      .see_also = {"report", "launch"},
-      .pages = {"docs/failures.md"},
-      .runs = true,
-      .run = Runs(Status),
-      .words = "d"};
+  CliCommand command = {"status", "says whether a run goes on, how far it is, and where its ranks are", Runs(Status),
+                        "d"};
+  command.usage = "RUN [--follow] [--json]";
+  command.options = {
+      Option("--follow", &StatusOptions::follow, "say it again every two seconds, until the run is over")
+          .With({"plan status runs/toy --follow", "says how far a run is, until it is over"}),
+      JsonOption("print the same as JSON; with --follow, an object a line"),
+  };
+  command.details =
+      "RUN is a run directory. Only its files are read, so this works on any node that sees them.\n"
+      "Exit status: 0 if the run goes on or is done, else that of the run; 10 if it ended without a word, as its\n"
+      "launch was killed or its machine died; 2 if RUN is no run directory.\n";
+  command.see_also = {"report", "launch"}, command.pages = {"docs/failures.md"};
+  command.runs = true;
+  return command;
 }
 
 }  // namespace planwright

@@ -259,38 +259,33 @@ CliCommand TuneCommand() {
           .With({"plan tune recipes/nemotron_moe_vlm_54l_33n.yaml --gpus 264", "searches for so many GPUs"}),
       Option("--write FILE", &TuneFlags::write, "write row 1 as a recipe that extends RECIPE by the keys that change")
           .Writes(),
-      Option("--replace", &TuneFlags::replace, "let --write replace a file that is there"),
+      {"--replace", &TuneFlags::replace, "let --write replace a file that is there"},
       Option("--html FILE", &TuneFlags::page,
              "write a page for a browser, with the frontier of time and memory; `-` is stdout")
           .Writes(),
       JsonOption("print all figures for scripts")};
   const std::vector<Option> search = SearchOptions();
   options.insert(options.begin() + 1, search.begin(), search.end());
-  return {
-      .name = "tune",
-      .summary = "searches the layouts that do not change the loss curve, and proves the fastest",
-      .usage = "RECIPE [OVERRIDE ...] [--gpus N | N,M,... | MIN..MAX] [--fix KEYS] [--write FILE]",
-      .options = std::move(options),
-      .details =
-          "What it may change, unless --fix names it: of each module placement, parallel (tp, cp, pp, ep, expert_tp,\n"
-          "stage_layers, dispatch, overlap_dispatch) and recompute (none, full, elementwise, layer kinds);\n"
-          "batch.micro_samples; buckets and overlap of gradients. A key of --fix stands for all that begin with it.\n"
-          "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, "
-          "and\n"
-          "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
-          "Row 1 is the fastest, unless others are as fast within the error of the times and need less memory by more\n"
-          "than 1 % of the device's: then the fastest of these, and so on.\n"
-          "A recipe with an error that no layout ends is refused before the search.\n"
-          "Ctrl-C ends a search with the best so far; of several numbers of GPUs those that were searched stay. A\n"
-          "search that ends early says so, and how far from the optimum it may be. --html replaces no file but a "
-          "page.\n"
-          "Exit status: 1 if no layout is valid and fits, also for one of several numbers of GPUs; 130 after Ctrl-C.\n",
-      .examples = {{"plan tune recipes/nemotron_moe_vlm_20l_2g.yaml --write faster.yaml",
-                    "writes row 1 of the table as a recipe"}},
-      .see_also = {"init", "show", "measure"},
-      .pages = {"docs/tune.md"},
-      .run = Runs(TuneRecipe),
-      .words = "r+"};
+  CliCommand command = {"tune", "searches the layouts that do not change the loss curve, and proves the fastest",
+                        Runs(TuneRecipe), "r+"};
+  command.usage = "RECIPE [OVERRIDE ...] [--gpus N | N,M,... | MIN..MAX] [--fix KEYS] [--write FILE]";
+  command.options = std::move(options);
+  command.details =
+      "What it may change, unless --fix names it: of each module placement, parallel (tp, cp, pp, ep, expert_tp,\n"
+      "stage_layers, dispatch, overlap_dispatch) and recompute (none, full, elementwise, layer kinds);\n"
+      "batch.micro_samples; buckets and overlap of gradients. A key of --fix stands for all that begin with it.\n"
+      "A range stands for MIN, its doublings, and MAX. With --write, the largest number of a list becomes FILE, and\n"
+      "the others FILE_N, which launch.fallbacks of FILE names: for nodes that are lost.\n"
+      "Row 1 is the fastest, unless others are as fast within the error of the times and need less memory by more\n"
+      "than 1 % of the device's: then the fastest of these, and so on.\n"
+      "A recipe with an error that no layout ends is refused before the search.\n"
+      "Ctrl-C ends a search with the best so far; of several numbers of GPUs those that were searched stay. A\n"
+      "search that ends early says so, and how far from the optimum it may be. --html replaces no file but a page.\n"
+      "Exit status: 1 if no layout is valid and fits, also for one of several numbers of GPUs; 130 after Ctrl-C.\n";
+  command.examples = {
+      {"plan tune recipes/nemotron_moe_vlm_20l_2g.yaml --write faster.yaml", "writes row 1 of the table as a recipe"}};
+  command.see_also = {"init", "show", "measure"}, command.pages = {"docs/tune.md"};
+  return command;
 }
 
 }  // namespace planwright

@@ -90,22 +90,21 @@ int Validate(const CommandOptions& options) {
 }  // namespace
 
 CliCommand ValidateCommand() {
-  return {
-      .name = "validate",
-      .summary = "reports every problem of a recipe at once; needs no GPU",
-      .usage = "RECIPE [OVERRIDE ...] [--json]",
-      .options = {JsonOption("print {\"valid\", \"problems\"} for scripts")},
-      .details =
-          "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again. "
-          "Weights\n"
-          "and recorded batches that are on this machine are compared with the plan.\n",
-      .examples = {{"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml", "checks a recipe"},
-                   {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml batch.global_samples=64",
-                    "with another batch"}},
-      .see_also = {"explain", "fmt", "compile"},
-      .pages = {"docs/diagnostics.md", "docs/recipe_reference.md"},
-      .run = Runs(Validate),
-      .words = "r+"};
+  CliCommand command = {"validate", "reports every problem of a recipe at once; needs no GPU", Runs(Validate), "r+"};
+  command.usage = "RECIPE [OVERRIDE ...] [--json]";
+  command.options = {
+      JsonOption("print {\"valid\", \"problems\"} for scripts"),
+  };
+  command.details =
+      "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again. "
+      "Weights\n"
+      "and recorded batches that are on this machine are compared with the plan.\n";
+  command.examples = {
+      {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml", "checks a recipe"},
+      {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml batch.global_samples=64", "with another batch"},
+  };
+  command.see_also = {"explain", "fmt", "compile"}, command.pages = {"docs/diagnostics.md", "docs/recipe_reference.md"};
+  return command;
 }
 
 }  // namespace planwright

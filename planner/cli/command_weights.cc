@@ -239,18 +239,17 @@ int Weights(const WeightsOptions& options) {
 }  // namespace
 
 CliCommand WeightsCommand() {
-  return {.name = "weights",
-          .summary = "checks the weights that a run begins with, and says which rank reads what",
-          .usage = "RECIPE [OVERRIDE ...] [--read] [--json]",
-          .options = {Option("--read", &WeightsOptions::read,
-                             "read all values too: infinity, NaN, rows of embeddings that are zero"),
-                      JsonOption("print the same as JSON")},
-          .details = "Without --read only the headers of files are read. Exit status: 1 if the weights do not fit.\n",
-          .examples = {{"plan weights recipes/icons_stage2.yaml", "checks the weights that the run begins with"}},
-          .see_also = {"import", "validate"},
-          .pages = {"docs/weights.md"},
-          .run = Runs(Weights),
-          .words = "r+"};
+  CliCommand command = {"weights", "checks the weights that a run begins with, and says which rank reads what",
+                        Runs(Weights), "r+"};
+  command.usage = "RECIPE [OVERRIDE ...] [--read] [--json]";
+  command.options = {
+      {"--read", &WeightsOptions::read, "read all values too: infinity, NaN, rows of embeddings that are zero"},
+      JsonOption("print the same as JSON"),
+  };
+  command.details = "Without --read only the headers of files are read. Exit status: 1 if the weights do not fit.\n";
+  command.examples = {{"plan weights recipes/icons_stage2.yaml", "checks the weights that the run begins with"}};
+  command.see_also = {"import", "validate"}, command.pages = {"docs/weights.md"};
+  return command;
 }
 
 }  // namespace planwright

@@ -13,6 +13,7 @@
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/paper/table.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/sample_runs.h"
@@ -56,9 +57,8 @@ absl::StatusOr<std::vector<int64_t>> SamplesOfStep(const Plan& plan, const Sampl
   const int64_t begin = (step - 1) * budget.global_samples;
   std::vector<int64_t> order;
   if (plan.data.balance == "images") {
-    const absl::StatusOr<std::vector<int64_t>> patches = PatchesOfSamples(source, begin, budget.global_samples);
-    if (!patches.ok()) return patches.status();
-    order = BalancedSlots(*patches);
+    ABSL_ASSIGN_OR_RETURN(const std::vector<int64_t> patches, PatchesOfSamples(source, begin, budget.global_samples));
+    order = BalancedSlots(patches);
   }
   std::vector<int64_t> samples;
   for (int64_t m = 0; m < budget.microbatches; ++m) {
@@ -89,11 +89,10 @@ absl::Status TakeImages(const DataPlan& data, const std::string& folder, TracedS
       TracedImage& taken = traced.images.emplace_back(TracedImage{
           .encoder = e, .image = static_cast<int64_t>(i), .rows = image.rows, .cols = image.cols, .file = ""});
       if (folder.empty()) continue;
-      const absl::StatusOr<std::string> png = PngOfPatches(image, data.encoders[e].patch);
-      if (!png.ok()) return png.status();
+      ABSL_ASSIGN_OR_RETURN(const std::string png, PngOfPatches(image, data.encoders[e].patch));
       taken.file =
           absl::StrCat(folder, "/sample-", traced.number, ".image-", i + 1, ".", data.encoders[e].module, ".png");
-      if (absl::Status status = WriteFileAtomically(taken.file, *png); !status.ok()) return status;
+      ABSL_RETURN_IF_ERROR(WriteFileAtomically(taken.file, png));
     }
   }
   return absl::OkStatus();
@@ -127,14 +126,13 @@ absl::StatusOr<TracedSample> Trace(const Plan& plan, const SampleSource& source,
   traced.sample = *std::move(sample);
   traced.origin = source.Origin(number);
   traced.runs = RunsOfSample(plan.data, traced.sample, traced.origin);
-  const absl::StatusOr<const TokenTexts*> words = texts.Of(traced.origin.source);
-  if (!words.ok()) return words.status();
+  ABSL_ASSIGN_OR_RETURN(const TokenTexts* words, texts.Of(traced.origin.source));
   for (const TokenRun& run : traced.runs) {
     std::string& text = traced.texts.emplace_back();
-    if (*words == nullptr || run.sort == TokenRun::Sort::kImage || run.sort == TokenRun::Sort::kPadding) continue;
-    for (int64_t i = run.first; i < run.end; ++i) text += (*words)->Bytes(traced.sample.tokens[i]);
+    if (words == nullptr || run.sort == TokenRun::Sort::kImage || run.sort == TokenRun::Sort::kPadding) continue;
+    for (int64_t i = run.first; i < run.end; ++i) text += words->Bytes(traced.sample.tokens[i]);
   }
-  if (absl::Status status = TakeImages(plan.data, folder, traced); !status.ok()) return status;
+  ABSL_RETURN_IF_ERROR(TakeImages(plan.data, folder, traced));
   return traced;
 }
 

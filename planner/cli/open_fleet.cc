@@ -4,6 +4,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/cli/own_program.h"
 #include "planner/run/slurm/job_script.h"
 #include "planner/wire/records/run_timeout.h"
@@ -20,20 +21,17 @@ std::string AbsolutePath(const std::string& path) {
 absl::StatusOr<std::unique_ptr<Fleet>> OpenFleet(const Plan& plan, const std::string& folder, const Terminal& terminal,
                                                  std::optional<Outcome>& gone) {
   const std::string& interface = plan.launch.interface;
-  const absl::StatusOr<std::string> address = interface.empty() ? OwnAddress() : InterfaceAddress(interface);
-  if (!address.ok()) return address.status();
-  const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
-  if (!timeout.ok()) return timeout.status();
+  ABSL_ASSIGN_OR_RETURN(const std::string address, interface.empty() ? OwnAddress() : InterfaceAddress(interface));
+  ABSL_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, RunTimeout());
   const std::string file = folder + "/job/head.json";
-  if (absl::Status status = MakeDirectories(folder + "/job"); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Fleet>> fleet = Fleet::Open({.address = *address, .file = file});
-  if (!fleet.ok()) return fleet.status();
+  ABSL_RETURN_IF_ERROR(MakeDirectories(folder + "/job"));
+  ABSL_ASSIGN_OR_RETURN(std::unique_ptr<Fleet> fleet, Fleet::Open({.address = address, .file = file}));
   const int nodes = NodesOfPlan(plan);
   terminal(true, "waiting for " + std::to_string(nodes) + (nodes == 1 ? " agent" : " agents") +
                      "; on each node run: " + OwnProgram() + " agent " + file);
   int interrupted = 0;
-  const absl::Status came = (*fleet)->WaitForAgents(
-      nodes, *timeout, [] { return std::string(); }, interrupted);
+  const absl::Status came = fleet->WaitForAgents(
+      nodes, timeout, [] { return std::string(); }, interrupted);
   if (interrupted != 0) gone = Outcome{128 + interrupted, std::string(came.message())};
   if (interrupted == 0 && !came.ok()) gone = Outcome{kExitPeerLost, std::string(came.message())};
   return fleet;

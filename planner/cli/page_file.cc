@@ -9,6 +9,7 @@
 
 #include "planner/base/files/file_io.h"
 #include "planner/base/paper/markup.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 
 namespace planwright {
@@ -41,8 +42,8 @@ absl::Status WritePageFile(const std::string& file, const std::string& page) {
     std::cout << page;
     return absl::OkStatus();
   }
-  if (absl::Status status = CheckPageFile(file); !status.ok()) return status;
-  if (absl::Status status = WriteNamedFile(file, page); !status.ok()) return status;
+  ABSL_RETURN_IF_ERROR(CheckPageFile(file));
+  ABSL_RETURN_IF_ERROR(WriteNamedFile(file, page));
   std::cerr << "wrote " << Printable(file) << "\n";
   return absl::OkStatus();
 }

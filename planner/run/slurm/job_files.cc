@@ -8,6 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run/launch/rank_environment.h"
@@ -80,21 +81,18 @@ std::string LaunchJson(const JobFiles& job) {
 
 absl::Status WriteJobFiles(const JobFiles& job, const std::string& script) {
   const std::string& run_dir = job.options.run_dir;
-  if (absl::Status status = MakeDirectories(run_dir + "/job"); !status.ok()) return status;
+  ABSL_RETURN_IF_ERROR(MakeDirectories(run_dir + "/job"));
   for (size_t i = 0; i < job.plans.size(); ++i) {
-    if (absl::Status status = WriteFileAtomically(PlanFile(job, i), WritePlan(job.plans[i])); !status.ok())
-      return status;
+    ABSL_RETURN_IF_ERROR(WriteFileAtomically(PlanFile(job, i), WritePlan(job.plans[i])));
   }
-  if (absl::Status status = WriteFileAtomically(run_dir + "/job/launch.json", LaunchJson(job), 0600); !status.ok())
-    return status;
+  ABSL_RETURN_IF_ERROR(WriteFileAtomically(run_dir + "/job/launch.json", LaunchJson(job), 0600));
   return WriteFileAtomically(JobScriptPath(run_dir), script);
 }
 
 absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
   const std::string path = run_dir + "/job/launch.json";
-  const absl::StatusOr<std::string> text = ReadWholeFile(path, kJobJson.bytes);
-  if (!text.ok()) return text.status();
-  const Json json = ParseOrderedJson(*text, kJobJson).value_or(Json());
+  ABSL_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kJobJson.bytes));
+  const Json json = ParseOrderedJson(text, kJobJson).value_or(Json());
   JobFiles job;
   size_t plans = 0;
   try {
@@ -117,9 +115,8 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
   if (job.measure && job.measure->parts.size() != plans)
     return absl::InvalidArgumentError(path + " is damaged; submit the measurement again with `plan measure --slurm`");
   for (size_t i = 0; i < plans; ++i) {
-    const absl::StatusOr<std::string> file = ReadWholeFile(PlanFile(job, i), kPlanJson.bytes);
-    if (!file.ok()) return file.status();
-    absl::StatusOr<Plan> plan = ReadPlan(*file);
+    ABSL_ASSIGN_OR_RETURN(const std::string file, ReadWholeFile(PlanFile(job, i), kPlanJson.bytes));
+    absl::StatusOr<Plan> plan = ReadPlan(file);
     if (!plan.ok()) return absl::InvalidArgumentError(PlanFile(job, i) + ": " + std::string(plan.status().message()));
     DropEarlierParts(*plan);  // the job may have been submitted before
     job.plans.push_back(*std::move(plan));

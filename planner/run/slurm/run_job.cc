@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/run/agents/fleet.h"
 #include "planner/run/launch/child_process.h"
 #include "planner/run/launch/held_signals.h"
@@ -51,9 +52,8 @@ class AgentStep {
     const absl::StatusOr<std::string> program = FindProgram(arguments[0]);
     if (!program.ok()) return program.status();
     arguments[0] = *program;
-    const absl::StatusOr<ChildProcess> child = Start({.arguments = arguments, .environment = OwnEnvironment()});
-    if (!child.ok()) return child.status();
-    return std::unique_ptr<AgentStep>(new AgentStep(*child, terminal));
+    ABSL_ASSIGN_OR_RETURN(const ChildProcess child, Start({.arguments = arguments, .environment = OwnEnvironment()}));
+    return std::unique_ptr<AgentStep>(new AgentStep(child, terminal));
   }
   // The head has ended the agents by now. A step whose node is lost may not end by itself.
   ~AgentStep() {
@@ -109,11 +109,10 @@ absl::Status ContinueLater(const std::string& run_dir, const Terminal& terminal)
     return absl::UnavailableError("submit this task of the array again to go on with " + run_dir);
   // One successor, even if this job is started twice.
   const std::string claim = run_dir + "/job/successor-of-" + job;
-  if (absl::Status status = ClaimFile(claim); !status.ok()) return status;
-  const absl::StatusOr<std::string> successor = SubmitScript(JobScriptPath(run_dir));
-  if (!successor.ok()) return successor.status();
-  terminal(true, "job " + *successor + " follows it");
-  return WriteFileAtomically(claim, *successor + "\n");
+  ABSL_RETURN_IF_ERROR(ClaimFile(claim));
+  ABSL_ASSIGN_OR_RETURN(const std::string successor, SubmitScript(JobScriptPath(run_dir)));
+  terminal(true, "job " + successor + " follows it");
+  return WriteFileAtomically(claim, successor + "\n");
 }
 
 // Of a measurement in a job: the outcome of the part that failed, or that all are measured.
@@ -148,8 +147,7 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   if (!job.ok()) return job.status();
   for (const auto& [name, value] : job->environment) setenv(name.c_str(), value.c_str(), 1);
   if (chdir(job->folder.c_str()) != 0) return absl::UnavailableError("there is no folder " + job->folder);
-  const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
-  if (!timeout.ok()) return timeout.status();
+  ABSL_ASSIGN_OR_RETURN(const std::chrono::milliseconds timeout, RunTimeout());
   const std::string id = Variable("SLURM_JOB_ID");
   int job_nodes = 0;
   if (id.empty() || !absl::SimpleAtoi(Variable("SLURM_JOB_NUM_NODES"), &job_nodes) || job_nodes < 1)
@@ -161,29 +159,25 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   const std::string task = Variable("SLURM_ARRAY_TASK_ID");
   if (!task.empty()) {
     job->options.run_dir = run_dir + "/array-" + task;
-    if (absl::Status status = MakeDirectories(job->options.run_dir); !status.ok()) return status;
+    ABSL_RETURN_IF_ERROR(MakeDirectories(job->options.run_dir));
   }
 
   const Plan& plan = LargestPlan(job->plans);
-  const absl::StatusOr<std::string> address =
-      plan.launch.interface.empty() ? OwnAddress() : InterfaceAddress(plan.launch.interface);
-  if (!address.ok()) return address.status();
+  ABSL_ASSIGN_OR_RETURN(const std::string address,
+                        plan.launch.interface.empty() ? OwnAddress() : InterfaceAddress(plan.launch.interface));
   const std::string file = run_dir + "/job/head-" + id + ".json";
-  absl::StatusOr<std::unique_ptr<Fleet>> fleet = Fleet::Open({.address = *address, .file = file});
-  if (!fleet.ok()) return fleet.status();
+  ABSL_ASSIGN_OR_RETURN(std::unique_ptr<Fleet> fleet, Fleet::Open({.address = address, .file = file}));
   const int nodes = NodesOfPlan(plan);
   terminal(true, "job " + id + " on " + Variable("SLURM_JOB_NODELIST") + ", life of Slurm's " +
                      (Variable("SLURM_RESTART_COUNT").empty() ? "0" : Variable("SLURM_RESTART_COUNT")) + " restarts");
-  const absl::StatusOr<std::vector<std::string>> arguments =
-      AgentStepCommand(plan, job_nodes, {.program = job->program, .run_dir = run_dir}, file);
-  if (!arguments.ok()) return arguments.status();
-  absl::StatusOr<std::unique_ptr<AgentStep>> step = AgentStep::Begin(*arguments, terminal);
-  if (!step.ok()) return step.status();
+  ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> arguments,
+                        AgentStepCommand(plan, job_nodes, {.program = job->program, .run_dir = run_dir}, file));
+  ABSL_ASSIGN_OR_RETURN(std::unique_ptr<AgentStep> step, AgentStep::Begin(arguments, terminal));
 
   absl::StatusOr<Outcome> outcome;
   int interrupted = 0;
-  const absl::Status came = (*fleet)->WaitForAgents(
-      nodes, *timeout, [&] { return (*step)->GivenUp(); }, interrupted);
+  const absl::Status came = fleet->WaitForAgents(
+      nodes, timeout, [&] { return step->GivenUp(); }, interrupted);
   if (came.ok()) {
     std::optional<JobClock> clock;
     if (!job->measure && plan.checkpoint.every_steps > 0) {
@@ -191,15 +185,15 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
                     [&] { return static_cast<double>(SecondsToSave(plan, job->options)); });
     }
     outcome =
-        job->measure ? MeasureThrough(**fleet, *job, terminal) : LaunchRun(job->plans, job->options, **fleet, terminal);
+        job->measure ? MeasureThrough(*fleet, *job, terminal) : LaunchRun(job->plans, job->options, *fleet, terminal);
   } else if (interrupted != 0) {
     outcome = Outcome{128 + interrupted, std::string(came.message())};
   } else {
     outcome = Outcome{kExitPeerLost, std::string(came.message())};
   }
   signals.reset();
-  fleet->reset();  // ends the agents
-  step->reset();
+  fleet.reset();  // ends the agents
+  step.reset();
   if (!outcome.ok()) return outcome.status();
   const auto ended = [&](bool comes_back) { return EndedJob{*outcome, *std::move(job), task, comes_back}; };
   const bool goes_on = job->measure || plan.checkpoint.every_steps > 0;
