@@ -102,20 +102,20 @@ CliCommand DataCommand() {
   command.usage = "index|stats|trace RECIPE [OVERRIDE ...] [OPTION ...] [--json]";
   command.options = {
       {"--jobs N", At(&O::index, &IndexOptions::jobs),
-       "index: shards that are read at a time; default: one for each core", WholeNumbers(1, kMostJobs)},
+       "index: shards that are read at a time; default: one for each core", WholeNumbers{1, kMostJobs}},
       {"--anew", At(&O::index, &IndexOptions::anew),
        "index: read all shards, also those whose size and time are as they were"},
       {"--decode", At(&O::index, &IndexOptions::decode),
        "index: read all shards and decode every image: what a run could not read is named now"},
       {"--samples N", &O::samples, "stats: read the texts of the first N samples; default 1,000",
-       WholeNumbers(1, kMostSamples)},
-      Option("--sample N", &O::sample, "trace: the sample with this number, from 0", WholeNumbers(0, kMostSamples))
+       WholeNumbers{1, kMostSamples}},
+      Option("--sample N", &O::sample, "trace: the sample with this number, from 0", WholeNumbers{0, kMostSamples})
           .With({"plan data trace recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --sample 0", "what a sample contains"}),
       {"--step N", &O::step, "trace: the samples of a step, from 1, on one lane of the language model",
-       WholeNumbers(1, kMostSamples)},
-      {"--lane L", &O::lane, "trace: with --step, the lane, from 0", WholeNumbers(0, kMostRanks)},
+       WholeNumbers{1, kMostSamples}},
+      {"--lane L", &O::lane, "trace: with --step, the lane, from 0", WholeNumbers{0, kMostRanks}},
       Option("--images DIR", &O::images, "trace: write what encoders see of the images into this folder, as PNG files",
-             NameOf("a folder"))
+             NameOf{"a folder"})
           .Writes(),
       JsonOption("print the same as JSON"),
   };

@@ -125,7 +125,7 @@ CliCommand ExportCommand() {
       {"--ignore KEYS", request(&ExportRequest::ignored), "with --like: keys of its config.json that may stay unread",
        ListOption},
       {"--module NAME", request(&ExportRequest::module), "export one module: a language model or an encoder alone",
-       NameOf("a module")},
+       NameOf{"a module"}},
       {"--dtype bf16|fp32|fp64", request(&ExportRequest::dtype),
        "type of the weights; without it, the precision of the run", ReadDType},
       {"--shard-size SIZE", request(&ExportRequest::shard_bytes), "most bytes of a file of weights; default: 5GB",

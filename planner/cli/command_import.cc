@@ -84,7 +84,7 @@ CliCommand ImportCommand() {
   command.usage = "FOLDER [-o FILE] [--ignore KEYS] [--json]";
   command.options = {
       Option("-o, --output FILE", &ImportOptions::output, "write the recipe's part there; without it, it is printed",
-             NameOf("a file"))
+             NameOf{"a file"})
           .Writes()
           .With({"plan import MODEL_FOLDER -o model.yaml", "writes the models of a recipe"}),
       {"--ignore KEYS", &ImportOptions::ignored, "keys of config.json that may stay unread: text_config.a,b",

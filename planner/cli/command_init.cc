@@ -240,7 +240,7 @@ CliCommand InitCommand() {
   std::vector<Option> options = {
       {"--model " + ModelNames(), &InitFlags::model, "the model; or a file that `plan import` wrote"},
       {"--gpus N", &InitFlags::gpus, "GPUs of the cluster, in nodes of eight; fewer are one node",
-       WholeNumbers(1, kMostGpus)},
+       WholeNumbers{1, kMostGpus}},
       Option("-o, --output FILE", &InitFlags::output, "write the recipe there; without it, it is printed")
           .Writes()
           .With({"plan init --model nemotron_moe_vlm_20l --gpus 8 cluster.gpu=h200_sxm -o mine.yaml",

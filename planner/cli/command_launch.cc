@@ -169,7 +169,7 @@ CliCommand LaunchCommand() {
              "its newest checkpoint, on this plan's layout")
           .Writes(),
       {"--accept-changes", &RunFlags::accept_changes, "go on with a run though the loss curve may change"},
-      {"--steps N", run(&RunOptions::steps), "stop after N steps", WholeNumbers(1, kMostSamples)},
+      {"--steps N", run(&RunOptions::steps), "stop after N steps", WholeNumbers{1, kMostSamples}},
       {"--trace STEP[-LAST]", run(&RunOptions::profile),
        "record when each instruction of these steps ran: a trace of all ranks for Perfetto, and a table", ReadSteps},
       Option("--probe DIR", run(&RunOptions::probe_dir),

@@ -241,7 +241,7 @@ CliCommand MeasureCommand() {
   command.options = {
       Option("-o, --output FILE", &MeasureFlags::output,
              "write the profile there; cluster.profile of a recipe names it",
-             NameOf("a file"))  // else it would only show after the last part
+             NameOf{"a file"})  // else it would only show after the last part
           .Writes()
           .With(
               {"plan measure recipes/nemotron_moe_vlm_20l_2g.yaml -o profile.json", "measures this machine's devices"}),

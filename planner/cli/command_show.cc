@@ -126,11 +126,12 @@ int ShowPage(const RecipeWords& words, const std::string& file, bool as_json) {
 
 // "0,768,1024000".
 absl::StatusOr<std::vector<int64_t>> ReadSamples(const std::string& name, const std::string& text) {
+  constexpr WholeNumbers kSamples{0, kMostSamples};
   std::vector<int64_t> samples;
   std::string list = text;
   while (!list.empty()) {
     const size_t comma = list.find(',');
-    ABSL_ASSIGN_OR_RETURN(const int64_t number, WholeNumbers(0, kMostSamples)(name, list.substr(0, comma)));
+    ABSL_ASSIGN_OR_RETURN(const int64_t number, kSamples(name, list.substr(0, comma)));
     samples.push_back(number);
     list = comma == std::string::npos ? "" : list.substr(comma + 1);
   }

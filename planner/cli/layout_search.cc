@@ -115,15 +115,15 @@ std::vector<Option> SearchOptions() {
   const auto request = [](auto TuneRequest::*part) { return At(&SearchFlags::request, part); };
   return {{"--fix KEYS", request(&TuneRequest::fixed),
            "keys that keep their value, comma separated: modules.language.parallel.tp,gradients", ReadKeys},
-          {"--best N", request(&TuneRequest::best), "list so many layouts (default: 10)", WholeNumbers(1, 1000)},
+          {"--best N", request(&TuneRequest::best), "list so many layouts (default: 10)", WholeNumbers{1, 1000}},
           {"--seconds S", request(&TuneRequest::seconds),
            absl::StrCat("end the search after so many seconds, with the best so far (default: ", kSearchSeconds, ")"),
            ReadSeconds},
           {"--candidates N", request(&TuneRequest::candidates),
-           "begin nothing more after so many timed layouts; what was begun is finished", WholeNumbers(1, kMostAsked)},
+           "begin nothing more after so many timed layouts; what was begun is finished", WholeNumbers{1, kMostAsked}},
           {"--simulations N", request(&TuneRequest::simulations),
            absl::StrCat("simulate at most so many layouts to find the fastest (default: ", kSimulations, ")"),
-           WholeNumbers(1, kMostAsked)}};
+           WholeNumbers{1, kMostAsked}}};
 }
 
 LayoutSearch::LayoutSearch(bool quiet) : quiet_(quiet) {

@@ -97,18 +97,19 @@ struct Option {
   }
   template <typename Place, typename Read>
   void Fill(Place place, Read read) {
-    fill = [name = short_name.empty() ? name : short_name, place, read](const std::string& text,
-                                                                        CommandOptions& options) {
-      auto& to = place(options);
-      if constexpr (std::is_same_v<decltype(to), bool&>) {
-        to = true;
+    if constexpr (std::is_same_v<std::invoke_result_t<Place, CommandOptions&>, bool&>) {
+      fill = [place](const std::string& text, CommandOptions& options) {
+        place(options) = true;
         return absl::OkStatus();
-      } else {
+      };
+    } else {
+      fill = [name = short_name.empty() ? name : short_name, place, read](const std::string& text,
+                                                                          CommandOptions& options) {
         auto value = read(name, text);
-        if (value.ok()) to = *std::move(value);
+        if (value.ok()) place(options) = *std::move(value);
         return value.status();
-      }
-    };
+      };
+    }
   }
 };
 

@@ -41,10 +41,10 @@ absl::StatusOr<double> ReadShare(const std::string& name, const std::string& tex
 
 std::vector<Option> Rows() {
   return {Option("--fast", &Shared::fast, ""),
-          Option("-n, --name NAME", &Shared::name, "", NameOf("a thing")),
+          Option("-n, --name NAME", &Shared::name, "", NameOf{"a thing"}),
           Option("--file FILE", &Options::file, "").Writes(),
-          Option("--most N", &Options::most, "", WholeNumbers(-5, 10)),
-          Option("--count N", At(&Options::inner, &Inner::count), "", WholeNumbers(0, 100)),
+          Option("--most N", &Options::most, "", WholeNumbers{-5, 10}),
+          Option("--count N", At(&Options::inner, &Inner::count), "", WholeNumbers{0, 100}),
           Option("--share S", At(&Options::inner, &Inner::share), "", ReadShare),
           JsonOption("")};
 }
