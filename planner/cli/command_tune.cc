@@ -124,9 +124,8 @@ absl::Status WriteRecipes(const TuneCommandLine& line, const std::vector<Found>&
             absl::StrCat("The layout that `plan tune ", Printable(line.recipe), "` chose (docs/tune.md)."), found[i])};
     for (size_t j = 1; i == 0 && j < line.files.size(); ++j)
       recipe.fallbacks.push_back(std::filesystem::path(line.files[j]).filename().string());
-    const absl::StatusOr<std::string> text = RecipeOfLayout(recipe, line.files[i]);
-    if (!text.ok()) return text.status();
-    if (absl::Status status = WriteLayoutRecipe(line.files[i], *text, layout); !status.ok()) return status;
+    ABSL_ASSIGN_OR_RETURN(const std::string text, RecipeOfLayout(recipe, line.files[i]));
+    ABSL_RETURN_IF_ERROR(WriteLayoutRecipe(line.files[i], text, layout));
     if (!line.json) std::cerr << "wrote " << Printable(line.files[i]) << "\n";
   }
   return absl::OkStatus();
@@ -160,7 +159,7 @@ absl::Status CheckTargets(const TuneCommandLine& line, const Recipe& recipe) {
     targets.push_back(line.page);
   }
   for (const std::string& file : targets) {
-    if (absl::Status status = CheckNotRead(file, recipe); !status.ok()) return status;
+    ABSL_RETURN_IF_ERROR(CheckNotRead(file, recipe));
   }
   return line.has_page ? CheckPageFile(line.page) : absl::OkStatus();
 }

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/paper/table.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
@@ -159,9 +160,8 @@ absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagno
   };
   ProgressLine line(request, request.gpus);
   request.progress = [&](const TuneProgress& progress) { line.Print(progress); };
-  absl::StatusOr<TuneResult> result = Tune(request, diagnostics);
-  if (!result.ok()) return result.status();
-  Found found{*std::move(result), {}};
+  ABSL_ASSIGN_OR_RETURN(TuneResult result, Tune(request, diagnostics));
+  Found found{std::move(result), {}};
   if (!found.chosen()) {
     std::vector<std::string> overrides = request.overrides;
     overrides.insert(overrides.end(), found.result.changes.begin(), found.result.changes.end());
