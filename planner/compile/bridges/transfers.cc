@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/base/text/limits.h"
+
 namespace planwright {
 namespace {
 
@@ -19,6 +21,11 @@ LaneSamples Overlap(const LaneSamples& a, const LaneSamples& b) {
   return {std::max(a.first, b.first), std::min(a.end, b.end)};
 }
 
+// More are refused, however many they are.
+bool TooMany(const std::vector<Transfer>& transfers) {
+  return static_cast<int64_t>(transfers.size()) > kMostTransfers;
+}
+
 // The lane that reads `sample`: the inverse of SamplesOfLane, in which the first samples % lanes lanes have one sample
 // more. Searching all lanes for it would make colocated transfers quadratic in ranks.
 int LaneOfSample(int64_t samples, int lanes, int64_t sample) {
@@ -32,7 +39,7 @@ int LaneOfSample(int64_t samples, int lanes, int64_t sample) {
 // Lanes are in the order of their samples, so one walk over both lists of lanes finds all pairs.
 std::vector<Transfer> LeaderTransfers(const Grid& source, const Grid& destination, int64_t samples) {
   std::vector<Transfer> transfers;
-  for (int s = 0, d = 0; s < source.dp && d < destination.dp;) {
+  for (int s = 0, d = 0; s < source.dp && d < destination.dp && !TooMany(transfers);) {
     const LaneSamples from = SamplesOfLane(samples, source.dp, s), to = SamplesOfLane(samples, destination.dp, d);
     const LaneSamples shared = Overlap(from, to);
     if (shared.first < shared.end)
@@ -51,7 +58,8 @@ std::vector<Transfer> Mirrored(const std::vector<Transfer>& transfers) {
 std::vector<Transfer> ColocatedTransfers(const Grid& source, const Grid& destination, int64_t samples) {
   std::vector<Transfer> transfers;
   // Colocated modules have pp 1 and cp 1, so tp and dp name a rank.
-  for (int rank = destination.first_rank; rank < destination.first_rank + destination.ranks(); ++rank) {
+  const int end = destination.first_rank + destination.ranks();
+  for (int rank = destination.first_rank; rank < end && !TooMany(transfers); ++rank) {
     const int own_lane = CoordinateOf(destination, rank, Axis::kDp),
               source_lane = CoordinateOf(source, rank, Axis::kDp);
     const int tp = CoordinateOf(destination, rank, Axis::kTp) % source.tp;

@@ -10,6 +10,8 @@
 
 namespace planwright {
 
+// Each of these ends once it has one transfer more than a plan may have (kMostTransfers).
+
 // Between disjoint grids: leaders speak for their lanes (docs/layouts/bridges.md#leaders). For each pair of lanes that
 // share samples of a block of `samples`, the source lane's leader sends them to the destination lane's leader. Ordered
 // by source lane, then destination lane.

@@ -276,6 +276,8 @@ LinkedProgram::LinkedProgram(LinkedBlocks& blocks, const Role& role)
     ranges_[i].end = entries_.size();
   }
   values_ = linker.values();
+  // Programs may be of millions of entries, and stay while a step is simulated.
+  entries_.shrink_to_fit(), calls_.shrink_to_fit(), bindings_.shrink_to_fit(), after_.shrink_to_fit();
 }
 
 int LinkedProgram::Overwritten(size_t index) const {

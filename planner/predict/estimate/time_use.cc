@@ -5,9 +5,10 @@
 namespace planwright {
 namespace {
 
+// Of millions of entries: no larger than it must be.
 struct Interval {
   double begin = 0, end = 0;
-  size_t entry = 0;
+  uint32_t entry = 0;
   int waits_for = -1;  // a role
 };
 
@@ -91,16 +92,24 @@ TimeUse TimeUseOf(const LinkedProgram& program, const SimulatedStep& step, size_
   const SimulatedRole& role = step.roles[index];
   TimeUse use{.shown = std::vector<double>(role.entries.size(), 0),
               .waited_for = std::vector<double>(step.roles.size(), 0)};
-  std::vector<Interval> work, communication, waiting;
+  const auto communicates = [&](size_t i) {
+    return program.entries()[program.step().first + i].instruction->op_class == OpClass::kCommunication;
+  };
+  size_t communications = 0, waits = 1;
   for (size_t i = 0; i < role.entries.size(); ++i) {
+    communications += communicates(i) ? 1 : 0;
+    waits += role.entries[i].start > role.entries[i].arrived ? 1 : 0;
+  }
+  std::vector<Interval> work, communication, waiting;
+  work.reserve(role.entries.size() - communications), communication.reserve(communications), waiting.reserve(waits);
+  for (uint32_t i = 0; i < role.entries.size(); ++i) {
     const SimulatedEntry& entry = role.entries[i];
-    const bool communicates =
-        program.entries()[program.step().first + i].instruction->op_class == OpClass::kCommunication;
-    if (entry.end > entry.start) (communicates ? communication : work).push_back({entry.start, entry.end, i});
+    if (entry.end > entry.start) (communicates(i) ? communication : work).push_back({entry.start, entry.end, i});
     if (entry.start > entry.arrived)
       waiting.push_back({entry.arrived, entry.start, i, Blamed(step, entry.last, entry.arrived, entry.start)});
   }
-  if (step.length > role.end) waiting.push_back({role.end, step.length, role.entries.size(), LastRole(step)});
+  if (step.length > role.end)
+    waiting.push_back({role.end, step.length, static_cast<uint32_t>(role.entries.size()), LastRole(step)});
   Taken taken;
   for (std::vector<Interval>* intervals : {&work, &communication, &waiting}) Sort(*intervals);
   taken.Add(work, [&](const Interval& interval, double seconds) {

@@ -22,7 +22,7 @@
 namespace planwright {
 namespace {
 
-int64_t Nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+int64_t Nanoseconds(double seconds) { return WholeNanoseconds(seconds * 1e9); }
 
 absl::StatusOr<Trace> ReadPart(const std::string& run_dir, int rank) {
   const std::string path = TracePath(run_dir, rank);

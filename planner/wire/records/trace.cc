@@ -1,5 +1,6 @@
 #include "planner/wire/records/trace.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -26,7 +27,9 @@ std::string Quoted(const std::string& text) { return JsonText(OrderedJson(text))
 std::string Microseconds(int64_t nanoseconds) {
   return absl::StrFormat("%d.%03d", nanoseconds / 1000, nanoseconds % 1000);
 }
-int64_t Nanoseconds(const OrderedJson& microseconds) { return std::llround(microseconds.get<double>() * 1e3); }
+int64_t Nanoseconds(const OrderedJson& microseconds) { return WholeNanoseconds(microseconds.get<double>() * 1e3); }
+
+constexpr int64_t kMostWall = 4'000'000'000'000'000'000;  // of Trace::wall_of_zero, until the year 2096
 
 // What a process or a track is called, and where a track stands among the others.
 std::string NameEvent(const char* kind, int rank, int64_t track, const std::string& name) {
@@ -115,6 +118,11 @@ std::string StepRangeText(const StepRange& range) {
   return range.count() == 1 ? absl::StrCat("step ", range.first) : absl::StrCat("steps ", range.first, "-", range.last);
 }
 
+int64_t WholeNanoseconds(double nanoseconds) {
+  constexpr double kMost = 1e18;
+  return std::isnan(nanoseconds) ? 0 : std::llround(std::clamp(nanoseconds, -kMost, kMost));
+}
+
 absl::Status CheckStepRange(const StepRange& range, int64_t steps) {
   if (range.last <= steps) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("option `--trace` asks for ", StepRangeText(range),
@@ -175,6 +183,8 @@ absl::StatusOr<Trace> ReadTrace(std::string_view text) {
     Trace trace;
     trace.rank = about.at("rank").get<int>(), trace.role = about.at("role").get<std::string>();
     trace.host = about.at("host").get<std::string>(), trace.wall_of_zero = about.at("wall_of_zero").get<int64_t>();
+    if (trace.wall_of_zero < 0 || trace.wall_of_zero > kMostWall)
+      return absl::InvalidArgumentError("no trace: its clock is of another century");
     trace.device = about.value("device", ""), trace.driver = about.value("driver", "");
     trace.libraries = about.value("libraries", "");
     trace.steps = {about.at("first_step").get<int64_t>(), about.at("last_step").get<int64_t>()};

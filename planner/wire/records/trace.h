@@ -31,6 +31,10 @@ std::string StepRangeText(const StepRange& range);
 // InvalidArgument if a run of `steps` steps does not have all of these.
 absl::Status CheckStepRange(const StepRange& range, int64_t steps);
 
+// Whole nanoseconds, at most 30 years of them: a predicted time may be longer, a file may say anything, and sums of a
+// few such times fit 64 bits.
+int64_t WholeNanoseconds(double nanoseconds);
+
 // One run of one instruction. Times are nanoseconds of CLOCK_MONOTONIC, which all ranks of a machine share.
 struct TraceInstruction {
   int64_t step = 0;         // from 1

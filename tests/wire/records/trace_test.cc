@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "nlohmann/json.hpp"
 
 namespace planwright {
@@ -136,6 +138,22 @@ TEST(Trace, RefusesWhatIsNone) {
   std::string unlaunched = TraceJson(Toy());
   unlaunched.replace(unlaunched.find("\"number\": 0"), 11, "\"number\": 9");
   EXPECT_THAT(ReadTrace(unlaunched).status().message(), HasSubstr("never launched"));
+}
+
+// Predicted times have no end, and a file may say anything: sums of them still fit 64 bits.
+TEST(Trace, HasTimesUpToThirtyYears) {
+  EXPECT_EQ(WholeNanoseconds(1.4), 1);
+  EXPECT_EQ(WholeNanoseconds(1e69), 1'000'000'000'000'000'000);
+  EXPECT_EQ(WholeNanoseconds(-HUGE_VAL), -1'000'000'000'000'000'000);
+  EXPECT_EQ(WholeNanoseconds(std::nan("")), 0);
+  const auto with = [](const std::string& field, const std::string& value) {
+    std::string text = TraceJson(Toy());
+    const size_t at = text.find(field) + field.size();
+    return ReadTrace(text.replace(at, text.find_first_of(",}", at) - at, value));
+  };
+  EXPECT_EQ(with("\"ts\": ", "1e300")->instructions[0].launch_begin, 1'000'000'000'000'000'000);
+  EXPECT_THAT(with("\"wall_of_zero\": ", "9223372036854775807").status().message(), HasSubstr("another century"));
+  EXPECT_THAT(with("\"wall_of_zero\": ", "-9223372036854775808").status().message(), HasSubstr("another century"));
 }
 
 }  // namespace
