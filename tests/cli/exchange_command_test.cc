@@ -177,12 +177,12 @@ class InitOfImported : public ExchangeCommand {
 // A folder may be called like a number or a word of YAML.
 TEST_F(InitOfImported, ReadsTheFolderOfAnyName) {
   for (const auto& [name, written] :
-       std::vector<std::pair<std::string, std::string>>{{"null", "'null'"},
-                                                        {"1000", "'1000'"},
-                                                        {"1.5", "'1.5'"},
-                                                        {"true", "'true'"},
+       std::vector<std::pair<std::string, std::string>>{{"null", "\"null\""},
+                                                        {"1000", "\"1000\""},
+                                                        {"1.5", "\"1.5\""},
+                                                        {"true", "\"true\""},
                                                         {"drawn", "./drawn"},
-                                                        {"it's a \"model\" #1", "'it''s a \"model\" #1'"}}) {
+                                                        {"it's a \"model\" #1", R"("it's a \"model\" #1")"}}) {
     std::filesystem::rename(folder_ + "/source", folder_ + "/" + name);
     Write("name", name);
     EXPECT_EQ(InFolder("import \"$(cat name)\" -o model.yaml").status, 0) << name;

@@ -77,7 +77,7 @@ TEST_F(TuneCommand, PrintsTheFiguresOfTheRecipeThatItWrites) {
   EXPECT_EQ(diff.status, 1);
   EXPECT_THAT(diff.out, HasSubstr("the loss curve does not change"));
   EXPECT_THAT(Read("best.yaml"), AllOf(HasSubstr("# 4 GPUs (h100_sxm, 4 nodes of 1)\n"), HasSubstr("# given"),
-                                       HasSubstr("\ncluster: {gpu: h100_sxm, gpus_per_node: 1, nodes: 4}\n"),
+                                       HasSubstr("\ncluster: {nodes: 4, gpus_per_node: 1, gpu: h100_sxm}\n"),
                                        HasSubstr("batch: {global_samples: 16")));
 }
 
@@ -131,7 +131,6 @@ TEST_F(TuneCommand, FindsBeforeTheSearchWhatCannotBeWritten) {
   }
   const std::string init = "init --model nemotron_moe_vlm_54l --gpus 264 -o ";
   EXPECT_EQ(Plan(init + folder_ + "/none/x.yaml").status, 2);
-  EXPECT_EQ(Plan(init + InFolder("x.yaml") + " 'name=two words'").status, 2) << "what a recipe cannot hold";
   EXPECT_EQ(Plan("tune " + recipe + " cluster.profile=" + InSource("recipes/profiles/h100_sxm.json") +
                  " precision.params=fp64")
                 .status,
@@ -483,7 +482,6 @@ TEST_F(InitCommand, SaysWhatIsWrong) {
   EXPECT_THAT(problem(small + "cluster.nodes=2 cluster.gpus_per_node=8"),
               HasSubstr("no cluster of cluster.nodes=2 and cluster.gpus_per_node=8"));
   EXPECT_THAT(problem("--model nemotron_moe_vlm_20l --gpus 4 cluster.gpus_per_node=8"), HasSubstr("--gpus` is 4"));
-  EXPECT_THAT(problem(small + "'models.radio_vit_h={kind: radio_vit}'"), HasSubstr("write each of its keys"));
   EXPECT_THAT(problem(small + "--replace"), HasSubstr("is for -o"));
   EXPECT_THAT(problem("--model " + kTiny + " --gpus 8"), HasSubstr("of a whole recipe `plan tune " + kTiny));
 }

@@ -98,14 +98,23 @@ absl::Status LayOverrides(const std::vector<std::string>& overrides, YamlNode& t
   return absl::InvalidArgumentError(problems.as_found().front().message);
 }
 
-std::string TextOfFile(YamlNode tree, const std::string& extends, const std::string& comment, const std::string& path) {
-  const fs::path folder = FolderOfFile(path);
-  RenamePaths("", folder, tree);
+namespace {
+
+// With paths as a file in `folder` names them.
+std::string TextWith(YamlNode tree, const fs::path& folder, const std::string& extends, const std::string& comment) {
   if (!extends.empty())
     tree.entries.insert(tree.entries.begin(), YamlEntry{"extends", {}, ListOf({PathFrom(folder, extends)})});
   tree.comments = std::make_shared<const YamlComments>(YamlComments{.above = CommentLines(comment)});
   OrderKeys(tree);
   return YamlText(tree);
+}
+
+}  // namespace
+
+std::string TextOfFile(YamlNode tree, const std::string& extends, const std::string& comment, const std::string& path) {
+  const fs::path folder = FolderOfFile(path);
+  RenamePaths("", folder, tree);
+  return TextWith(std::move(tree), folder, extends, comment);
 }
 
 absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const std::string& path) {
@@ -114,11 +123,10 @@ absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const 
   for (const auto* part : {&recipe.overrides, &recipe.changes}) {
     if (absl::Status status = LayOverrides(*part, tree); !status.ok()) return status;
   }
-  // They are beside the file that is written, wherever the current folder is.
-  std::vector<std::string> fallbacks;
-  for (const std::string& name : recipe.fallbacks) fallbacks.push_back((fs::path(path).parent_path() / name).string());
-  if (!fallbacks.empty()) PutValue("launch.fallbacks", ListOf(fallbacks), tree);
-  return TextOfFile(std::move(tree), recipe.given, recipe.comment, path);
+  const fs::path folder = FolderOfFile(path);
+  RenamePaths("", folder, tree);
+  if (!recipe.fallbacks.empty()) PutValue("launch.fallbacks", ListOf(recipe.fallbacks), tree);
+  return TextWith(std::move(tree), folder, recipe.given, recipe.comment);
 }
 
 std::string PathInFile(const std::string& named, const std::string& path) {
