@@ -116,9 +116,7 @@ void AddTheRest(const ModelSizes& sizes, YamlNode& recipe) {
     rest.push_back(absl::StrCat("bridges=[{from: encoder, to: language, token: ", token.value, "}]"));
   }
   add("language", kLanguageName);
-  Diagnostics none;
-  ApplyOverrides(rest, recipe, none);
-  Require(!none.has_errors(), "the rest of a recipe is overrides");
+  Require(LayOverrides(rest, recipe).ok(), "the rest of a recipe is overrides");
   if (!sizes.encoder || token.from.empty()) return;
   YamlNode number = *NodeAt(recipe, "bridges[0].token");
   number.comments = std::make_shared<const YamlComments>(YamlComments{.beside = "# " + token.from});

@@ -179,8 +179,7 @@ std::string WeightsInComment(const std::string& text) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (!absl::StartsWith(line, kWeightsComment)) continue;
     absl::ConsumeSuffix(&line, "\r");
-    Diagnostics ignored;
-    const std::optional<YamlNode> tree = ParseYaml(std::string(line.substr(2)), {}, ignored);
+    const std::optional<YamlNode> tree = ParseValue(std::string(line.substr(2)));
     const YamlNode* from = tree ? NodeAt(*tree, "initialize.from") : nullptr;
     return from != nullptr && from->is_scalar() ? from->text : "";
   }

@@ -299,6 +299,13 @@ bool ApplyOverrides(const std::vector<std::string>& overrides, YamlNode& tree, D
   return true;
 }
 
+absl::Status LayOverrides(const std::vector<std::string>& overrides, YamlNode& tree) {
+  Diagnostics problems;
+  ApplyOverrides(overrides, tree, problems);
+  if (!problems.has_errors()) return absl::OkStatus();
+  return absl::InvalidArgumentError(problems.as_found().front().message);
+}
+
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
                                        Diagnostics& problems) {
   const auto file = std::make_shared<const std::string>(kCommandLine);

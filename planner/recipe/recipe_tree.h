@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "planner/base/text/location.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/yaml/yaml_tree.h"
@@ -30,6 +31,8 @@ std::optional<YamlNode> RecipeTreeOfText(const std::string& text, const std::str
 // Lays overrides over a tree. One that cannot be read is reported and left out. False if there are too many: none of
 // them is laid.
 bool ApplyOverrides(const std::vector<std::string>& overrides, YamlNode& tree, Diagnostics& problems);
+// The same where a message has no place. InvalidArgument: one that cannot be read, with what is wrong.
+absl::Status LayOverrides(const std::vector<std::string>& overrides, YamlNode& tree);
 
 // The path of a file that a recipe names: absolute paths as they are, others relative to the folder of the file that
 // names them (relative to the current folder for an override).

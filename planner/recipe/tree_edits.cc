@@ -206,8 +206,7 @@ void ApplyEdits(std::span<const Edit> edits, YamlNode& tree) {
       Remove(tree, steps, orphans);
       continue;
     }
-    Diagnostics ignored;
-    std::optional<YamlNode> value = ParseYaml(edit.value, {}, ignored);
+    std::optional<YamlNode> value = ParseValue(edit.value);
     bool made = false;
     YamlNode* place = value ? Reach(tree, steps, &made) : nullptr;
     if (place == nullptr) continue;

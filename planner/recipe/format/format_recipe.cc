@@ -47,8 +47,7 @@ bool SameRecipe(const YamlNode& a, const YamlNode& b) { return Same(a, b) && Rec
 
 std::optional<absl::StatusOr<std::string>> FormatRecipe(const std::string& text, const std::string& name,
                                                         Diagnostics& problems, std::span<const Edit> edits) {
-  const YamlOrigin origin = {std::make_shared<const std::string>(name)};
-  const std::optional<YamlNode> read = ParseYaml(text, origin, problems);
+  const std::optional<YamlNode> read = ParseYaml(text, {std::make_shared<const std::string>(name)}, problems);
   if (!read) return std::nullopt;
   YamlNode tree = *read;
   if (absl::Status status = ReadComments(text, name, tree); !status.ok()) return status;
@@ -56,8 +55,7 @@ std::optional<absl::StatusOr<std::string>> FormatRecipe(const std::string& text,
   OrderKeys(tree);
   std::string formatted = YamlText(tree);
   if (HasLineEndsOfWindows(text)) formatted = absl::StrReplaceAll(formatted, {{"\n", "\r\n"}});
-  Diagnostics ignored;
-  const std::optional<YamlNode> again = ParseYaml(formatted, origin, ignored);
+  const std::optional<YamlNode> again = ParseValue(formatted);
   std::vector<std::string> before = SourceText(text).Comments(*read);
   std::vector<std::string> after = again ? SourceText(formatted).Comments(*again) : std::vector<std::string>();
   std::sort(before.begin(), before.end());

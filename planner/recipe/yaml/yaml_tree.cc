@@ -309,6 +309,11 @@ std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& ori
   return builder.TakeRoot();
 }
 
+std::optional<YamlNode> ParseValue(const std::string& text) {
+  Diagnostics not_told;
+  return ParseYaml(text, {}, not_told);
+}
+
 std::string Describe(const YamlNode& node) {
   switch (node.kind) {
     case YamlNode::Kind::kNull: return "nothing";

@@ -82,6 +82,9 @@ inline constexpr size_t kDeepestRecipe = 64;  // levels of maps and lists
 // The tree; nothing, with the reasons in `problems`, if the text is refused. Empty text gives a null node.
 std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& origin, Diagnostics& problems);
 
+// The same of a text that is no recipe of its own, where what is wrong with it is told elsewhere or cannot be.
+std::optional<YamlNode> ParseValue(const std::string& text);
+
 // What a value is, for messages: "a map", "the number 5", "the text \"five\"", "nothing".
 std::string Describe(const YamlNode& node);
 

@@ -115,10 +115,9 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
 }
 
 // The models of a file that the program contains, with all its comments but that of the first line, which names a
-// schema by a path that is another one elsewhere. Nothing that is read goes to `diagnostics`: the file is right.
+// schema by a path that is another one elsewhere.
 YamlEntry ModelsWithComments(const BuiltInModel& known) {
-  Diagnostics none;
-  std::optional<YamlNode> tree = ParseYaml(known.text, {}, none);
+  std::optional<YamlNode> tree = ParseValue(known.text);
   Require(tree && tree->entries.size() == 1 && ReadComments(known.text, known.name, *tree).ok(),
           "a file of models has one section and can be formatted");
   YamlEntry models = std::move(tree->entries[0]);
@@ -182,10 +181,9 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
   const std::string stem = std::filesystem::path(model).stem().string();
   const YamlEntry* data = tree->Find("data");
   const bool has_image_token = data && data->value.is_map() && data->value.Find("image_token");
-  Diagnostics none;
   recipe.own.kind = YamlNode::Kind::kMap;
-  ApplyOverrides(KeysFor(absl::StrCat(NameOf(stem), "_", gpus, "g"), models, has_image_token, gpus), recipe.own, none);
-  Require(!none.has_errors(), "the keys of a first recipe are overrides");
+  const auto keys = KeysFor(absl::StrCat(NameOf(stem), "_", gpus, "g"), models, has_image_token, gpus);
+  Require(LayOverrides(keys, recipe.own).ok(), "the keys of a first recipe are overrides");
   if (built_in) recipe.own.entries.push_back(ModelsWithComments(*built_in));
   return recipe;
 }

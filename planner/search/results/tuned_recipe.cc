@@ -54,9 +54,8 @@ std::string PathFrom(const fs::path& folder, const std::string& named) {
 
 // Whether YAML reads it as a text, and not as a number, a boolean or null.
 bool IsText(const std::string& text) {
-  Diagnostics ignored;
   std::string read;
-  const std::optional<YamlNode> node = ParseYaml(text, {}, ignored);
+  const std::optional<YamlNode> node = ParseValue(text);
   return node && ReadString(*node, &read, nullptr);
 }
 
@@ -90,13 +89,6 @@ YamlNode ListOf(const std::vector<std::string>& paths) {
 }
 
 }  // namespace
-
-absl::Status LayOverrides(const std::vector<std::string>& overrides, YamlNode& tree) {
-  Diagnostics problems;
-  ApplyOverrides(overrides, tree, problems);
-  if (!problems.has_errors()) return absl::OkStatus();
-  return absl::InvalidArgumentError(problems.as_found().front().message);
-}
 
 namespace {
 

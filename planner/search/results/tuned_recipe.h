@@ -21,9 +21,6 @@ struct TunedRecipeText {
 // The text of the file `path`. InvalidArgument: an override that is none.
 absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const std::string& path);
 
-// Lays overrides over a tree. InvalidArgument: one that is none, with what is wrong.
-absl::Status LayOverrides(const std::vector<std::string>& overrides, YamlNode& tree);
-
 // The text of the file `path` that says what `tree` says, in the form of `plan fmt`. Relative paths in the tree and
 // `extends`, a file (empty: none), are seen from the current folder; those of a file from its own: they are rewritten.
 // `comment`: lines above it, without #.

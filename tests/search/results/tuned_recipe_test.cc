@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_split.h"
 #include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/recipe_tree.h"
 
 namespace planwright {
 namespace {
