@@ -66,7 +66,7 @@ std::vector<Target> Targets() {
       {"tar", kTinyRecipe,
        Join(OneRankOnly(), saves,
             {"models.hybrid_moe_tiny.vocabulary=260",
-             "data={kind: webdataset, seed: 1, shards: [samples.tar], tokenizer: bytes, max_patches: 16}"})},
+             "data={kind: sources, seed: 1, sources: [{kind: webdataset, shards: samples.tar}], max_patches: 16}"})},
   };
   for (Target& target : targets) target.overrides = Join(small, target.overrides);
   return targets;

@@ -35,7 +35,7 @@ Plan ThreeLanes() {
   plan.budget.microbatches = 3;
   plan.budget.steps = 20;
   plan.budget.sequence_length = 64;
-  plan.data.kind = "mock";
+  plan.data.kind = DataKind::kMock;
   plan.data.seed = 7;
   plan.data.vocabulary = 256;
   plan.data.image_token = 255;
@@ -57,7 +57,7 @@ SourcePlan Source(const std::string& name, const std::string& kind, int64_t weig
 
 Plan WithSources() {
   Plan plan = ThreeLanes();
-  plan.data.kind = "sources";
+  plan.data.kind = DataKind::kSources;
   plan.data.tokenizer = "ids";
   plan.data.tokenizer_digest = std::string(64, 'a');
   plan.data.sources = {Source("captions", "webdataset", 6), Source("code", "tokens", 1)};
