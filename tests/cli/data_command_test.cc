@@ -24,8 +24,9 @@ class DataCommand : public PlanProgram {
  protected:
   // The words for a recipe whose data are these shards.
   std::string Recipe(const std::string& shards, const std::string& more = "") {
-    return InSource("recipes/icons_8r_toy.yaml") + " 'data={kind: sources, sources: [{name: waves, kind: webdataset, " +
-           "shards: [" + shards + "]}], index: " + folder_ + "/index" + more + "}'";
+    return InSource("recipes/icons_8r_toy.yaml") +
+           " 'data={kind: sources, max_patches: 256, sources: [{name: waves, kind: webdataset, shards: [" + shards +
+           "]}], index: " + folder_ + "/index" + more + "}'";
   }
 
   // A shard that begins as it should, so that `plan validate` takes it, and has no header where its second member is.

@@ -125,7 +125,7 @@ TEST(OpenSources, TheIconsFitTheirRecipe) {
   for (int64_t i = 0; i < 50; ++i) {
     const auto sample = (*source)->Get(i, SampleParts::kAll);
     ASSERT_TRUE(sample.ok()) << sample.status();
-    EXPECT_GE(sample->images[0].size(), 3u);
+    EXPECT_GE(sample->images[0].size(), 1u);
     int64_t tokens = 0;
     for (const Image& image : sample->images[0]) tokens += ImageTokens(plan.data.encoders[0], image);
     EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 256), tokens);
