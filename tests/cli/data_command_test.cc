@@ -90,7 +90,7 @@ TEST_F(DataCommand, NamesWhatIsDamaged) {
 
 // What only shows when documents are packed for this plan.
 TEST_F(DataCommand, AndALaunchNameDocumentsThatDoNotFitBeforeRanksStart) {
-  const std::string words = Recipe(shards_, ", max_patches: 16, long: error") + " batch.sequence_length=16",
+  const std::string words = Recipe(shards_, ", long: error") + " data.max_patches=16 batch.sequence_length=16",
                     what = "error: the data cannot be used:\n" + InSource("tests/golden/data_fixtures/webdataset/");
   const ProgramResult index = Plan("data index " + words);
   EXPECT_EQ(index.status, kExitInvalid) << index.err;

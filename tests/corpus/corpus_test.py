@@ -203,6 +203,9 @@ class RefusesByName(Corpus):
         self.assertIn('note: the plan of the checkpoint is not read, so its model is not compared with that of the '
                       f'recipe: {why}\n', evaluated.stderr)
         self.assertRegex(evaluated.stdout, r'held_out +waves +\d')
+        diff = self.run_plan('diff', CHECKPOINT, RECIPE)
+        self.assertIn(f'{CHECKPOINT}/plan.json: {why} [PW0020 PlanUnreadable]\n', diff.stderr)
+        self.assertIn('not compared   layout, samples and rates, ', diff.stdout)
         run = self.launch(RECIPE, 'run', '--accept-changes')
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertAlmostEqual(self.steps('run/metrics.jsonl')[6, ''], self.steps('goes_on.jsonl')[6, ''], delta=1e-9)
