@@ -31,8 +31,9 @@ std::string DigestOf(const RankSamples& samples) {
 }
 
 bool HasIndexes(const Plan& plan) {
-  const auto indexed = [](const EvaluationSet& set) { return set.data.kind == "sources"; };
-  return plan.data.kind == "sources" || std::any_of(plan.evaluation.sets.begin(), plan.evaluation.sets.end(), indexed);
+  const auto indexed = [](const EvaluationSet& set) { return RowOf(set.data.kind).indexed; };
+  return RowOf(plan.data.kind).indexed ||
+         std::any_of(plan.evaluation.sets.begin(), plan.evaluation.sets.end(), indexed);
 }
 
 void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c10d::Store& store,
@@ -42,7 +43,7 @@ void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c1
   if (!digest.empty()) LogInfo("data " + digest);
   ExitUnlessOk(AgreeOnData(assignment.environment, digest, store));
   // Without steps, nobody opens the samples of the training, and no checkpoint is written.
-  if (assignment.plan.data.kind != "sources" || assignment.steps == 0) return;
+  if (!RowOf(assignment.plan.data.kind).indexed || assignment.steps == 0) return;
   if (samples.source != nullptr) ExitUnlessOk(PostSources(samples.source->SourceDigests(), store));
   if (assignment.rank() == 0 && checkpoints != nullptr) checkpoints->SetSources(ValueOrExit(PostedSources(store)));
 }

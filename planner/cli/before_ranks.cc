@@ -33,9 +33,8 @@ namespace planwright {
 namespace {
 
 // The plan from which the run in the directory goes on: that of its newest checkpoint, else that of its newest life.
-// None: it is of another version of the plan's format. NotFound if there is neither; InvalidArgument if it cannot be
-// read, or if a checkpoint of another run is in the way.
-absl::StatusOr<std::optional<Plan>> PlanSoFar(const std::string& run_dir) {
+// NotFound if there is neither; InvalidArgument if it cannot be read, or if a checkpoint of another run is in the way.
+absl::StatusOr<OwnPlan> PlanSoFar(const std::string& run_dir) {
   const std::string path = run_dir + "/plan.json";
   std::error_code error;
   const bool there = std::filesystem::exists(std::filesystem::symlink_status(path, error));
@@ -51,12 +50,13 @@ absl::StatusOr<std::optional<Plan>> PlanSoFar(const std::string& run_dir) {
     const FoundCheckpoint* newest = list->found.empty() ? nullptr : &list->found.front();
     ABSL_RETURN_IF_ERROR(CheckNoneOfAnotherRun(*list, newest));
     for (const FoundCheckpoint& one : list->found) {
-      absl::StatusOr<std::optional<Plan>> own = ReadAndCheckOwnPlan(one.folder, one.manifest);
+      absl::StatusOr<OwnPlan> own = ReadAndCheckOwnPlan(one.folder, one.manifest);
       if (own.ok()) return own;  // a damaged one is passed over, as the life will
     }
   }
   if (!there) return plan.status();
-  return plan.ok() ? std::optional<Plan>(*std::move(plan)) : std::nullopt;
+  if (!plan.ok()) return OwnPlan{std::nullopt, std::string(plan.status().message())};
+  return OwnPlan{*std::move(plan), ""};
 }
 
 absl::Status WouldChangeCurve(const std::string& run_dir) {
@@ -119,18 +119,18 @@ std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
 
 absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool accepted) {
   if (plan.checkpoint.every_steps == 0) return absl::OkStatus();
-  absl::StatusOr<std::optional<Plan>> before = PlanSoFar(run_dir);
+  absl::StatusOr<OwnPlan> before = PlanSoFar(run_dir);
   if (absl::IsNotFound(before.status())) return absl::OkStatus();
   if (!before.ok()) return before.status();
-  if (!*before) {
+  if (!before->plan) {
     if (accepted) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "the newest checkpoint of " + run_dir +
-        " has a plan of another version of Planwright, so nobody can say whether this plan would change the loss "
-        "curve; give --accept-changes to go on with it, or choose another --run-dir");
+        "the plan of the run in " + run_dir +
+        " is not read, so this plan cannot be compared with it: " + before->unread +
+        "; give --accept-changes to go on with this one, or choose another --run-dir");
   }
-  DropEarlierParts(**before);
-  const PlanDiff diff = DiffPlans(**before, plan);
+  DropEarlierParts(*before->plan);
+  const PlanDiff diff = DiffPlans(*before->plan, plan);
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the run so far", "this plan", LineWidth(STDERR_FILENO, kShowWidth));
   if (!diff.may_change_loss() || accepted) return absl::OkStatus();

@@ -26,9 +26,10 @@ constexpr int64_t kMostJobs = 1024;
 int IndexData(const Plan& plan, const DataOptions& line) {
   const IndexOptions& options = line.index;
   DataIndexResult result;
-  const bool has_index = plan.data.kind == "sources";
+  const bool has_index = RowOf(plan.data.kind).indexed;
+  const std::string kind(DataKindName(plan.data.kind));
   if (!has_index && (options.anew || options.decode)) {
-    return UsageError("data of kind " + plan.data.kind + " has no index: `" + (options.anew ? "--anew" : "--decode") +
+    return UsageError("data of kind " + kind + " has no index: `" + (options.anew ? "--anew" : "--decode") +
                       "` is for data of kind sources");
   }
   if (has_index) {
@@ -41,7 +42,7 @@ int IndexData(const Plan& plan, const DataOptions& line) {
   } else if (has_index) {
     std::cout << DataIndexText(plan.data, result, LineWidth(STDOUT_FILENO, kShowWidth));
   } else {
-    std::cout << "data of kind " << plan.data.kind << " has no index\n";
+    std::cout << "data of kind " << kind << " has no index\n";
   }
   std::cout.flush();
   return has_index ? CheckDocuments(plan) : kExitSuccess;

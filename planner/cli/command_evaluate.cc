@@ -78,15 +78,17 @@ bool ChangesLossOfWeights(const PlanChange& change) {
 // training asks for, and prints what differs. InvalidArgument if something does and the user has not accepted that;
 // DataLoss if the checkpoint is damaged.
 absl::Status CheckEvaluatedModel(const Plan& plan, const FoundCheckpoint& checkpoint, bool accepted) {
-  ABSL_ASSIGN_OR_RETURN(std::optional<Plan> wrote, ReadAndCheckOwnPlan(checkpoint.folder, checkpoint.manifest));
-  if (!wrote) {
-    std::cerr
-        << "note: the checkpoint has a plan of another version of Planwright, so nobody can say whether its model "
-           "is that of the recipe\n";
+  ABSL_ASSIGN_OR_RETURN(OwnPlan wrote, ReadAndCheckOwnPlan(checkpoint.folder, checkpoint.manifest));
+  if (!wrote.plan) {
+    std::cerr << Printable(
+                     "note: the plan of the checkpoint is not read, so its model is not compared with that of the "
+                     "recipe: " +
+                     wrote.unread)
+              << "\n";
     return absl::OkStatus();
   }
-  DropEarlierParts(*wrote);
-  PlanDiff diff = DiffPlans(*wrote, plan);
+  DropEarlierParts(*wrote.plan);
+  PlanDiff diff = DiffPlans(*wrote.plan, plan);
   std::erase_if(diff.changes, [](const PlanChange& change) { return !ChangesLossOfWeights(change); });
   if (diff.same()) return absl::OkStatus();
   std::cerr << DiffText(diff, "the model of the checkpoint", "that of the recipe",

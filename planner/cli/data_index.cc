@@ -47,7 +47,7 @@ class IndexTelling {
 };
 
 std::string LeftOutText(const IndexedSource& source) {
-  return WithCommas(source.left_out) + (source.kind == "tokens" && source.left_out > 0 ? " (no tokens)" : "");
+  return WithCommas(source.left_out) + (!RowOf(source.kind).damageable && source.left_out > 0 ? " (no tokens)" : "");
 }
 
 // What a source was found to be, in one line.
@@ -96,15 +96,15 @@ absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, const IndexO
 std::string DataIndexText(const DataPlan& data, const DataIndexResult& result, size_t width) {
   Table table({"source", "kind", "shards", "read", "documents", "tokens", "images", "left out", "digest"});
   for (const IndexedSource& source : result.sources) {
-    table.Add({Printable(source.name), source.kind, WithCommas(source.shards), WithCommas(source.shards_read),
-               WithCommas(source.documents), WithCommas(source.tokens), WithCommas(source.images),
-               WithCommas(source.left_out), source.digest.substr(0, 12)});
+    table.Add({Printable(source.name), std::string(SourceKindName(source.kind)), WithCommas(source.shards),
+               WithCommas(source.shards_read), WithCommas(source.documents), WithCommas(source.tokens),
+               WithCommas(source.images), WithCommas(source.left_out), source.digest.substr(0, 12)});
   }
   std::string text = table.Text("", width);
   for (const IndexedSource& source : result.sources) {
     if (!source.left_out_list.empty())
       text += Printable(source.name) + ": what was left out is listed in " + Printable(source.left_out_list) + "\n";
-    if (source.kind == "tokens" && source.left_out > 0)
+    if (!RowOf(source.kind).damageable && source.left_out > 0)
       text += Printable(source.name) + ": " + Counted(source.left_out, "document") + " without a token left out\n";
     if (const std::string turned = TurnedText(data, source); !turned.empty()) text += turned + "\n";
     for (const std::string& note : source.notes) text += Printable(source.name + ": " + note) + "\n";
@@ -116,7 +116,7 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
   nlohmann::ordered_json sources = nlohmann::ordered_json::array();
   for (const IndexedSource& source : result.sources) {
     nlohmann::ordered_json one = {{"name", source.name},
-                                  {"kind", source.kind},
+                                  {"kind", SourceKindName(source.kind)},
                                   {"file", source.path},
                                   {"shards", source.shards},
                                   {"shards_read", source.shards_read},
@@ -130,7 +130,7 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
     if (!source.notes.empty()) one["notes"] = source.notes;
     sources.push_back(std::move(one));
   }
-  return {{"kind", data.kind}, {"sources", std::move(sources)}, {"seconds", result.seconds}};
+  return {{"kind", DataKindName(data.kind)}, {"sources", std::move(sources)}, {"seconds", result.seconds}};
 }
 
 int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data cannot be indexed", status); }
@@ -143,7 +143,7 @@ int CheckDocuments(const Plan& plan) {
 namespace {
 
 int MakeIndexOf(const Plan& plan, std::map<std::string, std::string>& digests) {
-  if (plan.data.kind != "sources") return kExitSuccess;
+  if (!RowOf(plan.data.kind).indexed) return kExitSuccess;
   const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, {});
   if (!made.ok()) return ReportNoIndex(made.status());
   for (const IndexedSource& source : made->sources) {

@@ -122,8 +122,8 @@ std::vector<HistogramOf> Histograms(const std::vector<SampleFigures>& read) {
 
 std::string StatsText(const Plan& plan, const DataFigures& figures, size_t width) {
   const int64_t length = plan.budget.sequence_length;
-  std::string text = absl::StrCat("data of kind ", plan.data.kind, ", ", Counted(figures.run_samples, "sample"), " of ",
-                                  Counted(length, "token"), "\n");
+  std::string text = absl::StrCat("data of kind ", std::string(DataKindName(plan.data.kind)), ", ",
+                                  Counted(figures.run_samples, "sample"), " of ", Counted(length, "token"), "\n");
   if (!figures.counts.empty()) {
     Table of_run({"source", "share", "documents", "tokens", "samples", "full", "samples of the run", "epochs"});
     Table left({"source", "whole", "cut", "pieces", "skipped", "damaged", "images do not fit", "without tokens"});
@@ -143,7 +143,7 @@ std::string StatsText(const Plan& plan, const DataFigures& figures, size_t width
   }
   Table read({"source", "samples", "full", "text tokens", "image tokens", "learnt", "documents", "images"});
   for (const auto& [name, source] : figures.sources) {
-    read.Add({name.empty() ? plan.data.kind : Printable(name), WithCommas(source.samples),
+    read.Add({name.empty() ? std::string(DataKindName(plan.data.kind)) : Printable(name), WithCommas(source.samples),
               Percent(Full(source.tokens, source.samples, length)), WithCommas(source.text_tokens),
               WithCommas(source.image_tokens), WithCommas(source.learnt), WithCommas(source.documents),
               WithCommas(source.images)});
@@ -192,12 +192,9 @@ nlohmann::ordered_json StatsJson(const Plan& plan, const DataFigures& figures) {
   }
   for (const HistogramOf& histogram : Histograms(figures.read))
     histograms[histogram.key] = HistogramJson(histogram.values);
-  return {{"kind", plan.data.kind},
-          {"sequence_length", length},
-          {"run_samples", figures.run_samples},
-          {"sources", std::move(sources)},
-          {"read_samples", figures.read.size()},
-          {"read", std::move(read)},
+  return {{"kind", DataKindName(plan.data.kind)}, {"sequence_length", length},
+          {"run_samples", figures.run_samples},   {"sources", std::move(sources)},
+          {"read_samples", figures.read.size()},  {"read", std::move(read)},
           {"histograms", std::move(histograms)}};
 }
 

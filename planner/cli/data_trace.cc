@@ -103,7 +103,7 @@ class Texts {
  public:
   explicit Texts(const DataPlan& data) : data_(data) {}
   absl::StatusOr<const TokenTexts*> Of(const std::string& source) {
-    if (data_.kind != "sources" && data_.kind != "webdataset") return nullptr;
+    if (!RowOf(data_.kind).tokenized) return nullptr;
     auto [found, added] = opened_.try_emplace(source, TokenTexts::Open(data_, source));
     const absl::StatusOr<TokenTexts>& texts = found->second;
     if (absl::IsNotFound(texts.status())) return nullptr;

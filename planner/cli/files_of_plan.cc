@@ -30,20 +30,8 @@ void CompareWeights(const Plan& plan, std::vector<FileOfPlan>& files) {
   if (const absl::Status fits = FitWeights(plan).status(); !fits.ok()) files.push_back({.problem = fits});
 }
 
-// Of the shards of kind webdataset the first one that is absent; what is in them ranks look at. Sources have an index.
-void FindShards(const DataPlan& data, std::vector<FileOfPlan>& files) {
-  if (data.kind != "webdataset") return;
-  for (const std::string& shard : data.shards) {
-    const std::string path = ResolvePath(data.base, shard);
-    if (IsHere(path)) continue;
-    files.push_back({.key = FileOfPlan::Key::kSamples, .path = path, .here = false});
-    return;
-  }
-}
-
 void CompareBatch(const DataPlan& data, const Budget& budget, std::vector<FileOfPlan>& files) {
-  FindShards(data, files);
-  if (data.kind != "recorded") return;
+  if (!RowOf(data.kind).batch_file) return;
   FileOfPlan file = {.key = FileOfPlan::Key::kSamples, .path = ResolvePath(data.base, data.path)};
   file.here = IsHere(file.path);
   Plan alone;  // what a source of samples looks at

@@ -1,5 +1,5 @@
-// The files that a plan names: weights to begin with, recorded batches, and shards of kind webdataset. Before a rank is
-// started it is seen whether they are on this machine, and those that are, but for shards, are compared with the plan.
+// The files that a plan names and no index knows: weights to begin with, and recorded batches. Before a rank is started
+// it is seen whether they are on this machine, and those that are, are compared with the plan.
 #pragma once
 
 #include <string>

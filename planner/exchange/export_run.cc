@@ -39,13 +39,12 @@ struct Opened {
 absl::StatusOr<Opened> OpenCheckpoint(const std::string& folder) {
   absl::StatusOr<std::unique_ptr<CheckpointReader>> reader = CheckpointReader::Open(folder);
   if (!reader.ok()) return reader.status();
-  absl::StatusOr<std::optional<Plan>> plan = ReadOwnPlan(folder, (*reader)->manifest());
-  if (!plan.ok()) return plan.status();
-  if (!plan->has_value())
-    return absl::InvalidArgumentError(absl::StrCat(folder,
-                                                   "/plan.json is of another version: only a release that "
-                                                   "reads it can export its checkpoint"));
-  Opened opened{*std::move(reader), **std::move(plan)};
+  absl::StatusOr<OwnPlan> own = ReadOwnPlan(folder, (*reader)->manifest());
+  if (!own.ok()) return own.status();
+  if (!own->plan)
+    return absl::InvalidArgumentError(absl::StrCat(folder, "/plan.json: ", own->unread,
+                                                   "; only a release that reads the plan can export its checkpoint"));
+  Opened opened{*std::move(reader), *std::move(own->plan)};
   DropEarlierParts(opened.plan);
   if (!VerifyPlan(opened.plan).empty())
     return absl::DataLossError(absl::StrCat(folder, "/plan.json breaks rules that every plan keeps"));

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/plan/data_kinds.h"
+
 namespace planwright {
 
 // What an encoder makes of an image.
@@ -26,7 +28,7 @@ struct EncoderData {
 // One source of a mixture (docs/training/data.md#sources).
 struct SourcePlan {
   std::string name;
-  std::string kind;                 // webdataset | tokens
+  SourceKind kind{};
   std::vector<std::string> shards;  // webdataset: tar files, brace ranges and globs, as written in the recipe
   std::vector<std::string> ignore;  // webdataset: extensions of members that are not read
   std::string path;                 // tokens: PATH.bin and PATH.idx, as written in the recipe
@@ -37,7 +39,7 @@ struct SourcePlan {
 
 // Where samples come from (docs/training/data.md). Filled by data/.
 struct DataPlan {
-  std::string kind;  // mock | webdataset | recorded | sources
+  DataKind kind{};
   int64_t seed = 0;  // of the draws of samples
   // Token ids; -1: none. image_token: that of the first encoder, or what the recipe says where there is none.
   int64_t image_token = -1, pad_token = -1, end_token = -1;
@@ -46,14 +48,13 @@ struct DataPlan {
   // images.
   std::vector<std::vector<int64_t>> image_grids;
   int64_t min_images = 0, max_images = 0;
-  int64_t classes = 0, text_tokens = 0;      // mock: kinds of image; tokens of the text of a kind
-  std::vector<std::string> shards;           // webdataset: tar files, as written in the recipe
-  int64_t window = 0;                        // webdataset, sources: documents that are packed together
-  int64_t min_patches = 0, max_patches = 0;  // webdataset, sources: limits of the patches that an image is resized to
-  std::string resize = "bilinear";           // webdataset, sources: bilinear | bicubic
-  std::string grid = "ceil";                 // webdataset, sources: how patches are counted: ceil | round_half_even
-  std::string orientation = "stored";        // webdataset, sources: stored | exif: images are turned as it says
+  int64_t classes = 0, text_tokens = 0;  // mock: kinds of image; tokens of the text of a kind
   // The following are of `sources`.
+  int64_t window = 0;                        // documents that are packed together
+  int64_t min_patches = 0, max_patches = 0;  // limits of the patches that an image is resized to
+  std::string resize = "bilinear";           // bilinear | bicubic
+  std::string grid = "ceil";                 // how patches are counted: ceil | round_half_even
+  std::string orientation = "stored";        // stored | exif: images are turned as it says
   std::vector<SourcePlan> sources;
   std::string tokenizer = "bytes";                // bytes | ids: text is ids, made before the run
   std::string tokenizer_digest, template_digest;  // SHA-256, 64 hex digits, that prepared shards must name; or nothing

@@ -394,9 +394,9 @@ void Describe(V& v, Visited<V, SourcePlan>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
   auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, min_images, max_images, classes,
-         text_tokens, shards, window, min_patches, max_patches, resize, grid, orientation, sources, tokenizer,
-         tokenizer_digest, template_digest, shuffle, packing, long_documents, damaged, most_damaged, index, balance,
-         path, base, packed_documents, encoders] = x;
+         text_tokens, window, min_patches, max_patches, resize, grid, orientation, sources, tokenizer, tokenizer_digest,
+         template_digest, shuffle, packing, long_documents, damaged, most_damaged, index, balance, path, base,
+         packed_documents, encoders] = x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -408,7 +408,6 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.Omittable("max_images", kFree | kChanges, max_images, int64_t{0});
   v.Omittable("classes", kFree | kChanges, classes, int64_t{0});
   v.Omittable("text_tokens", kFree | kChanges, text_tokens, int64_t{0});
-  v.Omittable("shards", kFree | kChanges, shards, {});
   v.Omittable("window", kFree | kChanges, window, int64_t{0});
   v.Omittable("min_patches", kFree | kChanges, min_patches, int64_t{0});
   v.Omittable("max_patches", kFree | kChanges, max_patches, int64_t{0});

@@ -149,6 +149,12 @@ class Reader {
   void Read(const Json& json, const std::string& path, Init::Kind& value) {
     ReadWord(json, path, InitKindFromName, "draw", value);
   }
+  void Read(const Json& json, const std::string& path, DataKind& value) {
+    ReadWord(json, path, DataKindFromName, "kind of data", value);
+  }
+  void Read(const Json& json, const std::string& path, SourceKind& value) {
+    ReadWord(json, path, SourceKindFromName, "kind of source", value);
+  }
   void Read(const Json& json, const std::string& path, Output& value) {
     ReadWord(json, path, OutputFromText, "value (as in \"x: fp32[4,8] tp:shard0\")", value);
   }
@@ -267,12 +273,25 @@ absl::Status CheckVersion(const Json& json, const char* what, int64_t version) {
   return absl::OkStatus();
 }
 
+// Such a plan has other fields, too. Evaluation sets are of the kind of the data.
+absl::Status CheckDataKind(const Json& json) {
+  const auto data = json.find("data");
+  if (data == json.end() || !data->is_object() || !data->contains("kind") || !(*data)["kind"].is_string())
+    return absl::OkStatus();  // told with the other fields
+  const GoneDataKind* gone = FindGoneDataKind((*data)["kind"].get<std::string>());
+  if (gone == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the plan has data of kind ", std::string(gone->word),
+                                                    ", which this version of Planwright (", kToolVersion,
+                                                    ") does not have; ", std::string(gone->in_plan)));
+}
+
 }  // namespace
 
 absl::StatusOr<Plan> ReadPlan(std::string_view text) {
   absl::StatusOr<Json> json = ParseOrderedJson(text, kPlanJson);
   if (!json.ok()) return absl::InvalidArgumentError(absl::StrCat("not a plan: ", json.status().message()));
   if (absl::Status status = CheckVersion(*json, "plan", kPlanFormatVersion); !status.ok()) return status;
+  if (absl::Status status = CheckDataKind(*json); !status.ok()) return status;
   Plan plan;
   Problem problem;
   Reader reader(*json, "", problem);

@@ -158,6 +158,8 @@ class Writer {
   void Value(DType value) { Value(DTypeName(value)); }
   void Value(TpGradient value) { Value(TpGradientName(value)); }
   void Value(Init::Kind value) { Value(InitKindName(value)); }
+  void Value(DataKind value) { Value(DataKindName(value)); }
+  void Value(SourceKind value) { Value(SourceKindName(value)); }
   void Value(const Output& value) { Value(OutputText(value)); }
   // [first..., count, step...]; a run of one row: [first...]
   template <size_t N>
@@ -233,7 +235,7 @@ std::string PlanDigest(const Plan& plan) { return Sha256Hex(Canonical(plan, true
 
 std::string SamplesDigest(const Plan& plan, const EvaluationSet& set) {
   return Sha256Hex(absl::StrCat(set.samples, " samples of ", plan.budget.sequence_length, " tokens",
-                                set.data.kind == "mock" ? absl::StrCat(", task ", plan.data.seed) : "", "\n",
+                                RowOf(set.data.kind).drawn ? absl::StrCat(", task ", plan.data.seed) : "", "\n",
                                 Canonical(set.data, true)));
 }
 

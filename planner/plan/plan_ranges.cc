@@ -234,7 +234,7 @@ std::string RangeProblem(const DataPlan& data) {
   if (data.grid != "ceil" && data.grid != "round_half_even") return "an unknown rule for grids of patches";
   if (data.orientation != "stored" && data.orientation != "exif") return "an unknown way to turn images";
   if (std::string problem = SourcesProblem(data); !problem.empty()) return problem;
-  if (data.kind == "mock") {
+  if (RowOf(data.kind).drawn) {
     if (data.classes < 1 || data.text_tokens < 1) return "mock data without classes or without text";
     if (data.vocabulary < MockVocabulary(data)) return "a vocabulary that is too small for mock data";
     if (!data.encoders.empty() && data.max_images > 0 && data.image_grids.empty())

@@ -21,7 +21,7 @@ SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, in
   SampleImages images;
   if (encoder.patch < 1 || encoder.pixel_shuffle < 1) return images;  // of a damaged plan
   const int64_t merged = encoder.merged();
-  if (data.kind == "mock") {
+  if (RowOf(data.kind).drawn) {
     for (const auto& grid : data.image_grids) images.patches.push_back(grid.size() == 2 ? grid[0] * grid[1] : 0);
     const int64_t largest =
         images.patches.empty() ? 0 : *std::max_element(images.patches.begin(), images.patches.end());
@@ -32,20 +32,20 @@ SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, in
     return images;
   }
   const int64_t side = encoder.side();
-  const bool sharded = data.kind == "webdataset" || data.kind == "sources";
-  const int64_t largest = std::max(merged, std::min(sharded ? data.max_patches : side * side, sequence * merged));
+  const bool resized = RowOf(data.kind).resized;
+  const int64_t largest = std::max(merged, std::min(resized ? data.max_patches : side * side, sequence * merged));
   images.patches = {largest};
   images.max_rows = sequence;
   // The most images fit if each is as small as can be: one token at least, and not fewer patches than the reader
   // resizes it to.
   images.max_images =
-      std::min(sequence, sequence * merged / std::max<int64_t>(merged, sharded ? LeastPatches(data) : 1));
+      std::min(sequence, sequence * merged / std::max<int64_t>(merged, resized ? LeastPatches(data) : 1));
   images.mean_images = static_cast<double>(sequence * merged) / static_cast<double>(largest);
   return images;
 }
 
 bool OneImageSize(const DataPlan& data) {
-  return data.kind == "mock" && std::set(data.image_grids.begin(), data.image_grids.end()).size() == 1;
+  return RowOf(data.kind).drawn && std::set(data.image_grids.begin(), data.image_grids.end()).size() == 1;
 }
 
 std::vector<int64_t> ImageTokenIds(const DataPlan& data) {

@@ -20,7 +20,7 @@ struct SampleImages {
 
 // What a sample brings to one encoder. `sequence`: tokens of a sample.
 // mock: a sample has min_images to max_images images, each number equally frequent, with sizes drawn from image_grids.
-// webdataset, sources: a sample is full of images of max_patches patches. recorded: it is full of images of max_image
+// sources: a sample is full of images of max_patches patches. recorded: it is full of images of max_image
 // pixels.
 SampleImages ImagesOfSample(const DataPlan& data, const EncoderData& encoder, int64_t sequence);
 

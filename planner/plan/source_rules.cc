@@ -19,9 +19,8 @@ bool HasControl(std::string_view text) { return std::any_of(text.begin(), text.e
 
 std::string SourceProblem(const SourcePlan& source) {
   if (!IsSourceName(source.name)) return "a source with a name that no file can have";
-  const bool tar = source.kind == "webdataset";
-  if (!tar && source.kind != "tokens") return "a source of an unknown kind: " + source.name;
-  if (tar != source.path.empty() || tar == source.shards.empty() || (!tar && !source.ignore.empty()))
+  const bool shards = RowOf(source.kind).shards;
+  if (shards != source.path.empty() || shards == source.shards.empty() || (!shards && !source.ignore.empty()))
     return "a source that has not what its kind has: " + source.name;
   for (const std::vector<std::string>* texts : {&source.shards, &source.ignore}) {
     if (std::any_of(texts->begin(), texts->end(), [](const auto& text) { return text.empty() || HasControl(text); }))
@@ -72,7 +71,7 @@ int64_t CommonDivisor(const std::vector<SourcePlan>& sources) {
 
 std::string SourcesProblem(const DataPlan& data) {
   if (!IsOneOf(data.balance, {"none", "images"})) return "an unknown order of samples within a step";
-  if (data.kind != "sources") {
+  if (!RowOf(data.kind).mixed) {
     return data.sources.empty() && data.tokenizer == "bytes" ? "" : "sources or ids in data of another kind";
   }
   if (std::string problem = MixtureProblem(data); !problem.empty()) return problem;
@@ -81,7 +80,7 @@ std::string SourcesProblem(const DataPlan& data) {
     if (!digest.empty() && !IsDigest(digest)) return "a digest that is none";
   }
   if (data.tokenizer == "bytes") {
-    const auto ids = [](const SourcePlan& source) { return source.kind == "tokens"; };
+    const auto ids = [](const SourcePlan& source) { return RowOf(source.kind).ids_alone; };
     if (std::any_of(data.sources.begin(), data.sources.end(), ids)) return "a source of ids where text is bytes";
   } else if (data.pad_token < 0 || data.end_token < 0) {
     return "ids without those of padding and of a document's end";

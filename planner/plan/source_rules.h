@@ -28,7 +28,7 @@ int64_t ShuffledTogether(std::string_view shuffle);
 int64_t CommonDivisor(const std::vector<SourcePlan>& sources);
 
 // Whether text of this data is ids that were made before.
-inline bool TextIsIds(const DataPlan& data) { return data.kind == "sources" && data.tokenizer == "ids"; }
+inline bool TextIsIds(const DataPlan& data) { return RowOf(data.kind).tokenized && data.tokenizer == "ids"; }
 
 // What is wrong with the fields that only `sources` have, and with `balance`; empty if nothing is.
 std::string SourcesProblem(const DataPlan& data);

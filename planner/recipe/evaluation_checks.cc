@@ -34,45 +34,31 @@ void CheckSetNames(const EvaluationRecipe& evaluation, Diagnostics& problems) {
   }
 }
 
-// What a set of each kind of data is made of.
-struct SetKey {
-  const char* kind;
-  const char* key;
-  const char* what;
-  const char* example;
-};
-constexpr SetKey kSetKeys[] = {
-    {"sources", "sources", "documents", "sources: [{kind: webdataset, shards: FILES}]"},
-    {"webdataset", "shards", "tar files", "shards: FILES"},
-    {"recorded", "path", "a batch", "path: FILE"},
-    {"mock", "seed", "samples of another seed", "seed: NUMBER"},
-};
-
 // A set is of the kind of `data`: it has all of its settings, and says itself which samples it has.
 void CheckSetData(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnostics& problems) {
-  const std::map<std::string, Location> given = [&] {
-    std::map<std::string, Location> keys;
+  const std::map<std::string_view, Location> given = [&] {
+    std::map<std::string_view, Location> keys;
     if (!set.sources.empty()) keys["sources"] = set.sources.front().where;
-    if (!set.shards.empty()) keys["shards"] = set.shards.front().where;
     if (set.path) keys["path"] = set.path->where;
     if (set.seed) keys["seed"] = set.seed->where;
     return keys;
   }();
   const Location& kind_at = data.kind.where.known() ? data.kind.where : data.where;
-  for (const SetKey& of : kSetKeys) {
-    const auto found = given.find(of.key);
-    if (*data.kind == of.kind && found == given.end()) {
+  const std::string_view kind = DataKindName(*data.kind);
+  for (const DataKindRow& row : DataKinds()) {
+    const auto found = given.find(row.set.key);
+    if (*data.kind == row.kind && found == given.end()) {
       problems
           .Error(DiagnosticKind::kMissingKey, set.where,
-                 Cat("an evaluation set of data of kind ", of.kind, " needs `", of.key, "`: ", of.what,
+                 Cat("an evaluation set of data of kind ", kind, " needs `", row.set.key, "`: ", row.set.what,
                      " that no step is trained on"),
-                 Cat("add ", of.example))
-          .notes.push_back({kind_at, Cat("the data is of kind ", *data.kind, " here")});
-    } else if (*data.kind != of.kind && found != given.end()) {
+                 Cat("add ", row.set.example))
+          .notes.push_back({kind_at, Cat("the data is of kind ", kind, " here")});
+    } else if (*data.kind != row.kind && found != given.end()) {
       problems
           .Error(DiagnosticKind::kConflictingKeys, found->second,
-                 Cat("`", of.key, "` is of data of kind ", of.kind, ", but `data.kind` is ", *data.kind),
-                 Cat("remove ", of.key, ": evaluation sets are of the same kind as the data"))
+                 Cat("`", row.set.key, "` is of data of kind ", row.word, ", but `data.kind` is ", kind),
+                 Cat("remove ", row.set.key, ": evaluation sets are of the same kind as the data"))
           .notes.push_back({kind_at, "the kind of the data is this"});
     }
   }

@@ -21,7 +21,10 @@ constexpr std::string_view kNoScores = "flash attention keeps no scores to repea
                            kMadeFirst = "shards or ids of it are made before the run, by ./dev prepare",
                            kPairsOfFiles =
                                "ids in PATH.bin and PATH.idx are a source of kind tokens: sources: "
-                               "[{kind: tokens, path: PATH}]";
+                               "[{kind: tokens, path: PATH}]",
+                           kShards =
+                               "tar shards are a source of kind webdataset: sources: "
+                               "[{kind: webdataset, shards: FILES}]";
 
 // Only words that are not near their choice by letters.
 constexpr ChoiceWord kChoiceWords[] = {
@@ -99,8 +102,8 @@ constexpr ChoiceWord kChoiceWords[] = {
     {"modules.<name>.recompute", "false", "none"},
     {"data.kind", "synthetic", "mock"},
     {"data.kind", "dummy", "mock"},
-    {"data.kind", "energon", "webdataset"},
-    {"data.kind", "tar", "webdataset"},
+    {"data.kind", "energon", "sources", kShards},
+    {"data.kind", "tar", "sources", kShards},
     {"data.kind", "tokens", "sources", kPairsOfFiles},
     {"data.kind", "megatron", "sources", kPairsOfFiles},
     {"data.kind", "bin", "sources", kPairsOfFiles},

@@ -59,6 +59,8 @@ void ReadValue(const YamlNode& node, double& target);
 void ReadValue(const YamlNode& node, bool& target);
 void ReadValue(const YamlNode& node, std::string& target);
 void ReadValue(const YamlNode& node, std::vector<int64_t>& target);
+void ReadValue(const YamlNode& node, DataKind& target);
+void ReadValue(const YamlNode& node, SourceKind& target);
 void ReadValue(const YamlNode& node, Decimal& target);
 void ReadValue(const YamlNode& node, WordOrCount& target);
 
@@ -117,6 +119,10 @@ template <>
 inline constexpr KeyType kTypeOfField<Decimal> = KeyType::kNumber;
 template <>
 inline constexpr KeyType kTypeOfField<WordOrCount> = KeyType::kWordOrCount;
+template <>
+inline constexpr KeyType kTypeOfField<DataKind> = KeyType::kChoice;
+template <>
+inline constexpr KeyType kTypeOfField<SourceKind> = KeyType::kChoice;
 template <>
 inline constexpr KeyType kTypeOfField<std::vector<int64_t>> = KeyType::kIntegers;
 template <>

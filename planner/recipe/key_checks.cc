@@ -1,6 +1,7 @@
 #include "planner/recipe/key_checks.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -129,17 +130,49 @@ class KeyChecker {
     for (YamlEntry& entry : node.entries) {
       if (entry.key != "kind" || !entry.value.is_scalar()) continue;
       // Told here and not with the other keys: they need it.
+      const GoneValue* gone = FindGoneValue(spec->path, entry.value.text);
       if (!CheckChoice(*spec, entry.value, {"", context.Shown("kind"), entry.key_where}))
         damaged_.emplace(spec->path), told_kinds_.insert(&entry.value);
       *kind = entry.value.text;
+      if (gone != nullptr) MoveGoneKeys(node, context);
     }
     const std::vector<std::string> choices = ChoicesOf(*spec);
     return std::find(choices.begin(), choices.end(), *kind) != choices.end();
   }
 
-  // Reports an unknown key. Returns the known key that is close to it, or an empty string. A key that is gone is close
-  // to none, and none of `there`, the keys beside it in its file, is close.
-  std::string AddUnknownKey(const YamlEntry& entry, const std::set<std::string>& there, const KeyContext& context,
+  // The value of a key that is gone, as its key of now takes it.
+  static YamlNode MovedValue(const GoneKey& gone, const YamlNode& value) {
+    Diagnostics ignored;
+    const std::string text = absl::StrReplaceAll(std::string(gone.form), {{"$", FlowText(value)}});
+    YamlNode moved = ParseYaml(text, {}, ignored).value_or(YamlNode());
+    const std::function<void(YamlNode&)> place = [&](YamlNode& node) {
+      node.where = value.where;
+      for (YamlNode& item : node.items) place(item);
+      for (YamlEntry& entry : node.entries) entry.key_where = value.where, place(entry.value);
+    };
+    place(moved);
+    return moved;
+  }
+
+  // The kind of the map is gone, which is told last: what is gone with it goes where it belongs, without a word of its
+  // own.
+  void MoveGoneKeys(YamlNode& node, const KeyContext& context) {
+    std::vector<Diagnostic> problems = problems_.as_found();
+    std::vector<Edit>& edits = problems.back().edits;
+    for (YamlEntry& entry : node.entries) {
+      const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
+      if (gone == nullptr || gone->now.empty() || node.Find(gone->now) != nullptr) continue;
+      edits.push_back({context.Shown(entry.key), ""});
+      entry.key = gone->now;
+      entry.value = MovedValue(*gone, entry.value);
+      edits.push_back({context.Shown(entry.key), FlowText(entry.value)});
+    }
+    problems_.Replace(std::move(problems));
+  }
+
+  // Reports an unknown key. Returns the known key that is close to it, or that has its value now, which the entry then
+  // has in its form; or an empty string. None of `there`, the keys beside it in its file, is close.
+  std::string AddUnknownKey(YamlEntry& entry, const std::set<std::string>& there, const KeyContext& context,
                             const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
@@ -154,6 +187,8 @@ class KeyChecker {
                                     context.shown_path, context.shown_path.empty() ? "" : "`");
     std::string help = Cat("the keys here are ", absl::StrJoin(known, ", "));
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
+    const bool moves = gone && !gone->now.empty() && !there.contains(std::string(gone->now)) &&
+                       FindKey(context.table_path, gone->now, kind) != nullptr;
     std::string near = gone ? "" : NearKey(entry.key, known);
     if (there.contains(near)) {
       help = Cat("`", near, "` is there already; ", help);
@@ -161,7 +196,7 @@ class KeyChecker {
     }
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
     bool of_source = false;
-    if (context.table_path == "data" && kind == "sources") {
+    if (context.table_path == "data" && FindKey("data", "sources", kind) != nullptr) {
       for (const KeySpec* spec : KeysOf("data.sources[]")) of_source = of_source || WordOf(*spec) == entry.key;
     }
     if (of_source) {
@@ -177,12 +212,16 @@ class KeyChecker {
                 "path: ",
                 FlowText(entry.value), "}]}");
     }
-    if (gone) help = gone->help;
+    if (gone && !of_source) help = gone->help;
     Diagnostic& problem = problems_.Error(DiagnosticKind::kUnknownKey, entry.key_where, message, std::move(help));
     const std::string path = context.Shown(entry.key);
     if (!near.empty()) {
       problem.edits = {{path, ""}, {context.Shown(near), FlowText(entry.value)}};
-    } else if (gone || (!of_source && !other_kinds.empty())) {
+    } else if (moves && !of_source) {
+      entry.value = MovedValue(*gone, entry.value);
+      problem.edits = {{path, ""}, {context.Shown(gone->now), FlowText(entry.value)}};
+      return std::string(gone->now);
+    } else if (!of_source && (gone || !other_kinds.empty())) {
       problem.edits = {{path, ""}};
     }
     return near;
@@ -488,12 +527,13 @@ class KeyChecker {
     for (const std::string& choice : choices) {
       if (choice == value.text) return true;
     }
-    const std::string meant = ChoiceFor(spec, value.text, choices);
+    const GoneValue* gone = FindGoneValue(spec.path, value.text);
+    const std::string meant = gone ? std::string(gone->now) : ChoiceFor(spec, value.text, choices);
     Diagnostic& problem =
         problems_.Error(DiagnosticKind::kUnknownChoice, value.where,
                         Cat("`", context.shown_path, "` must be ", choices.size() > 1 ? "one of " : "",
                             absl::StrJoin(choices, ", "), ", found ", Quoted(value.text)),
-                        ChoiceHelp(spec, value.text, meant));
+                        gone ? std::string(gone->help) : ChoiceHelp(spec, value.text, meant));
     if (meant.empty()) return false;
     problem.edits = {{context.EditPath(), meant}};
     value.text = meant;

@@ -15,6 +15,29 @@ inline constexpr NumberRange kCountFromZero{0, static_cast<double>(kLargestNumbe
 inline constexpr NumberRange kSteps{1, static_cast<double>(kMostSamples)};
 // Of weights of sources: millionths of it fit 64 bits (compile/batches/source_weights.cc).
 inline constexpr NumberRange kShare{1e-6, 1e11};
+// The choices of `data.kind` and of `kind` of a source, as KeySpec::choices has them, and the help that says what each
+// of them is. Each row of the table adds one, behind a separator, of which the first is cut off.
+inline constexpr std::string_view kDataKindChoices = std::string_view(
+#define DATA_KIND(id, word, meaning, ...) "|" word
+#include "planner/plan/data_kinds.def"
+                                                         )
+                                                         .substr(1);
+inline constexpr std::string_view kDataKindHelp = std::string_view(
+#define DATA_KIND(id, word, meaning, ...) "; " word ": " meaning
+#include "planner/plan/data_kinds.def"
+                                                      )
+                                                      .substr(2);
+inline constexpr std::string_view kSourceKindChoices = std::string_view(
+#define SOURCE_KIND(id, word, meaning, ...) "|" word
+#include "planner/plan/data_kinds.def"
+                                                           )
+                                                           .substr(1);
+inline constexpr std::string_view kSourceKindHelp = std::string_view(
+#define SOURCE_KIND(id, word, meaning, ...) "; " word ": " meaning
+#include "planner/plan/data_kinds.def"
+                                                        )
+                                                        .substr(2);
+
 // A larger size is a typing mistake, and the product of a few such sizes would exceed 64 bits.
 inline constexpr NumberRange kSize{1, 16777216};
 

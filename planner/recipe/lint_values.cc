@@ -95,16 +95,16 @@ class ValueLints {
     for (const ModuleRecipe& module : recipe_.modules) {
       if (!AllKnown(module.model.kind) || !CarriesLoss(module.model)) return;
     }
-    const bool mock = *recipe_.data.kind == "mock";
-    Unused(mock ? std::vector<std::string>{"image_grids", "min_images", "max_images"}
-                : std::vector<std::string>{"min_patches", "max_patches", "resize", "grid", "orientation"},
+    const bool drawn = RowOf(*recipe_.data.kind).drawn;
+    Unused(drawn ? std::vector<std::string>{"image_grids", "min_images", "max_images"}
+                 : std::vector<std::string>{"min_patches", "max_patches", "resize", "grid", "orientation"},
            "no module is an encoder", "name an encoder in `modules`");
   }
 
   void LintSourceKeys() {
     if (recipe_.data.sources.empty()) return;
     for (const SourceRecipe& source : recipe_.data.sources) {
-      if (!AllKnown(source.kind) || *source.kind != "tokens") return;
+      if (!AllKnown(source.kind) || RowOf(*source.kind).damageable) return;
     }
     Unused({"damaged", "most_damaged"}, "all sources are of kind tokens, which has no documents to be damaged",
            "add a source of kind webdataset");

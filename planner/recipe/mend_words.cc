@@ -296,10 +296,12 @@ class Words {
   void AddEvaluation(std::string& target, std::string& value) const {
     if (target != "evaluation.every_samples" || value.empty() || NodeAt(recipe_, "evaluation") != nullptr) return;
     const YamlNode *kind = NodeAt(recipe_, "data.kind"), *batch = NodeAt(recipe_, "batch.global_samples");
-    const bool mock = kind == nullptr || kind->text == "mock";
-    value = mock && batch != nullptr ? Cat("{every_samples: ", value,
-                                           ", sets: [{name: held_out, samples: ", FlowText(*batch), ", seed: 1}]}")
-                                     : "";
+    const std::optional<DataKind> known =
+        DataKindFromName(kind == nullptr ? FindKey("data", "kind", "")->default_text : kind->text);
+    const bool drawn = known && RowOf(*known).drawn;
+    value = drawn && batch != nullptr ? Cat("{every_samples: ", value,
+                                            ", sets: [{name: held_out, samples: ", FlowText(*batch), ", seed: 1}]}")
+                                      : "";
     if (!value.empty()) target = "evaluation";
   }
 

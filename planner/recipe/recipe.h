@@ -136,7 +136,7 @@ struct GradientsRecipe {
   Located<int64_t> buckets;
 };
 
-// The image token of the bytes tokenizer. 0 to 255 are bytes (docs/training/data.md#webdataset).
+// The image token of the bytes tokenizer. 0 to 255 are bytes (docs/training/data.md#text-as-bytes).
 inline constexpr int64_t kBytesImageToken = 256;
 
 // A number as its author wrote it, for those that must be exact: "0.1" is no double.
@@ -151,7 +151,7 @@ struct WordOrCount {
 
 struct SourceRecipe {
   std::optional<Located<std::string>> name;
-  Located<std::string> kind;  // webdataset | tokens
+  Located<SourceKind> kind;
   std::vector<Located<std::string>> shards, ignore;
   std::optional<Located<std::string>> path;
   Located<Decimal> weight;
@@ -159,7 +159,7 @@ struct SourceRecipe {
 };
 
 struct DataRecipe {
-  Located<std::string> kind;  // mock | webdataset | recorded | sources
+  Located<DataKind> kind;
   Located<int64_t> seed;
   std::optional<Located<int64_t>> image_token;
   Located<bool> packed_documents;
@@ -169,22 +169,18 @@ struct DataRecipe {
   Located<int64_t> min_images, max_images;                 // of a sample
   Located<int64_t> classes;                                // kinds of images, each with its own text
   Located<int64_t> text_tokens;                            // length of the text of a class
-  // webdataset
-  std::vector<Located<std::string>> shards;
-  Located<int64_t> window;
-  // webdataset and sources
-  Located<std::string> tokenizer;  // bytes | ids (sources)
+  // sources
+  std::vector<SourceRecipe> sources;
+  Located<std::string> tokenizer;  // bytes | ids
   Located<int64_t> min_patches, max_patches;
   Located<std::string> resize;       // bilinear | bicubic
   Located<std::string> grid;         // ceil | round_half_even
   Located<std::string> orientation;  // stored | exif
-  // sources
-  std::vector<SourceRecipe> sources;
   std::optional<Located<std::string>> tokenizer_digest, template_digest;
   std::optional<Located<int64_t>> pad_token, end_token;
   Located<WordOrCount> shuffle;         // all | none | N
   Located<std::string> packing;         // first_fit | none
-  Located<int64_t> packing_window;      // documents that are packed together
+  Located<int64_t> window;              // documents that are packed together
   Located<std::string> long_documents;  // error | cut | skip
   Located<std::string> damaged;         // error | skip
   Located<int64_t> most_damaged;
@@ -195,18 +191,16 @@ struct DataRecipe {
 };
 
 // Whether text is bytes, which are the ids of the tokenizer `bytes`. Other data brings its ids.
-inline bool TextIsBytes(const DataRecipe& data) {
-  return *data.kind == "webdataset" || (*data.kind == "sources" && *data.tokenizer == "bytes");
-}
+inline bool TextIsBytes(const DataRecipe& data) { return RowOf(*data.kind).tokenized && *data.tokenizer == "bytes"; }
 
 // Samples that an evaluation reads: what the data of the recipe is made of, in other files or drawn with another seed.
 struct EvaluationSetRecipe {
   Located<std::string> name;
   Located<int64_t> samples;
-  std::vector<SourceRecipe> sources;         // data of kind sources
-  std::vector<Located<std::string>> shards;  // webdataset
-  std::optional<Located<std::string>> path;  // recorded
-  std::optional<Located<int64_t>> seed;      // mock
+  // One of these, by the kind of the data (DataKindRow::set).
+  std::vector<SourceRecipe> sources;
+  std::optional<Located<std::string>> path;
+  std::optional<Located<int64_t>> seed;
   Location where;
 };
 

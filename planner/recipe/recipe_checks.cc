@@ -21,15 +21,15 @@ bool HasImages(const Recipe& recipe) {
   const auto is_encoder = [](const ModuleRecipe& module) {
     return AllKnown(module.model.kind) && !CarriesLoss(module.model);
   };
-  return recipe.data.kind.value != "mock" || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
+  return !RowOf(*recipe.data.kind).drawn || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
 }
 
-// Shards of sources can say which id marks images, so that it is not known yet whether one is missing.
+// Files of data with a tokenizer can say which id marks images, so that it is not known yet whether one is missing.
 void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnostics& problems) {
   const DataRecipe& data = recipe.data;
   if (!AllKnown(data.kind, data.tokenizer, data.image_token)) return;
   const bool bytes = TextIsBytes(data);
-  if (!bytes && data.kind.value != "sources" && HasImages(recipe) && !fields.Has("image_token")) {
+  if (!RowOf(*data.kind).tokenized && HasImages(recipe) && !fields.Has("image_token")) {
     problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
                    "add `image_token`: the token id whose places take image rows");
   }
@@ -169,7 +169,7 @@ void CheckDataSettings(const Recipe& recipe, const RecipeFields& fields, Diagnos
   const DataRecipe& data = recipe.data;
   if (!data.where.known() || !fields.given() || !AllKnown(data.kind)) return;
   CheckImageToken(recipe, fields, problems);
-  if (data.kind.value == "webdataset" || data.kind.value == "sources") CheckPatches(data, problems);
+  if (RowOf(*data.kind).resized) CheckPatches(data, problems);
 }
 
 void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& problems) {

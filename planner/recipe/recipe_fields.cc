@@ -42,6 +42,8 @@ void ReadValue(const YamlNode& node, std::vector<int64_t>& target) {
   target.clear();
   for (const YamlNode& item : node.items) ReadValue(item, target.emplace_back());
 }
+void ReadValue(const YamlNode& node, DataKind& target) { target = DataKindFromName(node.text).value(); }
+void ReadValue(const YamlNode& node, SourceKind& target) { target = SourceKindFromName(node.text).value(); }
 
 RecipeFields RecipeFields::Section(std::string_view word) const { return SectionOf(Spec(word)); }
 

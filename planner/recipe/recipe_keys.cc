@@ -19,6 +19,15 @@ constexpr GoneKey kGoneKeys[] = {
      "delete it: gradients are summed in fp32, and in fp64 if parameters are fp64; summed in bf16, the loss curve "
      "would "
      "depend on the layout"},
+    {"data.shards", "put them in `sources`: sources: [{kind: webdataset, shards: FILES}]", "sources",
+     "[{kind: webdataset, shards: $}]"},
+    {"evaluation.sets[].shards", "put them in `sources`: sources: [{kind: webdataset, shards: FILES}]", "sources",
+     "[{kind: webdataset, shards: $}]"},
+};
+
+constexpr GoneValue kGoneValues[] = {
+#define GONE_DATA_KIND(word, help, in_plan) {"data.kind", word, "sources", help},
+#include "planner/plan/data_kinds.def"
 };
 
 // An end as a recipe writes it: "16777216", "0.001", and beside an end that is not whole "1e9".
@@ -100,6 +109,15 @@ std::span<const GoneKey> GoneKeys() { return kGoneKeys; }
 const GoneKey* FindGoneKey(std::string_view map_path, std::string_view word) {
   for (const GoneKey& gone : kGoneKeys) {
     if (gone.path == Cat(map_path, ".", word)) return &gone;
+  }
+  return nullptr;
+}
+
+std::span<const GoneValue> GoneValues() { return kGoneValues; }
+
+const GoneValue* FindGoneValue(std::string_view path, std::string_view value) {
+  for (const GoneValue& gone : kGoneValues) {
+    if (gone.path == path && gone.value == value) return &gone;
   }
   return nullptr;
 }

@@ -53,10 +53,23 @@ const KeySpec* FindKey(std::string_view map_path, std::string_view word, std::st
 struct GoneKey {
   std::string_view path;  // as KeySpec::path
   std::string_view help;  // what to do, and what holds without it
+  // Where the value belongs now: a key beside it, and the value there, with the old one in the place of $. Empty:
+  // nowhere.
+  std::string_view now, form;
 };
 // Null if there never was one.
 const GoneKey* FindGoneKey(std::string_view map_path, std::string_view word);
 std::span<const GoneKey> GoneKeys();
+
+// A choice that a key of an earlier version had.
+struct GoneValue {
+  std::string_view path, value;
+  std::string_view now;   // the choice that has its work
+  std::string_view help;  // what to write
+};
+// Null if there never was one.
+const GoneValue* FindGoneValue(std::string_view path, std::string_view value);
+std::span<const GoneValue> GoneValues();
 
 // The keys of the maps at `map_path`, of all kinds, in the order of the table.
 std::span<const KeySpec* const> KeysOf(std::string_view map_path);

@@ -202,7 +202,7 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string, std::less<>> damag
   const RecipeFields data = fields.Section("data");
   // With a wrong `kind` it is unknown which keys the section must have: without a location it is not checked.
   if (!data.Has("kind") || AllKnown(recipe.data.kind)) recipe.data.where = data.where();
-  if (*recipe.data.kind == "sources") recipe.data.sources = SourcesIn(data);
+  if (RowOf(*recipe.data.kind).mixed) recipe.data.sources = SourcesIn(data);
   CheckDataSettings(recipe, data, problems);
   return recipe;
 }

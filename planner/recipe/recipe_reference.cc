@@ -171,6 +171,9 @@ std::string ExplainKey(std::string_view path) {
   for (const GoneKey& gone : GoneKeys()) {
     if (PathMatches(path, gone.path)) Append(text, gone.path, " (gone)\n    ", gone.help, "\n");
   }
+  for (const GoneValue& gone : GoneValues()) {
+    if (PathMatches(path, gone.path)) Append(text, gone.path, ": ", gone.value, " (gone)\n    ", gone.help, "\n");
+  }
   return text;
 }
 

@@ -57,7 +57,7 @@ std::vector<std::string> KindsOf(const std::string& path) {
   return {};
 }
 
-// Two places can have kinds of one name: data and its sources are both `webdataset`.
+// Kinds of two places may have one name: those of a list's items get that of the list.
 std::string DefinitionName(const std::string& path, const std::string& kind) {
   if (!path.ends_with("[]")) return kind;
   const std::string list = path.substr(0, path.size() - 2);

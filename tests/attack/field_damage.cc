@@ -212,12 +212,14 @@ class FieldDamage {
   template <typename T>
   requires std::is_enum_v<T>
   bool Change(const Spot& spot, T* value) {
-    constexpr int most = std::is_same_v<T, Axis>         ? 7
-                         : std::is_same_v<T, View>       ? 2
-                         : std::is_same_v<T, DType>      ? 4
-                         : std::is_same_v<T, TpGradient> ? 3
-                         : std::is_same_v<T, Init::Kind> ? 6
-                                                         : 1;
+    const size_t most = std::is_same_v<T, Axis>         ? 7
+                        : std::is_same_v<T, View>       ? 2
+                        : std::is_same_v<T, DType>      ? 4
+                        : std::is_same_v<T, TpGradient> ? 3
+                        : std::is_same_v<T, Init::Kind> ? 6
+                        : std::is_same_v<T, DataKind>   ? DataKinds().size()
+                        : std::is_same_v<T, SourceKind> ? SourceKinds().size()
+                                                        : 1;
     if constexpr (std::is_same_v<T, OpKind>) return Set(spot, value, *random_.Pick(OthersOf<OpKind>(spot)));
     return Set(spot, value, static_cast<T>(random_.Below(most)));
   }

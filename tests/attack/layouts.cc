@@ -64,9 +64,10 @@ std::vector<Target> Targets() {
       {"initialize_go_on", kTextRecipe,
        Join(saves, {"initialize.from=checkpoint", "initialize.optimizer=true", "initialize.schedule=checkpoint"})},
       {"tar", kTinyRecipe,
-       Join(OneRankOnly(), saves,
-            {"models.hybrid_moe_tiny.vocabulary=260",
-             "data={kind: webdataset, seed: 1, shards: [samples.tar], tokenizer: bytes, max_patches: 16}"})},
+       Join(
+           OneRankOnly(), saves,
+           {"models.hybrid_moe_tiny.vocabulary=260",
+            "data={kind: sources, seed: 1, sources: [{kind: webdataset, shards: samples/all.tar}], max_patches: 16}"})},
   };
   for (Target& target : targets) target.overrides = Join(small, target.overrides);
   return targets;

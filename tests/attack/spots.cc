@@ -157,6 +157,8 @@ struct TextOf {
   std::string operator()(const DType* x) const { return std::string(DTypeName(*x)); }
   std::string operator()(const TpGradient* x) const { return std::string(TpGradientName(*x)); }
   std::string operator()(const Init::Kind* x) const { return std::string(InitKindName(*x)); }
+  std::string operator()(const DataKind* x) const { return std::string(DataKindName(*x)); }
+  std::string operator()(const SourceKind* x) const { return std::string(SourceKindName(*x)); }
   std::string operator()(const Output* x) const { return OutputText(*x); }
   std::string operator()(const Attributes* x) const { return absl::StrCat(x->size(), " attributes"); }
   std::string operator()(const ListRef& x) const { return absl::StrCat(x.size(), " items"); }

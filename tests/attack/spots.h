@@ -46,7 +46,7 @@ struct ListRef {
 };
 
 using SpotValue = std::variant<int*, int64_t*, double*, bool*, char*, std::string*, Axis*, View*, OpKind*, DType*,
-                               TpGradient*, Init::Kind*, Output*, Attributes*, ListRef>;
+                               TpGradient*, Init::Kind*, DataKind*, SourceKind*, Output*, Attributes*, ListRef>;
 
 struct Spot {
   int kind = 0;     // number of KindName: spots of one kind differ by list indices only

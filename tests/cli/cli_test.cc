@@ -79,18 +79,17 @@ TEST_F(Cli, ASubjectMayFollowOverrides) {
   EXPECT_THAT(Plan("show " + kRecipe + override + "memory time").err, HasSubstr("`time` is not an override"));
 }
 
-TEST_F(Cli, AbsentShardsAreToldOnceBeforeRanksStart) {
-  const std::string recipe =
-      InSource("recipes/icons_8r_toy.yaml") + " data.shards='[" + folder_ + "/none-0.tar, " + folder_ + "/none-1.tar]'";
+TEST_F(Cli, AnAbsentBatchIsToldBeforeRanksStart) {
+  const std::string recipe = kRecipe + " 'data={kind: recorded, image_token: 255, path: " + folder_ + "/none}'";
   const Result launch = Plan("launch " + recipe + " --local --yes --executor " + InBuild("bin/fake_rank") +
                              " --run-dir " + folder_ + "/run");
   EXPECT_EQ(launch.status, 2);
-  EXPECT_EQ(launch.err, "error: cannot read " + folder_ +
-                            "/none-0.tar: No such file or directory, where the recipe has its samples\n");
+  EXPECT_EQ(launch.err,
+            "error: cannot read " + folder_ + "/none: No such file or directory, where the recipe has its samples\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
   const Result valid = Plan("validate " + recipe);
   EXPECT_EQ(valid.status, 0) << valid.err;
-  EXPECT_THAT(valid.err, HasSubstr("none-0.tar is not on this machine"));
+  EXPECT_THAT(valid.err, HasSubstr("none is not on this machine"));
 }
 
 TEST_F(Cli, CompilesTheSameBytesEveryTime) {

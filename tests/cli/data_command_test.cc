@@ -24,8 +24,9 @@ class DataCommand : public PlanProgram {
  protected:
   // The words for a recipe whose data are these shards.
   std::string Recipe(const std::string& shards, const std::string& more = "") {
-    return InSource("recipes/icons_8r_toy.yaml") + " 'data={kind: sources, sources: [{name: waves, kind: webdataset, " +
-           "shards: [" + shards + "]}], index: " + folder_ + "/index" + more + "}'";
+    return InSource("recipes/icons_8r_toy.yaml") +
+           " 'data={kind: sources, max_patches: 256, sources: [{name: waves, kind: webdataset, shards: [" + shards +
+           "]}], index: " + folder_ + "/index" + more + "}'";
   }
 
   // A shard that begins as it should, so that `plan validate` takes it, and has no header where its second member is.
@@ -89,7 +90,7 @@ TEST_F(DataCommand, NamesWhatIsDamaged) {
 
 // What only shows when documents are packed for this plan.
 TEST_F(DataCommand, AndALaunchNameDocumentsThatDoNotFitBeforeRanksStart) {
-  const std::string words = Recipe(shards_, ", max_patches: 16, long: error") + " batch.sequence_length=16",
+  const std::string words = Recipe(shards_, ", long: error") + " data.max_patches=16 batch.sequence_length=16",
                     what = "error: the data cannot be used:\n" + InSource("tests/golden/data_fixtures/webdataset/");
   const ProgramResult index = Plan("data index " + words);
   EXPECT_EQ(index.status, kExitInvalid) << index.err;

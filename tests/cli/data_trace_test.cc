@@ -23,9 +23,9 @@ class DataTrace : public PlanProgram {
  protected:
   std::string Recipe(const std::string& shards, const std::string& more = "") {
     return InSource("recipes/icons_8r_toy.yaml") +
-           " 'data={kind: sources, seed: 3, sources: [{name: waves, kind: webdataset, shards: [" + shards +
-           "], weight: 2}, {name: again, kind: webdataset, shards: [" + shards + "]}], index: " + folder_ + "/index" +
-           more + "}'";
+           " 'data={kind: sources, seed: 3, max_patches: 256, sources: [{name: waves, kind: webdataset, shards: [" +
+           shards + "], weight: 2}, {name: again, kind: webdataset, shards: [" + shards + "]}], index: " + folder_ +
+           "/index" + more + "}'";
   }
 
   const std::string fixtures_ = InSource("tests/golden/data_fixtures");

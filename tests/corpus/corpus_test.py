@@ -178,21 +178,60 @@ class RefusesByName(Corpus):
         self.assertEqual(run.returncode, 13, run.stdout + run.stderr)
         self.assertIn(f'checkpoint {CHECKPOINT} is not used: {text}', run.stdout + run.stderr)
 
-    def test_plan_of_a_checkpoint(self):
-        """Weights and counters are read; whether the curve may change cannot be said."""
-        plan = self.other_format(f'{CHECKPOINT}/plan.json', 'format_version', 3)
+    def write_plan_of_run(self, plan):
         self.write('run/plan.json', plan)
         self.write(f'{CHECKPOINT}/plan.json', plan)
         digest = f'"plan_sha256": "{hashlib.sha256(plan.encode()).hexdigest()}"'
-        self.write_manifest(CHECKPOINT, lambda text: re.sub(r'"plan_sha256": "\w+"', digest, text))
-        self.refused(2, 'error: the newest checkpoint of run has a plan of another version of Planwright, so nobody '
-                        'can say whether this plan would change the loss curve; give --accept-changes to go on with '
-                        'it, or choose another --run-dir\n', 'launch', RECIPE, '--local', '--yes', '--run-dir', 'run')
-        self.refused(2, f'error: {CHECKPOINT}/plan.json is of another version: only a release that reads it can export '
-                        'its checkpoint\n', 'export', 'run', '-o', 'again')
+        size = f'"plan_bytes": {len(plan.encode())}'
+        self.write_manifest(CHECKPOINT, lambda text: re.sub(r'"plan_sha256": "\w+"', digest,
+                                                            re.sub(r'"plan_bytes": \d+', size, text)))
+
+    def test_plan_of_a_checkpoint(self):
+        self.write_plan_of_run(self.other_format(f'{CHECKPOINT}/plan.json', 'format_version', 3))
+        self.runs_with_an_unread_plan(f'the plan has format_version 3; this version of Planwright ({self.itself}) '
+                                      'reads 2')
+
+    def runs_with_an_unread_plan(self, why):
+        """What is told of it, and that its weights, states and counters are read."""
+        self.refused(2, 'error: the plan of the run in run is not read, so this plan cannot be compared with it: '
+                        f'{why}; give --accept-changes to go on with this one, or choose another --run-dir\n',
+                     'launch', RECIPE, '--local', '--yes', '--run-dir', 'run')
+        self.refused(2, f'error: {CHECKPOINT}/plan.json: {why}; only a release that reads the plan can export its '
+                        'checkpoint\n', 'export', 'run', '-o', 'again')
+        self.assertIn(f'run/plan.json: {why}', self.json('report', 'run')['notes'])
+        evaluated = self.run_plan('evaluate', 'run', RECIPE)
+        self.assertIn('note: the plan of the checkpoint is not read, so its model is not compared with that of the '
+                      f'recipe: {why}\n', evaluated.stderr)
+        self.assertRegex(evaluated.stdout, r'held_out +waves +\d')
+        diff = self.run_plan('diff', CHECKPOINT, RECIPE)
+        self.assertIn(f'{CHECKPOINT}/plan.json: {why} [PW0020 PlanUnreadable]\n', diff.stderr)
+        self.assertIn('not compared   layout, samples and rates, ', diff.stdout)
         run = self.launch(RECIPE, 'run', '--accept-changes')
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertAlmostEqual(self.steps('run/metrics.jsonl')[6, ''], self.steps('goes_on.jsonl')[6, ''], delta=1e-9)
+
+    def of_gone_kind(self, name):
+        """A plan with `data.kind: webdataset`, which 0.1 had."""
+        changed = self.read(name).replace('"data": {"kind":"sources"',
+                                          '"data": {"kind":"webdataset","shards":["data/waves.tar"]', 1)
+        self.assertNotEqual(changed, self.read(name))
+        return changed
+
+    def test_kind_of_data_that_is_gone(self):
+        why = (f'the plan has data of kind webdataset, which this version of Planwright ({self.itself}) does not have; '
+               'with kind sources its samples are others, so compile its recipe again and begin another run')
+        self.write('plan.json', self.of_gone_kind('plan.json'))
+        for words in (['validate', 'plan.json'], ['show', 'plan.json', 'data'], ['diff', 'plan.json', RECIPE],
+                      ['launch', 'plan.json', '--local', '--yes', '--run-dir', 'other']):
+            self.refused(2, f'error: plan.json: {why} [PW0020 PlanUnreadable]\n', *words)
+        self.write_plan_of_run(self.of_gone_kind(f'{CHECKPOINT}/plan.json'))
+        self.runs_with_an_unread_plan(why)
+        self.write(RECIPE, re.sub(r'kind: sources\n.*\n.*\n', 'kind: webdataset\n  shards: data/waves.tar\n',
+                                  self.read(RECIPE)))
+        self.refused(1, f'{RECIPE}:34:9: error: `data.kind` must be one of mock, recorded, sources, found "webdataset" '
+                        '[PW0106 UnknownChoice]\n  34 |   kind: webdataset\n     |         ^~~~~~~~~~\n'
+                        '  help: write kind: sources, and sources: [{kind: webdataset, shards: FILES}]',
+                     'validate', RECIPE)
 
     def test_prepared(self):
         """Shards that `./dev prepare` made: their summary has a version of its own."""

@@ -90,18 +90,18 @@ TEST_F(BadFiles, OfWeights) {
 TEST_F(BadFiles, OfSamples) {
   const std::string path = Folder() + "/samples";
   const std::string recorded = "data={kind: recorded, image_token: 255, path: " + path + "}";
-  const std::vector<std::string> shards = {
-      "models.hybrid_moe_tiny.vocabulary=260",
-      "data={kind: webdataset, seed: 1, shards: [" + path + "], tokenizer: bytes, max_patches: 16}"};
+  const std::vector<std::string> shards = {"models.hybrid_moe_tiny.vocabulary=260",
+                                           "data={kind: sources, seed: 1, sources: [{kind: webdataset, shards: " +
+                                               path + "}], max_patches: 16, index: " + Folder() + "/index}"};
   for (const Kind& kind : kKinds) {
     Put(kind, path);
     ExpectRefused({recorded}, kExitUsage, path, kind.why);
-    ExpectRefused(shards, kExitUsage, path, kind.why);
+    ExpectRefused(shards, kExitInvalid, path, "is no tar file");
   }
   fs::remove_all(path);
-  ExpectRefused(shards, kExitUsage, path, "No such file or directory");
+  ExpectRefused(shards, kExitInvalid, path, "there is no file");
   std::ofstream(path) << std::string(700, 'x');
-  ExpectRefused(shards, kExitUsage, path, "not a ustar header");
+  ExpectRefused(shards, kExitInvalid, path, "is no tar file");
   ExpectRefused({recorded}, kExitUsage, path, "a header of");
 }
 

@@ -94,7 +94,9 @@ TEST(Stages, IconsTrainThroughThreeStages) {
   const std::string shard = InBuild("icons/icons-000000.tar");
   if (!std::ifstream(shard)) GTEST_SKIP() << "the target icons was not built";
   // Short: a warmup of one step.
-  const std::vector<std::string> data = {"data.shards=[" + shard + "]", "budget.learning_rate.warmup_samples=8"};
+  const std::vector<std::string> data = {"data.sources=[{kind: webdataset, shards: " + shard + "}]",
+                                         "data.index=" + ::testing::TempDir() + "icons_index",
+                                         "budget.learning_rate.warmup_samples=8"};
   const std::vector<TrainingRun> runs =
       TrainStages({{"recipes/icons_stage1.yaml", Join(data, EncoderOn(1, 1), LanguageOn(1, 1, 1, 1))},
                    {"recipes/icons_stage2.yaml", Join(data, EncoderOn(2, 2), LanguageOn(2, 2, 2, 2))},

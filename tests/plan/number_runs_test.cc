@@ -46,6 +46,7 @@ Plan Lanes(int lanes) {
   Plan plan;
   plan.precision = "fp32";
   plan.world_size = 2 * lanes;
+  plan.data.kind = DataKind::kRecorded;
   plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1.0};
   Bridge& bridge = plan.bridges.emplace_back();
   Group& group = plan.groups.emplace_back();

@@ -240,7 +240,7 @@ TEST(PlanDigest, IsSha256OfWhatRanksDo) {
 
 TEST(SamplesDigest, IsSha256OfWhatASetIsMadeOf) {
   Plan plan = FullPlan();
-  plan.data.kind = "mock";
+  plan.data.kind = DataKind::kMock;
   const EvaluationSet set{.name = "held_out", .samples = 8, .rounds = 2, .data = plan.data};
   const std::string digest = SamplesDigest(plan, set);
   EXPECT_EQ(digest.size(), 64u);
@@ -266,7 +266,7 @@ TEST(SamplesDigest, IsSha256OfWhatASetIsMadeOf) {
   }
   Plan of_files = plan;
   EvaluationSet set_of_files = set;
-  of_files.data.kind = set_of_files.data.kind = "webdataset";
+  of_files.data.kind = set_of_files.data.kind = DataKind::kRecorded;
   const std::string digest_of_files = SamplesDigest(of_files, set_of_files);
   ++of_files.data.seed;
   EXPECT_EQ(SamplesDigest(of_files, set_of_files), digest_of_files)

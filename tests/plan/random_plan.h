@@ -84,14 +84,14 @@ class RandomFill {
   }
   void FillSources(DataPlan& value) {
     const bool ids = Below(2) == 0;
-    value.kind = "sources";
+    value.kind = DataKind::kSources;
     value.tokenizer = ids ? "ids" : "bytes";
     for (int64_t i = Below(3); i >= 0; --i) {
       SourcePlan& source = value.sources.emplace_back();
       source.name = "source." + std::to_string(i);
       source.weight = i == 0 ? 1 : Below(100) + 1;
-      source.kind = ids && Below(2) == 0 ? "tokens" : "webdataset";
-      if (source.kind == "tokens") {
+      source.kind = ids && Below(2) == 0 ? SourceKind::kTokens : SourceKind::kWebdataset;
+      if (source.kind == SourceKind::kTokens) {
         source.path = "text";
         continue;
       }
@@ -141,6 +141,8 @@ class RandomFill {
   void Fill(OpKind& value) { value = static_cast<OpKind>(Below(static_cast<int>(OpKind::kLogEvaluation) + 1)); }
   void Fill(DType& value) { value = static_cast<DType>(Below(4)); }
   void Fill(TpGradient& value) { value = static_cast<TpGradient>(Below(3)); }
+  void Fill(DataKind& value) { value = static_cast<DataKind>(Below(static_cast<int64_t>(DataKinds().size()))); }
+  void Fill(SourceKind& value) { value = static_cast<SourceKind>(Below(static_cast<int64_t>(SourceKinds().size()))); }
   void Fill(Init::Kind& value) { value = static_cast<Init::Kind>(Below(6)); }
   void Fill(Layout& layout) {
     layout.clear();

@@ -5,7 +5,7 @@
 namespace planwright {
 namespace {
 
-DataPlan Data(const std::string& kind, std::vector<std::vector<int64_t>> grids) {
+DataPlan Data(DataKind kind, std::vector<std::vector<int64_t>> grids) {
   DataPlan data;
   data.kind = kind;
   data.image_grids = std::move(grids);
@@ -13,16 +13,16 @@ DataPlan Data(const std::string& kind, std::vector<std::vector<int64_t>> grids) 
 }
 
 TEST(OneImageSize, IsThatOfMockDataOfOneSize) {
-  EXPECT_TRUE(OneImageSize(Data("mock", {{64, 96}})));
-  EXPECT_TRUE(OneImageSize(Data("mock", {{64, 96}, {64, 96}})));
-  EXPECT_FALSE(OneImageSize(Data("mock", {{64, 96}, {96, 64}})));  // as many patches, but not the same image
-  EXPECT_FALSE(OneImageSize(Data("mock", {{4, 6}, {2, 4}, {4, 6}})));
-  EXPECT_FALSE(OneImageSize(Data("mock", {})));
+  EXPECT_TRUE(OneImageSize(Data(DataKind::kMock, {{64, 96}})));
+  EXPECT_TRUE(OneImageSize(Data(DataKind::kMock, {{64, 96}, {64, 96}})));
+  EXPECT_FALSE(OneImageSize(Data(DataKind::kMock, {{64, 96}, {96, 64}})));  // as many patches, but not the same image
+  EXPECT_FALSE(OneImageSize(Data(DataKind::kMock, {{4, 6}, {2, 4}, {4, 6}})));
+  EXPECT_FALSE(OneImageSize(Data(DataKind::kMock, {})));
 }
 
 TEST(OneImageSize, IsUnknownOfFiles) {
-  EXPECT_FALSE(OneImageSize(Data("webdataset", {{64, 96}})));
-  EXPECT_FALSE(OneImageSize(Data("recorded", {})));
+  EXPECT_FALSE(OneImageSize(Data(DataKind::kSources, {{64, 96}})));
+  EXPECT_FALSE(OneImageSize(Data(DataKind::kRecorded, {})));
   EXPECT_FALSE(OneImageSize(DataPlan{}));
 }
 
@@ -31,7 +31,7 @@ TEST(OneImageSize, IsUnknownOfFiles) {
 TEST(ImagesOfSample, OfShardsAreAsManyAsTheSmallestImagesThatFit) {
   const EncoderData encoder{"encoder", 256, 16, 2, 2048};
   const auto most = [&](const std::string& grid, int64_t min_patches, int64_t max_patches) {
-    DataPlan data = Data("webdataset", {});
+    DataPlan data = Data(DataKind::kSources, {});
     data.grid = grid;
     data.min_patches = min_patches;
     data.max_patches = max_patches;

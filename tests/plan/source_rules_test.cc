@@ -14,7 +14,7 @@ namespace {
 
 DataPlan Good() {
   DataPlan data;
-  data.kind = "sources";
+  data.kind = DataKind::kSources;
   data.tokenizer = "ids";
   data.vocabulary = 100;
   data.image_token = 1;
@@ -23,7 +23,8 @@ DataPlan Good() {
   data.window = 128;
   data.min_patches = 4;
   data.max_patches = 16;
-  data.sources = {{"a", "webdataset", {"a.tar"}, {"json"}, "", 3}, {"b", "tokens", {}, {}, "text", 2}};
+  data.sources = {{"a", SourceKind::kWebdataset, {"a.tar"}, {"json"}, "", 3},
+                  {"b", SourceKind::kTokens, {}, {}, "text", 2}};
   return data;
 }
 
@@ -35,7 +36,6 @@ TEST(SourceRules, RefuseWhatIsNoDataSection) {
       {"a source with a name that no file can have", [](DataPlan& d) { d.sources[0].name = "../a"; }},
       {"a source with a name that no file can have", [](DataPlan& d) { d.sources[0].name = "a\n"; }},
       {"a source with a name that no file can have", [](DataPlan& d) { d.sources[0].name = ""; }},
-      {"a source of an unknown kind: a", [](DataPlan& d) { d.sources[0].kind = "mock"; }},
       {"a source that has not what its kind has: a", [](DataPlan& d) { d.sources[0].shards.clear(); }},
       {"a source that has not what its kind has: a", [](DataPlan& d) { d.sources[0].path = "x"; }},
       {"a source that has not what its kind has: b", [](DataPlan& d) { d.sources[1].path = ""; }},
@@ -58,7 +58,7 @@ TEST(SourceRules, RefuseWhatIsNoDataSection) {
       {"an unknown order of samples within a step", [](DataPlan& d) { d.balance = "text"; }},
       {"a window or limits of patches out of range", [](DataPlan& d) { d.window = 0; }},
       {"a window or limits of patches out of range", [](DataPlan& d) { d.min_patches = 17; }},
-      {"sources or ids in data of another kind", [](DataPlan& d) { d.kind = "mock"; }},
+      {"sources or ids in data of another kind", [](DataPlan& d) { d.kind = DataKind::kMock; }},
   };
   for (const auto& [problem, damage] : kWrong) {
     DataPlan data = Good();

@@ -72,15 +72,11 @@ TEST(EvaluationKeys, AreThoseOfTheDataOfTheTraining) {
             "MissingKey: an evaluation set of data of kind mock needs `seed`: samples of another seed that no step is "
             "trained on\n"
             "ConflictingKeys: `path` is of data of kind recorded, but `data.kind` is mock\n");
-  EXPECT_EQ(MessagesOf({Evaluation("16", "{name: a, samples: 1, shards: b.tar}"), "batch.global_samples=8",
-                        "data={kind: webdataset, shards: a.tar}"}),
-            "");
+  const std::string sources = "data={kind: sources, sources: [{kind: webdataset, shards: a.tar}]}";
   EXPECT_EQ(
-      MessagesOf({Evaluation("16", "{name: a, samples: 1, seed: 1}"), "batch.global_samples=8",
-                  "data={kind: webdataset, shards: a.tar}"}),
-      "MissingKey: an evaluation set of data of kind webdataset needs `shards`: tar files that no step is trained "
-      "on\n"
-      "ConflictingKeys: `seed` is of data of kind mock, but `data.kind` is webdataset\n");
+      MessagesOf({Evaluation("16", "{name: a, samples: 1, seed: 1}"), "batch.global_samples=8", sources}),
+      "MissingKey: an evaluation set of data of kind sources needs `sources`: documents that no step is trained on\n"
+      "ConflictingKeys: `seed` is of data of kind mock, but `data.kind` is sources\n");
 }
 
 TEST(EvaluationKeys, SayWhichCheckpointIsBest) {

@@ -29,7 +29,7 @@ TEST(Extends, AnotherKindReplacesTheWholeMap) {
   files.Write("base.yaml", kSmallRecipe);
   const Recipe recipe = MustRead(
       files.Write("r.yaml", "extends: base.yaml\ndata: {kind: recorded, path: b.safetensors, image_token: 9}\n"));
-  EXPECT_EQ(*recipe.data.kind, "recorded");
+  EXPECT_EQ(*recipe.data.kind, DataKind::kRecorded);
   EXPECT_EQ(**recipe.data.path, "b.safetensors");
   EXPECT_EQ(*recipe.data.max_images, 3);  // the default again: base's 0 was a key of mock
 }

@@ -180,12 +180,14 @@ TEST(ShippedRecipes, TheLargestHas131072Ranks) {
 
 TEST(ShippedRecipes, IconsReplaceTheDataWhole) {
   const Recipe recipe = MustRead(Shipped("icons_8r_toy"));
-  EXPECT_EQ(*recipe.data.kind, "webdataset");
+  EXPECT_EQ(*recipe.data.kind, DataKind::kSources);
   EXPECT_FALSE(recipe.data.image_token.has_value());
   EXPECT_TRUE(recipe.data.image_grids.empty());
-  ASSERT_EQ(recipe.data.shards.size(), 1u);
-  EXPECT_EQ(*recipe.data.shards[0], "../build/icons/icons-000000.tar");  // as written
-  EXPECT_TRUE(recipe.data.shards[0].where.file->ends_with("recipes/icons_8r_toy.yaml"));
+  ASSERT_EQ(recipe.data.sources.size(), 1u);
+  ASSERT_EQ(recipe.data.sources[0].shards.size(), 1u);
+  const Located<std::string>& shard = recipe.data.sources[0].shards[0];
+  EXPECT_EQ(*shard, "../build/icons/icons-000000.tar");  // as written
+  EXPECT_TRUE(shard.where.file->ends_with("recipes/icons_8r_toy.yaml"));
   EXPECT_EQ(*Language(recipe).vocabulary, 260);
 }
 

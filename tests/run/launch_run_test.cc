@@ -37,6 +37,7 @@ class LaunchRunTest : public ::testing::Test {
     plan_.name = "toy";
     plan_.world_size = 2;
     plan_.precision = "fp32";
+    plan_.data.kind = DataKind::kRecorded;
     plan_.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1};
     plan_.origins = {{"toy.yaml", 3, 1, "module language"}};
     plan_.digest = PlanDigest(plan_);

@@ -35,7 +35,7 @@ Plan MoePlan() {
   plan.budget.sequence_length = 16;
   plan.budget.global_samples = 8;
   plan.budget.steps = kSteps;
-  plan.data.kind = "mock";
+  plan.data.kind = DataKind::kMock;
   plan.data.seed = 1234;
   Module module;
   module.name = "language";
@@ -116,7 +116,7 @@ TEST_F(RoutingFolderTest, EveryDifferenceIsNamed) {
        "language.moe.layers: expected [1], found [1,3]\n"},
       {[](Plan& plan) { plan.data.seed = 5; }, "data.seed: expected 5, found 1234\n"},
       {[](Plan& plan) { plan.data.text_tokens = 7; }, "data.text_tokens: expected 7, found none\n"},
-      {[](Plan& plan) { plan.data.kind = "recorded"; }, "data.kind: expected \"recorded\", found \"mock\"\n"}};
+      {[](Plan& plan) { plan.data.kind = DataKind::kRecorded; }, "data.kind: expected \"recorded\", found \"mock\"\n"}};
   Plan all = plan_;
   for (const auto& [change, text] : kChanges) {
     Plan plan = plan_;

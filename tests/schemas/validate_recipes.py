@@ -177,12 +177,13 @@ class Schema(unittest.TestCase):
     def test_a_file_with_extends_may_leave_out_keys(self):
         self.assertTrue(
             self.accepts("{extends: [a.yaml], batch: {micro_samples: 2}, models: {m: {hidden: 64, heads: 4}}}"))
-        self.assertTrue(self.accepts("{extends: a.yaml, data: {kind: webdataset}}"))
+        self.assertTrue(self.accepts("{extends: a.yaml, data: {kind: sources}}"))
         # but the keys that it has must be right for at least one kind
         self.assertFalse(self.accepts("{extends: [a.yaml], batch: {micro_sample: 2}}"))
         self.assertFalse(self.accepts("{extends: [a.yaml], models: {m: {hidden: 64, vocabulary: 9, patch: 2}}}"))
         self.assertFalse(self.accepts("{extends: [a.yaml], models: {m: {kind: radio_vit, vocabulary: 9}}}"))
-        self.assertFalse(self.accepts("{extends: [a.yaml], data: {kind: mock, shards: [x]}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], data: {kind: mock, path: x}}"))
+        self.assertFalse(self.accepts("{extends: [a.yaml], data: {kind: webdataset, shards: [x]}}"))
         self.assertFalse(self.accepts("{extends: [a.yaml], bridges: [{from: a}]}"))
         self.assertFalse(self.accepts("{extends: [a.yaml], models: {m-1: {hidden: 64}}}"))
 

@@ -19,7 +19,7 @@ constexpr double kNotableFactor = 1.25;
 // not. A mock sample has min_images to max_images images, all equally likely, each with its text; without images it has
 // one text (docs/training/data.md#mock).
 std::optional<double> MeanLossTokens(const DataRecipe& data) {
-  if (*data.kind != "mock") return std::nullopt;
+  if (!RowOf(*data.kind).drawn) return std::nullopt;
   double texts = 0;
   for (int64_t images = *data.min_images; images <= *data.max_images; ++images)
     texts += static_cast<double>(std::max<int64_t>(images, 1));
@@ -52,21 +52,21 @@ void LintMasking(const Recipe& recipe, const ModuleRecipe* language, Diagnostics
 
 // Whether no sample can have an image. Shards are not opened here.
 bool HasNoImages(const DataRecipe& data) {
-  if (*data.kind == "mock") return *data.max_images == 0;
-  return *data.kind == "sources" && std::all_of(data.sources.begin(), data.sources.end(),
-                                                [](const auto& source) { return *source.kind == "tokens"; });
+  if (RowOf(*data.kind).drawn) return *data.max_images == 0;
+  return RowOf(*data.kind).mixed && std::none_of(data.sources.begin(), data.sources.end(),
+                                                 [](const auto& source) { return RowOf(*source.kind).images; });
 }
 
 // PW0606
 void LintImages(const Recipe& recipe, const ModuleRecipe& encoder, Diagnostics& diagnostics) {
   if (!HasNoImages(recipe.data)) return;
-  const bool mock = *recipe.data.kind == "mock";
+  const bool drawn = RowOf(*recipe.data.kind).drawn;
   diagnostics
-      .Warning(DiagnosticKind::kEncoderWithoutImages, mock ? recipe.data.max_images.where : recipe.data.where,
-               absl::StrCat(mock ? "max_images is 0" : "no source has images", ": encoder ", *encoder.name,
+      .Warning(DiagnosticKind::kEncoderWithoutImages, drawn ? recipe.data.max_images.where : recipe.data.where,
+               absl::StrCat(drawn ? "max_images is 0" : "no source has images", ": encoder ", *encoder.name,
                             " never sees an image and learns nothing"),
-               mock ? "use max_images: 1 or more, or remove the encoder"
-                    : "add a source of kind webdataset, or remove the encoder")
+               drawn ? "use max_images: 1 or more, or remove the encoder"
+                     : "add a source of kind webdataset, or remove the encoder")
       .notes.push_back({encoder.name.where, absl::StrCat("encoder ", *encoder.name, " is here")});
 }
 

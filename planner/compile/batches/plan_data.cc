@@ -14,6 +14,10 @@
 namespace planwright {
 namespace {
 
+// Nobody reads it, nor the classes and texts of data that is not drawn; but the digest, by which a run is known, has
+// always covered them.
+constexpr int64_t kWindowOfNoDocuments = 64;
+
 // Sizes of an encoder that decide which images it takes.
 struct ImageSizes {
   Located<int64_t> patch, pixel_shuffle, max_image;
@@ -58,7 +62,7 @@ void CheckVocabulary(const Located<int64_t>& vocabulary, const DataPlan& data, c
                             *vocabulary),
                absl::StrCat("give the model a vocabulary of ", kBytesVocabulary, " or more"))
         .notes.push_back({vocabulary.where, "the vocabulary is given here"});
-  } else if (const int64_t least = MockVocabulary(data); data.kind == "mock" && *vocabulary < least) {
+  } else if (const int64_t least = MockVocabulary(data); RowOf(data.kind).drawn && *vocabulary < least) {
     const char* ids = least == 2   ? "padding and text"
                       : least == 3 ? "image, padding and text"
                                    : "one for the images of each encoder, padding and text";
@@ -277,17 +281,18 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
   if (recipe.damaged.contains("data") || !AllKnown(data.kind)) return std::nullopt;
   DataPlan plan;
   plan.kind = data.kind;
+  const DataKindRow& kind = RowOf(plan.kind);
   plan.tokenizer = *data.tokenizer;
   plan.seed = data.seed;
-  if (plan.kind != "sources") {  // this kind has no fields of mock data
+  if (!kind.mixed) {
     plan.classes = data.classes;
     plan.text_tokens = data.text_tokens;
+    plan.window = kWindowOfNoDocuments;
   }
   // Without an encoder mock samples are text only.
-  const bool no_images = encoders.empty() || plan.kind == "sources";
+  const bool no_images = encoders.empty() || kind.mixed;
   plan.min_images = no_images ? 0 : *data.min_images;
   plan.max_images = no_images ? 0 : *data.max_images;
-  plan.window = data.window;
   plan.balance = *data.balance;
   plan.min_patches = data.min_patches;
   plan.max_patches = data.max_patches;
@@ -297,16 +302,14 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
   plan.packed_documents = data.packed_documents;
   if (data.image_token) plan.image_token = *data.image_token;
   for (const auto& grid : data.image_grids) plan.image_grids.push_back(*grid);
-  for (const auto& shard : data.shards) plan.shards.push_back(*shard);
   if (TextIsBytes(data)) {
     plan.image_token = kBytesImageToken;
     plan.pad_token = kBytesPadToken;
     plan.end_token = kBytesEndToken;
-  } else if (plan.kind == "sources") {
+  } else if (kind.tokenized) {
     if (data.pad_token) plan.pad_token = **data.pad_token;
     if (data.end_token) plan.end_token = **data.end_token;
   }
-  if (!data.shards.empty()) plan.base = FolderOf(data.shards.front().where);
   if (data.path) {
     plan.path = *data.path;
     plan.base = FolderOf(data.path->where);
@@ -318,10 +321,10 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
     if (KnowsEncoders(recipe) && !recipe.damaged.contains("bridges") && AllKnown(data.image_grids, data.classes))
       CheckVocabulary(vocabulary, plan, data, found);
   }
-  if (plan.kind == "sources" && !recipe.damaged.contains("data.sources")) PlanSources(recipe, plan, found);
-  if (plan.kind == "mock") CheckMock(recipe, encoders, found);
+  if (kind.mixed && !recipe.damaged.contains("data.sources")) PlanSources(recipe, plan, found);
+  if (kind.drawn) CheckMock(recipe, encoders, found);
   CheckPacked(recipe, found);
-  if (plan.kind == "webdataset" || plan.kind == "sources") {
+  if (kind.resized) {
     for (const ImageSizes& encoder : encoders) CheckTarImages(recipe, encoder, found);
   }
   // CheckBridgeTokens compares the bridges' tokens with what the data writes.

@@ -12,7 +12,7 @@
 namespace planwright {
 
 // Token ids of the bytes tokenizer, after the bytes and the image token kBytesImageToken
-// (docs/training/data.md#webdataset).
+// (docs/training/data.md#text-as-bytes).
 inline constexpr int64_t kBytesPadToken = 257, kBytesEndToken = 258, kBytesVocabulary = 259;
 
 // Nothing, with problems PW06xx, if a token id is outside the vocabulary, or images or samples do not fit.

@@ -22,24 +22,29 @@ using std::string;
 
 // Puts the samples of the set in the place of those that the recipe has.
 void TakeSamplesOf(const EvaluationSetRecipe& set, DataRecipe& data) {
-  if (*data.kind == "sources") data.sources = set.sources;
-  if (*data.kind == "webdataset") data.shards = set.shards;
-  if (*data.kind == "recorded") data.path = set.path;
-  if (*data.kind == "mock" && set.seed) data.seed = *set.seed;
+  switch (*data.kind) {
+    case DataKind::kMock:
+      if (set.seed) data.seed = *set.seed;
+      break;
+    case DataKind::kRecorded: data.path = set.path; break;
+    case DataKind::kSources: data.sources = set.sources; break;
+  }
   // No step has these samples, so that there is no order of a step.
   data.balance.value = "none";
 }
 
 // Whether the set has what its kind of data needs; if not, that is reported (recipe/evaluation_checks.cc).
 bool HasSamples(const DataRecipe& data, const EvaluationSetRecipe& set) {
-  return *data.kind == "sources"      ? !set.sources.empty()
-         : *data.kind == "webdataset" ? !set.shards.empty()
-         : *data.kind == "recorded"   ? set.path.has_value()
-                                      : set.seed.has_value();
+  switch (*data.kind) {
+    case DataKind::kMock: return set.seed.has_value();
+    case DataKind::kRecorded: return set.path.has_value();
+    case DataKind::kSources: break;
+  }
+  return !set.sources.empty();
 }
 
 // Files by their absolute names, with the lines that name them.
-std::map<string, Location> FilesOf(const std::vector<SourceRecipe>& sources, const std::vector<Located<string>>& shards,
+std::map<string, Location> FilesOf(const std::vector<SourceRecipe>& sources,
                                    const std::optional<Located<string>>& path) {
   std::map<string, Location> files;
   const auto add = [&](const Located<string>& file) { files.emplace(ResolvePath(*file, file.where), file.where); };
@@ -47,7 +52,6 @@ std::map<string, Location> FilesOf(const std::vector<SourceRecipe>& sources, con
     for (const auto& shard : source.shards) add(shard);
     if (source.path) add(*source.path);
   }
-  for (const auto& shard : shards) add(shard);
   if (path) add(*path);
   return files;
 }
@@ -65,13 +69,13 @@ void LintTrained(const DataRecipe& data, const std::map<string, Location>& train
     problem.notes.push_back({trained, "the training has them here"});
     return problem;
   };
-  if (*data.kind == "mock" && set.seed && **set.seed == *data.seed) {
+  if (RowOf(*data.kind).drawn && set.seed && **set.seed == *data.seed) {
     const string other = absl::StrCat(*data.seed < kLargestNumber ? *data.seed + 1 : 0);
     lint(set.seed->where, "the seed of the training", data.seed.where.known() ? data.seed.where : data.where,
          absl::StrCat("use another seed for the set, such as ", other))
         .edits = {{"", other}};
   }
-  for (const auto& [file, where] : FilesOf(set.sources, set.shards, set.path)) {
+  for (const auto& [file, where] : FilesOf(set.sources, set.path)) {
     if (const auto found = trained.find(file); found != trained.end())
       lint(where, "files that the run is trained on", found->second,
            "use others for the set, or leave them out of the training");
@@ -87,7 +91,7 @@ Told ToldOf(const Diagnostic& problem) {
 
 // A folder of its own: sources of two sets, or of a set and the training, may have one name.
 void MoveIndex(const string& name, DataPlan& data) {
-  if (data.kind == "sources") data.index = (std::filesystem::path(data.index) / "evaluation" / name).string();
+  if (RowOf(data.kind).indexed) data.index = (std::filesystem::path(data.index) / "evaluation" / name).string();
 }
 
 }  // namespace
@@ -100,7 +104,7 @@ EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
   CheckedData(recipe, of_data);
   std::set<Told> known;
   for (const Diagnostic& one : of_data.as_found()) known.insert(ToldOf(one));
-  const std::map<string, Location> trained = FilesOf(recipe.data.sources, recipe.data.shards, recipe.data.path);
+  const std::map<string, Location> trained = FilesOf(recipe.data.sources, recipe.data.path);
   Recipe of_set = recipe;
   // That there are more is told.
   const std::vector<EvaluationSetRecipe>& sets = recipe.evaluation->sets;

@@ -47,10 +47,12 @@ void CheckNames(const std::vector<SourceRecipe>& sources, Diagnostics& diagnosti
 
 void CheckKinds(const DataRecipe& data, Diagnostics& diagnostics) {
   for (const SourceRecipe& source : data.sources) {
-    if (!AllKnown(source.kind, data.tokenizer) || *source.kind != "tokens" || *data.tokenizer == "ids") continue;
+    if (!AllKnown(source.kind, data.tokenizer) || !RowOf(*source.kind).ids_alone || *data.tokenizer == "ids") continue;
     diagnostics
         .Error(kConflictingKeys, source.kind.where,
-               "the text of a source of kind tokens is ids, but `data.tokenizer` is bytes", "use tokenizer: ids")
+               absl::StrCat("the text of a source of kind ", std::string(SourceKindName(*source.kind)),
+                            " is ids, but `data.tokenizer` is bytes"),
+               "use tokenizer: ids")
         .notes.push_back({data.tokenizer.where.known() ? data.tokenizer.where : data.where, "the tokenizer is this"});
   }
 }
@@ -96,8 +98,8 @@ void CheckUnused(const DataRecipe& data, Diagnostics& diagnostics) {
              absl::StrCat("remove ", key, ", or use tokenizer: ids"));
     }
   }
-  if (*data.packing == "none" && data.packing_window.where.known()) {
-    unused(data.packing_window.where, "`data.window` has no effect with `packing: none`: no documents share a sample",
+  if (*data.packing == "none" && data.window.where.known()) {
+    unused(data.window.where, "`data.window` has no effect with `packing: none`: no documents share a sample",
            "remove window, or use packing: first_fit");
   }
   if (*data.damaged == "error" && data.most_damaged.where.known()) {
@@ -214,7 +216,7 @@ void PlanSources(const Recipe& recipe, DataPlan& plan, Diagnostics& diagnostics)
   plan.template_digest = DigestOf(data.template_digest, "template_digest", diagnostics);
   plan.shuffle = data.shuffle->text;
   plan.packing = *data.packing;
-  plan.window = *data.packing_window;
+  plan.window = *data.window;
   plan.long_documents = *data.long_documents;
   plan.damaged = *data.damaged;
   plan.most_damaged = *data.damaged == "skip" ? *data.most_damaged : 0;

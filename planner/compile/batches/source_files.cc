@@ -221,7 +221,7 @@ void TakeId(const std::vector<Found>& all, int64_t Prepared::*field, std::option
 // must have one.)
 void LintDigests(const DataRecipe& data, Diagnostics& diagnostics) {
   for (const SourceRecipe& source : data.sources) {
-    if (!AllKnown(source.kind) || *source.kind != "tokens") return;
+    if (!AllKnown(source.kind) || RowOf(*source.kind).shards) return;
   }
   const std::pair<const char*, const std::optional<Located<std::string>>*> digests[] = {
       {"tokenizer_digest", &data.tokenizer_digest}, {"template_digest", &data.template_digest}};
@@ -251,7 +251,7 @@ int64_t CountPatterns(const Recipe& recipe) {
 
 Recipe WithPreparedIds(const Recipe& recipe, LookedFor& looked_for, Diagnostics& diagnostics) {
   Recipe whole = recipe;
-  if (*recipe.data.kind != "sources" || recipe.data.sources.empty() || !AllKnown(recipe.data.tokenizer)) return whole;
+  if (!RowOf(*recipe.data.kind).mixed || recipe.data.sources.empty() || !AllKnown(recipe.data.tokenizer)) return whole;
   SourceFiles files(recipe.data, looked_for, diagnostics);
   files.Check(recipe.data.sources);
   if (recipe.evaluation) {

@@ -69,10 +69,9 @@ absl::StatusOr<std::unique_ptr<Documents>> OpenTokens(const DataPlan& data, cons
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Documents>> OpenDocuments(const DataPlan& data, const SourcePlan& source) {
-  if (source.kind == "webdataset") return OpenIndexed(data, source);
-  if (source.kind != "tokens") {
-    return absl::UnimplementedError(
-        absl::StrCat("source ", source.name, ": this version cannot read sources of kind ", source.kind));
+  switch (source.kind) {
+    case SourceKind::kWebdataset: return OpenIndexed(data, source);
+    case SourceKind::kTokens: break;
   }
   return OpenTokens(data, source);
 }

@@ -105,7 +105,7 @@ class IndexUpdate {
     std::vector<SourceShards> shards = FindSourceShards(data_, problems);
     for (size_t i = 0; i < data_.sources.size(); ++i) {
       const SourcePlan& source = data_.sources[i];
-      if (source.kind == "webdataset") {
+      if (RowOf(source.kind).shards) {
         webdatasets_.push_back(std::make_unique<SourceUpdate>(data_, source, std::move(shards[i])));
         continue;
       }
@@ -262,7 +262,7 @@ class IndexUpdate {
     std::vector<IndexedSource> all;
     size_t webdataset = 0, tokens = 0;
     for (const SourcePlan& source : data_.sources) {
-      if (source.kind == "webdataset") {
+      if (RowOf(source.kind).shards) {
         absl::StatusOr<IndexedSource> summary = webdatasets_[webdataset++]->Summary();
         if (!summary.ok()) return summary.status();
         for (const Item& item : items_) summary->shards_read += &item.source->source() == &source ? 1 : 0;

@@ -30,7 +30,8 @@ struct IndexProgress {
 };
 
 struct IndexedSource {
-  std::string name, kind;
+  std::string name;
+  SourceKind kind{};
   std::string path;  // of the index file
   int64_t shards = 0, documents = 0, tokens = 0, images = 0;
   int64_t turned = 0;         // images that say that they are to be turned (orientation.h)

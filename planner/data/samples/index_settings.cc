@@ -32,7 +32,7 @@ std::string FileNameOf(const std::string& source) {
 // none overwrites that of another.
 std::string NameOfSettings(const DataPlan& data, const SourcePlan& source) {
   constexpr size_t kDigits = 12;
-  if (source.kind != "tokens") return HexOfDigest(SourceDigest(data, source)).substr(0, kDigits);
+  if (RowOf(source.kind).shards) return HexOfDigest(SourceDigest(data, source)).substr(0, kDigits);
   const TokenRule rule = TokenRuleOf(data);
   return Sha256Hex(absl::StrCat(rule.vocabulary, "\n", absl::StrJoin(rule.image_tokens, " "), "\n", source.path))
       .substr(0, kDigits);

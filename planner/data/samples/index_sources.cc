@@ -75,7 +75,7 @@ class SourceFinder {
     prepared = *std::move(found);
     if (!prepared) {
       // Megatron-LM writes none.
-      if (source.kind == "tokens") return prepared;
+      if (!RowOf(source.kind).shards) return prepared;
       if (!data_.tokenizer_digest.empty() || !data_.template_digest.empty()) {
         Add(source, absl::StrCat("there is no prepared.json beside ", shard.string(),
                                  ", which must name the digests that the recipe pins"));
@@ -132,10 +132,10 @@ std::vector<SourceShards> FindSourceShards(const DataPlan& data, std::vector<std
   SourceFinder finder(data, problems);
   std::vector<SourceShards> all;
   for (const SourcePlan& source : data.sources)
-    all.push_back(source.kind == "webdataset" ? finder.Find(source) : SourceShards{});
+    all.push_back(RowOf(source.kind).shards ? finder.Find(source) : SourceShards{});
   // After the shards, which may need a prepared.json in the same folder.
   for (const SourcePlan& source : data.sources) {
-    if (source.kind == "tokens") finder.Compare(source);
+    if (!RowOf(source.kind).shards) finder.Compare(source);
   }
   return all;
 }

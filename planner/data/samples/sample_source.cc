@@ -1,7 +1,5 @@
 #include "planner/data/samples/sample_source.h"
 
-#include <absl/strings/str_cat.h>
-
 #include <algorithm>
 
 #include "planner/plan/sample_images.h"
@@ -9,17 +7,18 @@
 namespace planwright {
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan) {
-  if (plan.data.kind == "mock") return OpenMock(plan, plan.data.seed);
-  if (plan.data.kind == "recorded") return OpenRecorded(plan);
-  if (plan.data.kind == "webdataset") return OpenWebdataset(plan);
-  if (plan.data.kind == "sources") return OpenSources(plan);
-  return absl::UnimplementedError(absl::StrCat("this version cannot read data of kind ", plan.data.kind));
+  switch (plan.data.kind) {
+    case DataKind::kMock: return OpenMock(plan, plan.data.seed);
+    case DataKind::kRecorded: return OpenRecorded(plan);
+    case DataKind::kSources: break;
+  }
+  return OpenSources(plan);
 }
 
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenEvaluatedSource(const Plan& plan, const EvaluationSet& set) {
   Plan of_set;  // what sources of samples look at
   of_set.data = set.data, of_set.budget = plan.budget;
-  return set.data.kind == "mock" ? OpenMock(of_set, plan.data.seed) : OpenSampleSource(of_set);
+  return RowOf(set.data.kind).drawn ? OpenMock(of_set, plan.data.seed) : OpenSampleSource(of_set);
 }
 
 int64_t ImageTokens(const EncoderData& encoder, const Image& image) {

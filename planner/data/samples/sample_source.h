@@ -56,12 +56,10 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan)
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenEvaluatedSource(const Plan& plan, const EvaluationSet& set);
 
 // The kinds of source, one file each. mock: images of drawn classes, and text that follows from them; needs no file.
-// recorded: the rows of a safetensors batch, again and again. webdataset: documents in tar shards, packed. sources: a
-// mixture of sources of documents, in tar shards or .bin files, by their indexes. `task_seed`: draws pattern and text
-// of each class, and Plan::data.seed all else.
+// recorded: the rows of a safetensors batch, again and again. sources: a mixture of sources of documents, in tar shards
+// or .bin files, by their indexes. `task_seed`: draws pattern and text of each class, and Plan::data.seed all else.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenMock(const Plan& plan, int64_t task_seed);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenRecorded(const Plan& plan);
-absl::StatusOr<std::unique_ptr<SampleSource>> OpenWebdataset(const Plan& plan);
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSources(const Plan& plan);
 
 // Tokens that an image takes in the sequence for one encoder: its patches divided by pixel_shuffle^2.

@@ -164,25 +164,4 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
   }
 }
 
-absl::StatusOr<TarFile> TarFile::Open(const std::string& path) {
-  absl::StatusOr<PlainFile> opened = PlainFile::Open(path);
-  if (!opened.ok()) return opened.status();
-  TarFile file;
-  file.file_ = *std::move(opened);
-  FileWindow window(file.file_);
-  const auto keep = [&](const TarMember& member) {
-    file.members_.push_back(member);
-    return absl::OkStatus();
-  };
-  if (absl::Status walked = WalkTar(file.file_, window, keep); !walked.ok()) return walked;
-  return file;
-}
-
-absl::StatusOr<std::string> TarFile::Read(const TarMember& member, int64_t most) const {
-  std::string contents(std::min(member.bytes, most), '\0');
-  if (absl::Status read = file_.Read(member.offset, std::as_writable_bytes(std::span(contents))); !read.ok())
-    return read;
-  return contents;
-}
-
 }  // namespace planwright

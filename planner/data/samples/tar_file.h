@@ -37,21 +37,4 @@ struct TarMember {
 absl::Status WalkTar(const PlainFile& file, FileWindow& window,
                      absl::FunctionRef<absl::Status(const TarMember& member)> each);
 
-class TarFile {
- public:
-  // Reads all headers; contents stay on disk. Errors name the archive, the offset in it and the member.
-  static absl::StatusOr<TarFile> Open(const std::string& path);
-
-  const std::string& path() const { return file_.path(); }
-  const std::vector<TarMember>& members() const { return members_; }  // regular files, in the archive's order
-
-  // The contents of a member, or its first `most` bytes. Errors name the archive.
-  absl::StatusOr<std::string> Read(const TarMember& member, int64_t most = INT64_MAX) const;
-
- private:
-  TarFile() = default;
-  PlainFile file_;
-  std::vector<TarMember> members_;
-};
-
 }  // namespace planwright

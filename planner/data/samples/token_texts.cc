@@ -32,7 +32,7 @@ absl::StatusOr<std::string> BytesOfPiece(const std::string& piece) {
 absl::StatusOr<std::filesystem::path> FolderOfShards(const DataPlan& data, const std::string& name) {
   for (const SourcePlan& source : data.sources) {
     if (source.name != name) continue;
-    if (source.kind == "tokens") return std::filesystem::path(ResolvePath(data.base, source.path)).parent_path();
+    if (!RowOf(source.kind).shards) return std::filesystem::path(ResolvePath(data.base, source.path)).parent_path();
     const absl::StatusOr<std::vector<std::string>> shards = ExpandAllShards(data.base, source.shards);
     if (!shards.ok()) return shards.status();
     if (!shards->empty()) return std::filesystem::path(ResolvePath(data.base, shards->front())).parent_path();
@@ -44,7 +44,7 @@ absl::StatusOr<std::filesystem::path> FolderOfShards(const DataPlan& data, const
 
 absl::StatusOr<TokenTexts> TokenTexts::Open(const DataPlan& data, const std::string& source) {
   TokenTexts texts;
-  texts.bytes_ = data.kind == "webdataset" || data.tokenizer == "bytes";
+  texts.bytes_ = data.tokenizer == "bytes";
   if (texts.bytes_) return texts;
   const absl::StatusOr<std::filesystem::path> folder = FolderOfShards(data, source);
   if (!folder.ok()) return folder.status();

@@ -18,7 +18,7 @@ class TokenTexts {
  public:
   // Of ids that are bytes.
   TokenTexts() = default;
-  // Of data of kind `sources` or `webdataset`, for the source of a mixture. NotFound: no pieces.json is beside the
+  // Of data with a tokenizer, for a source of its mixture. NotFound: no pieces.json is beside the
   // shards. InvalidArgument names the file: it is no list of texts whose characters are bytes.
   static absl::StatusOr<TokenTexts> Open(const DataPlan& data, const std::string& source);
 

@@ -135,7 +135,7 @@ absl::Status TokenUpdate::ReadPart(Part& part) const {
 IndexedSource TokenUpdate::Summary() const {
   IndexedSource summary;
   summary.name = name_;
-  summary.kind = "tokens";
+  summary.kind = SourceKind::kTokens;
   summary.path = record_path_;
   summary.shards = 1;
   summary.shards_read = read_ ? 1 : 0;

@@ -14,7 +14,7 @@ enum class SubjectType {
   kDiagnostic,
   kTerm,
   kKey,
-  kChoice,     // a word that keys accept: `cosine`, and kinds of models and data: `webdataset`
+  kChoice,     // a word that keys accept: `cosine`, and kinds of models and data: `sources`
   kLayer,      // a kind of layers
   kOperation,  // of programs
   kFieldWord,  // of another program

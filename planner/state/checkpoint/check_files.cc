@@ -206,10 +206,10 @@ std::vector<CheckpointProblem> CheckCheckpointFiles(const std::string& folder, i
 
   if (std::string why = MisplacedAs(folder, *manifest); !why.empty())
     problems.push_back({kManifestFile, std::move(why)});
-  const auto plan = ReadOwnPlan(folder, *manifest);
-  if (!plan.ok()) problems.push_back({kCheckpointPlanFile, std::string(plan.status().message())});
-  if (plan.ok() && *plan) {
-    if (absl::Status status = CheckOwnPlan(*manifest, **plan); !status.ok())
+  const absl::StatusOr<OwnPlan> own = ReadOwnPlan(folder, *manifest);
+  if (!own.ok()) problems.push_back({kCheckpointPlanFile, std::string(own.status().message())});
+  if (own.ok() && own->plan) {
+    if (absl::Status status = CheckOwnPlan(*manifest, *own->plan); !status.ok())
       problems.push_back({kManifestFile, std::string(status.message())});
   }
   read.Add(manifest->plan_bytes);
@@ -224,8 +224,8 @@ std::vector<CheckpointProblem> CheckCheckpointFiles(const std::string& folder, i
   // Each tensor of a damaged index would be missing: that says no more than that the index is damaged.
   if (complete) {
     for (CheckpointProblem& problem : CheckElements(shards, threads)) problems.push_back(std::move(problem));
-    if (plan.ok() && *plan && proven(**plan)) {
-      for (std::string& what : TensorsThatDiffer(**plan, TypesOf(shards)))
+    if (own.ok() && own->plan && proven(*own->plan)) {
+      for (std::string& what : TensorsThatDiffer(*own->plan, TypesOf(shards)))
         problems.push_back({kManifestFile, std::move(what)});
     }
   }

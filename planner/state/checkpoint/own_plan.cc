@@ -7,13 +7,13 @@
 #include "planner/state/checkpoint/shard_files.h"
 
 namespace planwright {
-absl::StatusOr<std::optional<Plan>> ReadOwnPlan(const std::string& folder, const Manifest& manifest) {
+absl::StatusOr<OwnPlan> ReadOwnPlan(const std::string& folder, const Manifest& manifest) {
   const absl::StatusOr<std::string> text =
       ReadProvedFile(folder + "/" + kCheckpointPlanFile, manifest.plan_bytes, manifest.plan_sha256);
   if (!text.ok()) return text.status();
   absl::StatusOr<Plan> plan = ReadPlan(*text);
-  if (plan.ok()) return std::optional<Plan>(*std::move(plan));
-  if (absl::IsFailedPrecondition(plan.status())) return std::nullopt;
+  if (plan.ok()) return OwnPlan{*std::move(plan), ""};
+  if (absl::IsFailedPrecondition(plan.status())) return OwnPlan{std::nullopt, std::string(plan.status().message())};
   return absl::DataLossError(plan.status().message());
 }
 
@@ -48,15 +48,15 @@ absl::Status CheckOwnPlan(const Manifest& manifest, const Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<Plan>> ReadAndCheckOwnPlan(const std::string& folder, const Manifest& manifest) {
+absl::StatusOr<OwnPlan> ReadAndCheckOwnPlan(const std::string& folder, const Manifest& manifest) {
   const auto in = [&](const char* file, const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat(folder, "/", file, ": ", status.message()));
   };
-  absl::StatusOr<std::optional<Plan>> plan = ReadOwnPlan(folder, manifest);
-  if (!plan.ok()) return in(kCheckpointPlanFile, plan.status());
-  if (!*plan) return plan;
-  if (absl::Status status = CheckOwnPlan(manifest, **plan); !status.ok()) return in(kManifestFile, status);
-  return plan;
+  absl::StatusOr<OwnPlan> own = ReadOwnPlan(folder, manifest);
+  if (!own.ok()) return in(kCheckpointPlanFile, own.status());
+  if (!own->plan) return own;
+  if (absl::Status status = CheckOwnPlan(manifest, *own->plan); !status.ok()) return in(kManifestFile, status);
+  return own;
 }
 
 }  // namespace planwright

@@ -258,18 +258,15 @@ class DerivedFieldCheck {
   // The data section repeats sizes of the models that its readers need.
   void CheckData() {
     // Where text is bytes, the ids behind them stand for images, padding and the end of a document
-    // (docs/training/data.md#webdataset). Where it is ids, the shards say which do, so that only their range is known.
-    // Other data has no tokens of its own.
-    const bool sources = plan_.data.kind == "sources", ids = sources && plan_.data.tokenizer == "ids";
-    const bool bytes = plan_.data.kind == "webdataset" || (sources && !ids);
+    // (docs/training/data.md#text-as-bytes). Where it is ids, the shards say which do, so that only their range is
+    // known. Other data has no tokens of its own.
+    const bool tokenized = RowOf(plan_.data.kind).tokenized, ids = tokenized && plan_.data.tokenizer == "ids";
+    const bool bytes = tokenized && !ids;
     constexpr int64_t kBytes = 256;
     if (bytes) Equal("the data", "image_token", plan_.data.image_token, kBytes, -1);
     if (!ids) {
       Equal("the data", "pad_token", plan_.data.pad_token, bytes ? kBytes + 1 : -1, -1);
       Equal("the data", "end_token", plan_.data.end_token, bytes ? kBytes + 2 : -1, -1);
-    }
-    if (!sources && plan_.data.kind != "mock" && plan_.data.kind != "webdataset" && plan_.data.kind != "recorded") {
-      Fail("the data", absl::StrCat("has the unknown kind ", plan_.data.kind), -1);
     }
     const auto module_that = [&](bool Module::*what) {
       const auto found =

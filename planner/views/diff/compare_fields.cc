@@ -49,6 +49,8 @@ struct FieldTreeMaker {
   Json ToJson(DType value) { return DTypeName(value); }
   Json ToJson(TpGradient value) { return TpGradientName(value); }
   Json ToJson(Init::Kind value) { return InitKindName(value); }
+  Json ToJson(DataKind value) { return DataKindName(value); }
+  Json ToJson(SourceKind value) { return SourceKindName(value); }
   Json ToJson(const Output& value) { return OutputText(value); }
   Json ToJson(const Transfer& value) { return {value.from_rank, value.to_rank, value.first_sample, value.end_sample}; }
   Json ToJson(const Attribute& value) {

@@ -118,9 +118,9 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<PlanChange>& c
     if (a != b || a.empty() || FilesOf(a, base_a) == FilesOf(b, base_b)) return;
     changes.push_back({path, base_a, base_b, area, "the same relative paths name files of another folder", true});
   };
-  if (from.data.kind == to.data.kind && from.data.kind != "mock") {
+  if (from.data.kind == to.data.kind) {
     const auto files = [](const DataPlan& data) {
-      std::vector<std::string> names = data.shards;
+      std::vector<std::string> names;
       if (!data.path.empty()) names.push_back(data.path);
       for (const SourcePlan& source : data.sources) {
         names.insert(names.end(), source.shards.begin(), source.shards.end());
@@ -212,7 +212,7 @@ bool PlanDiff::may_change_loss() const {
 }
 
 std::optional<int64_t> FirstOtherSample(const PlanDiff& diff, const Plan& from, const Plan& to, int64_t first) {
-  if (from.data.kind != "sources" || to.data.kind != "sources") return std::nullopt;
+  if (!RowOf(from.data.kind).mixed || !RowOf(to.data.kind).mixed) return std::nullopt;
   bool sources = false;
   for (const PlanChange& change : diff.changes) {
     if (change.area != "data" || !change.may_change_loss) continue;

@@ -47,7 +47,7 @@ void AddRefusals(const CheckpointReader& checkpoint, const Plan& plan, ResumeDif
 }
 
 void CompareFiles(const Plan& plan, ResumeDiff& diff) {
-  if (plan.data.kind != "sources") return;
+  if (!RowOf(plan.data.kind).indexed) return;
   if (diff.manifest.data.empty()) {
     diff.files_not_compared = "the checkpoint does not say on which documents it was trained";
     return;

@@ -83,33 +83,24 @@ void AddMock(const DataPlan& data, Lines& lines) {
 }
 
 void AddDocuments(const DataPlan& data, Lines& lines) {
-  const bool sources = data.kind == "sources";
-  if (sources) {
-    Table table({"source", "kind", "weight", "share", "files"});
-    for (const SourcePlan& source : data.sources) {
-      table.Add({source.name, source.kind, WithCommas(source.weight),
-                 absl::StrFormat("%.2f %%", 100 * ShareOf(data, source)),
-                 source.kind == "tokens" ? Printable(source.path) + ".bin" : NamesText(source.shards)});
-    }
-    lines.AddTable(table);
-  } else {
-    lines.Add("shards", NamesText(data.shards));
+  Table table({"source", "kind", "weight", "share", "files"});
+  for (const SourcePlan& source : data.sources) {
+    const SourceKindRow& kind = RowOf(source.kind);
+    table.Add({source.name, std::string(kind.word), WithCommas(source.weight),
+               absl::StrFormat("%.2f %%", 100 * ShareOf(data, source)),
+               kind.shards ? NamesText(source.shards) : Printable(source.path) + ".bin"});
   }
-  if (sources) {
-    lines.Add("shuffle", data.shuffle == "all"    ? "all documents"
-                         : data.shuffle == "none" ? "none"
-                                                  : data.shuffle + " documents together");
-  }
-  lines.Add("packing", !sources || data.packing == "first_fit"
-                           ? "first_fit, in windows of " + Counted(data.window, "document")
-                           : "none, one document a sample");
-  if (sources) {
-    lines.Add("long", data.long_documents);
-    lines.Add("damaged", data.damaged == "skip"
-                             ? "skip, " + Counted(data.most_damaged, "document") + " of all sources at most"
-                             : data.damaged);
-    lines.Add("index", Printable(data.index));
-  }
+  lines.AddTable(table);
+  lines.Add("shuffle", data.shuffle == "all"    ? "all documents"
+                       : data.shuffle == "none" ? "none"
+                                                : data.shuffle + " documents together");
+  lines.Add("packing", data.packing == "first_fit" ? "first_fit, in windows of " + Counted(data.window, "document")
+                                                   : "none, one document a sample");
+  lines.Add("long", data.long_documents);
+  lines.Add("damaged", data.damaged == "skip"
+                           ? "skip, " + Counted(data.most_damaged, "document") + " of all sources at most"
+                           : data.damaged);
+  lines.Add("index", Printable(data.index));
   if (!data.encoders.empty()) {
     lines.Add("images", WithCommas(data.min_patches) + " to " + WithCommas(data.max_patches) + " patches, " +
                             data.resize + ", grid " + data.grid +
@@ -199,9 +190,11 @@ Json IdsJson(const DataPlan& data) {
 
 // What a set is made of, in a few words.
 std::string SetText(const DataPlan& data) {
-  if (data.kind == "mock") return "seed " + std::to_string(data.seed);
-  if (data.kind == "recorded") return Printable(data.path);
-  if (data.kind == "webdataset") return Counted(static_cast<int64_t>(data.shards.size()), "name") + " of shards";
+  switch (data.kind) {
+    case DataKind::kMock: return "seed " + std::to_string(data.seed);
+    case DataKind::kRecorded: return Printable(data.path);
+    case DataKind::kSources: break;
+  }
   std::string names;
   for (const SourcePlan& source : data.sources) names += (names.empty() ? "" : ", ") + source.name;
   return names;
@@ -218,13 +211,15 @@ void AddEvaluation(const Plan& plan, Lines& lines) {
 Json SourcesJson(const DataPlan& data) {
   Json sources = Json::array();
   for (const SourcePlan& source : data.sources) {
-    Json json = {
-        {"name", source.name}, {"kind", source.kind}, {"weight", source.weight}, {"share", ShareOf(data, source)}};
-    if (source.kind == "tokens") {
-      json["path"] = source.path;
-    } else {
+    Json json = {{"name", source.name},
+                 {"kind", SourceKindName(source.kind)},
+                 {"weight", source.weight},
+                 {"share", ShareOf(data, source)}};
+    if (RowOf(source.kind).shards) {
       json["shards"] = source.shards;
       json["ignore"] = source.ignore;
+    } else {
+      json["path"] = source.path;
     }
     sources.push_back(std::move(json));
   }
@@ -235,10 +230,11 @@ Json EvaluationJson(const EvaluationPlan& evaluation) {
   Json sets = Json::array();
   for (const EvaluationSet& set : evaluation.sets) {
     Json json = {{"name", set.name}, {"samples", set.samples}, {"rounds", set.rounds}};
-    if (set.data.kind == "mock") json["seed"] = set.data.seed;
-    if (set.data.kind == "recorded") json["path"] = set.data.path;
-    if (set.data.kind == "webdataset") json["shards"] = set.data.shards;
-    if (set.data.kind == "sources") json["sources"] = SourcesJson(set.data), json["index"] = set.data.index;
+    switch (set.data.kind) {
+      case DataKind::kMock: json["seed"] = set.data.seed; break;
+      case DataKind::kRecorded: json["path"] = set.data.path; break;
+      case DataKind::kSources: json["sources"] = SourcesJson(set.data), json["index"] = set.data.index; break;
+    }
     sets.push_back(std::move(json));
   }
   return {{"every_samples", evaluation.every_samples}, {"sets", std::move(sets)}};
@@ -249,12 +245,14 @@ Json EvaluationJson(const EvaluationPlan& evaluation) {
 std::string ShowData(const Plan& plan, size_t width) {
   const DataPlan& data = plan.data;
   Lines lines(width);
-  lines.Add("data", data.kind + ", seed " + std::to_string(data.seed));
-  if (data.kind == "sources" || data.kind == "webdataset") lines.Add("text", TextOf(data));
+  lines.Add("data", std::string(DataKindName(data.kind)) + ", seed " + std::to_string(data.seed));
+  if (RowOf(data.kind).tokenized) lines.Add("text", TextOf(data));
   lines.Add("ids", IdsText(data));
-  if (data.kind == "mock") AddMock(data, lines);
-  if (data.kind == "recorded") lines.Add("batch", Printable(data.path));
-  if (data.kind == "sources" || data.kind == "webdataset") AddDocuments(data, lines);
+  switch (data.kind) {
+    case DataKind::kMock: AddMock(data, lines); break;
+    case DataKind::kRecorded: lines.Add("batch", Printable(data.path)); break;
+    case DataKind::kSources: AddDocuments(data, lines); break;
+  }
   lines.Add("documents", data.packed_documents ? "each sees itself alone (packed_documents)"
                                                : "each sees those before it in its sample");
   lines.Add("balance", data.balance);
@@ -273,33 +271,32 @@ std::string ShowData(const Plan& plan, size_t width) {
 
 Json ShowDataJson(const Plan& plan) {
   const DataPlan& data = plan.data;
-  Json json = {{"kind", data.kind}, {"seed", data.seed}, {"ids", IdsJson(data)}};
-  if (data.kind == "mock") {
-    json["image_grids"] = data.image_grids;
-    json["images"] = {data.min_images, data.max_images};
-    json["classes"] = data.classes;
-    json["text_tokens"] = data.text_tokens;
-  }
-  if (data.kind == "recorded") json["path"] = data.path;
-  if (data.kind == "sources" || data.kind == "webdataset") {
-    json["tokenizer"] = data.tokenizer;
-    json["window"] = data.window;
-    json["patches"] = {data.min_patches, data.max_patches};
-    json["resize"] = data.resize;
-    json["grid"] = data.grid;
-    json["orientation"] = data.orientation;
-  }
-  if (data.kind == "webdataset") json["shards"] = data.shards;
-  if (data.kind == "sources") {
-    json["sources"] = SourcesJson(data);
-    json["tokenizer_digest"] = data.tokenizer_digest;
-    json["template_digest"] = data.template_digest;
-    json["shuffle"] = data.shuffle;
-    json["packing"] = data.packing;
-    json["long"] = data.long_documents;
-    json["damaged"] = data.damaged;
-    json["most_damaged"] = data.most_damaged;
-    json["index"] = data.index;
+  Json json = {{"kind", DataKindName(data.kind)}, {"seed", data.seed}, {"ids", IdsJson(data)}};
+  switch (data.kind) {
+    case DataKind::kMock:
+      json["image_grids"] = data.image_grids;
+      json["images"] = {data.min_images, data.max_images};
+      json["classes"] = data.classes;
+      json["text_tokens"] = data.text_tokens;
+      break;
+    case DataKind::kRecorded: json["path"] = data.path; break;
+    case DataKind::kSources:
+      json["tokenizer"] = data.tokenizer;
+      json["window"] = data.window;
+      json["patches"] = {data.min_patches, data.max_patches};
+      json["resize"] = data.resize;
+      json["grid"] = data.grid;
+      json["orientation"] = data.orientation;
+      json["sources"] = SourcesJson(data);
+      json["tokenizer_digest"] = data.tokenizer_digest;
+      json["template_digest"] = data.template_digest;
+      json["shuffle"] = data.shuffle;
+      json["packing"] = data.packing;
+      json["long"] = data.long_documents;
+      json["damaged"] = data.damaged;
+      json["most_damaged"] = data.most_damaged;
+      json["index"] = data.index;
+      break;
   }
   json["packed_documents"] = data.packed_documents;
   json["balance"] = data.balance;

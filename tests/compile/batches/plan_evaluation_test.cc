@@ -59,7 +59,7 @@ TEST(PlanEvaluation, GivesASetAllKeysOfTheData) {
   const EvaluationSet& held = planned.plan.sets[0];
   EXPECT_EQ(held.name, "held");
   EXPECT_EQ(held.samples, 5);
-  EXPECT_EQ(held.data.kind, "sources");
+  EXPECT_EQ(held.data.kind, DataKind::kSources);
   EXPECT_EQ(held.data.shuffle, "7");
   EXPECT_EQ(held.data.packing, "none");
   EXPECT_EQ(held.data.vocabulary, 300);

@@ -69,13 +69,16 @@ TEST(SourceWeights, ThatDoNotFitAreRefusedWithTheNearest) {
   EXPECT_EQ(refused({"1", "1e30"}), "the weight 1e30 is too large | the nearest weights that fit are 1, 999999\n");
 }
 
-// Recipes of the icons demo with another data section, in a folder with files.
+// Recipes of the toy model with a data section of their own, in a folder with files.
 class Sources : public testing::Test {
  protected:
   // Kinds, lines (the section begins at line 3) and messages; paths without the folder of the test.
   std::string ProblemsOf(const std::string& data) {
     const std::string path =
-        files_.Write("recipe.yaml", "extends: [" + InSource("recipes/icons_8r_toy.yaml") + "]\ndata:\n" + data);
+        files_.Write("recipe.yaml", "extends: [" + InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml") +
+                                        "]\ndata:\n" + data +
+                                        "models: {radio_vit_h: {max_image: 256}, nemotron_hybrid_moe_20l: {vocabulary: "
+                                        "260}}\nbatch: {sequence_length: 192}\n");
     Diagnostics problems;
     const std::optional<Recipe> recipe = ReadRecipe(path, {}, problems);
     if (recipe && recipe->damaged.empty()) plan_ = PlanData(WithPreparedIds(*recipe, problems), problems);

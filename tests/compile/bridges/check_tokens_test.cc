@@ -42,7 +42,7 @@ TEST(CheckTokens, EachBridgeNamesItsOwn) {
 
 TEST(CheckTokens, TheBytesTokenizerHasOneImageToken) {
   Recipe recipe = TwoEncoders(256, 257);
-  recipe.data.kind = std::string("webdataset");
+  recipe.data.kind = DataKind::kSources;
   EXPECT_THAT(ProblemsOf(recipe), ElementsAre("BridgeTokenNotInData:62"));
   recipe.bridges.pop_back();
   EXPECT_THAT(ProblemsOf(recipe), ElementsAre());
@@ -61,7 +61,7 @@ TEST(CheckTokens, ABridgeAloneTakesTheImageTokenOfTheData) {
   recipe.data.image_token->value = 7;
   EXPECT_EQ(token(), 7);
   recipe.bridges[0].token.reset();
-  recipe.data.kind = std::string("webdataset");
+  recipe.data.kind = DataKind::kSources;
   EXPECT_EQ(token(), kBytesImageToken);
 }
 

@@ -90,20 +90,6 @@ TEST(DamagedImages, WithinAreFoundByDecoding) {
   EXPECT_EQ(folder.Read(folder.index()), whole);
 }
 
-TEST(DamagedImages, OfShardsThatRanksReadThemselvesAreFoundWhenTheyAreOpened) {
-  DataFolder folder("images_webdataset");
-  const std::string png = GoldenPicture("rgb.png");
-  folder.Write("a.tar", TarOf({{"d.png", png.substr(0, png.size() / 2)}}));
-  Plan plan = PlanOf(folder);
-  plan.data.kind = "webdataset";
-  plan.data.shards = {"a.tar"};
-  plan.data.sources.clear();
-  EXPECT_EQ(OpenSampleSource(plan).status().message(),
-            folder.path("a.tar") + ": document d: PNG: the file ends too early");
-  folder.Write("a.tar", TarOf({{"d.png", png}}));
-  EXPECT_TRUE(OpenSampleSource(plan).ok());
-}
-
 // A photo of 7 by 10 pixels, which is to be turned, and one that is not.
 class TurnedImages : public ::testing::Test {
  protected:
@@ -181,20 +167,6 @@ TEST_F(TurnedImages, OfAPngWhereTheIndexDoesNotLookAreAnError) {
   folder_.data.damaged = "skip";
   folder_.data.most_damaged = 1;
   EXPECT_THAT(std::string(UpdateIndex(folder_.data, {.jobs = 1}, {}).status().message()), HasSubstr("no documents"));
-}
-
-TEST_F(TurnedImages, OfShardsThatRanksReadThemselves) {
-  Plan plan = PlanOf(folder_);
-  plan.data.kind = "webdataset";
-  plan.data.shards = {"w.tar"};
-  plan.data.sources.clear();
-  folder_.Write("w.tar", TarOf({{"a.png", GoldenPicture("turned/exif.png")}, {"a.txt", "x"}}));
-  const auto grid = [&] { return Grid(OpenSampleSource(plan).value()->Get(0, SampleParts::kAll)->images[0].at(0)); };
-  const Sides lying = grid();
-  plan.data.orientation = "exif";
-  EXPECT_EQ(grid(), (Sides{lying.second, lying.first}));
-  EXPECT_EQ(OpenSampleSource(plan).value()->Get(0, SampleParts::kAll)->images[0].at(0).patches,
-            PatchesOfPicture<Bilinear>(GoldenPicture("turned/exif.png"), {lying.second, lying.first}, 1, 6)->patches);
 }
 
 }  // namespace

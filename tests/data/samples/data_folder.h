@@ -36,7 +36,7 @@ inline std::string PngOfSize(int width, int height) {
 // What a recipe's data is where text is bytes, with one source, of all tar files in the folder.
 inline DataPlan OneSource(const std::string& folder, const std::string& name) {
   DataPlan data;
-  data.kind = "sources";
+  data.kind = DataKind::kSources;
   data.base = folder;
   data.index = "data_index";
   data.image_token = 256;
@@ -45,7 +45,7 @@ inline DataPlan OneSource(const std::string& folder, const std::string& name) {
   data.vocabulary = 259;
   SourcePlan source;
   source.name = name;
-  source.kind = "webdataset";
+  source.kind = SourceKind::kWebdataset;
   source.shards = {"*.tar"};
   data.sources = {source};
   return data;

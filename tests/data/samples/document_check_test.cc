@@ -236,7 +236,7 @@ TEST(DocumentCheck, AnIndexOfBeforeIsMadeAgain) {
 TEST(DocumentCheck, FindsABinWithOtherIds) {
   DataFolder folder("check_bin");
   folder.UseIds();
-  folder.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+  folder.data.sources[0] = {.name = "text", .kind = SourceKind::kTokens, .path = "t"};
   std::vector<std::vector<std::vector<uint16_t>>> documents(300, {std::vector<uint16_t>(1000, 9)});
   const auto write = [&] {
     const TokenFiles files = FilesOf<uint16_t>(documents, 8);

@@ -130,7 +130,7 @@ TEST_F(FixtureIndex, ReadsAPreparedFolder) {
 }
 
 TEST_F(FixtureIndex, ReadsFilesOfMegatronsBuilder) {
-  folder_.data.sources[0].kind = "tokens";
+  folder_.data.sources[0].kind = SourceKind::kTokens;
   for (const auto& [name, vocabulary, special] : {std::tuple("uint16", 65500, 11), std::tuple("int32", 131072, 11)}) {
     folder_.data.sources[0].path = std::string("megatron/") + name + "_text_document";
     folder_.data.vocabulary = vocabulary;

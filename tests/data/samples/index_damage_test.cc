@@ -176,7 +176,7 @@ TEST(IndexDamage, OfTheListOfShardsIsToldForAllSourcesAtOnce) {
     folder.data.sources.push_back(source);
   }
   source.name = "five";
-  source.kind = "tokens";
+  source.kind = SourceKind::kTokens;
   source.path = "text";
   folder.data.sources.push_back(source);
   EXPECT_EQ(MessageOf(folder),
@@ -197,7 +197,7 @@ std::string PreparedOf(const std::string& digest, int documents, int tokens, siz
 TEST(IndexDamage, OfWhatIsPreparedForTokensIsNamed) {
   DataFolder folder("index_damage_prepared_tokens");
   folder.UseIds();
-  folder.data.sources[0] = {.name = "text", .kind = "tokens", .path = "x/t"};
+  folder.data.sources[0] = {.name = "text", .kind = SourceKind::kTokens, .path = "x/t"};
   folder.data.tokenizer_digest = std::string(64, 'a');
   const std::string missing = "source text: cannot read FOLDER/x/t.idx: No such file or directory";
   EXPECT_EQ(MessageOf(folder), missing);
@@ -209,7 +209,7 @@ TEST(IndexDamage, OfWhatIsPreparedForTokensIsNamed) {
   folder.Write("x/a.tar", TarOf({{"d.tok", TokOf({1, 7})}}));
   SourcePlan shards;
   shards.name = "shards";
-  shards.kind = "webdataset";
+  shards.kind = SourceKind::kWebdataset;
   shards.shards = {"x/a.tar"};
   folder.data.sources.push_back(shards);
   EXPECT_EQ(MessageOf(folder),
@@ -262,7 +262,7 @@ TEST(IndexDamage, WhatIsMissingOrTooMuchIsNoted) {
   TokenFiles files = FilesOf<uint16_t>({{{1, 2}, {3}}}, 8);
   folder.Write("t.idx", files.idx);
   folder.Write("t.bin", files.bin + "more");
-  folder.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+  folder.data.sources[0] = {.name = "text", .kind = SourceKind::kTokens, .path = "t"};
   EXPECT_THAT(UpdateIndex(folder.data, {.jobs = 1}, {})->front().notes,
               ::testing::ElementsAre(folder.path("t.bin") +
                                      " has 4 bytes behind the last sequence of its .idx, which are not read"));

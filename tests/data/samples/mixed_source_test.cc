@@ -28,7 +28,7 @@ Plan MixedPlan(const std::vector<std::pair<std::string, int64_t>>& sources) {
   Plan plan = MockPlan();
   plan.budget.sequence_length = 16;
   plan.data = DataPlan();
-  plan.data.kind = "sources";
+  plan.data.kind = DataKind::kSources;
   plan.data.seed = 1234;
   plan.data.tokenizer = "ids";
   plan.data.pad_token = kPad;
@@ -39,7 +39,7 @@ Plan MixedPlan(const std::vector<std::pair<std::string, int64_t>>& sources) {
   plan.data.max_patches = 16;
   for (const auto& [name, weight] : sources)
     plan.data.sources.push_back(
-        {.name = name, .kind = "webdataset", .shards = {}, .ignore = {}, .path = "", .weight = weight});
+        {.name = name, .kind = SourceKind::kWebdataset, .shards = {}, .ignore = {}, .path = "", .weight = weight});
   return plan;
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "planner/data/pictures/patches.h"
@@ -34,8 +35,8 @@ Plan BytesPlan(const std::string& folder) {
   data.max_patches = 16;
   data.shuffle = "none";
   data.encoders = {{"encoder", 256, 4, 2, 64}};
-  data.sources = {{"pictures", "webdataset", {"p-{0..1}.tar"}, {}, "", 2},
-                  {"texts", "webdataset", {"t*.tar"}, {}, "", 1}};
+  data.sources = {{"pictures", SourceKind::kWebdataset, {"p-{0..1}.tar"}, {}, "", 2},
+                  {"texts", SourceKind::kWebdataset, {"t*.tar"}, {}, "", 1}};
   plan.data = data;
   WriteFile(folder + "/p-0.tar", TarMemberOf("one.0.png", GrayPng(8, 10)) + TarMemberOf("one.1.png", GrayPng(16, 20)) +
                                      TarMemberOf("one.txt", "a<image>b<image>") + kTarEnd);
@@ -108,6 +109,29 @@ TEST(OpenSources, ADamagedImageIsNamedWhenItIsRead) {
   EXPECT_EQ((*skipped)->Get(0, SampleParts::kAll)->images[0].size(), 2u);
   EXPECT_EQ((*skipped)->Counts()[0].damaged, 1);
   EXPECT_NE((*skipped)->digest(), (*source)->digest());
+}
+
+// The shard of recipes/icons_8r_toy.yaml, with its sizes.
+TEST(OpenSources, TheIconsFitTheirRecipe) {
+  if (!std::filesystem::exists(InBuild("icons/icons-000000.tar"))) GTEST_SKIP() << "the target icons was not built";
+  Plan plan = BytesPlan("open_icons");
+  plan.data.sources = {{"icons", SourceKind::kWebdataset, {InBuild("icons/icons-000000.tar")}, {}, "", 1}};
+  plan.budget.sequence_length = 192;
+  plan.data.window = 128, plan.data.max_patches = 64, plan.data.shuffle = "all";
+  plan.data.encoders[0].max_image = 256;
+  ASSERT_TRUE(UpdateIndex(plan.data, {}, {}).ok());
+  const auto source = OpenSampleSource(plan);
+  ASSERT_TRUE(source.ok()) << source.status();
+  for (int64_t i = 0; i < 50; ++i) {
+    const auto sample = (*source)->Get(i, SampleParts::kAll);
+    ASSERT_TRUE(sample.ok()) << sample.status();
+    EXPECT_GE(sample->images[0].size(), 1u);
+    int64_t tokens = 0;
+    for (const Image& image : sample->images[0]) tokens += ImageTokens(plan.data.encoders[0], image);
+    EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 256), tokens);
+    EXPECT_EQ(std::count(sample->tokens.begin(), sample->tokens.end(), 258),
+              static_cast<int64_t>(sample->images[0].size()));
+  }
 }
 
 }  // namespace

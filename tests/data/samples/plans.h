@@ -16,7 +16,7 @@ inline Plan MockPlan() {
   module.name = "encoder";
   module.grid.dp = 2;
   plan.modules = {module};
-  plan.data.kind = "mock";
+  plan.data.kind = DataKind::kMock;
   plan.data.seed = 1234;
   plan.data.image_token = 255;
   plan.data.vocabulary = 256;
@@ -31,7 +31,7 @@ inline Plan MockPlan() {
 inline Plan RecordedPlan() {
   Plan plan = MockPlan();
   plan.budget.sequence_length = 48;
-  plan.data.kind = "recorded";
+  plan.data.kind = DataKind::kRecorded;
   plan.data.path = "tests/golden/vlm_oracle/batch.safetensors";
   plan.data.base = InSource();
   plan.data.image_token = plan.data.encoders[0].token = 5;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/data/pictures/patches.h"
+#include "planner/data/samples/open_files.h"
 #include "planner/data/samples/tar_file.h"
 #include "tests/data/samples/shard_files.h"
 
@@ -17,34 +18,44 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(TarFile, ReadsMembersInOrder) {
-  const std::string long_text(1300, 'x');
-  const auto tar =
-      TarFile::Open(WriteFile("plain.tar", TarMemberOf("d/", "", '5') + TarMemberOf("d/b.txt", long_text) +
-                                               TarMemberOf("a.txt", "") + TarMemberOf("c", "cc") + kTarEnd));
-  ASSERT_TRUE(tar.ok()) << tar.status();
-  ASSERT_EQ(tar->members().size(), 3u);
-  EXPECT_EQ(tar->members()[0].name, "d/b.txt");
-  EXPECT_EQ(*tar->Read(tar->members()[0]), long_text);
-  EXPECT_EQ(*tar->Read(tar->members()[0], 3), "xxx");
-  EXPECT_EQ(*tar->Read(tar->members()[1]), "");
-  EXPECT_EQ(*tar->Read(tar->members()[2]), "cc");
-  EXPECT_TRUE(TarFile::Open(WriteFile("plain.tar", TarMemberOf("a", "") + kTarEnd + std::string(9000, '\0'))).ok());
+// The regular files of an archive: name and contents.
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+absl::StatusOr<Members> MembersOf(const std::string& path) {
+  const absl::StatusOr<PlainFile> file = PlainFile::Open(path);
+  if (!file.ok()) return file.status();
+  FileWindow window(*file);
+  Members members;
+  const absl::Status walked = WalkTar(*file, window, [&](const TarMember& member) {
+    const absl::StatusOr<std::string> contents = ReadBytesAt(*file, member.offset, member.bytes);
+    if (!contents.ok()) return contents.status();
+    members.emplace_back(member.name, *contents);
+    return absl::OkStatus();
+  });
+  if (!walked.ok()) return walked;
+  return members;
 }
 
-TEST(TarFile, PaxHeadersNameTheNextMember) {
+TEST(WalkTar, ReadsMembersInOrder) {
+  const std::string long_text(1300, 'x');
+  const auto tar = MembersOf(WriteFile("plain.tar", TarMemberOf("d/", "", '5') + TarMemberOf("d/b.txt", long_text) +
+                                                        TarMemberOf("a.txt", "") + TarMemberOf("c", "cc") + kTarEnd));
+  ASSERT_TRUE(tar.ok()) << tar.status();
+  EXPECT_EQ(*tar, (Members{{"d/b.txt", long_text}, {"a.txt", ""}, {"c", "cc"}}));
+  EXPECT_TRUE(MembersOf(WriteFile("plain.tar", TarMemberOf("a", "") + kTarEnd + std::string(9000, '\0'))).ok());
+}
+
+TEST(WalkTar, PaxHeadersNameTheNextMember) {
   const std::string name(150, 'n'), record = "160 path=" + name + "\n";
   ASSERT_EQ(record.size(), 160u);
   const auto tar =
-      TarFile::Open(WriteFile("pax.tar", TarMemberOf("g", "12 comment=\n", 'g') + TarMemberOf("x", record, 'x') +
-                                             TarMemberOf("short", "1") + TarMemberOf("next", "2") + kTarEnd));
+      MembersOf(WriteFile("pax.tar", TarMemberOf("g", "12 comment=\n", 'g') + TarMemberOf("x", record, 'x') +
+                                         TarMemberOf("short", "1") + TarMemberOf("next", "2") + kTarEnd));
   ASSERT_TRUE(tar.ok()) << tar.status();
-  ASSERT_EQ(tar->members().size(), 2u);
-  EXPECT_EQ(tar->members()[0].name, name);
-  EXPECT_EQ(tar->members()[1].name, "next");
+  EXPECT_EQ(*tar, (Members{{name, "1"}, {"next", "2"}}));
 }
 
-TEST(TarFile, RefusesWhatIsUnsafeOrBroken) {
+TEST(WalkTar, RefusesWhatIsUnsafeOrBroken) {
   std::string bad_sum = TarMemberOf("a", "");
   bad_sum[0] = 'b';
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -70,12 +81,12 @@ TEST(TarFile, RefusesWhatIsUnsafeOrBroken) {
       {bad_sum + kTarEnd, "checksum"},
       {std::string(600, 'z'), "ustar"}};
   for (const auto& [contents, message] : cases) {
-    const absl::Status status = TarFile::Open(WriteFile("bad.tar", contents)).status();
+    const absl::Status status = MembersOf(WriteFile("bad.tar", contents)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
     EXPECT_THAT(std::string(status.message()), HasSubstr("bad.tar"));
   }
-  EXPECT_EQ(TarFile::Open("none.tar").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(MembersOf("none.tar").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST(Png, DecodesWithWhiteBehindAlpha) {

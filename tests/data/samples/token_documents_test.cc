@@ -76,7 +76,7 @@ TEST_F(TokenDocumentsTest, WithoutTokensAreNotDamaged) {
   Plan plan;
   plan.data = folder_.data;
   plan.data.vocabulary = 1000;
-  plan.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+  plan.data.sources[0] = {.name = "text", .kind = SourceKind::kTokens, .path = "t"};
   plan.data.damaged = "skip";
   plan.data.most_damaged = 0;
   plan.data.window = 4;
@@ -189,7 +189,7 @@ class TokenIndexTest : public ::testing::Test {
   TokenIndexTest() : folder_("token_index") {
     folder_.data.tokenizer = "ids";
     folder_.data.vocabulary = 1000;
-    folder_.data.sources[0] = {.name = "text", .kind = "tokens", .path = "t"};
+    folder_.data.sources[0] = {.name = "text", .kind = SourceKind::kTokens, .path = "t"};
     EncoderData encoder;
     encoder.token = 77;
     folder_.data.encoders = {encoder};
@@ -241,7 +241,7 @@ TEST_F(TokenIndexTest, DigestCoversTheIds) {
   DataFolder copy("token_index_copy");
   copy.data.tokenizer = "ids";
   copy.data.vocabulary = 2000;
-  copy.data.sources[0] = {.name = "other", .kind = "tokens", .path = "u"};
+  copy.data.sources[0] = {.name = "other", .kind = SourceKind::kTokens, .path = "u"};
   copy.Write("u.idx", folder_.Read("t.idx"));
   copy.Write("u.bin", folder_.Read("t.bin"));
   EXPECT_EQ((*UpdateIndex(copy.data, {}, {}))[0].digest, after->digest);

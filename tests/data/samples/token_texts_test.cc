@@ -19,10 +19,11 @@ DataPlan IdsIn(const std::string& folder, const std::string& pieces) {
   WriteFile(folder + "/a-0.tar", kTarEnd);
   if (!pieces.empty()) WriteFile(folder + "/pieces.json", pieces);
   DataPlan data;
-  data.kind = "sources";
+  data.kind = DataKind::kSources;
   data.tokenizer = "ids";
   data.base = testing::TempDir();
-  data.sources = {{"a", "webdataset", {folder + "/*.tar"}, {}, "", 1}, {"b", "tokens", {}, {}, folder + "/text", 1}};
+  data.sources = {{"a", SourceKind::kWebdataset, {folder + "/*.tar"}, {}, "", 1},
+                  {"b", SourceKind::kTokens, {}, {}, folder + "/text", 1}};
   return data;
 }
 

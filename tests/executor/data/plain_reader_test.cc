@@ -23,24 +23,25 @@ constexpr int64_t kFirst = 2, kLast = 4;
 
 struct Case {
   std::string name;
-  std::string kind;
+  DataKind kind;
   at::ScalarType dtype;
   int cp = 1, encoder_lanes = 1, language_lanes = 2;
   std::string balance = "none";
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
 
-// Five documents of a picture and a text, a text alone and a picture alone.
-Plan ShardPlan() {
+// One of several sources, which are packed and mixed: five documents of a picture and a text, a text alone and a
+// picture alone.
+Plan SourcesPlan() {
   Plan plan = MockPlan();
   plan.budget.sequence_length = 32;
-  plan.data.kind = "webdataset";
-  plan.data.base = ::testing::TempDir();
-  plan.data.shards = {"plain_reader.tar"};
-  plan.data.image_token = plan.data.encoders[0].token = 256;
-  plan.data.pad_token = 257, plan.data.end_token = 258, plan.data.vocabulary = 259;
-  plan.data.window = 3, plan.data.min_patches = 4, plan.data.max_patches = 24;
-  plan.data.resize = "bicubic";
+  DataPlan& data = plan.data;
+  data.kind = DataKind::kSources;
+  data.base = ::testing::TempDir();
+  data.image_token = data.encoders[0].token = 256;
+  data.pad_token = 257, data.end_token = 258, data.vocabulary = 259;
+  data.window = 3, data.min_patches = 4, data.max_patches = 24;
+  data.resize = "bicubic";
   std::string members;
   for (int i = 0; i < 7; ++i) {
     const std::string name = "document" + std::to_string(i);
@@ -51,18 +52,10 @@ Plan ShardPlan() {
     if (i != 5) members += TarMemberOf(name + ".txt", std::string(static_cast<size_t>(1 + 2 * i), 'a' + i));
   }
   WriteFile("plain_reader.tar", members + kTarEnd);
-  return plan;
-}
-
-// The same documents as one of several sources, which are packed and mixed.
-Plan SourcesPlan() {
-  Plan plan = ShardPlan();
-  DataPlan& data = plan.data;
-  data.kind = "sources", data.shards.clear();
   data.index = "plain_reader_index", data.packing = "first_fit", data.long_documents = "cut";
   SourcePlan pictures, texts;
   pictures.name = "pictures", texts.name = "texts";
-  pictures.kind = texts.kind = "webdataset";
+  pictures.kind = texts.kind = SourceKind::kWebdataset;
   pictures.shards = {"plain_reader.tar"}, texts.shards = {"plain_texts.tar"};
   pictures.weight = 3, texts.weight = 1;
   data.sources = {pictures, texts};
@@ -73,10 +66,7 @@ Plan SourcesPlan() {
 }
 
 Plan PlanOf(const Case& c) {
-  Plan plan = c.kind == "mock"         ? MockPlan()
-              : c.kind == "recorded"   ? RecordedPlan()
-              : c.kind == "webdataset" ? ShardPlan()
-                                       : SourcesPlan();
+  Plan plan = c.kind == DataKind::kMock ? MockPlan() : c.kind == DataKind::kRecorded ? RecordedPlan() : SourcesPlan();
   plan.data.balance = c.balance;
   plan.modules.push_back(plan.modules[0]);
   plan.modules[1].name = "language";
@@ -191,16 +181,15 @@ TEST_P(PlainReader, GivesTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Reading, PlainReader,
-                         ::testing::Values(Case{"mock", "mock", at::kDouble}, Case{"mock_bf16", "mock", at::kBFloat16},
-                                           Case{"mock_cp2", "mock", at::kBFloat16, 2},
-                                           Case{"mock_lanes", "mock", at::kFloat, 1, 2, 4},
-                                           Case{"mock_balanced", "mock", at::kDouble, 1, 1, 4, "images"},
-                                           Case{"mock_balanced_cp3", "mock", at::kFloat, 3, 2, 2, "images"},
-                                           Case{"recorded", "recorded", at::kFloat},
-                                           Case{"webdataset", "webdataset", at::kBFloat16},
-                                           Case{"webdataset_balanced", "webdataset", at::kDouble, 2, 1, 2, "images"},
-                                           Case{"sources", "sources", at::kBFloat16},
-                                           Case{"sources_balanced", "sources", at::kFloat, 2, 2, 2, "images"}),
+                         ::testing::Values(Case{"mock", DataKind::kMock, at::kDouble},
+                                           Case{"mock_bf16", DataKind::kMock, at::kBFloat16},
+                                           Case{"mock_cp2", DataKind::kMock, at::kBFloat16, 2},
+                                           Case{"mock_lanes", DataKind::kMock, at::kFloat, 1, 2, 4},
+                                           Case{"mock_balanced", DataKind::kMock, at::kDouble, 1, 1, 4, "images"},
+                                           Case{"mock_balanced_cp3", DataKind::kMock, at::kFloat, 3, 2, 2, "images"},
+                                           Case{"recorded", DataKind::kRecorded, at::kFloat},
+                                           Case{"sources", DataKind::kSources, at::kBFloat16},
+                                           Case{"sources_balanced", DataKind::kSources, at::kFloat, 2, 2, 2, "images"}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -98,7 +98,7 @@ Kernels CompareWithThePlainForm(const std::vector<int64_t>& sizes, const Plan& p
 
 Plan PlanOfOneSize(int64_t rows, int64_t columns) {
   Plan plan;
-  plan.data.kind = "mock";
+  plan.data.kind = DataKind::kMock;
   plan.data.image_grids = {{rows, columns}};
   return plan;
 }

@@ -168,7 +168,7 @@ TEST(Flops, EncodersCountTheImagesOfTheData) {
     patches += count;
   }
   EXPECT_NEAR(Part(flops, "block").token.forward, 32 * all / patches, 32);
-  plan.data.kind = "webdataset";
+  plan.data.kind = DataKind::kSources;
   plan.data.max_patches = 256;
   EXPECT_FALSE(FlopsOf(plan, plan.modules[0]).known);
   EXPECT_EQ(FlopsOf(plan, plan.modules[0]).tokens_per_sample, 4 * 8192);
@@ -199,7 +199,7 @@ TEST(StepFlops, LeavesOutScoresOfImagesOfUnknownSize) {
   const double with_scores = StepFlops(plan).Of(one_row);
   double scores = 0;
   for (const LayerSummary& layer : plan.modules[0].layers) scores += static_cast<double>(layer.mixing_flops);
-  plan.data.kind = "webdataset", plan.data.max_patches = 9216;
+  plan.data.kind = DataKind::kSources, plan.data.max_patches = 9216;
   // Four patches, forward and twice backward.
   EXPECT_NEAR((with_scores - StepFlops(plan).Of(one_row)) / (4 * 3 * scores), 1, 1e-3);
 }

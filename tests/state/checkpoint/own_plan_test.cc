@@ -125,7 +125,8 @@ TEST_F(OwnPlan, OfAnotherReleaseIsNotCompared) {
     EXPECT_EQ(with(text).status().code(), absl::StatusCode::kDataLoss) << text;
   const auto older = with("{\"format_version\": 1}");
   ASSERT_TRUE(older.ok()) << older.status();
-  EXPECT_FALSE(older->has_value());
+  EXPECT_FALSE(older->plan.has_value());
+  EXPECT_THAT(older->unread, ::testing::StartsWith("the plan has format_version 1; this version of Planwright"));
   EXPECT_EQ(RefusedByVerify(folder_) + RefusedByResume(folder_), "");
 }
 

@@ -105,6 +105,12 @@ class FieldDamage {
   void Visit(Init::Kind& value) {
     if (Here()) value = value == Init::Kind::kOnes ? Init::Kind::kZeros : Init::Kind::kOnes;
   }
+  void Visit(DataKind& value) {
+    if (Here()) value = value == DataKind::kMock ? DataKind::kRecorded : DataKind::kMock;
+  }
+  void Visit(SourceKind& value) {
+    if (Here()) value = value == SourceKind::kTokens ? SourceKind::kWebdataset : SourceKind::kTokens;
+  }
   void Visit(Output& value) {
     if (Here()) value.type.dtype = value.type.dtype == DType::kInt64 ? DType::kFp32 : DType::kInt64;
   }

@@ -35,7 +35,7 @@ Plan ThreeLanes() {
   plan.budget.microbatches = 3;
   plan.budget.steps = 20;
   plan.budget.sequence_length = 64;
-  plan.data.kind = "mock";
+  plan.data.kind = DataKind::kMock;
   plan.data.seed = 7;
   plan.data.vocabulary = 256;
   plan.data.image_token = 255;
@@ -47,7 +47,7 @@ Plan ThreeLanes() {
   return plan;
 }
 
-SourcePlan Source(const std::string& name, const std::string& kind, int64_t weight) {
+SourcePlan Source(const std::string& name, SourceKind kind, int64_t weight) {
   SourcePlan source;
   source.name = name;
   source.kind = kind;
@@ -57,10 +57,10 @@ SourcePlan Source(const std::string& name, const std::string& kind, int64_t weig
 
 Plan WithSources() {
   Plan plan = ThreeLanes();
-  plan.data.kind = "sources";
+  plan.data.kind = DataKind::kSources;
   plan.data.tokenizer = "ids";
   plan.data.tokenizer_digest = std::string(64, 'a');
-  plan.data.sources = {Source("captions", "webdataset", 6), Source("code", "tokens", 1)};
+  plan.data.sources = {Source("captions", SourceKind::kWebdataset, 6), Source("code", SourceKind::kTokens, 1)};
   plan.data.sources[0].shards = {"a/{0..9}.tar", "b/*.tar", "c.tar", "d.tar", "e.tar"};
   plan.data.sources[0].ignore = {"json"};
   plan.data.sources[1].path = "code_text";

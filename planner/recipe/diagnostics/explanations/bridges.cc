@@ -90,11 +90,13 @@ lints: {PW0704: off})",
      R"(cluster: {gpu: none}
 bridges:
   - {from: radio_encoder, to: language, token: 300}
-data: {kind: webdataset, shards: [a.tar]})",
+data: {kind: sources, sources: [{kind: webdataset, shards: /data/captions.tar}]}
+lints: {PW0613: off})",
      R"(cluster: {gpu: none}
 bridges:
   - {from: radio_encoder, to: language}
-data: {kind: webdataset, shards: [a.tar]})",
+data: {kind: sources, sources: [{kind: webdataset, shards: /data/captions.tar}]}
+lints: {PW0613: off})",
      "Remove `token` from the bridge, and use one encoder."},
 
     {kIdleLanes,

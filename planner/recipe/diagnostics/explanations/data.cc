@@ -150,7 +150,8 @@ lints: {PW0613: off})",
      R"(extends: [icons_8r_toy.yaml]
 data:
   kind: sources
-  sources: [{kind: webdataset, shards: /data/captions.tar}])",
+  sources: [{kind: webdataset, shards: /data/captions.tar}]
+lints: {PW0613: warn})",
      R"(extends: [icons_8r_toy.yaml]
 data:
   kind: sources
