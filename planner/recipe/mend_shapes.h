@@ -1,0 +1,19 @@
+// Values of a wrong shape whose meaning is clear: the rows of mends.def.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "planner/recipe/diagnostics/diagnostic.h"
+#include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/yaml/yaml_tree.h"
+
+namespace planwright {
+
+// Tells what a row says of the value, and puts what is meant in its place. `where`: of the value, in the table of keys;
+// an item of a list ends in []. `spec`: its key; null for a map by its name and for an item. `path`: in the recipe.
+// False: no row fits.
+bool MendShape(std::string_view where, const KeySpec* spec, YamlNode& value, const std::string& path,
+               Diagnostics& problems);
+
+}  // namespace planwright
