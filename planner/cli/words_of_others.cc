@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_replace.h"
 #include "planner/base/text/text.h"
-#include "planner/recipe/explain/field_answers.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/meant_words.h"
 #include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/units.h"
 #include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {

@@ -9,21 +9,11 @@
 
 namespace planwright {
 
-// What becomes of the value of a word when it is written under the key.
+// What becomes of the value of a word when it is written under the key (units.def).
 enum class FieldUnit {
-  Same,
-  Steps,     // of the optimizer: times global_samples
-  Tokens,    // of the training: by sequence_length
-  Constant,  // a decay of weights that stays the same: {start: value, end: value}
-  First,     // the first of a pair of numbers
-  Second,
-  Bf16,       // true is bf16
-  Full,       // true is full
-  Selective,  // selective is elementwise, other words stay
-  Pattern,    // a count is a number of layers only where these are all alike
-  Words,      // the key has another value: only its name is known
-  Follows,    // the value follows from others, and is left out
-  None,       // no key
+#define UNIT(name, ...) name,
+#include "planner/recipe/units.def"
+#undef UNIT
 };
 
 struct FieldWord {

@@ -19,11 +19,13 @@
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
+#include "planner/recipe/units.h"
 
 namespace planwright {
 namespace {
 
 constexpr std::string_view kName = "<name>";
+constexpr std::string_view kNowhere = "{whose} is `{key}` here: write {last}: {value} there{; why}";
 
 // An unknown key that is known elsewhere.
 struct Word {
@@ -223,66 +225,7 @@ class Words {
   // The value under the key, as YAML; empty if it is not known.
   std::string Converted(const Word& word, const std::string& target) const {
     const YamlNode& value = word.entry.value;
-    const std::string text = FlowText(value);
-    int64_t count = 0, samples = 0;
-    if (word.field == nullptr) return text;
-    switch (word.field->unit) {
-      case FieldUnit::Same: return Valid(word, value);
-      case FieldUnit::Steps: {
-        const YamlNode* batch = NodeAt(recipe_, "batch.global_samples");
-        if (batch == nullptr || !ReadInteger(*batch, &samples, nullptr) || !ReadCount(value, count) || count < 0 ||
-            samples < 1 || count > int64_t{1'000'000'000'000'000} / samples)
-          return "";
-        return Cat(count * samples);
-      }
-      case FieldUnit::Tokens: {
-        const YamlNode* length = NodeAt(recipe_, "batch.sequence_length");
-        if (length == nullptr || !ReadInteger(*length, &samples, nullptr) || !ReadCount(value, count) || count < 1 ||
-            samples < 1)
-          return "";
-        // Up to a whole step.
-        int64_t step = 1;
-        const YamlNode* batch = NodeAt(recipe_, "batch.global_samples");
-        if (batch != nullptr && (!ReadInteger(*batch, &step, nullptr) || step < 1)) step = 1;
-        const int64_t steps = ((count - 1) / samples) / step + 1;
-        return steps > int64_t{1'000'000'000'000'000} / step ? "" : Cat(steps * step);
-      }
-      case FieldUnit::Constant: return value.is_scalar() ? Cat("{start: ", text, ", end: ", text, "}") : "";
-      case FieldUnit::First:
-      case FieldUnit::Second: {
-        const YamlNode* pair = NodeAt(recipe_, target);
-        const bool given = pair != nullptr && pair->items.size() == 2;
-        const std::string first = given ? FlowText(pair->items[0]) : "0.9",
-                          second = given ? FlowText(pair->items[1]) : "0.95";
-        return word.field->unit == FieldUnit::First ? Cat("[", text, ", ", second, "]")
-                                                    : Cat("[", first, ", ", text, "]");
-      }
-      case FieldUnit::Bf16: return text == "true" ? "bf16" : "";
-      case FieldUnit::Full: return text == "true" ? "full" : "";
-      case FieldUnit::Selective: return text == "selective" ? "elementwise" : Valid(word, value);
-      case FieldUnit::Pattern: return target.ends_with(".layers") ? text : "";
-      case FieldUnit::Words:
-      case FieldUnit::Follows:
-      case FieldUnit::None: break;
-    }
-    return "";
-  }
-
-  // 10000, 10k or 1e4
-  static bool ReadCount(const YamlNode& value, int64_t& count) {
-    YamlNode number = value;
-    if (const std::string written = RewrittenNumber(value.text, /*integer=*/true, /*k_is_1024=*/false);
-        !written.empty())
-      number.text = written;
-    return value.is_scalar() && ReadInteger(number, &count, nullptr);
-  }
-
-  // The value as the key of the word takes it: `bfloat16` as bf16. Empty: it is none of its values.
-  static std::string Valid(const Word& word, const YamlNode& value) {
-    const KeySpec* spec = SpecOf(word);
-    if (spec == nullptr) return "";
-    const std::optional<YamlNode> mended = MendedValue(*spec, value);
-    return mended ? FlowText(*mended) : "";
+    return word.field == nullptr ? FlowText(value) : InUnit(word.field->unit, value, SpecOf(word), target, recipe_);
   }
 
   static const KeySpec* SpecOf(const Word& word) {
@@ -348,7 +291,7 @@ class Words {
     const bool first_rank_missing = AddPlacement(word, target, value);
     const YamlNode* there = target.empty() ? nullptr : NodeAt(recipe_, target);
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
-    const bool pair = word.field && (word.field->unit == FieldUnit::First || word.field->unit == FieldUnit::Second);
+    const bool pair = word.field != nullptr && RowOf(word.field->unit).value.starts_with('[');
     // What is said at the right place stays, unless it is of a file that the word's own is laid over.
     const bool put = !value.empty() && (there == nullptr || IsOver(word, *there) || (pair && !given_.contains(target)));
     // Another file is no reason to remove the word from this one, even if that file wins.
@@ -398,40 +341,23 @@ class Words {
       if (put) return Cat("did you mean `", shown, by_override ? "=" : ": ", value, "`?");
       return Cat("it belongs to `", MapOf(shown), "`", there ? ", which has it: remove it here" : "");
     }
-    const std::string whose = Cat("`", word.field->word, "` of ", word.field->of);
-    switch (word.field->unit) {
-      case FieldUnit::None: return Cat("remove it: ", whose, " is no key here: ", word.field->why);
-      case FieldUnit::Follows:
-        return Cat("remove it: ", whose, " is not set here, but follows from `", shown, "`: ", word.field->why);
-      case FieldUnit::Words:
-        return Cat(whose, " is `", shown, "` here: ", word.field->why, there ? "; the recipe has it: remove this" : "");
-      case FieldUnit::Pattern:
-        if (value.empty() || target.empty())
-          return Cat("the layers of a language model are the letters of `pattern`: ",
-                     there ? "remove it" : "write one for each, such as pattern: \"M-M-M*-\"");
-        break;
-      case FieldUnit::Steps: {
-        const bool section = MapOf(word.target) == shown;  // AddEvaluation
-        const std::string samples =
-            Cat(whose, " is `", section ? word.target : shown, "` here, counted in samples, not in steps");
-        if (!put) return there ? Cat(samples, "; the recipe has it: remove this") : samples;
-        return Cat(samples, ": ", write, " (", FlowText(word.entry.value), " x global_samples)");
-      }
-      case FieldUnit::Tokens: {
-        const std::string samples = Cat(whose, " is `", shown, "` here, counted in samples, not in tokens");
-        if (!put) return there ? Cat(samples, "; the recipe has it: remove this") : samples;
-        return Cat(samples, ": ", write, " (", FlowText(word.entry.value), " / sequence_length, up to a whole step)");
-      }
-      default: break;
-    }
-    const std::string why = word.field->why.empty() ? "" : Cat("; ", word.field->why);
-    if (put) return Cat(whose, " is `", same_map ? last : shown, "` here: ", write, why);
-    if (there != nullptr) return Cat(whose, " is `", shown, "` here, which the recipe has: remove this");
-    // Of several modules or models, or of none: it is not known which.
-    if (target.empty() && !value.empty())
-      return Cat(whose, " is `", shown, "` here: write ", last, ": ", value, " there", why);
+    // A number of layers is known where layers are a number, and then it is as any number.
+    const bool number = word.field->unit == FieldUnit::Pattern && !value.empty() && !target.empty();
+    const UnitRow& unit = RowOf(number ? FieldUnit::Same : word.field->unit);
     const KeySpec* spec = SpecOf(word);
-    return Cat(whose, " is `", shown, "` here", spec ? Cat(": ", ValueText(*spec)) : "", why);
+    const bool section = MapOf(word.target) == shown;  // AddEvaluation
+    // Of several modules or models, or of none, it is not known which. Layers are most often those of a language model.
+    const bool nowhere = target.empty() && !value.empty() && !there && word.field->unit != FieldUnit::Pattern;
+    const std::string_view text = put ? unit.put : there ? unit.there : nowhere ? kNowhere : unit.unknown;
+    return Saying(text, *word.field,
+                  {{"{key}", shown},
+                   {"{one}", section ? word.target : shown},
+                   {"{near}", same_map ? last : shown},
+                   {"{last}", last},
+                   {"{write}", write},
+                   {"{value}", value},
+                   {"{text}", FlowText(word.entry.value)},
+                   {"{values}", spec != nullptr ? Cat(": ", ValueText(*spec)) : ""}});
   }
 
   YamlNode& recipe_;
