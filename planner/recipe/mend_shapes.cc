@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/text/bug.h"
@@ -125,7 +126,10 @@ class Mended {
     const std::string whole = FlowText(meant_), meant = at != nullptr ? MeantFor(*at) : whole;
     std::vector<std::pair<std::string, std::string>> texts = {{"{path}", Shown(path)},
                                                               {"{key}", Shown(path.substr(path.rfind('.') + 1))},
+                                                              {"{map}", Shown(path_)},
                                                               {"{found}", Describe(found)},
+                                                              {"{text}", Printable(found.text)},
+                                                              {"{values}", ValuesOf(at)},
                                                               {"{meant}", meant},
                                                               {"{whole}", whole}};
     for (const auto& [name, captured] : captures_) {
@@ -162,15 +166,25 @@ class Mended {
     return true;
   }
 
+  // The choices of a key.
+  std::string ValuesOf(const YamlEntry* at) const {
+    const KeySpec* spec = at != nullptr ? FindKey(where_, at->key, "") : spec_;
+    return spec != nullptr ? absl::StrJoin(ChoicesOf(*spec), ", ") : "";
+  }
+
   bool IsGone(const YamlEntry& entry) const { return meant_.Find(entry.key) == nullptr; }
   bool IsOther(const YamlEntry& entry) const {
     const YamlEntry* is = meant_.Find(entry.key);
     return is != nullptr && FlowText(is->value) != FlowText(entry.value);
   }
 
-  // The first key whose value changes, or else that is gone.
+  // The first key of the shape that changes; else of the value, one whose value changes before one that is gone.
   const YamlEntry* Changed() const {
     const std::vector<YamlEntry>& entries = value_.entries;
+    for (const YamlEntry& part : mend_.shape.entries) {
+      const YamlEntry* entry = value_.Find(part.key);
+      if (entry != nullptr && (IsOther(*entry) || IsGone(*entry))) return entry;
+    }
     auto at = std::find_if(entries.begin(), entries.end(), [&](const YamlEntry& entry) { return IsOther(entry); });
     if (at == entries.end())
       at = std::find_if(entries.begin(), entries.end(), [&](const YamlEntry& entry) { return IsGone(entry); });

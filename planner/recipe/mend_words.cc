@@ -159,7 +159,8 @@ class Words {
 
   // The key of a word in maps of this kind: the first of its keys that they have.
   static std::string TargetOf(const FieldWord& field, const std::string& kind, const std::string& table_path) {
-    const std::vector<std::string> keys = absl::StrSplit(std::string(field.keys), '|');
+    const std::vector<std::string> keys = KeysOfWord(field);
+    if (keys.empty()) return "";
     for (const std::string& key : keys) {
       if (!kind.empty() || table_path.empty() || MapOf(key) != table_path) continue;
       return key;  // in this section, whose keys have no kind
@@ -203,13 +204,37 @@ class Words {
     });
   }
 
+  // The key that only models have of the role that a word is for; empty: it is for any.
+  static std::string_view RoleKeyOf(const Word& word) {
+    if (word.field == nullptr) return "";
+    if (word.field->keys.find("<encoder>") != std::string_view::npos) return "projector";
+    return word.field->keys.find("<language>") != std::string_view::npos ? "vocabulary" : "";
+  }
+
+  // The module ("modules.") or model whose models have a key of their own: that of the path, or the only one.
+  std::string NameOfRole(const std::string& section, std::string_view own, const std::string& path) const {
+    std::vector<std::string> names;
+    const YamlNode* named = NodeAt(recipe_, section.substr(0, section.size() - 1));
+    if (named == nullptr) return "";
+    for (const YamlEntry& entry : named->entries) {
+      const std::string inside = Cat(section, entry.key, ".");
+      const YamlNode* model = section == "modules." ? ModelOf(inside) : &entry.value;
+      if (model == nullptr || FindKey("models.<name>", own, KindOf(*model, "models.<name>")) == nullptr) continue;
+      if (Cat(path, ".").starts_with(inside)) return entry.key;
+      names.push_back(entry.key);
+    }
+    return names.size() == 1 ? names[0] : "";
+  }
+
   // The path in the recipe of a key of the table, with the names that are meant; empty if they are not known.
   std::string Named(const std::string& target, const Word& word) const {
     const size_t at = target.find(kName);
     if (at == std::string::npos) return target;
     const std::string section = target.substr(0, at);  // "modules."
     std::string name;
-    if (word.path.starts_with(section)) {
+    if (const std::string_view own = RoleKeyOf(word); !own.empty()) {
+      name = NameOfRole(section, own, word.path);
+    } else if (word.path.starts_with(section)) {
       name = word.path.substr(at, word.path.find('.', at) - at);
     } else if (section == "models." && word.path.starts_with("modules.")) {
       const std::string module = word.path.substr(0, word.path.find('.', 8));
@@ -326,15 +351,16 @@ class Words {
 
   static bool Follows(const Word& word) { return word.field && word.field->unit == FieldUnit::Follows; }
 
-  static std::string Help(const Word& word, const std::string& target, const std::string& value, const YamlNode* there,
-                          bool put) {
+  std::string Help(const Word& word, const std::string& target, const std::string& value, const YamlNode* there,
+                   bool put) const {
     const std::string shown = target.empty() ? word.target : target, last = LastOf(shown);
     const bool same_map = MapOf(shown) == word.path;
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     // How to write it: as an override, beside the word, or in the section that has it.
-    std::string write = by_override ? Cat("write ", shown, "=", value)
-                        : same_map || MapOf(shown).empty()
-                            ? Cat("write ", last, ": ", value)
+    std::string write = by_override                        ? Cat("write ", shown, "=", value)
+                        : same_map || MapOf(shown).empty() ? Cat("write ", last, ": ", value)
+                        : MapOf(MapOf(shown)) == word.path && NodeAt(recipe_, MapOf(shown)) == nullptr
+                            ? Cat("write ", LastOf(MapOf(shown)), ": {", last, ": ", value, "}")
                             : Cat("write ", last, ": ", value, " in `", MapOf(shown), "`");
     if (word.field == nullptr && word.target.empty()) return "remove it: no key here is known to say the same";
     if (word.field == nullptr) {
@@ -356,8 +382,16 @@ class Words {
                    {"{last}", last},
                    {"{write}", write},
                    {"{value}", value},
+                   {"{this}", ThisOf(word)},
                    {"{text}", FlowText(word.entry.value)},
                    {"{values}", spec != nullptr ? Cat(": ", ValueText(*spec)) : ""}});
+  }
+
+  // A section of another program goes with its last key.
+  std::string ThisOf(const Word& word) const {
+    const YamlNode* map = NodeAt(recipe_, word.path);
+    const bool last = map != nullptr && map->entries.size() == 1 && FindKey("", word.path, "") == nullptr;
+    return last && !word.path.empty() && word.path.find('.') == std::string::npos ? Cat("`", word.path, "`") : "this";
   }
 
   YamlNode& recipe_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "planner/base/text/bug.h"
 #include "planner/base/text/text.h"
 #include "planner/recipe/recipe_keys.h"
@@ -12,7 +13,7 @@
 namespace planwright {
 namespace {
 
-constexpr std::string_view kMore = "...", kUnknownPath = "?";
+constexpr std::string_view kMore = "...", kUnknownPath = "?", kUnknownKeys = "-";
 
 // "$ranks(kind)"
 struct Capture {
@@ -40,6 +41,12 @@ void AddRound(const Captures& round, Captures& captures) {
     all.repeated = true;
     all.values.insert(all.values.end(), found.values.begin(), found.values.end());
   }
+}
+
+// "a|b" has a and b.
+bool IsOneOf(std::string_view words, const std::string& word) {
+  const std::vector<std::string> all = absl::StrSplit(std::string(words), '|');
+  return std::find(all.begin(), all.end(), word) != all.end();
 }
 
 bool IsMore(const YamlNode& node) { return node.is_scalar() && node.text == kMore; }
@@ -93,9 +100,11 @@ class MapShape {
   bool TakeRest(const Capture& capture) {
     YamlNode rest;
     rest.kind = YamlNode::Kind::kMap;
-    const std::string of = capture.kind.empty() ? "" : MapsUnder(capture.kind);
+    const bool unknown = capture.kind == kUnknownKeys;
+    const std::string of = capture.kind.empty() || unknown ? "" : MapsUnder(capture.kind);
     std::erase_if(left_, [&](const YamlEntry* entry) {
-      const bool taken = of.empty() || (IsKeyOf(of, entry->key) && (of == path_ || !IsKeyOf(path_, entry->key)));
+      const bool own = IsKeyOf(path_, entry->key);
+      const bool taken = of.empty() ? !unknown || !own : IsKeyOf(of, entry->key) && (of == path_ || !own);
       if (taken && rest.entries.empty()) rest.where = entry->key_where;
       if (taken) rest.entries.push_back(*entry);
       return taken;
@@ -284,7 +293,7 @@ bool HasShape(const YamlNode& shape, const YamlNode& value, std::string_view pat
     case YamlNode::Kind::kScalar: break;
   }
   const std::optional<Capture> capture = CaptureOf(shape.text);
-  if (!capture) return value.is_scalar() && value.text == shape.text;
+  if (!capture) return value.is_scalar() && IsOneOf(shape.text, value.text);
   const std::optional<ValueParts> parts = PartsOfKind(capture->kind.empty() ? "scalar" : capture->kind, value);
   if (!parts || !Bind(capture->name, value, captures)) return false;
   return std::all_of(parts->begin(), parts->end(), [&](const auto& part) {

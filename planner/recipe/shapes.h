@@ -3,10 +3,11 @@
 //
 // In a shape
 //   $name          is any scalar, $name(kind) a value of a kind (value_kinds.h); the same name twice is the same value;
-//   word           is this scalar;
+//   word, a|b      is this scalar, or one of them;
 //   {key: S, ...}  has this key with a value of shape S, and no others;
 //     $name: S     is a key that the map has not in the table of keys, and its value;
 //     $name(path)  without a value are the keys that maps at `path` have and this one has not: at least one;
+//     $name(-)     without a value are all keys that no map has here;
 //     $name        without a value are all other keys;
 //   [S, S]         are these items; [S, ...] are one or more of shape S, and so is a key before `...`.
 // In what is meant, $name is what it was, `$name.part` a part of it that its kind gives, `$` the whole value; a key

@@ -103,7 +103,8 @@ std::string Saying(std::string_view text, const FieldWord& word, UnitTexts texts
 
 std::vector<std::string> KeysOfWord(const FieldWord& word) {
   if (word.keys.empty()) return {};
-  return absl::StrSplit(std::string(word.keys), '|');
+  return absl::StrSplit(
+      absl::StrReplaceAll(std::string(word.keys), {{"<encoder>", "<name>"}, {"<language>", "<name>"}}), '|');
 }
 
 std::string AnswerOf(const FieldWord& word) {
