@@ -150,8 +150,10 @@ class Advisor {
     return std::none_of(problems.begin(), problems.end(), [&](const Identity& one) { return after.contains(one); });
   }
 
-  // Suggestions without a path are for the value that the problem points at.
+  // Suggestions without a path are for the value that the problem points at. What was wrong with a text is no problem
+  // of its tree, which has been read as the suggestion says.
   void KeepIfItWorks(Diagnostic& problem) {
+    if (problem.kind == DiagnosticKind::kFileUnreadable || problem.kind == DiagnosticKind::kYamlSyntax) return;
     if (trials_.exhausted()) return problem.edits.clear();
     const std::optional<TreePlace> place = PlaceAt(tree_, problem.where);
     for (Edit& edit : problem.edits) {

@@ -379,9 +379,8 @@ class KeyChecker {
       return AddWrongType(value, context, expected, "write a pair for each grid: [[32, 32]]");
     for (size_t i = 0; i < value.items.size(); ++i) {
       YamlNode& item = value.items[i];
-      const KeyContext inner = {context.table_path, Cat(context.shown_path, "[", i, "]"), item.where};
-      if (MendShape(Cat(spec.path, "[]"), nullptr, item, inner.shown_path, problems_)) continue;
-      CheckPair(spec, item, inner, "[rows, columns]", &KeyChecker::IsInteger);
+      CheckPair(spec, item, {context.table_path, Cat(context.shown_path, "[", i, "]"), item.where}, "[rows, columns]",
+                &KeyChecker::IsInteger);
     }
   }
 

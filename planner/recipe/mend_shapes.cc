@@ -22,11 +22,6 @@ namespace {
 // A text that is read at a glance.
 constexpr size_t kShortText = 80;
 
-struct MendRow {
-  std::string_view where, shape, meant;
-  DiagnosticKind kind;
-  std::string_view found, help;
-};
 constexpr MendRow kMends[] = {
 #define MEND(where, shape, meant, ...) {where, shape, meant, __VA_ARGS__},
 #include "planner/recipe/mends.def"
@@ -229,6 +224,8 @@ class Mended {
 };
 
 }  // namespace
+
+std::span<const MendRow> MendRows() { return kMends; }
 
 bool MendShape(std::string_view where, const KeySpec* spec, YamlNode& value, const std::string& path,
                Diagnostics& problems) {

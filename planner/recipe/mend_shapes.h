@@ -1,6 +1,7 @@
 // Values of a wrong shape whose meaning is clear: the rows of mends.def.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,13 @@
 #include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
+
+struct MendRow {
+  std::string_view where, shape, meant;
+  DiagnosticKind kind;
+  std::string_view found, help;
+};
+std::span<const MendRow> MendRows();
 
 // Tells what a row says of the value, and puts what is meant in its place. `where`: of the value, in the table of keys;
 // an item of a list ends in []. `spec`: its key; null for a map by its name and for an item. `path`: in the recipe.

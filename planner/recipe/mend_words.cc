@@ -25,6 +25,8 @@ namespace planwright {
 namespace {
 
 constexpr std::string_view kName = "<name>";
+constexpr std::string_view kOfOtherKind =
+    "remove it: {whose} is `{key}` here, which exists only for kind {kinds}, but the kind here is {kind}";
 constexpr std::string_view kNowhere = "{whose} is `{key}` here: write {last}: {value} there{; why}";
 
 // An unknown key that is known elsewhere.
@@ -309,7 +311,34 @@ class Words {
            SameFile(where, recipe_.where);
   }
 
+  static std::string InMap(const Word& word) { return word.path.empty() ? "" : Cat(" in `", word.path, "`"); }
+
+  // `sample_packing` is data.packing, which mock data has not: the word is removed. False: the key may stand there, or
+  // the other kind is meant, as by a word for its data.
+  bool RemoveOfOtherKind(const Word& word, Diagnostics& problems) {
+    const std::string map = MapOf(word.target);
+    const YamlNode* there = map.empty() || word.field == nullptr ? nullptr : NodeAt(recipe_, map);
+    if (there == nullptr) return false;
+    const std::string kind = KindOf(*there, map);
+    std::vector<std::string> kinds;
+    for (const KeySpec* spec : KeysOf(map)) {
+      if (spec->path == word.target && spec->need == Need::kOptional) kinds.emplace_back(spec->kind);
+    }
+    const bool fits = std::any_of(kinds.begin(), kinds.end(), [&](const auto& of) { return of.empty() || of == kind; });
+    if (fits || kinds.empty()) return false;
+    const std::string own = InsidePath(word.path, word.entry.key);
+    problems
+        .Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
+               Cat("unknown key ", Quoted(word.entry.key), InMap(word)),
+               Saying(kOfOtherKind, *word.field,
+                      {{"{key}", word.target}, {"{kinds}", absl::StrJoin(kinds, " and ")}, {"{kind}", kind}}))
+        .edits = {{own, ""}};
+    ApplyEdits(std::vector<Edit>{{own, ""}}, recipe_);
+    return true;
+  }
+
   void Mend(const Word& word, Diagnostics& problems) {
+    if (RemoveOfOtherKind(word, problems)) return;
     const std::string own = InsidePath(word.path, word.entry.key);
     std::string target = Named(word.target, word), value = target.empty() ? "" : Converted(word, target);
     AddEvaluation(target, value);
@@ -323,9 +352,7 @@ class Words {
     const bool other =
         there != nullptr && !by_override && there->where.file && !SameFile(there->where, word.entry.key_where);
     Diagnostic& problem = problems.Error(
-        DiagnosticKind::kUnknownKey, word.entry.key_where,
-        Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
-            word.path.empty() ? "" : "`"),
+        DiagnosticKind::kUnknownKey, word.entry.key_where, Cat("unknown key ", Quoted(word.entry.key), InMap(word)),
         Cat(Help(word, target, Shown(word, target, value), other ? nullptr : there, put || (other && !value.empty())),
             first_rank_missing ? " And `placement` needs `first_rank`: the first rank of the module" : ""));
     if (there != nullptr && !put && there->where.known())
