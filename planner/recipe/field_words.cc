@@ -1,5 +1,7 @@
 #include "planner/recipe/field_words.h"
 
+#include <unordered_map>
+
 #include "absl/strings/ascii.h"
 
 namespace planwright {
@@ -50,11 +52,15 @@ bool IsLike(std::string_view written, std::string_view pattern) {
 std::span<const FieldWord> FieldWords() { return kWords; }
 
 const FieldWord* FindFieldWord(std::string_view written) {
+  // A recipe is read again for each suggestion that is tried, so that searching counts.
+  static const auto* words = [] {
+    auto* all = new std::unordered_map<std::string_view, const FieldWord*>;
+    for (const FieldWord& known : kWords) all->emplace(known.word, &known);
+    return all;
+  }();
   const std::string path = Plain(written);
   for (std::string_view word = path; !word.empty();) {
-    for (const FieldWord& known : kWords) {
-      if (known.word == word) return &known;
-    }
+    if (const auto found = words->find(word); found != words->end()) return found->second;
     const size_t dot = word.find('.');
     word = dot == std::string_view::npos ? std::string_view() : word.substr(dot + 1);
   }

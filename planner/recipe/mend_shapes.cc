@@ -1,15 +1,14 @@
 #include "planner/recipe/mend_shapes.h"
 
 #include <algorithm>
-#include <map>
+#include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
-#include "planner/base/text/bug.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/recipe/key_checks.h"
@@ -28,22 +27,46 @@ constexpr MendRow kMends[] = {
 #undef MEND
 };
 
-struct Mend {
-  const MendRow* row;
-  YamlNode shape, meant;
+// A row with its trees, which are made when it is first needed: most recipes need few.
+class Mend {
+ public:
+  explicit Mend(const MendRow& row) : row_(row) {}
+
+  const MendRow& row() const { return row_; }
+  // Whether the shape is of such a value at all: its text says it.
+  bool MayFit(const YamlNode& value) const {
+    const char first = row_.shape[0];
+    return first == '{' ? value.is_map() : first == '[' ? value.is_sequence() : first == '$' || value.is_scalar();
+  }
+  const YamlNode& shape() const { return Trees().first; }
+  const YamlNode& meant() const { return Trees().second; }
+
+ private:
+  const std::pair<YamlNode, YamlNode>& Trees() const {
+    std::call_once(made_, [&] { trees_ = {ShapeOf(row_.shape), ShapeOf(row_.meant)}; });
+    return trees_;
+  }
+
+  const MendRow& row_;
+  mutable std::once_flag made_;
+  mutable std::pair<YamlNode, YamlNode> trees_;
 };
 
 // The rows of each place, and of each type of keys under the name that they have in the table.
-const std::vector<Mend>& MendsOf(std::string_view where) {
+const std::vector<const Mend*>& MendsOf(std::string_view where) {
   static const auto* mends = [] {
-    auto* all = new std::map<std::string, std::vector<Mend>, std::less<>>;
+    auto* all = new std::unordered_map<std::string_view, std::vector<const Mend*>>;
     for (const MendRow& row : kMends) {
-      for (const std::string& place : std::vector<std::string>(absl::StrSplit(std::string(row.where), '|')))
-        (*all)[place].push_back({&row, ShapeOf(row.shape), ShapeOf(row.meant)});
+      const auto* mend = new Mend(row);
+      for (std::string_view left = row.where; !left.empty();) {
+        const std::string_view place = left.substr(0, left.find('|'));
+        (*all)[place].push_back(mend);
+        left.remove_prefix(std::min(place.size() + 1, left.size()));
+      }
     }
     return all;
   }();
-  static const auto* none = new std::vector<Mend>;
+  static const auto* none = new std::vector<const Mend*>;
   const auto found = mends->find(where);
   return found == mends->end() ? *none : found->second;
 }
@@ -100,9 +123,9 @@ class Mended {
 
   // False: the row does not fit.
   bool Fits() {
-    if (!HasShape(mend_.shape, value_, where_, captures_)) return false;
+    if (!HasShape(mend_.shape(), value_, where_, captures_)) return false;
     captures_[""].values = {value_};
-    std::optional<YamlNode> meant = FilledIn(mend_.meant, captures_, value_.where);
+    std::optional<YamlNode> meant = FilledIn(mend_.meant(), captures_, value_.where);
     if (!meant || FlowText(*meant) == FlowText(value_)) return false;
     meant_ = *std::move(meant);
     const std::string_view type = TypeName(spec_);
@@ -113,7 +136,7 @@ class Mended {
   }
 
   void Tell(Diagnostics& problems) const {
-    const MendRow& row = *mend_.row;
+    const MendRow& row = mend_.row();
     const YamlEntry* at = by_keys_ ? Changed() : nullptr;
     const YamlNode& found = at != nullptr ? at->value : value_;
     Location where = at != nullptr && row.kind == DiagnosticKind::kUnknownKey ? at->key_where : found.where;
@@ -176,7 +199,7 @@ class Mended {
   // The first key of the shape that changes; else of the value, one whose value changes before one that is gone.
   const YamlEntry* Changed() const {
     const std::vector<YamlEntry>& entries = value_.entries;
-    for (const YamlEntry& part : mend_.shape.entries) {
+    for (const YamlEntry& part : mend_.shape().entries) {
       const YamlEntry* entry = value_.Find(part.key);
       if (entry != nullptr && (IsOther(*entry) || IsGone(*entry))) return entry;
     }
@@ -231,8 +254,9 @@ bool MendShape(std::string_view where, const KeySpec* spec, YamlNode& value, con
                Diagnostics& problems) {
   for (const std::string_view rows : {where, TypeName(spec)}) {
     if (rows.empty()) continue;
-    for (const Mend& mend : MendsOf(rows)) {
-      Mended mended(mend, spec, where, value, path);
+    for (const Mend* mend : MendsOf(rows)) {
+      if (!mend->MayFit(value)) continue;
+      Mended mended(*mend, spec, where, value, path);
       if (!mended.Fits()) continue;
       mended.Tell(problems);
       value = mended.Take();

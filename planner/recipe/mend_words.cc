@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,12 +92,12 @@ class Words {
       if (WordOf(*spec) == entry.key) return;  // a key of another kind
       if (spec->kind.empty() || spec->kind == kind) here.emplace_back(WordOf(*spec));
     }
-    for (const KeySpec& spec : RecipeKeys()) {
-      if (WordOf(spec) != entry.key || spec.path.find("[]") != std::string_view::npos) continue;
-      if (!spec.kind.empty() && !kind.empty() && spec.path.starts_with(table_path) && spec.kind != kind) continue;
+    for (const KeySpec* spec : KeysCalled(entry.key)) {
+      if (spec->path.find("[]") != std::string_view::npos) continue;
+      if (!spec->kind.empty() && !kind.empty() && spec->path.starts_with(table_path) && spec->kind != kind) continue;
       std::vector<std::string>& list =
-          !table_path.empty() && spec.path.starts_with(table_path + ".") ? deeper : elsewhere;
-      if (list.empty() || list.back() != spec.path) list.emplace_back(spec.path);
+          !table_path.empty() && spec->path.starts_with(table_path + ".") ? deeper : elsewhere;
+      if (list.empty() || list.back() != spec->path) list.emplace_back(spec->path);
     }
     Word word = {table_path, path, kind, entry, "", nullptr};
     if (deeper.size() == 1) {
@@ -133,13 +134,12 @@ class Words {
   }
 
   static bool IsValidAt(const std::string& target, const YamlNode& value) {
-    for (const KeySpec& spec : RecipeKeys()) {
-      if (spec.path != target) continue;
-      if (spec.type == KeyType::kMap ||
-          (spec.type == KeyType::kString ? IsValidValue(spec, value) : MendedValue(spec, value).has_value()))
-        return true;
-    }
-    return false;
+    const std::span<const KeySpec* const> specs = KeysCalled(LastOf(target));
+    return std::any_of(specs.begin(), specs.end(), [&](const KeySpec* spec) {
+      return spec->path == target &&
+             (spec->type == KeyType::kMap ||
+              (spec->type == KeyType::kString ? IsValidValue(*spec, value) : MendedValue(*spec, value).has_value()));
+    });
   }
 
   // The kind of the model that a word outside of models is for: that of the module, or the only one; empty if there are
@@ -168,11 +168,11 @@ class Words {
       return key;  // in this section, whose keys have no kind
     }
     for (const std::string& key : keys) {
-      for (const KeySpec& spec : RecipeKeys()) {
-        // Keys in a section of a model have no kind of their own: the section has.
-        const bool model = key.starts_with("models.") && !kind.empty();
-        const std::string section = key.substr(0, key.find('.', key.find(kName) + kName.size() + 1));
-        if (spec.path == (model ? section : key) && (!model || spec.kind.empty() || spec.kind == kind)) return key;
+      // Keys in a section of a model have no kind of their own: the section has.
+      const bool model = key.starts_with("models.") && !kind.empty();
+      const std::string own = model ? key.substr(0, key.find('.', key.find(kName) + kName.size() + 1)) : key;
+      for (const KeySpec* spec : KeysCalled(LastOf(own))) {
+        if (spec->path == own && (!model || spec->kind.empty() || spec->kind == kind)) return key;
       }
     }
     return keys.back();
@@ -256,8 +256,9 @@ class Words {
   }
 
   static const KeySpec* SpecOf(const Word& word) {
-    for (const KeySpec& spec : RecipeKeys()) {
-      if (spec.path == word.target && (spec.kind.empty() || word.kind.empty() || spec.kind == word.kind)) return &spec;
+    for (const KeySpec* spec : KeysCalled(LastOf(word.target))) {
+      if (spec->path == word.target && (spec->kind.empty() || word.kind.empty() || spec->kind == word.kind))
+        return spec;
     }
     return nullptr;
   }

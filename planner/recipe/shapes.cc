@@ -59,8 +59,8 @@ bool IsKeyOf(std::string_view path, std::string_view word) {
 
 // The path of the maps under a key: "modules" -> "modules.<name>".
 std::string MapsUnder(std::string_view path) {
-  for (const KeySpec& spec : RecipeKeys()) {
-    if (spec.path == path) return InnerPath(spec);
+  for (const KeySpec* spec : KeysCalled(path.substr(path.rfind('.') + 1))) {
+    if (spec->path == path) return InnerPath(*spec);
   }
   return std::string(path);
 }
