@@ -36,7 +36,10 @@ class Mend {
   // Whether the shape is of such a value at all: its text says it.
   bool MayFit(const YamlNode& value) const {
     const char first = row_.shape[0];
-    return first == '{' ? value.is_map() : first == '[' ? value.is_sequence() : first == '$' || value.is_scalar();
+    if (first == '{') return value.is_map();
+    if (first == '[') return value.is_sequence();
+    // Kinds of values that are no maps may be lists.
+    return value.is_scalar() || (value.is_sequence() && row_.shape.find('(') != std::string_view::npos);
   }
   const YamlNode& shape() const { return Trees().first; }
   const YamlNode& meant() const { return Trees().second; }
