@@ -1,5 +1,6 @@
 #include "planner/recipe/meant_file.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -21,6 +22,11 @@ bool IsFile(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
+bool IsSame(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error);
+}
+
 // The path itself, or with the other ending of YAML files; empty: neither is a file.
 fs::path WithAnyEnding(const fs::path& path) {
   if (IsFile(path)) return path;
@@ -31,18 +37,22 @@ fs::path WithAnyEnding(const fs::path& path) {
 }
 
 // The file of a folder whose name is near.
-fs::path NearIn(const fs::path& folder, const fs::path& name, const std::string& own) {
+fs::path NearIn(const fs::path& folder, const fs::path& name, const fs::path& own) {
   std::error_code error;
   std::vector<std::string> names;
   for (fs::directory_iterator at(folder, error), end; !error && at != end && names.size() < kMostNames;
        at.increment(error)) {
     const std::string known = at->path().filename().string();
     const std::string ending = at->path().extension().string();
-    if ((ending == ".yaml" || ending == ".yml") && known != own && IsPrintable(known) && IsFile(at->path()))
+    if ((ending == ".yaml" || ending == ".yml") && IsPrintable(known) && IsFile(at->path()) && !IsSame(at->path(), own))
       names.push_back(known);
   }
-  const std::optional<std::string> near = NearName(name.string(), names);
-  return near ? folder / *near : fs::path();
+  // Endings are alike, and short names are near to too many.
+  std::vector<std::string> stems;
+  for (const std::string& known : names) stems.push_back(fs::path(known).stem().string());
+  const std::optional<std::string> near = NearName(name.stem().string(), stems);
+  if (!near || near->size() < 3) return {};
+  return folder / names[static_cast<size_t>(std::find(stems.begin(), stems.end(), *near) - stems.begin())];
 }
 
 }  // namespace
@@ -51,15 +61,16 @@ std::string NearFile(const std::string& folder, const std::string& named, const 
   std::error_code error;
   const fs::path base = folder.empty() ? fs::path(".") : fs::path(folder), path(named);
   if (named.empty() || named.size() > 4096 || path.is_absolute()) return "";
+  const fs::path self = base / own;
   const auto from_base = [&](const fs::path& file) { return fs::relative(file, base, error).string(); };
-  if (const fs::path same = WithAnyEnding(base / path); !same.empty()) return from_base(same);
-  if (const fs::path near = NearIn((base / path).parent_path(), path.filename(), own); !near.empty())
+  if (const fs::path same = WithAnyEnding(base / path); !same.empty() && !IsSame(same, self)) return from_base(same);
+  if (const fs::path near = NearIn((base / path).parent_path(), path.filename(), self); !near.empty())
     return from_base(near);
   fs::path around = fs::absolute(base, error).lexically_normal();
   for (int i = 0; i < kMostFoldersAround && !error; ++i) {
     for (const char* inner : {"", "recipes"}) {
       const fs::path found = WithAnyEnding(around / inner / path);
-      if (!found.empty() && found.filename() != own && IsPrintable(found.string())) return from_base(found);
+      if (!found.empty() && !IsSame(found, self) && IsPrintable(found.string())) return from_base(found);
     }
     if (!around.has_relative_path()) break;
     around = around.parent_path();
