@@ -142,8 +142,10 @@ class Advisor {
     std::set<Identity> after;
     for (const Diagnostic& problem : trials_.ProblemsWith(edits)) {
       const Identity identity = IdentityOf(problem);
-      const bool counts =
-          (!errors_only || problem.severity == Severity::kError) && (elsewhere.empty() || PointsAt(problem, elsewhere));
+      // That data is on another machine is no fault of a suggestion.
+      const bool counts = problem.kind != DiagnosticKind::kDataNotHere &&
+                          (!errors_only || problem.severity == Severity::kError) &&
+                          (elsewhere.empty() || PointsAt(problem, elsewhere));
       if (!before_.contains(identity) && counts) return false;
       after.insert(identity);
     }

@@ -164,6 +164,17 @@ class Mended {
         .edits = Edits();
   }
 
+  // The keys that were made up for the kind that is meant: what the author has for them is not known.
+  std::vector<std::string> MadeUp() const {
+    std::vector<std::string> keys;
+    const YamlEntry* at = by_keys_ ? Changed() : nullptr;
+    if (at == nullptr || at->key != "kind") return keys;
+    for (const YamlEntry& entry : meant_.entries) {
+      if (value_.Find(entry.key) == nullptr) keys.push_back(entry.key);
+    }
+    return keys;
+  }
+
   YamlNode Take() { return std::move(meant_); }
 
  private:
@@ -254,7 +265,7 @@ class Mended {
 std::span<const MendRow> MendRows() { return kMends; }
 
 bool MendShape(std::string_view where, const KeySpec* spec, YamlNode& value, const std::string& path,
-               Diagnostics& problems) {
+               Diagnostics& problems, std::set<std::string, std::less<>>* damaged) {
   for (const std::string_view rows : {where, TypeName(spec)}) {
     if (rows.empty()) continue;
     for (const Mend* mend : MendsOf(rows)) {
@@ -262,6 +273,9 @@ bool MendShape(std::string_view where, const KeySpec* spec, YamlNode& value, con
       Mended mended(*mend, spec, where, value, path);
       if (!mended.Fits()) continue;
       mended.Tell(problems);
+      if (damaged != nullptr) {
+        for (const std::string& key : mended.MadeUp()) damaged->insert(InsidePath(std::string(where), key));
+      }
       value = mended.Take();
       return true;
     }

@@ -20,11 +20,13 @@
 namespace planwright {
 namespace {
 
+using Paths = std::set<std::string, std::less<>>;
+
 constexpr int kMostMends = 4;  // of one value
 
 class Shapes {
  public:
-  explicit Shapes(Diagnostics& problems) : problems_(problems) {}
+  Shapes(Diagnostics& problems, Paths& damaged) : problems_(problems), damaged_(damaged) {}
 
   // `table_path`, `path`: of the map, in the table of keys and in the recipe.
   void CheckMap(YamlNode& map, const std::string& table_path, const std::string& path) {
@@ -79,7 +81,7 @@ class Shapes {
   // A value that is mended once may have another slip in it: `modules: [{model: lm}]` is a map of names, and then the
   // keys of one.
   void Mend(std::string_view where, const KeySpec* spec, YamlNode& value, const std::string& path) {
-    for (int i = 0; i < kMostMends && MendShape(where, spec, value, path, problems_); ++i) {
+    for (int i = 0; i < kMostMends && MendShape(where, spec, value, path, problems_, &damaged_); ++i) {
     }
   }
 
@@ -102,6 +104,7 @@ class Shapes {
   }
 
   Diagnostics& problems_;
+  Paths& damaged_;
 };
 
 // The paths of all scalars and lists inside a map.
@@ -155,12 +158,14 @@ void CheckNames(YamlNode& recipe, const std::string& section, const char* what, 
 
 }  // namespace
 
-std::set<std::string, std::less<>> MendTree(YamlNode& recipe, Diagnostics& problems) {
-  if (!recipe.is_map()) return {};
-  Shapes(problems).CheckMap(recipe, "", "");
+MendedTree MendTree(YamlNode& recipe, Diagnostics& problems) {
+  MendedTree mended;
+  if (!recipe.is_map()) return mended;
+  Shapes(problems, mended.damaged).CheckMap(recipe, "", "");
   CheckNames(recipe, "modules", "module", "model", problems);
   CheckNames(recipe, "models", "model", "kind", problems);
-  return MendWords(recipe, problems);
+  mended.told = MendWords(recipe, problems);
+  return mended;
 }
 
 }  // namespace planwright
