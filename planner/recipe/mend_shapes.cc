@@ -36,23 +36,29 @@ class Mend {
   // Whether the shape is of such a value at all: its text says it.
   bool MayFit(const YamlNode& value) const {
     const char first = row_.shape[0];
-    if (first == '{') return value.is_map();
+    if (first == '{') return value.is_map() && HasFirstKey(value);
     if (first == '[') return value.is_sequence();
     // Kinds of values that are no maps may be lists.
     return value.is_scalar() || (value.is_sequence() && row_.shape.find('(') != std::string_view::npos);
   }
-  const YamlNode& shape() const { return Trees().first; }
-  const YamlNode& meant() const { return Trees().second; }
+  const YamlNode& shape() const { return Made(row_.shape, shape_made_, shape_); }
+  const YamlNode& meant() const { return Made(row_.meant, meant_made_, meant_); }
 
  private:
-  const std::pair<YamlNode, YamlNode>& Trees() const {
-    std::call_once(made_, [&] { trees_ = {ShapeOf(row_.shape), ShapeOf(row_.meant)}; });
-    return trees_;
+  // The first key of the shape, if it is no capture.
+  bool HasFirstKey(const YamlNode& value) const {
+    const std::string_view key = row_.shape.substr(1, row_.shape.find_first_of(":,}") - 1);
+    return key.starts_with('$') || value.Find(key) != nullptr;
+  }
+
+  static const YamlNode& Made(std::string_view text, std::once_flag& made, YamlNode& tree) {
+    std::call_once(made, [&] { tree = ShapeOf(text); });
+    return tree;
   }
 
   const MendRow& row_;
-  mutable std::once_flag made_;
-  mutable std::pair<YamlNode, YamlNode> trees_;
+  mutable std::once_flag shape_made_, meant_made_;
+  mutable YamlNode shape_, meant_;
 };
 
 // The rows of each place, and of each type of keys under the name that they have in the table.
