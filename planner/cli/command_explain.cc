@@ -242,7 +242,7 @@ CliCommand ExplainCommand() {
       "  a key, whole or its end    batch.micro_samples, micro_samples, tp\n"
       "  a value of a key           webdataset, cosine, h100_sxm\n"
       "  a term of the glossary     lane, bubble\n"
-      "  a word of Megatron-LM, NeMo, torchtitan or Transformers, as there: --micro-batch-size, training.seq_len\n"
+      "  a word of Megatron-LM, torchtitan, axolotl and others, as there: --micro-batch-size, training.seq_len\n"
       "  a kind of layers, an operation, a command, an exit status: mamba, all_gather, launch, 12\n\n"
       "Without a word, it lists all kinds of diagnostics.\n";
   command.examples = {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <iostream>
 
-#include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
@@ -45,14 +44,6 @@ struct Outcome {
   int result = kExitSuccess;
 };
 
-// A diff without the "\r" of its lines, unless the text has lines without: then they may be what differs.
-std::string ForReading(const std::string& diff, const std::string& text) {
-  for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n', end + 1)) {
-    if (end == 0 || text[end - 1] != '\r') return diff;
-  }
-  return absl::StrReplaceAll(diff, {{"\r\n", "\n"}});
-}
-
 // Formats one recipe. Returns its status, after its problems are told.
 int FormatOne(const std::string& path, bool check, bool print, Outcome& done) {
   const absl::StatusOr<std::string> text = ReadText(path);
@@ -77,7 +68,7 @@ int FormatOne(const std::string& path, bool check, bool print, Outcome& done) {
   if (!check && !written) done.files.back()["text"] = **formatted;
   if (check && !same) {
     Append(done.out, name, " is not in its form; `plan fmt ", path, "` ", path == "-" ? "prints" : "writes", " it:\n",
-           PrintableLines(ForReading(diff, *text)));
+           PrintableLines(DiffToRead(diff, *text)));
   } else if (!check && !written) {
     done.out += **formatted;
   } else if (!same) {

@@ -8,10 +8,13 @@
 #include "planner/base/paper/table.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
+#include "planner/cli/fix_recipe.h"
 #include "planner/cli/load_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/ranks_text.h"
 #include "planner/recipe/diagnostics/render.h"
+#include "planner/recipe/format/line_diff.h"
+#include "planner/recipe/format/replace_recipe.h"
 
 namespace planwright {
 namespace {
@@ -66,9 +69,30 @@ Json SummaryJson(const Plan& plan, size_t bytes, double seconds) {
           {"seconds", seconds}};
 }
 
-int Validate(const CommandOptions& options) {
+// Writes the recipe with what the edits of its problems change. `diff`: gets it, empty if nothing is changed.
+absl::Status Fix(const RecipeWords& words, std::string& diff) {
+  if (words.path.ends_with(".json"))
+    return absl::InvalidArgumentError("--fix changes a recipe, and " + words.path + " is a compiled plan");
+  std::vector<std::string> absent;
+  const LoadedPlan loaded = LoadComparedPlan(words.path, words.overrides, absent);
+  if (!loaded.problems.has_errors() || loaded.exit_status() == kExitUsage) return absl::OkStatus();
+  const absl::StatusOr<FixedText> fixed = FixRecipe(words.path, words.overrides, loaded.problems.sorted());
+  if (!fixed.ok() || fixed->before == fixed->after) return fixed.status();
+  diff = DiffToRead(LineDiff(fixed->before, fixed->after), fixed->before);
+  return ReplaceRecipe(words.path, fixed->before, fixed->after);
+}
+
+struct ValidateOptions : CommandOptions {
+  bool fix = false;
+};
+
+int Validate(const ValidateOptions& options) {
   const absl::StatusOr<RecipeWords> words = SplitWords(options, {});
   if (!words.ok()) return UsageError(words.status());
+  std::string diff;
+  if (options.fix) {
+    if (const absl::Status status = Fix(*words, diff); !status.ok()) return UsageError(status);
+  }
   const auto start = std::chrono::steady_clock::now();
   std::vector<std::string> absent;
   const LoadedPlan loaded = LoadComparedPlan(words->path, words->overrides, absent);
@@ -76,9 +100,11 @@ int Validate(const CommandOptions& options) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
     Json json = ValidityJson(loaded);
+    if (options.fix) json["fixed"] = {{"changed", !diff.empty()}, {"diff", diff}};
     if (loaded.plan) json["summary"] = SummaryJson(*loaded.plan, bytes, seconds);
     std::cout << JsonText(json, 2) << "\n";
   } else {
+    if (!diff.empty()) std::cout << "fixed " << Printable(words->path) << ":\n" << PrintableLines(diff) << std::flush;
     loaded.PrintProblems();
     for (const std::string& path : absent)
       std::cerr << Printable("note: " + path + " is not on this machine, so it was not compared with the plan") << "\n";
@@ -91,14 +117,19 @@ int Validate(const CommandOptions& options) {
 
 CliCommand ValidateCommand() {
   CliCommand command = {"validate", "reports every problem of a recipe at once; needs no GPU", Runs(Validate), "r+"};
-  command.usage = "RECIPE [OVERRIDE ...] [--json]";
+  command.usage = "RECIPE [OVERRIDE ...] [--fix] [--json]";
   command.options = {
-      JsonOption("print {\"valid\", \"problems\"} for scripts"),
+      {"--fix", &ValidateOptions::fix,
+       "write the recipe with the suggested fixes of its errors, and print what changed"},
+      JsonOption("print {\"valid\", \"problems\"} for scripts, and with --fix {\"fixed\"}"),
   };
   command.details =
       "The recipe is compiled and the plan is proved. RECIPE may be a compiled plan, which is then proved again. "
       "Weights\n"
-      "and recorded batches that are on this machine are compared with the plan.\n";
+      "and recorded batches that are on this machine are compared with the plan.\n\n"
+      "--fix makes those suggestions that end errors and bring no other, in the file RECIPE alone: not in files\n"
+      "that it extends, and not of overrides. Comments stay, and the file gets its form, as by plan fmt. What is\n"
+      "left is told, and the exit status is that of the result.\n";
   command.examples = {
       {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml", "checks a recipe"},
       {"plan validate recipes/nemotron_moe_vlm_20l_mock_8r.yaml batch.global_samples=64", "with another batch"},

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "planner/base/text/text.h"
-#include "planner/recipe/explain/field_answers.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/meant_words.h"
 #include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/units.h"
 #include "planner/recipe/yaml/yaml_tree.h"
 
 namespace planwright {
@@ -40,7 +41,8 @@ std::string OverrideOf(const std::string& key, std::string_view value) {
 std::string OptionOfOthers(std::string_view option, std::string_view value, bool overrides, bool gpus) {
   if (option.find_first_not_of('-') == std::string_view::npos) return "";
   const FieldWord* word = FindFieldWord(option);
-  std::string key = word == nullptr ? KeyOf(option) : std::string(word->keys.substr(0, word->keys.find('|')));
+  const std::vector<std::string> keys = word == nullptr ? std::vector<std::string>{KeyOf(option)} : KeysOfWord(*word);
+  const std::string key = keys.empty() ? "" : keys[0];
   if (word == nullptr && key.empty()) return "";
   const bool of_cluster = key == "cluster.nodes" || key == "cluster.gpus_per_node";
   if (gpus && of_cluster) return "did you mean `--gpus`, the GPUs of all nodes?";
@@ -62,7 +64,9 @@ std::string CommandOfOthers(std::string_view command) {
   for (const auto& [word, instead] : kCommands) {
     if (word == command) return std::string(instead);
   }
-  return "";
+  const FieldWord* word = FindFieldWord(command);
+  if (word == nullptr || word->unit != FieldUnit::None) return "";
+  return Cat("`", command, "` of ", word->of, ": ", word->why);
 }
 
 }  // namespace planwright

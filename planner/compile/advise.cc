@@ -142,16 +142,20 @@ class Advisor {
     std::set<Identity> after;
     for (const Diagnostic& problem : trials_.ProblemsWith(edits)) {
       const Identity identity = IdentityOf(problem);
-      const bool counts =
-          (!errors_only || problem.severity == Severity::kError) && (elsewhere.empty() || PointsAt(problem, elsewhere));
+      // That data is on another machine is no fault of a suggestion.
+      const bool counts = problem.kind != DiagnosticKind::kDataNotHere &&
+                          (!errors_only || problem.severity == Severity::kError) &&
+                          (elsewhere.empty() || PointsAt(problem, elsewhere));
       if (!before_.contains(identity) && counts) return false;
       after.insert(identity);
     }
     return std::none_of(problems.begin(), problems.end(), [&](const Identity& one) { return after.contains(one); });
   }
 
-  // Suggestions without a path are for the value that the problem points at.
+  // Suggestions without a path are for the value that the problem points at. What was wrong with a text is no problem
+  // of its tree, which has been read as the suggestion says.
   void KeepIfItWorks(Diagnostic& problem) {
+    if (problem.kind == DiagnosticKind::kFileUnreadable || problem.kind == DiagnosticKind::kYamlSyntax) return;
     if (trials_.exhausted()) return problem.edits.clear();
     const std::optional<TreePlace> place = PlaceAt(tree_, problem.where);
     for (Edit& edit : problem.edits) {

@@ -1,5 +1,5 @@
 // Words of the field that are no keys here: arguments of other training programs (field_words.def), and words for one
-// of the choices of a key.
+// of the choices of a key (choice_words.def).
 #pragma once
 
 #include <span>
@@ -9,27 +9,17 @@
 
 namespace planwright {
 
-// What becomes of the value of a word when it is written under the key.
+// What becomes of the value of a word when it is written under the key (units.def).
 enum class FieldUnit {
-  Same,
-  Steps,     // of the optimizer: times global_samples
-  Tokens,    // of the training: by sequence_length
-  Constant,  // a decay of weights that stays the same: {start: value, end: value}
-  First,     // the first of a pair of numbers
-  Second,
-  Bf16,       // true is bf16
-  Full,       // true is full
-  Selective,  // selective is elementwise, other words stay
-  Pattern,    // a count is a number of layers only where these are all alike
-  Words,      // the key has another value: only its name is known
-  Follows,    // the value follows from others, and is left out
-  None,       // no key
+#define UNIT(name, ...) name,
+#include "planner/recipe/units.def"
+#undef UNIT
 };
 
 struct FieldWord {
   std::string_view word, of;  // "train_iters", "Megatron-LM"
   FieldUnit unit;
-  std::string_view keys;  // paths in the table of keys, joined by |
+  std::string_view keys;  // as the row has them: KeysOfWord in units.h
   std::string_view why;   // why there is no key, or what its value is; empty: nothing more is to be said
 };
 
@@ -39,8 +29,12 @@ std::span<const FieldWord> FieldWords();
 // may stand before it: `training.seq_len` is `seq_len`. Null if it is none.
 const FieldWord* FindFieldWord(std::string_view written);
 
+// Whether a word, however it is written, is as the pattern says: in lower case, with _ for - and for spaces. * stands
+// for any characters: "*h100*" is like "NVIDIA-H100 80GB".
+bool IsLike(std::string_view written, std::string_view pattern);
+
 struct ChoiceWord {
-  std::string_view path, word, choice;  // the key, as the table has it; "vit", "radio_vit"
+  std::string_view path, word, choice;  // the key, as the table has it; a pattern such as "vit"; "radio_vit"
   std::string_view why;                 // of one that is not the same: what is there instead
 };
 

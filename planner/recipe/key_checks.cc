@@ -12,11 +12,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/recipe/meant_words.h"
+#include "planner/recipe/mend_shapes.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
@@ -359,8 +359,6 @@ class KeyChecker {
   void CheckPair(const KeySpec& spec, YamlNode& value, const KeyContext& context, std::string_view expected,
                  bool (*read)(const YamlNode&, double*)) {
     double number = 0;
-    if (std::optional<YamlNode> list = ListOfText(value, read))
-      return MendTo(spec, *std::move(list), value, context, expected);
     // First the types of both numbers, reported once for the pair; then the range of each number.
     bool good = value.is_sequence() && value.items.size() == 2;
     for (const YamlNode& item : value.items) good = good && read(item, &number);
@@ -373,44 +371,11 @@ class KeyChecker {
     }
   }
 
-  // "0.9, 0.95" and "32x32" as a list; nothing if the text is no list of numbers.
-  static std::optional<YamlNode> ListOfText(const YamlNode& value, bool (*read)(const YamlNode&, double*)) {
-    if (!value.is_scalar() || value.text.empty()) return std::nullopt;
-    Diagnostics ignored;
-    const std::string numbers = absl::StrReplaceAll(value.text, {{"x", ", "}, {"(", ""}, {")", ""}});
-    std::optional<YamlNode> list = ParseYaml(Cat("[", numbers, "]"), {}, ignored);
-    double number = 0;
-    const auto is_number = [&](const YamlNode& item) { return read(item, &number); };
-    if (!list || list->items.size() != 2 || !absl::c_all_of(list->items, is_number)) return std::nullopt;
-    return list;
-  }
-
-  // Reports a value of the wrong type, and puts the one that is meant in its place.
-  void MendTo(const KeySpec& spec, YamlNode mended, YamlNode& value, const KeyContext& context,
-              std::string_view expected) {
-    const std::string text = FlowText(mended);
-    const std::string before = context.shown_path.ends_with(']') ? "" : Cat(WordOf(spec), ": ");
-    AddWrongType(value, context, expected, Cat("write ", before, text), {{context.EditPath(), text}});
-    mended.where = value.where;
-    for (YamlNode& item : mended.items) item.where = value.where;
-    value = std::move(mended);
-  }
-
   void CheckPairs(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
     constexpr std::string_view expected = "a list of [rows, columns]";
-    const std::optional<YamlNode> text = ListOfText(value, &KeyChecker::IsInteger);
-    const YamlNode& pair = text ? *text : value;
     double number = 0;
     const auto is_number = [&](const YamlNode& item) { return IsInteger(item, &number); };
-    if (pair.is_sequence() && !pair.items.empty() && absl::c_all_of(pair.items, is_number)) {
-      if (pair.items.size() != 2)
-        return AddWrongType(value, context, expected, "write a pair for each grid: [[32, 32]]");
-      YamlNode list;
-      list.kind = YamlNode::Kind::kSequence;
-      list.items = {pair};
-      return MendTo(spec, std::move(list), value, context, expected);
-    }
-    if (!value.is_sequence() || value.items.empty())
+    if (!value.is_sequence() || absl::c_all_of(value.items, is_number))
       return AddWrongType(value, context, expected, "write a pair for each grid: [[32, 32]]");
     for (size_t i = 0; i < value.items.size(); ++i) {
       YamlNode& item = value.items[i];
@@ -465,15 +430,8 @@ class KeyChecker {
       case KeyType::kBool: good = ReadBool(value, &truth, &problem); break;
       default: good = ReadString(value, &text, &problem); break;
     }
-    if (spec.path == "models.<name>.pattern" && value.is_sequence()) return MendPattern(spec, value, context);
-    if (spec.path.starts_with("launch.slurm.") && value.is_sequence() && !value.items.empty()) {
-      // Slurm takes several names with commas between them.
-      YamlNode names;
-      names.kind = YamlNode::Kind::kScalar;
-      const auto separate = [](std::string* out, const YamlNode& item) { out->append(item.text); };
-      names.text = absl::StrJoin(value.items, ",", separate);
-      names.quoted = true;
-      MendTo(spec, std::move(names), value, context, "text");
+    if (spec.path == "models.<name>.pattern" && value.is_sequence()) {
+      AddWrongType(value, context, "text", "write one letter for each layer, in quotes: \"M-M*\"");
       return false;
     }
     if (!good) {
@@ -482,24 +440,6 @@ class KeyChecker {
     }
     return (spec.type != KeyType::kInteger && spec.type != KeyType::kNumber) ||
            CheckRange(spec, number, value, context);
-  }
-
-  // A list of letters is the text that they make.
-  bool MendPattern(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
-    YamlNode letters;
-    letters.kind = YamlNode::Kind::kScalar;
-    letters.quoted = true;
-    bool good = !value.items.empty();
-    for (const YamlNode& item : value.items) {
-      good = good && item.is_scalar() && item.text.size() == 1;
-      letters.text += item.text;
-    }
-    if (good) {
-      MendTo(spec, std::move(letters), value, context, "text");
-    } else {
-      AddWrongType(value, context, "text", "write one letter for each layer, in quotes: \"M-M*\"");
-    }
-    return false;
   }
 
   void CheckWordOrCount(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
@@ -549,6 +489,7 @@ class KeyChecker {
 };
 
 void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const KeyContext& context) {
+  MendShape(spec.path, &spec, value, context.EditPath(), problems_);
   switch (spec.type) {
     case KeyType::kMap: return CheckSection(value, context);
     case KeyType::kNamedMaps: return CheckNamedMaps(spec, value, context);
@@ -570,16 +511,14 @@ void KeyChecker::CheckValue(const KeySpec& spec, YamlNode& value, const KeyConte
 bool IsValidValue(const KeySpec& spec, const YamlNode& value) {
   Diagnostics problems;
   YamlNode copy = value;
-  KeyChecker(NothingTold(), problems)
-      .CheckValue(spec, copy, {std::string(spec.path), std::string(spec.path), value.where});
+  KeyChecker(NothingTold(), problems).CheckValue(spec, copy, {InnerPath(spec), std::string(spec.path), value.where});
   return problems.empty();
 }
 
 std::optional<YamlNode> MendedValue(const KeySpec& spec, const YamlNode& value) {
   Diagnostics problems;
   YamlNode copy = value;
-  KeyChecker(NothingTold(), problems)
-      .CheckValue(spec, copy, {std::string(spec.path), std::string(spec.path), value.where});
+  KeyChecker(NothingTold(), problems).CheckValue(spec, copy, {InnerPath(spec), std::string(spec.path), value.where});
   if (!IsValidValue(spec, copy)) return std::nullopt;
   return copy;
 }

@@ -27,11 +27,11 @@ std::string NearKey(const std::string& word, const std::vector<std::string>& kno
 
 std::string OnlyKeyCalled(const std::string& word, bool of_kinds) {
   std::string only;
-  for (const KeySpec& spec : RecipeKeys()) {
-    if (WordOf(spec) != word || spec.path == only || (!of_kinds && !spec.kind.empty())) continue;
-    if (spec.path.find("[]") != std::string_view::npos) continue;
+  for (const KeySpec* spec : KeysCalled(word)) {
+    if (spec->path == only || (!of_kinds && !spec->kind.empty())) continue;
+    if (spec->path.find("[]") != std::string_view::npos) continue;
     if (!only.empty()) return "";
-    only = spec.path;
+    only = spec->path;
   }
   return only;
 }

@@ -11,15 +11,16 @@
 
 namespace planwright {
 
+struct MendedTree {
+  std::set<std::string, std::less<>> told;     // paths of keys of which it is told that they are missing
+  std::set<std::string, std::less<>> damaged;  // paths in the table of keys of values that were made up
+};
+
 // Tells, and mends:
+//   values of a wrong shape whose meaning is clear (mends.def);
+//   sections under another name, most of whose keys are those of one that is not there (PW0101);
 //   modules and models that only overrides name, whose name is near one of the recipe (PW0108);
-//   lists where a map must be and the other way round, and a value in place of a section that it says all of (PW0104),
-//   also with the `ranks` beside it that a placement lacks;
-//   what an evaluation set has without `sets` around it (PW0101);
-//   options of sbatch that a comma in a list cuts in two (PW0107);
-//   devices that are known by their data sheets only (PW0106);
 //   unknown keys that exist deeper in the same map or once elsewhere, and words of other programs (PW0101).
-// Returns the paths of keys of which it is told that they are missing.
-std::set<std::string, std::less<>> MendTree(YamlNode& recipe, Diagnostics& problems);
+MendedTree MendTree(YamlNode& recipe, Diagnostics& problems);
 
 }  // namespace planwright

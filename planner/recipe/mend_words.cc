@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,11 +20,15 @@
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/tree_edits.h"
+#include "planner/recipe/units.h"
 
 namespace planwright {
 namespace {
 
 constexpr std::string_view kName = "<name>";
+constexpr std::string_view kOfOtherKind =
+    "remove it: {whose} is `{key}` here, which exists only for kind {kinds}, but the kind here is {kind}";
+constexpr std::string_view kNowhere = "{whose} is `{key}` here: write {last}: {value} there{; why}";
 
 // An unknown key that is known elsewhere.
 struct Word {
@@ -87,12 +92,12 @@ class Words {
       if (WordOf(*spec) == entry.key) return;  // a key of another kind
       if (spec->kind.empty() || spec->kind == kind) here.emplace_back(WordOf(*spec));
     }
-    for (const KeySpec& spec : RecipeKeys()) {
-      if (WordOf(spec) != entry.key || spec.path.find("[]") != std::string_view::npos) continue;
-      if (!spec.kind.empty() && !kind.empty() && spec.path.starts_with(table_path) && spec.kind != kind) continue;
+    for (const KeySpec* spec : KeysCalled(entry.key)) {
+      if (spec->path.find("[]") != std::string_view::npos) continue;
+      if (!spec->kind.empty() && !kind.empty() && spec->path.starts_with(table_path) && spec->kind != kind) continue;
       std::vector<std::string>& list =
-          !table_path.empty() && spec.path.starts_with(table_path + ".") ? deeper : elsewhere;
-      if (list.empty() || list.back() != spec.path) list.emplace_back(spec.path);
+          !table_path.empty() && spec->path.starts_with(table_path + ".") ? deeper : elsewhere;
+      if (list.empty() || list.back() != spec->path) list.emplace_back(spec->path);
     }
     Word word = {table_path, path, kind, entry, "", nullptr};
     if (deeper.size() == 1) {
@@ -129,13 +134,12 @@ class Words {
   }
 
   static bool IsValidAt(const std::string& target, const YamlNode& value) {
-    for (const KeySpec& spec : RecipeKeys()) {
-      if (spec.path != target) continue;
-      if (spec.type == KeyType::kMap ||
-          (spec.type == KeyType::kString ? IsValidValue(spec, value) : MendedValue(spec, value).has_value()))
-        return true;
-    }
-    return false;
+    const std::span<const KeySpec* const> specs = KeysCalled(LastOf(target));
+    return std::any_of(specs.begin(), specs.end(), [&](const KeySpec* spec) {
+      return spec->path == target &&
+             (spec->type == KeyType::kMap ||
+              (spec->type == KeyType::kString ? IsValidValue(*spec, value) : MendedValue(*spec, value).has_value()));
+    });
   }
 
   // The kind of the model that a word outside of models is for: that of the module, or the only one; empty if there are
@@ -157,17 +161,18 @@ class Words {
 
   // The key of a word in maps of this kind: the first of its keys that they have.
   static std::string TargetOf(const FieldWord& field, const std::string& kind, const std::string& table_path) {
-    const std::vector<std::string> keys = absl::StrSplit(std::string(field.keys), '|');
+    const std::vector<std::string> keys = KeysOfWord(field);
+    if (keys.empty()) return "";
     for (const std::string& key : keys) {
       if (!kind.empty() || table_path.empty() || MapOf(key) != table_path) continue;
       return key;  // in this section, whose keys have no kind
     }
     for (const std::string& key : keys) {
-      for (const KeySpec& spec : RecipeKeys()) {
-        // Keys in a section of a model have no kind of their own: the section has.
-        const bool model = key.starts_with("models.") && !kind.empty();
-        const std::string section = key.substr(0, key.find('.', key.find(kName) + kName.size() + 1));
-        if (spec.path == (model ? section : key) && (!model || spec.kind.empty() || spec.kind == kind)) return key;
+      // Keys in a section of a model have no kind of their own: the section has.
+      const bool model = key.starts_with("models.") && !kind.empty();
+      const std::string own = model ? key.substr(0, key.find('.', key.find(kName) + kName.size() + 1)) : key;
+      for (const KeySpec* spec : KeysCalled(LastOf(own))) {
+        if (spec->path == own && (!model || spec->kind.empty() || spec->kind == kind)) return key;
       }
     }
     return keys.back();
@@ -201,13 +206,37 @@ class Words {
     });
   }
 
+  // The key that only models have of the role that a word is for; empty: it is for any.
+  static std::string_view RoleKeyOf(const Word& word) {
+    if (word.field == nullptr) return "";
+    if (word.field->keys.find("<encoder>") != std::string_view::npos) return "projector";
+    return word.field->keys.find("<language>") != std::string_view::npos ? "vocabulary" : "";
+  }
+
+  // The module ("modules.") or model whose models have a key of their own: that of the path, or the only one.
+  std::string NameOfRole(const std::string& section, std::string_view own, const std::string& path) const {
+    std::vector<std::string> names;
+    const YamlNode* named = NodeAt(recipe_, section.substr(0, section.size() - 1));
+    if (named == nullptr) return "";
+    for (const YamlEntry& entry : named->entries) {
+      const std::string inside = Cat(section, entry.key, ".");
+      const YamlNode* model = section == "modules." ? ModelOf(inside) : &entry.value;
+      if (model == nullptr || FindKey("models.<name>", own, KindOf(*model, "models.<name>")) == nullptr) continue;
+      if (Cat(path, ".").starts_with(inside)) return entry.key;
+      names.push_back(entry.key);
+    }
+    return names.size() == 1 ? names[0] : "";
+  }
+
   // The path in the recipe of a key of the table, with the names that are meant; empty if they are not known.
   std::string Named(const std::string& target, const Word& word) const {
     const size_t at = target.find(kName);
     if (at == std::string::npos) return target;
     const std::string section = target.substr(0, at);  // "modules."
     std::string name;
-    if (word.path.starts_with(section)) {
+    if (const std::string_view own = RoleKeyOf(word); !own.empty()) {
+      name = NameOfRole(section, own, word.path);
+    } else if (word.path.starts_with(section)) {
       name = word.path.substr(at, word.path.find('.', at) - at);
     } else if (section == "models." && word.path.starts_with("modules.")) {
       const std::string module = word.path.substr(0, word.path.find('.', 8));
@@ -223,71 +252,13 @@ class Words {
   // The value under the key, as YAML; empty if it is not known.
   std::string Converted(const Word& word, const std::string& target) const {
     const YamlNode& value = word.entry.value;
-    const std::string text = FlowText(value);
-    int64_t count = 0, samples = 0;
-    if (word.field == nullptr) return text;
-    switch (word.field->unit) {
-      case FieldUnit::Same: return Valid(word, value);
-      case FieldUnit::Steps: {
-        const YamlNode* batch = NodeAt(recipe_, "batch.global_samples");
-        if (batch == nullptr || !ReadInteger(*batch, &samples, nullptr) || !ReadCount(value, count) || count < 0 ||
-            samples < 1 || count > int64_t{1'000'000'000'000'000} / samples)
-          return "";
-        return Cat(count * samples);
-      }
-      case FieldUnit::Tokens: {
-        const YamlNode* length = NodeAt(recipe_, "batch.sequence_length");
-        if (length == nullptr || !ReadInteger(*length, &samples, nullptr) || !ReadCount(value, count) || count < 1 ||
-            samples < 1)
-          return "";
-        // Up to a whole step.
-        int64_t step = 1;
-        const YamlNode* batch = NodeAt(recipe_, "batch.global_samples");
-        if (batch != nullptr && (!ReadInteger(*batch, &step, nullptr) || step < 1)) step = 1;
-        const int64_t steps = ((count - 1) / samples) / step + 1;
-        return steps > int64_t{1'000'000'000'000'000} / step ? "" : Cat(steps * step);
-      }
-      case FieldUnit::Constant: return value.is_scalar() ? Cat("{start: ", text, ", end: ", text, "}") : "";
-      case FieldUnit::First:
-      case FieldUnit::Second: {
-        const YamlNode* pair = NodeAt(recipe_, target);
-        const bool given = pair != nullptr && pair->items.size() == 2;
-        const std::string first = given ? FlowText(pair->items[0]) : "0.9",
-                          second = given ? FlowText(pair->items[1]) : "0.95";
-        return word.field->unit == FieldUnit::First ? Cat("[", text, ", ", second, "]")
-                                                    : Cat("[", first, ", ", text, "]");
-      }
-      case FieldUnit::Bf16: return text == "true" ? "bf16" : "";
-      case FieldUnit::Full: return text == "true" ? "full" : "";
-      case FieldUnit::Selective: return text == "selective" ? "elementwise" : Valid(word, value);
-      case FieldUnit::Pattern: return target.ends_with(".layers") ? text : "";
-      case FieldUnit::Words:
-      case FieldUnit::Follows:
-      case FieldUnit::None: break;
-    }
-    return "";
-  }
-
-  // 10000, 10k or 1e4
-  static bool ReadCount(const YamlNode& value, int64_t& count) {
-    YamlNode number = value;
-    if (const std::string written = RewrittenNumber(value.text, /*integer=*/true, /*k_is_1024=*/false);
-        !written.empty())
-      number.text = written;
-    return value.is_scalar() && ReadInteger(number, &count, nullptr);
-  }
-
-  // The value as the key of the word takes it: `bfloat16` as bf16. Empty: it is none of its values.
-  static std::string Valid(const Word& word, const YamlNode& value) {
-    const KeySpec* spec = SpecOf(word);
-    if (spec == nullptr) return "";
-    const std::optional<YamlNode> mended = MendedValue(*spec, value);
-    return mended ? FlowText(*mended) : "";
+    return word.field == nullptr ? FlowText(value) : InUnit(word.field->unit, value, SpecOf(word), target, recipe_);
   }
 
   static const KeySpec* SpecOf(const Word& word) {
-    for (const KeySpec& spec : RecipeKeys()) {
-      if (spec.path == word.target && (spec.kind.empty() || word.kind.empty() || spec.kind == word.kind)) return &spec;
+    for (const KeySpec* spec : KeysCalled(LastOf(word.target))) {
+      if (spec->path == word.target && (spec->kind.empty() || word.kind.empty() || spec->kind == word.kind))
+        return spec;
     }
     return nullptr;
   }
@@ -341,23 +312,48 @@ class Words {
            SameFile(where, recipe_.where);
   }
 
+  static std::string InMap(const Word& word) { return word.path.empty() ? "" : Cat(" in `", word.path, "`"); }
+
+  // `sample_packing` is data.packing, which mock data has not: the word is removed. False: the key may stand there, or
+  // the other kind is meant, as by a word for its data.
+  bool RemoveOfOtherKind(const Word& word, Diagnostics& problems) {
+    const std::string map = MapOf(word.target);
+    const YamlNode* there = map.empty() || word.field == nullptr ? nullptr : NodeAt(recipe_, map);
+    if (there == nullptr) return false;
+    const std::string kind = KindOf(*there, map);
+    std::vector<std::string> kinds;
+    for (const KeySpec* spec : KeysOf(map)) {
+      if (spec->path == word.target && spec->need == Need::kOptional) kinds.emplace_back(spec->kind);
+    }
+    const bool fits = std::any_of(kinds.begin(), kinds.end(), [&](const auto& of) { return of.empty() || of == kind; });
+    if (fits || kinds.empty()) return false;
+    const std::string own = InsidePath(word.path, word.entry.key);
+    problems
+        .Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
+               Cat("unknown key ", Quoted(word.entry.key), InMap(word)),
+               Saying(kOfOtherKind, *word.field,
+                      {{"{key}", word.target}, {"{kinds}", absl::StrJoin(kinds, " and ")}, {"{kind}", kind}}))
+        .edits = {{own, ""}};
+    ApplyEdits(std::vector<Edit>{{own, ""}}, recipe_);
+    return true;
+  }
+
   void Mend(const Word& word, Diagnostics& problems) {
+    if (RemoveOfOtherKind(word, problems)) return;
     const std::string own = InsidePath(word.path, word.entry.key);
     std::string target = Named(word.target, word), value = target.empty() ? "" : Converted(word, target);
     AddEvaluation(target, value);
     const bool first_rank_missing = AddPlacement(word, target, value);
     const YamlNode* there = target.empty() ? nullptr : NodeAt(recipe_, target);
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
-    const bool pair = word.field && (word.field->unit == FieldUnit::First || word.field->unit == FieldUnit::Second);
+    const bool pair = word.field != nullptr && RowOf(word.field->unit).value.starts_with('[');
     // What is said at the right place stays, unless it is of a file that the word's own is laid over.
     const bool put = !value.empty() && (there == nullptr || IsOver(word, *there) || (pair && !given_.contains(target)));
     // Another file is no reason to remove the word from this one, even if that file wins.
     const bool other =
         there != nullptr && !by_override && there->where.file && !SameFile(there->where, word.entry.key_where);
     Diagnostic& problem = problems.Error(
-        DiagnosticKind::kUnknownKey, word.entry.key_where,
-        Cat("unknown key ", Quoted(word.entry.key), word.path.empty() ? "" : " in `", word.path,
-            word.path.empty() ? "" : "`"),
+        DiagnosticKind::kUnknownKey, word.entry.key_where, Cat("unknown key ", Quoted(word.entry.key), InMap(word)),
         Cat(Help(word, target, Shown(word, target, value), other ? nullptr : there, put || (other && !value.empty())),
             first_rank_missing ? " And `placement` needs `first_rank`: the first rank of the module" : ""));
     if (there != nullptr && !put && there->where.known())
@@ -383,55 +379,47 @@ class Words {
 
   static bool Follows(const Word& word) { return word.field && word.field->unit == FieldUnit::Follows; }
 
-  static std::string Help(const Word& word, const std::string& target, const std::string& value, const YamlNode* there,
-                          bool put) {
+  std::string Help(const Word& word, const std::string& target, const std::string& value, const YamlNode* there,
+                   bool put) const {
     const std::string shown = target.empty() ? word.target : target, last = LastOf(shown);
     const bool same_map = MapOf(shown) == word.path;
     const bool by_override = word.entry.key_where.file && *word.entry.key_where.file == kCommandLine;
     // How to write it: as an override, beside the word, or in the section that has it.
-    std::string write = by_override ? Cat("write ", shown, "=", value)
-                        : same_map || MapOf(shown).empty()
-                            ? Cat("write ", last, ": ", value)
+    std::string write = by_override                        ? Cat("write ", shown, "=", value)
+                        : same_map || MapOf(shown).empty() ? Cat("write ", last, ": ", value)
+                        : MapOf(MapOf(shown)) == word.path && NodeAt(recipe_, MapOf(shown)) == nullptr
+                            ? Cat("write ", LastOf(MapOf(shown)), ": {", last, ": ", value, "}")
                             : Cat("write ", last, ": ", value, " in `", MapOf(shown), "`");
     if (word.field == nullptr && word.target.empty()) return "remove it: no key here is known to say the same";
     if (word.field == nullptr) {
       if (put) return Cat("did you mean `", shown, by_override ? "=" : ": ", value, "`?");
       return Cat("it belongs to `", MapOf(shown), "`", there ? ", which has it: remove it here" : "");
     }
-    const std::string whose = Cat("`", word.field->word, "` of ", word.field->of);
-    switch (word.field->unit) {
-      case FieldUnit::None: return Cat("remove it: ", whose, " is no key here: ", word.field->why);
-      case FieldUnit::Follows:
-        return Cat("remove it: ", whose, " is not set here, but follows from `", shown, "`: ", word.field->why);
-      case FieldUnit::Words:
-        return Cat(whose, " is `", shown, "` here: ", word.field->why, there ? "; the recipe has it: remove this" : "");
-      case FieldUnit::Pattern:
-        if (value.empty() || target.empty())
-          return Cat("the layers of a language model are the letters of `pattern`: ",
-                     there ? "remove it" : "write one for each, such as pattern: \"M-M-M*-\"");
-        break;
-      case FieldUnit::Steps: {
-        const bool section = MapOf(word.target) == shown;  // AddEvaluation
-        const std::string samples =
-            Cat(whose, " is `", section ? word.target : shown, "` here, counted in samples, not in steps");
-        if (!put) return there ? Cat(samples, "; the recipe has it: remove this") : samples;
-        return Cat(samples, ": ", write, " (", FlowText(word.entry.value), " x global_samples)");
-      }
-      case FieldUnit::Tokens: {
-        const std::string samples = Cat(whose, " is `", shown, "` here, counted in samples, not in tokens");
-        if (!put) return there ? Cat(samples, "; the recipe has it: remove this") : samples;
-        return Cat(samples, ": ", write, " (", FlowText(word.entry.value), " / sequence_length, up to a whole step)");
-      }
-      default: break;
-    }
-    const std::string why = word.field->why.empty() ? "" : Cat("; ", word.field->why);
-    if (put) return Cat(whose, " is `", same_map ? last : shown, "` here: ", write, why);
-    if (there != nullptr) return Cat(whose, " is `", shown, "` here, which the recipe has: remove this");
-    // Of several modules or models, or of none: it is not known which.
-    if (target.empty() && !value.empty())
-      return Cat(whose, " is `", shown, "` here: write ", last, ": ", value, " there", why);
+    // A number of layers is known where layers are a number, and then it is as any number.
+    const bool number = word.field->unit == FieldUnit::Pattern && !value.empty() && !target.empty();
+    const UnitRow& unit = RowOf(number ? FieldUnit::Same : word.field->unit);
     const KeySpec* spec = SpecOf(word);
-    return Cat(whose, " is `", shown, "` here", spec ? Cat(": ", ValueText(*spec)) : "", why);
+    const bool section = MapOf(word.target) == shown;  // AddEvaluation
+    // Of several modules or models, or of none, it is not known which. Layers are most often those of a language model.
+    const bool nowhere = target.empty() && !value.empty() && !there && word.field->unit != FieldUnit::Pattern;
+    const std::string_view text = put ? unit.put : there ? unit.there : nowhere ? kNowhere : unit.unknown;
+    return Saying(text, *word.field,
+                  {{"{key}", shown},
+                   {"{one}", section ? word.target : shown},
+                   {"{near}", same_map ? last : shown},
+                   {"{last}", last},
+                   {"{write}", write},
+                   {"{value}", value},
+                   {"{this}", ThisOf(word)},
+                   {"{text}", FlowText(word.entry.value)},
+                   {"{values}", spec != nullptr ? Cat(": ", ValueText(*spec)) : ""}});
+  }
+
+  // A section of another program goes with its last key.
+  std::string ThisOf(const Word& word) const {
+    const YamlNode* map = NodeAt(recipe_, word.path);
+    const bool last = map != nullptr && map->entries.size() == 1 && FindKey("", word.path, "") == nullptr;
+    return last && !word.path.empty() && word.path.find('.') == std::string::npos ? Cat("`", word.path, "`") : "this";
   }
 
   YamlNode& recipe_;

@@ -124,6 +124,16 @@ const GoneValue* FindGoneValue(std::string_view path, std::string_view value) {
 
 std::span<const KeySpec* const> KeysOf(std::string_view map_path) { return KeysInside(map_path); }
 
+std::span<const KeySpec* const> KeysCalled(std::string_view word) {
+  static const auto* words = [] {
+    auto* all = new std::unordered_map<std::string_view, std::vector<const KeySpec*>>;
+    for (const KeySpec& spec : RecipeKeys()) (*all)[WordOf(spec)].push_back(&spec);
+    return all;
+  }();
+  const auto found = words->find(word);
+  return found == words->end() ? std::span<const KeySpec* const>() : found->second;
+}
+
 std::string KindOf(const YamlNode& map, std::string_view map_path) {
   if (const YamlEntry* kind = map.Find("kind")) return kind->value.text;
   const KeySpec* spec = FindKey(map_path, "kind", "");

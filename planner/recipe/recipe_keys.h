@@ -74,6 +74,9 @@ std::span<const GoneValue> GoneValues();
 // The keys of the maps at `map_path`, of all kinds, in the order of the table.
 std::span<const KeySpec* const> KeysOf(std::string_view map_path);
 
+// The keys whose path ends in a word, in all maps and of all kinds, in the order of the table.
+std::span<const KeySpec* const> KeysCalled(std::string_view word);
+
 // The kind of a map of a recipe: as written (even if wrong), else the default; empty if such maps have no kind.
 std::string KindOf(const YamlNode& map, std::string_view map_path);
 

@@ -211,8 +211,9 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string, std::less<>> damag
 
 Recipe RecipeOfTree(YamlNode tree, Diagnostics& problems) {
   auto written = std::make_shared<const YamlNode>(tree);
-  const std::set<std::string, std::less<>> told = MendTree(tree, problems);
-  std::set<std::string, std::less<>> damaged = CheckKeys(tree, told, problems);
+  MendedTree mended = MendTree(tree, problems);
+  std::set<std::string, std::less<>> damaged = CheckKeys(tree, mended.told, problems);
+  damaged.merge(mended.damaged);
   Recipe recipe = FillRecipe(tree, std::move(damaged), problems);
   recipe.tree = std::move(written);
   CheckModuleSettings(recipe, problems);

@@ -15,8 +15,11 @@
 #include "absl/strings/str_split.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/recipe/meant_file.h"
+#include "planner/recipe/meant_text.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
+#include "planner/recipe/tree_edits.h"
 
 namespace planwright {
 namespace {
@@ -135,7 +138,13 @@ class TreeReader {
   }
 
   std::optional<YamlNode> ReadText(const std::string& text, const std::string& path, const Location& named_at) {
-    std::optional<YamlNode> own = ParseYaml(text, {std::make_shared<const std::string>(path)}, problems_);
+    const YamlOrigin origin{std::make_shared<const std::string>(path)};
+    Diagnostics as_written;
+    std::optional<YamlNode> own = ParseYaml(text, origin, as_written);
+    if (!own) own = MeantTree(text, origin, problems_);
+    if (!own) {
+      for (const Diagnostic& problem : as_written.as_found()) problems_.Add(problem);
+    }
     if (own && !own->is_map()) {
       problems_.Error(DiagnosticKind::kWrongType, own->where,
                       Cat("a recipe must be a map of keys, found ", Describe(*own)),
@@ -161,8 +170,8 @@ class TreeReader {
     YamlNode merged;
     merged.kind = YamlNode::Kind::kMap;
     bool good = true;
-    for (const YamlNode& item : TakeExtends(own)) {
-      std::optional<YamlNode> base = ReadBase(item);
+    for (const auto& [at, item] : TakeExtends(own)) {
+      std::optional<YamlNode> base = ReadBase(item, at);
       good = good && base.has_value();
       if (good) Merge(merged, *std::move(base));
     }
@@ -172,20 +181,24 @@ class TreeReader {
     return merged;
   }
 
-  // Removes the key `extends` from the tree and returns its items.
-  static std::vector<YamlNode> TakeExtends(YamlNode& own) {
+  // Removes the key `extends` from the tree and returns its items, each with its place in the file.
+  static std::vector<std::pair<std::string, YamlNode>> TakeExtends(YamlNode& own) {
+    std::vector<std::pair<std::string, YamlNode>> items;
     for (size_t i = 0; i < own.entries.size(); ++i) {
       if (own.entries[i].key != "extends") continue;
       YamlNode value = std::move(own.entries[i].value);
       if (value.is_null()) value.where = own.entries[i].key_where;
       own.entries.erase(own.entries.begin() + static_cast<std::ptrdiff_t>(i));
-      return value.is_sequence() ? std::move(value.items) : std::vector<YamlNode>{std::move(value)};
+      if (!value.is_sequence()) return {{"extends", std::move(value)}};
+      for (YamlNode& item : value.items) items.emplace_back(Cat("extends[", items.size(), "]"), std::move(item));
+      break;
     }
-    return {};
+    return items;
   }
 
-  // Reads one file of `extends`.
-  std::optional<YamlNode> ReadBase(const YamlNode& item) {
+  // Reads one file of `extends`, whose item is at this place of the file. A file that is not there is told, and read as
+  // the one whose name is near.
+  std::optional<YamlNode> ReadBase(const YamlNode& item, const std::string& at) {
     std::string named;
     if (!ReadString(item, &named, nullptr)) {
       problems_.Error(DiagnosticKind::kWrongType, item.where,
@@ -206,6 +219,19 @@ class TreeReader {
         problem.notes.push_back({open_[j].named_at, Cat("through ", Quoted(open_[j].path, 200))});
       }
       return std::nullopt;
+    }
+    if (!std::filesystem::exists(path, error)) {
+      const std::filesystem::path own = open_.back().path;
+      YamlNode near = item;
+      near.text = NearFile(own.parent_path().string(), named, own.filename().string());
+      if (!near.text.empty()) {
+        Diagnostic& problem = problems_.Error(
+            DiagnosticKind::kFileUnreadable, item.where,
+            Cat("cannot read the recipe ", Quoted(path, 200), ": there is no such file"),
+            Cat("did you mean `", near.text, "`? Paths in `extends` are relative to the file that has them"));
+        if (open_.size() == 1) problem.edits = {{at, FlowText(near)}};
+        return ReadBase(near, at);
+      }
     }
     return ReadFile(path, item.where);
   }

@@ -19,8 +19,9 @@ namespace planwright {
 // The file name that problems in overrides are reported with. Its line i is overrides[i - 1].
 inline constexpr char kCommandLine[] = "<command line>";
 
-// The merged tree, without the key `extends`. Nothing, with the reasons in `problems`, if a file cannot be read. An
-// override that cannot be read is reported and left out.
+// The merged tree, without the key `extends`. Nothing, with the reasons in `problems`, if a file cannot be read. A file
+// that is not there is reported, and read as the one whose name is near (meant_file.h); so is a slip in its text
+// (meant_text.h). An override that cannot be read is reported and left out.
 std::optional<YamlNode> ReadRecipeTree(const std::string& path, const std::vector<std::string>& overrides,
                                        Diagnostics& problems);
 

@@ -91,5 +91,56 @@ TEST(Extends, DigestFollowsMeaningNotForm) {
   EXPECT_NE(changed.digest, plain.digest);
 }
 
+// The help and the edits of the first problem of a recipe.
+std::string FirstHelp(const std::string& path) {
+  Diagnostics problems;
+  ReadRecipe(path, {}, problems);
+  if (problems.empty()) return "";
+  std::string said = problems.as_found()[0].help;
+  for (const Edit& edit : problems.as_found()[0].edits) said += "; " + edit.path + "=" + edit.value;
+  return said;
+}
+
+TEST(Extends, AFileThatIsNotThereIsTheNearOne) {
+  const std::string end = "`? Paths in `extends` are relative to the file that has them; extends[0]=";
+  TempRecipes files;
+  files.Write("parts/base.yaml", kSmallRecipe);
+  EXPECT_EQ(FirstHelp(files.Write("a.yaml", "extends: [parts/base.yml]\n")),
+            "did you mean `parts/base.yaml" + end + "parts/base.yaml");
+  EXPECT_EQ(FirstHelp(files.Write("b.yaml", "extends: [parts/bsae.yaml]\n")),
+            "did you mean `parts/base.yaml" + end + "parts/base.yaml");
+  EXPECT_EQ(FirstHelp(files.Write("inner/c.yaml", "extends: [parts/base.yaml]\n")),
+            "did you mean `../parts/base.yaml" + end + "../parts/base.yaml");
+  // What is read of it is checked, and is all that is told.
+  EXPECT_EQ(
+      Problems(files.Write("d.yaml", "extends: parts/base.yml\nbatch: {global_samples: 8}\n")),
+      "FileUnreadable: cannot read the recipe \"" + files.folder() + "/parts/base.yml\": there is no such file\n");
+  // Neither itself, nor a file that names it, nor another folder.
+  EXPECT_EQ(FirstHelp(files.Write("myself.yaml", "extends: [myself.yml]\n")),
+            "paths are relative to the file that names them");
+  EXPECT_EQ(FirstHelp(files.Write("f.yaml", "extends: [nothing_of_the_kind.yaml]\n")),
+            "paths are relative to the file that names them");
+  files.Write("circle.yaml", "extends: [g.yaml]\n");
+  EXPECT_EQ(Problems(files.Write("g.yaml", "extends: [circel.yaml]\n")).find("extends itself") != std::string::npos,
+            true);
+}
+
+TEST(Extends, AnItemWithoutASpaceIsMeant) {
+  TempRecipes files;
+  const std::string path = files.Write("r.yaml", std::string(kSmallRecipe) + "bridges:\n  -{from: a, to: b}\n");
+  Diagnostics problems;
+  ReadRecipe(path, {}, problems);
+  ASSERT_FALSE(problems.empty());
+  const Diagnostic& told = problems.as_found()[0];
+  EXPECT_EQ(told.message, "an item of `bridges` begins with `-` and a space");
+  EXPECT_EQ(told.where.column, 3);
+  ASSERT_EQ(told.edits.size(), 1u);
+  EXPECT_EQ(told.edits[0].path, "bridges");
+  EXPECT_EQ(told.edits[0].value, "[{from: a, to: b}]");
+  // Another mistake in the text is told as it is.
+  const std::string open = files.Write("s.yaml", std::string(kSmallRecipe) + "bridges:\n  -{from: a, to: b\n");
+  EXPECT_EQ(Problems(open).find("begins with"), std::string::npos) << Problems(open);
+}
+
 }  // namespace
 }  // namespace planwright

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/scalar.h"
+#include "planner/recipe/units.h"
 #include "tests/recipe/temp_recipes.h"
 
 namespace planwright {
@@ -22,8 +22,9 @@ TEST(FieldWords, NameKeysOfTheTableAndAreNone) {
   EXPECT_GE(FieldWords().size(), 400u);
   for (const FieldWord& word : FieldWords()) {
     EXPECT_TRUE(words.insert(word.word).second) << word.word;
-    for (const std::string& key : std::vector<std::string>(absl::StrSplit(std::string(word.keys), '|'))) {
-      EXPECT_TRUE(paths.contains(key) || (key.empty() && word.unit == FieldUnit::None)) << word.word << " " << key;
+    EXPECT_EQ(word.keys.empty(), word.unit == FieldUnit::None) << word.word;
+    for (const std::string& key : KeysOfWord(word)) {
+      EXPECT_TRUE(paths.contains(key)) << word.word << " " << key;
       if (word.unit != FieldUnit::Constant)
         EXPECT_NE(key.substr(key.rfind('.') + 1), word.word) << "a key of this name is known by its level";
     }
@@ -126,7 +127,9 @@ TEST(FieldWords, DataOfOtherProgramsAreSources) {
   EXPECT_NE(Said({"data={kind: megatron}"}).find("did you mean `sources`? Ids in PATH.bin"), std::string::npos);
   for (const char* kind : {"hf", "jsonl", "parquet"}) {
     const std::string said = Said({"data={kind: " + std::string(kind) + "}"});
-    EXPECT_NE(said.find("did you mean `sources`? Shards or ids of it are made before the run"), std::string::npos)
+    EXPECT_NE(said.find("./dev prepare --tokenizer FOLDER -o shards FILE makes shards of it before the run; then write "
+                        "data: {kind: sources, sources: [{kind: webdataset, shards: \"shards/*.tar\"}]}"),
+              std::string::npos)
         << said;
   }
   EXPECT_NE(Said({"modules.language.recompute=[moe_act]"}).find("did you mean `elementwise`? It repeats norms"),

@@ -251,6 +251,7 @@ int64_t CountPatterns(const Recipe& recipe) {
 
 Recipe WithPreparedIds(const Recipe& recipe, LookedFor& looked_for, Diagnostics& diagnostics) {
   Recipe whole = recipe;
+  if (recipe.damaged.contains("data.sources")) return whole;  // it is told what is wrong with them
   if (!RowOf(*recipe.data.kind).mixed || recipe.data.sources.empty() || !AllKnown(recipe.data.tokenizer)) return whole;
   SourceFiles files(recipe.data, looked_for, diagnostics);
   files.Check(recipe.data.sources);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "planner/recipe/model_facts.h"
@@ -49,12 +50,18 @@ bool CheckColocated(const ModuleRecipe& module, const ModuleRecipe& other, Diagn
 bool CheckPair(const ModuleRecipe& a, const ModuleRecipe& b, Diagnostics& diagnostics) {
   if (!AllKnown(a.first_rank, a.ranks, b.first_rank, b.ranks) || SameRanks(a, b) || Disjoint(a, b)) return true;
   const int64_t first = std::max(*a.first_rank, *b.first_rank), end = std::min(EndOf(a), EndOf(b));
-  Diagnostic& problem =
-      diagnostics.Error(DiagnosticKind::kPlacementsOverlap, PlacementOf(b),
-                        absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, EndOf(a)), ") and ", *b.name,
-                                     " (", RanksText(*b.first_rank, EndOf(b)), ") share ", RanksText(first, end),
-                                     ", but not all of their ranks"),
-                        "place modules on disjoint ranks, or on exactly the same ones (colocated)");
+  const std::string message = absl::StrCat("modules ", *a.name, " (", RanksText(*a.first_rank, EndOf(a)), ") and ",
+                                           *b.name, " (", RanksText(*b.first_rank, EndOf(b)), ") share ",
+                                           RanksText(first, end), ", but not all of their ranks");
+  const std::string help = "place modules on disjoint ranks, or on exactly the same ones (colocated)";
+  // Modules that begin together are meant to end together: the smaller one is the mistake.
+  if (*a.first_rank == *b.first_rank && a.ranks.where.known() && b.ranks.where.known()) {
+    const auto& [fewer, more] = *a.ranks < *b.ranks ? std::tie(a, b) : std::tie(b, a);
+    Diagnostic& problem = diagnostics.Error(DiagnosticKind::kPlacementsOverlap, fewer.ranks.where, message, help);
+    problem.notes.push_back({more.ranks.where, absl::StrCat("module ", *more.name, " has ", *more.ranks, " ranks")});
+    return false;
+  }
+  Diagnostic& problem = diagnostics.Error(DiagnosticKind::kPlacementsOverlap, PlacementOf(b), message, help);
   problem.notes.push_back({PlacementOf(a), absl::StrCat("module ", *a.name, " is placed here")});
   return false;
 }

@@ -13,13 +13,13 @@
 #include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
 #include "planner/recipe/diagnostics/explanation.h"
-#include "planner/recipe/explain/field_answers.h"
 #include "planner/recipe/explain/glossary.h"
 #include "planner/recipe/explain/pages.h"
 #include "planner/recipe/field_words.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
+#include "planner/recipe/units.h"
 
 namespace planwright {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "planner/base/text/text.h"
 
@@ -41,6 +42,13 @@ std::string LineDiff(const std::string& from, const std::string& to) {
     }
   }
   return text;
+}
+
+std::string DiffToRead(const std::string& diff, const std::string& text) {
+  for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n', end + 1)) {
+    if (end == 0 || text[end - 1] != '\r') return diff;
+  }
+  return absl::StrReplaceAll(diff, {{"\r\n", "\n"}});
 }
 
 }  // namespace planwright

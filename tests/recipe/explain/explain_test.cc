@@ -14,12 +14,12 @@
 #include "planner/base/text/text.h"
 #include "planner/plan/layer_kinds.h"
 #include "planner/plan/op_table.h"
-#include "planner/recipe/explain/field_answers.h"
 #include "planner/recipe/explain/glossary.h"
 #include "planner/recipe/explain/pages.h"
 #include "planner/recipe/explain/search.h"
 #include "planner/recipe/explain/subjects.h"
 #include "planner/recipe/recipe_keys.h"
+#include "planner/recipe/units.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
