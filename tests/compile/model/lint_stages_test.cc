@@ -19,7 +19,7 @@ Diagnostics LintsOf(const ModuleRecipe& recipe, const Grid& grid) {
   Diagnostics diagnostics;
   const Module module =
       ExpandModule(recipe, grid, testing::StagesOf(recipe), {2688, 0.0173, 20}, 8192,
-                   {.kind = "mock",
+                   {.kind = DataKind::kMock,
                     .image_grids = {{128, 128}},
                     .max_images = 3,
                     .encoders = {{.module = *recipe.name, .patch = 16, .pixel_shuffle = 2, .max_image = 2048}}});
