@@ -3,8 +3,7 @@
 namespace planwright {
 
 std::vector<std::string> FilesOfData(const DataPlan& data) {
-  if (data.kind == "mock") return {};
-  std::vector<std::string> files = data.shards;
+  std::vector<std::string> files;
   if (!data.path.empty()) files.push_back(data.path);
   for (const SourcePlan& source : data.sources) {
     files.insert(files.end(), source.shards.begin(), source.shards.end());

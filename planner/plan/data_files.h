@@ -8,7 +8,7 @@
 
 namespace planwright {
 
-// As the recipe names them, in its order: shards with their patterns, and paths. None of mock data.
+// As the recipe names them, in its order: shards with their patterns, and paths.
 std::vector<std::string> FilesOfData(const DataPlan& data);
 
 }  // namespace planwright
