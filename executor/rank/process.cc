@@ -75,7 +75,6 @@ void ReportRefusedHostMemory() {
 
 void PrepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
   std::set_terminate(OnTerminate);
   ReportRefusedHostMemory();
   at::set_num_threads(1);  // sums must not depend on the number of cores, and ranks of one machine share them

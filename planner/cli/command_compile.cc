@@ -8,6 +8,8 @@
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/load_plan.h"
+#include "planner/cli/own_file.h"
+#include "planner/plan/file_begins.h"
 #include "planner/plan/plan_json.h"
 
 namespace planwright {
@@ -20,6 +22,10 @@ struct CompileOptions : CommandOptions {
 int Compile(const CompileOptions& options) {
   const absl::StatusOr<RecipeWords> words = SplitWords(options, {});
   if (!words.ok()) return UsageError(words.status());
+  if (options.output != "-") {
+    const absl::Status own = CheckOnlyOwn(options.output, "plan: -o names the file of the plan", BeginsPlan);
+    if (!own.ok()) return UsageError(own);
+  }
   const LoadedPlan loaded = LoadPlan(words->path, words->overrides);
   loaded.PrintProblems(options.json);
   if (!loaded.plan) return loaded.exit_status();
@@ -52,7 +58,9 @@ CliCommand CompileCommand() {
           .With({"plan compile recipes/nemotron_moe_vlm_tiny.yaml -o plan.json", "writes the plan"}),
       JsonOption("print path, digest and size of the file"),
   };
-  command.details = "The file is written under another name and then renamed, so that nobody reads half a plan.\n";
+  command.details =
+      "The file is written under another name and then renamed, so that nobody reads half a plan. FILE may be a\n"
+      "plan that is there; any other file stays.\n";
   command.see_also = {"validate", "show", "launch"}, command.pages = {"docs/architecture.md"};
   return command;
 }

@@ -8,6 +8,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/cli/manual.h"
+#include "planner/cli/own_file.h"
 
 namespace planwright {
 namespace {
@@ -32,6 +33,9 @@ int WriteManPages(const std::string& folder, bool json) {
   std::vector<std::pair<std::string, std::string>> pages = {{"plan.1", ManOverview()}, {"planwright.1", ManOverview()}};
   for (const CliCommand& command : Commands()) pages.emplace_back(Cat("plan-", command.name, ".1"), ManPage(command));
   absl::Status status = MakeDirectories(folder);
+  for (const auto& [name, text] : pages) {
+    if (status.ok()) status = CheckOnlyOwn(Cat(folder, "/", name), "man page of `plan`", BeginsManPage);
+  }
   Json files = Json::array();
   for (const auto& [name, text] : pages) {
     if (status.ok()) status = WriteNamedFile(Cat(folder, "/", name), text);

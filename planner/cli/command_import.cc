@@ -20,9 +20,9 @@ using Json = nlohmann::ordered_json;
 
 int ImportFailed(const absl::Status& status) { return UsageError(PrintableLines(std::string(status.message()))); }
 
-// FILE is replaced if it is one, as by other commands; but nothing of FOLDER, which is the only copy of somebody's
-// model.
-absl::Status CheckImportTarget(const std::string& folder, const std::string& file) {
+// FILE is replaced if that is asked for, as by other commands; but nothing of FOLDER, which is the only copy of
+// somebody's model.
+absl::Status CheckImportTarget(const std::string& folder, const std::string& file, bool replace) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(file, error);  // of what a link leads to
@@ -33,12 +33,16 @@ absl::Status CheckImportTarget(const std::string& folder, const std::string& fil
   for (fs::path above = target.parent_path();; above = above.parent_path()) {
     if (fs::equivalent(above, source, error))
       return absl::InvalidArgumentError(file + " is inside of " + folder + ", which import does not change");
-    if (above == above.parent_path()) return absl::OkStatus();
+    if (above == above.parent_path()) break;
   }
+  if (fs::exists(status) && !replace)
+    return absl::InvalidArgumentError(file + " exists: name another file, or replace it with --replace");
+  return absl::OkStatus();
 }
 
 struct ImportOptions : CommandOptions {
   std::optional<std::string> output;
+  bool replace = false;
   std::set<std::string> ignored;
 };
 
@@ -48,8 +52,10 @@ int Import(const ImportOptions& options) {
   const std::string& folder = options.words[0];
   const std::optional<std::string>& file = options.output;
   if (folder.empty()) return UsageError("`plan import` needs a folder; found an empty name");
+  if (options.replace && !file) return UsageError("option `--replace` is for -o");
   if (file) {
-    if (absl::Status status = CheckImportTarget(folder, *file); !status.ok()) return ImportFailed(status);
+    const absl::Status status = CheckImportTarget(folder, *file, options.replace);
+    if (!status.ok()) return ImportFailed(status);
   }
   // What is printed is taken for a file of the current folder.
   const std::string named = PathInFile(folder, file.value_or("model.yaml"));
@@ -81,12 +87,13 @@ int Import(const ImportOptions& options) {
 
 CliCommand ImportCommand() {
   CliCommand command = {"import", "writes the models of a recipe from a Hugging Face folder", Runs(Import), "d"};
-  command.usage = "FOLDER [-o FILE] [--ignore KEYS] [--json]";
+  command.usage = "FOLDER [-o FILE [--replace]] [--ignore KEYS] [--json]";
   command.options = {
       Option("-o, --output FILE", &ImportOptions::output, "write the recipe's part there; without it, it is printed",
              NameOf{"a file"})
           .Writes()
           .With({"plan import MODEL_FOLDER -o model.yaml", "writes the models of a recipe"}),
+      {"--replace", &ImportOptions::replace, "let -o replace a file that is there"},
       {"--ignore KEYS", &ImportOptions::ignored, "keys of config.json that may stay unread: text_config.a,b",
        ListOption},
       JsonOption("print the same as JSON"),

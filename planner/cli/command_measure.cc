@@ -16,9 +16,11 @@
 #include "planner/cli/live_bar.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/open_fleet.h"
+#include "planner/cli/own_file.h"
 #include "planner/cli/run_flags.h"
 #include "planner/cli/submit_job.h"
 #include "planner/data/samples/sample_source.h"
+#include "planner/plan/file_begins.h"
 #include "planner/run/measure/measure_parts.h"
 #include "planner/run/measure/sizes_around.h"
 #include "planner/run/measure/skewed_routing.h"
@@ -203,6 +205,8 @@ int Measure(const MeasureFlags& flags) {
     if (std::filesystem::equivalent(recipe.path, options.output, error))
       return UsageError(options.output + " is the recipe: -o names the file of the profile");
   }
+  const absl::Status own = CheckOnlyOwn(options.output, "profile: -o names the file of the profile", BeginsProfile);
+  if (!own.ok()) return UsageError(own);
   std::vector<MeasurePart> parts;
   if (const int status = PartsOf(*recipes, flags.json, parts); status != kExitSuccess) return status;
   if (flags.slurm) return Submit(parts, options, flags);

@@ -1,5 +1,8 @@
 #include "planner/cli/data_index.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <utility>
@@ -9,7 +12,9 @@
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/progress_bar.h"
+#include "planner/cli/terminal.h"
 #include "planner/data/samples/sample_source.h"
+#include "planner/recipe/diagnostics/render.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
 
@@ -69,6 +74,31 @@ std::string TurnedText(const DataPlan& data, const IndexedSource& source) {
   if (data.orientation == "exif") return say + "turned";
   return say + "taken as stored: `orientation: exif` in `data` turns " + (one ? "it" : "them") +
          ", as most processors do";
+}
+
+// Whether one of the samples has a token with a loss, which of most data the first one has. The rank that cannot read a
+// sample tells of it.
+int CheckSomethingIsLearnt(const SampleSource& source, int64_t samples) {
+  constexpr int64_t kMostLooked = 10'000;
+  const int64_t looked = std::min(samples, kMostLooked);
+  for (int64_t i = 0; i < looked; ++i) {
+    const absl::StatusOr<Sample> sample = source.Get(i, SampleParts::kText);
+    if (!sample.ok()) return kExitSuccess;
+    const std::vector<double>& mask = sample->loss_mask;
+    if (std::any_of(mask.begin(), mask.end(), [](double weight) { return weight != 0; })) return kExitSuccess;
+  }
+  const std::string none = "no token of " + std::string(looked == samples ? "the " : "the first ") +
+                           Counted(looked, "sample") + " has a loss: their masks are all 0";
+  Diagnostics told;
+  if (looked == samples) {
+    told.Error(DiagnosticKind::kNoLossTokens, {}, none,
+               "nothing would be learnt but what moe.aux_loss asks for; look at the masks: `plan data trace`");
+    SourceTexts no_files;
+    std::cerr << RenderText(told.sorted(), no_files, WantsColor(STDERR_FILENO));
+    return kExitInvalid;
+  }
+  std::cerr << "warning: " << none << "; steps of such samples teach nothing but what moe.aux_loss asks for\n";
+  return kExitSuccess;
 }
 
 int ReportBadData(const char* what, const absl::Status& status) {
@@ -136,13 +166,18 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data cannot be indexed", status); }
 
 int CheckDocuments(const Plan& plan) {
-  const absl::Status opened = OpenSources(plan).status();
-  return opened.ok() ? kExitSuccess : ReportBadData("the data cannot be used", opened);
+  const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSources(plan);
+  if (!source.ok()) return ReportBadData("the data cannot be used", source.status());
+  return CheckSomethingIsLearnt(**source, plan.budget.train_samples);
 }
 
 namespace {
 
 int MakeIndexOf(const Plan& plan, std::map<std::string, std::string>& digests) {
+  if (RowOf(plan.data.kind).batch_file) {
+    const absl::StatusOr<std::unique_ptr<SampleSource>> batch = OpenSampleSource(plan);
+    return batch.ok() ? CheckSomethingIsLearnt(**batch, plan.budget.train_samples) : static_cast<int>(kExitSuccess);
+  }
   if (!RowOf(plan.data.kind).indexed) return kExitSuccess;
   const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, {});
   if (!made.ok()) return ReportNoIndex(made.status());
@@ -164,6 +199,7 @@ int MakeIndexOfSets(const Plan& plan) {
   for (const EvaluationSet& set : plan.evaluation.sets) {
     Plan of_set;  // what sources of samples look at
     of_set.data = set.data, of_set.budget = plan.budget;
+    of_set.budget.train_samples = set.samples;
     if (const int status = MakeIndexOf(of_set, digests); status != kExitSuccess) return status;
   }
   return kExitSuccess;

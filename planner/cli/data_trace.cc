@@ -16,6 +16,7 @@
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
+#include "planner/cli/own_file.h"
 #include "planner/cli/sample_runs.h"
 #include "planner/cli/terminal.h"
 #include "planner/data/pictures/patch_picture.h"
@@ -92,6 +93,8 @@ absl::Status TakeImages(const DataPlan& data, const std::string& folder, TracedS
       ABSL_ASSIGN_OR_RETURN(const std::string png, PngOfPatches(image, data.encoders[e].patch));
       taken.file =
           absl::StrCat(folder, "/sample-", traced.number, ".image-", i + 1, ".", data.encoders[e].module, ".png");
+      ABSL_RETURN_IF_ERROR(
+          CheckOnlyOwn(taken.file, "picture of `plan data trace`: --images names another folder", IsPngOfPatches));
       ABSL_RETURN_IF_ERROR(WriteFileAtomically(taken.file, png));
     }
   }
@@ -167,6 +170,12 @@ std::string RunText(const DataPlan& data, const TracedSample& traced, size_t ind
   return "\"" + Printable(traced.texts[index]) + "\"";
 }
 
+// What of a document is there.
+std::string PartText(const DocumentPart& part) {
+  if (part.first == 0 && part.end == part.whole) return ", whole: " + Counted(part.whole, "token");
+  return absl::StrCat(", its tokens ", part.first, " to ", part.end - 1, " of ", part.whole);
+}
+
 std::string SampleText(const DataPlan& data, const TracedSample& traced, size_t width, bool color) {
   const SampleOrigin& origin = traced.origin;
   std::string text = absl::StrCat("sample ", traced.number);
@@ -177,8 +186,7 @@ std::string SampleText(const DataPlan& data, const TracedSample& traced, size_t 
   for (const DocumentPart& part : origin.documents) {
     const int64_t tokens = part.end - part.first;
     absl::StrAppend(&text, "  positions ", position, " to ", position + tokens - 1, ": ", Printable(part.where),
-                    part.first == 0 ? ", its first " : absl::StrCat(", its tokens from ", part.first, " on, "), tokens,
-                    " tokens\n");
+                    PartText(part), "\n");
     position += tokens;
   }
   for (size_t i = 0; i < traced.runs.size(); ++i) {

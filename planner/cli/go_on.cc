@@ -7,7 +7,9 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "planner/base/files/exit_status.h"
+#include "planner/base/text/utf8.h"
 #include "planner/run/slurm/job_files.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/wire/records/routing_folder.h"
@@ -15,12 +17,40 @@
 namespace planwright {
 namespace {
 
+// A byte that a message does not show as it is.
+bool IsShown(std::string_view text, size_t at, size_t length) {
+  return length > 0 && static_cast<unsigned char>(text[at]) >= ' ' && !IsHiddenControl(text, at, length);
+}
+
+// $'a\nb', which bash, zsh and ksh read as the text with its control characters and bytes that are no UTF-8.
+std::string EscapedWord(std::string_view text) {
+  std::string word = "$'";
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = CodePointLength(text, at);
+    if (IsShown(text, at, length)) {
+      if (text[at] == '\'' || text[at] == '\\') word += '\\';
+      word.append(text.substr(at, length));
+      at += length;
+      continue;
+    }
+    // Three octal digits: a shell may read more than two of hexadecimal ones.
+    for (const size_t end = at + std::max<size_t>(length, 1); at < end; ++at)
+      word += absl::StrFormat("\\%03o", static_cast<unsigned char>(text[at]));
+  }
+  return word + "'";
+}
+
 // A word that a shell reads as this text.
 std::string ShellWord(const std::string& text) {
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) || std::string_view("%+,-./:=@_").find(static_cast<char>(c)) != std::string_view::npos;
   });
   if (plain) return text;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = CodePointLength(text, at);
+    if (!IsShown(text, at, length)) return EscapedWord(text);
+    at += length;
+  }
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";

@@ -32,10 +32,11 @@ std::string Roff(std::string_view text) {
 
 std::string Bold(std::string_view text) { return Cat("\\fB", Roff(text), "\\fR"); }
 
+constexpr std::string_view kManPageStart = ".\\\" `plan help --man DIR` writes this page.\n";
+
 std::string Head(const std::string& name, std::string_view summary) {
-  return Cat(".\\\" `plan help --man DIR` writes this page.\n.TH ", absl::AsciiStrToUpper(Roff(name)),
-             " 1 \"\" \"plan ", kToolVersion, "\" \"Planwright\"\n.SH NAME\n", Roff(name), " \\- ", Roff(summary),
-             "\n");
+  return Cat(kManPageStart, ".TH ", absl::AsciiStrToUpper(Roff(name)), " 1 \"\" \"plan ", kToolVersion,
+             "\" \"Planwright\"\n.SH NAME\n", Roff(name), " \\- ", Roff(summary), "\n");
 }
 
 // Lines that begin with a space are an item and what is said of it, two spaces apart; one with a deeper begin goes on
@@ -70,6 +71,8 @@ std::string Statuses(bool runs) {
 }
 
 }  // namespace
+
+bool BeginsManPage(std::string_view head) { return head.starts_with(kManPageStart); }
 
 std::string ManPage(const CliCommand& command) {
   std::string text = Cat(Head("plan-" + command.name, command.summary), ".SH SYNOPSIS\n", Bold("plan " + command.name),

@@ -14,5 +14,7 @@ std::string OverviewText();
 // A page for `man`, in section 1: "plan-launch". And plan(1), which lists the commands.
 std::string ManPage(const CliCommand& command);
 std::string ManOverview();
+// Whether a file that begins so is one of these pages.
+bool BeginsManPage(std::string_view head);
 
 }  // namespace planwright

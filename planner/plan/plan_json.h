@@ -28,9 +28,9 @@ absl::StatusOr<Plan> ReadPlan(std::string_view text);
 std::string PlanDigest(const Plan& plan);
 
 // SHA-256, in hex, of what an evaluation set of the plan is made of: the number of samples, their length in tokens, and
-// the data but for its folders; of mock data also the seed of the training, which draws what there is to learn. The
-// layout, the name of the set and how often it is evaluated change nothing. Losses of two digests are of other samples,
-// and are not compared. Files count by their names.
+// the data but for the folder of its index; of mock data also the seed of the training, which draws what there is to
+// learn. The layout, the name of the set and how often it is evaluated change nothing. Losses of two digests are of
+// other samples, and are not compared. Files count by their names and, if these are relative, by their folder.
 std::string SamplesDigest(const Plan& plan, const EvaluationSet& set);
 
 }  // namespace planwright

@@ -1,15 +1,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/digest/sha256.h"
 #include "planner/base/text/bug.h"
+#include "planner/plan/data_files.h"
 #include "planner/plan/number_runs.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
@@ -233,9 +236,26 @@ std::string WriteProfile(const DeviceProfile& profile) { return Canonical(profil
 
 std::string PlanDigest(const Plan& plan) { return Sha256Hex(Canonical(plan, true)); }
 
+namespace {
+
+// The folder of the files of a set, where a name of them is seen from it; else empty.
+std::string FolderOfFiles(const DataPlan& data) {
+  if (RowOf(data.kind).drawn) return "";
+  const std::vector<std::string> files = FilesOfData(data);
+  if (std::all_of(files.begin(), files.end(), [](const std::string& file) { return file.starts_with('/'); })) return "";
+  std::error_code error;
+  const std::filesystem::path base = std::filesystem::absolute(data.base.empty() ? "." : data.base, error);
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(base, error);
+  return error ? base.lexically_normal().string() : whole.string();
+}
+
+}  // namespace
+
 std::string SamplesDigest(const Plan& plan, const EvaluationSet& set) {
+  const std::string folder = FolderOfFiles(set.data);
   return Sha256Hex(absl::StrCat(set.samples, " samples of ", plan.budget.sequence_length, " tokens",
-                                RowOf(set.data.kind).drawn ? absl::StrCat(", task ", plan.data.seed) : "", "\n",
+                                RowOf(set.data.kind).drawn ? absl::StrCat(", task ", plan.data.seed) : "",
+                                folder.empty() ? "" : absl::StrCat(", files in ", folder), "\n",
                                 Canonical(set.data, true)));
 }
 

@@ -35,7 +35,8 @@ void CheckSetNames(const EvaluationRecipe& evaluation, Diagnostics& problems) {
 }
 
 // A set is of the kind of `data`: it has all of its settings, and says itself which samples it has.
-void CheckSetData(const DataRecipe& data, const EvaluationSetRecipe& set, Diagnostics& problems) {
+void CheckSetData(const Recipe& recipe, const EvaluationSetRecipe& set, Diagnostics& problems) {
+  const DataRecipe& data = recipe.data;
   const std::map<std::string_view, Location> given = [&] {
     std::map<std::string_view, Location> keys;
     if (!set.sources.empty()) keys["sources"] = set.sources.front().where;
@@ -48,6 +49,8 @@ void CheckSetData(const DataRecipe& data, const EvaluationSetRecipe& set, Diagno
   for (const DataKindRow& row : DataKinds()) {
     const auto found = given.find(row.set.key);
     if (*data.kind == row.kind && found == given.end()) {
+      // One that is there and wrong is told.
+      if (recipe.damaged.contains(Cat("evaluation.sets[].", row.set.key))) continue;
       problems
           .Error(DiagnosticKind::kMissingKey, set.where,
                  Cat("an evaluation set of data of kind ", kind, " needs `", row.set.key, "`: ", row.set.what,
@@ -156,7 +159,7 @@ void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems) {
   // A wrong kind is reported; what a set needs is not known then.
   if (!AllKnown(recipe.data.kind)) return;
   for (const EvaluationSetRecipe& set : evaluation.sets) {
-    if (set.where.known()) CheckSetData(recipe.data, set, problems);
+    if (set.where.known()) CheckSetData(recipe, set, problems);
   }
 }
 

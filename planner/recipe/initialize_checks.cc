@@ -95,11 +95,13 @@ void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initi
   const bool sources = !initialize.sources.empty() || recipe.damaged.contains("initialize.sources");
   if (recipe.damaged.contains("initialize") || !AllKnown(initialize.from)) return;
   if (initialize.from && sources) {
-    problems
-        .Error(DiagnosticKind::kConflictingKeys, initialize.sources[0].where,
-               "`initialize.sources` conflicts with `initialize.from`, which is one source of all weights",
-               "remove one of the two")
-        .notes.push_back({initialize.from->where, "from is here"});
+    // Sources that are no list, which is told, are none here; then the other key is the place.
+    const bool listed = !initialize.sources.empty();
+    Diagnostic& problem =
+        problems.Error(DiagnosticKind::kConflictingKeys, listed ? initialize.sources[0].where : initialize.from->where,
+                       "`initialize.sources` conflicts with `initialize.from`, which is one source of all weights",
+                       "remove one of the two");
+    if (listed) problem.notes = {{initialize.from->where, "from is here"}};
     return;
   }
   if (!initialize.from && !sources) {

@@ -79,7 +79,6 @@ Outcome Interrupted(const Outcome& last, int number, const RunOptions& options, 
 
 absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptions& options, RankStarter& starter,
                                   const Terminal& terminal) {
-  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of the call that writes to it
   const absl::StatusOr<std::chrono::milliseconds> timeout = RunTimeout();
   if (!timeout.ok()) return timeout.status();
   // From here on a signal is an answer to read, also between two lives. One that came too late to matter is dropped.

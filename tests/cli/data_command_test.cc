@@ -76,6 +76,54 @@ TEST_F(DataCommand, ShowSaysHowFullLanesAreOnceThereIsAnIndex) {
   EXPECT_LE(work["fullest_over_mean"][0]["images"]["step"], work["fullest_over_mean"][0]["none"]["step"]);
 }
 
+// Masks of a shard of ids: `learnt` documents of `all` are learnt, the last ones.
+std::string ShardOfMasks(int all, int learnt) {
+  std::string shard;
+  for (int i = 0; i < all; ++i) {
+    const std::string name = "k" + std::to_string(10000 + i);
+    std::string ids;
+    for (const char id : {7, 8, 9, 10}) ids += std::string(1, id) + std::string(3, '\0');
+    shard += TarMemberOf(name + ".tok", ids) + TarMemberOf(name + ".mask", std::string(4, i >= all - learnt ? 1 : 0));
+  }
+  return shard + kTarEnd;
+}
+
+// By the loss of the router alone a run would train on, and say nothing.
+TEST_F(DataCommand, MasksThatLearnNothingAreRefused) {
+  const auto words = [&](const std::string& shard, const std::string& more) {
+    return InSource("recipes/nemotron_moe_lm_tiny.yaml") +
+           " 'data={kind: sources, tokenizer: ids, pad_token: 1, end_token: 2, packing: none, shuffle: none, sources: "
+           "[{name: m, kind: webdataset, shards: [" +
+           folder_ + "/" + shard + "]}], index: " + folder_ + "/" + shard + ".d}' " + more;
+  };
+  const std::string launch = " --local --yes --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_ + "/run";
+  Write("none.tar", ShardOfMasks(20, 0));
+  Write("some.tar", ShardOfMasks(20, 1));
+  for (const std::string& command :
+       {"data index " + words("none.tar", ""), "launch " + words("none.tar", "") + launch}) {
+    const ProgramResult refused = Plan(command);
+    EXPECT_EQ(refused.status, kExitInvalid) << refused.err;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("no token of the 160 samples has a loss: their masks are all 0"),
+                                   HasSubstr("PW0607 NoLossTokens")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
+  EXPECT_EQ(Plan("data index " + words("some.tar", "")).status, kExitSuccess);
+  // A set of which nothing is learnt has no loss.
+  const ProgramResult set = Plan("launch " +
+                                 words("some.tar",
+                                       "'evaluation={every_samples: 160, sets: [{name: e, samples: 20, "
+                                       "sources: [{name: n, kind: webdataset, shards: [" +
+                                           folder_ + "/none.tar]}]}]}'") +
+                                 launch);
+  EXPECT_EQ(set.status, kExitInvalid) << set.err;
+  EXPECT_THAT(set.err, HasSubstr("no token of the 20 samples has a loss"));
+  // More samples than are looked at: it is told, and the run goes on.
+  const std::string many = "budget.train_samples=20000 budget.learning_rate.decay_samples=20000";
+  const ProgramResult begins = Plan("data index " + words("none.tar", many));
+  EXPECT_EQ(begins.status, kExitSuccess) << begins.err;
+  EXPECT_THAT(begins.err, HasSubstr("warning: no token of the first 10,000 samples has a loss"));
+}
+
 TEST_F(DataCommand, NamesWhatIsDamaged) {
   WriteDamaged("bad.tar");
   const ProgramResult damaged = Plan("data index " + Recipe(folder_ + "/bad.tar"));

@@ -40,13 +40,13 @@ TEST_F(DataTrace, ShowsASampleWordForWord) {
   EXPECT_THAT(traced.out, StartsWith("sample 0 of waves: epoch 0, pack 0\n"
                                      "  positions 0 to 58: " +
                                      shard +
-                                     "0.tar: document waves_0, its first 59 tokens\n"
+                                     "0.tar: document waves_0, whole: 59 tokens\n"
                                      "  positions 59 to 95: " +
                                      shard +
-                                     "0.tar: document note_2, its first 37 tokens\n"
+                                     "0.tar: document note_2, whole: 37 tokens\n"
                                      "  positions 96 to 154: " +
                                      shard +
-                                     "1.tar: document more/waves_3, its first 59 tokens\n"
+                                     "1.tar: document more/waves_3, whole: 59 tokens\n"
                                      "  0 to 47         image       image 1 of radio_encoder, 12 x 16 patches: " +
                                      image +
                                      "1.radio_encoder.png\n"
@@ -61,6 +61,22 @@ TEST_F(DataTrace, ShowsASampleWordForWord) {
   EXPECT_THAT(traced.out, HasSubstr("\n  labels  256 x47, 115, 108, "));
   EXPECT_THAT(Read("seen/sample-0.image-2.radio_encoder.png"), StartsWith("\x89PNG"));
   EXPECT_THAT(traced.out, Not(HasSubstr("\x1b[")));  // no terminal, no colour
+}
+
+// Pictures that it wrote before are replaced, those of somebody else are not.
+TEST_F(DataTrace, ReplacesItsOwnPicturesAlone) {
+  ASSERT_EQ(Plan("data index " + Recipe(shards_)).status, kExitSuccess);
+  const std::string trace = "data trace " + Recipe(shards_) + " --sample 0 --images " + folder_ + "/seen";
+  const std::string name = "seen/sample-0.image-2.radio_encoder.png";
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Plan(trace).status, kExitSuccess);
+  std::string other = Read(name);
+  const size_t text = other.find("tEXt") - 4;
+  other.erase(text, 4 + 4 + std::string("Software plan data trace").size() + 4);
+  Write(name, other);
+  const ProgramResult refused = Plan(trace);
+  EXPECT_EQ(refused.status, kExitUsage);
+  EXPECT_THAT(refused.err, HasSubstr(name + " is there and is no picture of `plan data trace`"));
+  EXPECT_EQ(Read(name), other);
 }
 
 TEST_F(DataTrace, JsonHasTheSampleAsRanksReadIt) {

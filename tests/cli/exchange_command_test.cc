@@ -58,6 +58,17 @@ TEST_F(ExchangeCommand, ImportPrintsOrWritesTheRecipesPart) {
   EXPECT_TRUE(data["problems"].empty());
 }
 
+TEST_F(ExchangeCommand, ImportReplacesAFileIfThatIsAskedFor) {
+  const std::string import = "import " + WriteLanguage([](auto&) {}), file = Write("r.yaml", "mine");
+  const ProgramResult refused = Plan(import + " -o " + file);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("exists: name another file, or replace it with --replace"));
+  EXPECT_EQ(Read("r.yaml"), "mine");
+  EXPECT_EQ(Plan(import + " -o " + file + " --replace").status, 0);
+  EXPECT_THAT(Read("r.yaml"), StartsWith("# Written by `plan import`"));
+  EXPECT_THAT(Plan(import + " --replace").err, HasSubstr("option `--replace` is for -o"));
+}
+
 TEST_F(ExchangeCommand, ImportReplacesNothingOfTheFolder) {
   const std::string source = WriteLanguage([](auto&) {}), config = Read("source/config.json");
   for (const char* name : {"/config.json", "/model.yaml", "/../source/x.yaml", "/none/x.yaml"}) {
@@ -185,7 +196,7 @@ TEST_F(InitOfImported, ReadsTheFolderOfAnyName) {
                                                         {"it's a \"model\" #1", R"("it's a \"model\" #1")"}}) {
     std::filesystem::rename(folder_ + "/source", folder_ + "/" + name);
     Write("name", name);
-    EXPECT_EQ(InFolder("import \"$(cat name)\" -o model.yaml").status, 0) << name;
+    EXPECT_EQ(InFolder("import \"$(cat name)\" -o model.yaml --replace").status, 0) << name;
     EXPECT_THAT(Read("model.yaml"), HasSubstr("\n# initialize: {from: " + written + "}\n"));
     const ProgramResult made = Init("model.yaml --replace -o mine.yaml");
     EXPECT_EQ(made.status, 0) << made.err;

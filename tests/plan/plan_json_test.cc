@@ -271,6 +271,20 @@ TEST(SamplesDigest, IsSha256OfWhatASetIsMadeOf) {
   ++of_files.data.seed;
   EXPECT_EQ(SamplesDigest(of_files, set_of_files), digest_of_files)
       << "the seed of the training makes no task of files";
+  // The same relative names in two folders are other files; how a folder is written, and absolute names, change
+  // nothing.
+  set_of_files.data.path = "x.tar";
+  set_of_files.data.base = "/data/a";
+  const std::string here = SamplesDigest(of_files, set_of_files);
+  set_of_files.data.base = "/data/b/../a";
+  EXPECT_EQ(SamplesDigest(of_files, set_of_files), here);
+  set_of_files.data.base = "/data/b";
+  EXPECT_NE(SamplesDigest(of_files, set_of_files), here);
+  set_of_files.data.path = "/data/x.tar";
+  set_of_files.data.sources.clear();
+  const std::string absolute = SamplesDigest(of_files, set_of_files);
+  set_of_files.data.base = "/data/a";
+  EXPECT_EQ(SamplesDigest(of_files, set_of_files), absolute);
 }
 
 }  // namespace

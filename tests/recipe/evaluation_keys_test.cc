@@ -48,6 +48,21 @@ TEST(EvaluationKeys, ThatAreMissingOrWrongAreTold) {
             "UnknownKey: unknown key \"sample\" in `evaluation.sets[0]`\n");
 }
 
+// A value that is there and wrong is not also missing.
+TEST(EvaluationKeys, ThatHaveAnotherShapeAreToldOnce) {
+  for (const auto& [data, key] : {std::pair("{kind: sources, sources: [{kind: webdataset, shards: a.tar}]}", "sources"),
+                                  std::pair("{kind: recorded, path: a.safetensors, image_token: 7}", "path"),
+                                  std::pair("{kind: mock}", "seed")}) {
+    for (const std::string value : {"{}", "~", "[[]]"}) {
+      const std::string told =
+          MessagesOf({std::string("data=") + data,
+                      Evaluation("16", std::string("{name: held, samples: 3, ") + key + ": " + value + "}")});
+      EXPECT_EQ(told.find("MissingKey: an evaluation set"), std::string::npos) << told;
+      EXPECT_NE(told.find(std::string("`evaluation.sets[0].") + key), std::string::npos) << told;
+    }
+  }
+}
+
 TEST(EvaluationKeys, StandBetweenSteps) {
   EXPECT_EQ(MessagesOf({Evaluation("16", kMock), "batch.global_samples=8"}), "");
   EXPECT_EQ(MessagesOf({Evaluation("12", kMock), "batch.global_samples=8"}),

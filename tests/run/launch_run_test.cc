@@ -234,15 +234,42 @@ TEST_F(LaunchRunTest, ALongNameIsNoLongFolder) {
   EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("File name too long"));
 }
 
+// A rank whose libraries cannot be loaded: the launcher's table of exit statuses has no 127.
+TEST_F(LaunchRunTest, ARankThatCannotBeLoadedSaysWhy) {
+  const auto launch = [&](const std::string& body, const std::string& name) {
+    launch_.executor = folder_ + "/" + name;
+    launch_.run_dir = folder_ + "/run-" + name;
+    std::ofstream(launch_.executor) << "#!/bin/sh\n" << body << "\n";
+    std::filesystem::permissions(launch_.executor, std::filesystem::perms::owner_all);
+    return Launch();
+  };
+  const Outcome refused = launch(
+      "echo 'x: error while loading shared libraries: l.so: failed to map segment from shared object' >&2\nexit 127",
+      "a");
+  EXPECT_EQ(refused.exit_code, 19);
+  EXPECT_THAT(refused.cause, HasSubstr("could not be loaded: host memory was refused"));
+  const Outcome aborted =
+      launch("echo \"terminate called after throwing an instance of 'std::bad_alloc'\" >&2\nkill -ABRT $$", "b");
+  EXPECT_EQ(aborted.exit_code, 19);
+  const Outcome missing =
+      launch("echo 'x: error while loading shared libraries: l.so: cannot open' >&2\nexit 127", "c");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.cause, HasSubstr("its program ended with exit status 127"));
+  EXPECT_EQ(launch("kill -ABRT $$", "d").exit_code, 10) << "a rank that was killed";
+}
+
 // A target that is no plain file, such as a device or a pipe, must not be replaced.
 TEST_F(LaunchRunTest, APipeIsWrittenIntoAndALinkStays) {
   const std::string pipe = folder_ + "/pipe", target = folder_ + "/target", link = folder_ + "/link";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::string read;
   std::thread reader([&] { read = (std::stringstream() << std::ifstream(pipe).rdbuf()).str(); });
-  EXPECT_TRUE(WriteFileAtomically(pipe, "a page").ok());
+  EXPECT_TRUE(WriteNamedFile(pipe, "a page").ok());
   reader.join();
   EXPECT_EQ(read, "a page");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  // Where nobody has named it, as in the place of a file of a run, nobody may read it.
+  EXPECT_THAT(std::string(WriteFileAtomically(pipe, "a file").message()), HasSubstr("it is not a plain file"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 
   std::ofstream(target) << "old";

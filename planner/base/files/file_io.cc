@@ -41,8 +41,9 @@ bool WriteAll(int fd, std::string_view bytes) {
   return true;
 }
 
-absl::Status WriteInto(const std::string& path, std::string_view bytes) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+// `waits`: for somebody who reads, if it is a pipe.
+absl::Status WriteInto(const std::string& path, std::string_view bytes, bool waits) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | (waits ? 0 : O_NONBLOCK));
   if (fd < 0) return CannotWrite(path, errno);
   bool good = WriteAll(fd, bytes);
   int error = errno;
@@ -72,6 +73,18 @@ bool CopyBegin(int from, int to, int64_t bytes) {
 bool IsWrittenInto(const std::string& path) {
   struct stat about {};
   return stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
+
+// As is a device that somebody has put there, such as /dev/null. A pipe has no place where nobody has named it.
+bool IsDeviceAt(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 && S_ISCHR(about.st_mode);
+}
+
+bool IsNoFile(const std::string& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode) &&
+         !S_ISLNK(about.st_mode);
 }
 
 // Where `path` is written before it is renamed. The process id keeps two writers apart.
@@ -137,14 +150,15 @@ int OpenToWrite(int folder, const std::string& path, int flags, mode_t mode) {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode) {
-  if (IsWrittenInto(path)) return WriteInto(path, bytes);
+  if (IsDeviceAt(path)) return WriteInto(path, bytes, /*waits=*/false);
+  if (IsNoFile(path)) return absl::UnavailableError("cannot write " + path + ": it is not a plain file");
   std::error_code error;
   if (std::filesystem::is_symlink(path, error)) return CannotWrite(path, ELOOP);
   return Replace(path, mode, [&](int fd) { return WriteAll(fd, bytes); });
 }
 
 absl::Status WriteNamedFile(const std::string& path, std::string_view bytes) {
-  if (IsWrittenInto(path)) return WriteInto(path, bytes);
+  if (IsWrittenInto(path)) return WriteInto(path, bytes, /*waits=*/true);
   const absl::StatusOr<std::string> target = NamedTarget(path);
   if (!target.ok()) return target.status();
   return Replace(*target, 0644, [&](int fd) { return WriteAll(fd, bytes); });

@@ -55,10 +55,10 @@ class PlainFile {
 };
 
 // Writes a temporary file beside `path` and renames it: a reader sees the old file or the new one, never a half-written
-// one. If `path` is a device or a pipe, or a link to one, the bytes are written into it; any other symbolic link is
-// refused. A new file has `mode` less the umask, before it has its bytes. Errors have the path.
+// one. If `path` is a device or a link to one, the bytes are written into it; a pipe and any other link are refused. A
+// new file has `mode` less the umask, before it has its bytes. Errors have the path.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes, int mode = 0644);
-// The same for a file that the user names, such as `-o FILE`: the file to which a link leads is replaced.
+// The same for a file that the user names (`-o FILE`): into a pipe it writes, and what a link leads to is replaced.
 absl::Status WriteNamedFile(const std::string& path, std::string_view bytes);
 // Whether it could write the file now, for work that takes long before there is something to write: makes the file
 // beside `path` and removes it. Errors of WriteNamedFile.

@@ -31,6 +31,7 @@ void UnblockSignals(std::initializer_list<int> kept) {
 
 void SettleInherited(std::initializer_list<int> kept) {
   FillClosedStreams();
+  signal(SIGXFSZ, SIG_IGN);
   KeepEndsOfChildren();
   UnblockSignals(kept);
 }

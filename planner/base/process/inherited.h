@@ -6,8 +6,9 @@
 
 namespace planwright {
 
-// Opens standard streams that are closed, lets the ends of children be kept, and unblocks all signals but `kept`.
-// Signals that are ignored stay so: whoever starts a program with nohup means it. The first call of main().
+// Opens standard streams that are closed, lets the ends of children be kept, and unblocks all signals but `kept`. A
+// file that may not grow (ulimit -f) becomes an error of the call that writes to it, as a full disk is. Signals that
+// are ignored stay so: whoever starts a program with nohup means it. The first call of main().
 void SettleInherited(std::initializer_list<int> kept = {});
 
 // Lets waitpid() tell how children end: with SIGCHLD ignored the kernel keeps no ends and sends no signal. Whoever

@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,25 @@
 #include "planner/data/pictures/row_loops.h"
 
 namespace planwright {
+namespace {
+
+constexpr size_t kTextAt = 8 + 12 + 13;  // behind the signature and the chunk IHDR
+
+// A number of four bytes, the highest one first.
+std::string FourBytes(uint64_t number) {
+  std::string bytes;
+  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(number >> shift & 0xff);
+  return bytes;
+}
+
+// The chunk tEXt that says which program wrote the file, as PNG has it.
+std::string OwnText() {
+  const std::string text = absl::StrCat("Software", std::string(1, '\0'), "plan data trace"), chunk = "tEXt" + text;
+  const uLong check = crc32(0, reinterpret_cast<const Bytef*>(chunk.data()), static_cast<uInt>(chunk.size()));
+  return FourBytes(text.size()) + chunk + FourBytes(check);
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch) {
   const int64_t height = image.rows * patch, width = image.cols * patch;
@@ -41,7 +61,12 @@ absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch) {
   if (png_image_write_to_memory(&written, file.data(), &bytes, 0, pixels.data(), 0, nullptr) == 0)
     return absl::InternalError(absl::StrCat("no PNG of ", width, " by ", height, " pixels: ", written.message));
   file.resize(bytes);
+  file.insert(kTextAt, OwnText());
   return file;
+}
+
+bool IsPngOfPatches(std::string_view head) {
+  return head.size() > kTextAt && head.substr(kTextAt).starts_with(OwnText());
 }
 
 }  // namespace planwright

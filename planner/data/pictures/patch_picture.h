@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "planner/data/pictures/patches.h"
 
@@ -13,5 +14,7 @@ namespace planwright {
 // A PNG file of an image's patches: scaled back with CLIP's mean and deviation, rounded, and what is outside of 0 to
 // 255 cut off. `patch`: pixels of a patch's side.
 absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch);
+// Whether a file that begins so is one of these: they say so in a text of theirs.
+bool IsPngOfPatches(std::string_view head);
 
 }  // namespace planwright

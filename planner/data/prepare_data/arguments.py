@@ -7,6 +7,7 @@ import re
 
 from .formats import FORMATS
 from .problems import Problem, Problems
+from .workers import MOST_JOBS
 
 USAGE = "./dev prepare --tokenizer FOLDER -o OUT INPUT..."
 TEXT = """Makes shards of token ids from conversations, texts and pictures, for `data.kind: sources` with
@@ -78,16 +79,17 @@ def parser():
                      help="documents of a shard, at most (default: 10000)")
     out.add_argument("--shard-bytes", metavar="N", default="1G",
                      help="bytes of a shard, at most, with K, M or G (default: 1G)")
-    out.add_argument("--jobs", metavar="N", help="processes (default: one for each core); the bytes stay the same")
+    out.add_argument("--jobs", metavar="N", help=f"processes, 1 to {MOST_JOBS} (default: one for each core);\n"
+                     "the bytes stay the same")
     return p
 
 
-def number(argument, text, least, suffixes=False):
+def number(argument, text, least, suffixes=False, most=None):
     match = re.fullmatch(r"(\d{1,15})([KMG]?)", text, re.ASCII)
     value = int(match[1]) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[match[2]] if match else -1
-    if value < least or (match[2] and not suffixes):
-        raise Problem(argument, f"expected a whole number from {least} on" + (", with K, M or G" if suffixes else "") +
-                      f", found {text!r}")
+    if value < least or (match[2] and not suffixes) or (most is not None and value > most):
+        raise Problem(argument, f"expected a whole number from {least} " + ("on" if most is None else f"to {most}") +
+                      (", with K, M or G" if suffixes else "") + f", found {text!r}")
     return value
 
 
@@ -179,7 +181,8 @@ def parse(words):
         take("show", number, "--show", options.show, 0)
     take("shard_documents", number, "--shard-documents", options.shard_documents, 1)
     take("shard_bytes", number, "--shard-bytes", options.shard_bytes, 1, True)
-    take("jobs", number, "--jobs", options.jobs or str(len(os.sched_getaffinity(0))), 1)
+    cores = min(len(os.sched_getaffinity(0)), MOST_JOBS)
+    take("jobs", number, "--jobs", options.jobs or str(cores), 1, False, MOST_JOBS)
     take("fields", pairs, "--field", options.field, "NAME=MEMBER")
     take("template_set", template_variables, options.template_set)
     if options.date is not None:

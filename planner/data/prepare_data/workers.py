@@ -1,14 +1,28 @@
 """Tasks -> results on several processes, in the order of the tasks, with one task of each process in memory."""
+import ctypes
 import multiprocessing
+import os
 import signal
 
 from .problems import Problem
 
 
-def _serve(work, pipe, others):
+MOST_JOBS = 512
+PR_SET_PDEATHSIG = 1
+
+
+def _end_with(parent):
+    """Ends this process when `parent`, which started it, is gone, also in the middle of a task."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)   # it was gone before that took effect
+
+
+def _serve(work, pipe, others, parent):
     """A worker: it ends when the process that writes closes its end of the pipe, or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)   # the process that writes ends the others
+    _end_with(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)   # the process that writes ends the others
     for other in others:   # inherited ends, which would keep pipes open
         other.close()
     try:
@@ -19,18 +33,24 @@ def _serve(work, pipe, others):
 
 
 class Workers:
-    """Processes that inherit `work`, as a tokenizer cannot be sent."""
+    """Processes that inherit `work`, as a tokenizer cannot be sent. They are started one by one, as tasks come."""
 
-    def __init__(self, work, count):
-        context = multiprocessing.get_context("fork")
+    def __init__(self, work):
+        self._work, self._context = work, multiprocessing.get_context("fork")
         self._pipes, self._processes = [], []
-        for _ in range(count):
-            mine, theirs = context.Pipe()
-            self._pipes.append(mine)
-            process = context.Process(target=_serve, args=(work, theirs, list(self._pipes)), daemon=True)
-            self._processes.append(process)
+
+    def start(self):
+        mine, theirs = self._context.Pipe()
+        self._pipes.append(mine)
+        process = self._context.Process(target=_serve, args=(self._work, theirs, list(self._pipes), os.getpid()),
+                                        daemon=True)
+        try:
             process.start()
-            theirs.close()
+        except OSError as error:
+            raise Problem("--jobs", f"process {len(self._pipes)} cannot be started: {error.strerror}",
+                          "give fewer --jobs") from error
+        self._processes.append(process)
+        theirs.close()
 
     def send(self, worker, task):
         try:
@@ -62,11 +82,12 @@ def in_order(work, tasks, jobs):
         for weight, task in tasks:
             yield weight, work(task)
         return
-    workers = Workers(work, jobs)
+    workers = Workers(work)
     try:
         waiting, turn = [], 0   # weights of the tasks that workers have; the oldest is worker `turn`'s
         for weight, task in tasks:
             if len(waiting) < jobs:
+                workers.start()
                 workers.send(len(waiting), task)
                 waiting.append(weight)
                 continue

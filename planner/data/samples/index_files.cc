@@ -29,8 +29,7 @@ constexpr size_t kMostListed = 20;  // mistakes that are told at once
 // the same files, each under names of its own, and rename them: then both do the work.
 class FolderLock {
  public:
-  explicit FolderLock(const std::string& folder)
-      : fd_(open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {}
+  explicit FolderLock(const std::string& folder) : fd_(OpenToWrite(AT_FDCWD, folder + "/lock", O_RDWR | O_CREAT)) {}
   FolderLock(const FolderLock&) = delete;
   ~FolderLock() {
     if (fd_ >= 0) close(fd_);

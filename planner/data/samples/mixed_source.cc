@@ -72,14 +72,12 @@ class MixedSource : public SampleSource {
     SampleOrigin origin{.source = place.source->name, .epoch = place.epoch, .pack = place.pack, .documents = {}};
     ExpandedDocument expanded;
     for (const PackItem& item : place.items) {
-      TokenRange range = item.piece;
-      if (range.end == 0) {
-        // Packs has seen that it does not fail.
-        const absl::Status status = ExpandDocument(data_, *place.source->documents, item.document, expanded);
-        Require(status.ok(), "a document that was packed and does not expand");
-        range.end = expanded.tokens;
-      }
-      origin.documents.push_back({place.source->documents->Where(item.document), range.first, range.end});
+      // Packs has seen that it does not fail.
+      const absl::Status status = ExpandDocument(data_, *place.source->documents, item.document, expanded);
+      Require(status.ok(), "a document that was packed and does not expand");
+      const TokenRange range = item.piece.end == 0 ? TokenRange{0, expanded.tokens} : item.piece;
+      origin.documents.push_back(
+          {place.source->documents->Where(item.document), range.first, range.end, expanded.tokens});
     }
     return origin;
   }

@@ -13,6 +13,7 @@ namespace planwright {
 struct DocumentPart {
   std::string where;  // "SHARD: document NAME"; of a recorded batch "FILE: row N"
   int64_t first = 0, end = 0;
+  int64_t whole = 0;  // all tokens of the document
 };
 
 struct SampleOrigin {

@@ -1,7 +1,7 @@
 #include "planner/run/launch/launch_life.h"
 
 #include <algorithm>
-#include <fstream>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,9 +18,9 @@ namespace {
 
 // A script is started for each rank: it may ask which one it is before it starts the executor.
 bool IsScript(const std::string& file) {
-  char begin[2] = {};
-  std::ifstream(file).read(begin, sizeof begin);
-  return begin[0] == '#' && begin[1] == '!';
+  std::byte begin[2] = {};
+  const absl::StatusOr<PlainFile> program = PlainFile::Open(file);
+  return program.ok() && program->Read(0, begin).ok() && begin[0] == std::byte{'#'} && begin[1] == std::byte{'!'};
 }
 
 RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, const World& world) {

@@ -16,6 +16,7 @@
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
+#include "planner/state/checkpoint/own_paths.h"
 #include "planner/state/checkpoint/run_id.h"
 #include "planner/state/checkpoint/run_lives.h"
 
@@ -102,6 +103,7 @@ RunLock LookAtLock(const std::string& run_dir) {
 }
 
 absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::string& path) {
+  if (absl::Status status = CheckFreeForRun(path); !status.ok()) return status;
   if (absl::Status status = MakeDirectories(path); !status.ok()) return status;
   const absl::StatusOr<int> lock = Lock(path);
   if (!lock.ok()) return lock.status();

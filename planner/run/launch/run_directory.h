@@ -27,8 +27,8 @@ class RunDirectory {
  public:
   // Makes the directory, or takes up the run in it if the plan writes checkpoints. Writes plan.json and, in a
   // new run, run.json, and makes logs/ and recorder/. AlreadyExists if it holds a run that cannot be taken up, or that
-  // still runs; ResourceExhausted if the storage fails; DataLoss if it no longer says which run it is; Unavailable if a
-  // file cannot be written otherwise.
+  // still runs; InvalidArgument if files of no run are in the way; ResourceExhausted if the storage fails; DataLoss if
+  // it no longer says which run it is; Unavailable if a file cannot be written otherwise.
   static absl::StatusOr<RunDirectory> Open(const Plan& plan, const std::string& path);
   RunDirectory(RunDirectory&& other) noexcept
       : path_(std::move(other.path_)), run_id_(std::move(other.run_id_)), life_(other.life_),

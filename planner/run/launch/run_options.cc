@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/state/checkpoint/own_paths.h"
 #include "planner/wire/records/routing_folder.h"
 
 namespace planwright {
@@ -24,6 +25,10 @@ absl::Status CheckRun(const Plan& plan, const RunOptions& options) {
   if (access(options.executor.c_str(), X_OK) != 0) {
     return absl::NotFoundError("there is no executor program at " + options.executor +
                                " (build it with -DPLANWRIGHT_EXECUTOR=ON, or name another with --executor)");
+  }
+  if (absl::Status free = CheckFreeForRun(options.run_dir); !free.ok()) return free;
+  if (!options.probe_dir.empty()) {
+    if (absl::Status free = CheckFreeForProbe(options.probe_dir); !free.ok()) return free;
   }
   if (options.profile) {
     if (absl::Status status = CheckStepRange(*options.profile, StepsOf(plan, options)); !status.ok()) return status;

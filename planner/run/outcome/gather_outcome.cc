@@ -12,6 +12,7 @@
 #include "planner/run/outcome/join_traces.h"
 #include "planner/run/outcome/last_lines.h"
 #include "planner/run/outcome/measured_memory.h"
+#include "planner/run/outcome/not_loaded.h"
 #include "planner/run/outcome/slow_ranks.h"
 #include "planner/run/outcome/sum_traces.h"
 #include "planner/state/checkpoint/checkpoint_log.h"
@@ -67,6 +68,7 @@ Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLi
   const absl::StatusOr<CheckpointLog> log = ReadCheckpointLog(options.run_dir, life.directory.life(), run_id);
   Outcome outcome = CauseOf(plan, life.supervision, position, log.ok() && !log->checkpoints.empty());
   if (outcome.failure) outcome.failure->last_lines = LastLinesOf(options.run_dir, outcome.failure->rank);
+  if (const std::optional<ProcessEnd>& end = life.supervision.cause) TellIfNotLoaded(*end, outcome);
   Complete(plan, options, stop, outcome);
   outcome.slow = FindSlowRanks(plan, position);
   outcome.run_id = run_id;

@@ -1,6 +1,7 @@
 #include "planner/state/checkpoint/durable_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,9 +40,11 @@ DurableFile::~DurableFile() {
 
 absl::Status DurableFile::Open(const std::string& path, bool fresh) {
   path_ = path;
-  // A link that somebody has put there is not followed.
-  fd_ = OpenAgain(path, O_WRONLY | O_CREAT | O_NOFOLLOW | (fresh ? O_EXCL : O_TRUNC));
-  return fd_ < 0 ? CannotWrite(path_, errno) : absl::OkStatus();
+  // A link that somebody has put there is not followed, and nobody waits for the reader of a pipe.
+  fd_ = OpenAgain(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (fresh ? O_EXCL : O_TRUNC));
+  if (fd_ < 0) return CannotWrite(path_, errno);
+  struct stat about {};
+  return fstat(fd_, &about) == 0 && S_ISREG(about.st_mode) ? absl::OkStatus() : CannotWrite(path_, EINVAL);
 }
 
 absl::Status DurableFile::Write(const void* bytes, size_t count) {

@@ -4,10 +4,15 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_limits.h"
 #include "planner/state/checkpoint/folder_names.h"
 #include "planner/state/checkpoint/format.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/wire/records/probe_format.h"
 
 namespace planwright {
 namespace {
@@ -35,7 +40,84 @@ bool IsCheckpoint(const fs::path& folder) {
          (Exists(folder / kManifestFile) || folder.parent_path().filename() == "checkpoints");
 }
 
+// What a run replaces or writes on, where no run says that it is its own.
+struct Written {
+  std::string_view name;
+  std::string_view inside;  // of a folder: how the names of its files begin; empty: it is a file itself
+};
+constexpr Written kWritten[] = {{"logs", "rank"},      {"logs", "launch.log"}, {"recorder", "rank"},
+                                {"memory", "rank"},    {"trace", "rank"},      {"tensorboard", "events.out.tfevents"},
+                                {"metrics.jsonl", ""}, {"outcome.json", ""},   {"trace.json.gz", ""}};
+
+// A plain file with something in it. Through a link no run writes to another file, and of a pipe or a folder whoever
+// opens it tells.
+bool HoldsSomething(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(fs::symlink_status(path, error)) && fs::file_size(path, error) > 0;
+}
+
+// The first file of the folder that `written` names; empty: there is none.
+std::string FoundOf(const fs::path& folder, const Written& written) {
+  const fs::path path = folder / written.name;
+  if (written.inside.empty()) return HoldsSomething(path) ? path.string() : "";
+  std::string first;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string found = entry->path().string();
+    if (!entry->path().filename().string().starts_with(written.inside) || !HoldsSomething(entry->path())) continue;
+    if (first.empty() || found < first) first = found;
+  }
+  return first;
+}
+
+// A launch that ended before it made more has left a lock, which is empty or names it.
+bool IsOtherLock(const fs::path& path) {
+  if (!HoldsSomething(path)) return false;
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestNameFile);
+  return !text.ok() || !text->starts_with("process ");
+}
+
+// What `plan launch` and its jobs write into RUN/job before the run has begun.
+bool IsOtherJob(const fs::path& job) {
+  std::error_code error;
+  bool other = false;
+  for (fs::directory_iterator entry(job, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name == "launch.json" || name.starts_with("head")) return false;
+    other = other || name == "plan.json" || name.starts_with("fallback-") || name.starts_with("job.");
+  }
+  return other;
+}
+
+absl::Status IsInTheWay(const std::string& path, const std::string& of) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " is in the way: ", of, " would write there, and none has made it; name another folder"));
+}
+
 }  // namespace
+
+absl::Status CheckFreeForRun(const std::string& run_dir) {
+  const fs::path folder(run_dir);
+  std::error_code error;
+  if (!fs::is_directory(folder, error) || Exists(folder / "run.json") || Exists(folder / "plan.json"))
+    return absl::OkStatus();
+  const absl::StatusOr<std::vector<int>> lives = LivesOf(run_dir);
+  if (!lives.ok() || !lives->empty()) return absl::OkStatus();  // the life that begins says what is wrong
+  for (const Written& written : kWritten) {
+    if (const std::string found = FoundOf(folder, written); !found.empty()) return IsInTheWay(found, "a run");
+  }
+  if (IsOtherLock(folder / "lock")) return IsInTheWay(folder / "lock", "a run");
+  return IsOtherJob(folder / "job") ? IsInTheWay(folder / "job", "a run") : absl::OkStatus();
+}
+
+absl::Status CheckFreeForProbe(const std::string& folder) {
+  for (const char* kind :
+       {"parameters", "parameters_last", "gradients_first", "gradients_last", "values_first", "values_last"}) {
+    const std::string whole = absl::StrCat(folder, "/", kind, ".safetensors");
+    if (Exists(whole) && !Exists(ProbePartPath(folder, kind, 0))) return IsInTheWay(whole, "a probe");
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckOutsideOfRuns(const std::string& path) {
   std::error_code error;

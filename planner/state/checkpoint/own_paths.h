@@ -13,4 +13,11 @@ namespace planwright {
 // itself, and other names in it, are free.
 absl::Status CheckOutsideOfRuns(const std::string& path);
 
+// Before a run begins at `run_dir`, which need not exist: InvalidArgument if no run is there, but a file that it would
+// replace or write on, such as a metrics.jsonl of another program. Other files are of no harm.
+absl::Status CheckFreeForRun(const std::string& run_dir);
+
+// The same of the folder of `--probe`.
+absl::Status CheckFreeForProbe(const std::string& folder);
+
 }  // namespace planwright

@@ -6,6 +6,7 @@
 
 #include "planner/base/json/json_text.h"
 #include "planner/data/samples/mixture.h"
+#include "planner/plan/data_files.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan_json.h"
 #include "planner/views/diff/compare_fields.h"
@@ -118,17 +119,16 @@ void CompareFolders(const Plan& from, const Plan& to, std::vector<PlanChange>& c
     if (a != b || a.empty() || FilesOf(a, base_a) == FilesOf(b, base_b)) return;
     changes.push_back({path, base_a, base_b, area, "the same relative paths name files of another folder", true});
   };
-  if (from.data.kind == to.data.kind) {
-    const auto files = [](const DataPlan& data) {
-      std::vector<std::string> names;
-      if (!data.path.empty()) names.push_back(data.path);
-      for (const SourcePlan& source : data.sources) {
-        names.insert(names.end(), source.shards.begin(), source.shards.end());
-        if (!source.path.empty()) names.push_back(source.path);
-      }
-      return names;
-    };
-    compare("data.base", files(from.data), from.data.base, files(to.data), to.data.base, "data");
+  const auto compare_data = [&](const std::string& path, const DataPlan& a, const DataPlan& b, const char* area) {
+    if (a.kind == b.kind) compare(path, FilesOfData(a), a.base, FilesOfData(b), b.base, area);
+  };
+  compare_data("data.base", from.data, to.data, "data");
+  // The losses of a set in one curve are of the same documents.
+  for (const EvaluationSet& set : from.evaluation.sets) {
+    for (const EvaluationSet& other : to.evaluation.sets) {
+      if (set.name == other.name)
+        compare_data("evaluation.sets[" + set.name + "].data.base", set.data, other.data, "evaluation");
+    }
   }
   if (from.initialize && to.initialize) {
     compare("initialize.base", {from.initialize->from}, from.initialize->base, {to.initialize->from},

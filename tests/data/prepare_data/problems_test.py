@@ -66,7 +66,7 @@ class Problems(unittest.TestCase):
              "error: --images: there is no folder gone",
              f"error: a/b: there is no folder {self.at.resolve()}/a to make it in; make that first",
              "error: --shard-bytes: expected a whole number from 1 on, with K, M or G, found '1T'",
-             "error: --jobs: expected a whole number from 1 on, found '0'",
+             "error: --jobs: expected a whole number from 1 to 512, found '0'",
              "error: --template-set: expected KEY=JSON, found 'x'",
              "error: --date: expected a date as 2026-01-31, found '31.1.2026'", ""])
 

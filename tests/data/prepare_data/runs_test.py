@@ -17,6 +17,12 @@ def children(process):
         return [int(word) for word in file.read().split()]
 
 
+def ignores_interrupts(process):
+    with open(f"/proc/{process}/status", encoding="utf-8") as file:
+        ignored = next(line for line in file if line.startswith("SigIgn:"))
+    return int(ignored.split()[1], 16) & 1 << signal.SIGINT - 1 != 0
+
+
 class Runs(Case):
     def many(self, count=3000):
         return self.lines("many.jsonl", [
@@ -130,6 +136,31 @@ class Runs(Case):
         while len(workers := children(run.pid)) < 2:
             time.sleep(0.01)
         return run, workers
+
+    def test_no_more_processes_than_there_is_work_for(self):
+        self.lines("a.jsonl", [{"text": f"wave {i}"} for i in range(4)])
+        from prepare_data import workers
+        started = []
+
+        class Counted(workers.Workers):
+            def start(self):
+                super().start()
+                started.append(self._processes[-1].pid)
+        with unittest.mock.patch("prepare_data.workers.Workers", Counted):
+            result = prepare("--tokenizer", TOY, "-o", "out", "a.jsonl", "--jobs", "500", cwd=self.at)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLessEqual(len(started), 4)
+
+    def test_a_process_that_works_ends_with_the_one_that_writes(self):
+        run, children_of_run = self.started(stderr=subprocess.DEVNULL)
+        for worker in children_of_run:
+            while not ignores_interrupts(worker):   # it is not set up yet
+                time.sleep(0.01)
+            os.kill(worker, signal.SIGSTOP)   # it does not read, so it cannot see that its pipe is closed
+        run.kill()
+        run.wait()
+        while any(os.path.exists(f"/proc/{worker}/exe") for worker in children_of_run):
+            time.sleep(0.01)
 
     def test_a_process_that_is_killed_is_named(self):
         run, workers = self.started(stderr=subprocess.PIPE, text=True)

@@ -230,6 +230,23 @@ TEST(DiffPlans, TheSameWordsOfAnotherFolderAreOtherFiles) {
   EXPECT_TRUE(DiffPlans(icons, elsewhere).same()) << "the same folder by another way";
 }
 
+// The losses of a set in one curve are of one list of documents.
+TEST(DiffPlans, AnotherFolderOfAnEvaluationSetIsTold) {
+  Plan plan = CompiledFile(kIcons);
+  plan.evaluation = {.every_samples = plan.budget.global_samples,
+                     .sets = {{.name = "held", .samples = 4, .rounds = 1, .data = plan.data}}};
+  plan.digest = PlanDigest(plan);
+  Plan elsewhere = plan;
+  elsewhere.evaluation.sets[0].data.base = "/elsewhere";
+  ASSERT_EQ(PlanDigest(plan), PlanDigest(elsewhere));
+  const PlanDiff diff = DiffPlans(plan, elsewhere);
+  ASSERT_EQ(diff.changes.size(), 1u);
+  EXPECT_EQ(diff.changes[0].path, "evaluation.sets[held].data.base");
+  EXPECT_TRUE(diff.may_change_loss());
+  elsewhere.evaluation.sets[0].name = "other";
+  EXPECT_FALSE(TellsOf(DiffPlans(plan, elsewhere), "evaluation.sets[held].data.base"));
+}
+
 TEST(DiffPlans, TwoDigestsAreNeverTheSamePlan) {
   const Plan tiny = CompiledFile(kTiny);
   const auto differs = [&](const char* what, const std::function<void(Plan&)>& change) {

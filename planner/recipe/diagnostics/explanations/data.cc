@@ -61,7 +61,9 @@ lints: {PW0704: off})",
 
     {kNoLossTokens,
      "A position has a loss if the next token is text. Samples of a single text token and no image have no such "
-     "position. Every step would have 0 tokens with a loss, and nothing would be learned.",
+     "position. Every step would have 0 tokens with a loss, and nothing would be learned. The samples of files are "
+     "looked at "
+     "by `plan data index` and before a run: where all masks are 0, it is refused, too.",
      "data: {max_images: 0, text_tokens: 1}\nlints: {PW0606: off, PW0704: off}",
      "data: {max_images: 0, text_tokens: 2}\nlints: {PW0606: off, PW0704: off}",
      "Use at least two text tokens, or images before the text."},
