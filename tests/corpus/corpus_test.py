@@ -85,7 +85,8 @@ class Reads(Corpus):
 
     def test_plan_is_that_of_the_recipe(self):
         diff = json.loads(self.run_plan('diff', 'plan.json', RECIPE, '--json').stdout)
-        self.assertEqual([change['path'] for change in diff['changes']], ['data.base'])
+        self.assertEqual([change['path'] for change in diff['changes']],
+                         ['data.base', 'evaluation.sets[held_out].data.base'])
 
     def test_run(self):
         self.assertEqual(self.json('status', 'run')['step']['step'], 4)
@@ -117,7 +118,7 @@ class Reads(Corpus):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertIn('resuming after step 4 ', run.stdout)
         # The folder of the data is another one; nothing else is.
-        self.assertIn('1 difference', run.stderr)
+        self.assertIn('2 differences', run.stderr)
         losses = self.steps('run/metrics.jsonl')
         self.assertEqual(max(losses), (6, 'held_out'))
         for key, loss in self.steps('goes_on.jsonl').items():
