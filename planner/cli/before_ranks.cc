@@ -124,10 +124,9 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
   if (!before.ok()) return before.status();
   if (!before->plan) {
     if (accepted) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        "the plan of the run in " + run_dir +
-        " is not read, so this plan cannot be compared with it: " + before->unread +
-        "; give --accept-changes to go on with this one, or choose another --run-dir");
+    return absl::InvalidArgumentError("the plan of the run in " + run_dir +
+                                      " is not read, so this plan cannot be compared with it: " + before->unread +
+                                      "; give --accept-changes to go on with this one, or choose another --run-dir");
   }
   DropEarlierParts(*before->plan);
   const PlanDiff diff = DiffPlans(*before->plan, plan);

@@ -22,9 +22,7 @@ LaneSamples Overlap(const LaneSamples& a, const LaneSamples& b) {
 }
 
 // More are refused, however many they are.
-bool TooMany(const std::vector<Transfer>& transfers) {
-  return static_cast<int64_t>(transfers.size()) > kMostTransfers;
-}
+bool TooMany(const std::vector<Transfer>& transfers) { return static_cast<int64_t>(transfers.size()) > kMostTransfers; }
 
 // The lane that reads `sample`: the inverse of SamplesOfLane, in which the first samples % lanes lanes have one sample
 // more. Searching all lanes for it would make colocated transfers quadratic in ranks.

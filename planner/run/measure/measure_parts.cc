@@ -171,8 +171,7 @@ absl::StatusOr<Measured> MeasureParts(const std::vector<MeasurePart>& parts, con
   while (signals.Next() != 0) {  // too late to matter
   }
   measured.profile = Joined(parts, profiles);
-  if (absl::Status status = WriteNamedFile(options.output, WriteProfile(measured.profile)); !status.ok())
-    return status;
+  if (absl::Status status = WriteNamedFile(options.output, WriteProfile(measured.profile)); !status.ok()) return status;
   RemoveParts(folder);
   return measured;
 }

@@ -74,11 +74,10 @@ class Sources : public testing::Test {
  protected:
   // Kinds, lines (the section begins at line 3) and messages; paths without the folder of the test.
   std::string ProblemsOf(const std::string& data) {
-    const std::string path =
-        files_.Write("recipe.yaml", "extends: [" + InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml") +
-                                        "]\ndata:\n" + data +
-                                        "models: {radio_vit_h: {max_image: 256}, nemotron_hybrid_moe_20l: {vocabulary: "
-                                        "260}}\nbatch: {sequence_length: 192}\n");
+    const std::string path = files_.Write(
+        "recipe.yaml", "extends: [" + InSource("recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml") + "]\ndata:\n" + data +
+                           "models: {radio_vit_h: {max_image: 256}, nemotron_hybrid_moe_20l: {vocabulary: "
+                           "260}}\nbatch: {sequence_length: 192}\n");
     Diagnostics problems;
     const std::optional<Recipe> recipe = ReadRecipe(path, {}, problems);
     if (recipe && recipe->damaged.empty()) plan_ = PlanData(WithPreparedIds(*recipe, problems), problems);
