@@ -85,14 +85,16 @@ bool Reads(const Instruction& op) { return OpClassOf(op.kind) == OpClass::kData;
 TEST(Step, ReadsEveryMicrobatchOnce) {
   ForEachShipped([](const Plan& plan) {
     for (const Role& role : plan.roles) {
-      std::map<std::string, std::multiset<int>> read;
+      // What is read of a microbatch, its tokens or its images' sizes, is read once.
+      std::map<std::pair<std::string, OpKind>, std::multiset<int>> read;
       for (const Instruction& op : role.step) {
-        if (Reads(op)) read[op.text("module")].insert(op.microbatch);
+        if (Reads(op)) read[{op.text("module"), op.kind}].insert(op.microbatch);
       }
-      for (const auto& [module, microbatches] : read) {
-        EXPECT_EQ(static_cast<int64_t>(microbatches.size()), plan.budget.microbatches) << role.name << " " << module;
+      for (const auto& [what, microbatches] : read) {
+        EXPECT_EQ(static_cast<int64_t>(microbatches.size()), plan.budget.microbatches)
+            << role.name << " " << what.first;
         EXPECT_EQ(std::set<int>(microbatches.begin(), microbatches.end()).size(), microbatches.size())
-            << role.name << " " << module;
+            << role.name << " " << what.first;
       }
     }
   });

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "planner/base/text/limits.h"
 #include "planner/compile/bridges/transfers.h"
 #include "tests/compile/bridges/golden_grid.h"
 #include "tests/support/golden.h"
@@ -133,7 +134,10 @@ TEST(RouteBridges, AHundredThousandLanes) {
   const Grid source = {.tp = 1, .dp = 32768}, destination = {.first_rank = 32768, .dp = 98304};
   EXPECT_EQ(LeaderTransfers(source, destination, 98304).size(), 98304u);
   const Grid together = {.tp = 1, .dp = 131072}, wide = {.tp = 8, .dp = 16384};
-  EXPECT_EQ(ColocatedTransfers(together, wide, 131072).size(), 131072u * 8);
+  // More than a plan may have are refused, so no more are made than show it.
+  const auto too_many = static_cast<int64_t>(ColocatedTransfers(together, wide, 131072).size());
+  EXPECT_GT(too_many, kMostTransfers);
+  EXPECT_LE(too_many, kMostTransfers + 8);
   EXPECT_EQ(ColocatedTransfers(wide, together, 131072).size(), 131072u);
 }
 

@@ -236,7 +236,8 @@ TEST(FormatRecipe, AnyRecipeSaysTheSameAndKeepsItsComments) {
   for (const fs::path& file : Files("recipes", ".yaml")) {
     const std::string original = ReadFile(file);
     for (int round = 0; round < 6; ++round) {
-      const size_t step = 2 + below(3);
+      // The keys of an item stand in one column, which is two after its dash.
+      const size_t step = original.find("\n    - name: ") != original.npos ? 2 : 2 + below(3);
       std::string text;
       std::vector<std::string> comments;
       std::vector<std::string> sections;  // of the root, shuffled
