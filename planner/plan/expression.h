@@ -1,19 +1,31 @@
-// Formulas of ops.def: "mamba.heads * mamba.head_dim / tp", "2 * elements(o0) * last(i0)", "cp > 1".
+// Formulas of ops.def and of the statements of models: "mamba.heads * mamba.head_dim / tp", "2 * elements(o0)",
+// "cp > 1".
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace planwright {
 
+// What is wrong with a formula, and at which byte of its text.
+struct FormulaFault {
+  size_t at = 0;
+  std::string message;
+};
+
 // Numbers, names, + - * / > and parentheses, and % for the rest of a division. Evaluated in double: sizes are far below
 // 2^53, so integers stay exact. A name may have one argument, as in "rows(o0)"; the whole of it is then the name.
 class Expression {
  public:
-  explicit Expression(std::string_view text);  // a bug if it does not parse: formulas are in our own sources
-  // The longest formula that `text` begins with, taken off it.
-  static Expression TakeFrom(std::string_view& text);
+  // The longest formula that `text` begins with, taken off it. None: there is a problem, and `text` stays as it was.
+  static std::optional<Expression> TakeFrom(std::string_view& text, FormulaFault& problem);
+  // All of the text as one formula; none if it is none.
+  static std::optional<Expression> Parse(std::string_view text);
+  // What stands in place of a formula that could not be read: it has no value (NaN).
+  static Expression Nothing();
 
   const std::string& text() const { return text_; }
   // The names in the formula, each once.
@@ -44,13 +56,9 @@ class Expression {
     int name = -1;       // index in names_; -1: a number
     double number = 0;
   };
+  class Parser;
 
   static double Apply(char operation, double left, double right);
-  // A recursive descent parser. Each takes its part off the front of `rest` and appends to code_.
-  void ParseComparison(std::string_view& rest);
-  void ParseSum(std::string_view& rest);
-  void ParseProduct(std::string_view& rest);
-  void ParseOperand(std::string_view& rest);
 
   std::string text_;
   std::vector<std::string> names_;

@@ -44,6 +44,12 @@ std::optional<OpKind> OpFromName(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::string> OpNames() {
+  std::vector<std::string> names;
+  for (const NameAndClass& op : kOps) names.emplace_back(op.name);
+  return names;
+}
+
 const int64_t* Instruction::FindInteger(std::string_view name) const { return Find<int64_t>(attributes, name); }
 const std::string* Instruction::FindText(std::string_view name) const { return Find<std::string>(attributes, name); }
 const std::vector<int64_t>* Instruction::FindIntegers(std::string_view name) const {

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <string_view>
 
+#include "absl/strings/numbers.h"
+
 namespace planwright {
 namespace {
 
@@ -11,17 +13,18 @@ using std::string;
 
 bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-SignatureDim ParseDim(const string& word, const LineReader& line) {
+SignatureDim ParseDim(const string& word, LineReader& line) {
   SignatureDim dim;
   dim.index = word[0];
   if (word == "_") return dim;  // whole, of any size
   if (IsDigit(word[0])) {
-    dim.number = std::stoll(word);
+    line.Check(absl::SimpleAtoi(word, &dim.number), "a size of a dim is a name or a number");
     dim.index = '_';
     return dim;
   }
   if (word[0] == '(') {
-    line.Expect(word.size() > 2 && word.back() == ')');
+    line.Check(word.size() > 2 && word.back() == ')', "the product of dims has no closing bracket");
+    if (line.failed()) return dim;
     dim.index = word[1];
     for (char factor : word.substr(1, word.size() - 2)) dim.factors.emplace_back(1, factor);
     return dim;
@@ -31,7 +34,7 @@ SignatureDim ParseDim(const string& word, const LineReader& line) {
 }
 
 // Marks before the dims: "+w:", "!i:", "+!", "^w:".
-void AddMarks(const string& marks, const LineReader& line, OperandSignature& operand) {
+void AddMarks(const string& marks, LineReader& line, OperandSignature& operand) {
   for (char mark : marks) {
     switch (mark) {
       case '+': operand.linear = true; break;
@@ -41,7 +44,7 @@ void AddMarks(const string& marks, const LineReader& line, OperandSignature& ope
       case 'w': operand.dtype = OperandSignature::DTypeClass::kWide; break;
       case 'i': operand.dtype = OperandSignature::DTypeClass::kInt64; break;
       case 'd': operand.dtype = OperandSignature::DTypeClass::kFp64; break;
-      default: line.Expect(false);
+      default: line.Check(false, "a mark of an operand is one of + ! ^ # w i d");
     }
   }
 }
@@ -73,7 +76,7 @@ std::vector<OperandSignature> TakeOperands(LineReader& line) {
 }
 
 // "i0", "o1", "do0", "di2", "di2.1", "1.i0"
-GradientOperand ParseGradientOperand(string word, const LineReader& line) {
+GradientOperand ParseGradientOperand(string word, LineReader& line) {
   using Kind = GradientOperand::Kind;
   size_t link = 0;
   if (word.size() > 2 && IsDigit(word[0]) && word[1] == '.') {
@@ -82,8 +85,10 @@ GradientOperand ParseGradientOperand(string word, const LineReader& line) {
   }
   const bool gradient = word[0] == 'd';
   const size_t side = gradient ? 1 : 0, dot = side + 2;
-  line.Expect(word.size() == dot || (word.size() == dot + 2 && word[dot] == '.' && IsDigit(word[dot + 1])));
-  line.Expect((word[side] == 'i' || word[side] == 'o') && IsDigit(word[side + 1]));
+  const bool sized = word.size() == dot || (word.size() == dot + 2 && word[dot] == '.' && IsDigit(word[dot + 1]));
+  line.Check(sized && (word[side] == 'i' || word[side] == 'o') && IsDigit(word[side + 1]),
+             "an operand of a backward kind is such as i0, o1, do0, di2.1 or 1.i0");
+  if (line.failed()) return {};
   const Kind kind = word[side] == 'i' ? (gradient ? Kind::kInputGradient : Kind::kInput)
                                       : (gradient ? Kind::kOutputGradient : Kind::kOutput);
   return {kind, static_cast<size_t>(word[side + 1] - '0'), link, word.size() == dot ? -1 : word[dot + 1] - '0'};
@@ -103,7 +108,7 @@ OpSignature TakeSignature(LineReader& line) {
   signature.inputs = TakeOperands(line);
   if (line.TakeIf('|')) signature.parameters = TakeOperands(line);
   if (line.TakeIf('|')) signature.gradients = TakeOperands(line);
-  line.Expect(line.TakeIf("->"));
+  line.Need("->");
   signature.outputs = TakeOperands(line);
   for (OperandSignature& output : signature.outputs) {
     if (output.of_rank && !output.dims.empty() && output.dims.front().index == 'T')
@@ -116,17 +121,18 @@ OpSignature TakeSignature(LineReader& line) {
 GradientRule TakeGradientRule(LineReader& line) {
   GradientRule rule;
   rule.chain.push_back({line.TakeKind()});
-  while (!line.TakeIf(':')) {
+  while (!line.failed() && !line.TakeIf(':')) {
     const bool optional = line.TakeIf('[');
-    line.Expect(line.TakeIf(">"));
+    line.Need(">");
     rule.chain.push_back({line.TakeKind(), optional});
-    if (optional) line.Expect(line.TakeIf(']'));
+    if (optional) line.Need(']');
   }
   rule.operands = TakeGradientOperands(line);
-  line.Expect(line.TakeIf("->"));
+  line.Need("->");
   rule.results = TakeGradientOperands(line);
   for (const auto* list : {&rule.operands, &rule.results}) {
-    for (const GradientOperand& operand : *list) line.Expect(operand.link < rule.chain.size());
+    for (const GradientOperand& operand : *list)
+      line.Check(operand.link < rule.chain.size(), "the chain has no such kind");
   }
   return rule;
 }

@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "planner/base/text/bug.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/state_table.h"
 #include "planner/plan/table_text.h"
 
@@ -21,7 +22,8 @@ AttributeType TakeType(LineReader& line) {
   for (size_t i = 0; i < std::size(kTypeNames); ++i) {
     if (line.TakeIf(kTypeNames[i])) return static_cast<AttributeType>(i);
   }
-  Bug("unknown attribute type in ops.def: " + line.Rest());
+  line.Expect(false, "a type: int, real, text or ints");
+  return AttributeType();
 }
 
 // "NAME TYPE = FORMULA or FORMULA when FORMULA", "NAME TYPE layout|free optional"
@@ -37,8 +39,7 @@ AttributeSpec TakeAttribute(LineReader& line) {
     if (line.TakeIf("when")) spec.when = line.TakeFormula();
     return spec;
   }
-  const string source = line.Take();
-  line.Expect(source == "layout" || source == "free");
+  const string source = line.TakeOneOf({"layout", "free"});
   spec.source = source == "layout" ? AttributeSource::kLayout : AttributeSource::kFree;
   spec.optional = line.TakeIf("optional");
   return spec;
@@ -47,16 +48,17 @@ AttributeSpec TakeAttribute(LineReader& line) {
 // "NAME = FORMULA rounded up"
 OpInfo::Size TakeSize(LineReader& line) {
   string name = line.Take();
-  line.Expect(line.TakeIf("="));
+  line.Need("=");
   OpInfo::Size size = {.name = std::move(name), .value = line.TakeFormula()};
-  if (line.TakeIf("rounded")) line.Expect(size.rounded_up = line.TakeIf("up"));
+  size.rounded_up = line.TakeIf("rounded");
+  if (size.rounded_up) line.Need("up");
   return size;
 }
 
 // "NAME = FORMULA, FORMULA, ..." or "NAME = weight"
 OpInfo::Parts TakeParts(LineReader& line) {
   OpInfo::Parts parts = {.name = line.Take(), .sizes = {}};
-  line.Expect(line.TakeIf("="));
+  line.Need("=");
   if (line.TakeIf("weight")) return parts;
   do {
     parts.more = line.TakeIf("...");
@@ -67,8 +69,7 @@ OpInfo::Parts TakeParts(LineReader& line) {
 
 // "NAME ... = WORD"
 OpInfo::Rows TakeRows(LineReader& line) {
-  OpInfo::Rows rows;
-  while (!line.TakeIf("=")) rows.names.push_back(line.Take());
+  OpInfo::Rows rows = {.names = line.TakeWordsBefore("="), .size = {}};
   rows.size = line.Take();
   return rows;
 }
@@ -78,7 +79,7 @@ OpInfo::Moves::Form TakeForm(LineReader& line, string& dim) {
   using enum OpInfo::Moves::Form;
   if (line.TakeIf("partial")) return kPartial;
   if (line.TakeIf("whole")) return kWhole;
-  line.Expect(line.TakeIf("cut"));
+  line.Need("cut");
   dim = line.Take();
   return kCut;
 }
@@ -87,7 +88,7 @@ OpInfo::Moves::Form TakeForm(LineReader& line, string& dim) {
 OpInfo::Moves TakeMoves(LineReader& line) {
   OpInfo::Moves moves;
   moves.from = TakeForm(line, moves.dim);
-  line.Expect(line.TakeIf("->"));
+  line.Need("->");
   moves.to = TakeForm(line, moves.dim);
   return moves;
 }
@@ -98,7 +99,7 @@ OpInfo::Values TakeValues(LineReader& line) {
   do {
     values.inputs.push_back(line.TakeNumber());
   } while (line.TakeIf("or"));
-  line.Expect(line.TakeIf("->"));
+  line.Need("->");
   values.outputs = line.TakeNumber();
   return values;
 }
@@ -119,21 +120,20 @@ class TableParser {
 #define OP(id, name, op_class, text) Add(OpKind::k##id, name, OpClass::op_class, text);
 #include "planner/plan/ops.def"
 #undef OP
+    BuiltInText(problems_);
     return std::move(table_);
   }
 
  private:
   void Add(OpKind kind, std::string_view name, OpClass op_class, std::string_view text) {
     OpInfo info = {.kind = kind, .name = name, .op_class = op_class};
-    for (string& text_line : LogicalLines(text)) {
-      LineReader line(std::move(text_line));
+    ReadLines(text, Cat("ops.def, entry ", name), problems_, [&](LineReader& line) {
       AddLine(line, info);
-      line.Expect(line.empty());
-    }
+      line.NeedEnd();
+    });
     table_.push_back(std::move(info));
   }
 
-  // An unknown first word is a misspelling in ops.def: every program stops at it.
   void AddLine(LineReader& line, OpInfo& info) {
     const string word = line.Take();
     const auto text = std::find_if(std::begin(kTextLines), std::end(kTextLines),
@@ -155,12 +155,7 @@ class TableParser {
     } else if (word == "attribute") {
       info.attributes.push_back(TakeAttribute(line));
     } else if (word == "attributes") {
-      const OpInfo& earlier = Earlier(line);
-      info.attributes = earlier.attributes;
-      info.sizes = earlier.sizes;
-      info.parts = earlier.parts;
-      info.rows = earlier.rows;
-      info.cp_by_features = earlier.cp_by_features;
+      AddAttributesOf(line, info);
     } else if (word == "size") {
       info.sizes.push_back(TakeSize(line));
     } else if (word == "parts") {
@@ -196,21 +191,27 @@ class TableParser {
     } else if (word == "workspace") {
       info.workspace = line.TakeFormula();
     } else {
-      Bug("the entry " + string(info.name) + " of ops.def has a line that begins with " + word);
+      line.Check(false, "no line of an entry begins with " + Quoted(word));
     }
   }
 
   // "of NAME". Only earlier entries are parsed by now.
-  const OpInfo& Earlier(LineReader& line) {
-    line.Expect(line.TakeIf("of"));
+  void AddAttributesOf(LineReader& line, OpInfo& info) {
+    line.Need("of");
     const string name = line.Take();
     const auto earlier =
         std::find_if(table_.begin(), table_.end(), [&](const OpInfo& parsed) { return parsed.name == name; });
-    Require(earlier != table_.end(), "`attributes of` names a kind that no earlier entry has: " + name);
-    return *earlier;
+    line.Check(earlier != table_.end(), "no earlier entry has this name");
+    if (line.failed()) return;
+    info.attributes = earlier->attributes;
+    info.sizes = earlier->sizes;
+    info.parts = earlier->parts;
+    info.rows = earlier->rows;
+    info.cp_by_features = earlier->cp_by_features;
   }
 
   std::vector<OpInfo> table_;
+  TextProblems problems_;
 };
 
 // Titles of the page's sections, in the order of OpClass.

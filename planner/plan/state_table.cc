@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/table_text.h"
 
@@ -30,23 +32,36 @@ bool IsList(const string& name) {
                      [&](const RoleList& list) { return list.name == name; });
 }
 
-StateInfo ParseState(std::string_view name, std::string_view text) {
-  StateInfo info = {.name = string(name), .is = {}, .lives = {}};
-  for (string& text_line : LogicalLines(text)) {
-    LineReader line(std::move(text_line));
-    const string word = line.Take();
-    if (word == "is") {
-      info.is = line.Rest();
-      continue;
-    }
-    line.Expect(IsList(word));
-    StateLife& life = info.lives.emplace_back(StateLife{word, {}});
-    do {
-      life.steps.push_back(TakeStep(line));
-    } while (line.TakeIf(','));
-    line.Expect(line.empty());
+// "is TEXT", "LIST STEP, STEP, ..."
+void AddLine(LineReader& line, StateInfo& info) {
+  const string word = line.Take();
+  if (word == "is") {
+    info.is = line.Rest();
+    return;
   }
+  line.Check(IsList(word), Quoted(word) + " is no list of a role");
+  StateLife& life = info.lives.emplace_back(StateLife{word, {}});
+  do {
+    life.steps.push_back(TakeStep(line));
+  } while (line.TakeIf(','));
+  line.NeedEnd();
+}
+
+StateInfo ParseState(std::string_view name, std::string_view text, TextProblems& problems) {
+  StateInfo info = {.name = string(name), .is = {}, .lives = {}};
+  ReadLines(text, Cat("states.def, entry ", name), problems, [&](LineReader& line) { AddLine(line, info); });
   return info;
+}
+
+std::vector<StateInfo> ParseStates() {
+  TextProblems problems;
+  std::vector<StateInfo> table = {
+#define STATE(name, text) ParseState(name, text, problems),
+#include "planner/plan/states.def"
+#undef STATE
+  };
+  BuiltInText(problems);
+  return table;
 }
 
 string StepText(const StateStep& step) {
@@ -63,11 +78,7 @@ const StateLife* StateInfo::LifeIn(std::string_view list) const {
 }
 
 const std::vector<StateInfo>& AllStates() {
-  static const std::vector<StateInfo> table = {
-#define STATE(name, text) ParseState(name, text),
-#include "planner/plan/states.def"
-#undef STATE
-  };
+  static const std::vector<StateInfo> table = ParseStates();
   return table;
 }
 

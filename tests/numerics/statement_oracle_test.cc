@@ -21,6 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/compile/compile.h"
+#include "planner/plan/statement/statement_problems.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/verify.h"
@@ -29,7 +30,6 @@
 #include "tests/numerics/mutated_plan.h"
 #include "tests/numerics/oracle.h"
 #include "tests/numerics/run.h"
-#include "tests/plan/statement/check_statement.h"
 #include "tests/plan/statement/small_modules.h"
 #include "tests/plan/statement/statement_mutants.h"
 #include "tests/support/canonical_plan.h"

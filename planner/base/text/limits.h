@@ -48,4 +48,13 @@ inline constexpr int64_t kMostTokens = 1 << 24;  // of a sample; also samples of
 // Patches along an image, and along one image token.
 inline constexpr int64_t kMostGridSide = 1 << 16, kMostPixelShuffle = 1 << 6;
 
+// ---- Statements of models.
+inline constexpr size_t kLargestStatement = size_t{64} << 10;  // bytes
+inline constexpr size_t kMostStatementLines = 2000, kMostLayerKinds = 32;
+inline constexpr size_t kMostPieceWeights = 256;
+inline constexpr size_t kMostListedNames = 256;  // of one line
+inline constexpr size_t kMostFormulaParts = 64;  // numbers, names, operations and brackets
+// Flags that a module may lack: the checker tries both values of each, all together.
+inline constexpr size_t kMostOptionalFlags = 4;
+
 }  // namespace planwright

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/base/text/limits.h"
+#include "planner/base/text/text.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/statement/parse_statement.h"
 
@@ -24,12 +25,18 @@ double NumberOf(const Attribute& constant) {
   return real ? *real : kNoNumber;
 }
 
+ModelStatement BuiltIn(string_view kind, string_view text) {
+  ParsedStatement parsed = ParseStatement(kind, Cat("planner/plan/statement/", kind, ".def"), text);
+  BuiltInText(parsed.problems);
+  return std::move(parsed.statement);
+}
+
 }  // namespace
 
 // The texts are parsed once in a process, at the first use.
 const ModelStatement* StatementOf(string_view kind) {
   static const std::vector<ModelStatement> statements = {
-#define MODEL(kind, text) ParseStatement(kind, text),
+#define MODEL(kind, text) BuiltIn(kind, text),
 #include "planner/plan/statement/hybrid_lm.def"
 #include "planner/plan/statement/radio_vit.def"
 #undef MODEL
@@ -73,13 +80,13 @@ ModelNumbers ModelNumbers::OnOneRank(const std::map<string, double>& data) const
   for (Axis axis : kStatedAxes) numbers.numbers_[string(AxisName(axis))] = 1;
   for (const auto& [name, size] : data) numbers.numbers_[name] = size;
   numbers.AddLets();
-  for (const auto& [name, formula] : statement_->sizes) numbers.numbers_[name] = numbers.Of(formula);
+  for (const StatedNumber& size : statement_->sizes) numbers.numbers_[size.name] = numbers.Of(size.formula);
   return numbers;
 }
 
 // In the order of the statement, since a formula may use earlier names.
 void ModelNumbers::AddLets() {
-  for (const auto& [name, formula] : statement_->lets) numbers_[name] = Of(formula);
+  for (const StatedNumber& let : statement_->lets) numbers_[let.name] = Of(let.formula);
 }
 
 double ModelNumbers::operator()(string_view name) const {

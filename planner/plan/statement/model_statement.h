@@ -74,6 +74,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -84,14 +85,30 @@
 #include "planner/plan/axis.h"
 #include "planner/plan/expression.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/table_text.h"
 
 namespace planwright {
+
+// The line of the text that states something; null: no text does.
+using StatedLine = std::shared_ptr<const TextLine>;
+
+// Of a word of the line, behind the first `behind`; of the line if it has no such word; unknown without a line.
+inline Location PlaceOf(const StatedLine& line, std::string_view word = "", std::string_view behind = "") {
+  return line ? line->AtWord(word, behind) : Location();
+}
 
 struct StatedConstant {
   std::string name;
   bool real = false, flag = false, or_zero = false;
   char of = 0;  // only modules with a layer of this kind have it; 0: all modules of the model kind
   std::optional<Expression> otherwise;  // the number of a module that lacks it
+  StatedLine line;
+};
+
+struct StatedNumber {
+  std::string name;
+  Expression formula;
+  StatedLine line;
 };
 
 struct StatedWeight {
@@ -105,6 +122,7 @@ struct StatedWeight {
   Init::Kind draw = Init::Kind::kZeros;
   std::vector<Expression> numbers;  // of the draw
   std::optional<Expression> when;
+  StatedLine line;
 };
 
 struct StatedNeed {
@@ -114,6 +132,7 @@ struct StatedNeed {
   Expression left;
   std::optional<Expression> right;  // kMultiple, kAtMost
   std::string called;               // what messages call `left`; empty: as it is written
+  StatedLine line;
 };
 
 struct StatedCompute {
@@ -122,11 +141,13 @@ struct StatedCompute {
   std::vector<std::pair<std::string, std::string>> settings;  // attribute; name of a constant, or a text
   std::optional<Expression> when;
   bool each = false;
+  StatedLine line;
 };
 
 struct StatedProbe {
   std::string value, name;
   std::optional<Expression> when;
+  StatedLine line;
 };
 
 // The type of the residual stream, or of a value that pieces are given.
@@ -138,6 +159,7 @@ struct StatedType {
   int cut = -1;  // the dim that is cut over `over`; -1: none
   std::vector<Axis> over;
   bool learns = false;  // it takes a gradient
+  StatedLine line;
 };
 
 struct StatedPiece {
@@ -150,18 +172,21 @@ struct StatedPiece {
   std::map<std::string, std::vector<std::string>> parts;  // by value
   std::vector<StatedProbe> probes;
   std::vector<std::string> overlap_forward, overlap_backward;  // "OP" or "OP.VALUE"
+  // The lines `piece`, `inputs`, `outputs`, `counts`, and `order` of the forward.
+  StatedLine line, inputs_line, outputs_line, counts_line, order_line;
 };
 
 struct ModelStatement {
   std::string kind;
+  std::shared_ptr<const std::string> file;  // what messages call its text
   bool has_images = false, carries_loss = false;
   std::vector<StatedConstant> constants;
-  std::vector<std::pair<std::string, Expression>> lets;
+  std::vector<StatedNumber> lets;
   StatedType stream;
   bool zigzag = false;  // cp cuts positions zigzag
   std::map<std::string, StatedType> given;
   std::vector<std::pair<std::string, std::string>> gathered;  // run-time sizes: of a rank's part, of all parts
-  std::vector<std::pair<std::string, Expression>> sizes;      // run-time sizes on one rank
+  std::vector<StatedNumber> sizes;                            // run-time sizes on one rank
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
 

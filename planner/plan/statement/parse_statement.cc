@@ -1,10 +1,17 @@
 #include "planner/plan/statement/parse_statement.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "planner/base/text/limits.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/plan/statement/parse_piece.h"
+#include "planner/plan/statement/take_words.h"
 #include "planner/plan/table_text.h"
 
 namespace planwright {
@@ -13,91 +20,72 @@ namespace {
 using std::string;
 using std::string_view;
 
-// The items of "[a b]", and of "[2 * a, b]".
-std::vector<string> TakeNames(LineReader& line) {
-  line.Expect(line.TakeIf('['));
-  std::vector<string> names = line.TakeWords();
-  line.Expect(line.TakeIf(']'));
-  return names;
-}
-
-std::vector<Expression> TakeFormulaList(LineReader& line) {
-  line.Expect(line.TakeIf('['));
-  std::vector<Expression> formulas = line.TakeFormulas();
-  line.Expect(line.TakeIf(']'));
-  return formulas;
-}
-
 class StatementParser {
  public:
-  ModelStatement Parse(string_view kind, string_view text) {
+  ParsedStatement Parse(string_view kind, string_view file, string_view text) {
     model_.kind = kind;
-    for (string& text_line : LogicalLines(text)) {
-      LineReader line(std::move(text_line));
-      ParseLine(line);
-      line.Expect(line.empty());
+    model_.file = std::make_shared<string>(file);
+    if (text.size() > kLargestStatement) {
+      TextProblem& problem = problems_.emplace_back();
+      problem.where.file = model_.file, problem.where.line = problem.where.column = 1;
+      problem.message = Cat("the text has more than ", kLargestStatement, " bytes");
+      return {std::move(model_), std::move(problems_)};
     }
-    return std::move(model_);
+    size_t lines = 0;
+    ReadLines(text, file, problems_, [&](LineReader& line) {
+      if (++lines <= kMostStatementLines) {
+        ParseLine(line);
+        line.NeedEnd();
+      } else if (lines == kMostStatementLines + 1) {
+        line.Expect(false, Cat("the end of the text: it may have ", kMostStatementLines, " lines"));
+      }
+    });
+    return {std::move(model_), std::move(problems_)};
   }
 
  private:
   void ParseLine(LineReader& line) {
     if (line.TakeIf("can")) return ParseCan(line);
     if (line.TakeIf("constant")) return ParseConstant(line);
-    if (line.TakeIf("let")) return ParseLet(line);
+    if (line.TakeIf("let")) return ParseNumber(line, model_.lets);
     if (line.TakeIf("stream")) return ParseStream(line);
     if (line.TakeIf("given")) return ParseGiven(line);
     if (line.TakeIf("gathered")) return ParseGathered(line);
-    if (line.TakeIf("size")) return ParseSize(line);
-    if (line.TakeIf("file")) return void(file_ = line.Take());
+    if (line.TakeIf("size")) return ParseNumber(line, model_.sizes);
+    if (line.TakeIf("file")) return piece_.SetFile(line.Take("a prefix of names"));
     if (line.TakeIf("piece")) return StartPiece(line);
-    line.Expect(piece_ != nullptr);
-    if (line.TakeIf("prefix")) return void(piece_->prefix = line.Take());
-    if (line.TakeIf("part")) return line.Expect(projection_ = line.TakeIf("projection"));
-    if (line.TakeIf("joined")) return ParseWeight(line, StatedWeight::Form::kJoined, std::nullopt);
-    if (line.TakeIf("needs")) return ParseNeed(line);
-    if (line.TakeIf("inputs")) return void(piece_->inputs = line.TakeWords());
-    if (line.TakeIf("outputs")) return void(piece_->outputs = line.TakeWords());
-    if (line.TakeIf("counts")) return void(piece_->counts = line.Take());
-    if (line.TakeIf("split")) return ParseSplit(line);
-    if (line.TakeIf("order")) return ParseOrder(line);
-    ParseConditional(line);
-  }
-
-  // "[when FORMULA:] WEIGHT, PROBE or COMPUTE"
-  void ParseConditional(LineReader& line) {
-    std::optional<Expression> when;
-    if (line.TakeIf("when")) {
-      when = line.TakeFormula();
-      line.Expect(line.TakeIf(':'));
-    }
-    if (line.TakeIf("weight")) return ParseWeight(line, StatedWeight::Form::kWeight, std::move(when));
-    if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts, std::move(when));
-    if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer, std::move(when));
-    if (line.TakeIf("probe")) return ParseProbe(line, std::move(when));
-    ParseCompute(line, std::move(when));
+    piece_.ParseLine(line);
   }
 
   // "has_images" or "carries_loss"
   void ParseCan(LineReader& line) {
-    const string word = line.Take();
-    line.Expect(word == "has_images" || word == "carries_loss");
+    const string word = line.TakeOneOf({"has_images", "carries_loss"});
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
   }
 
   // "NAME int|real|flag [or 0] [of KIND] [else FORMULA]"
   void ParseConstant(LineReader& line) {
     StatedConstant& constant = model_.constants.emplace_back();
-    constant.name = line.Take();
-    const string type = line.Take();
-    line.Expect(type == "int" || type == "real" || type == "flag");
+    constant.line = line.line();
+    constant.name = TakeName(line, "the name of a constant");
+    const string type = line.TakeOneOf({"int", "real", "flag"});
     constant.real = type == "real";
     constant.flag = constant.or_zero = type == "flag";
-    if (line.TakeIf("or")) line.Expect(constant.or_zero = line.TakeIf("0"));
-    if (line.TakeIf("of")) constant.of = line.Take()[0];
+    if (line.TakeIf("or")) {
+      line.Need("0");
+      constant.or_zero = true;
+    }
+    if (line.TakeIf("of")) constant.of = TakeKindOfLayer(line);
     if (!line.TakeIf("else")) return;
     constant.otherwise = line.TakeFormula();
-    for (const string& name : constant.otherwise->names()) line.Expect(EachHas(name, constant));
+    for (const string& name : constant.otherwise->names()) {
+      line.Check(EachHas(name, constant), Cat("the number of a module that lacks the constant is of ", Quoted(name),
+                                              ", which is no constant before it that each such module has"));
+    }
+    const auto optional_flag = [](const StatedConstant& each) { return each.flag && each.otherwise; };
+    const auto flags = std::count_if(model_.constants.begin(), model_.constants.end(), optional_flag);
+    line.Check(!constant.flag || static_cast<size_t>(flags) <= kMostOptionalFlags,
+               Cat("a model has at most ", kMostOptionalFlags, " flags that a module may lack"));
   }
 
   // Whether each module that can lack `constant` has this one, which is stated before it.
@@ -109,22 +97,16 @@ class StatementParser {
   }
 
   // "NAME = FORMULA"
-  void ParseLet(LineReader& line) {
-    const string name = line.Take();
-    line.Expect(line.TakeIf("="));
-    model_.lets.emplace_back(name, line.TakeFormula());
-  }
-
-  // "NAME = FORMULA"
-  void ParseSize(LineReader& line) {
-    const string name = line.Take();
-    line.Expect(line.TakeIf("="));
-    model_.sizes.emplace_back(name, line.TakeFormula());
+  static void ParseNumber(LineReader& line, std::vector<StatedNumber>& numbers) {
+    string name = TakeName(line, "the name of a number");
+    line.Need("=");
+    numbers.push_back({std::move(name), line.TakeFormula(), line.line()});
   }
 
   // "[SIZES] [cut DIM over AXES]"
   void ParseSizes(LineReader& line, StatedType& type) {
-    line.Expect(line.TakeIf('['));
+    type.line = line.line();
+    line.Need('[');
     do {
       if (line.Peek().starts_with('.')) {
         type.sizes.emplace_back(line.Take().substr(1));
@@ -132,146 +114,79 @@ class StatementParser {
         type.sizes.emplace_back(line.TakeFormula());
       }
     } while (line.TakeIf(','));
-    line.Expect(line.TakeIf(']'));
+    line.Need(']');
     if (!line.TakeIf("cut")) return;
-    type.cut = static_cast<int>(line.TakeNumber());
-    line.Expect(type.cut < static_cast<int>(type.sizes.size()) && line.TakeIf("over"));
+    type.cut = TakeDim(line, type.sizes.size());
+    line.Need("over");
     while (const auto axis = AxisFromName(line.Peek())) {
-      type.over.push_back(*axis);
       line.Take();
+      line.Check(*axis == Axis::kTp || *axis == Axis::kCp, "a value is cut over tp and cp alone");
+      line.Check(std::find(type.over.begin(), type.over.end(), *axis) == type.over.end(), "the axis is there twice");
+      type.over.push_back(*axis);
     }
-    line.Expect(!type.over.empty());
+    if (type.over.empty()) RefuseAxis(line);
   }
 
   // "[SIZES] cut DIM over AXES [zigzag]"
   void ParseStream(LineReader& line) {
-    line.Expect(model_.stream.sizes.empty());
+    line.Check(!model_.stream.line, "the stream is stated twice");
     ParseSizes(line, model_.stream);
+    for (const StatedType::Size& size : model_.stream.sizes) {
+      const string* symbol = std::get_if<string>(&size);
+      line.Check(!symbol || !symbol->ends_with('*'), "a size for each encoder is of given values alone");
+    }
     model_.stream.learns = true;
     model_.zigzag = line.TakeIf("zigzag");
   }
 
   // "NAME [DTYPE] [host] [SIZES] [cut DIM over AXES] [learns]"
   void ParseGiven(LineReader& line) {
-    const auto [given, fresh] = model_.given.try_emplace(line.Take());
-    line.Expect(fresh);
-    StatedType& type = given->second;
+    const string name = TakeName(line, "the name of a given value");
+    line.Check(name != "x", "`x` is the stream, which the line `stream` states");
+    const auto [given, fresh] = model_.given.try_emplace(name);
+    line.Check(fresh, Cat("the value ", name, " is given twice"));
+    StatedType type;
     type.dtype = DTypeFromName(line.Peek());
     if (type.dtype) line.Take();
     type.host = line.TakeIf("host");
     ParseSizes(line, type);
     type.learns = line.TakeIf("learns");
+    if (fresh) given->second = std::move(type);
   }
 
   // "SYMBOL WHOLE"
   void ParseGathered(LineReader& line) {
-    const string part = line.Take();
-    model_.gathered.emplace_back(part, line.Take());
+    const string part = TakeName(line, "a run-time size");
+    model_.gathered.emplace_back(part, TakeName(line, "the run-time size of all ranks"));
   }
 
-  // "VALUE NAMES"
-  void ParseSplit(LineReader& line) {
-    const auto [parts, fresh] = piece_->parts.try_emplace(line.Take());
-    line.Expect(fresh);
-    parts->second = line.TakeWords();
-  }
-
-  // "VALUE NAME"
-  void ParseProbe(LineReader& line, std::optional<Expression> when) {
-    StatedProbe& probe = piece_->probes.emplace_back();
-    probe.value = line.Take();
-    probe.name = line.Take();
-    probe.when = std::move(when);
-  }
-
-  // "overlap forward|backward: INSTRUCTIONS"
-  void ParseOrder(LineReader& line) {
-    line.Expect(line.TakeIf("overlap"));
-    const bool forward = line.TakeIf("forward");
-    line.Expect((forward || line.TakeIf("backward")) && line.TakeIf(':'));
-    std::vector<string>& order = forward ? piece_->overlap_forward : piece_->overlap_backward;
-    line.Expect(order.empty());
-    order = line.TakeWords();
-    for (const string& entry : order) line.Expect(OpFromName(entry.substr(0, entry.find('.'))).has_value());
-  }
-
+  // "embed|head|KIND"
   void StartPiece(LineReader& line) {
-    const string name = line.Take();
-    line.Expect(name == "embed" || name == "head" || name.size() == 1);
-    piece_ = name == "embed" ? &model_.embed : name == "head" ? &model_.head : &model_.layers[name[0]];
-    projection_ = false;
-  }
-
-  // "SLOT NAME [SIZES] [cut DIM [segments [SIZES]|padded]] DRAW"
-  void ParseWeight(LineReader& line, StatedWeight::Form form, std::optional<Expression> when) {
-    StatedWeight weight{
-        .form = form, .slot = line.Take(), .name = line.Take(), .file_prefix = file_, .projection = projection_};
-    weight.shape = TakeFormulaList(line);
-    if (line.TakeIf("cut")) weight.cut = static_cast<int>(line.TakeNumber());
-    if (line.TakeIf("segments")) weight.segments = TakeFormulaList(line);
-    if (line.TakeIf("padded")) line.Expect(weight.padded = weight.cut == 0 && form == StatedWeight::Form::kWeight);
-    const auto draw = InitKindFromName(line.Take());
-    line.Expect(draw.has_value());
-    weight.draw = *draw;
-    if (!line.empty()) weight.numbers = TakeFormulaList(line);
-    line.Expect(weight.cut < static_cast<int>(weight.shape.size()));
-    const bool joined = form == StatedWeight::Form::kJoined;
-    line.Expect(!joined || !piece_->weights.empty());
-    weight.when = joined ? piece_->weights.back().when : std::move(when);
-    piece_->weights.push_back(std::move(weight));
-  }
-
-  // "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE" or
-  // "AXIS [x AXIS ...] divides CONSTANT [or is a multiple]"
-  void ParseNeed(LineReader& line) {
-    using enum StatedNeed::Relation;
-    std::vector<Axis> axes;
-    while (const auto axis = AxisFromName(line.Peek())) {
-      axes.push_back(*axis);
-      line.Take();
-      if (line.TakeIf("divides")) break;
-      line.Expect(line.TakeIf("x"));
-    }
-    StatedNeed need{.relation = kDivides, .axes = std::move(axes), .left = line.TakeFormula()};
-    if (!need.axes.empty() && line.TakeIf("or")) {
-      line.Expect(line.TakeIf("is") && line.TakeIf("a") && line.TakeIf("multiple"));
-      need.relation = kDividesOrMultiple;
-    }
-    if (need.axes.empty()) {
-      const bool multiple = line.TakeIf("multiple");
-      need.relation = multiple ? kMultiple : kAtMost;
-      line.Expect(multiple ? line.TakeIf("of") : line.TakeIf("at") && line.TakeIf("most"));
-      need.right = line.TakeFormula();
-      if (line.TakeIf("called")) need.called = line.Rest();
-    }
-    piece_->needs.push_back(std::move(need));
-  }
-
-  // "[each] OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ..."
-  void ParseCompute(LineReader& line, std::optional<Expression> when) {
-    StatedCompute& compute = piece_->computes.emplace_back();
-    compute.when = std::move(when);
-    compute.each = line.TakeIf("each");
-    while (!line.TakeIf("=")) compute.outputs.push_back(line.Take());
-    compute.kind = line.TakeKind();
-    compute.inputs = line.TakeWords();
-    if (line.empty()) return;
-    compute.slots = TakeNames(line);
-    while (!line.empty()) {
-      const string setting = line.Take();
-      compute.settings.emplace_back(setting, line.Take());
-    }
+    const string name = line.Take("`embed`, `head` or the letter of a kind of layers");
+    if (line.failed()) return piece_.Start(nullptr, line);
+    const bool end = name == "embed" || name == "head";
+    if (!end && !IsLetterOfLayer(name))
+      line.RefuseWord(Cat(Quoted(name), " is no piece: expected `embed`, `head` or the letter of a kind of layers"),
+                      {"embed", "head"});
+    StatedPiece* piece = name == "embed"  ? &model_.embed
+                         : name == "head" ? &model_.head
+                         : line.failed()  ? nullptr
+                                          : &model_.layers[name[0]];
+    line.Check(model_.layers.size() <= kMostLayerKinds,
+               Cat("a model has at most ", kMostLayerKinds, " kinds of layers"));
+    line.Check(!piece || !piece->line, Cat("the piece ", name, " is there twice"));
+    piece_.Start(piece, line);
   }
 
   ModelStatement model_;
-  // What the lines so far have set for the lines after them.
-  StatedPiece* piece_ = nullptr;
-  string file_;
-  bool projection_ = false;
+  TextProblems problems_;
+  PieceParser piece_;
 };
 
 }  // namespace
 
-ModelStatement ParseStatement(string_view kind, string_view text) { return StatementParser().Parse(kind, text); }
+ParsedStatement ParseStatement(string_view kind, string_view file, string_view text) {
+  return StatementParser().Parse(kind, file, text);
+}
 
 }  // namespace planwright

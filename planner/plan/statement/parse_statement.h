@@ -7,7 +7,13 @@
 
 namespace planwright {
 
-// A line that is none is a bug, which names the line: texts are part of the program.
-ModelStatement ParseStatement(std::string_view kind, std::string_view text);
+struct ParsedStatement {
+  ModelStatement statement;  // not to be used if there is a problem
+  TextProblems problems;     // at most one of each line, in the order of the lines
+};
+
+// Takes any text. `file`: what messages call it. A statement without a problem may still be one of no model: see
+// statement_problems.h.
+ParsedStatement ParseStatement(std::string_view kind, std::string_view file, std::string_view text);
 
 }  // namespace planwright

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/text/limits.h"
+#include "planner/base/text/near_name.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
@@ -16,6 +17,9 @@ namespace {
 
 using std::string;
 using Shape = RankPiece::Shape;
+
+// Of so many problems the nearest names are looked for: it takes the square of their number.
+constexpr size_t kToldNear = 16;
 
 // The sizes of the named dims of one compute. The first operand that has a name gives it its size.
 class DimSizes {
@@ -82,8 +86,6 @@ class DimSizes {
   std::vector<std::pair<const SignatureDim*, double>> products_;
 };
 
-string Text(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
-
 string CountProblem(const RankPiece::Compute& compute, const OpInfo& info) {
   const Instruction& op = compute.instruction;
   const auto check = [&](const std::vector<OperandSignature>& list, size_t count, const char* what) -> string {
@@ -121,15 +123,23 @@ string FormulaProblem(const Instruction& op, const OpInfo& info, DimSizes& sizes
   return problem;
 }
 
+// Of which operand a problem is.
+struct Operand {
+  string name;  // empty: of all of them together
+  bool slot = false;
+};
+
 // Gives names their sizes. Returns the first thing that does not fit, or "".
-string OperandsProblem(const RankPiece::Compute& compute, const OpInfo& info, DimSizes& sizes) {
+string OperandsProblem(const RankPiece::Compute& compute, const OpInfo& info, DimSizes& sizes, Operand& of) {
   const Instruction& op = compute.instruction;
   string problem = CountProblem(compute, info);
   const auto bind = [&](const std::vector<OperandSignature>& list, const std::vector<string>& names,
                         const std::vector<Shape>& shapes) {
     for (size_t i = 0; i < shapes.size() && problem.empty(); ++i) {
       const string wrong = sizes.Bind(*OperandAt(list, i), shapes[i]);
-      if (!wrong.empty()) problem = absl::StrCat("reads ", names[i], " ", Text(shapes[i]), ", ", wrong);
+      if (wrong.empty()) continue;
+      of = {names[i], &list == &info.signature->parameters};
+      problem = absl::StrCat("reads ", names[i], " ", ShapeText(shapes[i]), ", ", wrong);
     }
   };
   bind(info.signature->inputs, op.inputs, compute.inputs);
@@ -140,13 +150,16 @@ string OperandsProblem(const RankPiece::Compute& compute, const OpInfo& info, Di
 
 }  // namespace
 
+string ShapeText(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
+
 RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, const ModelNumbers& numbers,
                      const std::map<string, double>& data)
     : statement_(statement), numbers_(numbers.OnOneRank(data)) {
   for (const string& input : piece.inputs) {
     const StatedType* type = GivenType(input);
-    if (!type) problems_.push_back(absl::StrCat("input ", input, " has no line given"));
-    Define(input, type ? ShapeOf(*type) : Shape());
+    if (!type)
+      problems_.push_back({PlaceOf(piece.inputs_line, input), absl::StrCat("input ", input, " has no line given"), {}});
+    Define(input, type ? ShapeOf(*type) : Shape(), piece.inputs_line);
   }
   AddSlots(piece, numbers);
   for (const StatedCompute& compute : piece.computes) {
@@ -169,17 +182,24 @@ void RankPiece::AddSlots(const StatedPiece& piece, const ModelNumbers& numbers) 
     if (weight.form == StatedWeight::Form::kExperts) shape.insert(shape.begin(), numbers_("moe.experts"));
     const auto [known, first] = slots_.emplace(weight.slot, shape);
     if (weight.form != StatedWeight::Form::kJoined) {
-      if (!first) problems_.push_back(absl::StrCat("slot ", weight.slot, " is there twice"));
+      if (!first)
+        problems_.push_back({PlaceOf(weight.line, weight.slot), absl::StrCat("slot ", weight.slot, " is there twice"),
+                             slot_lines_[weight.slot]});
     } else if (first || !std::equal(shape.begin() + 1, shape.end(), known->second.begin() + 1, known->second.end())) {
-      problems_.push_back(absl::StrCat("weight ", weight.name, " does not fit what it is joined to"));
+      problems_.push_back({PlaceOf(weight.line, weight.name),
+                           absl::StrCat("weight ", weight.name, " does not fit what it is joined to"),
+                           slot_lines_[weight.slot]});
     } else {
       known->second[0] += shape[0];
     }
+    if (weight.line) slot_lines_[weight.slot].push_back(PlaceOf(weight.line, weight.slot));
   }
 }
 
-void RankPiece::Define(const string& value, Shape shape) {
-  if (!values_.emplace(value, std::move(shape)).second) problems_.push_back(absl::StrCat("makes ", value, " twice"));
+void RankPiece::Define(const string& value, Shape shape, const StatedLine& line) {
+  if (!values_.emplace(value, std::move(shape)).second)
+    problems_.push_back({PlaceOf(line, value), absl::StrCat("makes ", value, " twice"), value_lines_[value]});
+  if (line) value_lines_[value].push_back(PlaceOf(line, value));
 }
 
 // "rows*" and "document_ends?" are given without their marks.
@@ -199,8 +219,8 @@ Shape RankPiece::ShapeOf(const StatedType& type) const {
 }
 
 // A dim that no operand and no line `size` of ops.def gives: a run-time size, or one of which nothing is known.
-double RankPiece::Counted(OpKind kind, const SignatureDim& dim) {
-  const string* rows = InfoOf(kind).FindRows(dim.name);
+double RankPiece::Counted(const Compute& compute, const SignatureDim& dim) {
+  const string* rows = InfoOf(compute.instruction.kind).FindRows(dim.name);
   const double size = rows ? numbers_(*rows) : std::nan("");
   return std::isnan(size) ? --unknown_ : size;
 }
@@ -218,19 +238,27 @@ Attributes RankPiece::AttributesOf(OpKind kind) const {
   return attributes;
 }
 
-void RankPiece::Problem(const Instruction& instruction, const string& text) {
-  problems_.push_back(absl::StrCat(string(OpName(instruction.kind)), " of ", absl::StrJoin(instruction.inputs, ", "),
-                                   instruction.parameters.empty() ? "" : " with ",
-                                   absl::StrJoin(instruction.parameters, ", "), " ", text));
+void RankPiece::Problem(const Compute& compute, std::string_view word, const string& text, std::vector<Location> from) {
+  const Instruction& instruction = compute.instruction;
+  problems_.push_back({PlaceOf(compute.stated->line, word, "="),
+                       absl::StrCat(string(OpName(instruction.kind)), " of ", absl::StrJoin(instruction.inputs, ", "),
+                                    instruction.parameters.empty() ? "" : " with ",
+                                    absl::StrJoin(instruction.parameters, ", "), " ", text),
+                       std::move(from)});
 }
 
 std::vector<Shape> RankPiece::ShapesOf(const std::vector<string>& names, const std::map<string, Shape>& known,
-                                       std::string_view what, const Instruction& instruction) {
+                                       std::string_view what, const Compute& compute) {
   std::vector<Shape> shapes;
   for (const string& name : names) {
     const auto found = known.find(name);
-    if (found == known.end()) Problem(instruction, absl::StrCat("reads ", string(what), name, ", which is not there"));
     shapes.push_back(found == known.end() ? Shape() : found->second);
+    if (found != known.end()) continue;
+    std::vector<string> others;
+    for (const auto& [other, shape] : known) others.push_back(other);
+    const string near = problems_.size() < kToldNear ? NearNameHelp(name, others) : "";
+    Problem(compute, name,
+            absl::StrCat("reads ", string(what), name, ", which is not there", near.empty() ? "" : "; ", near), {});
   }
   return shapes;
 }
@@ -246,16 +274,30 @@ void RankPiece::Add(const StatedCompute& stated) {
   if (kind != stated.kind && op.inputs.size() > info.signature->inputs.size())
     op.inputs.resize(info.signature->inputs.size());
   const size_t before = problems_.size();
-  compute.inputs = ShapesOf(op.inputs, values_, "", op);
-  compute.slots = ShapesOf(op.parameters, slots_, "slot ", op);
+  compute.inputs = ShapesOf(op.inputs, values_, "", compute);
+  compute.slots = ShapesOf(op.parameters, slots_, "slot ", compute);
   if (!info.signature) {
-    for (const string& output : stated.outputs) Define(output, {});
+    for (const string& output : stated.outputs) Define(output, {}, stated.line);
     return;
   }
   DimSizes sizes;
   if (problems_.size() == before) {
-    const string problem = OperandsProblem(compute, info, sizes);
-    if (!problem.empty()) Problem(op, problem);
+    Operand of;
+    const string problem = OperandsProblem(compute, info, sizes, of);
+    if (!problem.empty()) {
+      const auto lines = [](const auto& known, const string& name) {
+        const auto found = known.find(name);
+        return found == known.end() ? std::vector<Location>() : found->second;
+      };
+      std::vector<Location> from = lines(of.slot ? slot_lines_ : value_lines_, of.name);
+      for (const string& input : of.name.empty() ? op.inputs : std::vector<string>()) {
+        for (const Location& line : lines(value_lines_, input)) from.push_back(line);
+      }
+      for (const string& slot : of.name.empty() ? op.parameters : std::vector<string>()) {
+        for (const Location& line : lines(slot_lines_, slot)) from.push_back(line);
+      }
+      Problem(compute, of.name.empty() ? OpName(stated.kind) : std::string_view(of.name), problem, std::move(from));
+    }
   }
   for (size_t i = 0; i < stated.outputs.size(); ++i) {
     const string& name = stated.outputs[i];
@@ -265,7 +307,7 @@ void RankPiece::Add(const StatedCompute& stated) {
     const size_t leading = operand ? shape.size() - operand->dims.size() : 0;
     for (size_t d = leading; d < shape.size(); ++d) {
       if (!std::isnan(shape[d])) continue;
-      shape[d] = Counted(kind, operand->dims[d - leading]);
+      shape[d] = Counted(compute, operand->dims[d - leading]);
       if (!operand->dims[d - leading].name.empty()) sizes.Fix(operand->dims[d - leading].name, shape[d]);
     }
     compute.outputs.push_back(std::move(shape));
@@ -273,7 +315,7 @@ void RankPiece::Add(const StatedCompute& stated) {
     const auto known = values_.find(name);
     const bool handed_on = stated.each && known != values_.end() && known->second == compute.outputs.back() &&
                            std::find(stated.inputs.begin(), stated.inputs.end(), name) != stated.inputs.end();
-    if (!handed_on) Define(name, compute.outputs.back());
+    if (!handed_on) Define(name, compute.outputs.back(), stated.line);
   }
 }
 

@@ -14,6 +14,9 @@
 
 namespace planwright {
 
+// "[3,8]"
+std::string ShapeText(const std::vector<double>& shape);
+
 class RankPiece {
  public:
   using Shape = std::vector<double>;
@@ -35,7 +38,7 @@ class RankPiece {
 
   const std::vector<Compute>& computes() const { return computes_; }
   // What does not fit: operands of a wrong number or of wrong sizes, names that are not there or there twice.
-  const std::vector<std::string>& problems() const { return problems_; }
+  const TextProblems& problems() const { return problems_; }
   // Null: no active compute and no input has the name.
   const Shape* shape(const std::string& value) const;
   // Whether this is the shape of the residual stream.
@@ -44,20 +47,22 @@ class RankPiece {
  private:
   void AddSlots(const StatedPiece& piece, const ModelNumbers& numbers);
   void Add(const StatedCompute& stated);
-  void Define(const std::string& value, Shape shape);
+  void Define(const std::string& value, Shape shape, const StatedLine& line);
   std::vector<Shape> ShapesOf(const std::vector<std::string>& names, const std::map<std::string, Shape>& known,
-                              std::string_view what, const Instruction& instruction);
+                              std::string_view what, const Compute& compute);
   const StatedType* GivenType(const std::string& input) const;
   Shape ShapeOf(const StatedType& type) const;
-  double Counted(OpKind kind, const SignatureDim& dim);
+  double Counted(const Compute& compute, const SignatureDim& dim);
   Attributes AttributesOf(OpKind kind) const;
-  void Problem(const Instruction& instruction, const std::string& text);
+  // Told at a word of the compute's line. `from`: the lines that state what it reads there.
+  void Problem(const Compute& compute, std::string_view word, const std::string& text, std::vector<Location> from);
 
   const ModelStatement& statement_;
   const ModelNumbers numbers_;  // on one rank
   std::map<std::string, Shape> values_, slots_;
+  std::map<std::string, std::vector<Location>> value_lines_, slot_lines_;
   std::vector<Compute> computes_;
-  std::vector<std::string> problems_;
+  TextProblems problems_;
   double unknown_ = 0;  // the last size of which nothing is known: each has a negative number of its own
 };
 

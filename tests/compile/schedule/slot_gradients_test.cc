@@ -52,7 +52,7 @@ struct Derived {
   ModelStatement statement;
 
   Derived(const std::string& cut, int tp) {
-    statement = ParseStatement("heads", absl::StrReplaceAll(kNormOverHeads, {{"%s", cut}}));
+    statement = ParseStatement("heads", "heads", absl::StrReplaceAll(kNormOverHeads, {{"%s", cut}})).statement;
     Module& module = plan.modules.emplace_back(Module{.name = "images", .kind = "heads"});
     module.has_images = true;
     module.trains_backbone = module.trains_projection = true;

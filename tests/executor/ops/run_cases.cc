@@ -123,7 +123,8 @@ const Read& ReadOnce(const string& text, Read (*take)(LineReader&)) {
   if (found != known.end()) return found->second;
   LineReader line(text);
   Read read = take(line);
-  line.Expect(line.empty());
+  line.NeedEnd();
+  if (line.failed()) throw CaseError(line.problem()->message + ": " + text);
   return known.emplace(text, std::move(read)).first->second;
 }
 
@@ -190,7 +191,9 @@ int64_t Number(const Expression& formula, const Attributes& attributes) {
   return std::llround(value);
 }
 
-int64_t Number(const string& formula, const Attributes& attributes) { return Number(Expression(formula), attributes); }
+int64_t Number(const string& formula, const Attributes& attributes) {
+  return Number(Expression::Parse(formula).value(), attributes);
+}
 
 std::vector<int64_t> Numbers(const string& formulas, const Attributes& attributes) {
   std::vector<int64_t> numbers;

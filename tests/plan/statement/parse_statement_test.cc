@@ -17,8 +17,19 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-ModelStatement Of(const std::string& line) { return ParseStatement("kind", line); }
-StatedPiece PieceOf(const std::string& line) { return ParseStatement("kind", "piece M\n" + line).layers.at('M'); }
+ModelStatement Of(const std::string& text) {
+  ParsedStatement parsed = ParseStatement("kind", "f", text);
+  EXPECT_EQ(ProblemsText(parsed.problems), "") << text;
+  return std::move(parsed.statement);
+}
+StatedPiece PieceOf(const std::string& text) { return Of("piece M\n" + text).layers.at('M'); }
+
+// "f:LINE:COLUMN: MESSAGE", without the end of the line. The lines of a piece begin in line 2.
+std::string ProblemsOf(const std::string& text) {
+  const std::string problems = ProblemsText(ParseStatement("kind", "f", text).problems);
+  return problems.substr(0, problems.find_last_not_of('\n') + 1);
+}
+std::string ProblemsOfPiece(const std::string& text) { return ProblemsOf("piece M\n" + text); }
 
 // Sizes as they are written; run-time sizes with their dot.
 std::vector<std::string> SizesOf(const StatedType& type) {
@@ -34,7 +45,7 @@ TEST(ParseStatement, Can) {
   EXPECT_TRUE(Of("can has_images").has_images);
   EXPECT_FALSE(Of("can has_images").carries_loss);
   EXPECT_TRUE(Of("can carries_loss").carries_loss);
-  EXPECT_DEATH(Of("can fly"), "can fly");
+  EXPECT_EQ(ProblemsOf("can fly"), "f:1:5: expected `has_images` or `carries_loss`, found \"fly\"");
 }
 
 TEST(ParseStatement, Stream) {
@@ -49,9 +60,9 @@ TEST(ParseStatement, Stream) {
   EXPECT_EQ(zigzag.stream.cut, 1);
   EXPECT_THAT(zigzag.stream.over, ElementsAre(Axis::kCp, Axis::kTp));
   EXPECT_TRUE(zigzag.zigzag);
-  EXPECT_DEATH(Of("stream [a, b] cut 2 over cp"), "cut 2");
-  EXPECT_DEATH(Of("stream [a, b] cut 0 over width"), "width");
-  EXPECT_DEATH(Of("stream [a] cut 0 over cp\nstream [b] cut 0 over cp"), "stream");
+  EXPECT_EQ(ProblemsOf("stream [a, b] cut 2 over cp"), "f:1:19: there is no dim 2: dims count from 0, and there are 2");
+  EXPECT_EQ(ProblemsOf("stream [a, b] cut 0 over width"), "f:1:26: \"width\" is no axis");
+  EXPECT_EQ(ProblemsOf("stream [a] cut 0 over cp\nstream [b] cut 0 over cp"), "f:2:1: the stream is stated twice");
 }
 
 TEST(ParseStatement, Given) {
@@ -67,26 +78,27 @@ TEST(ParseStatement, Given) {
   EXPECT_THAT(SizesOf(rows), ElementsAre(".image_rows*", "hidden"));
   EXPECT_EQ(rows.cut, 0);
   EXPECT_TRUE(rows.learns);
-  EXPECT_DEATH(Of("given a [1]\ngiven a [2]"), "given a");
+  EXPECT_EQ(ProblemsOf("given a [1]\ngiven a [2]"), "f:2:7: the value a is given twice");
 }
 
 TEST(ParseStatement, Gathered) {
   EXPECT_THAT(Of("gathered tokens lane_tokens").gathered, ElementsAre(Pair("tokens", "lane_tokens")));
-  EXPECT_DEATH(Of("gathered tokens"), "gathered");
+  EXPECT_EQ(ProblemsOf("gathered tokens"),
+            "f:1:16: expected the run-time size of all ranks, found the end of the line");
 }
 
 TEST(ParseStatement, Size) {
   const ModelStatement statement = Of("size rows = patches / merged");
   ASSERT_EQ(statement.sizes.size(), 1u);
-  EXPECT_EQ(statement.sizes[0].first, "rows");
-  EXPECT_EQ(statement.sizes[0].second.text(), "patches / merged");
-  EXPECT_DEATH(Of("size rows patches"), "size rows");
+  EXPECT_EQ(statement.sizes[0].name, "rows");
+  EXPECT_EQ(statement.sizes[0].formula.text(), "patches / merged");
+  EXPECT_EQ(ProblemsOf("size rows patches"), "f:1:11: expected `=`, found \"patches\"");
 }
 
 TEST(ParseStatement, CountsSplitAndProbe) {
   EXPECT_EQ(PieceOf("counts token_counts").counts, "token_counts");
   EXPECT_THAT(PieceOf("split qkv query kv").parts, ElementsAre(Pair("qkv", ElementsAre("query", "kv"))));
-  EXPECT_DEATH(PieceOf("split qkv a b\nsplit qkv c d"), "split qkv");
+  EXPECT_EQ(ProblemsOfPiece("split qkv a b\nsplit qkv c d"), "f:3:7: the value is split twice");
   const std::vector<StatedProbe> probes = PieceOf("probe y layer{layer}.out\nwhen tp > 1: probe z part").probes;
   ASSERT_EQ(probes.size(), 2u);
   EXPECT_EQ(probes[0].value, "y");
@@ -94,17 +106,20 @@ TEST(ParseStatement, CountsSplitAndProbe) {
   EXPECT_FALSE(probes[0].when.has_value());
   EXPECT_EQ(probes[1].value, "z");
   EXPECT_EQ(probes[1].when->text(), "tp > 1");
-  EXPECT_DEATH(PieceOf("probe y"), "probe");
-  EXPECT_DEATH(Of("counts token_counts"), "counts token_counts") << "behind no piece";
+  EXPECT_EQ(ProblemsOfPiece("probe y"), "f:2:8: expected the name of the probe, found the end of the line");
+  EXPECT_EQ(ProblemsOf("counts token_counts"),
+            "f:1:1: \"counts\" begins a line of a piece, and no line `piece` is before it");
 }
 
 TEST(ParseStatement, Order) {
   const StatedPiece piece = PieceOf("order overlap forward: rms_norm all_gather.n\norder overlap backward: add.x");
   EXPECT_THAT(piece.overlap_forward, ElementsAre("rms_norm", "all_gather.n"));
   EXPECT_THAT(piece.overlap_backward, ElementsAre("add.x"));
-  EXPECT_DEATH(PieceOf("order overlap sideways: add"), "sideways");
-  EXPECT_DEATH(PieceOf("order overlap forward: fly.n"), "fly");
-  EXPECT_DEATH(PieceOf("order overlap forward: add\norder overlap forward: add"), "order");
+  EXPECT_EQ(ProblemsOfPiece("order overlap sideways: add"),
+            "f:2:15: expected `forward` or `backward`, found \"sideways\"");
+  EXPECT_EQ(ProblemsOfPiece("order overlap forward: fly.n"), "f:2:24: \"fly\" is no operation");
+  EXPECT_EQ(ProblemsOfPiece("order overlap forward: add\norder overlap forward: add"),
+            "f:3:15: this order is there twice");
 }
 
 TEST(ParseStatement, Needs) {
@@ -120,8 +135,8 @@ TEST(ParseStatement, Needs) {
   EXPECT_EQ(PieceOf("needs a at most b").needs.at(0).relation, StatedNeed::Relation::kAtMost);
   EXPECT_EQ(PieceOf("needs tp divides heads or is a multiple").needs.at(0).relation,
             StatedNeed::Relation::kDividesOrMultiple);
-  EXPECT_DEATH(PieceOf("needs a above b"), "above");
-  EXPECT_DEATH(PieceOf("needs tp divides heads or so"), "or so");
+  EXPECT_EQ(ProblemsOfPiece("needs a above b"), "f:2:9: expected `multiple` or `at`, found \"above\"");
+  EXPECT_EQ(ProblemsOfPiece("needs tp divides heads or so"), "f:2:27: expected `is`, found \"so\"");
 }
 
 TEST(ParseStatement, NumbersOfModulesThatLackAConstant) {
@@ -137,17 +152,22 @@ TEST(ParseStatement, NumbersOfModulesThatLackAConstant) {
   EXPECT_TRUE(std::isnan(statement.NumberWithout("normalized", {{"heads", std::string("two")}})));
 }
 
+std::string NoSuchConstant(const std::string& name) {
+  return absl::StrCat("the number of a module that lacks the constant is of \"", name,
+                      "\", which is no constant before it that each such module has");
+}
+
 TEST(ParseStatement, ANumberIsOfConstantsBeforeItThatNoModuleLacks) {
   const auto of = [](const char* constant, const char* before) {
     return absl::StrCat("constant ", before, "\nconstant ", constant, "\nconstant last int");
   };
-  EXPECT_NO_THROW(Of(of("a flag of E else b > 1", "b int of E")));
-  EXPECT_NO_THROW(Of(of("a flag of E else b > 1", "b int")));
-  EXPECT_DEATH(Of(of("a flag of E else b > 1", "b int of M")), "b > 1");
-  EXPECT_DEATH(Of(of("a flag else b > 1", "b int of M")), "b > 1");
-  EXPECT_DEATH(Of(of("a flag else b > 1", "b flag else 1")), "b > 1");
-  EXPECT_DEATH(Of(of("a flag else last > 1", "b int")), "last > 1");
-  EXPECT_DEATH(Of(of("a flag else a > 1", "b int")), "a > 1");
+  EXPECT_EQ(ProblemsOf(of("a flag of E else b > 1", "b int of E")), "");
+  EXPECT_EQ(ProblemsOf(of("a flag of E else b > 1", "b int")), "");
+  EXPECT_EQ(ProblemsOf(of("a flag of E else b > 1", "b int of M")), "f:2:27: " + NoSuchConstant("b"));
+  EXPECT_EQ(ProblemsOf(of("a flag else b > 1", "b int of M")), "f:2:22: " + NoSuchConstant("b"));
+  EXPECT_EQ(ProblemsOf(of("a flag else b > 1", "b flag else 1")), "f:2:22: " + NoSuchConstant("b"));
+  EXPECT_EQ(ProblemsOf(of("a flag else last > 1", "b int")), "f:2:22: " + NoSuchConstant("last"));
+  EXPECT_EQ(ProblemsOf(of("a flag else a > 1", "b int")), "f:2:22: " + NoSuchConstant("a"));
 }
 
 TEST(ParseStatement, ConditionsAndPaddingOfWeights) {
@@ -158,8 +178,10 @@ TEST(ParseStatement, ConditionsAndPaddingOfWeights) {
   EXPECT_FALSE(piece.weights.at(2).when.has_value());
   EXPECT_FALSE(piece.weights.at(0).padded);
   EXPECT_TRUE(piece.weights.at(2).padded);
-  EXPECT_DEATH(PieceOf("weight e e.weight [a, b] cut 1 padded zeros"), "padded");
-  EXPECT_DEATH(PieceOf("joined kv v [a, b] zeros"), "joined");
+  EXPECT_EQ(ProblemsOfPiece("weight e e.weight [a, b] cut 1 padded zeros"),
+            "f:2:32: `padded` is of a plain weight that is cut along dim 0");
+  EXPECT_EQ(ProblemsOfPiece("joined kv v [a, b] zeros"),
+            "f:2:1: a weight is joined to the one before it, and there is none");
 }
 
 TEST(ParseStatement, Computes) {
@@ -174,12 +196,53 @@ TEST(ParseStatement, Computes) {
   EXPECT_EQ(compute.when->text(), "cp > 1");
   EXPECT_TRUE(compute.each);
   EXPECT_THAT(PieceOf("= accumulate loss").computes.at(0).outputs, IsEmpty());
-  EXPECT_DEATH(PieceOf("y = fly x"), "fly");
+  EXPECT_EQ(ProblemsOfPiece("y = fly x"), "f:2:5: \"fly\" is no operation");
 }
 
 TEST(ParseStatement, ALineStartsWithAWordThatItKnowsOrIsACompute) {
-  EXPECT_DEATH(Of("strea [a] cut 0 over cp"), "strea");
-  EXPECT_DEATH(Of("can has_images twice"), "twice");
+  EXPECT_EQ(ProblemsOf("strea [a] cut 0 over cp"),
+            "f:1:1: \"strea\" begins a line of a piece, and no line `piece` is before it; did you mean `stream`?");
+  EXPECT_EQ(ProblemsOf("can has_images twice"), "f:1:16: expected the end of the line, found \"twice\"");
+}
+
+// A bad line does not hide the next one.
+TEST(ParseStatement, TellsAllProblemsOfAText) {
+  EXPECT_EQ(ProblemsOf(R"(can has_images
+constants hidden int
+constant 2nd int
+let q = heads *
+    (size
+piece embed
+  inputs tokens
+  x = embed_token tokens [embeddings]
+  weight w w.weight [a, b] cut 0 nomal [1]
+  wheight w w.weight [a] ones
+piece Mamba
+  y = linear x [w
+piece embed
+)"),
+            R"(f:2:1: "constants" begins a line of a piece, and no line `piece` is before it; did you mean `constant`?
+f:3:10: "2nd" is no name: a name is letters, digits, _ and dots, a letter in front
+f:5:5: the bracket of the formula is not closed
+f:8:7: "embed_token" is no operation; did you mean `embed_tokens`?
+f:9:34: expected `zeros` or `ones` or `normal` or `uniform` or `log_uniform` or `dt_bias`, found "nomal"; did you mean `normal`?
+f:10:3: no line begins with "wheight", and it is no compute, which has a `=`; did you mean `weight`?
+f:11:7: "Mamba" is no piece: expected `embed`, `head` or the letter of a kind of layers
+f:12:18: expected `]`, found the end of the line
+f:13:7: the piece embed is there twice)");
+}
+
+TEST(ParseStatement, HasLimits) {
+  EXPECT_EQ(ProblemsOf(std::string(65537, 'x')), "f:1:1: the text has more than 65536 bytes");
+  std::string lines;
+  for (int i = 0; i < 2002; ++i) absl::StrAppend(&lines, "let a", i, " = 1\n");
+  EXPECT_EQ(ProblemsOf(lines), "f:2001:1: expected the end of the text: it may have 2000 lines, found \"let\"");
+  std::string flags;
+  for (int i = 0; i < 5; ++i) absl::StrAppend(&flags, "constant f", i, " flag else 1\n");
+  EXPECT_EQ(ProblemsOf(flags), "f:5:23: a model has at most 4 flags that a module may lack");
+  std::string weights;
+  for (int i = 0; i < 257; ++i) absl::StrAppend(&weights, "weight w", i, " w", i, " [1] ones\n");
+  EXPECT_EQ(ProblemsOfPiece(weights), "f:258:22: a piece has at most 256 weights");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
-#include "tests/plan/statement/prime_module.h"
+#include "planner/plan/statement/prime_module.h"
 
 namespace planwright::testing {
 namespace {
@@ -86,7 +86,7 @@ class Mutations {
   explicit Mutations(const ModelStatement& statement) : statement_(statement) { seen_.insert(Text(statement)); }
 
   std::vector<StatementMutant> All() {
-    for (const auto& [name, formula] : statement_.lets) MutateLet(name);
+    for (const StatedNumber& let : statement_.lets) MutateLet(let.name);
     for (const auto& [name, piece] : PiecesOf(statement_)) {
       piece_ = name;
       for (size_t i = 0; i < piece->weights.size(); ++i) MutateWeight(*piece, i);
@@ -102,7 +102,7 @@ class Mutations {
   void Add(const string& name, const std::function<void(ModelStatement&)>& change) {
     ModelStatement mutant = statement_;
     change(mutant);
-    if (seen_.insert(Text(mutant)).second) mutants_.push_back({piece_, name, std::move(mutant)});
+    if (seen_.insert(Text(mutant)).second) mutants_.push_back({piece_, name, std::move(mutant), lines_});
   }
 
   void AddPiece(const string& name, const std::function<void(StatedPiece&)>& change) {
@@ -117,7 +117,7 @@ class Mutations {
         string text = formula.text();
         const size_t at = text.find(name);
         text.replace(at, name.size(), other);
-        others.emplace_back(text);
+        others.push_back(*Expression::Parse(text));
       }
     }
     return others;
@@ -126,7 +126,7 @@ class Mutations {
   std::vector<string> Neighbours(const string& name) const {
     std::vector<string> numbers;
     for (const StatedConstant& constant : statement_.constants) numbers.push_back(constant.name);
-    for (const auto& let : statement_.lets) numbers.push_back(let.first);
+    for (const auto& let : statement_.lets) numbers.push_back(let.name);
     const auto at = std::find(numbers.begin(), numbers.end(), name);
     std::vector<string> neighbours;
     if (at != numbers.end() && at != numbers.begin()) neighbours.push_back(*std::prev(at));
@@ -136,22 +136,23 @@ class Mutations {
 
   void MutateLet(const string& name) {
     piece_ = "let";
-    const auto it = std::find_if(statement_.lets.begin(), statement_.lets.end(),
-                                 [&](const auto& let) { return let.first == name; });
-    for (const Expression& other : OtherFormulas(it->second)) {
+    const auto it =
+        std::find_if(statement_.lets.begin(), statement_.lets.end(), [&](const auto& let) { return let.name == name; });
+    for (const Expression& other : OtherFormulas(it->formula)) {
       // A formula may use what is before it only.
       const bool later = std::any_of(other.names().begin(), other.names().end(), [&](const string& used) {
-        return std::any_of(it, statement_.lets.end(), [&](const auto& let) { return let.first == used; });
+        return std::any_of(it, statement_.lets.end(), [&](const auto& let) { return let.name == used; });
       });
       if (later) continue;
       Add(absl::StrCat("makes ", name, " of ", other.text()), [&](ModelStatement& mutant) {
-        mutant.lets[static_cast<size_t>(it - statement_.lets.begin())].second = other;
+        mutant.lets[static_cast<size_t>(it - statement_.lets.begin())].formula = other;
       });
     }
   }
 
   void MutateWeight(const StatedPiece& piece, size_t i) {
     const StatedWeight& weight = piece.weights[i];
+    lines_ = {weight.line};
     const auto add = [&](const string& name, const std::function<void(StatedWeight&)>& change) {
       AddPiece(absl::StrCat(name, " of ", weight.name), [&](StatedPiece& mutant) { change(mutant.weights[i]); });
     };
@@ -160,11 +161,13 @@ class Mutations {
     });
     if (i + 1 < piece.weights.size()) {
       const string both = absl::StrCat(weight.name, " and ", piece.weights[i + 1].name);
+      lines_.push_back(piece.weights[i + 1].line);
       AddPiece("exchanges the names of " + both,
                [&](StatedPiece& mutant) { std::swap(mutant.weights[i].name, mutant.weights[i + 1].name); });
       AddPiece("exchanges the slots of " + both,
                [&](StatedPiece& mutant) { std::swap(mutant.weights[i].slot, mutant.weights[i + 1].slot); });
       AddPiece("exchanges " + both, [&](StatedPiece& mutant) { std::swap(mutant.weights[i], mutant.weights[i + 1]); });
+      lines_.pop_back();
     }
     for (int cut = -1; cut < static_cast<int>(weight.shape.size()); ++cut) {
       if (weight.form == Form::kExperts && cut < 0) continue;  // without a cut it is no stack of experts
@@ -199,6 +202,7 @@ class Mutations {
 
   void MutateCompute(const StatedPiece& piece, size_t i) {
     const StatedCompute& compute = piece.computes[i];
+    lines_ = {compute.line};
     const string of = absl::StrCat(" of ", ComputeLine(compute));
     const auto add = [&](const string& name, const std::function<void(StatedCompute&)>& change) {
       AddPiece(name + of, [&](StatedPiece& mutant) { change(mutant.computes[i]); });
@@ -228,9 +232,9 @@ class Mutations {
     if (when) {
       add("is always there", [](auto& mutant) { mutant.when.reset(); });
       add("has the opposite condition",
-          [&](auto& mutant) { mutant.when = Expression(absl::StrCat("1 - (", when->text(), ")")); });
+          [&](auto& mutant) { mutant.when = Expression::Parse(absl::StrCat("1 - (", when->text(), ")")); });
     } else {
-      add("has a condition", [](auto& mutant) { mutant.when = Expression("trains_backbone"); });
+      add("has a condition", [](auto& mutant) { mutant.when = Expression::Parse("trains_backbone"); });
     }
   }
 
@@ -285,6 +289,7 @@ class Mutations {
 
   const ModelStatement& statement_;
   string piece_;
+  std::vector<StatedLine> lines_;  // that the mutation changes
   std::set<string> seen_;
   std::vector<StatementMutant> mutants_;
 };
@@ -306,15 +311,16 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
                                  constant.of != 0 ? absl::StrCat(" of ", string(1, constant.of)) : "",
                                  constant.otherwise ? absl::StrCat(" else ", constant.otherwise->text()) : ""));
   }
-  for (const auto& [name, formula] : statement.lets) lines.push_back(absl::StrCat("let ", name, " = ", formula.text()));
+  for (const StatedNumber& let : statement.lets)
+    lines.push_back(absl::StrCat("let ", let.name, " = ", let.formula.text()));
   lines.push_back(absl::StrCat("stream ", TypeText(statement.stream), statement.zigzag ? " zigzag" : ""));
   for (const auto& [name, type] : statement.given) {
     lines.push_back(absl::StrCat("given ", name, type.dtype ? absl::StrCat(" ", string(DTypeName(*type.dtype))) : "",
                                  type.host ? " host" : "", " ", TypeText(type), type.learns ? " learns" : ""));
   }
   for (const auto& [part, whole] : statement.gathered) lines.push_back(absl::StrCat("gathered ", part, " ", whole));
-  for (const auto& [name, formula] : statement.sizes)
-    lines.push_back(absl::StrCat("size ", name, " = ", formula.text()));
+  for (const StatedNumber& size : statement.sizes)
+    lines.push_back(absl::StrCat("size ", size.name, " = ", size.formula.text()));
   for (const auto& [name, piece] : PiecesOf(statement)) {
     const auto add = [&, &piece_name = name](const string& line) {
       lines.push_back(absl::StrCat(piece_name, ": ", line));

@@ -11,6 +11,7 @@ namespace planwright::testing {
 struct StatementMutant {
   std::string piece, name;  // "M", "swaps the inputs 0 and 1 of gated_norm"
   ModelStatement statement;
+  std::vector<StatedLine> lines;  // that are not as they were
 };
 
 // Every mutant that says something else than `statement`: two inputs, slots or results exchanged, one replaced by

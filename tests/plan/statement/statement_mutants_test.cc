@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/statement/prime_module.h"
+#include "planner/plan/statement/statement_problems.h"
 #include "planner/plan/table_text.h"
 #include "planner/verify/v11_what_follows/piece_graph.h"
-#include "tests/plan/statement/check_statement.h"
-#include "tests/plan/statement/prime_module.h"
 #include "tests/plan/statement/small_modules.h"
 
 namespace planwright {
@@ -58,7 +58,7 @@ std::string Graphs(const ModelStatement& statement) {
   Plan plan;
   plan.data.packed_documents = true;
   std::string text;
-  for (Module& module : testing::InEveryCase(statement, testing::SmallModule(statement))) {
+  for (Module& module : InEveryCase(statement, testing::SmallModule(statement))) {
     plan.bridges = {{.name = "a", .to = module.name, .token = 3}, {.name = "b", .to = module.name, .token = 4}};
     plan.modules = {std::move(module)};
     AppendGraphs(statement, plan, &text);
@@ -66,16 +66,33 @@ std::string Graphs(const ModelStatement& statement) {
   return text;
 }
 
+// Whether the place is in one of these lines, or in a line that continues one.
+bool IsOf(const Location& where, const std::vector<StatedLine>& lines) {
+  return std::any_of(lines.begin(), lines.end(), [&](const StatedLine& line) {
+    return where.line >= line->At(0).line && where.line <= line->At(line->text().size() - 1).line;
+  });
+}
+
 class StatementMutants : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(StatementMutants, AreAllSeen) {
   const ModelStatement& statement = *StatementOf(GetParam());
   const std::string draws = testing::DrawTables(statement), graphs = Graphs(statement);
+  int refused = 0, at_line = 0;
   std::map<std::string, std::map<std::string, int>> counts;  // by piece and by what sees the mutant
   for (const testing::StatementMutant& mutant : testing::MutantsOf(statement)) {
     std::string seen;
-    if (!testing::StatementProblems(mutant.statement).empty()) {
+    if (const TextProblems problems = StatementProblems(mutant.statement); !problems.empty()) {
       seen = "refused";
+      const bool there = std::any_of(problems.begin(), problems.end(),
+                                     [&](const TextProblem& problem) {
+                                       return IsOf(problem.where, mutant.lines) ||
+                                              std::any_of(problem.from.begin(), problem.from.end(),
+                                                          [&](const Location& from) { return IsOf(from, mutant.lines); });
+                                     });
+      ++refused;
+      at_line += there;
+      if (getenv("SHOW") && !there) std::cerr << mutant.piece << ": " << mutant.name << "\n" << ProblemsText(problems);
     } else if (testing::DrawTables(mutant.statement) != draws) {
       seen = "other draws";
     } else if (Graphs(mutant.statement) != graphs) {
@@ -85,6 +102,7 @@ TEST_P(StatementMutants, AreAllSeen) {
     }
     ++counts[mutant.piece][seen];
   }
+  std::cerr << at_line << " of " << refused << "\n";
   for (const auto& [piece, by] : counts) {
     int all = 0;
     for (const auto& [seen, count] : by) {
@@ -100,7 +118,9 @@ std::vector<std::string> LinesOfFile(const std::string& text) {
   std::vector<std::string> lines;
   constexpr const char* kForms[] = {"weight", "joined", "experts", "buffer"};
   std::string piece, file, part;
-  for (const std::string& line : LogicalLines(text)) {
+  TextProblems problems;
+  for (const TextLine& each : LogicalLines(text, nullptr, problems)) {
+    const std::string& line = each.text();
     LineReader reader(line);
     const std::string word = reader.Take();
     if (word == "piece") {

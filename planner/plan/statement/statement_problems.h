@@ -2,15 +2,13 @@
 // are equal by accident (prime_module.h).
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "planner/plan/statement/model_statement.h"
 
-namespace planwright::testing {
+namespace planwright {
 
-// What is wrong with a statement; empty: nothing.
+// What is wrong with a statement that was parsed without a problem, in the order of its lines; empty: nothing.
 //
+//   - Each name in a formula is a number of the model, which each module with the piece has.
 //   - Operands of each compute have the number, the dims and the sizes that ops.def says. Values and slots are there,
 //     once. Layers, embedding and head pass on one stream of one shape.
 //   - Each slot is read by exactly one compute. Of each compute some result is read, returned, or counts messages, and
@@ -23,6 +21,9 @@ namespace planwright::testing {
 //   - Published names differ, and end as ops.def says where operands of an operation could be exchanged. Only an
 //     encoder has a projection. Draws have as many numbers as their kind, formulas have values, settings are attributes
 //     of their kind, and probes are of values of the piece.
-std::vector<std::string> StatementProblems(const ModelStatement& statement);
+//   - What blocks are derived with is there: operations have operands, and as many as layouts need, attributes have
+//     their numbers, values of each encoder are read for each, weights that are trained get a gradient, parts and
+//     counts are named, and the order of the forward has each compute behind what it reads.
+TextProblems StatementProblems(const ModelStatement& statement);
 
-}  // namespace planwright::testing
+}  // namespace planwright

@@ -1,12 +1,13 @@
-#include "tests/plan/statement/prime_module.h"
+#include "planner/plan/statement/prime_module.h"
 
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
 
-namespace planwright::testing {
+namespace planwright {
 namespace {
 
 using std::string;
@@ -26,8 +27,10 @@ class Constants {
     int64_t prime = 11;
     for (const StatedConstant& constant : statement.constants)
       values_[constant.name] = constant.flag ? 1 : static_cast<double>(prime = NextPrime(prime));
-    // A factor that one line brings may be what another one lacks.
-    for (bool changed = true; changed;) {
+    // A factor that one line brings may be what another one lacks. Lines that no sizes keep never end.
+    constexpr int kRounds = 32;
+    bool changed = true;
+    for (int round = 0; changed && round < kRounds; ++round) {
       changed = false;
       for (const auto& [name, piece] : PiecesOf(statement)) {
         for (const StatedNeed& need : piece->needs) changed = Keep(need) || changed;
@@ -38,7 +41,7 @@ class Constants {
   Attributes Typed(const ModelStatement& statement) const {
     Attributes constants;
     for (const StatedConstant& constant : statement.constants) {
-      const double value = values_.at(constant.name);
+      const double value = Inside(values_.at(constant.name));
       if (constant.otherwise && Of(*constant.otherwise) == value) continue;
       if (constant.real) constants[constant.name] = value + 0.5;
       if (!constant.real) constants[constant.name] = static_cast<int64_t>(value);
@@ -54,6 +57,12 @@ class Constants {
     });
   }
 
+  // What is larger is of lines that no sizes keep.
+  static double Inside(double value) {
+    constexpr auto kLargest = static_cast<double>(kLargestNumber);
+    return value >= -kLargest && value <= kLargest ? value : kLargest;
+  }
+
   // Multiplies a constant until the line holds. Returns whether it had to.
   bool Keep(const StatedNeed& need) {
     double divisor = need.relation == StatedNeed::Relation::kMultiple ? Of(*need.right) : 1;
@@ -65,7 +74,8 @@ class Constants {
       return true;
     }
     const double rest = std::fmod(Of(need.left), divisor);
-    if (rest == 0 || std::isnan(rest)) return false;  // it holds, or it is of no constant, which the checker says
+    // It holds, or it is of no constant, which the checker says.
+    if (rest == 0 || std::isnan(rest) || need.left.names().empty()) return false;
     values_.at(need.left.names().front()) *= divisor;
     return true;
   }
@@ -91,6 +101,8 @@ std::map<string, const StatedPiece*> PiecesOf(const ModelStatement& statement) {
   for (const auto& [letter, piece] : statement.layers) pieces.emplace(string(1, letter), &piece);
   return pieces;
 }
+
+char KindOfPiece(const string& name) { return name.size() == 1 ? name.front() : '\0'; }
 
 Module PrimeModule(const ModelStatement& statement, int copies) {
   Module module;
@@ -126,4 +138,4 @@ std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& m
   return modules;
 }
 
-}  // namespace planwright::testing
+}  // namespace planwright

@@ -8,7 +8,7 @@
 
 #include "planner/plan/statement/model_statement.h"
 
-namespace planwright::testing {
+namespace planwright {
 
 // The size of an axis that cuts sizes: a prime that no constant is. Where all axes have these sizes, each divides what
 // `needs` says, and nothing else but by accident.
@@ -17,10 +17,13 @@ int PrimeOf(Axis axis);
 // By name ("embed", "M"): the pieces of a statement.
 std::map<std::string, const StatedPiece*> PiecesOf(const ModelStatement& statement);
 
+// The letter of the layers that a piece of this name is of; 0: it is no layer.
+char KindOfPiece(const std::string& name);
+
 // A module with `copies` layers of each kind, and with all axes 1.
 Module PrimeModule(const ModelStatement& statement, int copies);
 
 // The module in every case of the flags that it may lack (lines `constant ... flag ... else`).
 std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& module);
 
-}  // namespace planwright::testing
+}  // namespace planwright

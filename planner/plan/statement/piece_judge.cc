@@ -1,0 +1,198 @@
+#include "planner/plan/statement/piece_judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_join.h"
+#include "planner/base/text/text.h"
+#include "planner/plan/op_table.h"
+#include "planner/plan/statement/cut_judge.h"
+#include "planner/plan/statement/prime_module.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using Form = StatedWeight::Form;
+
+size_t NumbersOfDraw(Init::Kind kind) {
+  switch (kind) {
+    case Init::Kind::kOnes:
+    case Init::Kind::kZeros: return 0;
+    case Init::Kind::kNormal: return 1;
+    default: return 2;
+  }
+}
+
+// What the data decides: primes too.
+const std::map<string, double>& PrimeData() {
+  static const std::map<string, double> sizes = {
+      {"samples", 100003}, {"documents", 100019}, {"image_rows*", 100043}, {"images", 100049}, {"patches", 100057}};
+  return sizes;
+}
+
+}  // namespace
+
+PieceJudge::PieceJudge(const ModelStatement& statement, const string& name, const StatedPiece& piece,
+                       const ModelNumbers& numbers, ProblemList& problems)
+    : statement_(statement), piece_(piece), name_(name), numbers_(numbers), problems_(problems),
+      ranked_(statement, piece, numbers, PrimeData()) {}
+
+void PieceJudge::Judge() {
+  for (const auto& [where, message, from] : ranked_.problems())
+    problems_.Add(where, Cat("piece ", name_, ": ", message), from);
+  const string* before = nullptr;
+  for (const StatedWeight& weight : piece_.weights) {
+    if (weight.form == Form::kJoined && (!before || *before != weight.slot))
+      Problem(weight.line, weight.slot,
+              Cat("weight ", weight.name, " is joined, and the line before it is of another slot"));
+    before = &weight.slot;
+    JudgeCondition(weight);
+    if (numbers_.Hold(weight.when)) JudgeWeight(weight);
+  }
+  for (const StatedNeed& need : piece_.needs) JudgeNeed(need);
+  if (!problems_.empty()) return;  // what follows asks for shapes that fit
+  JudgeUses();
+  CutJudge cuts(name_, piece_, numbers_, problems_);
+  for (const RankPiece::Compute& compute : ranked_.computes()) {
+    JudgeSettings(*compute.stated);
+    JudgeAttributes(compute);
+    if (InfoOf(compute.instruction.kind).signature) cuts.Judge(compute);
+  }
+}
+
+void PieceJudge::Problem(const StatedLine& line, std::string_view word, const string& text, std::string_view behind) {
+  problems_.Add(PlaceOf(line, word, behind), Cat("piece ", name_, ": ", text));
+}
+
+// Whether a weight is there does not depend on what is trained: checkpoints hold it.
+void PieceJudge::JudgeCondition(const StatedWeight& weight) {
+  if (!weight.when) return;
+  for (const string& name : weight.when->names()) {
+    const auto named = [&](const auto& number) { return number.name == name; };
+    if (AxisFromName(name) || std::any_of(statement_.constants.begin(), statement_.constants.end(), named) ||
+        std::any_of(statement_.lets.begin(), statement_.lets.end(), named))
+      continue;
+    Problem(weight.line, name,
+            Cat("weight ", weight.name, " has a condition of ", name, ", which is no constant and no axis"));
+  }
+}
+
+void PieceJudge::JudgeWeight(const StatedWeight& weight) {
+  const auto problem = [&](std::string_view word, const string& text) {
+    Problem(weight.line, word, Cat("weight ", weight.name, " ", text), weight.slot);
+  };
+  if (weight.projection && !statement_.has_images)
+    problem(weight.name, "is of a projection, which only an encoder has");
+  for (const Expression& formula : weight.shape) {
+    const double size = numbers_.Of(formula);
+    if (!(size >= 1) || size != std::floor(size))
+      problem(formula.names().empty() ? formula.text() : formula.names().front(), Cat("has the size ", size));
+  }
+  const std::string_view draw = InitKindName(weight.draw);
+  if (weight.numbers.size() != NumbersOfDraw(weight.draw)) problem(draw, "has a draw with another number of numbers");
+  for (const Expression& number : weight.numbers) {
+    if (!std::isfinite(numbers_.Of(number))) problem(draw, Cat("has a draw with ", number.text()));
+  }
+  if (weight.form == Form::kJoined &&
+      (weight.cut > 0 || weight.cut != WeightsOfSlot(piece_, numbers_, weight.slot).front()->cut))
+    problem("cut", "is joined, and not cut as what it is joined to, along the dim of joining");
+  if (weight.padded && weight.cut != 0) problem("padded", "is padded, and not cut along dim 0");
+  if (weight.cut >= 0) JudgeCut(weight, numbers_.Of(weight.shape[static_cast<size_t>(weight.cut)]));
+}
+
+void PieceJudge::JudgeCut(const StatedWeight& weight, double size) {
+  const auto problem = [&](std::string_view word, const string& text) {
+    Problem(weight.line, word, Cat("weight ", weight.name, " ", text), weight.slot);
+  };
+  const std::vector<double> segments = SegmentsOf(weight, numbers_);
+  if (std::accumulate(segments.begin(), segments.end(), 0.0) != size)
+    problem("segments", Cat("has segments ", ShapeText(segments), " of another sum"));
+  const Axis axis = weight.form == Form::kExperts ? Axis::kExpertTp : Axis::kTp;
+  for (double segment : segments) {
+    const bool divides = std::fmod(segment, PrimeOf(axis)) == 0;
+    if (divides && weight.padded) problem("padded", "is padded, though a line needs that tp divides it");
+    if (!divides && !weight.padded)
+      problem("cut", Cat("is cut, and no line needs that ", AxisName(axis), " divides it"));
+  }
+  if (weight.form == Form::kExperts && std::fmod(numbers_("moe.experts"), PrimeOf(Axis::kEp)) != 0)
+    problem(weight.name, "is divided over ep, and no line needs that ep divides it");
+}
+
+void PieceJudge::JudgeNeed(const StatedNeed& need) {
+  const bool limit = need.right && (need.right->text() == "most_tokens" || need.right->text() == "largest_dim");
+  const double left = numbers_.Of(need.left), right = need.right && !limit ? numbers_.Of(*need.right) : 0;
+  const auto problem = [&](const string& text) {
+    Problem(need.line, need.left.names().empty() ? "" : need.left.names().front(), text);
+  };
+  if (std::isnan(left) || std::isnan(right))
+    return problem(Cat("needs something of ", need.left.text(), ", which has no value"));
+  double divisor = need.relation == StatedNeed::Relation::kMultiple ? right : 1;
+  for (Axis axis : need.axes) divisor *= PrimeOf(axis);
+  const bool most = need.relation == StatedNeed::Relation::kAtMost;
+  if (most ? !limit && left > right : std::fmod(left, divisor) != 0)
+    problem("no sizes were found that keep this line and the others that need something");
+}
+
+void PieceJudge::JudgeUses() {
+  for (const RankPiece::Compute& compute : ranked_.computes())
+    reads_.insert(compute.stated->inputs.begin(), compute.stated->inputs.end());
+  JudgeSlots();
+  for (const StatedProbe& probe : piece_.probes) {
+    if (numbers_.Hold(probe.when) && !ranked_.shape(probe.value))
+      Problem(probe.line, probe.value, Cat("probes ", probe.value, ", which is not there"));
+  }
+  for (const string& output : piece_.outputs) {
+    if (!ranked_.shape(output)) Problem(piece_.outputs_line, output, Cat("returns ", output, ", which is not there"));
+    reads_.insert(output);
+  }
+  if (!piece_.counts.empty()) reads_.insert(piece_.counts);
+  for (const RankPiece::Compute& compute : ranked_.computes()) {
+    const std::vector<string>& outputs = compute.stated->outputs;
+    if (!outputs.empty() && std::none_of(outputs.begin(), outputs.end(), [&](const string& o) { return Reads(o); }))
+      Problem(compute.stated->line, outputs.front(),
+              Cat("makes ", absl::StrJoin(outputs, ", "), ", which nothing reads"));
+  }
+}
+
+void PieceJudge::JudgeSlots() {
+  std::map<string, std::vector<StatedLine>> readers;
+  for (const RankPiece::Compute& compute : ranked_.computes()) {
+    for (const string& slot : compute.stated->slots) readers[slot].push_back(compute.stated->line);
+  }
+  for (const StatedWeight& weight : piece_.weights) {
+    if (!numbers_.Hold(weight.when)) continue;
+    const std::vector<StatedLine>& lines = readers[weight.slot];
+    if (lines.empty()) Problem(weight.line, weight.slot, Cat("slot ", weight.slot, " is read 0 times"));
+    if (lines.size() > 1)
+      Problem(lines.back(), weight.slot, Cat("slot ", weight.slot, " is read ", lines.size(), " times"), "=");
+  }
+}
+
+// Where axes divide heads and groups, each rank has whole ones. Sequences are the recipe's, which checks them.
+void PieceJudge::JudgeAttributes(const RankPiece::Compute& compute) {
+  const OpKind kind = compute.instruction.kind;
+  for (const AttributeSpec& spec : InfoOf(kind).attributes) {
+    if (spec.source != AttributeSource::kFormula || spec.type != AttributeType::kInteger) continue;
+    const std::vector<string>& names = spec.values.front().names();
+    const double value = numbers_.Of(spec.values.front());
+    if (std::isnan(value) || std::find(names.begin(), names.end(), "sequence") != names.end()) continue;
+    if (value != std::floor(value))
+      Problem(compute.stated->line, OpName(compute.stated->kind),
+              Cat(OpName(kind), " has ", spec.name, " ", value, ", and no line needs that axes divide ", names.front()),
+              "=");
+  }
+}
+
+void PieceJudge::JudgeSettings(const StatedCompute& compute) {
+  for (const auto& [attribute, text] : compute.settings) {
+    const AttributeSpec* spec = InfoOf(compute.kind).FindAttribute(attribute);
+    const bool follows = spec && spec->source == AttributeSource::kFormula;
+    if (!spec || (follows && std::none_of(spec->values.begin(), spec->values.end(),
+                                          [&](const Expression& value) { return value.text() == text; })))
+      Problem(compute.line, attribute, Cat(OpName(compute.kind), " has no ", attribute, " ", text), "]");
+  }
+}
+
+}  // namespace planwright

@@ -1,0 +1,116 @@
+#include "planner/plan/statement/statement_problems.h"
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/text.h"
+#include "planner/plan/statement/compute_rules.h"
+#include "planner/plan/statement/piece_judge.h"
+#include "planner/plan/statement/prime_module.h"
+#include "planner/plan/statement/problem_list.h"
+#include "planner/plan/statement/stated_names.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+
+// Names of weights in files, and in plans.
+void JudgePublished(const ModelStatement& statement, const Module& module, ProblemList& problems) {
+  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
+  std::set<string> in_files, in_plans;
+  const auto add = [&](const StatedPiece& piece, size_t layer) {
+    const string prefix = absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
+    for (const StatedWeight& weight : piece.weights) {
+      if (!numbers.Hold(weight.when)) continue;
+      const string name = prefix + weight.name;
+      const string file = absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}) + name;
+      if (!in_files.insert(file).second || !in_plans.insert(name).second)
+        problems.Add(PlaceOf(weight.line, weight.name), Cat("two weights are published as ", file));
+    }
+  };
+  add(statement.embed, 0);
+  for (size_t i = 0; i < module.layers.size(); ++i) add(statement.layers.at(module.layers[i].kind), i);
+  add(statement.head, 0);
+}
+
+// What no line says.
+void JudgeWhole(const ModelStatement& statement, ProblemList& problems) {
+  const Location begin = {.file = statement.file, .line = 1, .column = 1};
+  if (statement.stream.sizes.empty()) problems.Add(begin, "the statement has no line stream");
+  if (statement.layers.empty()) problems.Add(begin, "the statement has no piece of a layer");
+  if (!statement.embed.inputs_line) problems.Add(begin, "the statement has no piece embed with inputs");
+  if (!statement.head.inputs_line) problems.Add(begin, "the statement has no piece head with inputs");
+}
+
+// Judges one piece of the module. `known`: pieces of which something is known to be wrong are judged no further.
+void JudgePiece(const ModelStatement& statement, const Module& module, const string& name, const StatedPiece& piece,
+                ProblemList& problems) {
+  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
+  ProblemList found;
+  PieceJudge judge(statement, name, piece, numbers, found);
+  judge.Judge();
+  if (found.empty()) {
+    for (const string& input : piece.inputs) {
+      if (!judge.Reads(input))
+        found.Add(PlaceOf(piece.inputs_line, input), Cat("piece ", name, ": nothing reads the input ", input));
+    }
+    const RankPiece& ranked = judge.ranked();
+    const bool head = &piece == &statement.head;
+    if (!head && (piece.outputs.size() != 1 || !ranked.IsStream(*ranked.shape(piece.outputs[0]))))
+      found.Add(PlaceOf(piece.outputs_line ? piece.outputs_line : piece.line),
+                Cat("piece ", name, " does not return the stream"));
+  }
+  problems.AddCase(found);
+}
+
+// Judges all pieces in every case of what `when` may ask of the layout and of what is trained.
+void JudgePieces(const ModelStatement& statement, const std::set<string>& pieces, Module& module,
+                 ProblemList& problems) {
+  for (int which = 0; which < 8 && !problems.full(); ++which) {
+    module.trains_backbone = module.trains_projection = (which & 1) == 0;
+    module.dispatch = (which & 2) == 0 ? "all_to_all" : "all_gather";
+    // Every axis divides what it must, or none does.
+    const bool cut = (which & 4) != 0;
+    const auto size = [&](Axis axis) { return cut ? PrimeOf(axis) : 1; };
+    module.grid.tp = size(Axis::kTp), module.grid.cp = size(Axis::kCp), module.grid.ep = size(Axis::kEp);
+    module.grid.expert_tp = size(Axis::kExpertTp);
+    for (const auto& [name, piece] : PiecesOf(statement)) {
+      if (pieces.contains(name)) JudgePiece(statement, module, name, *piece, problems);
+    }
+  }
+  // The largest tp of attention: a head for each rank, so that several ranks share a key head.
+  const int64_t heads = module.size("attention.heads");
+  if (heads > 0 && heads <= kMostRanks && pieces.contains("*")) {
+    module.grid.tp = static_cast<int>(heads), module.grid.cp = 1;
+    JudgePiece(statement, module, "*", statement.layers.at('*'), problems);
+  }
+}
+
+}  // namespace
+
+TextProblems StatementProblems(const ModelStatement& statement) {
+  ProblemList problems;
+  JudgeWhole(statement, problems);
+  const StatedNames names(statement);
+  CheckNames(statement, names, problems);
+  // Without a name's number nothing is known about sizes. The computes of each piece are told all the same.
+  const bool sized = problems.empty();
+  std::set<string> pieces;
+  for (const auto& [name, piece] : PiecesOf(statement)) {
+    ProblemList found;
+    CheckComputes(statement, name, *piece, names, found);
+    if (found.empty()) pieces.insert(name);
+    problems.AddCase(found);
+  }
+  if (!sized) return problems.Problems();
+  const Module prime = PrimeModule(statement, 2);
+  for (Module& module : InEveryCase(statement, prime)) JudgePieces(statement, pieces, module, problems);
+  JudgePublished(statement, prime, problems);
+  return problems.Problems();
+}
+
+}  // namespace planwright
