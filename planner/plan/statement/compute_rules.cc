@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/base/text/near_name.h"
@@ -126,13 +127,17 @@ class ComputeRules {
   }
 
   void CheckGradient(const StatedCompute& compute, size_t i) {
+    if (AddsToGradient(compute.kind, i)) return;
+    const string& slot = compute.slots[i];
+    std::vector<Location> from;
     for (const StatedWeight& weight : piece_.weights) {
-      if (weight.slot != compute.slots[i] || weight.form == StatedWeight::Form::kBuffer) continue;
-      if (!AddsToGradient(compute.kind, i))
-        Problem(weight.line, weight.slot,
-                Cat("slot ", weight.slot, " is trained, but ", OpName(compute.kind),
-                    " gives it no gradient: it must be a buffer"));
+      if (weight.slot == slot && weight.form != StatedWeight::Form::kBuffer) from.push_back(PlaceOf(weight.line, slot));
     }
+    if (from.empty()) return;
+    problems_.Add(PlaceOf(compute.line, slot, "="),
+                  Cat("piece ", name_, ": ", OpName(compute.kind), " gives slot ", slot,
+                      " no gradient, so that it must be a buffer"),
+                  std::move(from));
   }
 
   void CheckSettings(const StatedCompute& compute, const OpInfo& info) {

@@ -174,6 +174,7 @@ struct StatedPiece {
   std::vector<std::string> overlap_forward, overlap_backward;  // "OP" or "OP.VALUE"
   // The lines `piece`, `inputs`, `outputs`, `counts`, and `order` of the forward.
   StatedLine line, inputs_line, outputs_line, counts_line, order_line;
+  bool whole = true;  // false: some line of it could not be read
 };
 
 struct ModelStatement {
@@ -189,6 +190,7 @@ struct ModelStatement {
   std::vector<StatedNumber> sizes;                            // run-time sizes on one rank
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
+  bool whole = true;  // false: some line of no piece could not be read
 
   // The number of a constant that a module with `others` lacks (`else`); NaN: it must have it, or this is none.
   double NumberWithout(std::string_view constant, const Attributes& others) const;

@@ -16,6 +16,7 @@ class PieceParser {
   // The prefix of published files from here on.
   void SetFile(std::string prefix) { file_ = std::move(prefix); }
   void ParseLine(LineReader& line);
+  StatedPiece* piece() { return piece_; }  // null: no line `piece` came so far
 
  private:
   void ParseConditional(LineReader& line);

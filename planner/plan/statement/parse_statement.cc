@@ -34,8 +34,9 @@ class StatementParser {
     size_t lines = 0;
     ReadLines(text, file, problems_, [&](LineReader& line) {
       if (++lines <= kMostStatementLines) {
-        ParseLine(line);
+        const bool of_piece = ParseLine(line);
         line.NeedEnd();
+        if (line.failed()) (of_piece ? piece_.piece()->whole : model_.whole) = false;
       } else if (lines == kMostStatementLines + 1) {
         line.Expect(false, Cat("the end of the text: it may have ", kMostStatementLines, " lines"));
       }
@@ -44,17 +45,31 @@ class StatementParser {
   }
 
  private:
-  void ParseLine(LineReader& line) {
-    if (line.TakeIf("can")) return ParseCan(line);
-    if (line.TakeIf("constant")) return ParseConstant(line);
-    if (line.TakeIf("let")) return ParseNumber(line, model_.lets);
-    if (line.TakeIf("stream")) return ParseStream(line);
-    if (line.TakeIf("given")) return ParseGiven(line);
-    if (line.TakeIf("gathered")) return ParseGathered(line);
-    if (line.TakeIf("size")) return ParseNumber(line, model_.sizes);
-    if (line.TakeIf("file")) return piece_.SetFile(line.Take("a prefix of names"));
-    if (line.TakeIf("piece")) return StartPiece(line);
-    piece_.ParseLine(line);
+  // Returns whether it is a line of a piece.
+  bool ParseLine(LineReader& line) {
+    if (line.TakeIf("can")) {
+      ParseCan(line);
+    } else if (line.TakeIf("constant")) {
+      ParseConstant(line);
+    } else if (line.TakeIf("let")) {
+      ParseNumber(line, model_.lets);
+    } else if (line.TakeIf("stream")) {
+      ParseStream(line);
+    } else if (line.TakeIf("given")) {
+      ParseGiven(line);
+    } else if (line.TakeIf("gathered")) {
+      ParseGathered(line);
+    } else if (line.TakeIf("size")) {
+      ParseNumber(line, model_.sizes);
+    } else if (line.TakeIf("file")) {
+      piece_.SetFile(line.Take("a prefix of names"));
+    } else if (line.TakeIf("piece")) {
+      StartPiece(line);
+    } else {
+      piece_.ParseLine(line);
+      return piece_.piece() != nullptr;
+    }
+    return false;
   }
 
   // "has_images" or "carries_loss"

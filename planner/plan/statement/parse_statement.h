@@ -8,12 +8,12 @@
 namespace planwright {
 
 struct ParsedStatement {
-  ModelStatement statement;  // not to be used if there is a problem
+  ModelStatement statement;  // of no use but to find more problems if there is one
   TextProblems problems;     // at most one of each line, in the order of the lines
 };
 
-// Takes any text. `file`: what messages call it. A statement without a problem may still be one of no model: see
-// statement_problems.h.
+// Takes any text. `file`: what messages call it. What is wrong with the lines together, StatementProblems finds, as far
+// as lines could be read.
 ParsedStatement ParseStatement(std::string_view kind, std::string_view file, std::string_view text);
 
 }  // namespace planwright

@@ -165,8 +165,10 @@ void PieceJudge::JudgeSlots() {
     if (!numbers_.Hold(weight.when)) continue;
     const std::vector<StatedLine>& lines = readers[weight.slot];
     if (lines.empty()) Problem(weight.line, weight.slot, Cat("slot ", weight.slot, " is read 0 times"));
-    if (lines.size() > 1)
-      Problem(lines.back(), weight.slot, Cat("slot ", weight.slot, " is read ", lines.size(), " times"), "=");
+    if (lines.size() < 2) continue;
+    std::vector<Location> from = {PlaceOf(weight.line, weight.slot)};
+    for (const StatedLine& line : lines) from.push_back(PlaceOf(line, weight.slot, "="));
+    problems_.Add(from.back(), Cat("piece ", name_, ": slot ", weight.slot, " is read ", lines.size(), " times"), from);
   }
 }
 

@@ -163,7 +163,11 @@ RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, 
   }
   AddSlots(piece, numbers);
   for (const StatedCompute& compute : piece.computes) {
-    if (numbers.Hold(compute.when)) Add(compute);
+    if (numbers.Hold(compute.when)) {
+      Add(compute);
+    } else if (compute.line) {
+      for (const string& output : compute.outputs) absent_[output].push_back(PlaceOf(compute.line, output));
+    }
   }
 }
 
@@ -176,7 +180,10 @@ bool RankPiece::IsStream(const Shape& shape) const { return shape == ShapeOf(sta
 
 void RankPiece::AddSlots(const StatedPiece& piece, const ModelNumbers& numbers) {
   for (const StatedWeight& weight : piece.weights) {
-    if (!numbers.Hold(weight.when)) continue;
+    if (!numbers.Hold(weight.when)) {
+      if (weight.line) absent_[weight.slot].push_back(PlaceOf(weight.line, weight.slot));
+      continue;
+    }
     Shape shape;
     for (const Expression& size : weight.shape) shape.push_back(numbers_.Of(size));
     if (weight.form == StatedWeight::Form::kExperts) shape.insert(shape.begin(), numbers_("moe.experts"));
@@ -256,9 +263,12 @@ std::vector<Shape> RankPiece::ShapesOf(const std::vector<string>& names, const s
     if (found != known.end()) continue;
     std::vector<string> others;
     for (const auto& [other, shape] : known) others.push_back(other);
-    const string near = problems_.size() < kToldNear ? NearNameHelp(name, others) : "";
+    const auto absent = absent_.find(name);
+    const bool near_helps = absent == absent_.end() && name.size() > 2 && problems_.size() < kToldNear;
+    const string near = near_helps ? NearNameHelp(name, others) : "";
     Problem(compute, name,
-            absl::StrCat("reads ", string(what), name, ", which is not there", near.empty() ? "" : "; ", near), {});
+            absl::StrCat("reads ", string(what), name, ", which is not there", near.empty() ? "" : "; ", near),
+            absent == absent_.end() ? std::vector<Location>() : absent->second);
   }
   return shapes;
 }
@@ -281,7 +291,9 @@ void RankPiece::Add(const StatedCompute& stated) {
     return;
   }
   DimSizes sizes;
-  if (problems_.size() == before) {
+  const bool known =
+      std::none_of(op.inputs.begin(), op.inputs.end(), [&](const string& input) { return doubtful_.contains(input); });
+  if (problems_.size() == before && known) {
     Operand of;
     const string problem = OperandsProblem(compute, info, sizes, of);
     if (!problem.empty()) {
@@ -299,6 +311,7 @@ void RankPiece::Add(const StatedCompute& stated) {
       Problem(compute, of.name.empty() ? OpName(stated.kind) : std::string_view(of.name), problem, std::move(from));
     }
   }
+  if (problems_.size() > before || !known) doubtful_.insert(stated.outputs.begin(), stated.outputs.end());
   for (size_t i = 0; i < stated.outputs.size(); ++i) {
     const string& name = stated.outputs[i];
     const OperandSignature* operand = OperandAt(info.signature->outputs, i);

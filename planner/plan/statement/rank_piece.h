@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,8 @@ class RankPiece {
   const ModelNumbers numbers_;  // on one rank
   std::map<std::string, Shape> values_, slots_;
   std::map<std::string, std::vector<Location>> value_lines_, slot_lines_;
+  std::map<std::string, std::vector<Location>> absent_;  // values and slots of other cases: what would make them
+  std::set<std::string> doubtful_;                       // values of computes that have a problem: no shape is known
   std::vector<Compute> computes_;
   TextProblems problems_;
   double unknown_ = 0;  // the last size of which nothing is known: each has a negative number of its own

@@ -133,7 +133,15 @@ void CheckType(const StatedType& type, const StatedNames& names, ProblemList& pr
   }
 }
 
-void CheckPiece(const StatedPiece& piece, char kind, const StatedNames& names, ProblemList& problems) {
+}  // namespace
+
+void CheckModelNames(const ModelStatement& statement, const StatedNames& names, ProblemList& problems) {
+  CheckNumbers(statement, names, problems);
+  CheckType(statement.stream, names, problems);
+  for (const auto& [name, type] : statement.given) CheckType(type, names, problems);
+}
+
+void CheckPieceNames(const StatedPiece& piece, char kind, const StatedNames& names, ProblemList& problems) {
   const auto check = [&](const Expression& formula, const StatedLine& line, const Names& others = {}) {
     names.Check(formula, line, kind, others, problems);
   };
@@ -156,15 +164,6 @@ void CheckPiece(const StatedPiece& piece, char kind, const StatedNames& names, P
   for (const StatedCompute& compute : piece.computes) {
     if (compute.when) check(*compute.when, compute.line);
   }
-}
-
-}  // namespace
-
-void CheckNames(const ModelStatement& statement, const StatedNames& names, ProblemList& problems) {
-  CheckNumbers(statement, names, problems);
-  CheckType(statement.stream, names, problems);
-  for (const auto& [name, type] : statement.given) CheckType(type, names, problems);
-  for (const auto& [name, piece] : PiecesOf(statement)) CheckPiece(*piece, KindOfPiece(name), names, problems);
 }
 
 }  // namespace planwright

@@ -33,7 +33,8 @@ class StatedNames {
   std::map<std::string, std::set<char>> numbers_;  // by name: the kinds of layers without which it has no value
 };
 
-// Adds names that are there twice or that are no numbers, in the whole statement.
-void CheckNames(const ModelStatement& statement, const StatedNames& names, ProblemList& problems);
+// Adds names that are there twice or that are no numbers: in the lines before pieces, and in those of a piece.
+void CheckModelNames(const ModelStatement& statement, const StatedNames& names, ProblemList& problems);
+void CheckPieceNames(const StatedPiece& piece, char kind, const StatedNames& names, ProblemList& problems);
 
 }  // namespace planwright

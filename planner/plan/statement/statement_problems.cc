@@ -25,7 +25,7 @@ void JudgePublished(const ModelStatement& statement, const Module& module, Probl
   const auto add = [&](const StatedPiece& piece, size_t layer) {
     const string prefix = absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
     for (const StatedWeight& weight : piece.weights) {
-      if (!numbers.Hold(weight.when)) continue;
+      if (!piece.whole || !numbers.Hold(weight.when)) continue;
       const string name = prefix + weight.name;
       const string file = absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}) + name;
       if (!in_files.insert(file).second || !in_plans.insert(name).second)
@@ -37,16 +37,27 @@ void JudgePublished(const ModelStatement& statement, const Module& module, Probl
   add(statement.head, 0);
 }
 
-// What no line says.
-void JudgeWhole(const ModelStatement& statement, ProblemList& problems) {
-  const Location begin = {.file = statement.file, .line = 1, .column = 1};
-  if (statement.stream.sizes.empty()) problems.Add(begin, "the statement has no line stream");
-  if (statement.layers.empty()) problems.Add(begin, "the statement has no piece of a layer");
-  if (!statement.embed.inputs_line) problems.Add(begin, "the statement has no piece embed with inputs");
-  if (!statement.head.inputs_line) problems.Add(begin, "the statement has no piece head with inputs");
+Location BeginOf(const ModelStatement& statement) {
+  Location begin;
+  begin.file = statement.file;
+  begin.line = begin.column = 1;
+  return begin;
 }
 
-// Judges one piece of the module. `known`: pieces of which something is known to be wrong are judged no further.
+// Pieces and lines that each model has.
+void JudgePieceLines(const ModelStatement& statement, ProblemList& problems) {
+  const Location begin = BeginOf(statement);
+  if (statement.layers.empty()) problems.Add(begin, "the statement has no piece of a layer");
+  for (const auto& [name, piece] : PiecesOf(statement)) {
+    if (!piece->line) {
+      problems.Add(begin, Cat("the statement has no piece ", name));
+    } else if (piece->whole && !piece->inputs_line) {
+      problems.Add(PlaceOf(piece->line, name), Cat("the piece ", name, " has no line `inputs`"));
+    }
+  }
+}
+
+// Judges one piece of the module.
 void JudgePiece(const ModelStatement& statement, const Module& module, const string& name, const StatedPiece& piece,
                 ProblemList& problems) {
   const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
@@ -93,19 +104,23 @@ void JudgePieces(const ModelStatement& statement, const std::set<string>& pieces
 }  // namespace
 
 TextProblems StatementProblems(const ModelStatement& statement) {
+  if (!statement.whole) return {};  // nothing is known of names
   ProblemList problems;
-  JudgeWhole(statement, problems);
   const StatedNames names(statement);
-  CheckNames(statement, names, problems);
-  // Without a name's number nothing is known about sizes. The computes of each piece are told all the same.
+  CheckModelNames(statement, names, problems);
+  if (!statement.stream.line) problems.Add(BeginOf(statement), "the statement has no line `stream`");
+  // Without the numbers of the model nothing is known about sizes.
   const bool sized = problems.empty();
-  std::set<string> pieces;
+  std::set<string> pieces;  // of which more may be asked
   for (const auto& [name, piece] : PiecesOf(statement)) {
+    if (!piece->whole) continue;
     ProblemList found;
+    CheckPieceNames(*piece, KindOfPiece(name), names, found);
     CheckComputes(statement, name, *piece, names, found);
     if (found.empty()) pieces.insert(name);
     problems.AddCase(found);
   }
+  JudgePieceLines(statement, problems);
   if (!sized) return problems.Problems();
   const Module prime = PrimeModule(statement, 2);
   for (Module& module : InEveryCase(statement, prime)) JudgePieces(statement, pieces, module, problems);

@@ -6,7 +6,8 @@
 
 namespace planwright {
 
-// What is wrong with a statement that was parsed without a problem, in the order of its lines; empty: nothing.
+// What is wrong with the lines of a statement together, in their order; empty: nothing. Pieces with a line that could
+// not be read are left out, and all of it is if another line could not be.
 //
 //   - Each name in a formula is a number of the model, which each module with the piece has.
 //   - Operands of each compute have the number, the dims and the sizes that ops.def says. Values and slots are there,

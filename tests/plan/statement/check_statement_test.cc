@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "planner/plan/statement/parse_statement.h"
 #include "planner/plan/statement/statement_problems.h"
 
 namespace planwright {
@@ -219,6 +220,54 @@ const Broken kBroken[] = {
     {"an_input_without_a_shape", "radio_vit", [](auto& s) { s.given.erase("image_ids"); },
      "piece embed: input image_ids has no line given"},
 };
+
+// A line that cannot be read hides neither the other lines nor what is wrong with other pieces.
+TEST(StatementProblems, AreToldOfWhatCouldBeRead) {
+  const std::string text = R"(constant hidden int
+constant ffn int
+constant depth int of M
+let wide = 2 * ffn
+stream [sequence, samples, hidden] cut 0 over cp
+piece embed
+  inputs x
+  outputs x
+piece M
+  prefix layers.{layer}.
+  inputs x
+  weight up up.weight [wide, hiden] cut 0 normal [1]
+  u = linear x [upp]
+  x_out = linear u [up] bias depth
+  outputs x_out
+piece N
+  prefix layers.{layer}.
+  inputs x
+  weight down down.weight [hidden, hidden] ones
+  d = linera x [down]
+  outputs d
+piece E
+  prefix layers.{layer}.
+  inputs x rows*
+  weight down down.weight [hidden, depth] ones
+  y = concat x x
+  z = add x rows*
+  outputs y
+piece head
+  inputs x
+  weight norm norm.weight [wide] ones
+  n scale = rms_norm x [norm] eps norm_epsilon
+  outputs n
+)";
+  const ParsedStatement parsed = ParseStatement("kind", "f", text);
+  EXPECT_EQ(ProblemsText(parsed.problems), "f:20:7: \"linera\" is no operation; did you mean `linear`?\n");
+  EXPECT_EQ(ProblemsText(StatementProblems(parsed.statement)),
+            R"(f:12:30: "hiden" is no constant, no axis and no number of the model; did you mean `hidden`?
+f:14:25: piece M: linear has no bias depth
+f:25:36: "depth" has no value in a module without layers M
+f:26:7: piece E: concat comes of the layout or of the step, and is no compute of a model
+f:27:13: piece E: add reads rows* of each encoder, and does not begin with each
+f:32:35: piece head: rms_norm has no eps norm_epsilon, which is no constant of each module with this piece
+)");
+}
 
 class BrokenStatement : public ::testing::TestWithParam<Broken> {};
 
