@@ -9,6 +9,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/statement/order_rules.h"
 #include "planner/plan/statement/prime_module.h"
 
 namespace planwright {
@@ -46,11 +47,12 @@ class ComputeRules {
 
   void Check(const ModelStatement& statement) {
     CheckInputs(statement);
+    CheckGathered(statement);
     for (const StatedCompute& compute : piece_.computes) CheckCompute(compute);
     for (const string& output : piece_.outputs) CheckUnmarked(piece_.outputs_line, output, "returned");
     for (const StatedProbe& probe : piece_.probes) CheckUnmarked(probe.line, probe.value, "probed");
     CheckCounts();
-    CheckOrder();
+    CheckOrders(name_, piece_, problems_);
   }
 
  private:
@@ -89,11 +91,55 @@ class ComputeRules {
         Problem(compute.line, input, Cat(what, " reads ", input, " of each encoder, and does not begin with each"),
                 "=");
     }
+    CheckEach(compute);
     CheckSettings(compute, info);
     CheckAttributes(compute, info);
     if (info.signature) return CheckOperands(compute, info);
     if (compute.inputs.size() != 1 || !compute.slots.empty() || !compute.outputs.empty())
       Problem(compute.line, what, Cat(what, " reads one value and makes none"), "=");
+  }
+
+  // The run-time size that counts the rows of what the kind makes on a rank; null: none does.
+  static const string* RowsOf(OpKind kind, bool of_rank) {
+    const OpInfo& info = InfoOf(kind);
+    const auto& signature = info.signature_cp ? info.signature_cp : info.signature;
+    if (!signature || signature->outputs.empty()) return nullptr;
+    const OperandSignature& made = signature->outputs.front();
+    return made.dims.empty() || made.of_rank != of_rank ? nullptr : info.FindRows(made.dims.front().name);
+  }
+
+  // Rows that ranks gather have a name where they are together: those of experts, and those that an encoder returns.
+  void CheckGathered(const ModelStatement& statement) {
+    const StatedCompute* returned = nullptr;
+    const auto check = [&](const StatedCompute& compute, const string* rows) {
+      const bool named = !rows || std::any_of(statement.gathered.begin(), statement.gathered.end(),
+                                              [&](const auto& gathered) { return gathered.first == *rows; });
+      if (!named)
+        Problem(compute.line, OpName(compute.kind),
+                Cat("no line `gathered` names the ", *rows, " of all ranks, which ", OpName(compute.kind), " makes"),
+                "=");
+    };
+    for (const StatedCompute& compute : piece_.computes) {
+      check(compute, RowsOf(compute.kind, true));
+      if (RowsOf(compute.kind, false)) returned = &compute;
+    }
+    if (returned && &piece_ == &statement.head) check(*returned, RowsOf(returned->kind, false));
+  }
+
+  // What is made for each encoder is there as often as there are encoders: others read what is handed on alone.
+  void CheckEach(const StatedCompute& compute) {
+    const auto has = [](const std::vector<string>& names, const string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    for (const string& output : compute.each ? compute.outputs : std::vector<string>()) {
+      const bool read = has(piece_.outputs, output) || piece_.counts == output ||
+                        std::any_of(piece_.computes.begin(), piece_.computes.end(), [&](const StatedCompute& other) {
+                          return &other != &compute && has(other.inputs, output);
+                        });
+      if (read && !has(compute.inputs, output))
+        Problem(compute.line, output,
+                Cat("the value ", output, " is made for each encoder, and is read where there is none"));
+    }
   }
 
   // Of the kind itself, in place of which one rank may have another one.
@@ -215,30 +261,6 @@ class ComputeRules {
         continue;
       Problem(compute.line, OpName(compute.kind),
               Cat(OpName(compute.kind), " reads rows of experts, and the piece has no line counts"), "=");
-    }
-  }
-
-  // The order of the forward has each compute, behind those that make what it reads.
-  void CheckOrder() {
-    const std::vector<string>& order = piece_.overlap_forward;
-    if (order.empty()) return;
-    std::map<string, size_t> made;  // by value: the entry of what makes it
-    for (const StatedCompute& compute : piece_.computes) {
-      if (compute.outputs.empty()) continue;
-      const string kind(OpName(compute.kind)), named = Cat(kind, ".", compute.outputs.front());
-      auto entry = std::find(order.begin(), order.end(), named);
-      if (entry == order.end()) entry = std::find(order.begin(), order.end(), kind);
-      if (entry == order.end()) {
-        Problem(piece_.order_line, "", Cat("the order of the forward has no ", named));
-        continue;
-      }
-      const auto at = static_cast<size_t>(entry - order.begin());
-      for (const string& input : compute.inputs) {
-        const auto before = made.find(input);
-        if (before != made.end() && before->second > at)
-          Problem(piece_.order_line, *entry, Cat("the order of the forward reads ", input, " before it is made"));
-      }
-      for (const string& output : compute.outputs) made[output] = at;
     }
   }
 

@@ -172,8 +172,8 @@ struct StatedPiece {
   std::map<std::string, std::vector<std::string>> parts;  // by value
   std::vector<StatedProbe> probes;
   std::vector<std::string> overlap_forward, overlap_backward;  // "OP" or "OP.VALUE"
-  // The lines `piece`, `inputs`, `outputs`, `counts`, and `order` of the forward.
-  StatedLine line, inputs_line, outputs_line, counts_line, order_line;
+  // The lines `piece`, `inputs`, `outputs`, `counts` and `order`.
+  StatedLine line, inputs_line, outputs_line, counts_line, forward_line, backward_line;
   bool whole = true;  // false: some line of it could not be read
 };
 

@@ -27,6 +27,14 @@ bool CutsSizes(Axis axis) {
   return axis == Axis::kTp || axis == Axis::kCp || axis == Axis::kEp || axis == Axis::kExpertTp;
 }
 
+Init::Kind TakeDraw(LineReader& line) {
+  const string word = line.Take("how the weight is drawn");
+  const std::optional<Init::Kind> draw = InitKindFromName(word);
+  if (!draw && !line.failed())
+    line.RefuseWord(Cat(Quoted(word), " is no draw"), {"zeros", "ones", "normal", "uniform", "log_uniform", "dt_bias"});
+  return draw.value_or(Init::Kind::kZeros);
+}
+
 void CheckCount(LineReader& line, const std::vector<string>& names) {
   line.Check(names.size() <= kMostListedNames, Cat("a line lists at most ", kMostListedNames, " names"));
 }
@@ -96,8 +104,7 @@ void PieceParser::ParseWeight(LineReader& line, StatedWeight::Form form, std::op
                "`padded` is of a plain weight that is cut along dim 0");
     weight.padded = true;
   }
-  weight.draw = InitKindFromName(line.TakeOneOf({"zeros", "ones", "normal", "uniform", "log_uniform", "dt_bias"}))
-                    .value_or(Init::Kind::kZeros);
+  weight.draw = TakeDraw(line);
   if (!line.empty()) weight.numbers = TakeFormulaList(line);
   weight.when = joined && !piece_->weights.empty() ? piece_->weights.back().when : std::move(when);
   piece_->weights.push_back(std::move(weight));
@@ -171,7 +178,7 @@ void PieceParser::ParseOrder(LineReader& line) {
   std::vector<string>& order = forward ? piece_->overlap_forward : piece_->overlap_backward;
   line.Check(order.empty(), "this order is there twice");
   line.Need(':');
-  if (forward && !line.failed()) piece_->order_line = line.line();
+  (forward ? piece_->forward_line : piece_->backward_line) = line.line();
   while (!line.Peek().empty()) {
     order.push_back(line.Take());
     const string kind = order.back().substr(0, order.back().find('.'));

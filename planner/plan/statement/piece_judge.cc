@@ -8,6 +8,7 @@
 #include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
 #include "planner/plan/statement/cut_judge.h"
+#include "planner/plan/statement/gradient_paths.h"
 #include "planner/plan/statement/prime_module.h"
 
 namespace planwright {
@@ -54,10 +55,12 @@ void PieceJudge::Judge() {
   for (const StatedNeed& need : piece_.needs) JudgeNeed(need);
   if (!problems_.empty()) return;  // what follows asks for shapes that fit
   JudgeUses();
+  CheckGradientPaths(name_, piece_, ranked_.computes(), problems_);
   CutJudge cuts(name_, piece_, numbers_, problems_);
   for (const RankPiece::Compute& compute : ranked_.computes()) {
     JudgeSettings(*compute.stated);
     JudgeAttributes(compute);
+    JudgeSizes(*compute.stated);
     if (InfoOf(compute.instruction.kind).signature) cuts.Judge(compute);
   }
 }
@@ -187,8 +190,31 @@ void PieceJudge::JudgeAttributes(const RankPiece::Compute& compute) {
   }
 }
 
+// What it makes has sizes by attributes that it has in this case.
+void PieceJudge::JudgeSizes(const StatedCompute& compute) {
+  const OpInfo& info = InfoOf(compute.kind);
+  const auto has = [](const std::vector<OperandSignature>& list, const string& dim) {
+    return std::any_of(list.begin(), list.end(), [&](const OperandSignature& operand) {
+      return std::any_of(operand.dims.begin(), operand.dims.end(),
+                         [&](const SignatureDim& each) { return each.name == dim; });
+    });
+  };
+  for (const OpInfo::Size& size : info.sizes) {
+    if (!info.signature || !has(info.signature->outputs, size.name) || has(info.signature->inputs, size.name)) continue;
+    for (const string& name : size.value.names()) {
+      const AttributeSpec* spec = info.FindAttribute(name);
+      if (!spec || !spec->when || numbers_.Of(*spec->when) != 0) continue;
+      Problem(compute.line, info.name,
+              Cat(info.name, " makes ", size.name, " = ", size.value.text(), ", which it has where ",
+                  spec->when->text(), ", and the line is there without it"),
+              "=");
+    }
+  }
+}
+
 void PieceJudge::JudgeSettings(const StatedCompute& compute) {
-  for (const auto& [attribute, text] : compute.settings) {
+  for (const auto& setting : compute.settings) {
+    const string &attribute = setting.first, &text = setting.second;
     const AttributeSpec* spec = InfoOf(compute.kind).FindAttribute(attribute);
     const bool follows = spec && spec->source == AttributeSource::kFormula;
     if (!spec || (follows && std::none_of(spec->values.begin(), spec->values.end(),

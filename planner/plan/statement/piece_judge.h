@@ -37,6 +37,7 @@ class PieceJudge {
   void JudgeUses();
   void JudgeSlots();
   void JudgeAttributes(const RankPiece::Compute& compute);
+  void JudgeSizes(const StatedCompute& compute);
   void JudgeSettings(const StatedCompute& compute);
 
   const ModelStatement& statement_;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +9,7 @@
 #include "planner/base/text/limits.h"
 #include "planner/base/text/near_name.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/statement/operand_sizes.h"
 
 namespace planwright {
 namespace {
@@ -20,71 +19,6 @@ using Shape = RankPiece::Shape;
 
 // Of so many problems the nearest names are looked for: it takes the square of their number.
 constexpr size_t kToldNear = 16;
-
-// The sizes of the named dims of one compute. The first operand that has a name gives it its size.
-class DimSizes {
- public:
-  // Binds the dims of an operand. Returns what is wrong, or "".
-  string Bind(const OperandSignature& operand, const Shape& shape) {
-    const size_t own = operand.dims.size();
-    if (operand.leading ? shape.size() < own : shape.size() != own) return "of another number of dims";
-    const size_t leading = shape.size() - own;
-    if (operand.leading) {
-      const Shape first(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(leading));
-      if (!leading_) leading_ = first;
-      if (*leading_ != first) return "with other leading dims";
-    }
-    for (size_t i = 0; i < own; ++i) {
-      const SignatureDim& dim = operand.dims[i];
-      const double size = shape[leading + i];
-      if (dim.number >= 0 && size != static_cast<double>(dim.number)) return absl::StrCat("without a dim ", dim.number);
-      if (!dim.name.empty() && dim.factors.empty() && !Fix(dim.name, size))
-        return absl::StrCat("of another ", dim.name);
-      if (!dim.factors.empty()) products_.emplace_back(&dim, size);
-    }
-    return "";
-  }
-
-  // Whether the name had no size, or this one.
-  bool Fix(const string& name, double size) { return sizes_.emplace(name, size).first->second == size; }
-
-  // NaN: the name has no size.
-  double Find(const string& name) const {
-    const auto found = sizes_.find(name);
-    return found == sizes_.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-  }
-
-  double Product(const SignatureDim& dim) const {
-    double product = 1;
-    for (const string& factor : dim.factors) product *= Find(factor);
-    return product;
-  }
-
-  // Sizes that are products are compared once all names have their sizes.
-  bool ProductsFit() const {
-    for (const auto& [dim, size] : products_) {
-      const double product = Product(*dim);
-      if (!std::isnan(product) && product != size) return false;
-    }
-    return true;
-  }
-
-  // The shape of an output; NaN where its size is not known.
-  Shape Make(const OperandSignature& operand) const {
-    Shape shape = operand.leading ? leading_.value_or(Shape()) : Shape();
-    for (const SignatureDim& dim : operand.dims) {
-      shape.push_back(dim.number >= 0       ? static_cast<double>(dim.number)
-                      : dim.factors.empty() ? Find(dim.name)
-                                            : Product(dim));
-    }
-    return shape;
-  }
-
- private:
-  std::optional<Shape> leading_;
-  std::map<string, double> sizes_;
-  std::vector<std::pair<const SignatureDim*, double>> products_;
-};
 
 string CountProblem(const RankPiece::Compute& compute, const OpInfo& info) {
   const Instruction& op = compute.instruction;
@@ -100,7 +34,7 @@ string CountProblem(const RankPiece::Compute& compute, const OpInfo& info) {
 }
 
 // The sizes that lines `size` and `parts` of the kind give to names.
-string FormulaProblem(const Instruction& op, const OpInfo& info, DimSizes& sizes) {
+string FormulaProblem(const Instruction& op, const OpInfo& info, OperandSizes& sizes) {
   const auto value_of = [&](const string& name) {
     const int64_t* attribute = op.FindInteger(name);
     return attribute ? static_cast<double>(*attribute) : sizes.Find(name);
@@ -130,7 +64,7 @@ struct Operand {
 };
 
 // Gives names their sizes. Returns the first thing that does not fit, or "".
-string OperandsProblem(const RankPiece::Compute& compute, const OpInfo& info, DimSizes& sizes, Operand& of) {
+string OperandsProblem(const RankPiece::Compute& compute, const OpInfo& info, OperandSizes& sizes, Operand& of) {
   const Instruction& op = compute.instruction;
   string problem = CountProblem(compute, info);
   const auto bind = [&](const std::vector<OperandSignature>& list, const std::vector<string>& names,
@@ -281,16 +215,19 @@ void RankPiece::Add(const StatedCompute& stated) {
   Instruction& op = compute.instruction;
   op = {.kind = kind, .inputs = stated.inputs, .parameters = stated.slots, .attributes = AttributesOf(kind)};
   // What stands in place of another kind may read more than that, of where the rows are.
-  if (kind != stated.kind && op.inputs.size() > info.signature->inputs.size())
-    op.inputs.resize(info.signature->inputs.size());
   const size_t before = problems_.size();
+  if (kind != stated.kind && op.inputs.size() > info.signature->inputs.size()) {
+    ShapesOf({op.inputs.begin() + static_cast<std::ptrdiff_t>(info.signature->inputs.size()), op.inputs.end()}, values_,
+             "", compute);
+    op.inputs.resize(info.signature->inputs.size());
+  }
   compute.inputs = ShapesOf(op.inputs, values_, "", compute);
   compute.slots = ShapesOf(op.parameters, slots_, "slot ", compute);
   if (!info.signature) {
     for (const string& output : stated.outputs) Define(output, {}, stated.line);
     return;
   }
-  DimSizes sizes;
+  OperandSizes sizes;
   const bool known =
       std::none_of(op.inputs.begin(), op.inputs.end(), [&](const string& input) { return doubtful_.contains(input); });
   if (problems_.size() == before && known) {

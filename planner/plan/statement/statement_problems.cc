@@ -1,12 +1,15 @@
 #include "planner/plan/statement/statement_problems.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
+#include "planner/plan/layer_kinds.h"
 #include "planner/plan/statement/compute_rules.h"
 #include "planner/plan/statement/piece_judge.h"
 #include "planner/plan/statement/prime_module.h"
@@ -44,6 +47,24 @@ Location BeginOf(const ModelStatement& statement) {
   return begin;
 }
 
+bool IsBuilt(char kind) {
+  const LayerKind* known = FindLayerKind(kind);
+  return known && known->of != LayerKind::Of::kUnbuilt;
+}
+
+// The rows of the stream have a name where those of all ranks are together.
+void JudgeStream(const ModelStatement& statement, ProblemList& problems) {
+  const StatedType& stream = statement.stream;
+  if (!stream.line) return problems.Add(BeginOf(statement), "the statement has no line `stream`");
+  if (stream.cut < 0) return;
+  const string* part = std::get_if<string>(&stream.sizes[static_cast<size_t>(stream.cut)]);
+  const bool named = !part || std::any_of(statement.gathered.begin(), statement.gathered.end(),
+                                          [&](const auto& gathered) { return gathered.first == *part; });
+  if (!named)
+    problems.Add(PlaceOf(stream.line, "." + *part),
+                 Cat("the stream is cut over ranks, and no line `gathered` names the ", *part, " of all ranks"));
+}
+
 // Pieces and lines that each model has.
 void JudgePieceLines(const ModelStatement& statement, ProblemList& problems) {
   const Location begin = BeginOf(statement);
@@ -51,6 +72,8 @@ void JudgePieceLines(const ModelStatement& statement, ProblemList& problems) {
   for (const auto& [name, piece] : PiecesOf(statement)) {
     if (!piece->line) {
       problems.Add(begin, Cat("the statement has no piece ", name));
+    } else if (const char kind = KindOfPiece(name); kind != 0 && !IsBuilt(kind)) {
+      problems.Add(PlaceOf(piece->line, name), Cat("no kind of layers has the letter ", name));
     } else if (piece->whole && !piece->inputs_line) {
       problems.Add(PlaceOf(piece->line, name), Cat("the piece ", name, " has no line `inputs`"));
     }
@@ -108,16 +131,16 @@ TextProblems StatementProblems(const ModelStatement& statement) {
   ProblemList problems;
   const StatedNames names(statement);
   CheckModelNames(statement, names, problems);
-  if (!statement.stream.line) problems.Add(BeginOf(statement), "the statement has no line `stream`");
+  JudgeStream(statement, problems);
   // Without the numbers of the model nothing is known about sizes.
   const bool sized = problems.empty();
-  std::set<string> pieces;  // of which more may be asked
+  std::set<string> pieces;  // those whose sizes are known
   for (const auto& [name, piece] : PiecesOf(statement)) {
     if (!piece->whole) continue;
     ProblemList found;
     CheckPieceNames(*piece, KindOfPiece(name), names, found);
-    CheckComputes(statement, name, *piece, names, found);
     if (found.empty()) pieces.insert(name);
+    CheckComputes(statement, name, *piece, names, found);
     problems.AddCase(found);
   }
   JudgePieceLines(statement, problems);

@@ -217,6 +217,61 @@ const Broken kBroken[] = {
        Making(Mamba(s), "yn").settings = {{"eps", "init_std"}};
      },
      "piece M: gated_norm has no eps init_std"},
+    {"a_kind_of_layers_of_no_table", "hybrid_lm", [](auto& s) { s.layers['G'] = s.layers.at('-'); },
+     "no kind of layers has the letter G"},
+    {"rows_of_no_name", "radio_vit", [](auto& s) { s.gathered.clear(); },
+     "no line `gathered` names the tokens of all ranks"},
+    {"a_branch_without_a_gradient", "hybrid_lm",
+     [](auto& s) {
+       Making(Moe(s), "x_out").inputs = {"x", "y"};
+       Moe(s).probes.front().value = "s", Moe(s).counts = "s";
+     },
+     "piece E: slot shared_down gets no gradient"},
+    {"a_value_of_each_encoder", "hybrid_lm", [](auto& s) { Making(Mamba(s), "n").each = true; },
+     "piece M: the value n is made for each encoder, and is read where there is none"},
+    {"a_buffer_that_is_trained", "hybrid_lm",
+     [](auto& s) { Weight(Moe(s), "gate_bias").form = StatedWeight::Form::kWeight; },
+     "piece E: route gives slot gate_bias no gradient"},
+    {"a_backward", "hybrid_lm", [](auto& s) { Making(Mlp(s), "r").kind = OpKind::kSquaredReluGrad; },
+     "piece -: squared_relu_grad is a backward"},
+    {"a_communication", "hybrid_lm", [](auto& s) { Making(Mlp(s), "r").kind = OpKind::kAllReduce; },
+     "piece -: all_reduce comes of the layout"},
+    {"an_order_that_lacks_a_compute", "hybrid_lm",
+     [](auto& s) { Moe(s).overlap_forward.erase(Moe(s).overlap_forward.begin()); },
+     "piece E: the order of the forward has no rms_norm.n"},
+    {"an_order_that_reads_too_early", "hybrid_lm",
+     [](auto& s) { std::swap(Moe(s).overlap_forward.front(), Moe(s).overlap_forward.back()); },
+     "piece E: the order of the forward reads n before it is made"},
+    {"parts_that_no_line_names", "hybrid_lm", [](auto& s) { Attention(s).parts.clear(); },
+     "piece *: with cp causal_attention reads qkv in 2 parts, which a line split must name"},
+    {"experts_that_nothing_counts", "hybrid_lm", [](auto& s) { Moe(s).counts.clear(); },
+     "reads rows of experts, and the piece has no line counts"},
+    {"counts_of_nothing", "radio_vit", [](auto& s) { Encoder(s).counts = "counts"; },
+     "piece V: counts counts, which the piece does not make"},
+    {"an_encoders_rows_read_once", "hybrid_lm", [](auto& s) { Making(s.embed, "x").inputs = {"rows*"}; },
+     "piece embed: embed_tokens reads rows* of each encoder, and does not begin with each"},
+    {"a_setting_that_is_missing", "hybrid_lm", [](auto& s) { Making(Mlp(s), "n").settings.clear(); },
+     "piece -: rms_norm needs eps, which the line must set"},
+    {"a_constant_that_an_operation_needs", "hybrid_lm",
+     [](auto& s) { std::erase_if(s.constants, [](const auto& c) { return c.name == "mamba.chunk"; }); },
+     "piece M: mamba_scan needs chunk = mamba.chunk, and not each module with this piece has the number mamba.chunk"},
+    {"a_constant_of_other_layers", "hybrid_lm",
+     [](auto& s) { Weight(Mlp(s), "up").shape[0] = *Expression::Parse("moe.ffn"); },
+     "\"moe.ffn\" has no value in a module without layers E"},
+    {"needs_that_no_sizes_keep", "radio_vit",
+     [](auto& s) { Encoder(s).needs.front().left = *Expression::Parse("2 * hidden - 2 * hidden + 1"); },
+     "no sizes were found that keep this line"},
+    {"an_order_of_no_value", "hybrid_lm", [](auto& s) { Moe(s).overlap_backward.front() += ".aux_couts"; },
+     "but the piece has no value aux_couts; did you mean `aux_counts`?"},
+    {"rows_of_experts_of_no_name", "hybrid_lm", [](auto& s) { s.gathered.clear(); },
+     "piece E: no line `gathered` names the expert_rows of all ranks, which select_rows makes"},
+    {"returned_rows_of_no_name", "radio_vit", [](auto& s) { s.gathered.pop_back(); },
+     "piece head: no line `gathered` names the part_image_rows of all ranks, which pixel_shuffle makes"},
+    {"an_input_that_one_rank_does_not_read", "hybrid_lm",
+     [](auto& s) { Moe(s).computes.at(12).inputs.back() = "cuonts"; },
+     "reads cuonts, which is not there; did you mean `counts`?"},
+    {"bands_on_one_rank", "radio_vit", [](auto& s) { Making(Encoder(s), "token_counts").when.reset(); },
+     "piece V: deal_bands makes C = cp, which it has where cp > 1, and the line is there without it"},
     {"an_input_without_a_shape", "radio_vit", [](auto& s) { s.given.erase("image_ids"); },
      "piece embed: input image_ids has no line given"},
 };
@@ -238,7 +293,7 @@ piece M
   u = linear x [upp]
   x_out = linear u [up] bias depth
   outputs x_out
-piece N
+piece -
   prefix layers.{layer}.
   inputs x
   weight down down.weight [hidden, hidden] ones
@@ -265,6 +320,7 @@ f:14:25: piece M: linear has no bias depth
 f:25:36: "depth" has no value in a module without layers M
 f:26:7: piece E: concat comes of the layout or of the step, and is no compute of a model
 f:27:13: piece E: add reads rows* of each encoder, and does not begin with each
+f:32:25: piece head: rms_norm of x with norm reads norm [34], of another H (from line 31)
 f:32:35: piece head: rms_norm has no eps norm_epsilon, which is no constant of each module with this piece
 )");
 }

@@ -215,7 +215,7 @@ let q = heads *
 piece embed
   inputs tokens
   x = embed_token tokens [embeddings]
-  weight w w.weight [a, b] cut 0 nomal [1]
+  weight w w.weight [a, b] nomal [1]
   wheight w w.weight [a] ones
 piece Mamba
   y = linear x [w
@@ -225,7 +225,7 @@ piece embed
 f:3:10: "2nd" is no name: a name is letters, digits, _ and dots, a letter in front
 f:5:5: the bracket of the formula is not closed
 f:8:7: "embed_token" is no operation; did you mean `embed_tokens`?
-f:9:34: expected `zeros` or `ones` or `normal` or `uniform` or `log_uniform` or `dt_bias`, found "nomal"; did you mean `normal`?
+f:9:28: "nomal" is no draw; did you mean `normal`?
 f:10:3: no line begins with "wheight", and it is no compute, which has a `=`; did you mean `weight`?
 f:11:7: "Mamba" is no piece: expected `embed`, `head` or the letter of a kind of layers
 f:12:18: expected `]`, found the end of the line
