@@ -44,7 +44,7 @@ std::optional<OpKind> OpFromName(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string> OpNames() {
+std::vector<std::string> AllOpNames() {
   std::vector<std::string> names;
   for (const NameAndClass& op : kOps) names.emplace_back(op.name);
   return names;

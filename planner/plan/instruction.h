@@ -39,7 +39,7 @@ enum class OpKind {
 std::string_view OpName(OpKind kind);  // "all_gather"
 OpClass OpClassOf(OpKind kind);
 std::optional<OpKind> OpFromName(std::string_view name);
-std::vector<std::string> OpNames();  // of all kinds
+std::vector<std::string> AllOpNames();  // of all kinds
 
 // Named constants, by name. ops.def says which ones an instruction has.
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;

@@ -172,7 +172,7 @@ size_t LineReader::TakeNumber() {
 OpKind LineReader::TakeKind() {
   const string word = Take("the name of an operation");
   const std::optional<OpKind> kind = OpFromName(word);
-  if (!kind && !failed()) RefuseWord(Cat(Quoted(word), " is no operation"), OpNames());
+  if (!kind && !failed()) RefuseWord(Cat(Quoted(word), " is no operation"), AllOpNames());
   return kind.value_or(OpKind());
 }
 

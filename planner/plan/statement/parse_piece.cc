@@ -182,7 +182,7 @@ void PieceParser::ParseOrder(LineReader& line) {
   while (!line.Peek().empty()) {
     order.push_back(line.Take());
     const string kind = order.back().substr(0, order.back().find('.'));
-    if (!OpFromName(kind)) line.RefuseWord(Cat(Quoted(kind), " is no operation"), OpNames());
+    if (!OpFromName(kind)) line.RefuseWord(Cat(Quoted(kind), " is no operation"), AllOpNames());
   }
   CheckCount(line, order);
 }
