@@ -40,8 +40,7 @@ string Argument(const string& name) {
 StatedNames::StatedNames(const ModelStatement& statement) : statement_(statement) {
   for (const string& name : GivenNumbers()) numbers_[name];
   for (const StatedConstant& constant : statement.constants) {
-    Names::value_type name = constant.name;
-    std::set<char>& kinds = numbers_[name];
+    std::set<char>& kinds = numbers_[constant.name];
     if (constant.of != 0) kinds.insert(constant.of);
   }
   for (const StatedNumber& let : statement.lets) {
