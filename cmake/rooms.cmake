@@ -125,7 +125,7 @@ endfunction()
 set(TEST_PATIENCE 3600)
 
 # room_test(NAME SOURCES ... LINKS ...): one GoogleTest binary. Each TEST is a ctest case, but where LibTorch is linked
-# the binary is: each process that loads it costs more than most tests.
+# the binary is: each process that loads it costs more than most tests. Tests with Soak in their name are for ./dev soak.
 function(room_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;LINKS" ${ARGN})
   in_batches(sources ${name} ${TEST_SOURCES})
@@ -139,6 +139,7 @@ function(room_test name)
   endif()
   # Names stay as tests give them. CMake would put the printed parameter in.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT ${TEST_PATIENCE}
+                       TEST_FILTER -*Soak*
                        PROPERTIES TIMEOUT ${TEST_PATIENCE})
 endfunction()
 

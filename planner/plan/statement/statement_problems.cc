@@ -136,7 +136,7 @@ TextProblems StatementProblems(const ModelStatement& statement) {
   const bool sized = problems.empty();
   std::set<string> pieces;  // those whose sizes are known
   for (const auto& [name, piece] : PiecesOf(statement)) {
-    if (!piece->whole) continue;
+    if (!piece->whole || !piece->line) continue;  // one that is absent is told below
     ProblemList found;
     CheckPieceNames(*piece, KindOfPiece(name), names, found);
     if (found.empty()) pieces.insert(name);

@@ -45,6 +45,15 @@ TEST(AnyStatement, RandomBytesHaveProblemsWithPlaces) {
   EXPECT_EQ(sound, 0) << "no random text has a stream";
 }
 
+// A piece that is not there has no place: the whole text has.
+TEST(AnyStatement, LacksAPiece) {
+  for (std::string text : StatementTexts()) {
+    const size_t begin = text.find("\npiece embed"), end = text.find("\npiece ", begin + 1);
+    ASSERT_NE(begin, text.npos);
+    EXPECT_FALSE(TryStatement(text.erase(begin, end - begin)));
+  }
+}
+
 // What would take a long time, much memory or a deep stack, or has no end.
 TEST(AnyStatement, TextsOfTheWorstKindEnd) {
   const std::string begin = "constant a int\nconstant b int\npiece M\n";

@@ -203,7 +203,7 @@ TEST(Search, NamesWhatWasProbablyMeant) {
   EXPECT_EQ(NearSubject("micro_sampels", Subjects()), "micro_samples");
   EXPECT_EQ(NearSubject("PW0230", Subjects()).value_or("").substr(0, 3), "PW0");
   EXPECT_EQ(NearSubject("qqqqqqqqqqqqqqqqq", Subjects()), std::nullopt);
-  EXPECT_EQ(FindByName("epochs", Subjects()), FindByName("epoch", Subjects()));
+  EXPECT_EQ(FindByName("epoch_", Subjects()), FindByName("epoch", Subjects()));
 }
 
 }  // namespace
