@@ -125,7 +125,8 @@ endfunction()
 set(TEST_PATIENCE 3600)
 
 # room_test(NAME SOURCES ... LINKS ...): one GoogleTest binary. Each TEST is a ctest case, but where LibTorch is linked
-# the binary is: each process that loads it costs more than most tests. Those with Soak in their name are for ./dev soak.
+# the binary is: each process that loads it costs more than most tests. Those with Soak in their name are for
+# ./dev soak.
 function(room_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;LINKS" ${ARGN})
   in_batches(sources ${name} ${TEST_SOURCES})
