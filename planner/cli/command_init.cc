@@ -86,10 +86,8 @@ struct PublishedWeights {
 
 // As an override. `drawn` alone is no folder there.
 std::string InitializeFrom(const std::string& folder) {
-  YamlNode path;
-  path.kind = YamlNode::Kind::kScalar, path.quoted = true;
-  path.text = fs::path(folder).is_absolute() ? folder : "./" + folder;
-  return "initialize.from=" + FlowText(path);
+  const std::string path = fs::path(folder).is_absolute() ? folder : "./" + folder;
+  return "initialize.from=" + FlowText(ScalarNode(path, {}, /*quoted=*/true));
 }
 
 std::string BeginsDrawn(const std::string& folder, const std::string& why) {

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "planner/base/files/file_io.h"
 #include "planner/compile/compile.h"
 #include "planner/recipe/format/format_recipe.h"
@@ -24,10 +23,7 @@ using Errors = std::multiset<ErrorIdentity>;
 
 void AddErrors(const std::vector<Diagnostic>& problems, Errors& errors) {
   for (const Diagnostic& problem : problems) {
-    if (problem.severity != Severity::kError) continue;
-    std::string text = problem.message;
-    std::erase_if(text, [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
-    errors.emplace(problem.kind, std::move(text));
+    if (problem.severity == Severity::kError) errors.emplace(problem.kind, MessageWithoutNumbers(problem));
   }
 }
 
@@ -96,24 +92,21 @@ absl::StatusOr<FixedText> FixRecipe(const std::string& path, const std::vector<s
   const absl::StatusOr<std::string> text = ReadWholeFile(path, kLargestRecipe + 1);
   if (!text.ok()) return text.status();
   FixedText fixed{*text, *text};
-  Diagnostics ignored;
-  const std::optional<YamlNode> own = ParseYaml(*text, {}, ignored), merged = ReadRecipeTree(path, overrides, ignored);
+  Diagnostics before;
+  const std::optional<YamlNode> own = ParseValue(*text), merged = ReadRecipeTree(path, overrides, before);
   if (!own || !merged) return fixed;  // told with the other problems
   Fixes fixes(path, *own, *merged);
   for (const Diagnostic& problem : problems) fixes.Take(problem);
   if (fixes.edits().empty()) return fixed;
-  std::optional<absl::StatusOr<std::string>> after = FormatRecipe(*text, path, ignored, fixes.edits());
+  Diagnostics not_told;  // of a text that has been parsed
+  std::optional<absl::StatusOr<std::string>> after = FormatRecipe(*text, path, not_told, fixes.edits());
   if (!after) return fixed;
   if (!after->ok()) return after->status();
-  Errors left, told;
-  AddErrors(problems, told);
   Diagnostics reading;
   std::optional<YamlNode> tree = RecipeTreeOfText(**after, path, reading);
   if (!tree || !ApplyOverrides(overrides, *tree, reading)) return fixed;
-  left = ErrorsOf(*std::move(tree), reading);
-  if (left.size() >= told.size()) return fixed;
+  if (!FewerAndNoOther(ErrorsOf(*std::move(tree), reading), ErrorsOf(*merged, before))) return fixed;
   fixed.after = **std::move(after);
-  fixed.fixed = told.size() - left.size();
   return fixed;
 }
 

@@ -1,7 +1,6 @@
 // `plan validate --fix`: the edits of problems, made in the recipe's own file.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@ namespace planwright {
 
 struct FixedText {
   std::string before, after;  // the text of the file; equal: nothing is to be changed
-  size_t fixed = 0;           // errors that are gone
 };
 
 // The text of a recipe with the edits of its errors, in its form and with its comments. An edit is made if its value

@@ -26,9 +26,7 @@ std::string KeyOf(std::string_view option) {
 
 // "modules.language.parallel.tp=2": the name of a module is most often this one. What follows the option may be a file.
 std::string OverrideOf(const std::string& key, std::string_view value) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.text = value;
+  const YamlNode node = ScalarNode(std::string(value));
   const std::span<const KeySpec> specs = RecipeKeys();
   const bool valid = !value.empty() && std::any_of(specs.begin(), specs.end(), [&](const KeySpec& spec) {
     return spec.path == key && IsValidValue(spec, node);

@@ -41,9 +41,8 @@ size_t ValuesIn(const YamlNode& node) {
 using Identity = std::tuple<DiagnosticKind, std::string, int, int, std::string>;
 
 Identity IdentityOf(const Diagnostic& problem) {
-  std::string text = problem.message;
-  std::erase_if(text, [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
-  return {problem.kind, problem.where.file ? *problem.where.file : "", problem.where.line, problem.where.column, text};
+  return {problem.kind, problem.where.file ? *problem.where.file : "", problem.where.line, problem.where.column,
+          MessageWithoutNumbers(problem)};
 }
 
 // Reads and checks changed recipes.
@@ -259,11 +258,8 @@ class Advisor {
 
   static double DistanceOf(const std::string& is, const std::string& was) {
     const auto read = [](const std::string& text) {
-      YamlNode node;
-      node.kind = YamlNode::Kind::kScalar;
-      node.text = text;
       double number = 0;
-      return ReadNumber(node, &number, nullptr) ? number : 0;
+      return ReadNumber(ScalarNode(text), &number, nullptr) ? number : 0;
     };
     return read(is) > 0 && read(was) > 0 ? std::fabs(std::log(read(is) / read(was))) : 1;
   }

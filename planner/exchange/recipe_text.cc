@@ -45,21 +45,22 @@ YamlNode& Add(const std::string& key, YamlNode value, YamlNode& map) {
   return map.entries.back().value;
 }
 
-YamlNode Scalar(const std::string& text) {
-  YamlNode scalar;
-  scalar.kind = YamlNode::Kind::kScalar;
-  scalar.text = text;
-  return scalar;
-}
-
-// Numbers with where they came from beside them, in one column.
+// A number with where it came from beside it, in one column.
 void AddWord(const std::string& key, const std::string& value, const std::string& from, YamlNode& map) {
   constexpr size_t kColumn = 28;
-  Comment({.beside = "# " + from, .column = kColumn}, Add(key, Scalar(value), map));
+  Comment({.beside = "# " + from, .column = kColumn}, Add(key, ScalarNode(value), map));
 }
+
+// The same at a key of the model, such as "moe.top_k". Keys of a section come one after the other.
 template <typename T>
-void AddSize(const std::string& key, const Sourced<T>& number, YamlNode& map) {
-  AddWord(key, ValueOf(number.value), number.from, map);
+void AddSize(const std::string& key, const Sourced<T>& number, YamlNode& model) {
+  const size_t dot = key.find('.');
+  YamlNode* map = &model;
+  if (dot != std::string::npos) {
+    const std::string section = key.substr(0, dot);
+    map = model.Find(section) == nullptr ? &Add(section, Map(), model) : &model.entries.back().value;
+  }
+  AddWord(key.substr(dot + 1), ValueOf(number.value), number.from, *map);
 }
 
 // Lines at the end of a map.
@@ -71,71 +72,39 @@ void AddRemark(const std::vector<std::string>& lines, YamlNode& map) {
 
 YamlNode EncoderOf(const EncoderSizes& sizes, const ProjectorSizes* projector) {
   YamlNode map = Map();
-  Add("kind", Scalar("radio_vit"), map);
-  AddSize("layers", sizes.layers, map);
-  AddSize("hidden", sizes.hidden, map);
-  AddSize("heads", sizes.heads, map);
-  AddSize("ffn", sizes.ffn, map);
-  AddSize("patch", sizes.patch, map);
-  AddSize("class_tokens", sizes.class_tokens, map);
-  AddSize("max_image", sizes.max_image, map);
-  AddSize("norm_eps", sizes.norm_eps, map);
-  AddSize("init_std", sizes.init_std, map);
-  AddSize("activation", sizes.activation, map);
-  AddSize("final_norm", sizes.final_norm, map);
+  Add("kind", ScalarNode("radio_vit"), map);
+  EachSize(sizes, [&](const std::string& key, const auto& number) {
+    AddSize(key, number, map);
+    if (key == "norm_eps") AddSize("init_std", sizes.init_std, map);
+  });
   AddWord("positions", "interpolate", "as published models run; crop is an augmentation of training", map);
-  if (projector == nullptr) {
+  if (projector != nullptr) {
+    EachSize(*projector, [&](const std::string& key, const auto& number) { AddSize(key, number, map); });
+  } else {
     AddRemark({"# This encoder comes without a projector: a recipe that extends this file adds",
                "# models.radio.projector.hidden, and pixel_shuffle where it is not 2."},
               map);
-    return map;
   }
-  AddSize("pixel_shuffle", projector->pixel_shuffle, map);
-  YamlNode& section = Add("projector", Map(), map);
-  AddSize("hidden", projector->hidden, section);
-  AddSize("norm_eps", projector->norm_eps, section);
   return map;
 }
 
 YamlNode LanguageOf(const LanguageSizes& sizes) {
   YamlNode map = Map();
-  Add("kind", Scalar("hybrid_lm"), map);
-  YamlNode& pattern = Add("pattern", Scalar(sizes.pattern.value), map);
-  pattern.quoted = true;
-  Comment({.above = {"# " + sizes.pattern.from}}, pattern);
-  AddSize("hidden", sizes.hidden, map);
-  AddSize("vocabulary", sizes.vocabulary, map);
-  AddSize("init_std", sizes.init_std, map);
-  AddSize("norm_eps", sizes.norm_eps, map);
-  if (sizes.has('*')) {
-    YamlNode& section = Add("attention", Map(), map);
-    AddSize("heads", sizes.heads, section);
-    AddSize("head_dim", sizes.head_dim, section);
-    AddSize("kv_groups", sizes.kv_groups, section);
-  }
-  if (sizes.has('M')) {
-    YamlNode& section = Add("mamba", Map(), map);
-    AddSize("heads", sizes.mamba_heads, section);
-    AddSize("head_dim", sizes.mamba_head_dim, section);
-    AddSize("groups", sizes.mamba_groups, section);
-    AddSize("state", sizes.mamba_state, section);
-    AddSize("conv", sizes.mamba_conv, section);
-    AddSize("chunk", sizes.mamba_chunk, section);
-  }
-  if (sizes.has('E')) {
-    YamlNode& section = Add("moe", Map(), map);
-    AddSize("experts", sizes.experts, section);
-    AddSize("top_k", sizes.top_k, section);
-    AddSize("ffn", sizes.ffn, section);
-    AddSize("shared_ffn", sizes.shared_ffn, section);
-    AddSize("normalized", sizes.normalized, section);
-    AddSize("scale", sizes.scale, section);
-    AddRemark({"# config.json does not say how the load of experts is balanced: see aux_loss and bias_rate."}, section);
-  }
-  if (sizes.has('-')) {
-    YamlNode& section = Add("mlp", Map(), map);
-    AddSize("ffn", sizes.mlp_ffn, section);
-  }
+  Add("kind", ScalarNode("hybrid_lm"), map);
+  EachSize(sizes, [&](const std::string& key, const auto& number) {
+    if (key == "norm_eps") AddSize("init_std", sizes.init_std, map);
+    if (key == "pattern") {  // it is long: the comment goes above
+      YamlNode pattern = ScalarNode(ValueOf(number.value), {}, /*quoted=*/true);
+      Comment({.above = {"# " + number.from}}, Add(key, std::move(pattern), map));
+    } else {
+      AddSize(key, number, map);
+    }
+    if (key == "mamba.conv") AddSize("mamba.chunk", sizes.mamba_chunk, map);
+    if (key == "moe.scale") {
+      AddRemark({"# config.json does not say how the load of experts is balanced: see aux_loss and bias_rate."},
+                map.entries.back().value);
+    }
+  });
   return map;
 }
 
@@ -163,7 +132,7 @@ YamlNode ModelsTree(const ModelSizes& sizes, const std::string& source, const st
   if (!sizes.image_token) return tree;
   YamlNode data = Map();
   data.style = std::make_shared<const YamlStyle>(YamlStyle{.form = YamlStyle::Form::kFlow});
-  Add("image_token", Scalar(ValueOf(sizes.image_token->value)), data);
+  Add("image_token", ScalarNode(ValueOf(sizes.image_token->value)), data);
   Comment({.blank = true, .beside = "# " + sizes.image_token->from}, Add("data", std::move(data), tree));
   return tree;
 }

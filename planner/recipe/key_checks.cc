@@ -142,9 +142,8 @@ class KeyChecker {
 
   // The value of a key that is gone, as its key of now takes it.
   static YamlNode MovedValue(const GoneKey& gone, const YamlNode& value) {
-    Diagnostics ignored;
     const std::string text = absl::StrReplaceAll(std::string(gone.form), {{"$", FlowText(value)}});
-    YamlNode moved = ParseYaml(text, {}, ignored).value_or(YamlNode());
+    YamlNode moved = ParseValue(text).value_or(YamlNode());
     const std::function<void(YamlNode&)> place = [&](YamlNode& node) {
       node.where = value.where;
       for (YamlNode& item : node.items) place(item);

@@ -62,8 +62,7 @@ std::optional<YamlNode> MeantTree(const std::string& text, const YamlOrigin& ori
     Append(meant, std::string(first, ' '), found->meant, rest.substr(found->begins.size()));
     mended.push_back({found, line, static_cast<int>(first) + 1});
   }
-  Diagnostics ignored;
-  std::optional<YamlNode> tree = mended.empty() ? std::nullopt : ParseYaml(meant, origin, ignored);
+  std::optional<YamlNode> tree = mended.empty() ? std::nullopt : ParseValue(meant, origin);
   if (!tree || !tree->is_map()) return std::nullopt;
   for (const MendedLine& one : mended) MoveBack(*tree, one);
   for (const MendedLine& one : mended) {

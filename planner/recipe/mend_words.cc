@@ -365,8 +365,7 @@ class Words {
     if (!put) return;
     YamlNode moved = word.entry.value;
     if (value != FlowText(moved)) {
-      Diagnostics ignored;
-      moved = ParseYaml(value, {}, ignored).value_or(moved);
+      moved = ParseValue(value).value_or(moved);
       moved.where = word.entry.value.where;
     }
     PutValue(target, std::move(moved), recipe_);

@@ -119,11 +119,7 @@ class MapShape {
       Captures round;
       if ((!more && taken == 1) || IsKeyOf(path_, entry->key) || !HasShape(shape, entry->value, kUnknownPath, round))
         return false;
-      YamlNode name;
-      name.kind = YamlNode::Kind::kScalar;
-      name.where = entry->key_where;
-      name.text = entry->key;
-      good = Bind(capture.name, name, round) && good;
+      good = Bind(capture.name, ScalarNode(entry->key, entry->key_where), round) && good;
       if (more) {
         AddRound(round, captures_);
       } else {

@@ -15,15 +15,6 @@
 namespace planwright {
 namespace {
 
-YamlNode ScalarNode(std::string text, const Location& where, bool quoted = false) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::kScalar;
-  node.where = where;
-  node.text = std::move(text);
-  node.quoted = quoted;
-  return node;
-}
-
 std::optional<ValueParts> Holds(bool good) { return good ? std::optional<ValueParts>(ValueParts()) : std::nullopt; }
 
 std::optional<ValueParts> AsScalar(const YamlNode& value) { return Holds(value.is_scalar() && !value.text.empty()); }
@@ -49,9 +40,8 @@ std::optional<ValueParts> AsRanks(const YamlNode& value) {
 template <typename IsNumber>
 std::optional<ValueParts> ListOfTwo(const YamlNode& value, const IsNumber& is_number) {
   if (!value.is_scalar() || value.text.empty()) return std::nullopt;
-  Diagnostics ignored;
   const std::string numbers = absl::StrReplaceAll(value.text, {{"x", ", "}, {"(", ""}, {")", ""}});
-  std::optional<YamlNode> list = ParseYaml(Cat("[", numbers, "]"), {}, ignored);
+  std::optional<YamlNode> list = ParseValue(Cat("[", numbers, "]"));
   if (!list || list->items.size() != 2 || !std::all_of(list->items.begin(), list->items.end(), is_number))
     return std::nullopt;
   list->where = value.where;
@@ -107,8 +97,7 @@ std::optional<ValueParts> AsDuration(const YamlNode& value) {
 
 std::optional<ValueParts> AsDataSheet(const YamlNode& value) {
   const std::string figures = value.is_scalar() ? FiguresOfDevice(value.text) : "";
-  Diagnostics ignored;
-  std::optional<YamlNode> map = figures.empty() ? std::nullopt : ParseYaml(figures, {}, ignored);
+  std::optional<YamlNode> map = figures.empty() ? std::nullopt : ParseValue(figures);
   if (!map) return std::nullopt;
   const bool runs = !value.text.starts_with("mi");
   return ValueParts{{"figures", *std::move(map)},

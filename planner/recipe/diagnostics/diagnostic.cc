@@ -52,6 +52,12 @@ std::optional<DiagnosticKind> FindKind(std::string_view number_or_name) {
   return std::nullopt;
 }
 
+std::string MessageWithoutNumbers(const Diagnostic& problem) {
+  std::string text = problem.message;
+  std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return text;
+}
+
 Diagnostic& Diagnostics::Error(DiagnosticKind kind, const Location& where, std::string message, std::string help) {
   list_.push_back({kind, Severity::kError, std::move(message), where, std::move(help), {}});
   return list_.back();

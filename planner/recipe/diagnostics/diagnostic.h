@@ -56,6 +56,9 @@ struct Diagnostic {
   std::vector<Edit> edits = {};  // the first suggestion of the help, to be applied together; none: it is only in words
 };
 
+// What stays of a message when a change of the recipe moves its numbers: whether a problem is still the same one.
+std::string MessageWithoutNumbers(const Diagnostic& problem);
+
 // Collects the problems of one run, so that all of them are shown together and not only the first one.
 class Diagnostics {
  public:

@@ -309,9 +309,18 @@ std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& ori
   return builder.TakeRoot();
 }
 
-std::optional<YamlNode> ParseValue(const std::string& text) {
+std::optional<YamlNode> ParseValue(const std::string& text, const YamlOrigin& origin) {
   Diagnostics not_told;
-  return ParseYaml(text, {}, not_told);
+  return ParseYaml(text, origin, not_told);
+}
+
+YamlNode ScalarNode(std::string text, const Location& where, bool quoted) {
+  YamlNode node;
+  node.kind = YamlNode::Kind::kScalar;
+  node.text = std::move(text);
+  node.quoted = quoted;
+  node.where = where;
+  return node;
 }
 
 std::string Describe(const YamlNode& node) {

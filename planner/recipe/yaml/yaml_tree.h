@@ -83,7 +83,10 @@ inline constexpr size_t kDeepestRecipe = 64;  // levels of maps and lists
 std::optional<YamlNode> ParseYaml(const std::string& text, const YamlOrigin& origin, Diagnostics& problems);
 
 // The same of a text that is no recipe of its own, where what is wrong with it is told elsewhere or cannot be.
-std::optional<YamlNode> ParseValue(const std::string& text);
+std::optional<YamlNode> ParseValue(const std::string& text, const YamlOrigin& origin = {});
+
+// A scalar that no text had. `quoted`: a text, also if it looks like a number.
+YamlNode ScalarNode(std::string text, const Location& where = {}, bool quoted = false);
 
 // What a value is, for messages: "a map", "the number 5", "the text \"five\"", "nothing".
 std::string Describe(const YamlNode& node);

@@ -57,10 +57,7 @@ bool IsText(const std::string& text) {
   return node && ReadString(*node, &read, nullptr);
 }
 
-void SetPath(const std::string& path, YamlNode& value) {
-  value.text = path;
-  value.quoted = !IsText(path);
-}
+YamlNode PathNode(const std::string& path) { return ScalarNode(path, {}, /*quoted=*/!IsText(path)); }
 
 // Paths of the value of a key, which are seen from the current folder, as a file in `folder` names them. `key`: as in
 // kPaths.
@@ -71,24 +68,15 @@ void RenamePaths(const std::string& key, const fs::path& folder, YamlNode& value
   // Weights of a module that are drawn.
   const bool drawn = key == "initialize.sources[].from" && value.text == kDrawn;
   if (value.is_scalar() && !drawn && std::find(std::begin(kPaths), std::end(kPaths), key) != std::end(kPaths))
-    SetPath(PathFrom(folder, value.text), value);
+    value.Replace(PathNode(PathFrom(folder, value.text)));
 }
 
 YamlNode ListOf(const std::vector<std::string>& paths) {
   YamlNode list;
   list.kind = YamlNode::Kind::kSequence;
-  for (const std::string& path : paths) {
-    YamlNode item;
-    item.kind = YamlNode::Kind::kScalar;
-    SetPath(path, item);
-    list.items.push_back(std::move(item));
-  }
+  for (const std::string& path : paths) list.items.push_back(PathNode(path));
   return list;
 }
-
-}  // namespace
-
-namespace {
 
 // With paths as a file in `folder` names them.
 std::string TextWith(YamlNode tree, const fs::path& folder, const std::string& extends, const std::string& comment) {
@@ -120,7 +108,7 @@ absl::StatusOr<std::string> RecipeOfLayout(const TunedRecipeText& recipe, const 
 }
 
 std::string PathInFile(const std::string& named, const std::string& path) {
-  return FlowText(ListOf({PathFrom(FolderOfFile(path), named)}).items[0]);
+  return FlowText(PathNode(PathFrom(FolderOfFile(path), named)));
 }
 
 std::string FallbackPath(const std::string& path, int64_t gpus) {
