@@ -14,10 +14,10 @@ import os
 import re
 import sys
 
-TEXTS = ('.cc', '.h', '.cu', '.cuh', '.def', '.md', '.py', '.cmake', '.yaml', '.txt', '.json')
+TEXTS = ('.cc', '.h', '.cu', '.cuh', '.def', '.model', '.md', '.py', '.cmake', '.yaml', '.txt', '.json')
 PAGE = re.compile(r'(?<![\w/.-])(?:\.\./)*(docs/[\w./-]+\.md)(?:#([\w-]+))?')
 LINK = re.compile(r'(?:\]\(|^\[[^\]]+\]: )(?!https?:)([^)\s]+)')
-SOURCE = re.compile(r'(?<![\w/.-])((?:planner|executor|tests)/[\w./-]+\.(?:cc|h|cu|def|py|yaml))\b')
+SOURCE = re.compile(r'(?<![\w/.-])((?:planner|executor|tests)/[\w./-]+\.(?:cc|h|cu|def|model|py|yaml))\b')
 FACTS = re.compile(r'\bfacts\s+(?:section\s+)?\d', re.IGNORECASE)
 PLACEHOLDER = re.compile(r'[A-Z]{3}')  # lower_KIND.cc, docs/PAGE.md: the reader fills it in
 # They name files that are not here.

@@ -8,7 +8,7 @@ import re
 import sys
 
 LIMIT = 120
-TEXTS = ('.cc', '.h', '.cu', '.cuh', '.def', '.md', '.py', '.cmake', '.yaml', '.txt', '.sh')
+TEXTS = ('.cc', '.h', '.cu', '.cuh', '.def', '.model', '.md', '.py', '.cmake', '.yaml', '.txt', '.sh')
 GENERATED = ('docs/diagnostics.md', 'docs/operations.md', 'docs/recipe_reference.md')
 APART = ('tests/golden', 'tests/fuzz/regressions')
 

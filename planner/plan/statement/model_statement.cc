@@ -7,6 +7,7 @@
 #include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/statement/built_in_kinds.h"
 #include "planner/plan/statement/parse_statement.h"
 
 namespace planwright {
@@ -25,8 +26,8 @@ double NumberOf(const Attribute& constant) {
   return real ? *real : kNoNumber;
 }
 
-ModelStatement BuiltIn(string_view kind, string_view text) {
-  ParsedStatement parsed = ParseStatement(kind, Cat("planner/plan/statement/", kind, ".def"), text);
+ModelStatement BuiltIn(const KindText& kind) {
+  ParsedStatement parsed = ParseStatement(kind.file, kind.text);
   BuiltInText(parsed.problems);
   return std::move(parsed.statement);
 }
@@ -35,12 +36,11 @@ ModelStatement BuiltIn(string_view kind, string_view text) {
 
 // The texts are parsed once in a process, at the first use.
 const ModelStatement* StatementOf(string_view kind) {
-  static const std::vector<ModelStatement> statements = {
-#define MODEL(kind, text) BuiltIn(kind, text),
-#include "planner/plan/statement/hybrid_lm.def"
-#include "planner/plan/statement/radio_vit.def"
-#undef MODEL
-  };
+  static const std::vector<ModelStatement> statements = [] {
+    std::vector<ModelStatement> all;
+    for (const KindText& kind : BuiltInKinds()) all.push_back(BuiltIn(kind));
+    return all;
+  }();
   for (const ModelStatement& statement : statements) {
     if (statement.kind == kind) return &statement;
   }

@@ -1,12 +1,13 @@
 // The statement of a model: all that is said about a kind of model. It has the constants, the parameters of each piece
 // with names, shapes, cuts and initial values, what sizes need, and the computes of each piece, as on one rank. The
 // planner makes modules of it (expand_statement.h) and derives their blocks (planner/compile/schedule/derive); verify
-// compares modules and blocks with it, by code of its own (V11). The statements are hybrid_lm.def and radio_vit.def,
+// compares modules and blocks with it, by code of its own (V11). The statements are the files of planner/plan/kinds,
 // read by parse_statement.h. A new layer kind is added there.
 //
 // Notation, by the first word of a line. A line that starts with four spaces continues the line before it; # starts a
 // comment.
 //
+//   kind NAME                        the first line: what recipes call the kind
 //   can WORD                         the model has_images (an encoder) or carries_loss (a language model)
 //   constant NAME int|real|flag [or 0] [of KIND] [else FORMULA]
 //                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the

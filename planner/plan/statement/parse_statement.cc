@@ -22,8 +22,7 @@ using std::string_view;
 
 class StatementParser {
  public:
-  ParsedStatement Parse(string_view kind, string_view file, string_view text) {
-    model_.kind = kind;
+  ParsedStatement Parse(string_view file, string_view text) {
     model_.file = std::make_shared<string>(file);
     if (text.size() > kLargestStatement) {
       TextProblem& problem = problems_.emplace_back();
@@ -47,7 +46,9 @@ class StatementParser {
  private:
   // Returns whether it is a line of a piece.
   bool ParseLine(LineReader& line) {
-    if (line.TakeIf("can")) {
+    if (line.TakeIf("kind")) {
+      ParseKind(line);
+    } else if (line.TakeIf("can")) {
       ParseCan(line);
     } else if (line.TakeIf("constant")) {
       ParseConstant(line);
@@ -70,6 +71,12 @@ class StatementParser {
       return piece_.piece() != nullptr;
     }
     return false;
+  }
+
+  // "NAME"
+  void ParseKind(LineReader& line) {
+    line.Check(model_.kind.empty(), "the kind is named twice");
+    model_.kind = TakeName(line, "the name of a kind of models");
   }
 
   // "has_images" or "carries_loss"
@@ -200,8 +207,6 @@ class StatementParser {
 
 }  // namespace
 
-ParsedStatement ParseStatement(string_view kind, string_view file, string_view text) {
-  return StatementParser().Parse(kind, file, text);
-}
+ParsedStatement ParseStatement(string_view file, string_view text) { return StatementParser().Parse(file, text); }
 
 }  // namespace planwright

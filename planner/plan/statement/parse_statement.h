@@ -14,6 +14,6 @@ struct ParsedStatement {
 
 // Takes any text. `file`: what messages call it. What is wrong with the lines together, StatementProblems finds, as far
 // as lines could be read.
-ParsedStatement ParseStatement(std::string_view kind, std::string_view file, std::string_view text);
+ParsedStatement ParseStatement(std::string_view file, std::string_view text);
 
 }  // namespace planwright

@@ -23,6 +23,7 @@ using ::testing::IsEmpty;
 // An encoder whose layers have a norm over heads, as those of q and k are: [tokens, heads, size].
 // `cut`: how the stream lies over the ranks.
 constexpr char kNormOverHeads[] = R"(
+kind heads
 can has_images
 constant heads int
 constant size int
@@ -52,7 +53,7 @@ struct Derived {
   ModelStatement statement;
 
   Derived(const std::string& cut, int tp) {
-    statement = ParseStatement("heads", "heads", absl::StrReplaceAll(kNormOverHeads, {{"%s", cut}})).statement;
+    statement = ParseStatement("heads", absl::StrReplaceAll(kNormOverHeads, {{"%s", cut}})).statement;
     Module& module = plan.modules.emplace_back(Module{.name = "images", .kind = "heads"});
     module.has_images = true;
     module.trains_backbone = module.trains_projection = true;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "planner/base/text/bug.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/statement/built_in_kinds.h"
 #include "planner/plan/statement/parse_statement.h"
 #include "planner/plan/statement/piece_flops.h"
 #include "planner/plan/statement/prime_module.h"
@@ -78,18 +79,15 @@ class Damage {
 }  // namespace
 
 std::vector<string> StatementTexts() {
-  return {
-#define MODEL(kind, text) text,
-#include "planner/plan/statement/hybrid_lm.def"
-#include "planner/plan/statement/radio_vit.def"
-#undef MODEL
-  };
+  std::vector<string> texts;
+  for (const KindText& kind : BuiltInKinds()) texts.emplace_back(kind.text);
+  return texts;
 }
 
 string DamagedText(const string& text, std::mt19937& random) { return Damage(random).Of(text); }
 
 bool TryStatement(const string& text) {
-  const ParsedStatement parsed = ParseStatement("any", "any.model", text);
+  const ParsedStatement parsed = ParseStatement("any.model", text);
   TextProblems problems = StatementProblems(parsed.statement);
   problems.insert(problems.end(), parsed.problems.begin(), parsed.problems.end());
   const std::vector<string> lines = absl::StrSplit(text, '\n');

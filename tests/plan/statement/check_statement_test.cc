@@ -111,7 +111,7 @@ const Broken kBroken[] = {
      "piece V: linear of n2 with fc1_weight, fc1_bias reads fc1_bias"},
     {"a_size_without_a_value", "hybrid_lm",
      [](auto& s) { Weight(Moe(s), "gate").shape[0] = *Expression::Parse("moe.exports"); },
-     "hybrid_lm.def:124:3: \"moe.exports\" is no constant, no axis and no number of the model; did you mean "
+     "hybrid_lm.model:124:3: \"moe.exports\" is no constant, no axis and no number of the model; did you mean "
      "`moe.experts`?"},
     {"segments_in_another_order", "hybrid_lm",
      [](auto& s) {
@@ -183,7 +183,7 @@ const Broken kBroken[] = {
     {"a_width_that_tp_need_not_divide", "hybrid_lm", [](auto& s) { DropCut(Mlp(s), "mlp.ffn"); },
      "piece -: weight mixer.up_proj.weight is cut, and no line needs that tp divides it"},
     {"a_need_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).needs.front().right = *Expression::Parse("moe.exports"); },
-     "hybrid_lm.def:130:3: \"moe.exports\" is no constant"},
+     "hybrid_lm.model:130:3: \"moe.exports\" is no constant"},
     {"a_bias_in_a_sum", "radio_vit",
      [](auto& s) {
        Weight(Encoder(s), "fc1_weight").cut = 1;
@@ -206,7 +206,7 @@ const Broken kBroken[] = {
      "weight lm_head.weight has a draw with another number of numbers"},
     {"a_draw_of_no_value", "hybrid_lm",
      [](auto& s) { Weight(s.head, "lm_head").numbers = {*Expression::Parse("init_dev")}; },
-     "hybrid_lm.def:188:3: \"init_dev\" is no constant"},
+     "hybrid_lm.model:188:3: \"init_dev\" is no constant"},
     {"a_setting_of_another_kind", "hybrid_lm",
      [](auto& s) {
        Making(Mamba(s), "o").settings = {{"eps", "norm_eps"}};
@@ -312,7 +312,7 @@ piece head
   n scale = rms_norm x [norm] eps norm_epsilon
   outputs n
 )";
-  const ParsedStatement parsed = ParseStatement("kind", "f", text);
+  const ParsedStatement parsed = ParseStatement("f", text);
   EXPECT_EQ(ProblemsText(parsed.problems), "f:20:7: \"linera\" is no operation; did you mean `linear`?\n");
   EXPECT_EQ(ProblemsText(StatementProblems(parsed.statement)),
             R"(f:12:30: "hiden" is no constant, no axis and no number of the model; did you mean `hidden`?

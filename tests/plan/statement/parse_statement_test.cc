@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 ModelStatement Of(const std::string& text) {
-  ParsedStatement parsed = ParseStatement("kind", "f", text);
+  ParsedStatement parsed = ParseStatement("f", text);
   EXPECT_EQ(ProblemsText(parsed.problems), "") << text;
   return std::move(parsed.statement);
 }
@@ -26,7 +26,7 @@ StatedPiece PieceOf(const std::string& text) { return Of("piece M\n" + text).lay
 
 // "f:LINE:COLUMN: MESSAGE", without the end of the line. The lines of a piece begin in line 2.
 std::string ProblemsOf(const std::string& text) {
-  const std::string problems = ProblemsText(ParseStatement("kind", "f", text).problems);
+  const std::string problems = ProblemsText(ParseStatement("f", text).problems);
   return problems.substr(0, problems.find_last_not_of('\n') + 1);
 }
 std::string ProblemsOfPiece(const std::string& text) { return ProblemsOf("piece M\n" + text); }

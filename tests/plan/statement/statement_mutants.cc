@@ -300,6 +300,7 @@ std::vector<StatementMutant> MutantsOf(const ModelStatement& statement) { return
 
 std::vector<string> StatementLines(const ModelStatement& statement) {
   std::vector<string> lines;
+  lines.push_back(absl::StrCat("kind ", statement.kind));
   if (statement.has_images) lines.emplace_back("can has_images");
   if (statement.carries_loss) lines.emplace_back("can carries_loss");
   for (const StatedConstant& constant : statement.constants) {
