@@ -65,6 +65,19 @@ bool GivesLayer(const ModelRecipe& model, char letter) {
   return std::visit([&](const auto& its) { return GivesLayerIn(its, letter); }, model.model);
 }
 
+bool HasExperts(const ModelRecipe& model) {
+  const ModelStatement& statement = StatementOfModel(model);
+  const Located<std::string> pattern = PatternOf(model);
+  return std::any_of(pattern->begin(), pattern->end(), [&](char letter) { return statement.HasExperts(letter); });
+}
+
+bool GivesExperts(const ModelRecipe& model) {
+  const ModelStatement& statement = StatementOfModel(model);
+  return std::any_of(statement.layers.begin(), statement.layers.end(), [&](const auto& layer) {
+    return statement.HasExperts(layer.first) && GivesLayer(model, layer.first);
+  });
+}
+
 LocatedNumbers NumbersOf(const ModelRecipe& model) {
   LocatedNumbers numbers;
   std::visit(

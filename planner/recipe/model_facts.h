@@ -28,6 +28,11 @@ Located<std::string> PatternOf(const ModelRecipe& model);
 // Whether the recipe gives the sizes of layers of this kind. If not, the model must not have any.
 bool GivesLayer(const ModelRecipe& model, char letter);
 
+// Whether a layer of the pattern has experts, and whether the recipe gives the sizes of layers that have: those may be
+// there without such a layer.
+bool HasExperts(const ModelRecipe& model);
+bool GivesExperts(const ModelRecipe& model);
+
 // Every number of the model, and every choice that is one of its constants, as 0 or 1. Named as constants are, by keys
 // and sections: "mamba.heads". Sections that the recipe does not have are included, with their defaults. A choice that
 // has no default and is not made is not there.

@@ -244,7 +244,7 @@ std::vector<ModuleChoice> Space::LayoutsOf(size_t m, const Placing& placing) {
   const ModuleChoice& given = given_.modules[m];
   const std::string key = absl::StrCat("modules.", *recipe_.modules[m].name, ".parallel.");
   const int64_t ranks = placing.ranks[m];
-  const bool experts = PatternOf(recipe_.modules[m].model)->find('E') != std::string::npos;
+  const bool experts = HasExperts(recipe_.modules[m].model);
   const auto of_experts = [&](int64_t of) { return experts ? of : 1; };
   std::vector<ModuleChoice> layouts;
   listed_ = 0;

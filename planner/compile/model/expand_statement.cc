@@ -45,17 +45,12 @@ class Expansion {
       const int64_t before = module_.parameter_count;
       AddPiece(piece, {layer.frame, absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(i)}}), layer.stage});
       layer.parameters = module_.parameter_count - before;
-      if (HasExperts(piece)) layer.expert_row = expert_layers++;
+      if (statement_.HasExperts(layer.kind)) layer.expert_row = expert_layers++;
     }
     AddPiece(statement_.head, {module_.name + ".head", statement_.head.prefix, module_.grid.pp - 1});
   }
 
  private:
-  static bool HasExperts(const StatedPiece& piece) {
-    return std::any_of(piece.weights.begin(), piece.weights.end(),
-                       [](const StatedWeight& weight) { return weight.form == Form::kExperts; });
-  }
-
   void AddPiece(const StatedPiece& piece, const PieceAt& at) {
     for (const StatedWeight& weight : piece.weights) {
       if (!numbers_.Hold(weight.when)) continue;

@@ -18,9 +18,6 @@ bool Disjoint(const ModuleRecipe& a, const ModuleRecipe& b) {
   return EndOf(a) <= *b.first_rank || EndOf(b) <= *a.first_rank;
 }
 
-// By the pattern: the section of experts may be there without a layer that uses it.
-bool HasExperts(const ModuleRecipe& module) { return PatternOf(module.model)->find('E') != std::string::npos; }
-
 bool MustBeOne(const Located<int64_t>& size, const char* axis, const ModuleRecipe& module, Diagnostics& diagnostics) {
   if (!AllKnown(size) || *size <= 1) return true;
   diagnostics.Error(DiagnosticKind::kNoExperts, size.where.known() ? size.where : module.name.where,
@@ -111,7 +108,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
 }
 
 bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  if (!AllKnown(module.model.kind, PatternOf(module.model)) || HasExperts(module)) return true;
+  if (!AllKnown(module.model.kind, PatternOf(module.model)) || HasExperts(module.model)) return true;
   bool fine = MustBeOne(module.ep, "ep", module, diagnostics);
   fine &= MustBeOne(module.expert_tp, "expert_tp", module, diagnostics);
   const auto without_effect = [&](const Location& where, const std::string& what, const char* key) {

@@ -1,5 +1,6 @@
 #include "planner/plan/statement/model_statement.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -56,6 +57,13 @@ double ModelStatement::NumberWithout(string_view constant, const Attributes& oth
     if (stated.name == constant && stated.otherwise) return stated.otherwise->Evaluate(number_of);
   }
   return kNoNumber;
+}
+
+bool ModelStatement::HasExperts(char letter) const {
+  const auto piece = layers.find(letter);
+  return piece != layers.end() &&
+         std::any_of(piece->second.weights.begin(), piece->second.weights.end(),
+                     [](const StatedWeight& weight) { return weight.form == StatedWeight::Form::kExperts; });
 }
 
 ModelNumbers::ModelNumbers(const Budget& budget, const Module& module, const ModelStatement& statement)

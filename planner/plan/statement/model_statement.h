@@ -195,6 +195,8 @@ struct ModelStatement {
 
   // The number of a constant that a module with `others` lacks (`else`); NaN: it must have it, or this is none.
   double NumberWithout(std::string_view constant, const Attributes& others) const;
+  // Whether layers of this kind have experts: stacks of weights (lines `experts`). False if there are no such layers.
+  bool HasExperts(char letter) const;
 };
 
 // The statement of a model kind ("hybrid_lm"); null if there is none.

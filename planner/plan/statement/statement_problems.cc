@@ -1,6 +1,8 @@
 #include "planner/plan/statement/statement_problems.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <set>
 #include <string>
 #include <variant>
@@ -101,6 +103,25 @@ void JudgePiece(const ModelStatement& statement, const Module& module, const str
   problems.AddCase(found);
 }
 
+// The largest tp of a piece that has something which tp may be a multiple of, such as key heads: what its other lines
+// let tp divide. 0: it has nothing, or the largest is no multiple.
+double LargestShared(const ModelStatement& statement, const Module& module, const StatedPiece& piece) {
+  const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
+  const StatedNeed* shared = nullptr;
+  double largest = 0;  // none yet
+  for (const StatedNeed& need : piece.needs) {
+    if (std::find(need.axes.begin(), need.axes.end(), Axis::kTp) == need.axes.end()) continue;
+    const double left = numbers.Of(need.left);
+    if (need.relation == StatedNeed::Relation::kDividesOrMultiple) {
+      shared = &need;
+    } else if (left >= 1 && left <= static_cast<double>(kLargestNumber)) {
+      largest = static_cast<double>(std::gcd(static_cast<int64_t>(largest), static_cast<int64_t>(left)));
+    }
+  }
+  const double parts = shared ? numbers.Of(shared->left) : 0;
+  return parts >= 1 && largest > parts && std::fmod(largest, parts) == 0 ? largest : 0;
+}
+
 // Judges all pieces in every case of what `when` may ask of the layout and of what is trained.
 void JudgePieces(const ModelStatement& statement, const std::set<string>& pieces, Module& module,
                  ProblemList& problems) {
@@ -116,11 +137,13 @@ void JudgePieces(const ModelStatement& statement, const std::set<string>& pieces
       if (pieces.contains(name)) JudgePiece(statement, module, name, *piece, problems);
     }
   }
-  // The largest tp of attention: a head for each rank, so that several ranks share a key head.
-  const int64_t heads = module.size("attention.heads");
-  if (heads > 0 && heads <= kMostRanks && pieces.contains("*")) {
-    module.grid.tp = static_cast<int>(heads), module.grid.cp = 1;
-    JudgePiece(statement, module, "*", statement.layers.at('*'), problems);
+  // Pieces with something that several ranks share, as on the largest layout.
+  for (const auto& [name, piece] : PiecesOf(statement)) {
+    const double tp = pieces.contains(name) ? LargestShared(statement, module, *piece) : 0;
+    if (tp <= 1 || tp > static_cast<double>(kMostRanks)) continue;
+    Module shared = module;
+    shared.grid.tp = static_cast<int>(tp), shared.grid.cp = 1;
+    JudgePiece(statement, shared, name, *piece, problems);
   }
 }
 

@@ -88,11 +88,13 @@ class ModuleComparison {
   // Tokens can be gathered only where experts are on other ranks. That blocks do what the dispatch says is in
   // verify_forward_graphs.cc.
   void CheckDispatch() {
-    const bool other_ranks = module_.grid.ep > 1 && HasLayer('E');
+    const bool experts = std::any_of(module_.layers.begin(), module_.layers.end(),
+                                     [&](const LayerSummary& layer) { return statement_->HasExperts(layer.kind); });
+    const bool other_ranks = module_.grid.ep > 1 && experts;
     const string& found = module_.dispatch;
     if (found == "all_to_all" || (other_ranks && found == "all_gather")) return;
     Fail(absl::StrCat("has dispatch ", Text(found), ", not all_to_all", other_ranks ? " or all_gather" : "",
-                      ", with ep ", module_.grid.ep, HasLayer('E') ? "" : " and no experts"));
+                      ", with ep ", module_.grid.ep, experts ? "" : " and no experts"));
   }
 
   // The module has the constants of its kind, no others, each of its type and range.
@@ -176,7 +178,7 @@ class ModuleComparison {
         return [&frame, what] { return absl::StrCat(frame, " of ", what); };
       };
       Equal(of_layer("parameters"), layer.parameters, elements);
-      Equal(of_layer("expert_row"), layer.expert_row, layer.kind == 'E' ? expert_row++ : -1);
+      Equal(of_layer("expert_row"), layer.expert_row, statement_->HasExperts(layer.kind) ? expert_row++ : -1);
       const auto [flops, first] = flops_of_kinds.try_emplace(layer.kind);
       if (first) flops->second = FlopsOfPiece(stated->second);
       Equal(of_layer("forward_flops"), layer.forward_flops, flops->second.forward);

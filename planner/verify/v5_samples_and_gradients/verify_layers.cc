@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {
@@ -204,11 +205,14 @@ class LayerRuns {
   // The language model adds each expert layer's auxiliary loss, routing fingerprint and counts of tokens, and the last
   // stage's loss.
   void CheckLanguageStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
-    std::map<string_view, char> kinds;
-    for (const LayerSummary& layer : module.layers) kinds[layer.frame] = layer.kind;
+    const ModelStatement* statement = StatementOf(module.kind);  // null: V11
+    std::set<string_view> with_experts;
+    for (const LayerSummary& layer : module.layers) {
+      if (statement && statement->HasExperts(layer.kind)) with_experts.insert(layer.frame);
+    }
     int losses = 0;
     for (const auto& [frame, use] : uses) {
-      const bool experts = kinds.contains(frame) && kinds[frame] == 'E';
+      const bool experts = with_experts.contains(frame);
       for (const char* into : {"$reals.aux", "$integers.routing", "$expert_counts"}) {
         const int times = TimesOf(use.statistics, into);
         // A frozen model runs as in evaluation. Only the fingerprint of its expert choices is left.

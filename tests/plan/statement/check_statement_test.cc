@@ -325,6 +325,30 @@ f:32:35: piece head: rms_norm has no eps norm_epsilon, which is no constant of e
 )");
 }
 
+// The language model with other letters: layers of one kind have that of the other, and the other way round.
+ModelStatement WithLetters(char one, char other) {
+  ModelStatement statement = *StatementOf("hybrid_lm");
+  std::swap(statement.layers.at(one), statement.layers.at(other));
+  for (StatedConstant& constant : statement.constants) {
+    if (constant.of == one || constant.of == other) constant.of = constant.of == one ? other : one;
+  }
+  return statement;
+}
+
+// What a letter means is said by the pieces.
+TEST(StatementProblems, LettersBelongToTheKind) {
+  ModelStatement swapped = WithLetters('*', '-');
+  EXPECT_EQ(ProblemsText(StatementProblems(swapped)), "");
+  Erase(swapped.layers.at('-'), "kv");
+  EXPECT_THAT(ProblemsText(StatementProblems(swapped)),
+              HasSubstr("piece -: causal_attention_all_kv of q, kv, document_ends? reads kv, which is not there"));
+  EXPECT_TRUE(StatementOf("hybrid_lm")->HasExperts('E'));
+  EXPECT_FALSE(StatementOf("hybrid_lm")->HasExperts('-'));
+  EXPECT_FALSE(StatementOf("hybrid_lm")->HasExperts('|')) << "no layer";
+  EXPECT_TRUE(WithLetters('E', '-').HasExperts('-'));
+  EXPECT_FALSE(WithLetters('E', '-').HasExperts('E'));
+}
+
 class BrokenStatement : public ::testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenStatement, IsRefused) {
