@@ -48,6 +48,18 @@ const ModelStatement* StatementOf(string_view kind) {
   return nullptr;
 }
 
+const StatedLayer* ModelStatement::FindLayer(char letter) const {
+  const auto found = std::find_if(layer_kinds.begin(), layer_kinds.end(),
+                                  [&](const StatedLayer& layer) { return layer.letter == letter; });
+  return found == layer_kinds.end() ? nullptr : &*found;
+}
+
+const StatedLayer* ModelStatement::FindLayer(string_view word) const {
+  const auto found = std::find_if(layer_kinds.begin(), layer_kinds.end(),
+                                  [&](const StatedLayer& layer) { return layer.word == word; });
+  return found == layer_kinds.end() ? nullptr : &*found;
+}
+
 double ModelStatement::NumberWithout(string_view constant, const Attributes& others) const {
   const auto number_of = [&](string_view name) {
     const auto found = others.find(name);

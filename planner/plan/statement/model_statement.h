@@ -9,11 +9,26 @@
 //
 //   kind NAME                        the first line: what recipes call the kind
 //   can WORD                         the model has_images (an encoder) or carries_loss (a language model)
-//   constant NAME int|real|flag [or 0] [of KIND] [else FORMULA]
-//                                    a constant of the module. It is above 0, or 0 is allowed too; a flag is the
-//                                    integer 0 or 1. `of KIND`: only modules with a layer of this kind have it. `else`:
-//                                    a module of which it is this number lacks it, as plans from before it do; of
-//                                    constants before it that no module lacks
+//   layer LETTER WORD [opens]: TITLE a kind of layers. LETTER: its piece, and in patterns. WORD: in `recompute` and in
+//                                    tables. opens: such a layer begins a block; if no line has it, each layer is one
+//   unbuilt LETTER: TITLE            a letter that patterns of the field have and no model here: refused by name
+//   layers pattern: HELP             the recipe gives layers as a letter for each of them
+//   layers LETTERS: HELP             or as `layers`, the number of times that these come
+//   section NAME [of LETTER|required]: HELP
+//                                    a map of the recipe, in which the keys NAME.KEY are. `of`: required of a model
+//                                    with such layers. Without a word: it may be left out, with all keys in it
+//   constant NAME int|real|flag [or 0] [of LETTER] [else FORMULA] [given] [from|above N] [to|below N] [= DEFAULT]
+//            [: HELP]
+//                                    a constant of the module, and with HELP a key of the recipe, in the range; it is
+//                                    above 0, or 0 is allowed too; a flag is the integer 0 or 1, and `false` or `true`
+//                                    in a recipe. `of`: only modules with a layer of this kind have it. `else`: a
+//                                    module of which it is this number lacks it, as plans from before it do; of
+//                                    constants before it that no module lacks. Without `else` or DEFAULT the key is
+//                                    required. given: other modules settle it (output.hidden)
+//   choice NAME WORD N, WORD N ... [= DEFAULT] sets CONSTANT: HELP
+//                                    a key of the recipe with words for the numbers of a constant, which has no HELP
+//   key NAME int|real [or 0] [from|above N] [to|below N] [= DEFAULT]: HELP
+//                                    a number of the recipe that is no constant (moe.imbalance)
 //   let NAME = FORMULA               a number over constants, axes, `layers`, `sequence`, `samples` (of a microbatch on
 //                                    a lane), earlier names and sqrt(NAME)
 //   stream [SIZES] cut DIM over AXES [zigzag]
@@ -67,6 +82,9 @@
 //                                    accumulations behind the instruction before them, additions to gradients before
 //                                    the one behind them
 //
+// Lines up to `key` are in the order of the reference page. Behind their `:` stands free text. The lines of a text from
+// the first that begins with `dialect` are of planner/exchange.
+//
 // A size is a formula, or `.NAME`, the run-time size MODULE.NAME. Sizes are those of the whole value; run-time sizes
 // are those of a rank's part.
 //
@@ -85,6 +103,7 @@
 
 #include "planner/plan/axis.h"
 #include "planner/plan/expression.h"
+#include "planner/plan/number_range.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/table_text.h"
 
@@ -98,10 +117,43 @@ inline Location PlaceOf(const StatedLine& line, std::string_view word = "", std:
   return line ? line->AtWord(word, behind) : Location();
 }
 
+// A kind of layers, or a letter that no model here has.
+struct StatedLayer {
+  char letter = 0;
+  std::string word;    // "mamba": in `recompute` and in tables; empty if it is not built
+  std::string title;   // "Mamba-2"
+  bool opens = false;  // a layer of this kind begins a block
+  StatedLine line;
+};
+
+// A key of the recipe, inside a model.
+struct StatedKey {
+  enum class Form {
+    kLayers,    // `pattern` or `layers`
+    kSection,   // a map
+    kConstant,  // the number of the constant of this name
+    kChoice,    // one of the words for the numbers of `sets`
+    kNumber,    // no constant
+  };
+  enum class Type { kInteger, kReal, kFlag };
+  Form form = Form::kConstant;
+  std::string name;  // as a path: "mamba.heads"
+  std::string help;
+  bool required = false;
+  char of = 0;                     // kSection: required of a model with such layers
+  Type type = Type::kInteger;      // of a number
+  NumberRange range = kAnyNumber;  // of a number
+  std::string default_text;        // as it is written: "1.0e-6", "0" of a flag; empty: there is none
+  std::vector<std::pair<std::string, int64_t>> words;  // kChoice
+  std::string sets;                                    // kChoice: the constant
+  StatedLine line;
+};
+
 struct StatedConstant {
   std::string name;
   bool real = false, flag = false, or_zero = false;
-  char of = 0;  // only modules with a layer of this kind have it; 0: all modules of the model kind
+  bool given = false;  // other modules settle it
+  char of = 0;         // only modules with a layer of this kind have it; 0: all modules of the model kind
   std::optional<Expression> otherwise;  // the number of a module that lacks it
   StatedLine line;
 };
@@ -182,6 +234,9 @@ struct ModelStatement {
   std::string kind;
   std::shared_ptr<const std::string> file;  // what messages call its text
   bool has_images = false, carries_loss = false;
+  std::vector<StatedLayer> layer_kinds, unbuilt;  // in the order of the lines, and so are the keys
+  std::string repeated;  // the letters that come as often as `layers` says; empty: the recipe has a pattern
+  std::vector<StatedKey> keys;
   std::vector<StatedConstant> constants;
   std::vector<StatedNumber> lets;
   StatedType stream;
@@ -192,6 +247,10 @@ struct ModelStatement {
   StatedPiece embed, head;
   std::map<char, StatedPiece> layers;
   bool whole = true;  // false: some line of no piece could not be read
+
+  // Null: no such kind of layers.
+  const StatedLayer* FindLayer(char letter) const;
+  const StatedLayer* FindLayer(std::string_view word) const;
 
   // The number of a constant that a module with `others` lacks (`else`); NaN: it must have it, or this is none.
   double NumberWithout(std::string_view constant, const Attributes& others) const;

@@ -16,10 +16,11 @@ using std::string;
 
 // The words that a line can begin with, of a piece or before one.
 const std::vector<string>& FirstWords() {
-  static const std::vector<string> words = {"can",   "constant", "let",     "stream", "given", "gathered",
-                                            "size",  "file",     "piece",   "prefix", "part",  "joined",
-                                            "needs", "inputs",   "outputs", "counts", "split", "order",
-                                            "when",  "weight",   "experts", "buffer", "probe", "each"};
+  static const std::vector<string> words = {
+      "kind",     "layer", "unbuilt", "layers",  "section",  "choice",  "key",    "can",
+      "constant", "let",   "stream",  "given",   "gathered", "size",    "file",   "piece",
+      "prefix",   "part",  "joined",  "needs",   "inputs",   "outputs", "counts", "split",
+      "order",    "when",  "weight",  "experts", "buffer",   "probe",   "each"};
   return words;
 }
 

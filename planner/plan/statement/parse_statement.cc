@@ -10,6 +10,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/statement/parse_keys.h"
 #include "planner/plan/statement/parse_piece.h"
 #include "planner/plan/statement/take_words.h"
 #include "planner/plan/table_text.h"
@@ -19,6 +20,14 @@ namespace {
 
 using std::string;
 using std::string_view;
+
+// The lines before the first that begins with `dialect`: what follows is of planner/exchange.
+string_view BeforeDialects(string_view text) {
+  constexpr string_view kBegin = "dialect ";
+  if (text.starts_with(kBegin)) return {};
+  const size_t end = text.find(Cat("\n", kBegin));
+  return end == string_view::npos ? text : text.substr(0, end + 1);
+}
 
 class StatementParser {
  public:
@@ -30,13 +39,12 @@ class StatementParser {
       problem.message = Cat("the text has more than ", kLargestStatement, " bytes");
       return {std::move(model_), std::move(problems_)};
     }
-    size_t lines = 0;
-    ReadLines(text, file, problems_, [&](LineReader& line) {
-      if (++lines <= kMostStatementLines) {
+    ReadLines(BeforeDialects(text), file, problems_, [&](LineReader& line) {
+      if (++lines_ <= kMostStatementLines) {
         const bool of_piece = ParseLine(line);
         line.NeedEnd();
         if (line.failed()) (of_piece ? piece_.piece()->whole : model_.whole) = false;
-      } else if (lines == kMostStatementLines + 1) {
+      } else if (lines_ == kMostStatementLines + 1) {
         line.Expect(false, Cat("the end of the text: it may have ", kMostStatementLines, " lines"));
       }
     });
@@ -48,10 +56,10 @@ class StatementParser {
   bool ParseLine(LineReader& line) {
     if (line.TakeIf("kind")) {
       ParseKind(line);
+    } else if (keys_.ParseLine(line)) {
+      return false;
     } else if (line.TakeIf("can")) {
       ParseCan(line);
-    } else if (line.TakeIf("constant")) {
-      ParseConstant(line);
     } else if (line.TakeIf("let")) {
       ParseNumber(line, model_.lets);
     } else if (line.TakeIf("stream")) {
@@ -75,7 +83,7 @@ class StatementParser {
 
   // "NAME"
   void ParseKind(LineReader& line) {
-    line.Check(model_.kind.empty(), "the kind is named twice");
+    line.Check(lines_ == 1, "`kind` is the first line of the text, and of no other");
     model_.kind = TakeName(line, "the name of a kind of models");
   }
 
@@ -83,39 +91,6 @@ class StatementParser {
   void ParseCan(LineReader& line) {
     const string word = line.TakeOneOf({"has_images", "carries_loss"});
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
-  }
-
-  // "NAME int|real|flag [or 0] [of KIND] [else FORMULA]"
-  void ParseConstant(LineReader& line) {
-    StatedConstant& constant = model_.constants.emplace_back();
-    constant.line = line.line();
-    constant.name = TakeName(line, "the name of a constant");
-    const string type = line.TakeOneOf({"int", "real", "flag"});
-    constant.real = type == "real";
-    constant.flag = constant.or_zero = type == "flag";
-    if (line.TakeIf("or")) {
-      line.Need("0");
-      constant.or_zero = true;
-    }
-    if (line.TakeIf("of")) constant.of = TakeKindOfLayer(line);
-    if (!line.TakeIf("else")) return;
-    constant.otherwise = line.TakeFormula();
-    for (const string& name : constant.otherwise->names()) {
-      line.Check(EachHas(name, constant), Cat("the number of a module that lacks the constant is of ", Quoted(name),
-                                              ", which is no constant before it that each such module has"));
-    }
-    const auto optional_flag = [](const StatedConstant& each) { return each.flag && each.otherwise; };
-    const auto flags = std::count_if(model_.constants.begin(), model_.constants.end(), optional_flag);
-    line.Check(!constant.flag || static_cast<size_t>(flags) <= kMostOptionalFlags,
-               Cat("a model has at most ", kMostOptionalFlags, " flags that a module may lack"));
-  }
-
-  // Whether each module that can lack `constant` has this one, which is stated before it.
-  bool EachHas(string_view name, const StatedConstant& constant) const {
-    return std::any_of(model_.constants.begin(), model_.constants.end(), [&](const StatedConstant& other) {
-      return other.name == name && &other != &constant && !other.otherwise &&
-             (other.of == 0 || other.of == constant.of);
-    });
   }
 
   // "NAME = FORMULA"
@@ -202,7 +177,9 @@ class StatementParser {
 
   ModelStatement model_;
   TextProblems problems_;
+  KeyParser keys_{model_};
   PieceParser piece_;
+  size_t lines_ = 0;
 };
 
 }  // namespace

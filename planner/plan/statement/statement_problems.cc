@@ -11,8 +11,8 @@
 #include "absl/strings/str_replace.h"
 #include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/statement/compute_rules.h"
+#include "planner/plan/statement/key_rules.h"
 #include "planner/plan/statement/piece_judge.h"
 #include "planner/plan/statement/prime_module.h"
 #include "planner/plan/statement/problem_list.h"
@@ -42,18 +42,6 @@ void JudgePublished(const ModelStatement& statement, const Module& module, Probl
   add(statement.head, 0);
 }
 
-Location BeginOf(const ModelStatement& statement) {
-  Location begin;
-  begin.file = statement.file;
-  begin.line = begin.column = 1;
-  return begin;
-}
-
-bool IsBuilt(char kind) {
-  const LayerKind* known = FindLayerKind(kind);
-  return known && known->of != LayerKind::Of::kUnbuilt;
-}
-
 // The rows of the stream have a name where those of all ranks are together.
 void JudgeStream(const ModelStatement& statement, ProblemList& problems) {
   const StatedType& stream = statement.stream;
@@ -74,8 +62,6 @@ void JudgePieceLines(const ModelStatement& statement, ProblemList& problems) {
   for (const auto& [name, piece] : PiecesOf(statement)) {
     if (!piece->line) {
       problems.Add(begin, Cat("the statement has no piece ", name));
-    } else if (const char kind = KindOfPiece(name); kind != 0 && !IsBuilt(kind)) {
-      problems.Add(PlaceOf(piece->line, name), Cat("no kind of layers has the letter ", name));
     } else if (piece->whole && !piece->inputs_line) {
       problems.Add(PlaceOf(piece->line, name), Cat("the piece ", name, " has no line `inputs`"));
     }
@@ -167,6 +153,7 @@ TextProblems StatementProblems(const ModelStatement& statement) {
     problems.AddCase(found);
   }
   JudgePieceLines(statement, problems);
+  CheckKeys(statement, names, problems);
   if (!sized) return problems.Problems();
   const Module prime = PrimeModule(statement, 2);
   for (Module& module : InEveryCase(statement, prime)) JudgePieces(statement, pieces, module, problems);

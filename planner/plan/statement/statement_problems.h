@@ -9,6 +9,9 @@ namespace planwright {
 // What is wrong with the lines of a statement together, in their order; empty: nothing. Pieces with a line that could
 // not be read are left out, and all of it is if another line could not be.
 //
+//   - Each kind of layers has a line `layer` and a piece. Each constant is a key, is given, or is set by one choice,
+//   whose
+//     numbers it may have. Each key in a section has that section before it, which is of the constant's kind of layers.
 //   - Each name in a formula is a number of the model, which each module with the piece has.
 //   - Operands of each compute have the number, the dims and the sizes that ops.def says. Values and slots are there,
 //     once. Layers, embedding and head pass on one stream of one shape.

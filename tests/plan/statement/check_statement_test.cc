@@ -111,7 +111,7 @@ const Broken kBroken[] = {
      "piece V: linear of n2 with fc1_weight, fc1_bias reads fc1_bias"},
     {"a_size_without_a_value", "hybrid_lm",
      [](auto& s) { Weight(Moe(s), "gate").shape[0] = *Expression::Parse("moe.exports"); },
-     "hybrid_lm.model:124:3: \"moe.exports\" is no constant, no axis and no number of the model; did you mean "
+     "hybrid_lm.model:140:3: \"moe.exports\" is no constant, no axis and no number of the model; did you mean "
      "`moe.experts`?"},
     {"segments_in_another_order", "hybrid_lm",
      [](auto& s) {
@@ -183,7 +183,7 @@ const Broken kBroken[] = {
     {"a_width_that_tp_need_not_divide", "hybrid_lm", [](auto& s) { DropCut(Mlp(s), "mlp.ffn"); },
      "piece -: weight mixer.up_proj.weight is cut, and no line needs that tp divides it"},
     {"a_need_of_nothing", "hybrid_lm", [](auto& s) { Moe(s).needs.front().right = *Expression::Parse("moe.exports"); },
-     "hybrid_lm.model:130:3: \"moe.exports\" is no constant"},
+     "hybrid_lm.model:146:3: \"moe.exports\" is no constant"},
     {"a_bias_in_a_sum", "radio_vit",
      [](auto& s) {
        Weight(Encoder(s), "fc1_weight").cut = 1;
@@ -206,7 +206,7 @@ const Broken kBroken[] = {
      "weight lm_head.weight has a draw with another number of numbers"},
     {"a_draw_of_no_value", "hybrid_lm",
      [](auto& s) { Weight(s.head, "lm_head").numbers = {*Expression::Parse("init_dev")}; },
-     "hybrid_lm.model:188:3: \"init_dev\" is no constant"},
+     "hybrid_lm.model:204:3: \"init_dev\" is no constant"},
     {"a_setting_of_another_kind", "hybrid_lm",
      [](auto& s) {
        Making(Mamba(s), "o").settings = {{"eps", "norm_eps"}};
@@ -278,9 +278,14 @@ const Broken kBroken[] = {
 
 // A line that cannot be read hides neither the other lines nor what is wrong with other pieces.
 TEST(StatementProblems, AreToldOfWhatCouldBeRead) {
-  const std::string text = R"(constant hidden int
-constant ffn int
-constant depth int of M
+  const std::string text = R"(kind some_lm
+layer M mixer: mixer
+layer E experts: experts
+layer - mlp: MLP
+layers pattern: a letter for each layer
+constant hidden int: width of the stream
+constant ffn int: width inside the MLP
+constant depth int of M given
 let wide = 2 * ffn
 stream [sequence, samples, hidden] cut 0 over cp
 piece embed
@@ -313,15 +318,15 @@ piece head
   outputs n
 )";
   const ParsedStatement parsed = ParseStatement("f", text);
-  EXPECT_EQ(ProblemsText(parsed.problems), "f:20:7: \"linera\" is no operation; did you mean `linear`?\n");
+  EXPECT_EQ(ProblemsText(parsed.problems), "f:25:7: \"linera\" is no operation; did you mean `linear`?\n");
   EXPECT_EQ(ProblemsText(StatementProblems(parsed.statement)),
-            R"(f:12:30: "hiden" is no constant, no axis and no number of the model; did you mean `hidden`?
-f:14:25: piece M: linear has no bias depth
-f:25:36: "depth" has no value in a module without layers M
-f:26:7: piece E: concat comes of the layout or of the step, and is no compute of a model
-f:27:13: piece E: add reads rows* of each encoder, and does not begin with each
-f:32:25: piece head: rms_norm of x with norm reads norm [34], of another H (from line 31)
-f:32:35: piece head: rms_norm has no eps norm_epsilon, which is no constant of each module with this piece
+            R"(f:17:30: "hiden" is no constant, no axis and no number of the model; did you mean `hidden`?
+f:19:25: piece M: linear has no bias depth
+f:30:36: "depth" has no value in a module without layers M
+f:31:7: piece E: concat comes of the layout or of the step, and is no compute of a model
+f:32:13: piece E: add reads rows* of each encoder, and does not begin with each
+f:37:25: piece head: rms_norm of x with norm reads norm [34], of another H (from line 36)
+f:37:35: piece head: rms_norm has no eps norm_epsilon, which is no constant of each module with this piece
 )");
 }
 

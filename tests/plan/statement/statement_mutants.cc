@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/plan/op_table.h"
 #include "planner/plan/statement/prime_module.h"
+#include "tests/plan/statement/key_lines.h"
 
 namespace planwright::testing {
 namespace {
@@ -303,15 +304,7 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
   lines.push_back(absl::StrCat("kind ", statement.kind));
   if (statement.has_images) lines.emplace_back("can has_images");
   if (statement.carries_loss) lines.emplace_back("can carries_loss");
-  for (const StatedConstant& constant : statement.constants) {
-    lines.push_back(absl::StrCat("constant ", constant.name, " ",
-                                 constant.flag   ? "flag"
-                                 : constant.real ? "real"
-                                                 : "int",
-                                 constant.or_zero && !constant.flag ? " or 0" : "",
-                                 constant.of != 0 ? absl::StrCat(" of ", string(1, constant.of)) : "",
-                                 constant.otherwise ? absl::StrCat(" else ", constant.otherwise->text()) : ""));
-  }
+  for (const string& line : KeyLines(statement)) lines.push_back(line);
   for (const StatedNumber& let : statement.lets)
     lines.push_back(absl::StrCat("let ", let.name, " = ", let.formula.text()));
   lines.push_back(absl::StrCat("stream ", TypeText(statement.stream), statement.zigzag ? " zigzag" : ""));
