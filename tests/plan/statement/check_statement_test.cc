@@ -334,9 +334,12 @@ f:37:35: piece head: rms_norm has no eps norm_epsilon, which is no constant of e
 ModelStatement WithLetters(char one, char other) {
   ModelStatement statement = *StatementOf("hybrid_lm");
   std::swap(statement.layers.at(one), statement.layers.at(other));
-  for (StatedConstant& constant : statement.constants) {
-    if (constant.of == one || constant.of == other) constant.of = constant.of == one ? other : one;
-  }
+  const auto swap = [&](char& letter) {
+    if (letter == one || letter == other) letter = letter == one ? other : one;
+  };
+  for (StatedConstant& constant : statement.constants) swap(constant.of);
+  for (StatedKey& key : statement.keys) swap(key.of);
+  for (StatedLayer& layer : statement.layer_kinds) swap(layer.letter);
   return statement;
 }
 
