@@ -148,6 +148,12 @@ std::vector<string> LineReader::TakeWordsBefore(std::string_view end) {
 
 string LineReader::Rest() { return text().substr(std::exchange(at_, text().size())); }
 
+void LineReader::Skip(size_t size) {
+  last_ = at_;
+  length_ = std::max<size_t>(1, size);
+  Drop(size);
+}
+
 bool LineReader::TakeIf(std::string_view word) {
   if (Peek() != word || word.empty()) return false;
   last_ = at_;

@@ -76,6 +76,8 @@ class LineReader {
   std::vector<std::string> TakeWords();                             // words up to a mark or the end
   std::vector<std::string> TakeWordsBefore(std::string_view end);   // words up to this one, which must come
   std::string Rest();                                               // all that is left, as it is written
+  std::string_view Left() const { return std::string_view(text()).substr(at_); }  // the same; it is not taken
+  void Skip(size_t size);                                                         // so many bytes of it are taken
   bool TakeIf(std::string_view word);                               // whether it was the next word
   bool TakeIf(char mark);                                           // whether it was the next character
   size_t TakeNumber();                                              // a word of digits

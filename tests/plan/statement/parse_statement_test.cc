@@ -232,6 +232,14 @@ f:12:18: expected `]`, found the end of the line
 f:13:7: the piece embed is there twice)");
 }
 
+// What others call the model is no part of the statement, but of the text.
+TEST(ParseStatement, EndsWhereDialectsBegin) {
+  const ModelStatement before = Of("let a = 1\ndialect toy\n  hidden = hidden_size\n  let b = 1\npiece embed\n");
+  EXPECT_EQ(before.lets.size(), 1U);
+  EXPECT_FALSE(before.embed.line);
+  EXPECT_TRUE(before.whole);
+}
+
 TEST(ParseStatement, HasLimits) {
   EXPECT_EQ(ProblemsOf(std::string(65537, 'x')), "f:1:1: the text has more than 65536 bytes");
   std::string lines;
