@@ -26,7 +26,7 @@
 #include "planner/state/weights/fit_part.h"
 #include "planner/state/weights/known_extras.h"
 #include "planner/state/weights/name_groups.h"
-#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/dialect/pixel_norm.h"
 
 namespace planwright {
 

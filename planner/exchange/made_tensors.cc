@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/exchange/convert.h"
 #include "planner/plan/shard_map.h"
-#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/dialect/pixel_norm.h"
 #include "planner/wire/records/safetensors.h"
 
 namespace planwright {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/exchange/read_language.h"
-#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/dialect/pixel_norm.h"
 
 namespace planwright {
 namespace {

@@ -8,7 +8,7 @@
 #include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/made_tensors.h"
-#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/dialect/pixel_norm.h"
 
 namespace planwright {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/state/checkpoint/number_range.h"
 #include "planner/state/weights/fit_part.h"
-#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/dialect/pixel_norm.h"
 
 namespace planwright {
 namespace {

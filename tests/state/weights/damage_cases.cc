@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
-#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/dialect/pixel_norm.h"
 
 namespace planwright::testing {
 namespace {

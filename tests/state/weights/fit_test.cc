@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/plan_json.h"
-#include "planner/state/weights/pixel_norm.h"
+#include "planner/state/dialect/pixel_norm.h"
 #include "planner/state/weights/read_values.h"
 #include "tests/numerics/layouts.h"
 #include "tests/state/weights/published.h"

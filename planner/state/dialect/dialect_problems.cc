@@ -1,0 +1,230 @@
+#include "planner/state/dialect/dialect_problems.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "planner/base/text/near_name.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using Form = StatedKey::Form;
+
+bool IsNumberKey(const StatedKey& key) { return key.form == Form::kConstant || key.form == Form::kChoice; }
+
+string SectionOfKey(const string& key) { return key.substr(0, std::min(key.find('.'), key.size())); }
+
+class OneDialect {
+ public:
+  OneDialect(const DialectSet& all, const Dialect& dialect, const ModelStatement& statement, TextProblems& problems)
+      : all_(all), dialect_(dialect), statement_(statement), problems_(problems) {}
+
+  void Check() {
+    for (const StatedKey& key : statement_.keys) {
+      if (IsNumberKey(key)) keys_.insert(key.name);
+    }
+    names_ = keys_;
+    names_.insert({"layers", "sequence", "end_token", "pad_token"});
+    for (const DialectLine& line : dialect_.lines) {
+      if (const auto* number = std::get_if<DialectNumber>(&line); number && number->local) names_.insert(number->name);
+    }
+    if (!dialect_.like.empty()) {
+      const Dialect* like = all_.Find(dialect_.like);
+      if (!like || like == &dialect_ || like->kind != dialect_.kind)
+        Add(dialect_.line, dialect_.like,
+            Cat("it is like ", Quoted(dialect_.like), ", which is no other dialect of this kind"));
+    }
+    for (const DialectLine& line : dialect_.lines) std::visit([this](const auto& one) { CheckLine(one); }, line);
+    for (const DialectWrite& write : dialect_.writing) CheckWrite(write);
+    for (const DialectSayable& only : dialect_.sayable) CheckWord(only.key, only.value, only.line);
+    for (const DialectMade& made : dialect_.made) {
+      for (const DialectFormula& size : made.sizes) CheckFormula(size, made.line);
+    }
+    for (const DialectExtra& extra : dialect_.extras) {
+      for (const DialectSize& size : extra.sizes.value_or(std::vector<DialectSize>())) {
+        if (size.formula) CheckFormula(*size.formula, extra.line);
+      }
+    }
+    CheckGiven();
+  }
+
+ private:
+  void Add(const StatedLine& line, const string& word, string message) {
+    problems_.push_back({PlaceOf(line, word), std::move(message), {}});
+  }
+
+  void CheckLine(const DialectNumber& number) {
+    const string& otherwise = number.otherwise;
+    for (const string& path : number.paths) read_.insert(path);
+    const bool names_key = keys_.contains(otherwise);
+    if (names_key && !given_.contains(otherwise))
+      Add(number.line, otherwise, Cat("no line before it gives ", otherwise));
+    if (number.type == DialectNumber::Type::kWord) {
+      for (const auto& [theirs, ours] : number.words) CheckWord(number.name, ours, number.line);
+      if (!otherwise.empty()) {
+        const auto is_it = [&](const auto& word) { return word.first == otherwise; };
+        if (std::none_of(number.words.begin(), number.words.end(), is_it))
+          Add(number.line, otherwise, Cat(Quoted(otherwise), " is none of the words of config.json before it"));
+      }
+    } else if (!otherwise.empty() && !names_key && !IsNumberOf(number, otherwise)) {
+      Add(number.line, otherwise, Cat(Quoted(otherwise), " is neither such a number nor a key before it"));
+    }
+    if (!number.local) given_.insert(number.name);
+  }
+
+  static bool IsNumberOf(const DialectNumber& number, const string& text) {
+    if (number.type == DialectNumber::Type::kFlag) return text == "true" || text == "false";
+    const bool whole = text.find_first_not_of("0123456789") == string::npos;
+    const bool real = text.find_first_not_of("0123456789.e-") == string::npos;
+    return number.type == DialectNumber::Type::kReal ? real : whole && (number.or_zero || text != "0");
+  }
+
+  void CheckLine(const DialectComputed& computed) {
+    if (computed.when) CheckFormula(*computed.when, computed.line);
+    if (computed.formula) CheckFormula(*computed.formula, computed.line);
+    if (!computed.word.empty()) CheckWord(computed.name, computed.word, computed.line);
+    CheckTemplate(computed.source, computed.line);
+    given_.insert(computed.name);
+  }
+
+  void CheckLine(const DialectLayers& layers) {
+    const bool number = layers.form == DialectLayers::Form::kNumber;
+    if (number == statement_.repeated.empty())
+      Add(layers.line, "layers",
+          Cat("the recipe's key is ", number ? "`pattern`" : "`layers`", ", which such a line does not give"));
+    for (const string& path : layers.paths) read_.insert(path);
+    has_layers_ = true;
+  }
+
+  void CheckLine(const DialectCheck& check) {
+    for (const string& path : check.paths) read_.insert(path);
+    if (check.formula) CheckFormula(*check.formula, check.line);
+  }
+
+  void CheckLine(const DialectRule& rule) {
+    if (rule.kind == DialectRule::Kind::kOnly) read_.insert(rule.paths.begin(), rule.paths.end());
+  }
+
+  void CheckLine(const DialectTell& tell) {
+    CheckFormula(tell.when, tell.line);
+    CheckTemplate(tell.text, tell.line);
+    if (!tell.refused.empty() && (!names_.contains(tell.refused) || keys_.contains(tell.refused)))
+      Add(tell.line, tell.refused, WithNear(Cat(Quoted(tell.refused), " is no local number"), tell.refused));
+  }
+
+  void CheckLine(const DialectPart& part) {
+    for (const string& path : part.paths) read_.insert(path);
+    for (const string& name : part.dialects) {
+      const Dialect* inner = all_.Find(name);
+      if (!inner || inner->composite()) {
+        Add(part.line, name, Cat("there is no dialect ", Quoted(name), " of one model"));
+      } else if (part.encoder && inner->kind != dialect_.kind) {
+        Add(part.line, name, Cat("the dialect ", name, " is of another kind of models than the encoder of this text"));
+      }
+    }
+    has_layers_ = true;
+    if (!part.encoder) return;
+    if (const Dialect* inner = all_.Find(part.dialects.front())) given_ = GivenBy(*inner);
+  }
+
+  void CheckLine(const DialectImageToken& token) { read_.insert(token.paths.begin(), token.paths.end()); }
+  void CheckLine(const DialectFunction&) { has_function_ = true; }
+
+  static std::set<string> GivenBy(const Dialect& dialect) {
+    std::set<string> given;
+    for (const DialectLine& line : dialect.lines) {
+      if (const auto* number = std::get_if<DialectNumber>(&line)) given.insert(number->name);
+      if (const auto* computed = std::get_if<DialectComputed>(&line)) given.insert(computed->name);
+    }
+    return given;
+  }
+
+  // A key that a recipe must have, and that neither a line nor a function gives, an import could not write.
+  void CheckGiven() {
+    if (!has_layers_ && !has_function_) Add(dialect_.line, dialect_.name(), "no line says which layers there are");
+    for (const StatedKey& key : statement_.keys) {
+      if (!IsNumberKey(key) || !key.required || given_.contains(key.name) || has_function_) continue;
+      const auto& without = all_.RootOf(dialect_).without;
+      if (std::find(without.begin(), without.end(), SectionOfKey(key.name)) != without.end()) continue;
+      Add(dialect_.line, dialect_.name(), Cat("no line gives ", key.name, ", which a recipe must have"));
+    }
+  }
+
+  void CheckWrite(const DialectWrite& write) {
+    if (write.formula) CheckFormula(*write.formula, write.line);
+    if (write.when) CheckFormula(*write.when, write.line);
+    CheckTemplate(write.text, write.line);
+    if (write.formula || !write.value.empty() || write.path == "architectures" || read_.contains(write.path)) return;
+    Add(write.line, write.path,
+        WithNear(Cat("no line reads ", write.path, ", so it has no value here"), write.path, &read_));
+  }
+
+  void CheckWord(const string& key, const string& word, const StatedLine& line) {
+    for (const StatedKey& each : statement_.keys) {
+      if (each.name != key || each.form != Form::kChoice) continue;
+      const auto is_it = [&](const auto& other) { return other.first == word; };
+      if (std::any_of(each.words.begin(), each.words.end(), is_it)) continue;
+      std::vector<string> known;
+      for (const auto& [known_word, number] : each.words) known.push_back(known_word);
+      const string near = NearNameHelp(word, known);
+      Add(line, word, Cat(Quoted(word), " is no word of the key ", key, near.empty() ? "" : Cat("; ", near)));
+    }
+  }
+
+  void CheckFormula(const DialectFormula& formula, const StatedLine& line) {
+    for (const string& name : formula.names()) CheckName(name, line);
+  }
+
+  // "{NAME}" and "{=NAME}".
+  void CheckTemplate(const string& text, const StatedLine& line) {
+    for (size_t open = text.find('{'); open != string::npos; open = text.find('{', open + 1)) {
+      const size_t begin = open + (text.substr(open + 1, 1) == "=" ? 2 : 1);
+      const size_t close = text.find('}', open);
+      if (close == string::npos) return Add(line, "", "a `{` of the text is not closed");
+      CheckName(text.substr(begin, close - begin), line);
+    }
+  }
+
+  void CheckName(const string& name, const StatedLine& line) {
+    string inner = name.starts_with("given(") ? name.substr(6, name.size() - 7) : name;
+    // Names of the parts of a composite are theirs.
+    if (dialect_.composite() && (inner.starts_with("language.") || inner.starts_with("encoder."))) return;
+    if (!names_.contains(inner)) Add(line, name, WithNear(Cat(Quoted(inner), " is no number here"), inner));
+  }
+
+  string WithNear(string message, const string& wrong, const std::set<string>* known = nullptr) const {
+    const std::set<string>& from = known ? *known : names_;
+    const string near = NearNameHelp(wrong, std::vector<string>(from.begin(), from.end()));
+    return near.empty() ? message : Cat(message, "; ", near);
+  }
+
+  const DialectSet& all_;
+  const Dialect& dialect_;
+  const ModelStatement& statement_;
+  TextProblems& problems_;
+  std::set<string> keys_, names_, given_;
+  std::set<string> read_;  // paths
+  bool has_layers_ = false, has_function_ = false;
+};
+
+}  // namespace
+
+TextProblems DialectProblems(const DialectSet& dialects, StatementFinder statement_of) {
+  TextProblems problems;
+  std::set<string> names;
+  for (const Dialect& dialect : dialects.all()) {
+    for (const string& name : dialect.names) {
+      if (!names.insert(name).second)
+        problems.push_back({PlaceOf(dialect.line, name), Cat("two dialects are of the type ", Quoted(name)), {}});
+    }
+    if (const ModelStatement* statement = statement_of(dialect.kind))
+      OneDialect(dialects, dialect, *statement, problems).Check();
+  }
+  return problems;
+}
+
+}  // namespace planwright

@@ -1,0 +1,382 @@
+#include "planner/state/dialect/parse_dialect.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/text/limits.h"
+#include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
+#include "planner/plan/statement/take_words.h"
+#include "planner/state/dialect/take_dialect_words.h"
+
+namespace planwright {
+namespace {
+
+using std::string;
+using std::string_view;
+using Type = DialectNumber::Type;
+using RuleKind = DialectRule::Kind;
+
+class DialectParser {
+ public:
+  explicit DialectParser(const ModelStatement& statement) : statement_(statement) {}
+
+  ParsedDialects Parse(string_view file, string_view text) {
+    ParsedDialects parsed;
+    bool begun = false;
+    size_t lines = 0;
+    TextProblems of_lines;  // ParseStatement tells them
+    ReadLines(text, file, of_lines, [&](LineReader& line) {
+      begun = begun || line.Peek() == "dialect";
+      if (++lines > kMostStatementLines + 1 || !begun) return;
+      if (lines > kMostStatementLines) {
+        line.Expect(false, Cat("the end of the text: it may have ", kMostStatementLines, " lines"));
+      } else if (line.TakeIf("dialect")) {
+        ParseHead(line);
+      } else {
+        ParseLine(line);
+      }
+      line.NeedEnd();
+      if (line.failed()) parsed.problems.push_back(*line.problem());
+    });
+    parsed.dialects = std::move(dialects_);
+    return parsed;
+  }
+
+ private:
+  Dialect& dialect() { return dialects_.back(); }
+
+  // "NAME, NAME ... [where PATH or PATH] [called TEXT]"
+  void ParseHead(LineReader& line) {
+    dialects_.emplace_back();
+    dialect().kind = statement_.kind;
+    dialect().line = line.line();
+    do dialect().names.push_back(line.Take("a `model_type`"));
+    while (line.TakeIf(','));
+    if (line.TakeIf("where")) {
+      do dialect().where.push_back(line.Take("a key"));
+      while (line.TakeIf("or"));
+    }
+    if (line.TakeIf("called")) dialect().called = line.Rest();
+    line.Check(line.failed() || dialect().called.empty() == dialect().where.empty(),
+               "a dialect with `where` is `called` something in messages");
+  }
+
+  void ParseLine(LineReader& line) {
+    if (ParseTensorLine(line, dialect()) || ParseRule(line) || ParseOfWhole(line)) return;
+    if (line.TakeIf("layers")) {
+      ParseLayers(line);
+    } else if (line.TakeIf("read")) {
+      ParseRead(line);
+    } else if (line.TakeIf("check")) {
+      DialectCheck check;
+      check.line = line.line();
+      check.paths = TakePaths(line);
+      if (line.TakeIf("is")) check.formula = DialectFormula::Take(line);
+      dialect().lines.emplace_back(std::move(check));
+    } else if (line.TakeIf("refuse")) {
+      ParseTell(line, line.Take("a local number"));
+    } else if (line.TakeIf("tell")) {
+      ParseTell(line, "");
+    } else if (line.TakeIf("write")) {
+      ParseWrite(line);
+    } else {
+      ParseKey(line);
+    }
+  }
+
+  // Lines of the dialect as a whole.
+  bool ParseOfWhole(LineReader& line) {
+    Dialect& of = dialect();
+    if (line.TakeIf("architecture")) {
+      of.architecture = line.Take("the name of a class");
+    } else if (line.TakeIf("like")) {
+      of.like = line.Take("the name of a dialect");
+    } else if (line.TakeIf("without")) {
+      const string word = line.Take("`write`, `projection` or a section of the recipe");
+      if (word == "write") {
+        of.writes = false;
+      } else if (word == "projection") {
+        of.projection = false;
+      } else {
+        RefuseUnless(line, IsSection(word),
+                     Cat(Quoted(word), " is neither `write` nor `projection`, and no section of the recipe"),
+                     Sections());
+        of.without.push_back(word);
+      }
+    } else if (line.TakeIf("remark")) {
+      DialectRemark remark;
+      remark.alone = line.TakeIf("alone");
+      if (!line.Peek().empty()) remark.section = line.Take();
+      RefuseUnless(line, remark.section.empty() || IsSection(remark.section),
+                   Cat(Quoted(remark.section), " is no section of the recipe"), Sections());
+      remark.text = TakeFreeText(line, "the comment");
+      of.remarks.push_back(std::move(remark));
+    } else if (line.TakeIf("unwritten")) {
+      for (string& path : TakeWordsTo(line, {})) of.unwritten.push_back(std::move(path));
+      TakeFreeText(line, "why");
+    } else if (line.TakeIf("image_token")) {
+      line.Need("=");
+      of.lines.emplace_back(DialectImageToken{TakePaths(line)});
+    } else if (line.Peek() == "encoder" || line.Peek() == "language") {
+      DialectPart part;
+      part.line = line.line();
+      part.encoder = line.Take() == "encoder";
+      line.Need("in");
+      part.paths = TakePaths(line);
+      line.Need("as");
+      do part.dialects.push_back(line.Take("the name of a dialect"));
+      while (line.TakeIf('|'));
+      of.lines.emplace_back(std::move(part));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  // "PATH ... [VALUE] [within NUMBER] [unless NUMBER] [of LETTER]: WHY"
+  bool ParseRule(LineReader& line) {
+    constexpr std::pair<const char*, RuleKind> kRules[] = {{"only", RuleKind::kOnly},
+                                                           {"nothing", RuleKind::kNothing},
+                                                           {"note", RuleKind::kNote},
+                                                           {"copied", RuleKind::kCopied},
+                                                           {"silent", RuleKind::kSilent}};
+    for (const auto& [word, kind] : kRules) {
+      if (!line.TakeIf(word)) continue;
+      DialectRule rule;
+      rule.kind = kind;
+      rule.line = line.line();
+      const bool only = kind == RuleKind::kOnly;
+      while (!line.Peek().empty() && line.Peek() != "within" && line.Peek() != "unless" && line.Peek() != "of") {
+        if (only && !rule.paths.empty() && IsLastWord(line)) break;
+        rule.paths.push_back(line.Take());
+      }
+      line.Expect(!rule.paths.empty(), "a key of config.json");
+      if (only) rule.value = TakeValue(line, true);
+      if (only && line.TakeIf("within")) rule.within = TakeReal(line);
+      const bool notes = kind == RuleKind::kNote || kind == RuleKind::kCopied;
+      if (notes && line.TakeIf("unless")) rule.unless = TakeReal(line);
+      rule.of = TakeOfLayer(line, statement_);
+      rule.why = TakeFreeText(line, "why");
+      dialect().lines.emplace_back(std::move(rule));
+      return true;
+    }
+    return false;
+  }
+
+  // Whether one word is left before a mark or an option.
+  static bool IsLastWord(const LineReader& line) {
+    LineReader ahead = line;
+    ahead.Take();
+    return ahead.Peek() == "within" || ahead.Peek() == "of" || ahead.Left().starts_with(":") || ahead.empty();
+  }
+
+  // "= PATH letters", "= PATH | PATH words WORD LETTER, ..." or "LETTER = PATH"
+  void ParseLayers(LineReader& line) {
+    DialectLayers layers;
+    layers.line = line.line();
+    if (line.Peek() != "=") {
+      layers.form = DialectLayers::Form::kNumber;
+      layers.letter = TakeLetter(line);
+    }
+    line.Need("=");
+    layers.paths = TakePaths(line);
+    if (layers.letter == 0) {
+      if (line.TakeIf("letters")) {
+        layers.form = DialectLayers::Form::kLetters;
+      } else {
+        line.Need("words");
+        do {
+          string word = line.Take("a word of config.json");
+          layers.words.emplace_back(std::move(word), TakeLetter(line));
+        } while (line.TakeIf(','));
+      }
+    }
+    dialect().lines.emplace_back(std::move(layers));
+  }
+
+  char TakeLetter(LineReader& line) const {
+    const char letter = TakeKindOfLayer(line);
+    line.Check(line.failed() || statement_.FindLayer(letter) != nullptr,
+               Cat("no kind of layers has the letter ", string(1, letter)));
+    return letter;
+  }
+
+  // "by FUNCTION", or "LOCAL int|real|flag [or 0] = ..."
+  void ParseRead(LineReader& line) {
+    if (line.TakeIf("by")) {
+      dialect().lines.emplace_back(DialectFunction{line.Take("the name of a function"), line.line()});
+      return;
+    }
+    DialectNumber number;
+    number.local = true;
+    number.name = TakeName(line, "a name");
+    line.Check(line.failed() || FindKey(number.name) == nullptr,
+               "it is a key of the recipe, which is read without `read`");
+    const string type = line.TakeOneOf({"int", "real", "flag"});
+    number.type = type == "real" ? Type::kReal : type == "flag" ? Type::kFlag : Type::kInteger;
+    if (line.TakeIf("or")) {
+      line.Need("0");
+      number.or_zero = true;
+    }
+    line.Need("=");
+    ParseNumber(line, std::move(number));
+  }
+
+  // "PATH | PATH ... [words WORD VALUE, ...] [else VALUE|KEY] [loose]"
+  void ParseNumber(LineReader& line, DialectNumber number) {
+    number.line = line.line();
+    number.paths = TakePaths(line);
+    if (number.type == Type::kWord) {
+      line.Need("words");
+      do {
+        string word = line.Take("a word of config.json");
+        number.words.emplace_back(std::move(word), line.Take("a word of the recipe"));
+      } while (line.TakeIf(','));
+    }
+    if (line.TakeIf("else")) number.otherwise = line.Take("a number or a key");
+    number.loose = line.TakeIf("loose");
+    dialect().lines.emplace_back(std::move(number));
+  }
+
+  // "KEY = ..." or "KEY [when FORMULA] is WORD|FORMULA [loose] [: TEXT]"
+  void ParseKey(LineReader& line) {
+    const string name = TakeName(line, "a key of the recipe, or what a line of a dialect begins with");
+    if (line.failed()) return;
+    const StatedKey* key = FindKey(name);
+    if (!key)
+      return line.RefuseWord(Cat(Quoted(name), " is no key of such a recipe, and begins no line of a dialect"),
+                             BeginsOfLines());
+    const bool choice = key->form == StatedKey::Form::kChoice;
+    const StatedConstant* constant = ConstantOf(*key);
+    if (line.TakeIf("=")) {
+      DialectNumber number;
+      number.name = name;
+      number.of = constant ? constant->of : char{0};
+      number.or_zero = constant && constant->or_zero;
+      number.type = choice                                ? Type::kWord
+                    : key->type == StatedKey::Type::kReal ? Type::kReal
+                    : key->type == StatedKey::Type::kFlag ? Type::kFlag
+                                                          : Type::kInteger;
+      return ParseNumber(line, std::move(number));
+    }
+    DialectComputed computed;
+    computed.line = line.line();
+    computed.name = name;
+    computed.of = constant ? constant->of : char{0};
+    if (line.TakeIf("when")) computed.when = DialectFormula::Take(line);
+    line.Need("is");
+    if (choice) {
+      computed.word = line.Take("a word of the recipe");
+    } else {
+      computed.formula = DialectFormula::Take(line);
+    }
+    computed.loose = line.TakeIf("loose");
+    if (!line.empty()) computed.source = TakeFreeText(line, "where it came from");
+    dialect().lines.emplace_back(std::move(computed));
+  }
+
+  // "when FORMULA: TEXT"
+  void ParseTell(LineReader& line, string refused) {
+    DialectTell tell;
+    tell.line = line.line();
+    tell.refused = std::move(refused);
+    line.Need("when");
+    tell.when = DialectFormula::Take(line);
+    tell.text = TakeFreeText(line, "what is told");
+    dialect().lines.emplace_back(std::move(tell));
+  }
+
+  // "PATH ... [VALUE|is FORMULA] [of LETTER] [when FORMULA] [: TEXT]" or "only KEY VALUE: WHY"
+  void ParseWrite(LineReader& line) {
+    if (line.TakeIf("only")) {
+      DialectSayable& only = dialect().sayable.emplace_back();
+      only.line = line.line();
+      only.key = line.Take("a key of the recipe");
+      RefuseUnless(line, FindKey(only.key) != nullptr, Cat(Quoted(only.key), " is no key of such a recipe"), Keys());
+      only.value = line.Take("a value of the recipe");
+      only.why = TakeFreeText(line, "why");
+      return;
+    }
+    DialectWrite write;
+    write.line = line.line();
+    std::vector<string> paths;
+    while (!line.Peek().empty() && !IsValue(line.Peek()) && line.Peek() != "is" && line.Peek() != "of" &&
+           line.Peek() != "when")
+      paths.push_back(line.Take());
+    line.Expect(!paths.empty(), "a key of config.json");
+    if (line.TakeIf("is")) {
+      write.formula = DialectFormula::Take(line);
+    } else if (!line.Peek().empty() ? IsValue(line.Peek()) : line.Left().starts_with("[")) {
+      write.value = TakeValue(line, false);
+    }
+    write.of = TakeOfLayer(line, statement_);
+    if (line.TakeIf("when")) write.when = DialectFormula::Take(line);
+    if (!line.empty()) write.text = TakeFreeText(line, "what export tells");
+    for (string& path : paths) {
+      write.path = std::move(path);
+      dialect().writing.push_back(write);
+      write.text.clear();
+    }
+  }
+
+  static void RefuseUnless(LineReader& line, bool holds, const string& message, const std::vector<string>& known) {
+    if (!holds && !line.failed()) line.RefuseWord(message, known);
+  }
+
+  const StatedKey* FindKey(string_view name) const {
+    for (const StatedKey& key : statement_.keys) {
+      const bool number = key.form == StatedKey::Form::kConstant || key.form == StatedKey::Form::kChoice;
+      if (number && key.name == name) return &key;
+    }
+    return nullptr;
+  }
+  const StatedConstant* ConstantOf(const StatedKey& key) const {
+    const string& name = key.form == StatedKey::Form::kChoice ? key.sets : key.name;
+    for (const StatedConstant& constant : statement_.constants) {
+      if (constant.name == name) return &constant;
+    }
+    return nullptr;
+  }
+  bool IsSection(string_view name) const {
+    const std::vector<string> sections = Sections();
+    return std::find(sections.begin(), sections.end(), name) != sections.end();
+  }
+  std::vector<string> Sections() const {
+    std::vector<string> names;
+    for (const StatedKey& key : statement_.keys) {
+      if (key.form == StatedKey::Form::kSection) names.push_back(key.name);
+    }
+    return names;
+  }
+  std::vector<string> Keys() const {
+    std::vector<string> names;
+    for (const StatedKey& key : statement_.keys) {
+      if (FindKey(key.name)) names.push_back(key.name);
+    }
+    return names;
+  }
+  std::vector<string> BeginsOfLines() const {
+    std::vector<string> names = Keys();
+    for (const char* word :
+         {"architecture", "like",   "without", "read",     "layers",  "check",    "refuse",      "only",   "nothing",
+          "note",         "copied", "tell",    "silent",   "encoder", "language", "image_token", "remark", "write",
+          "unwritten",    "names",  "extra",   "optional", "missing", "make",     "dialect"})
+      names.emplace_back(word);
+    return names;
+  }
+
+  const ModelStatement& statement_;
+  std::vector<Dialect> dialects_;
+};
+
+}  // namespace
+
+ParsedDialects ParseDialects(string_view file, string_view text, const ModelStatement& statement) {
+  return DialectParser(statement).Parse(file, text);
+}
+
+}  // namespace planwright

@@ -1,0 +1,94 @@
+// Dialects as a whole: what one line says and another one does not know.
+#include "planner/state/dialect/dialect_problems.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "planner/plan/statement/parse_statement.h"
+#include "planner/state/dialect/parse_dialect.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const char kToyStatement[] = R"(kind toy
+layer M mamba: Mamba-2
+layers pattern: letters
+constant hidden int: width
+constant heads int = 4: heads
+choice norm layer 1, none 0 = none sets norm: norm
+constant norm flag
+)";
+const std::string kWholeDialect = "dialect toy\n  layers = p letters\n  hidden = hidden_size\n";
+
+const ModelStatement* ToyStatement(std::string_view) {
+  static const ModelStatement statement = ParseStatement("f", kToyStatement).statement;
+  return &statement;
+}
+
+std::string WholeProblems(const std::string& lines) {
+  ParsedDialects parsed = ParseDialects("f", kToyStatement + lines, *ToyStatement(""));
+  EXPECT_EQ(ProblemsText(parsed.problems), "") << lines;
+  return ProblemsText(DialectProblems(DialectSet(std::move(parsed.dialects)), ToyStatement));
+}
+std::string WholeProblem(const std::string& line) {
+  return WholeProblems(absl::StrCat(kWholeDialect, "  ", line, "\n"));
+}
+
+TEST(DialectProblems, ThoseOfTheProgramHaveNone) {
+  EXPECT_EQ(ProblemsText(DialectProblems(BuiltInDialects())), "");
+  EXPECT_GT(BuiltInDialects().all().size(), 3U);
+}
+
+TEST(DialectProblems, WhatARecipeNeedsIsGiven) {
+  EXPECT_EQ(WholeProblems(kWholeDialect), "");
+  EXPECT_EQ(WholeProblems("dialect toy\n  layers = p letters\n"),
+            "f:8:9: no line gives hidden, which a recipe must have\n");
+  EXPECT_EQ(WholeProblems("dialect toy\n  hidden = h\n"), "f:8:9: no line says which layers there are\n");
+  EXPECT_THAT(WholeProblem("layers M = n"), HasSubstr("the recipe's key is `pattern`"));
+}
+
+TEST(DialectProblems, NamesAreThoseOfNumbers) {
+  EXPECT_EQ(WholeProblem("heads is hiden / 2"), "f:11:12: \"hiden\" is no number here; did you mean `hidden`?\n");
+  EXPECT_EQ(WholeProblem("heads is hidden / 2: {hiden} / 2"),
+            "f:11:3: \"hiden\" is no number here; did you mean `hidden`?\n");
+  EXPECT_EQ(WholeProblem("heads is hidden / 2: half of {hidden"), "f:11:3: a `{` of the text is not closed\n");
+  EXPECT_THAT(WholeProblem("check a is layer"), HasSubstr("did you mean `layers`?"));
+  EXPECT_THAT(WholeProblem("write a is hidden * sequenc"), HasSubstr("did you mean `sequence`?"));
+  EXPECT_THAT(WholeProblem("write a 1 when given(b)"), HasSubstr("\"b\" is no number here"));
+  EXPECT_THAT(WholeProblem("refuse hidden when hidden > 4: too wide"), HasSubstr("\"hidden\" is no local number"));
+  EXPECT_THAT(WholeProblem("make a [width] ones"), HasSubstr("\"width\" is no number here"));
+  EXPECT_THAT(WholeProblem("extra a [width]: a, b"), HasSubstr("\"width\" is no number here"));
+}
+
+TEST(DialectProblems, WordsAreThoseOfTheChoice) {
+  EXPECT_THAT(WholeProblem("norm = kind words ln layr"),
+              HasSubstr("\"layr\" is no word of the key norm; did you mean `layer`?"));
+  EXPECT_THAT(WholeProblem("norm = kind words ln layer else none"),
+              HasSubstr("\"none\" is none of the words of config.json"));
+  EXPECT_THAT(WholeProblem("norm is non"), HasSubstr("did you mean `none`?"));
+  EXPECT_THAT(WholeProblem("write only norm non: why"), HasSubstr("did you mean `none`?"));
+  EXPECT_THAT(WholeProblem("heads = h else none"), HasSubstr("is neither such a number nor a key before it"));
+  EXPECT_THAT(WholeProblem("heads = h else 0"), HasSubstr("is neither such a number"));
+  EXPECT_EQ(WholeProblem("heads = h else hidden"), "");
+}
+
+TEST(DialectProblems, WhatIsWrittenIsRead) {
+  EXPECT_EQ(WholeProblem("write hidden_size"), "");
+  EXPECT_EQ(WholeProblem("write hiden_size"),
+            "f:11:9: no line reads hiden_size, so it has no value here; did you mean `hidden_size`?\n");
+}
+
+TEST(DialectProblems, DialectsKnowEachOther) {
+  EXPECT_THAT(WholeProblem("like other"), HasSubstr("it is like \"other\", which is no other dialect"));
+  EXPECT_THAT(WholeProblems(kWholeDialect + kWholeDialect), HasSubstr("two dialects are of the type \"toy\""));
+  EXPECT_THAT(WholeProblem("language in t as other"), HasSubstr("there is no dialect \"other\" of one model"));
+}
+
+}  // namespace
+}  // namespace planwright
