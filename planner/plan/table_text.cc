@@ -62,7 +62,7 @@ Location TextLine::At(size_t at, size_t length) const {
 }
 
 Location TextLine::AtWord(std::string_view word, std::string_view behind) const {
-  constexpr std::string_view kEnds = " ,:|[]()=+-*/%>";
+  constexpr std::string_view kEnds = " ,:|[]()=+-*/%>?";
   const auto ends = [&](size_t at) { return at >= text_.size() || kEnds.find(text_[at]) != std::string_view::npos; };
   const size_t from = text_.find(behind);
   for (size_t at = text_.find(word, from == string::npos ? 0 : from + behind.size());

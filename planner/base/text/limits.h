@@ -56,5 +56,7 @@ inline constexpr size_t kMostListedNames = 256;  // of one line
 inline constexpr size_t kMostFormulaParts = 64;  // numbers, names, operations and brackets
 // Flags that a module may lack: the checker tries both values of each, all together.
 inline constexpr size_t kMostOptionalFlags = 4;
+// These flags, and the constants that conditions name and that may be 0: as above.
+inline constexpr size_t kMostTriedConstants = 6;
 
 }  // namespace planwright

@@ -160,7 +160,10 @@ class ComputeRules {
     const std::vector<OperandSignature>& outputs = info.signature->outputs;
     if (compute.outputs.size() != outputs.size() && !(outputs.size() == 1 && outputs.front().repeats))
       Problem(compute.line, what, Cat(what, " has ", compute.outputs.size(), " outputs, not ", outputs.size()), "=");
-    for (size_t i = 0; i < compute.slots.size(); ++i) CheckGradient(compute, i);
+    for (size_t i = 0; i < compute.slots.size(); ++i) {
+      if (compute.slots[i].ends_with('?')) CheckMarkedSlot(compute, i);
+      CheckGradient(compute, i);
+    }
     const size_t over_cp = info.signature_cp ? info.signature_cp->inputs.size() : 0;
     if (over_cp <= info.signature->inputs.size() || compute.inputs.empty()) return;
     const size_t parts = over_cp - info.signature->inputs.size() + 1;
@@ -172,9 +175,33 @@ class ComputeRules {
               "=");
   }
 
+  // A mark says that the slot is not always there: so it is not, and the kind does without it.
+  void CheckMarkedSlot(const StatedCompute& compute, size_t i) {
+    const string &marked = compute.slots[i], slot = PlainSlot(marked), what(OpName(compute.kind));
+    const auto problem = [&](const string& text, std::vector<Location> from = {}) {
+      problems_.Add(PlaceOf(compute.line, marked, "="), Cat("piece ", name_, ": ", text), std::move(from));
+    };
+    const OperandSignature* operand = OperandAt(InfoOf(compute.kind).signature->parameters, i);
+    if (i + 1 < compute.slots.size()) return problem(Cat("the slot ", marked, " is not the last one of its line"));
+    if (!operand || !operand->optional) return problem(Cat(what, " always reads a slot in place of ", marked));
+    std::vector<Location> always;
+    std::vector<string> slots;
+    bool known = false;
+    for (const StatedWeight& weight : piece_.weights) {
+      slots.push_back(weight.slot);
+      if (weight.slot != slot) continue;
+      known = true;
+      const bool together = weight.when && compute.when && weight.when->text() == compute.when->text();
+      if (!weight.when || together) always.push_back(PlaceOf(weight.line, slot));
+    }
+    const string near = known ? "" : NearNameHelp(slot, slots);
+    if (!known) problem(Cat("no weight is in the slot ", slot, near.empty() ? "" : "; ", near));
+    if (!always.empty()) problem(Cat("the slot ", slot, " is there wherever the line is, and has no mark"), always);
+  }
+
   void CheckGradient(const StatedCompute& compute, size_t i) {
     if (AddsToGradient(compute.kind, i)) return;
-    const string& slot = compute.slots[i];
+    const string slot = PlainSlot(compute.slots[i]);
     std::vector<Location> from;
     for (const StatedWeight& weight : piece_.weights) {
       if (weight.slot == slot && weight.form != StatedWeight::Form::kBuffer) from.push_back(PlaceOf(weight.line, slot));

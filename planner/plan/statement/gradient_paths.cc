@@ -45,7 +45,7 @@ void CheckGradientPaths(const string& name, const StatedPiece& piece, const std:
     for (size_t i = 0; leads && i < stated.inputs.size(); ++i) {
       if (GivesGradientTo(stated.kind, i)) leading.insert(stated.inputs[i]);
     }
-    for (const string& slot : leads ? std::vector<string>() : stated.slots) {
+    for (const string& slot : leads ? std::vector<string>() : compute->instruction.parameters) {
       const bool trained = std::any_of(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& weight) {
         return weight.slot == slot && weight.form != StatedWeight::Form::kBuffer;
       });

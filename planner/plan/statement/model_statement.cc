@@ -60,6 +60,8 @@ const StatedLayer* ModelStatement::FindLayer(string_view word) const {
   return found == layer_kinds.end() ? nullptr : &*found;
 }
 
+string PlainSlot(string_view slot) { return string(slot.substr(0, slot.size() - (slot.ends_with('?') ? 1 : 0))); }
+
 double ModelStatement::NumberWithout(string_view constant, const Attributes& others) const {
   const auto number_of = [&](string_view name) {
     const auto found = others.find(name);
@@ -115,6 +117,19 @@ double ModelNumbers::operator()(string_view name) const {
   if (name.starts_with(kRoot)) return std::sqrt((*this)(name.substr(kRoot.size(), name.size() - kRoot.size() - 1)));
   const auto it = numbers_.find(name);
   return it == numbers_.end() ? kNoNumber : it->second;
+}
+
+std::vector<string> ModelNumbers::SlotsOf(const StatedPiece& piece, const StatedCompute& compute) const {
+  std::vector<string> slots;
+  for (const string& slot : compute.slots) {
+    string name = PlainSlot(slot);
+    const bool exists =
+        name == slot || std::any_of(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& weight) {
+          return weight.slot == name && Hold(weight.when);
+        });
+    if (exists) slots.push_back(std::move(name));
+  }
+  return slots;
 }
 
 int64_t ModelNumbers::SizeOf(const Expression& formula) const {

@@ -66,6 +66,8 @@
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
 //                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
 //                                    or the attribute's text, with {module} for the module's name
+//                                    The last slot may be written SLOT?, where ops.def lets it be absent: it is read
+//                                    where its weight exists
 //   when FORMULA: LINE               the compute, weight, stack of experts, buffer or probe of this line exists if the
 //                                    formula is not 0. It may use trains_backbone, and gathers_tokens: the tokens of
 //                                    all ep ranks come to each (Module::dispatch). Conditions of weights are of
@@ -190,12 +192,15 @@ struct StatedNeed {
 
 struct StatedCompute {
   OpKind kind{};
-  std::vector<std::string> inputs, slots, outputs;
+  std::vector<std::string> inputs, slots, outputs;            // as they are written: "rows*", "bias?"
   std::vector<std::pair<std::string, std::string>> settings;  // attribute; name of a constant, or a text
   std::optional<Expression> when;
   bool each = false;
   StatedLine line;
 };
+
+// The name of a slot without its mark: "bias" of "bias?".
+std::string PlainSlot(std::string_view slot);
 
 struct StatedProbe {
   std::string value, name;
@@ -275,6 +280,9 @@ class ModelNumbers {
   double Of(const Expression& formula) const { return formula.Evaluate(*this); }
   // Whether what has this condition exists.
   bool Hold(const std::optional<Expression>& when) const { return !when || Of(*when) != 0; }
+  // The slots that a compute of the piece reads: of those with the mark `?` the ones whose weight exists. Without
+  // marks.
+  std::vector<std::string> SlotsOf(const StatedPiece& piece, const StatedCompute& compute) const;
   // The formula as a size; -1 if it is negative, too large or NaN.
   int64_t SizeOf(const Expression& formula) const;
   std::vector<int64_t> SizesOf(const std::vector<Expression>& formulas) const;

@@ -162,7 +162,7 @@ void PieceJudge::JudgeUses() {
 void PieceJudge::JudgeSlots() {
   std::map<string, std::vector<StatedLine>> readers;
   for (const RankPiece::Compute& compute : ranked_.computes()) {
-    for (const string& slot : compute.stated->slots) readers[slot].push_back(compute.stated->line);
+    for (const string& slot : compute.instruction.parameters) readers[slot].push_back(compute.stated->line);
   }
   for (const StatedWeight& weight : piece_.weights) {
     if (!numbers_.Hold(weight.when)) continue;

@@ -1,6 +1,8 @@
 #include "planner/plan/statement/prime_module.h"
 
 #include <cmath>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,15 @@ int64_t NextPrime(int64_t after) {
     for (int64_t factor = 2; prime && factor * factor <= candidate; ++factor) prime = candidate % factor != 0;
     if (prime) return candidate;
   }
+}
+
+double AsReal(const Attribute& constant) {
+  const int64_t* integer = std::get_if<int64_t>(&constant);
+  return integer ? static_cast<double>(*integer) : std::get<double>(constant);
+}
+
+void AddNames(const std::optional<Expression>& formula, std::set<string>& names) {
+  if (formula) names.insert(formula->names().begin(), formula->names().end());
 }
 
 // Constants that keep every line `needs`.
@@ -120,17 +131,38 @@ Module PrimeModule(const ModelStatement& statement, int copies) {
   return module;
 }
 
+std::vector<const StatedConstant*> TriedConstants(const ModelStatement& statement) {
+  std::set<string> named;
+  for (const auto& [name, piece] : PiecesOf(statement)) {
+    for (const StatedWeight& weight : piece->weights) AddNames(weight.when, named);
+    for (const StatedCompute& compute : piece->computes) AddNames(compute.when, named);
+    for (const StatedProbe& probe : piece->probes) AddNames(probe.when, named);
+  }
+  // A number is made of those before it.
+  for (auto let = statement.lets.rbegin(); let != statement.lets.rend(); ++let) {
+    if (named.contains(let->name)) AddNames(let->formula, named);
+  }
+  std::vector<const StatedConstant*> tried;
+  for (const StatedConstant& constant : statement.constants) {
+    if ((constant.flag && constant.otherwise) || (constant.or_zero && named.contains(constant.name)))
+      tried.push_back(&constant);
+  }
+  return tried;
+}
+
 std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& module) {
   std::vector<Module> modules = {module};
-  for (const StatedConstant& constant : statement.constants) {
-    if (!constant.flag || !constant.otherwise) continue;
+  for (const StatedConstant* constant : TriedConstants(statement)) {
     std::vector<Module> cases;
-    for (Module& each : modules) {
-      for (int64_t value : {0, 1}) {
-        each.constants.erase(constant.name);
-        const double lacking = statement.NumberWithout(constant.name, each.constants);
-        if (static_cast<double>(value) != lacking) each.constants[constant.name] = value;
-        cases.push_back(each);
+    for (const Module& each : modules) {
+      for (const bool zero : {true, false}) {
+        Module& made = cases.emplace_back(each);
+        const auto of_module = module.constants.find(constant->name);
+        Attribute value = of_module == module.constants.end() || constant->flag ? int64_t{1} : of_module->second;
+        if (zero) value = constant->real ? Attribute(0.0) : Attribute(int64_t{0});
+        made.constants.erase(constant->name);
+        const double lacking = statement.NumberWithout(constant->name, made.constants);
+        if (AsReal(value) != lacking) made.constants[constant->name] = value;
       }
     }
     modules = std::move(cases);

@@ -98,7 +98,7 @@ RankPiece::RankPiece(const ModelStatement& statement, const StatedPiece& piece, 
   AddSlots(piece, numbers);
   for (const StatedCompute& compute : piece.computes) {
     if (numbers.Hold(compute.when)) {
-      Add(compute);
+      Add(compute, numbers.SlotsOf(piece, compute));
     } else if (compute.line) {
       for (const string& output : compute.outputs) absent_[output].push_back(PlaceOf(compute.line, output));
     }
@@ -207,13 +207,13 @@ std::vector<Shape> RankPiece::ShapesOf(const std::vector<string>& names, const s
   return shapes;
 }
 
-void RankPiece::Add(const StatedCompute& stated) {
+void RankPiece::Add(const StatedCompute& stated, std::vector<string> slots) {
   const OpKind kind = InfoOf(stated.kind).on_one_rank.value_or(stated.kind);
   const OpInfo& info = InfoOf(kind);
   Compute& compute = computes_.emplace_back();
   compute.stated = &stated;
   Instruction& op = compute.instruction;
-  op = {.kind = kind, .inputs = stated.inputs, .parameters = stated.slots, .attributes = AttributesOf(kind)};
+  op = {.kind = kind, .inputs = stated.inputs, .parameters = std::move(slots), .attributes = AttributesOf(kind)};
   // What stands in place of another kind may read more than that, of where the rows are.
   const size_t before = problems_.size();
   if (kind != stated.kind && op.inputs.size() > info.signature->inputs.size()) {

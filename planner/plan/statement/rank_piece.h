@@ -47,7 +47,7 @@ class RankPiece {
 
  private:
   void AddSlots(const StatedPiece& piece, const ModelNumbers& numbers);
-  void Add(const StatedCompute& stated);
+  void Add(const StatedCompute& stated, std::vector<std::string> slots);
   void Define(const std::string& value, Shape shape, const StatedLine& line);
   std::vector<Shape> ShapesOf(const std::vector<std::string>& names, const std::map<std::string, Shape>& known,
                               std::string_view what, const Compute& compute);

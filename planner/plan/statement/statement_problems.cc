@@ -154,7 +154,13 @@ TextProblems StatementProblems(const ModelStatement& statement) {
   }
   JudgePieceLines(statement, problems);
   CheckKeys(statement, names, problems);
-  if (!sized) return problems.Problems();
+  const std::vector<const StatedConstant*> tried = TriedConstants(statement);
+  if (tried.size() > kMostTriedConstants)
+    problems.Add(PlaceOf(tried[kMostTriedConstants]->line, tried[kMostTriedConstants]->name),
+                 Cat("at most ", kMostTriedConstants,
+                     " constants may be flags that a module may lack, or be named by "
+                     "conditions and be 0"));
+  if (!sized || tried.size() > kMostTriedConstants) return problems.Problems();
   const Module prime = PrimeModule(statement, 2);
   for (Module& module : InEveryCase(statement, prime)) JudgePieces(statement, pieces, module, problems);
   JudgePublished(statement, prime, problems);

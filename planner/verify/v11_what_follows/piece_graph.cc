@@ -12,6 +12,27 @@ namespace planwright {
 
 using std::string;
 
+namespace {
+
+// What the compute reads for a module of these numbers. "bias?" is read if the module has a weight there.
+std::vector<string> SlotsThere(const StatedPiece& piece, const StatedCompute& stated, const ModelNumbers& numbers) {
+  std::set<string> there;
+  for (const StatedWeight& weight : piece.weights) {
+    if (numbers.Hold(weight.when)) there.insert(weight.slot + "?");
+  }
+  std::vector<string> slots;
+  for (const string& slot : stated.slots) {
+    if (slot.back() != '?') {
+      slots.push_back(slot);
+    } else if (there.contains(slot)) {
+      slots.push_back(slot.substr(0, slot.size() - 1));
+    }
+  }
+  return slots;
+}
+
+}  // namespace
+
 PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumbers& numbers, const StatedPiece& piece,
                        bool evaluates)
     : plan_(plan), module_(module) {
@@ -24,7 +45,7 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
   }
   for (const StatedCompute& stated : piece.computes) {
     if (!numbers.Hold(stated.when) || (evaluates && OpClassOf(stated.kind) == OpClass::kState)) continue;
-    for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(stated, i);
+    for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(stated, SlotsThere(piece, stated, numbers), i);
   }
   for (const string& name : piece.outputs) outputs_.push_back(names_[name]);
   if (evaluates || plan.sums_by_source()) {
@@ -68,10 +89,10 @@ Attribute PieceGraph::Setting(const string& text, size_t encoder) const {
   return absl::StrReplaceAll(text, {{"{module}", module_.name}});
 }
 
-void PieceGraph::Add(const StatedCompute& stated, size_t encoder) {
+void PieceGraph::Add(const StatedCompute& stated, std::vector<string> slots, size_t encoder) {
   Compute& compute = computes_.emplace_back();
   compute.kind = stated.kind;
-  compute.slots = &stated.slots;
+  compute.slots = std::move(slots);
   compute.reads = absl::StrJoin(stated.inputs, ", ");
   for (const string& name : stated.inputs) {
     // Inside `each`, "rows*" is the value of this encoder; elsewhere it is the values of all encoders.

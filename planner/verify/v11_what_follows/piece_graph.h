@@ -18,7 +18,7 @@ class PieceGraph {
   struct Compute {
     OpKind kind{};
     std::vector<int> inputs, outputs;  // values; inputs of an add ascend, because terms may come in any order
-    const std::vector<std::string>* slots = nullptr;
+    std::vector<std::string> slots;    // that exist, without marks
     std::vector<std::pair<std::string_view, Attribute>> settings;
     std::string reads;  // the names of the inputs, for messages
   };
@@ -37,7 +37,7 @@ class PieceGraph {
   int Define(const std::string& name) { return names_[name] = values_++; }
   std::vector<std::string> Expanded(const std::string& name) const;
   Attribute Setting(const std::string& text, size_t encoder) const;
-  void Add(const StatedCompute& stated, size_t encoder);
+  void Add(const StatedCompute& stated, std::vector<std::string> slots, size_t encoder);
   void LeaveOutUnread();
 
   const Plan& plan_;

@@ -115,8 +115,8 @@ class BlockComparison {
     for (size_t i = 0; i < done_.size(); ++i) {
       const PieceGraph::Compute& compute = graph_.computes()[i];
       if (done_[i] || compute.kind != op.kind) continue;
-      if (!closest || *compute.slots == op.parameters) closest = &compute;
-      if (*compute.slots != op.parameters || compute.inputs != operands || compute.outputs.size() != op.outputs.size())
+      if (!closest || compute.slots == op.parameters) closest = &compute;
+      if (compute.slots != op.parameters || compute.inputs != operands || compute.outputs.size() != op.outputs.size())
         continue;
       closest = &compute;
       // The merges of several encoders differ only in a setting, the token.
@@ -128,9 +128,9 @@ class BlockComparison {
     const string name(OpName(op.kind));
     if (!closest)
       return absl::StrCat("has a ", name, " of ", absl::StrJoin(op.inputs, ", "), " that its kind does not have");
-    if (*closest->slots != op.parameters) {
+    if (closest->slots != op.parameters) {
       return absl::StrCat("reads [", absl::StrJoin(op.parameters, " "), "] in ", name, ", not [",
-                          absl::StrJoin(*closest->slots, " "), "]");
+                          absl::StrJoin(closest->slots, " "), "]");
     }
     if (closest->inputs != operands)
       return absl::StrCat("reads ", absl::StrJoin(op.inputs, ", "), " in ", name, ", not ", closest->reads);

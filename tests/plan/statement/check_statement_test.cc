@@ -7,6 +7,7 @@
 
 #include "planner/plan/statement/parse_statement.h"
 #include "planner/plan/statement/statement_problems.h"
+#include "tests/plan/statement/notation_kind.h"
 
 namespace planwright {
 namespace {
@@ -17,9 +18,11 @@ using ::testing::IsEmpty;
 
 class SoundStatement : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(SoundStatement, HasNoProblem) { EXPECT_EQ(ProblemsText(StatementProblems(*StatementOf(GetParam()))), ""); }
+TEST_P(SoundStatement, HasNoProblem) {
+  EXPECT_EQ(ProblemsText(StatementProblems(testing::StatementNamed(GetParam()))), "");
+}
 
-INSTANTIATE_TEST_SUITE_P(Statements, SoundStatement, ::testing::Values("hybrid_lm", "radio_vit"),
+INSTANTIATE_TEST_SUITE_P(Statements, SoundStatement, ::testing::Values("hybrid_lm", "radio_vit", "notation"),
                          [](const auto& info) { return info.param; });
 
 // One thing that is wrong, and what is said about it.
@@ -229,6 +232,45 @@ const Broken kBroken[] = {
      "piece E: slot shared_down gets no gradient"},
     {"a_value_of_each_encoder", "hybrid_lm", [](auto& s) { Making(Mamba(s), "n").each = true; },
      "piece M: the value n is made for each encoder, and is read where there is none"},
+    {"a_mark_where_the_slot_is_always_there", "radio_vit",
+     [](auto& s) {
+       Making(Encoder(s), "qkv").slots = {"qkv_weight", "qkv_bias?"};
+     },
+     "piece V: the slot qkv_bias is there wherever the line is, and has no mark (from line"},
+    {"a_mark_where_slot_and_line_have_one_condition", "radio_vit",
+     [](auto& s) {
+       Weight(Encoder(s), "qkv_bias").when = Making(Encoder(s), "qkv").when = *Expression::Parse("erf_gelu");
+       Making(Encoder(s), "qkv").slots.back() += "?";
+     },
+     "piece V: the slot qkv_bias is there wherever the line is, and has no mark (from line"},
+    {"a_mark_of_what_is_always_read", "radio_vit", [](auto& s) { Making(s.head, "fn").slots[1] += "?"; },
+     "piece head: layer_norm always reads a slot in place of final_norm_bias?"},
+    {"a_mark_that_is_not_last", "radio_vit",
+     [](auto& s) {
+       Making(Encoder(s), "qkv").slots = {"qkv_weight?", "qkv_bias"};
+     },
+     "piece V: the slot qkv_weight? is not the last one of its line"},
+    {"a_mark_of_no_weight", "radio_vit",
+     [](auto& s) {
+       Making(Encoder(s), "qkv").slots = {"qkv_weight", "qkv_bia?"};
+     },
+     "piece V: no weight is in the slot qkv_bia; did you mean `qkv_bias`?"},
+    {"a_bias_that_is_not_always_there_without_a_mark", "radio_vit",
+     [](auto& s) { Weight(Encoder(s), "qkv_bias").when = *Expression::Parse("erf_gelu"); },
+     "reads slot qkv_bias, which is not there (from line"},
+    {"a_bias_of_a_sum_that_is_not_always_there", "radio_vit",
+     [](auto& s) {
+       Weight(Encoder(s), "fc1_weight").cut = 1;
+       Weight(Encoder(s), "fc1_bias").cut = -1, Weight(Encoder(s), "fc1_bias").when = *Expression::Parse("erf_gelu");
+       Making(Encoder(s), "f").slots[1] += "?";
+     },
+     "has a bias, which each rank would add"},
+    {"more_constants_than_are_tried", "radio_vit",
+     [](auto& s) {
+       for (auto& constant : s.constants) constant.or_zero = true;
+       Weight(s.head, "proj_norm").when = *Expression::Parse("hidden + heads + ffn + patch + max_image");
+     },
+     "at most 6 constants may be flags"},
     {"a_buffer_that_is_trained", "hybrid_lm",
      [](auto& s) { Weight(Moe(s), "gate_bias").form = StatedWeight::Form::kWeight; },
      "piece E: route gives slot gate_bias no gradient"},

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/compile/model/expand_model.h"
 #include "planner/compile/model/expand_statement.h"
+#include "planner/plan/statement/prime_module.h"
 #include "tests/support/recipe_builder.h"
 
 namespace planwright::testing {
@@ -70,6 +71,15 @@ Module ModuleOf(const ModelStatement& statement, const ModuleRecipe& recipe) {
   return module;
 }
 
+// Of a kind that no recipe can have.
+Module ModuleOfNoRecipe(const ModelStatement& statement) {
+  Module module = PrimeModule(statement, 2);
+  module.grid.tp = 2;
+  module.trains_backbone = true, module.trains_projection = false;
+  ExpandStatement(statement, ModelNumbers({.sequence_length = kSequence}, module, statement), false, module);
+  return module;
+}
+
 // The parameters of a module as a table.
 std::string DrawTable(const Module& module) {
   std::string table;
@@ -91,6 +101,7 @@ std::string DrawTable(const Module& module) {
 std::vector<std::string> ModelKinds() { return {"hybrid_lm", "radio_vit"}; }
 
 Module SmallModule(const ModelStatement& statement) {
+  if (!StatementOf(statement.kind)) return ModuleOfNoRecipe(statement);
   return ModuleOf(statement, statement.has_images ? SmallEncoder() : SmallLanguage());
 }
 

@@ -12,7 +12,8 @@ namespace planwright::testing {
 // The kinds of models that have a statement.
 std::vector<std::string> ModelKinds();
 
-// The module that `statement` makes of the small recipe of its kind. Layouts: tp, ep and expert_tp 2. The backbone of
+// The module that `statement` makes of the small recipe of its kind; of a kind of tests, of constants that are primes.
+// Layouts: tp, ep and expert_tp 2. The backbone of
 // an encoder is frozen, and its projection is trained.
 Module SmallModule(const ModelStatement& statement);
 

@@ -213,6 +213,13 @@ class Mutations {
     });
     MutateNames("input", &StatedCompute::inputs, compute, EarlierValues(piece, i), add);
     MutateNames("slot", &StatedCompute::slots, compute, Slots(piece), add);
+    if (!compute.slots.empty()) {
+      const bool marked = compute.slots.back().ends_with('?');
+      add(marked ? "always reads the last slot" : "reads the last slot where it exists", [&](StatedCompute& mutant) {
+        string& slot = mutant.slots.back();
+        slot = marked ? PlainSlot(slot) : slot + "?";
+      });
+    }
     MutateNames("result", &StatedCompute::outputs, compute, {}, add);
     for (size_t s = 0; s < compute.settings.size(); ++s) {
       for (const string& other : Neighbours(compute.settings[s].second))
@@ -253,7 +260,8 @@ class Mutations {
       add(absl::StrCat("leaves out the ", what, " ", n), [&](StatedCompute& mutant) {
         (mutant.*list).erase((mutant.*list).begin() + static_cast<std::ptrdiff_t>(n));
       });
-      const auto at = std::find(others.begin(), others.end(), names[n]);
+      const string name = list == &StatedCompute::slots ? PlainSlot(names[n]) : names[n];
+      const auto at = std::find(others.begin(), others.end(), name);
       if (at == others.end()) continue;
       const auto replace = [&](const string& other) {
         add(absl::StrCat("has the ", what, " ", other, " in place of ", names[n]),

@@ -78,12 +78,12 @@ class ForwardDeriver {
   }
 
   void AddCompute(const StatedCompute& stated, size_t encoder) {
-    DerivedCompute compute = {.kind = stated.kind, .slots = stated.slots};
+    DerivedCompute compute = {.kind = stated.kind, .slots = context_.numbers().SlotsOf(stated_, stated)};
     for (const string& name : stated.inputs) {
       if (name.ends_with('?') && !context_.packed_documents()) continue;
       compute.inputs.push_back(Known(name.ends_with('*') ? absl::StrCat(name, encoder) : name));
     }
-    for (const string& slot : stated.slots) compute.slots_on_rank.push_back(context_.SlotOf(stated_, slot));
+    for (const string& slot : compute.slots) compute.slots_on_rank.push_back(context_.SlotOf(stated_, slot));
     compute.attributes = context_.AttributesOf(stated.kind);
     const OpInfo& info = InfoOf(stated.kind);
     for (const auto& [name, text] : stated.settings) {

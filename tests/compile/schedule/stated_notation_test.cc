@@ -1,0 +1,101 @@
+// What the notation says shortly means what longer lines say: the blocks of both are the same, forward and backward, on
+// each layout, and the rules that know nothing of the deriver find nothing wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "planner/compile/model/assign_buckets.h"
+#include "planner/compile/model/expand_statement.h"
+#include "planner/compile/schedule/blocks/lower_stage.h"
+#include "planner/compile/schedule/derive/derive_module.h"
+#include "planner/compile/schedule/derive/slot_gradients.h"
+#include "planner/plan/plan_json.h"
+#include "planner/verify/rules.h"
+#include "planner/verify/v11_what_follows/piece_graph.h"
+#include "tests/plan/statement/notation_kind.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Not;
+
+struct Derived {
+  ModelStatement statement;
+  Plan plan;
+  SlotGradients gradients;  // of a layer
+
+  Derived(const std::string& text, bool biased, int tp) : statement(testing::StatementOfText(text)) {
+    Module& module = plan.modules.emplace_back(Module{.name = "images", .kind = "notation"});
+    module.has_images = true;
+    module.trains_backbone = module.trains_projection = true;
+    module.grid.tp = tp;
+    module.constants = {{"hidden", int64_t{12}},
+                        {"ffn", int64_t{20}},
+                        {"norm_eps", 1e-5},
+                        {"init_std", 0.02},
+                        {"biased", int64_t{biased}}};
+    module.layers = {{.kind = 'V', .frame = "images.layers.0"}};
+    plan.precision = "fp64";
+    ExpandStatement(statement, ModelNumbers({}, module, statement), false, module);
+    const ModuleBlocks blocks =
+        DeriveModule({plan.modules, plan.bridges, plan.budget, plan.data, DType::kFp64}, module, statement, false);
+    gradients = blocks.layers.at('V').gradients;
+    AssignBuckets(1, DType::kFp64, DType::kFp64, GradientsOverTp(module, blocks), module);
+    for (const LayerBlocks* piece : {&blocks.embedding, &blocks.layers.at('V'), &blocks.head}) {
+      plan.blocks.push_back(piece->forward);
+      if (piece->backward) plan.blocks.push_back(*piece->backward);
+    }
+    const StageBlocks stage = LowerStage(module, blocks, 0, false);
+    plan.blocks.push_back(stage.forward);
+    plan.blocks.push_back(*stage.backward);
+  }
+
+  // By V6, which reads blocks and knows nothing of the deriver.
+  std::vector<std::string> Problems() const {
+    std::vector<std::string> problems;
+    for (const Violation& violation : VerifyGradientSums(PlanIndex(plan))) problems.push_back(violation.message);
+    return problems;
+  }
+
+  PieceGraph Graph() const {
+    return PieceGraph(plan, plan.modules[0], ModelNumbers({}, plan.modules[0], statement), statement.layers.at('V'));
+  }
+};
+
+// The same kind in the notation of before: a compute for each case.
+std::string LongText() {
+  return absl::StrReplaceAll(testing::NotationText(), {{"  u = linear n [up up_bias?]\n",
+                                                        "  when biased: u = linear n [up up_bias]\n"
+                                                        "  when 1 - biased: u = linear n [up]\n"}});
+}
+
+TEST(StatedNotation, MeansWhatLongerLinesSay) {
+  ASSERT_NE(LongText(), testing::NotationText());
+  for (const bool biased : {false, true}) {
+    for (const int tp : {1, 2, 4}) {
+      const Derived brief(testing::NotationText(), biased, tp), full(LongText(), biased, tp);
+      EXPECT_EQ(WritePlan(brief.plan), WritePlan(full.plan)) << biased << " tp " << tp;
+      EXPECT_THAT(brief.Problems(), IsEmpty());
+    }
+  }
+}
+
+TEST(StatedNotation, ASlotThatIsNotThereHasNoGradient) {
+  const Derived with(testing::NotationText(), true, 2), without(testing::NotationText(), false, 2);
+  EXPECT_THAT(with.gradients, Contains(Key("up_bias")));
+  EXPECT_THAT(without.gradients, Not(Contains(Key("up_bias"))));
+  EXPECT_THAT(with.Graph().computes().at(1).slots, ElementsAre("up", "up_bias"));
+  EXPECT_THAT(without.Graph().computes().at(1).slots, ElementsAre("up"));
+}
+
+}  // namespace
+}  // namespace planwright

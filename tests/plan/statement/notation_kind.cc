@@ -1,0 +1,83 @@
+#include "tests/plan/statement/notation_kind.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "planner/plan/statement/parse_statement.h"
+
+namespace planwright::testing {
+namespace {
+
+constexpr char kText[] = R"(
+kind notation
+can has_images
+layer V mixer: mixer
+layers V: mixers
+constant hidden int: width of the stream
+constant ffn int: width inside a mixer
+constant norm_eps real: epsilon of the norms
+constant biased flag: whether the first product of a mixer has a bias
+constant init_std real: standard deviation of initial weights
+
+stream [.tokens, hidden] cut 0 over cp
+given patches [.patches, hidden] cut 0 over cp
+given image_grid int64 host [.images, 2]
+gathered tokens lane_tokens
+gathered part_image_rows image_rows
+size tokens = patches
+size image_rows = patches
+
+piece embed
+  weight embed embed.weight [hidden, hidden] normal [init_std]
+  inputs patches
+  x = linear patches [embed]
+  outputs x
+
+piece V
+  prefix layers.{layer}.
+  weight norm norm.weight [hidden] ones
+  weight up up.weight [ffn, hidden] cut 0 normal [init_std]
+  when biased: weight up_bias up.bias [ffn] cut 0 zeros
+  weight down down.weight [hidden, ffn] cut 1 normal [init_std]
+  needs tp divides ffn
+  inputs x
+  n n_scale = rms_norm x [norm] eps norm_eps
+  u = linear n [up up_bias?]
+  g = squared_relu u
+  d = linear g [down]
+  x_out = add x d
+  outputs x_out
+  probe x_out notation.layer{layer}.out
+
+piece head
+  weight out out.weight [hidden, hidden] normal [init_std]
+  inputs x
+  rows = linear x [out]
+  outputs rows
+)";
+
+}  // namespace
+
+const std::string& NotationText() {
+  static const std::string text = kText;
+  return text;
+}
+
+const ModelStatement& NotationStatement() {
+  static const ModelStatement statement = StatementOfText(NotationText());
+  return statement;
+}
+
+ModelStatement StatementOfText(const std::string& text) {
+  ParsedStatement parsed = ParseStatement("notation.model", text);
+  if (!parsed.problems.empty()) throw std::invalid_argument(ProblemsText(parsed.problems));
+  return std::move(parsed.statement);
+}
+
+const ModelStatement& StatementNamed(const std::string& kind) {
+  const ModelStatement* built_in = StatementOf(kind);
+  if (built_in == nullptr && kind != NotationStatement().kind) throw std::invalid_argument("no kind " + kind);
+  return built_in ? *built_in : NotationStatement();
+}
+
+}  // namespace planwright::testing
