@@ -80,7 +80,7 @@ class Damage {
 
 std::vector<string> StatementTexts() {
   std::vector<string> texts;
-  for (const KindText& kind : BuiltInKinds()) texts.emplace_back(kind.text);
+  for (const KindText& kind : BuiltInKinds()) texts.emplace_back(kind.text.substr(0, kind.text.find("\ndialect ")));
   return texts;
 }
 

@@ -7,7 +7,7 @@
 
 namespace planwright::testing {
 
-// The texts of the statements of this program.
+// The texts of the statements of this program, without dialects.
 std::vector<std::string> StatementTexts();
 
 // The text with a few changes: lines left out, doubled or exchanged; words replaced by others of the text, by edge
