@@ -37,8 +37,9 @@ absl::Status Joined(const std::vector<InitialPiece>& pieces, const WeightsFit& f
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InitialWeights>> InitialWeights::Open(const Plan& plan, int rank,
-                                                                     const std::map<std::string, std::string>& chosen) {
-  WeightsFit fit = FitWeights(plan, chosen);
+                                                                     const std::map<std::string, std::string>& chosen,
+                                                                     const KindForms& forms) {
+  WeightsFit fit = FitWeights(plan, chosen, forms);
   if (absl::Status status = fit.status(); !status.ok()) return status;
   return std::unique_ptr<InitialWeights>(new InitialWeights(plan, rank, std::move(fit)));
 }
@@ -55,10 +56,7 @@ absl::Status InitialWeights::Load(ModuleState& module, int threads) {
     (piece.piece.state.empty() ? weights : states).push_back(std::move(piece));
   for (const std::vector<InitialPiece>* pieces : {&weights, &states}) {
     std::vector<PieceToLoad> list;
-    for (const InitialPiece& piece : *pieces) {
-      list.push_back({&piece.piece,
-                      piece.source < 0 ? nullptr : &fit_.sources[static_cast<size_t>(piece.source)].opened->reader()});
-    }
+    for (const InitialPiece& piece : *pieces) list.push_back({&piece.piece, piece.reader});
     const absl::Status status = Joined(*pieces, fit_, LoadPieces(list, draw, threads, module));
     if (!status.ok()) return status;
     if (pieces == &weights) module.RefreshMasters();

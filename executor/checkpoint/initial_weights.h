@@ -14,15 +14,17 @@
 #include "executor/optimizer/module_state.h"
 #include "executor/optimizer/step_state.h"
 #include "planner/plan/plan.h"
+#include "planner/state/dialect/dialect_forms.h"
 #include "planner/state/weights/fit.h"
 
 namespace planwright::executor {
 
 class InitialWeights {
  public:
-  // Opens all sources. `chosen`: as in FitWeights. Errors: WeightsFit::status.
+  // Opens all sources. `chosen`, `forms`: as in FitWeights. Errors: WeightsFit::status.
   static absl::StatusOr<std::unique_ptr<InitialWeights>> Open(const Plan& plan, int rank,
-                                                              const std::map<std::string, std::string>& chosen);
+                                                              const std::map<std::string, std::string>& chosen,
+                                                              const KindForms& forms = BuiltInForms());
 
   // Fills the storages of the module and its masters, with initialize.optimizer also its moments, on `threads` threads.
   // A master is what the source has, if that is wider than the weight; else it is the weight. InvalidArgument, with all

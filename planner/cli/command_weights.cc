@@ -56,6 +56,7 @@ std::string PartsTable(const WeightsFit& fit, size_t width) {
   for (const PartFit& part : fit.parts) {
     std::string from = Printable(part.from);
     if (!part.form.empty()) from += absl::StrCat(" (its names lack ", Printable(part.form), ")");
+    if (!part.stored_form.empty()) from += absl::StrCat(" (", Printable(part.stored_form), ")");
     table.Add({Printable(part.part), WithCommas(part.tensors), WithCommas(part.elements),
                part.source < 0 ? "" : BytesText(part.bytes), StateOf(fit, part), from});
   }
@@ -185,6 +186,7 @@ Json WeightsJson(const CheckedWeights& weights) {
                      {"unfit", part.unfit},
                      {"bytes", part.bytes},
                      {"drawn_rows", part.drawn_rows}});
+    if (!part.stored_form.empty()) parts.back()["form"] = part.stored_form;
   }
   for (const SourceFit& source : fit.sources) sources.push_back(SourceJson(source));
   for (const RankReads& row : weights.reads)

@@ -143,7 +143,7 @@ int Run(const std::string& folder) {
   std::printf("headers and the table of reads: %.3f s, %.3f s of processors\n", headers.wall, headers.processors);
   Times all;
   int64_t read = 0;
-  const int threads = executor::ThreadsOfRank();
+  const int threads = ThreadsOfRank();
   for (const RankReads& row : table) {
     for (int rank : row.ranks) {
       int64_t of_rank = 0;

@@ -26,7 +26,7 @@ bool SameElements(const std::vector<int64_t>& a, const std::vector<int64_t>& b) 
 }
 
 void AddPieces(const StatedTensor& tensor, const Module& module, const std::vector<int>& parameters, int64_t groups,
-               const std::vector<int64_t>& matrix, StoredTensor& bound) {
+               const std::vector<int64_t>& matrix, DiskTensor& bound) {
   const auto along = static_cast<size_t>(tensor.along);
   const int64_t experts = module.parameters[static_cast<size_t>(parameters[0])].experts;
   for (int64_t expert = experts > 0 ? 0 : -1; expert < experts; ++expert) {
@@ -53,12 +53,12 @@ TextProblem TensorProblem(const StatedTensor& tensor, std::string_view word, std
   return {PlaceOf(tensor.line, word, word == tensor.name ? "" : "="), Printable(message), {}};
 }
 
-std::optional<StoredTensor> ShapedTensor(const StatedTensor& tensor, const Module& module,
-                                         const std::vector<int>& parameters, const ModelNumbers& numbers,
-                                         TextProblems& problems) {
+std::optional<DiskTensor> ShapedTensor(const StatedTensor& tensor, const Module& module,
+                                       const std::vector<int>& parameters, const ModelNumbers& numbers,
+                                       TextProblems& problems) {
   const Parameter& first = module.parameters[static_cast<size_t>(parameters[0])];
   const auto along = static_cast<size_t>(tensor.along);
-  const auto wrong = [&](std::string_view word, std::string message) -> std::optional<StoredTensor> {
+  const auto wrong = [&](std::string_view word, std::string message) -> std::optional<DiskTensor> {
     problems.push_back(TensorProblem(tensor, word, std::move(message)));
     return std::nullopt;
   };
@@ -99,7 +99,7 @@ std::optional<StoredTensor> ShapedTensor(const StatedTensor& tensor, const Modul
                                            : Cat("each expert has a tensor, so its name needs ", kExpert,
                                                  "; or all are in one, with `stack`"));
   }
-  StoredTensor bound;
+  DiskTensor bound;
   bound.shape = matrix;
   if (tensor.swap) std::swap(bound.shape[matrix.size() - 1], bound.shape[matrix.size() - 2]);
   if (tensor.stack) bound.shape.insert(bound.shape.begin(), first.experts);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/state/forms/stored_tensors.h"
+#include "planner/state/forms/disk_tensors.h"
 
 namespace planwright {
 
@@ -15,8 +15,8 @@ TextProblem TensorProblem(const StatedTensor& tensor, std::string_view word, std
 
 // The tensor that the line makes of these parameters of the module, without a name, and of parameters with experts all
 // pieces, also where each expert has a tensor of its own. None: they do not fit together, and a problem says why.
-std::optional<StoredTensor> ShapedTensor(const StatedTensor& tensor, const Module& module,
-                                         const std::vector<int>& parameters, const ModelNumbers& numbers,
-                                         TextProblems& problems);
+std::optional<DiskTensor> ShapedTensor(const StatedTensor& tensor, const Module& module,
+                                       const std::vector<int>& parameters, const ModelNumbers& numbers,
+                                       TextProblems& problems);
 
 }  // namespace planwright

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/state/checkpoint/pieces.h"
 #include "planner/state/weights/fit_part.h"
+#include "planner/state/weights/part_naming.h"
 
 namespace planwright {
 namespace {
@@ -19,9 +20,9 @@ class LeftOver {
   LeftOver(const Plan& plan, const std::vector<PartSource>& parts, std::set<std::string>& used_ignores)
       : ignore_(plan.initialize->ignore), used_ignores_(used_ignores) {
     for (const PartSource& part : parts) {
+      for (std::string& name : NamesInFiles(part.part)) file_names_[std::move(name)] = part.path;
       for (const WantedTensor& wanted : WantedOf(part.part)) {
         names_.insert(wanted.name);
-        for (std::string& name : NamesInFiles(part.part, wanted.file_name)) file_names_[std::move(name)] = part.path;
         // A scale of a block has an element for each of its norm.
         if (absl::EndsWith(wanted.file_name, ".blocks.0.norm1.weight"))
           scales_[part.path].insert(wanted.parameter->shape);
@@ -116,16 +117,25 @@ std::vector<std::string> SharedTensors(const std::vector<PartSource>& parts, con
     for (const WantedTensor& wanted : WantedOf(part.part)) {
       const auto taken = fit.taken.find(wanted.name);
       if (taken == fit.taken.end()) continue;
-      const auto [first, added] = part_of.try_emplace({taken->second.source, taken->second.key}, part.part.name);
-      if (added || !told.emplace(first->second, part.part.name).second) continue;
+      const TakenTensor& tensor = taken->second;
+      const std::string& key =
+          tensor.stored ? fit.sources[static_cast<size_t>(tensor.source)].stored->TensorOf(tensor.key) : tensor.key;
+      const auto [first, added] = part_of.try_emplace({tensor.source, key}, part.part.name);
+      // Parameters of one part may be parts of one tensor.
+      if (added || first->second == part.part.name || !told.emplace(first->second, part.part.name).second) continue;
       lines.push_back(absl::StrCat(first->second, " and ", part.part.name, " begin with the same tensors of ",
-                                   part.from, ", such as ", taken->second.key));
+                                   part.from, ", such as ", key));
     }
   }
   return lines;
 }
 
 }  // namespace
+
+ElementReader& WeightsFit::ReaderOf(const TakenTensor& tensor) const {
+  const SourceFit& source = sources[static_cast<size_t>(tensor.source)];
+  return tensor.stored ? static_cast<ElementReader&>(*source.stored) : source.opened->reader();
+}
 
 absl::Status WeightsFit::status() const {
   if (fits()) return absl::OkStatus();
@@ -139,9 +149,9 @@ bool IsIgnored(const std::vector<std::string>& ignore, const std::string& name) 
   });
 }
 
-WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>& chosen) {
+WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>& chosen, const KindForms& forms) {
   WeightsFit fit;
-  const absl::StatusOr<std::vector<PartSource>> parts = SourcesOfParts(plan);
+  const absl::StatusOr<std::vector<PartSource>> parts = SourcesOfParts(plan, forms);
   if (!parts.ok()) {
     fit.problems.emplace_back(parts.status().message());
     return fit;
@@ -186,7 +196,7 @@ WeightsFit FitWeights(const Plan& plan, const std::map<std::string, std::string>
       }
       continue;
     }
-    FitPart(plan, part.part, *fit.sources[of.source].opened, of, fit.taken, tensors[of.source], fit.problems);
+    FitPart(plan, part.part, fit.sources[of.source], of, fit.taken, tensors[of.source], fit.problems);
     fit.warnings.insert(fit.warnings.end(), of.drawn_rows.begin(), of.drawn_rows.end());
   }
   for (std::string& line : SharedTensors(*parts, fit)) fit.warnings.push_back(std::move(line));

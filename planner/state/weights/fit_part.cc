@@ -1,6 +1,7 @@
 #include "planner/state/weights/fit_part.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "absl/strings/match.h"
@@ -8,50 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/text/utf8.h"
 #include "planner/state/checkpoint/pieces.h"
+#include "planner/state/weights/part_naming.h"
 
 namespace planwright {
 namespace {
 
 std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
-
-// A name of a part in the form of a model that is published alone; none if it does not begin as such names do.
-std::optional<std::string> InForm(const WeightPart::Form& form, const std::string& file_name) {
-  if (!absl::StartsWith(file_name, form.whole)) return std::nullopt;
-  return form.alone + file_name.substr(form.whole.size());
-}
-
-// The name under which others publish the tensor; none: they have the same.
-std::optional<std::string> Otherwise(const std::string& file_name) {
-  for (const OtherName& other : OtherNames()) {
-    const size_t at = file_name.find(other.ours);
-    if (at != std::string::npos)
-      return file_name.substr(0, at) + std::string(other.published) + file_name.substr(at + other.ours.size());
-  }
-  return std::nullopt;
-}
-
-// How the tensors of a part are called in files: the form that most of its names have there.
-struct Naming {
-  const WeightPart::Form* form = nullptr;  // null: as in a whole model
-  int64_t found = 0;
-
-  std::string NameOf(const std::string& file_name) const {
-    return form == nullptr ? file_name : InForm(*form, file_name).value_or(file_name);
-  }
-};
-
-Naming NamingOf(const WeightPart& part, const std::vector<WantedTensor>& wanted, const WeightFiles& files) {
-  Naming best;
-  std::vector<const WeightPart::Form*> forms = {nullptr};
-  for (const WeightPart::Form& form : part.forms) forms.push_back(&form);
-  for (const WeightPart::Form* form : forms) {
-    Naming naming{form, 0};
-    for (const WantedTensor& tensor : wanted)
-      naming.found += files.all().contains(naming.NameOf(tensor.file_name)) ? 1 : 0;
-    if (naming.found > best.found) best = naming;
-  }
-  return best;
-}
 
 // What a message says of a shape that is not the model's.
 std::string ShapeHint(const WantedTensor& wanted, const std::vector<int64_t>& found) {
@@ -76,10 +39,10 @@ bool LacksRows(const WantedTensor& wanted, const std::vector<int64_t>& found) {
 
 class PartFitting {
  public:
-  PartFitting(const Plan& plan, const WeightPart& part, const WeightSource& source, PartFit& fit,
+  PartFitting(const Plan& plan, const WeightPart& part, SourceFit& source, PartFit& fit,
               std::map<std::string, TakenTensor>& taken, SourceTensors& tensors)
-      : plan_(plan), part_(part), source_(source), fit_(fit), taken_(taken), tensors_(tensors),
-        wanted_(WantedOf(part)) {}
+      : plan_(plan), part_(part), of_source_(source), source_(*source.opened), fit_(fit), taken_(taken),
+        tensors_(tensors), wanted_(WantedOf(part)) {}
 
   void Run(std::vector<std::string>& problems) {
     for (const WantedTensor& wanted : wanted_) {
@@ -88,14 +51,28 @@ class PartFitting {
     }
     if (source_.checkpoint() != nullptr) return FitCheckpoint();
     const WeightFiles& files = *source_.files();
-    const Naming naming = NamingOf(part_, wanted_, files);
+    const PartNaming naming = NamingOf(part_, wanted_, files);
     if (naming.found == 0) {
       fit_.missing = fit_.tensors;
       problems.push_back(NothingFound());
       return;
     }
-    if (naming.form != nullptr) fit_.form = naming.form->whole;
-    for (const WantedTensor& wanted : wanted_) FitFile(files, wanted, naming.NameOf(wanted.file_name));
+    fit_.form = naming.lacked;
+    fit_.stored_form = naming.text;
+    problems.insert(problems.end(), naming.problems.begin(), naming.problems.end());
+    std::vector<std::vector<const WantedTensor*>> held(naming.tensors.size());
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      if (const int tensor = naming.places[i].tensor; tensor >= 0)
+        held[static_cast<size_t>(tensor)].push_back(&wanted_[i]);
+    }
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      const PartNaming::Place& place = naming.places[i];
+      if (place.tensor < 0) {
+        FitFile(files, wanted_[i], place.name);
+      } else if (held[static_cast<size_t>(place.tensor)].front() == &wanted_[i]) {
+        FitStored(naming.tensors[static_cast<size_t>(place.tensor)], held[static_cast<size_t>(place.tensor)]);
+      }
+    }
   }
 
  private:
@@ -113,11 +90,8 @@ class PartFitting {
                         ": name another source for ", part_.name, ", or `drawn`");
   }
 
-  void FitFile(const WeightFiles& files, const WantedTensor& wanted, std::string key) {
-    auto found = files.all().find(key);
-    if (found == files.all().end()) {
-      if (const auto other = Otherwise(key)) found = files.all().find(*other);
-    }
+  void FitFile(const WeightFiles& files, const WantedTensor& wanted, const std::string& key) {
+    const auto found = FindInFiles(files, key);
     if (found == files.all().end()) {
       const bool final_norm = wanted.file_name.find("vision_model.final_norm.") != std::string::npos;
       return Missing(key, *wanted.parameter,
@@ -132,6 +106,50 @@ class PartFitting {
       return;
     }
     Take(wanted, found->first, *dtype, tensor.shape, tensor.bytes, true);
+  }
+
+  // A tensor that holds these parameters in another form than one by one.
+  void FitStored(const DiskTensor& tensor, const std::vector<const WantedTensor*>& held) {
+    WeightFiles& files = *of_source_.opened->files();
+    const auto found = FindInFiles(files, tensor.name);
+    if (found == files.all().end()) {
+      fit_.missing += static_cast<int64_t>(held.size());
+      tensors_.lines.push_back({"missing: ", tensor.name, absl::StrCat(" ", ShapeText(tensor.shape), Holds(held))});
+      return;
+    }
+    tensors_.used.insert(found->first);
+    const WeightTensor& stored = found->second;
+    const std::optional<DType> dtype = ReadType(stored.type);
+    if (!dtype || stored.shape != tensor.shape) {
+      fit_.unfit += static_cast<int64_t>(held.size());
+      if (!dtype) {
+        tensors_.lines.push_back({"type: ", tensor.name, TypeIsNotRead(stored.type)});
+      } else {
+        tensors_.lines.push_back(
+            {"shape: ", tensor.name,
+             absl::StrCat(" is ", ShapeText(stored.shape), ", the model's is ", ShapeText(tensor.shape), Holds(held))});
+      }
+      return;
+    }
+    const int64_t width = stored.bytes / ElementsOf(tensor.shape);
+    if (of_source_.stored == nullptr) of_source_.stored = std::make_unique<StoredReader>(files);
+    for (const WantedTensor* wanted : held) {
+      const auto piece = std::find_if(tensor.pieces.begin(), tensor.pieces.end(), [&](const DiskPiece& one) {
+        return one.parameter == wanted->index && one.expert == wanted->expert;
+      });
+      const int64_t elements = ElementsOf(wanted->parameter->shape);
+      ++fit_.found;
+      fit_.bytes += elements * width;
+      of_source_.stored->Add(wanted->name, found->first, wanted->parameter->shape, piece->map);
+      taken_[wanted->name] = {fit_.source, wanted->name, true, *dtype, width, elements};
+    }
+  }
+
+  // ", which holds a, b and 3 more"
+  static std::string Holds(const std::vector<const WantedTensor*>& held) {
+    std::vector<std::string> names;
+    for (const WantedTensor* wanted : held) names.push_back(wanted->file_name);
+    return absl::StrCat(", which holds ", FirstOf(names, 3));
   }
 
   void FitCheckpoint() {
@@ -182,7 +200,7 @@ class PartFitting {
     ++fit_.found;
     fit_.bytes += bytes;
     const int64_t elements = ElementsOf(shape);
-    taken_[wanted.name] = {fit_.source, key, dtype, elements > 0 ? bytes / elements : 0, elements};
+    taken_[wanted.name] = {fit_.source, key, false, dtype, elements > 0 ? bytes / elements : 0, elements};
     if (!lacks_rows) return;
     fit_.drawn_rows.push_back(absl::StrCat(key, " has ", shape[0], " rows, and the model's vocabulary is ",
                                            wanted.parameter->shape[0], ": rows ", shape[0], " to ",
@@ -191,6 +209,7 @@ class PartFitting {
 
   const Plan& plan_;
   const WeightPart& part_;
+  SourceFit& of_source_;
   const WeightSource& source_;
   PartFit& fit_;
   std::map<std::string, TakenTensor>& taken_;
@@ -211,7 +230,8 @@ std::vector<WantedTensor> WantedOf(const WeightPart& part) {
     // A parameter of experts is published as one tensor for each expert.
     for (int64_t i = 0; i < std::max<int64_t>(parameter.experts, 1); ++i) {
       const int64_t expert = parameter.experts > 0 ? i : -1;
-      wanted.push_back({ExpertName(parameter.name, expert), ExpertName(parameter.file_name, expert), &parameter, rows});
+      wanted.push_back({ExpertName(parameter.name, expert), ExpertName(parameter.file_name, expert), &parameter, index,
+                        expert, rows});
     }
   }
   return wanted;
@@ -222,18 +242,7 @@ std::string TypeIsNotRead(const std::string& type) {
                       "use the unquantized files of the model, or dequantize it");
 }
 
-std::vector<std::string> NamesInFiles(const WeightPart& part, const std::string& file_name) {
-  std::vector<std::string> names = {file_name};
-  for (const WeightPart::Form& form : part.forms) {
-    if (const auto name = InForm(form, file_name)) names.push_back(*name);
-  }
-  for (size_t i = 0, count = names.size(); i < count; ++i) {
-    if (const auto other = Otherwise(names[i])) names.push_back(*other);
-  }
-  return names;
-}
-
-void FitPart(const Plan& plan, const WeightPart& part, const WeightSource& source, PartFit& fit,
+void FitPart(const Plan& plan, const WeightPart& part, SourceFit& source, PartFit& fit,
              std::map<std::string, TakenTensor>& taken, SourceTensors& tensors, std::vector<std::string>& problems) {
   PartFitting(plan, part, source, fit, taken, tensors).Run(problems);
 }

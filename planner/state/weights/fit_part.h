@@ -15,12 +15,11 @@ struct WantedTensor {
   std::string name;       // Parameter::name with the expert's number
   std::string file_name;  // Parameter::file_name with the expert's number
   const Parameter* parameter = nullptr;
+  int index = -1;           // in Module::parameters
+  int64_t expert = -1;      // number of the expert; -1: the parameter has none
   bool vocabulary = false;  // has a row for each token: embeddings and lm_head
 };
 std::vector<WantedTensor> WantedOf(const WeightPart& part);
-
-// All names under which files may have a tensor of a part, in any form.
-std::vector<std::string> NamesInFiles(const WeightPart& part, const std::string& file_name);
 
 // What is said of a tensor of a type that no run has numbers of (ReadType), after its name.
 std::string TypeIsNotRead(const std::string& type);
@@ -32,8 +31,9 @@ struct SourceTensors {
   std::vector<TensorLine> lines;  // problems of single tensors
 };
 
-// Fills `fit`, and adds to `taken` what fits. Problems of the part as a whole are added to `problems`.
-void FitPart(const Plan& plan, const WeightPart& part, const WeightSource& source, PartFit& fit,
+// Fills `fit`, and adds to `taken` what fits, and to SourceFit::stored what is a part of a tensor. Problems of the part
+// as a whole are added to `problems`.
+void FitPart(const Plan& plan, const WeightPart& part, SourceFit& source, PartFit& fit,
              std::map<std::string, TakenTensor>& taken, SourceTensors& tensors, std::vector<std::string>& problems);
 
 }  // namespace planwright

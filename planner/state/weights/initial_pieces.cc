@@ -107,13 +107,16 @@ class Table {
 
 std::vector<InitialPiece> InitialPieces(const Plan& plan, const WeightsFit& fit, const Module& module, int rank) {
   std::vector<InitialPiece> pieces;
-  const auto add = [&pieces](int source, CheckpointPiece piece) {
-    if (!piece.runs.empty()) pieces.push_back({source, std::move(piece)});
+  const auto draw = [&pieces](CheckpointPiece piece) {
+    if (!piece.runs.empty()) pieces.push_back({-1, nullptr, std::move(piece)});
+  };
+  const auto add = [&](const TakenTensor& taken, CheckpointPiece piece) {
+    if (!piece.runs.empty()) pieces.push_back({taken.source, &fit.ReaderOf(taken), std::move(piece)});
   };
   for (CheckpointPiece& piece : PiecesToLoad(plan, module, rank)) {
     const auto found = fit.taken.find(piece.name);
     if (found == fit.taken.end()) {
-      if (piece.state.empty()) add(-1, std::move(piece));
+      if (piece.state.empty()) draw(std::move(piece));
       continue;
     }
     const TakenTensor& taken = found->second;
@@ -123,15 +126,15 @@ std::vector<InitialPiece> InitialPieces(const Plan& plan, const WeightsFit& fit,
       drawn.runs = Split(piece.runs, taken.elements, false);
       piece.runs = Split(piece.runs, taken.elements, true);
       piece.key = taken.key;
-      add(taken.source, std::move(piece));
-      add(-1, std::move(drawn));
+      add(taken, std::move(piece));
+      draw(std::move(drawn));
     } else if (piece.state == kMaster) {
       if (!IsWider(taken, type)) continue;
       piece.runs = Split(piece.runs, taken.elements, true);
       piece.key = taken.key;
-      add(taken.source, std::move(piece));
+      add(taken, std::move(piece));
     } else if (plan.initialize->optimizer) {
-      add(taken.source, std::move(piece));
+      add(taken, std::move(piece));
     }
   }
   return pieces;

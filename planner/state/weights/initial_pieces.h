@@ -12,8 +12,9 @@
 namespace planwright {
 
 struct InitialPiece {
-  int source = -1;  // index in WeightsFit::sources; -1: the runs are drawn
-  // piece.key: in the source. The runs are those that the source has, or those that are drawn.
+  int source = -1;                  // index in WeightsFit::sources; -1: the runs are drawn
+  ElementReader* reader = nullptr;  // of the source; null: the runs are drawn
+  // piece.key: of the reader. The runs are those that the source has, or those that are drawn.
   CheckpointPiece piece;
 };
 

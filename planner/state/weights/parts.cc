@@ -26,8 +26,9 @@ std::string EncoderPrefix(const Module& module) {
   return "";
 }
 
-WeightPart PartOf(const Module& module, bool projection) {
+WeightPart PartOf(const Module& module, bool projection, const KindForms& forms) {
   WeightPart part;
+  if (const auto of_kind = forms.find(module.kind); of_kind != forms.end()) part.dialects = of_kind->second;
   part.name = module.name;
   if (module.has_images) part.name += projection ? ".projection" : ".backbone";
   part.module = &module;
@@ -35,22 +36,22 @@ WeightPart PartOf(const Module& module, bool projection) {
     if (IsProjection(module, module.parameters[i]) == projection) part.parameters.push_back(static_cast<int>(i));
   }
   if (!module.has_images) {
-    part.forms.push_back({kLanguage, ""});
+    part.lacked.push_back(kLanguage);
     return part;
   }
   const std::string encoder = EncoderPrefix(module);
-  if (!encoder.empty()) part.forms.push_back({encoder, ""});
-  if (!projection) part.forms.push_back({encoder + kVision, ""});
+  if (!encoder.empty()) part.lacked.push_back(encoder);
+  if (!projection) part.lacked.push_back(encoder + kVision);
   return part;
 }
 
 }  // namespace
 
-std::vector<WeightPart> PartsOf(const Plan& plan) {
+std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms) {
   std::vector<WeightPart> parts;
   for (const Module& module : plan.modules) {
     for (const bool projection : {false, true}) {
-      WeightPart part = PartOf(module, projection);
+      WeightPart part = PartOf(module, projection, forms);
       if (!part.parameters.empty()) parts.push_back(std::move(part));
     }
   }
@@ -59,10 +60,10 @@ std::vector<WeightPart> PartsOf(const Plan& plan) {
 
 bool Covers(std::string_view name, const WeightPart& part) { return name == part.name || name == part.module->name; }
 
-absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan) {
+absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const KindForms& forms) {
   std::vector<PartSource> result;
   std::vector<std::string> problems;
-  const std::vector<WeightPart> parts = PartsOf(plan);
+  const std::vector<WeightPart> parts = PartsOf(plan, forms);
   for (const WeightPart& part : parts) {
     PartSource& of = result.emplace_back(PartSource{part, kDrawn, ""});
     if (!plan.initialize) continue;

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
+#include "planner/state/dialect/dialect_forms.h"
 
 namespace planwright {
 
@@ -17,16 +18,13 @@ struct WeightPart {
   std::string name;  // "language", "radio_encoder.backbone"
   const Module* module = nullptr;
   std::vector<int> parameters;  // indices in Module::parameters
-  // Other beginnings of the names in a file than Parameter::file_name has: those of a model that is published alone. In
-  // the place of `whole` a file may have `alone`.
-  struct Form {
-    std::string whole, alone;  // "language_model.", ""
-  };
-  std::vector<Form> forms;
+  // Beginnings of Parameter::file_name that names in files lack where the model is published alone: "language_model.".
+  std::vector<std::string> lacked;
+  std::vector<DialectForms> dialects;  // other forms, by dialect
 };
 
 // In the order of modules. Keeps pointers into the plan.
-std::vector<WeightPart> PartsOf(const Plan& plan);
+std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms = BuiltInForms());
 
 // Whether a source `name` ("radio_encoder") is one of a part ("radio_encoder.projection").
 bool Covers(std::string_view name, const WeightPart& part);
@@ -41,6 +39,6 @@ struct PartSource {
 // The source of each part, as Plan::initialize says; all drawn without it. InvalidArgument, with all problems, if a
 // part has no source or two, or if a source is for no part. (The planner has refused such recipes; a plan may be
 // older.)
-absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan);
+absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const KindForms& forms = BuiltInForms());
 
 }  // namespace planwright

@@ -24,7 +24,7 @@ constexpr int64_t kChunk = int64_t{1} << 24;  // bytes that a thread reads at a 
 
 // One tensor to read.
 struct Item {
-  int source = -1;
+  ElementReader* reader = nullptr;
   std::string key;
   DType dtype = DType::kFp32, kept = DType::kFp32;  // of the source; of the run
   int64_t elements = 0, row = 0;                    // row > 0: elements of a row of an embedding
@@ -80,7 +80,6 @@ class ValueReader {
 
   void Read(size_t index, std::vector<std::byte>& buffer) {
     const Item& item = items_[index];
-    SourceFit& source = fit_.sources[static_cast<size_t>(item.source)];
     const int64_t width = DTypeBytes(item.dtype);
     int64_t step = kChunk / width;
     if (item.row > 0) step = std::max<int64_t>(1, step / item.row) * item.row;
@@ -88,7 +87,7 @@ class ValueReader {
     for (int64_t first = 0; first < item.elements; first += step) {
       const int64_t count = std::min(step, item.elements - first);
       buffer.resize(static_cast<size_t>(count * width));
-      ElementReader& reader = source.opened->reader();
+      ElementReader& reader = *item.reader;
       const std::vector<ElementRun> runs = {{0, first, count}};
       absl::Status read = reader.Read(item.key, runs, buffer, ElementReader::Numbers::kFinite);
       if (read.ok()) read = CheckRange(reader, item.key, runs, buffer, item.kept);
@@ -171,7 +170,7 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
       const auto taken = fit.taken.find(wanted.name);
       if (taken == fit.taken.end()) continue;
       const bool embedding = wanted.vocabulary && absl::EndsWith(wanted.file_name, "embeddings.weight");
-      reader.Add({taken->second.source, taken->second.key, taken->second.dtype,
+      reader.Add({&fit.ReaderOf(taken->second), taken->second.key, taken->second.dtype,
                   wanted.parameter->buffer ? plan.master() : plan.dtype(), taken->second.elements,
                   embedding ? wanted.parameter->shape[1] : 0});
     }

@@ -20,6 +20,7 @@
 #include "planner/state/weights/read_values.h"
 #include "tests/numerics/layouts.h"
 #include "tests/state/weights/published.h"
+#include "tests/state/weights/stored_folder.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
 
@@ -33,6 +34,7 @@ using testing::kTinyRecipe;
 using testing::LanguageOn;
 using testing::Numbers;
 using testing::OneRankOnly;
+using testing::Parallel;
 using testing::PublishedValue;
 using testing::RawTensors;
 using testing::TensorsOf;
@@ -64,10 +66,10 @@ void AddWeights(const Module& module, const ModuleState& state, int rank,
 }
 
 // All ranks of the plan, one after the other.
-Loaded Load(const Plan& plan, int threads = 2) {
+Loaded Load(const Plan& plan, int threads = 2, const KindForms& forms = BuiltInForms()) {
   Loaded loaded;
   for (int rank = 0; rank < plan.world_size; ++rank) {
-    auto weights = InitialWeights::Open(plan, rank, {});
+    auto weights = InitialWeights::Open(plan, rank, {}, forms);
     EXPECT_TRUE(weights.ok()) << weights.status();
     for (const Module& module : plan.modules) {
       if (!module.grid.contains(rank) || !weights.ok()) continue;
@@ -101,6 +103,29 @@ TEST(InitialWeights, AreTheSameOnEveryLayout) {
       for (const RankReads& row : ReadTable(plan, FitWeights(plan)))
         planned += row.bytes[0] * static_cast<int64_t>(row.ranks.size());
       EXPECT_EQ(loaded.bytes, planned);
+    }
+  }
+}
+
+// Fused, in groups of rows, stacked, transposed: each rank finds its elements, on every layout.
+TEST(InitialWeights, OfOtherFormsAreTheSameOnEveryLayout) {
+  for (const testing::FusedChoice choice : {testing::FusedChoice{false, false}, testing::FusedChoice{true, true}}) {
+    const TestFolder folder;
+    const Plan one = Tiny({});
+    const RawTensors tensors = TensorsOf(one, "F16");
+    WriteFolder(folder.path(), testing::Fused(tensors, one, choice), 3);
+    const std::string from = "initialize.from=" + folder.path();
+    for (const auto& layout :
+         {OneRankOnly(), Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 1)), Join(EncoderOn(2, 1), LanguageOn(2, 4, 2, 4)),
+          Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 2), Parallel("language", {{"expert_tp", 2}})),
+          Join(EncoderOn(1, 1), LanguageOn(1, 4, 2, 1), Parallel("language", {{"pp", 2}}))}) {
+      const Plan plan = Tiny(layout, {from, "precision.params=fp64"});
+      const Loaded loaded = Load(plan, 2, testing::FusedForms());
+      ASSERT_EQ(loaded.weights.size(), tensors.size());
+      for (const auto& [name, values] : loaded.weights) {
+        for (size_t i = 0; i < values.size(); ++i)
+          ASSERT_EQ(values[i], PublishedValue(name, static_cast<int64_t>(i))) << name << " " << i;
+      }
     }
   }
 }

@@ -1,5 +1,5 @@
 // Lines `tensor` on the modules of a plan: names, shapes and which parameters, and what is refused where.
-#include "planner/state/forms/stored_tensors.h"
+#include "planner/state/forms/disk_tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,12 +23,12 @@ using ::testing::StartsWith;
 
 class OfAPlan : public ::testing::Test {
  protected:
-  StoredTensors Of(const std::string& text, const std::string& kind = "hybrid_lm") const {
+  DiskTensors Of(const std::string& text, const std::string& kind = "hybrid_lm") const {
     FormLines lines;
     TextProblems problems;
     ReadLines(text, "f", problems, [&](LineReader& line) { EXPECT_TRUE(lines.Take(line)); });
     EXPECT_EQ(ProblemsText(problems), "");
-    return StoredTensorsOf(lines.Forms()[0], ModuleOf(kind), *StatementOf(kind));
+    return DiskTensorsOf(lines.Forms()[0], ModuleOf(kind), *StatementOf(kind));
   }
   std::string ProblemsOf(const std::string& text, const std::string& kind = "hybrid_lm") const {
     return ProblemsText(Of(text, kind).problems);
@@ -52,10 +52,10 @@ class OfAPlan : public ::testing::Test {
 };
 
 // Each element of a tensor is in one piece, which has as many as the parameter.
-void ExpectCovered(const StoredTensor& tensor, const Module& module) {
+void ExpectCovered(const DiskTensor& tensor, const Module& module) {
   const int64_t elements = ElementsOf(tensor.shape);
   std::vector<int> seen(static_cast<size_t>(elements), 0);
-  for (const StoredPiece& piece : tensor.pieces) {
+  for (const DiskPiece& piece : tensor.pieces) {
     int64_t count = 0;
     for (int64_t at = 0; at < elements; ++at) {
       for (const ElementBox& box : piece.map.BoxesOnDisk(at, 1)) {
@@ -71,7 +71,7 @@ void ExpectCovered(const StoredTensor& tensor, const Module& module) {
 
 TEST_F(OfAPlan, EachLayerOfThePieceHasATensor) {
   const Module& module = ModuleOf("hybrid_lm");
-  const StoredTensors found =
+  const DiskTensors found =
       Of("names language_model. -> lm.\n"
          "tensor language_model.backbone.layers.{layer}.mixer.qkv = mixer.q_proj.weight + mixer.k_proj.weight\n"
          "    + mixer.v_proj.weight along 0 each attention.kv_groups\n");
@@ -80,7 +80,7 @@ TEST_F(OfAPlan, EachLayerOfThePieceHasATensor) {
   for (size_t i = 0; i < module.layers.size(); ++i) {
     if (module.layers[i].kind != '*') continue;
     ASSERT_LT(layers, found.tensors.size());
-    const StoredTensor& tensor = found.tensors[layers++];
+    const DiskTensor& tensor = found.tensors[layers++];
     EXPECT_EQ(tensor.name, "lm.backbone.layers." + std::to_string(i) + ".mixer.qkv");
     const int64_t rows =
         (module.size("attention.heads") + 2 * module.size("attention.kv_groups")) * module.size("attention.head_dim");
@@ -96,14 +96,14 @@ TEST_F(OfAPlan, ExpertsAreStackedAndSwappedOrStaySingle) {
   const Module& module = ModuleOf("hybrid_lm");
   const Parameter& up = Find(module, "up_proj.weight");
   const int64_t experts = module.experts();
-  const StoredTensors stacked =
+  const DiskTensors stacked =
       Of("tensor language_model.backbone.layers.{layer}.up = mixer.experts.{expert}.up_proj.weight swap stack\n");
   EXPECT_EQ(ProblemsText(stacked.problems), "");
   ASSERT_FALSE(stacked.tensors.empty());
   EXPECT_THAT(stacked.tensors[0].shape, ElementsAre(experts, up.shape[1], up.shape[0]));
   EXPECT_EQ(stacked.tensors[0].pieces.size(), static_cast<size_t>(experts));
   ExpectCovered(stacked.tensors[0], module);
-  const StoredTensors single =
+  const DiskTensors single =
       Of("tensor language_model.backbone.layers.{layer}.e{expert} = mixer.experts.{expert}.up_proj.weight swap\n");
   EXPECT_EQ(ProblemsText(single.problems), "");
   EXPECT_EQ(single.tensors.size(), stacked.tensors.size() * static_cast<size_t>(experts));
@@ -112,7 +112,7 @@ TEST_F(OfAPlan, ExpertsAreStackedAndSwappedOrStaySingle) {
 }
 
 TEST_F(OfAPlan, ShapesAreOthersOfTheSameElements) {
-  const StoredTensors found = Of(
+  const DiskTensors found = Of(
       "tensor {encoder}patches = radio_model.model.patch_generator.embedder.weight shape [hidden, 3, patch, patch]\n",
       "radio_vit");
   EXPECT_EQ(ProblemsText(found.problems), "");
@@ -132,7 +132,7 @@ TEST_F(OfAPlan, EncodersOfSeveralHaveTheirBeginning) {
   std::set<std::string> names;
   for (const Module& module : plan.modules) {
     if (module.has_images)
-      names.insert(StoredTensorsOf(lines.Forms()[0], module, *StatementOf(module.kind)).tensors.at(0).name);
+      names.insert(DiskTensorsOf(lines.Forms()[0], module, *StatementOf(module.kind)).tensors.at(0).name);
   }
   EXPECT_THAT(names, ElementsAre("fine_encoder.a", "radio_encoder.a"));
 }

@@ -1,4 +1,4 @@
-#include "planner/state/forms/stored_tensors.h"
+#include "planner/state/forms/disk_tensors.h"
 
 #include <algorithm>
 #include <map>
@@ -58,7 +58,7 @@ class Binding {
     placed_.push_back({&statement.head, module.name + ".head"});
   }
 
-  StoredTensors Run() {
+  DiskTensors Run() {
     for (const StatedTensor& tensor : form_.tensors) {
       bool known = true;
       for (const std::string& name : tensor.parameters) known = known && CheckKnown(tensor, name);
@@ -70,7 +70,7 @@ class Binding {
       }
     }
     CheckNames();
-    std::stable_sort(tensors_.begin(), tensors_.end(), [](const StoredTensor& a, const StoredTensor& b) {
+    std::stable_sort(tensors_.begin(), tensors_.end(), [](const DiskTensor& a, const DiskTensor& b) {
       return a.pieces.front().parameter < b.pieces.front().parameter;
     });
     return {std::move(tensors_), std::move(problems_)};
@@ -151,7 +151,7 @@ class Binding {
       Problem(tensor, missing, Cat("the piece of ", Quoted(first.file_name), " has no weight ", Quoted(missing)));
       return;
     }
-    std::optional<StoredTensor> bound = ShapedTensor(tensor, module_, parameters, numbers_, problems_);
+    std::optional<DiskTensor> bound = ShapedTensor(tensor, module_, parameters, numbers_, problems_);
     const std::optional<std::string> name = NameFrom(tensor.name, encoder_, numbers);
     if (!name && bound) {
       Problem(tensor, tensor.name,
@@ -170,22 +170,23 @@ class Binding {
       return;
     }
     bound->name = form_.NameOf(*name, encoder_);
+    bound->named = bound->name != *name;
     Add(tensor, std::move(*bound), first.experts);
   }
 
   // Without stack, each expert has a tensor of its own.
-  void Add(const StatedTensor& tensor, StoredTensor bound, int64_t experts) {
+  void Add(const StatedTensor& tensor, DiskTensor bound, int64_t experts) {
     if (experts == 0 || tensor.stack) return AddNamed(tensor, std::move(bound));
     for (int64_t expert = 0; expert < experts; ++expert) {
-      StoredTensor one{ExpertName(bound.name, expert), bound.shape, {}};
-      for (const StoredPiece& piece : bound.pieces) {
+      DiskTensor one{ExpertName(bound.name, expert), bound.named, bound.shape, {}};
+      for (const DiskPiece& piece : bound.pieces) {
         if (piece.expert == expert) one.pieces.push_back(piece);
       }
       AddNamed(tensor, std::move(one));
     }
   }
 
-  void AddNamed(const StatedTensor& tensor, StoredTensor bound) {
+  void AddNamed(const StatedTensor& tensor, DiskTensor bound) {
     const auto [other, added] = line_of_name_.try_emplace(bound.name, tensor.line);
     if (!added) {
       Problem(tensor, tensor.name, Cat("two tensors are called ", Quoted(bound.name)));
@@ -224,7 +225,7 @@ class Binding {
   std::vector<PlacedPiece> placed_;
   std::map<int, StatedLine> line_of_;  // the line that has a parameter
   std::map<std::string, StatedLine> line_of_name_;
-  std::vector<StoredTensor> tensors_;
+  std::vector<DiskTensor> tensors_;
   TextProblems problems_;
 };
 
@@ -247,7 +248,7 @@ std::string EncoderOf(const Module& module, const ModelStatement& statement) {
   return "";
 }
 
-StoredTensors StoredTensorsOf(const StoredForm& form, const Module& module, const ModelStatement& statement) {
+DiskTensors DiskTensorsOf(const StoredForm& form, const Module& module, const ModelStatement& statement) {
   return Binding(form, module, statement).Run();
 }
 

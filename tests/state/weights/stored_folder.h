@@ -1,0 +1,29 @@
+// Folders of published weights in other forms than one tensor for each parameter: fused, in groups of rows, stacked,
+// transposed, of another shape. They are written element by element (tests/state/forms/stored_by_hand.h), and the lines
+// of a dialect say the same.
+#pragma once
+
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "planner/state/dialect/dialect_forms.h"
+#include "tests/state/weights/published.h"
+
+namespace planwright::testing {
+
+// The alternatives of the dialect's two groups.
+struct FusedChoice {
+  bool renamed = false, stacked = false;
+};
+
+// Of the lines of a kind's dialects.
+void AddForms(const std::string& kind, const std::string& file, const std::string& text, KindForms& forms);
+
+// Of both kinds of models, with two groups: names as they are or others, and experts one by one (but transposed) or
+// stacked.
+KindForms FusedForms();
+
+// `whole`: all tensors of the plan, by Parameter::file_name (TensorsOf).
+RawTensors Fused(RawTensors whole, const Plan& plan, FusedChoice choice);
+
+}  // namespace planwright::testing
