@@ -81,10 +81,10 @@ void AddSource(const SourceFit& source, std::vector<std::string>& lines) {
     return Counted(static_cast<int64_t>(names.size()), "tensor");
   };
   for (const PassedThrough& passed : source.passed) {
-    const bool radio = passed.extra->pattern.starts_with("radio_model.");
-    lines.push_back(absl::StrCat("  passed through: ", radio ? "*" : "", std::string(passed.extra->pattern), ", ",
-                                 count(passed.names), ": ", std::string(passed.extra->what), ", for ",
-                                 std::string(passed.extra->who)));
+    const bool anywhere = passed.extra->anywhere;
+    lines.push_back(absl::StrCat("  passed through: ", anywhere ? "*" : "", passed.extra->pattern, ", ",
+                                 count(passed.names), ": ", passed.extra->what, ", for ",
+                                 passed.extra->who));
   }
   if (!source.elsewhere.empty())
     lines.push_back(absl::StrCat("  not taken: ", count(source.elsewhere),
@@ -144,7 +144,7 @@ Json SourceJson(const SourceFit& source) {
   Json passed = Json::array();
   for (const PassedThrough& one : source.passed) {
     passed.push_back(
-        {{"what", std::string(one.extra->what)}, {"needed_by", std::string(one.extra->who)}, {"tensors", one.names}});
+        {{"what", one.extra->what}, {"needed_by", one.extra->who}, {"tensors", one.names}});
   }
   json["passed_through"] = passed;
   json["left_over"] = source.left_over;

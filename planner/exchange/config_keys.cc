@@ -27,11 +27,6 @@ std::optional<int64_t> IntegerOf(const Json& value) {
   return static_cast<int64_t>(number);
 }
 
-// JSON compares 1 and 1.0 as equal, and so does this.
-bool IsNothing(const Json& value) {
-  return value.is_null() || value == Json(false) || value == Json(0) || (value.is_object() && value.empty());
-}
-
 }  // namespace
 
 std::string ValueText(const Json& value) {
@@ -50,21 +45,40 @@ std::string ShortestText(double number) {
 ConfigKeys::ConfigKeys(const Json& keys, std::string path, Findings& findings)
     : keys_(keys), path_(std::move(path)), findings_(findings) {}
 
-std::string ConfigKeys::PathOf(std::string_view key) const {
-  return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+std::string ConfigKeys::PathOf(std::string_view name) const {
+  return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
 }
 
-void ConfigKeys::WrongValue(std::string_view key, const Json& value, const std::string& message) {
-  findings_.Problem(PathOf(key), ValueText(value), message);
+void ConfigKeys::WrongValue(const std::string& name, const Json& value, const std::string& message) {
+  findings_.Problem(PathOf(name), ValueText(value), message);
 }
 
-const Json* ConfigKeys::Find(Names names, std::string* path) {
+ConfigKeys& ConfigKeys::Inner(const std::string& key) {
+  static const Json kNone = Json::object();
+  std::unique_ptr<ConfigKeys>& inner = inner_[key];
+  if (inner) return *inner;
+  known_.insert(key);
+  const auto found = keys_.find(key);
+  const bool there = found != keys_.end() && !found->is_null();
+  if (there && !found->is_object()) WrongValue(key, *found, "is no object");
+  inner = std::make_unique<ConfigKeys>(there && found->is_object() ? *found : kNone, PathOf(key), findings_);
+  return *inner;
+}
+
+std::pair<ConfigKeys*, std::string> ConfigKeys::PlaceOf(const std::string& name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string::npos) return {this, name};
+  return Inner(name.substr(0, dot)).PlaceOf(name.substr(dot + 1));
+}
+
+const Json* ConfigKeys::Find(const Names& names, std::string* path) {
   const Json* first = nullptr;
-  const char* first_name = *names.begin();
-  for (const char* name : names) {
-    known_.insert(name);
-    const auto found = keys_.find(name);
-    if (found == keys_.end() || found->is_null()) continue;
+  std::string first_name = names.front();
+  for (const std::string& name : names) {
+    const auto [place, key] = PlaceOf(name);
+    place->known_.insert(key);
+    const auto found = place->keys_.find(key);
+    if (found == place->keys_.end() || found->is_null()) continue;
     if (first == nullptr) {
       first = &*found, first_name = name;
     } else if (*first != *found) {
@@ -75,88 +89,53 @@ const Json* ConfigKeys::Find(Names names, std::string* path) {
   return first;
 }
 
-Sourced<int64_t> ConfigKeys::Size(Names names) {
-  std::string path;
-  const Json* value = Find(names, &path);
-  if (value == nullptr) {
-    findings_.Problem(path, "", "is missing");
-    return {0, path};
-  }
-  const std::optional<int64_t> size = IntegerOf(*value);
-  if (size && *size >= 1) return {*size, path};
-  findings_.Problem(path, ValueText(*value), absl::StrCat("is no integer from 1 to ", kLargestSize));
-  return {0, path};
-}
-
-Sourced<int64_t> ConfigKeys::Size(Names names, int64_t otherwise, const std::string& default_of) {
-  if (Find(names) == nullptr) return {otherwise, "default of " + default_of};
-  // The names agree, or Find has said so.
-  for (const char* name : names) {
-    if (Find({name}) != nullptr) return Size({name});
-  }
-  return {};
-}
-
-std::optional<Sourced<int64_t>> ConfigKeys::Count(Names names) {
-  std::string path;
-  const Json* value = Find(names, &path);
-  if (value == nullptr) return std::nullopt;
-  const std::optional<int64_t> count = IntegerOf(*value);
-  if (count && *count >= 0) return Sourced<int64_t>{*count, path};
-  findings_.Problem(path, ValueText(*value), absl::StrCat("is no integer from 0 to ", kLargestSize));
+std::optional<Said> ConfigKeys::Integer(const Json& value, const std::string& path, bool or_zero) {
+  const std::optional<int64_t> size = IntegerOf(value);
+  if (size && *size >= (or_zero ? 0 : 1)) return Said{*size, path};
+  findings_.Problem(path, ValueText(value), absl::StrCat("is no integer from ", or_zero ? 0 : 1, " to ", kLargestSize));
   return std::nullopt;
 }
 
-Sourced<double> ConfigKeys::Number(Names names, double otherwise, const std::string& default_of) {
-  std::string path;
-  const Json* value = Find(names, &path);
-  if (value == nullptr) return {otherwise, "default of " + default_of};
-  const double number = value->is_number() ? value->get<double>() : 0.0;
-  if (!std::isfinite(number) || number <= 0) findings_.Problem(path, ValueText(*value), "is no number above 0");
-  return {number, path};
-}
-
-Sourced<bool> ConfigKeys::Flag(Names names, bool otherwise, const std::string& default_of) {
-  std::string path;
-  const Json* value = Find(names, &path);
-  if (value == nullptr) return {otherwise, "default of " + default_of};
-  if (value->is_boolean()) return {value->get<bool>(), path};
-  findings_.Problem(path, ValueText(*value), "is neither true nor false");
-  return {otherwise, path};
-}
-
-std::optional<Sourced<std::string>> ConfigKeys::Word(Names names) {
-  std::string path;
-  const Json* value = Find(names, &path);
-  if (value == nullptr) return std::nullopt;
-  if (value->is_string()) return Sourced<std::string>{value->get<std::string>(), path};
-  findings_.Problem(path, ValueText(*value), "is no text");
+std::optional<Said> ConfigKeys::Real(const Json& value, const std::string& path, bool or_zero) {
+  const double number = value.is_number() ? value.get<double>() : -1.0;
+  if (std::isfinite(number) && (number > 0 || (or_zero && number == 0))) return Said{number, path};
+  findings_.Problem(path, ValueText(value), or_zero ? "is no number from 0" : "is no number above 0");
   return std::nullopt;
 }
 
-void ConfigKeys::Only(const char* key, const Json& value, const std::string& why) {
-  const Json* found = Find({key});
-  if (found != nullptr && *found != value)
-    WrongValue(key, *found, absl::StrCat("cannot be expressed, only ", ValueText(value), ": ", why));
+std::optional<Said> ConfigKeys::Flag(const Json& value, const std::string& path) {
+  if (value.is_boolean()) return Said{value.get<bool>(), path};
+  findings_.Problem(path, ValueText(value), "is neither true nor false");
+  return std::nullopt;
 }
 
-void ConfigKeys::Nothing(const char* key, const std::string& why) {
-  const Json* found = Find({key});
-  if (found != nullptr && !IsNothing(*found))
-    WrongValue(key, *found, absl::StrCat("cannot be expressed, only null, false or 0: ", why));
+std::optional<Said> ConfigKeys::Word(const Json& value, const std::string& path) {
+  if (value.is_string()) return Said{value.get<std::string>(), path};
+  findings_.Problem(path, ValueText(value), "is no text");
+  return std::nullopt;
 }
 
-void ConfigKeys::Known(Names names) { known_.insert(names.begin(), names.end()); }
-
-void ConfigKeys::NotTaken(Names names, const std::string& why) {
-  for (const char* name : names) {
-    const Json* found = Find({name});
-    if (found == nullptr) continue;
-    findings_.notes.push_back(absl::StrCat(PathOf(name), " = ", ValueText(*found), " is not taken over: ", why));
+void ConfigKeys::Known(const Names& names) {
+  for (const std::string& name : names) {
+    const auto [place, key] = PlaceOf(name);
+    place->known_.insert(key);
   }
+}
+
+void ConfigKeys::RestSaysNothing(const std::string& name, const std::string& why) {
+  ConfigKeys& inner = Inner(name);
+  inner.rest_says_nothing_ = true;
+  std::string names;
+  for (const auto& [key, value] : inner.keys_.items()) {
+    if (!inner.known_.contains(key)) absl::StrAppend(&names, names.empty() ? "" : ", ", Printable(key));
+  }
+  if (!names.empty()) findings_.notes.push_back(absl::StrCat("not read of ", inner.path_, ", ", why, ": ", names));
 }
 
 void ConfigKeys::Rest(const std::set<std::string>& ignored) {
+  for (const auto& [key, inner] : inner_) {
+    if (!inner->rest_says_nothing_) inner->Rest(ignored);
+  }
   const std::vector<std::string> names(known_.begin(), known_.end());
   for (const auto& [key, value] : keys_.items()) {
     if (known_.contains(key)) continue;
@@ -172,12 +151,69 @@ void ConfigKeys::Rest(const std::set<std::string>& ignored) {
   }
 }
 
-void ConfigKeys::RestSaysNothing(const std::string& why) {
-  std::string names;
-  for (const auto& [key, value] : keys_.items()) {
-    if (!known_.contains(key)) absl::StrAppend(&names, names.empty() ? "" : ", ", Printable(key));
-  }
-  if (!names.empty()) findings_.notes.push_back(absl::StrCat("not read of ", path_, ", ", why, ": ", names));
+const ConfigKeys::Names& CommonKeys() {
+  static const ConfigKeys::Names names = {"architectures",
+                                          "auto_map",
+                                          "model_type",
+                                          "dtype",
+                                          "torch_dtype",
+                                          "transformers_version",
+                                          "_name_or_path",
+                                          "_attn_implementation",
+                                          "_attn_implementation_autoset",
+                                          "attn_implementation",
+                                          "return_dict",
+                                          "output_hidden_states",
+                                          "output_attentions",
+                                          "torchscript",
+                                          "use_bfloat16",
+                                          "tf_legacy_loss",
+                                          "pruned_heads",
+                                          "tie_encoder_decoder",
+                                          "chunk_size_feed_forward",
+                                          "is_encoder_decoder",
+                                          "is_decoder",
+                                          "cross_attention_hidden_size",
+                                          "add_cross_attention",
+                                          "finetuning_task",
+                                          "id2label",
+                                          "label2id",
+                                          "tokenizer_class",
+                                          "prefix",
+                                          "bos_token_id",
+                                          "pad_token_id",
+                                          "eos_token_id",
+                                          "sep_token_id",
+                                          "decoder_start_token_id",
+                                          "task_specific_params",
+                                          "problem_type",
+                                          "max_length",
+                                          "min_length",
+                                          "do_sample",
+                                          "early_stopping",
+                                          "num_beams",
+                                          "num_beam_groups",
+                                          "diversity_penalty",
+                                          "temperature",
+                                          "top_k",
+                                          "top_p",
+                                          "typical_p",
+                                          "repetition_penalty",
+                                          "length_penalty",
+                                          "no_repeat_ngram_size",
+                                          "encoder_no_repeat_ngram_size",
+                                          "bad_words_ids",
+                                          "num_return_sequences",
+                                          "output_scores",
+                                          "return_dict_in_generate",
+                                          "forced_bos_token_id",
+                                          "forced_eos_token_id",
+                                          "remove_invalid_values",
+                                          "exponential_decay_length_penalty",
+                                          "suppress_tokens",
+                                          "begin_suppress_tokens",
+                                          "use_cache"};
+  return names;
 }
 
 }  // namespace planwright

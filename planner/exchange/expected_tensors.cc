@@ -1,80 +1,85 @@
 #include "planner/exchange/expected_tensors.h"
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/base/text/limits.h"
 #include "planner/compile/model/expand_statement.h"
+#include "planner/exchange/folder_names.h"
 #include "planner/plan/shard_map.h"
-#include "planner/state/weights/known_extras.h"
 #include "planner/state/weights/name_groups.h"
 #include "planner/wire/records/safetensors.h"
 
 namespace planwright {
 namespace {
 
-constexpr char kFinalNorm[] = "vision_final_layernorm.weight";
-constexpr std::string_view kLanguagePrefix = "language_model.", kEncoderPrefix = "vision_model.";
-
-Attributes ConstantsOf(const LanguageSizes& sizes) {
-  Attributes constants = {{"init_std", sizes.init_std.value},
-                          {"mamba.chunk", sizes.mamba_chunk.value},
-                          {"moe.aux_loss", 0.0},
-                          {"moe.bias_rate", 0.0}};
-  EachSize(sizes, [&](const char* key, const auto& number) {
-    if constexpr (std::is_same_v<decltype(number.value), bool>)
-      constants[key] = int64_t{number.value};
-    else if constexpr (!std::is_same_v<decltype(number.value), std::string>)
-      constants[key] = number.value;
-  });
+// The constants of a module that a config.json makes. What it does not say, and what other modules settle, decides no
+// shape that is compared, or is 1.
+Attributes ConstantsOf(const SaidModel& model, const SaidPart& part) {
+  constexpr std::string_view kOutput = "output.";
+  Attributes constants = part.Constants();
+  for (const StatedConstant& constant : part.statement->constants) {
+    if (constants.contains(constant.name) || !part.Has(constant.of)) continue;
+    const std::string_view name = constant.name;
+    const Said* output =
+        model.language && name.starts_with(kOutput) ? model.language->Find(name.substr(kOutput.size())) : nullptr;
+    const double number = output != nullptr ? output->number() : constant.or_zero ? 0 : 1;
+    if (constant.real) {
+      constants[constant.name] = number;
+    } else {
+      constants[constant.name] = static_cast<int64_t>(number);
+    }
+  }
   return constants;
 }
 
-Attributes ConstantsOf(const EncoderSizes& sizes, const ProjectorSizes& projector, int64_t output) {
-  Attributes constants = {
-      {"init_std", sizes.init_std.value}, {"crop", int64_t{0}},
-      {"output.hidden", output},          {"output.init_std", 1.0},
-      {"output.layers", int64_t{1}},      {"final_norm", int64_t{sizes.final_norm.value == "layernorm"}}};
-  const auto add = [&](const char* key, const auto& number) {
-    if constexpr (!std::is_same_v<decltype(number.value), std::string>) constants[key] = number.value;
-  };
-  EachSize(sizes, add);
-  EachSize(projector, add);
-  return constants;
-}
-
-// The parameters of a module of these layers, on one rank.
-Module Expanded(const std::string& kind, const std::string& letters, Attributes constants) {
-  const ModelStatement& statement = *StatementOf(kind);
+Module ModuleOf(const SaidModel& model, const SaidPart& part) {
   Module module;
-  module.kind = kind;
-  module.has_images = statement.has_images;
-  module.carries_loss = statement.carries_loss;
-  module.constants = std::move(constants);
-  for (const char letter : letters) module.layers.push_back({.kind = letter});
-  ExpandStatement(statement, ModelNumbers({.micro_samples = 1, .sequence_length = 1}, module, statement), false,
-                  module);
+  module.kind = part.statement->kind;
+  module.has_images = part.statement->has_images;
+  module.carries_loss = part.statement->carries_loss;
+  module.constants = ConstantsOf(model, part);
+  for (const char letter : part.letters) module.layers.push_back({.kind = letter});
   return module;
 }
 
-void AddTensors(const Module& module, TensorShapes& tensors) {
-  for (const Parameter& parameter : module.parameters) {
-    if (parameter.experts == 0) tensors[parameter.file_name] = parameter.shape;
-    for (int64_t expert = 0; expert < parameter.experts; ++expert)
-      tensors[ExpertName(parameter.file_name, expert)] = parameter.shape;
+// The parameters of a part, on one rank.
+Module Expanded(const SaidModel& model, const SaidPart& part) {
+  Module module = ModuleOf(model, part);
+  ExpandStatement(*part.statement, ModelNumbers({.micro_samples = 1, .sequence_length = 1}, module, *part.statement),
+                  false, module);
+  return module;
+}
+
+// Calls `visit(name, parameter)` for each tensor that the model has in its folder.
+template <typename Visit>
+void EachTensor(const SaidModel& model, const Visit& visit) {
+  for (const std::optional<SaidPart>* part : {&model.language, &model.encoder}) {
+    if (!*part) continue;
+    const Module module = Expanded(model, **part);
+    const FolderNames names(*model.dialects, *model.dialect, module);
+    for (const Parameter& parameter : module.parameters) {
+      const std::optional<std::string> name = names.NameOf(parameter);
+      for (int64_t expert = parameter.experts > 0 ? 0 : -1; name && expert < parameter.experts; ++expert) {
+        visit(ExpertName(*name, expert), parameter);
+        if (expert == -1) break;
+      }
+    }
   }
 }
 
-// The tensors whose names begin with the prefix, without it.
-TensorShapes Alone(const TensorShapes& tensors, std::string_view prefix) {
-  TensorShapes alone;
-  for (const auto& [name, shape] : tensors) {
-    if (name.starts_with(prefix)) alone[name.substr(prefix.size())] = shape;
-  }
-  return alone;
+// Tensors that the model has and files need not have.
+TensorShapes OptionalTensors(const SaidModel& model) {
+  TensorShapes tensors;
+  EachTensor(model, [&](const std::string& name, const Parameter& parameter) {
+    if (model.dialects->FindOptional(name) != nullptr) tensors[name] = parameter.shape;
+  });
+  return tensors;
 }
 
 // What the tensors of a known kind that nobody trains are called in a note.
@@ -83,55 +88,67 @@ struct Extras {
   int64_t tensors = 0;
 };
 
-// What is wrong with the shape of an extra of the encoder, as far as the sizes say it; empty: nothing.
-std::string MisfitOfExtra(const EncoderSizes& encoder, const std::string& name, const std::vector<int64_t>& shape) {
-  const int64_t hidden = encoder.hidden.value, frame = 3 * encoder.patch.value * encoder.patch.value;
-  const std::string is = absl::StrCat(" is ", ShapeText(shape), ", by config.json ");
-  if (absl::EndsWith(name, ".lambda1") && shape != std::vector<int64_t>{hidden})
-    return absl::StrCat(is, ShapeText({hidden}));
-  if (absl::EndsWith(name, ".video_embedder.weight") &&
-      (shape.size() != 2 || shape[0] != hidden || shape[1] < 1 || shape[1] % frame != 0))
-    return absl::StrCat(is, "[", hidden, ", frames x ", frame, "]");
-  if (absl::EndsWith(name, ".summary_idxs") && shape.size() != 1) return absl::StrCat(is, "a list");
-  return "";
+// What is wrong with the shape of an extra, as far as the numbers of the part say it; empty: nothing. Where its numbers
+// are given as a list, they are read (CheckStoredNorm).
+std::string MisfitOfExtra(const SaidPart& part, const DialectExtra& extra, const std::vector<int64_t>& shape) {
+  if (!extra.sizes || extra.is.starts_with("[")) return "";
+  const std::vector<DialectSize>& sizes = *extra.sizes;
+  bool fits = shape.size() == sizes.size();
+  std::vector<std::string> wanted;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const double size =
+        sizes[i].formula ? sizes[i].formula->Evaluate([&](const std::string& name) { return part.NumberOf(name); }) : 1;
+    if (std::isnan(size) || size < 1) return "";
+    const int64_t number = std::min(size, 1e15) < size ? int64_t{1} << 50 : static_cast<int64_t>(size);
+    fits = fits && (sizes[i].any.empty() ? shape[i] == number : shape[i] >= 1 && shape[i] % number == 0);
+    wanted.push_back(sizes[i].any.empty() ? absl::StrCat(number)
+                     : sizes[i].formula   ? absl::StrCat(sizes[i].any, " x ", number)
+                                          : sizes[i].any);
+  }
+  if (fits) return "";
+  const bool list = wanted.size() == 1 && wanted[0] == "any";
+  return absl::StrCat(" is ", ShapeText(shape), ", by config.json ",
+                      list ? "a list" : absl::StrCat("[", absl::StrJoin(wanted, ", "), "]"));
+}
+
+// The part whose dialect has the extra.
+const SaidPart* PartOfExtra(const SaidModel& model, const DialectExtra& extra) {
+  for (const std::optional<SaidPart>* part : {&model.encoder, &model.language}) {
+    if (!*part) continue;
+    const auto& extras = model.dialects->RootOf(*(*part)->dialect).extras;
+    if (&extra >= extras.data() && &extra < extras.data() + extras.size()) return &**part;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
-std::string SizesTooLarge(const ModelSizes& sizes) {
+std::string SizesTooLarge(const SaidModel& model) {
   double elements = 0, layers = 0, tensors = 0;
-  const auto add = [&](double times, std::initializer_list<int64_t> factors) {
-    double product = times;
-    for (const int64_t factor : factors) product *= static_cast<double>(factor);
-    elements += product;
-  };
-  if (sizes.language) {
-    const LanguageSizes& lm = *sizes.language;
-    double experts = 0;
-    for (const char letter : lm.pattern.value) experts += letter == 'E';
-    layers += static_cast<double>(lm.pattern.value.size());
-    tensors += 2 * experts * static_cast<double>(lm.experts.value);
-    add(2, {lm.vocabulary.value, lm.hidden.value});
-    add(layers * 4, {lm.heads.value, lm.head_dim.value, lm.hidden.value});
-    add(layers * 3, {lm.mamba_heads.value, lm.mamba_head_dim.value, lm.hidden.value});
-    add(layers * 2, {lm.mamba_groups.value, lm.mamba_state.value, lm.hidden.value});
-    add(layers, {lm.mamba_heads.value, lm.mamba_head_dim.value, lm.mamba_conv.value});
-    add(experts * 2, {lm.experts.value, lm.ffn.value, lm.hidden.value});
-    add(layers * 2, {lm.shared_ffn.value + lm.mlp_ffn.value, lm.hidden.value});
-  }
-  if (sizes.encoder) {
-    const EncoderSizes& encoder = *sizes.encoder;
-    const double blocks = static_cast<double>(encoder.layers.value);
-    layers += blocks;
-    add(blocks * 4, {encoder.hidden.value, encoder.hidden.value});
-    add(blocks * 2, {encoder.hidden.value, encoder.ffn.value});
-    add(3, {encoder.patch.value, encoder.patch.value, encoder.hidden.value});
-    add(1, {encoder.max_image.value, encoder.max_image.value, encoder.hidden.value});
-    if (sizes.projector) {
-      const int64_t side = sizes.projector->pixel_shuffle.value;
-      add(1, {encoder.hidden.value, side * side, sizes.projector->hidden.value});
+  for (const std::optional<SaidPart>* one : {&model.language, &model.encoder}) {
+    if (!*one) continue;
+    const SaidPart& part = **one;
+    const Module module = ModuleOf(model, part);
+    const ModelNumbers numbers({.micro_samples = 1, .sequence_length = 1}, module, *part.statement);
+    const auto add = [&](const StatedPiece& piece, double times) {
+      for (const StatedWeight& weight : piece.weights) {
+        if (!numbers.Hold(weight.when)) continue;
+        const bool stacked = weight.form == StatedWeight::Form::kExperts;
+        const double experts = stacked ? static_cast<double>(module.experts()) : 1;
+        double product = times * experts;
+        for (const Expression& size : weight.shape) product *= numbers.Of(size);
+        elements += product;
+        if (stacked) tensors += times * experts;
+      }
+    };
+    layers += static_cast<double>(part.layers);
+    add(part.statement->embed, 1);
+    add(part.statement->head, 1);
+    for (const auto& [letter, piece] : part.statement->layers) {
+      if (const auto count = std::count(part.letters.begin(), part.letters.end(), letter); count > 0)
+        add(piece, static_cast<double>(count));
     }
   }
   if (layers > static_cast<double>(kMostLayers)) return absl::StrCat("more than ", kMostLayers, " layers");
@@ -141,54 +158,54 @@ std::string SizesTooLarge(const ModelSizes& sizes) {
   return "";
 }
 
-TensorShapes ExpectedTensors(const ModelSizes& sizes) {
+TensorShapes ExpectedTensors(const SaidModel& model) {
   TensorShapes tensors;
-  if (sizes.language) {
-    AddTensors(Expanded("hybrid_lm", sizes.language->pattern.value, ConstantsOf(*sizes.language)), tensors);
-  }
-  if (sizes.encoder) {
-    const ProjectorSizes some = {{1, ""}, {1, ""}, {1.0, ""}};
-    const int64_t output = sizes.language ? sizes.language->hidden.value : 1;
-    AddTensors(Expanded("radio_vit", std::string(static_cast<size_t>(sizes.encoder->layers.value), 'V'),
-                        ConstantsOf(*sizes.encoder, sizes.projector.value_or(some), output)),
-               tensors);
-  }
-  for (const OtherName& other : OtherNames())
-    std::erase_if(tensors, [&](const auto& tensor) { return tensor.first.starts_with(other.ours); });
-  if (!sizes.encoder) return Alone(tensors, kLanguagePrefix);
-  if (!sizes.language) return Alone(tensors, kEncoderPrefix);
+  EachTensor(model, [&](const std::string& name, const Parameter& parameter) {
+    if (model.dialects->FindOptional(name) == nullptr) tensors[name] = parameter.shape;
+  });
   return tensors;
 }
 
-void CompareTensors(const ModelSizes& sizes, const TensorShapes& found, Findings& findings) {
-  const TensorShapes expected = ExpectedTensors(sizes);
+std::set<std::string> ExpectedBuffers(const SaidModel& model) {
+  std::set<std::string> buffers;
+  EachTensor(model, [&](const std::string& name, const Parameter& parameter) {
+    if (parameter.buffer) buffers.insert(name);
+  });
+  return buffers;
+}
+
+void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings& findings) {
+  const TensorShapes expected = ExpectedTensors(model), optional = OptionalTensors(model);
+  const DialectSet& dialects = *model.dialects;
   std::vector<TensorLine> lines;
+  const auto compare = [&](const std::string& name, const std::vector<int64_t>& in_file, const auto& shape) {
+    if (in_file != shape) {
+      lines.push_back(
+          {"tensor ", name, absl::StrCat(" is ", ShapeText(in_file), ", by config.json ", ShapeText(shape))});
+    }
+  };
   for (const auto& [name, shape] : expected) {
     const auto in_file = found.find(name);
     if (in_file == found.end()) {
       lines.push_back({"tensor ", name, " " + ShapeText(shape) + " is missing"});
-    } else if (in_file->second != shape) {
-      lines.push_back(
-          {"tensor ", name, absl::StrCat(" is ", ShapeText(in_file->second), ", by config.json ", ShapeText(shape))});
+    } else {
+      compare(name, in_file->second, shape);
     }
   }
   std::map<std::string_view, Extras> extras;  // by what they are
-  const bool norm = sizes.encoder && sizes.encoder->final_norm.value == "layernorm";
   for (const auto& [name, shape] : found) {
     if (expected.contains(name)) continue;
-    bool is_norm = false;
-    for (const OtherName& other : OtherNames()) is_norm = is_norm || name.starts_with(other.published);
-    if (is_norm) {
-      if (!norm) {
-        lines.push_back({"tensor ", name, " is of a final norm, but config.json says that there is none"});
-      } else if (shape != std::vector<int64_t>{sizes.encoder->hidden.value}) {
+    if (const DialectHint* hint = dialects.FindOptional(name)) {
+      const auto ours = optional.find(name);
+      if (ours == optional.end()) {
         lines.push_back(
-            {"tensor ", name,
-             absl::StrCat(" is ", ShapeText(shape), ", by config.json [", sizes.encoder->hidden.value, "]")});
+            {"tensor ", name, absl::StrCat(" is of ", hint->called, ", but config.json says that there is none")});
+      } else {
+        compare(name, shape, ours->second);
       }
-    } else if (const KnownExtra* extra = FindKnownExtra(name)) {
-      if (sizes.encoder) {
-        if (std::string misfit = MisfitOfExtra(*sizes.encoder, name, shape); !misfit.empty())
+    } else if (const DialectExtra* extra = dialects.FindExtra(name)) {
+      if (const SaidPart* part = PartOfExtra(model, *extra)) {
+        if (std::string misfit = MisfitOfExtra(*part, *extra, shape); !misfit.empty())
           lines.push_back({"tensor ", name, std::move(misfit)});
       }
       Extras& of = extras.try_emplace(extra->what, Extras{name, 0}).first->second;
@@ -198,10 +215,10 @@ void CompareTensors(const ModelSizes& sizes, const TensorShapes& found, Findings
     }
   }
   for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
-  if (norm && !found.contains(kFinalNorm)) {
-    findings.notes.push_back(absl::StrCat("the folder does not store ", kFinalNorm,
-                                          ": transformers begins with weight 1 and bias 0, and initialize.from lists "
-                                          "the norm as missing"));
+  for (const auto& [name, shape] : optional) {
+    const DialectHint* hint = dialects.FindOptional(name);
+    if (hint->names.front() == name && !found.contains(name))
+      findings.notes.push_back(absl::StrCat("the folder does not store ", name, ": ", hint->text));
   }
   for (const auto& [what, of] : extras) {
     findings.notes.push_back(

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "planner/exchange/findings.h"
-#include "planner/exchange/model_sizes.h"
+#include "planner/exchange/said_model.h"
 
 namespace planwright {
 
@@ -18,13 +19,15 @@ using TensorShapes = std::map<std::string, std::vector<int64_t>>;  // by name
 std::string ShapeText(const std::vector<int64_t>& shape);  // "[4, 8]"
 
 // Why the model is beyond what is expanded here; empty: it is not. Sizes are a stranger's claims, so this comes first.
-std::string SizesTooLarge(const ModelSizes& sizes);
+std::string SizesTooLarge(const SaidModel& model);
 
-// Names and shapes. A final norm is not among them: published files do not store it.
-TensorShapes ExpectedTensors(const ModelSizes& sizes);
+// Names and shapes. Tensors that files need not have, such as a final norm, are not among them.
+TensorShapes ExpectedTensors(const SaidModel& model);
+// The names of those that are no parameters: they are not trained.
+std::set<std::string> ExpectedBuffers(const SaidModel& model);
 
 // A problem for each tensor that is missing, has another shape, or is not known. Tensors that are known and not
 // trained become notes, of one line each kind.
-void CompareTensors(const ModelSizes& sizes, const TensorShapes& found, Findings& findings);
+void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings& findings);
 
 }  // namespace planwright

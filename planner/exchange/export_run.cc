@@ -55,21 +55,6 @@ absl::StatusOr<Opened> OpenCheckpoint(const std::string& folder) {
   return opened;
 }
 
-ConfigKind KindOfRun(const RunModel& run) {
-  if (run.encoder != nullptr && run.language != nullptr) return ConfigKind::kVisionLanguage;
-  return run.encoder != nullptr ? ConfigKind::kEncoder : ConfigKind::kLanguage;
-}
-
-std::string TypeOfKind(ConfigKind kind) {
-  switch (kind) {
-    case ConfigKind::kLanguage: return "nemotron_h";
-    case ConfigKind::kEncoder: return "radio";
-    case ConfigKind::kVisionLanguage: return "nemotron_h_omni";
-    case ConfigKind::kUnknown: break;
-  }
-  return "";
-}
-
 // The tensor of a run as one of `dtype`: its elements are read, proved and rounded piece by piece.
 OutTensor FromCheckpoint(CheckpointReader& reader, const LeavingTensor& leaving, DType dtype) {
   // Routers compare biases that differ by little: they stay as wide as fp32.
@@ -98,8 +83,9 @@ OutTensor FromCheckpoint(CheckpointReader& reader, const LeavingTensor& leaving,
 
 // What config.json says of types becomes what is written: transformers rounds to them on loading. Tensors that pass
 // through may need a wider one than the run's.
-absl::Status SetDtypeWords(const RunModel& run, const std::string& own, const std::vector<OutTensor>& passed,
-                           const std::string& source, std::vector<OutFile>& files, Findings& findings) {
+absl::Status SetDtypeWords(const RunModel& run, const Dialect& dialect, const std::string& own,
+                           const std::vector<OutTensor>& passed, const std::string& source, std::vector<OutFile>& files,
+                           Findings& findings) {
   const auto config =
       std::find_if(files.begin(), files.end(), [](const OutFile& file) { return file.name == kConfigFile; });
   if (config == files.end()) return absl::OkStatus();
@@ -110,8 +96,11 @@ absl::Status SetDtypeWords(const RunModel& run, const std::string& own, const st
     if (tensor.parameter) whole = WordForBoth(whole, tensor.type);
   }
   std::set<std::string> parts;
-  if (run.language != nullptr) parts = {"text_config", "llm_config"};
-  if (run.encoder != nullptr) parts.insert("vision_config");
+  for (const DialectLine& line : dialect.lines) {
+    const auto* part = std::get_if<DialectPart>(&line);
+    if (part != nullptr && (part->encoder ? run.encoder : run.language) != nullptr)
+      parts.insert(part->paths.begin(), part->paths.end());
+  }
   const std::vector<DtypeWord> words = DtypeWords(*text);
   // What is right already stays: some tensors of a source are wider than it says, and rounded on loading.
   const bool right = std::any_of(words.begin(), words.end(),
@@ -151,36 +140,39 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   if (!findings.problems.empty()) return exported;
 
   std::optional<ReadFolder> source;
-  ConfigKind kind = KindOfRun(run);
+  std::optional<WrittenConfig> config;
+  exported.dtype = request.dtype.value_or(DTypeOf(opened->plan.precision));
   if (!request.like.empty()) {
     absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(request.like, request.ignored);
     if (!read.ok()) return read.status();
     source = *std::move(read);
     findings.problems = source->findings.problems;
     if (!findings.problems.empty()) return exported;
-    kind = source->kind;
-    CompareWithSource(run.sizes, *source, findings);
+    CompareWithSource(run.said, *source, findings);
+  } else if (run.said.dialect == nullptr) {
+    findings.Problem("modules", "", "are of kinds that no dialect writes a config.json of: name a source with --like");
   } else {
-    CheckExpressible(run.sizes, kind, findings);
+    config = ConfigOf(opened->plan, run.said, exported.dtype, findings);
   }
   if (!findings.problems.empty()) return exported;
 
-  exported.model_type = source ? source->model_type : TypeOfKind(kind);
-  exported.dtype = request.dtype.value_or(DTypeOf(opened->plan.precision));
+  exported.model_type = source ? source->model_type : run.said.dialect->name();
+  const Dialect& dialect = source ? *source->said.dialect : *run.said.dialect;
   std::map<std::string, DType> keys;
   for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
   std::vector<OutTensor> tensors;
-  for (const LeavingTensor& leaving : LeavingTensors(run, kind, keys, findings))
+  for (const LeavingTensor& leaving : LeavingTensors(run, dialect, keys, findings))
     tensors.push_back(FromCheckpoint(*opened->reader, leaving, exported.dtype));
   std::vector<OutFile> files;
   if (source) {
-    std::vector<OutTensor> passed = PassedThroughTensors(*source->weights, tensors, findings);
+    std::vector<OutTensor> passed = PassedThroughTensors(*source, tensors, findings);
     if (!findings.problems.empty()) return exported;
     absl::StatusOr<std::vector<OutFile>> beside = FilesBesideWeights(request.like, findings);
     if (!beside.ok()) return beside.status();
     if (!findings.problems.empty()) return exported;
     files = *std::move(beside);
-    if (absl::Status status = SetDtypeWords(run, TorchName(exported.dtype), passed, request.like, files, findings);
+    if (absl::Status status =
+            SetDtypeWords(run, dialect, TorchName(exported.dtype), passed, request.like, files, findings);
         !status.ok())
       return status;
     if (!passed.empty())
@@ -189,12 +181,10 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     tensors.insert(tensors.end(), std::make_move_iterator(passed.begin()), std::make_move_iterator(passed.end()));
     for (const OutFile& file : files) exported.copied.push_back(file.name);
   } else {
-    if (run.sizes.encoder) {
-      std::vector<OutTensor> made = MadeTensors(*run.sizes.encoder, kind, exported.dtype, exported.made_up);
-      tensors.insert(tensors.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
-    }
-    const nlohmann::ordered_json config = ConfigOf(opened->plan, run.sizes, kind, exported.dtype, exported.made_up);
-    files.push_back({kConfigFile, "", JsonText(config, 2) + "\n"});
+    std::vector<OutTensor> made = MadeTensors(config->read, exported.dtype, exported.made_up);
+    tensors.insert(tensors.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
+    exported.made_up.insert(exported.made_up.end(), config->made_up.begin(), config->made_up.end());
+    files.push_back({kConfigFile, "", JsonText(config->config, 2) + "\n"});
   }
 
   int64_t done = 0, all = 0;

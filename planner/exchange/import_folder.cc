@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/text/bug.h"
 #include "planner/compile/bridges/route_bridges.h"
@@ -18,51 +17,48 @@
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/convert.h"
 #include "planner/exchange/expected_tensors.h"
+#include "planner/exchange/read_model.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/tree_edits.h"
 #include "planner/recipe/yaml/yaml_text.h"
 #include "planner/state/weights/fit_part.h"
-#include "planner/state/weights/known_extras.h"
 #include "planner/state/weights/name_groups.h"
-#include "planner/state/dialect/pixel_norm.h"
 
 namespace planwright {
 
 namespace {
 
 // A problem for each tensor that a run would load and whose numbers are of a type that none has, such as FP8.
-void CheckTypes(const WeightFiles& files, Findings& findings) {
+void CheckTypes(const WeightFiles& files, const DialectSet& dialects, Findings& findings) {
   std::vector<TensorLine> lines;
   for (const auto& [name, tensor] : files.all()) {
-    if (!ReadType(tensor.type) && FindKnownExtra(name) == nullptr)
+    if (!ReadType(tensor.type) && dialects.FindExtra(name) == nullptr)
       lines.push_back({"tensor ", name, TypeIsNotRead(tensor.type)});
   }
   for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
 }
 
-constexpr size_t kColours = 3;
-
-// How far a number may be from CLIP's: what the type rounds, and what configs leave away.
+// How far a number may be from that of the dialect: what the type rounds, and what configs leave away.
 double Tolerance(const std::string& type) {
   if (type == "BF16") return 1.0 / (1 << 9);
   return type == "F16" ? 1.0 / (1 << 12) : 1e-6;
 }
 
 std::string ProblemOf(WeightFiles& files, const std::string& name, const WeightTensor& tensor,
-                      const std::array<double, kColours>& expected) {
+                      const std::vector<double>& expected) {
   const std::optional<TensorType> type = files.TypeOf(name);
   if (!type) return absl::StrCat(" has type ", tensor.type, ", which is not read");
-  if (ElementsOf(tensor.shape) != int64_t{kColours}) return " has not one number for each of three colours";
+  const auto count = static_cast<int64_t>(expected.size());
+  if (ElementsOf(tensor.shape) != count) return " has not one number for each of three colours";
   const DType dtype = type->dtype;
-  std::array<std::byte, kColours * sizeof(double)> bytes{};
-  const auto stored = std::span(bytes).first(kColours * static_cast<size_t>(DTypeBytes(dtype)));
-  const absl::Status read = files.Read(name, {{0, 0, kColours}}, stored, ElementReader::Numbers::kAny);
+  std::vector<std::byte> stored(expected.size() * static_cast<size_t>(DTypeBytes(dtype)));
+  const absl::Status read = files.Read(name, {{0, 0, count}}, stored, ElementReader::Numbers::kAny);
   if (!read.ok()) return absl::StrCat(": ", std::string(read.message()));
-  std::array<double, kColours> numbers{};
+  std::vector<double> numbers(expected.size());
   ConvertNumbers(dtype, stored, DType::kFp64, std::as_writable_bytes(std::span(numbers)));
-  for (size_t i = 0; i < kColours; ++i) {
+  for (size_t i = 0; i < expected.size(); ++i) {
     // Not a number is far from each.
     if (std::fabs(numbers[i] - expected[i]) <= Tolerance(tensor.type)) continue;
     return absl::StrCat(": element ", i, " is ", ShortestText(numbers[i]),
@@ -73,51 +69,80 @@ std::string ProblemOf(WeightFiles& files, const std::string& name, const WeightT
 }
 
 // By what a folder's encoder normalizes pixels, where its weights say it: RADIO's input_conditioner. transformers and
-// RADIO's code compute with these tensors, and not with config.json. A problem for each norm_mean and norm_std whose
-// numbers are not those of CLIP, rounded to the tensor's type, or that is no list of three. Reads these few numbers.
-void CheckStoredNorm(WeightFiles& files, Findings& findings) {
+// RADIO's code compute with these tensors, and not with config.json. A problem for each whose numbers are not those of
+// CLIP, rounded to the tensor's type, or that is no list of three. Reads these few numbers.
+void CheckStoredNorm(WeightFiles& files, const DialectSet& dialects, Findings& findings) {
   for (const auto& [name, tensor] : files.all()) {
-    const bool mean = absl::EndsWith(name, "radio_model.input_conditioner.norm_mean");
-    if (!mean && !absl::EndsWith(name, "radio_model.input_conditioner.norm_std")) continue;
-    const std::string problem = ProblemOf(files, name, tensor, mean ? kPixelMean : kPixelDeviation);
+    const DialectExtra* extra = dialects.FindExtra(name);
+    if (extra == nullptr || !extra->is.starts_with("[")) continue;
+    const auto expected = nlohmann::ordered_json::parse(extra->is).get<std::vector<double>>();
+    const std::string problem = ProblemOf(files, name, tensor, expected);
     if (!problem.empty()) findings.Problem(absl::StrCat("tensor ", name, problem), "", "");
   }
 }
 
-// An encoder alone lacks what a recipe adds: a projector, which fits any encoder with pixel_shuffle 1, and some
-// language model.
-ModelSizes Completed(ModelSizes sizes) {
-  if (sizes.encoder && !sizes.projector) sizes.projector = ProjectorSizes{{1, ""}, {1, ""}, {1e-5, ""}};
-  if (!sizes.language) {
-    LanguageSizes some;
-    some.pattern.value = "-";
-    some.hidden.value = some.mlp_ffn.value = some.vocabulary.value = 64;
-    some.init_std.value = some.norm_eps.value = 1e-5;
-    sizes.language = some;
+// Numbers of a recipe that config.json does not say, so that it can be checked: an encoder alone has no projector and
+// no language model. They fit all others.
+void AddMissingNumbers(SaidPart& part, int64_t size) {
+  for (const StatedKey& key : part.statement->keys) {
+    const StatedConstant* constant = ConstantOfKey(*part.statement, key);
+    if (constant == nullptr || key.form != StatedKey::Form::kConstant || constant->or_zero ||
+        part.Find(key.name) != nullptr)
+      continue;
+    if (!part.Has(constant->of)) continue;
+    Said said;
+    if (constant->real) {
+      said.value = 1e-5;
+    } else {
+      said.value = std::min(size, static_cast<int64_t>(key.range.high));
+    }
+    part.Set(key.name, std::move(said));
   }
-  return sizes;
+}
+
+SaidModel Completed(SaidModel model) {
+  if (model.encoder) AddMissingNumbers(*model.encoder, 1);
+  if (model.language) return model;
+  // Any language model, of one layer.
+  for (const Dialect& dialect : model.dialects->all()) {
+    const ModelStatement& statement = *StatementOf(dialect.kind);
+    if (model.language || !statement.carries_loss || dialect.composite()) continue;
+    SaidPart& some = model.language.emplace();
+    some.statement = &statement;
+    some.dialect = &dialect;
+    some.letters =
+        statement.repeated.empty() ? std::string(1, statement.layer_kinds.front().letter) : statement.repeated;
+    some.layers = static_cast<int64_t>(some.letters.size());
+    if (statement.repeated.empty()) {
+      some.Set("pattern", Said{some.letters, ""});
+    } else {
+      some.Set("layers", Said{int64_t{1}, ""});
+    }
+    AddMissingNumbers(some, 64);
+  }
+  return model;
 }
 
 // The rest of a recipe, on one rank. What it says decides nothing of the model but the image token's place.
-void AddTheRest(const ModelSizes& sizes, YamlNode& recipe) {
-  const auto token = sizes.image_token.value_or(Sourced<int64_t>{1, ""});
+void AddTheRest(const SaidModel& model, const std::optional<Said>& image_token, YamlNode& recipe) {
+  const Said token = image_token.value_or(Said{int64_t{1}, ""});
   std::vector<std::string> rest = {"name=imported",
                                    "cluster={nodes: 1, gpus_per_node: 1, gpu: none}",
                                    "batch={global_samples: 1, sequence_length: 32}",
                                    "budget={train_samples: 1, learning_rate: {peak: 1.0e-3}}",
                                    "precision={params: fp32}",
                                    "data={kind: mock, max_images: 0, classes: 2, text_tokens: 4}"};
-  const auto add = [&](const std::string& name, const std::string& model) {
-    rest.push_back(absl::StrCat("modules.", name, "={model: ", model, ", placement: {first_rank: 0, ranks: 1}}"));
+  const auto add = [&](const std::string& name, const std::string& of) {
+    rest.push_back(absl::StrCat("modules.", name, "={model: ", of, ", placement: {first_rank: 0, ranks: 1}}"));
   };
-  if (sizes.encoder) {
-    add("encoder", kEncoderName);
-    rest.push_back(absl::StrCat("data={image_token: ", token.value, ", image_grids: [[1, 1]], max_images: 1}"));
-    rest.push_back(absl::StrCat("bridges=[{from: encoder, to: language, token: ", token.value, "}]"));
+  if (model.encoder) {
+    add("encoder", NameInRecipe(model, *model.encoder));
+    rest.push_back(absl::StrCat("data={image_token: ", token.text(), ", image_grids: [[1, 1]], max_images: 1}"));
+    rest.push_back(absl::StrCat("bridges=[{from: encoder, to: language, token: ", token.text(), "}]"));
   }
-  add("language", kLanguageName);
+  add("language", NameInRecipe(model, *model.language));
   Require(LayOverrides(rest, recipe).ok(), "the rest of a recipe is overrides");
-  if (!sizes.encoder || token.from.empty()) return;
+  if (!model.encoder || token.from.empty()) return;
   YamlNode number = *NodeAt(recipe, "bridges[0].token");
   number.comments = std::make_shared<const YamlComments>(YamlComments{.beside = "# " + token.from});
   PutValue("bridges[0].token", std::move(number), recipe);
@@ -126,11 +151,11 @@ void AddTheRest(const ModelSizes& sizes, YamlNode& recipe) {
 // Whether the model of a config.json is one that a recipe may have: the checks of `plan validate`, in terms of the
 // config's keys. Reads the text that import writes as a recipe on one rank. A problem for each that its reader finds in
 // the ranges of keys, its statements in how sizes fit together, and its bridge in the image token.
-void CheckAsRecipe(const ModelSizes& sizes, Findings& findings) {
-  ModelSizes models = Completed(sizes);
+void CheckAsRecipe(const SaidModel& model, Findings& findings) {
+  SaidModel models = Completed(model);
   models.image_token.reset();
   YamlNode tree = ModelsTree(models, kConfigFile, "");
-  AddTheRest(sizes, tree);
+  AddTheRest(models, model.image_token, tree);
   Diagnostics problems;
   // A text, as every value of a recipe has a place of its own.
   const std::optional<Recipe> read = ReadRecipeText(YamlText(tree), kConfigFile, problems);
@@ -167,23 +192,22 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   absl::StatusOr<std::unique_ptr<WeightFiles>> weights = WeightFiles::Open(folder);
   if (!weights.ok()) return weights.status();
   ReadFolder read;
-  read.kind = KindOfConfig(*config);
   if (const auto type = config->find("model_type"); type != config->end() && type->is_string())
     read.model_type = type->get<std::string>();
-  read.sizes = ReadModel(*config, ignored, read.findings);
+  read.said = ReadModel(*config, ignored, read.findings);
   read.weights = *std::move(weights);
   for (const std::string& warning : read.weights->warnings()) read.findings.notes.push_back(warning);
   // Numbers that are problems would make others of every tensor.
   if (!read.findings.problems.empty()) return read;
-  if (std::string why = SizesTooLarge(read.sizes); !why.empty()) {
+  if (std::string why = SizesTooLarge(read.said); !why.empty()) {
     read.findings.Problem(kConfigFile, "", absl::StrCat("its sizes are beyond what a recipe may have: ", why));
     return read;
   }
   TensorShapes shapes;
   for (const auto& [name, tensor] : read.weights->all()) shapes[name] = tensor.shape;
-  CompareTensors(read.sizes, shapes, read.findings);
-  CheckTypes(*read.weights, read.findings);
-  if (read.sizes.encoder) CheckStoredNorm(*read.weights, read.findings);
+  CompareTensors(read.said, shapes, read.findings);
+  CheckTypes(*read.weights, *read.said.dialects, read.findings);
+  if (read.said.encoder) CheckStoredNorm(*read.weights, *read.said.dialects, read.findings);
   return read;
 }
 
@@ -193,10 +217,10 @@ absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std:
   if (!read.ok()) return read.status();
   ImportedModel imported;
   imported.findings = std::move(read->findings);
-  if (imported.findings.problems.empty()) CheckAsRecipe(read->sizes, imported.findings);
+  if (imported.findings.problems.empty()) CheckAsRecipe(read->said, imported.findings);
   if (imported.findings.problems.empty()) {
     const std::string kind = read->model_type.empty() ? "RADIO" : read->model_type;
-    imported.text = YamlText(ModelsTree(read->sizes, folder, kind, named));
+    imported.text = YamlText(ModelsTree(read->said, folder, kind, named));
   }
   return imported;
 }

@@ -8,17 +8,15 @@
 
 #include "absl/status/statusor.h"
 #include "planner/exchange/findings.h"
-#include "planner/exchange/model_sizes.h"
-#include "planner/exchange/read_model.h"
+#include "planner/exchange/said_model.h"
 #include "planner/state/weights/weight_files.h"
 
 namespace planwright {
 
 // A Hugging Face folder of which config.json and headers have been read.
 struct ReadFolder {
-  ConfigKind kind = ConfigKind::kUnknown;
   std::string model_type;
-  ModelSizes sizes;
+  SaidModel said;
   Findings findings;
   std::unique_ptr<WeightFiles> weights;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -13,7 +14,6 @@
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/state/checkpoint/folder_names.h"
-#include "planner/state/weights/known_extras.h"
 #include "planner/state/weights/name_groups.h"
 #include "planner/state/weights/read_values.h"
 #include "planner/state/weights/weight_folder.h"
@@ -21,40 +21,24 @@
 namespace planwright {
 namespace {
 
-std::string TextOf(int64_t number) { return absl::StrCat(number); }
-std::string TextOf(double number) { return ShortestText(number); }
-std::string TextOf(const std::string& word) { return word; }
-std::string TextOf(bool flag) { return flag ? "true" : "false"; }
-
-struct Said {
-  std::string value, from;
-};
-
-template <typename Sizes>
-std::map<std::string, Said> AllSaid(const Sizes& sizes) {
-  std::map<std::string, Said> said;
-  EachSize(sizes, [&](const char* key, const auto& number) { said[key] = {TextOf(number.value), number.from}; });
-  return said;
-}
-
-// Keys that only one of the two has follow from another number, the pattern, which differs then.
-template <typename Sizes>
-void CompareSizes(const std::optional<Sizes>& run, const std::optional<Sizes>& source, const char* part,
+// Keys that only one of the two has follow from another number, the pattern, which differs then, or are of training.
+void CompareParts(const std::optional<SaidPart>& run, const std::optional<SaidPart>& source, const char* part,
                   Findings& findings) {
   if (!run) return;
   if (!source) {
     findings.Problem("--like", "", absl::StrCat("its config.json has no ", part, ", which the run has"));
     return;
   }
-  const std::map<std::string, Said> ours = AllSaid(*run), theirs = AllSaid(*source);
+  std::map<std::string, const Said*> ours;
+  for (const auto& [key, said] : run->numbers) ours[key] = &said;
   for (const auto& [key, our] : ours) {
-    const auto their = theirs.find(key);
-    if (their == theirs.end() || their->second.value == our.value) continue;
+    const Said* their = source->Find(key);
+    if (their == nullptr || their->loose || their->text() == our->text()) continue;
     // "hidden_act = gelu" is already a key with its value: what follows from it is said behind.
-    const bool derived = absl::StrContains(their->second.from, " = ");
-    findings.Problem(their->second.from, derived ? "" : their->second.value,
-                     absl::StrCat(derived ? absl::StrCat("means ", key, " ", their->second.value, ", which ") : "",
-                                  "is not that of the run: ", our.from, " is ", our.value));
+    const bool derived = absl::StrContains(their->from, " = ");
+    findings.Problem(their->from, derived ? "" : their->text(),
+                     absl::StrCat(derived ? absl::StrCat("means ", key, " ", their->text(), ", which ") : "",
+                                  "is not that of the run: ", our->from, " is ", our->text()));
   }
 }
 
@@ -67,11 +51,6 @@ bool IsText(const std::string& name) {
 bool IsWeights(const std::string& name) {
   return absl::EndsWith(name, ".safetensors") || absl::EndsWith(name, ".safetensors.index.json") ||
          !OtherWeightFormat(name).empty();
-}
-
-bool IsNorm(const std::string& name) {
-  return std::any_of(OtherNames().begin(), OtherNames().end(),
-                     [&](const OtherName& other) { return name.starts_with(other.published); });
 }
 
 namespace fs = std::filesystem;
@@ -87,33 +66,32 @@ bool LiesIn(const fs::path& file, const fs::path& folder) {
 
 }  // namespace
 
-void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings& findings) {
-  CompareSizes(run.language, source.sizes.language, "language model", findings);
-  if (source.sizes.language && source.sizes.language->least_time_step.value > 0) {
-    const Sourced<double>& least = source.sizes.language->least_time_step;
-    findings.notes.push_back(absl::StrCat(least.from, " = ", ShortestText(least.value),
-                                          " is copied: transformers 5.23 lets no time step be below it, and a run "
-                                          "does"));
+void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings& findings) {
+  for (const bool encoder : {false, true}) {
+    const std::optional<SaidPart> SaidModel::*part = encoder ? &SaidModel::encoder : &SaidModel::language;
+    CompareParts(run.*part, source.said.*part, encoder ? "encoder" : "language model", findings);
+    if (!(source.said.*part)) continue;
+    for (const std::string& copied : (source.said.*part)->copied) findings.notes.push_back(copied);
   }
-  CompareSizes(run.encoder, source.sizes.encoder, "encoder", findings);
-  // A folder of an encoder alone has no projector; that of the run stays behind then.
-  if (source.sizes.projector) CompareSizes(run.projector, source.sizes.projector, "projector", findings);
-  const auto &ours = run.image_token, &theirs = source.sizes.image_token;
-  if (ours && theirs && ours->value >= 0 && ours->value != theirs->value) {
-    findings.Problem(theirs->from, absl::StrCat(theirs->value),
-                     absl::StrCat("is not that of the run: ", ours->from, " is ", ours->value));
+  const auto &ours = run.image_token, &theirs = source.said.image_token;
+  if (ours && theirs && ours->number() >= 0 && ours->number() != theirs->number()) {
+    findings.Problem(theirs->from, theirs->text(),
+                     absl::StrCat("is not that of the run: ", ours->from, " is ", ours->text()));
   }
 }
 
-std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vector<OutTensor>& ours,
+std::vector<OutTensor> PassedThroughTensors(const ReadFolder& folder, const std::vector<OutTensor>& ours,
                                             Findings& findings) {
+  WeightFiles& source = *folder.weights;
+  const DialectSet& dialects = *folder.said.dialects;
   std::map<std::string_view, const OutTensor*> by_name;
   for (const OutTensor& tensor : ours) by_name[tensor.name] = &tensor;
   std::vector<TensorLine> lines;
   for (const OutTensor& tensor : ours) {
     const auto found = source.all().find(tensor.name);
     if (found == source.all().end()) {
-      if (!IsNorm(tensor.name)) lines.push_back({"tensor ", tensor.name, " of the run is not in " + source.path()});
+      if (dialects.FindOptional(tensor.name) == nullptr)
+        lines.push_back({"tensor ", tensor.name, " of the run is not in " + source.path()});
     } else if (found->second.shape != tensor.shape) {
       lines.push_back({"tensor ", tensor.name,
                        absl::StrCat(" of the run is ", ShapeText(tensor.shape), ", in ", source.path(), " ",
@@ -122,15 +100,18 @@ std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vect
   }
   for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
   std::vector<OutTensor> passed;
+  const std::set<std::string> buffers = ExpectedBuffers(folder.said);
   for (const auto& [name, tensor] : source.all()) {
     if (by_name.contains(name)) continue;
     // config.json says nothing of trained scales, so the numbers are read.
-    const KnownExtra* extra = FindKnownExtra(name);
-    if (extra != nullptr && extra->numbers == KnownExtra::Numbers::kOnes) {
+    const DialectExtra* extra = dialects.FindExtra(name);
+    const bool numbers = extra != nullptr && !extra->is.empty();
+    // Other numbers than these are compared as a whole (CheckStoredNorm).
+    const bool ones = numbers && extra->is == "1";
+    if (ones) {
       if (std::string line = WrongExtra(source, *extra, name); !line.empty()) findings.Problem(std::move(line), "", "");
     }
-    const bool buffer = tensor.type == "I64" || absl::StrContains(name, ".input_conditioner.") ||
-                        absl::EndsWith(name, "e_score_correction_bias");
+    const bool buffer = tensor.type == "I64" || (numbers && !ones) || buffers.contains(name);
     passed.push_back(
         {name, tensor.type, tensor.shape, tensor.bytes, !buffer,
          [&source, &tensor](int64_t first, std::span<std::byte> to) { return source.ReadBytes(tensor, first, to); }});

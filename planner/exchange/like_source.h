@@ -15,13 +15,13 @@
 namespace planwright {
 
 // A problem for each number of the run that SOURCE's config.json says otherwise, and for each part that it lacks.
-void CompareWithSource(const ModelSizes& run, const ReadFolder& source, Findings& findings);
+void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings& findings);
 
 // The tensors of SOURCE that are not among `ours`, as they are there. They keep a pointer to the source's files. A
 // problem for each of `ours` that SOURCE does not have, or has in another shape; but not for a final norm, which
 // published files do not store. A problem too for each scale of SOURCE's encoder that is not 1: blocks of a run have
 // none.
-std::vector<OutTensor> PassedThroughTensors(WeightFiles& source, const std::vector<OutTensor>& ours,
+std::vector<OutTensor> PassedThroughTensors(const ReadFolder& source, const std::vector<OutTensor>& ours,
                                             Findings& findings);
 
 // config.json, generation config, tokenizer, template, processor and remote code. A file that is a link out of the

@@ -1,13 +1,17 @@
 #include "planner/exchange/made_tensors.h"
 
-#include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "planner/exchange/convert.h"
+#include "planner/exchange/read_dialect.h"
 #include "planner/plan/shard_map.h"
-#include "planner/state/dialect/pixel_norm.h"
 #include "planner/wire/records/safetensors.h"
 
 namespace planwright {
@@ -29,7 +33,7 @@ OutTensor Small(std::string name, DType dtype, std::vector<int64_t> shape, std::
 }
 
 // A tensor whose elements all are `number`.
-OutTensor Filled(std::string name, DType dtype, std::vector<int64_t> shape, float number) {
+OutTensor FilledTensor(std::string name, DType dtype, std::vector<int64_t> shape, float number) {
   OutTensor tensor = Tensor(std::move(name), dtype, std::move(shape));
   tensor.read = [dtype, number](int64_t, std::span<std::byte> to) {
     std::byte element[8];
@@ -46,50 +50,106 @@ std::string BytesOf(const std::vector<T>& numbers) {
   return std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T));
 }
 
-}  // namespace
-
-ClassTokenSplit SplitClassTokens(int64_t class_tokens) {
-  // As many class tokens as transformers' radio has by default, and the others registers.
-  ClassTokenSplit split{.cls = std::min<int64_t>(class_tokens, 3)};
-  split.registers = class_tokens - split.cls;
-  for (int64_t i = 0; i < std::min<int64_t>(split.cls, 2); ++i) split.summary.push_back(i);
-  return split;
+// Numbers of a list, as this type.
+std::string BytesOf(const nlohmann::ordered_json& list, DType dtype) {
+  const auto numbers = list.get<std::vector<double>>();
+  std::string bytes(numbers.size() * static_cast<size_t>(DTypeBytes(dtype)), '\0');
+  ConvertNumbers(DType::kFp64, std::as_bytes(std::span(numbers)), dtype, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
 }
 
-std::vector<OutTensor> MadeTensors(const EncoderSizes& encoder, ConfigKind kind, DType dtype,
-                                   std::vector<std::string>& made_up) {
-  std::vector<OutTensor> tensors;
-  const std::string prefix = kind == ConfigKind::kEncoder ? "radio_model." : "vision_model.radio_model.";
-  const int64_t hidden = encoder.hidden.value, patch = 3 * encoder.patch.value * encoder.patch.value;
-  for (int64_t layer = 0; layer < encoder.layers.value; ++layer) {
-    for (const char* scale : {"layer_scale1", "layer_scale2"}) {
-      tensors.push_back(
-          Filled(absl::StrCat(prefix, "model.blocks.", layer, ".", scale, ".lambda1"), dtype, {hidden}, 1.0F));
+class Maker {
+ public:
+  Maker(const SaidModel& read, DType dtype, std::vector<std::string>& made_up)
+      : read_(read), dtype_(dtype), made_up_(made_up) {}
+
+  std::vector<OutTensor> Run() {
+    for (const std::optional<SaidPart>* part : {&read_.encoder, &read_.language}) {
+      if (*part) Make(read_.dialects->RootOf(*(*part)->dialect), **part, false);
+    }
+    if (read_.composite()) Make(*read_.dialect, *read_.encoder, true);
+    return std::move(tensors_);
+  }
+
+ private:
+  // `whole`: names are those of the folder.
+  void Make(const Dialect& dialect, const SaidPart& part, bool whole) {
+    const std::vector<DialectMade>& all = dialect.made;
+    for (size_t i = 0; i < all.size();) {
+      if (all[i].alone && read_.composite()) {
+        ++i;
+        continue;
+      }
+      // Lines of layers that follow each other are made layer by layer.
+      size_t end = i + 1;
+      const bool layers = OfLayers(all[i]);
+      while (layers && end < all.size() && OfLayers(all[end])) ++end;
+      const int64_t times = layers ? part.layers : 1;
+      for (int64_t layer = 0; layer < times; ++layer) {
+        for (size_t one = i; one < end; ++one) AddTensor(all[one], part, layer, whole);
+      }
+      for (; i < end; ++i) Tell(all[i], part, whole);
     }
   }
-  made_up.push_back(prefix + "model.blocks.*.layer_scale*.lambda1: ones, as blocks of a run have no scale");
-  const ClassTokenSplit split = SplitClassTokens(encoder.class_tokens.value);
-  tensors.push_back(Small(prefix + "summary_idxs", DType::kInt64, {static_cast<int64_t>(split.summary.size())},
-                          BytesOf(split.summary)));
-  tensors.back().parameter = false;
-  made_up.push_back(absl::StrCat(prefix, "summary_idxs, num_cls_tokens ", split.cls, " and num_registers ",
-                                 split.registers, ": a run does not tell class tokens apart"));
-  if (kind == ConfigKind::kVisionLanguage) {
-    tensors.push_back(
-        Filled(prefix + "model.patch_generator.video_embedder.weight", dtype, {hidden, kVideoFrames * patch}, 0.0F));
-    made_up.push_back(prefix + "model.patch_generator.video_embedder.weight: zeros, as videos are not trained");
-  } else {
-    const auto floats = [](const std::array<double, 3>& numbers) {
-      return BytesOf(std::vector<float>(numbers.begin(), numbers.end()));
-    };
-    tensors.push_back(Small(prefix + "input_conditioner.norm_mean", DType::kFp32, {3, 1, 1}, floats(kPixelMean)));
-    tensors.back().parameter = false;
-    tensors.push_back(Small(prefix + "input_conditioner.norm_std", DType::kFp32, {3, 1, 1}, floats(kPixelDeviation)));
-    tensors.back().parameter = false;
-    made_up.push_back(prefix +
-                      "input_conditioner.*: mean and deviation of CLIP, by which a run's images are normalized");
+
+  static bool OfLayers(const DialectMade& made) { return absl::StrContains(made.name, kLayer); }
+
+  void AddTensor(const DialectMade& made, const SaidPart& part, int64_t layer, bool whole) {
+    const std::string name = NameInFolder(absl::StrReplaceAll(made.name, {{kLayer, absl::StrCat(layer)}}), part, whole);
+    std::vector<int64_t> shape;
+    for (const DialectFormula& size : made.sizes)
+      shape.push_back(static_cast<int64_t>(size.Evaluate([&](const std::string& of) { return part.NumberOf(of); })));
+    const DType dtype = made.dtype.value_or(dtype_);
+    if (made.fill == "ones" || made.fill == "zeros") {
+      tensors_.push_back(FilledTensor(name, dtype, shape, made.fill == "ones" ? 1.0F : 0.0F));
+      return;
+    }
+    std::string bytes;
+    if (made.fill == "counting") {
+      std::vector<int64_t> numbers(static_cast<size_t>(ElementsOf(shape)));
+      std::iota(numbers.begin(), numbers.end(), 0);
+      bytes = BytesOf(numbers);
+    } else {
+      bytes = BytesOf(nlohmann::ordered_json::parse(made.fill), dtype);
+    }
+    tensors_.push_back(Small(name, dtype, shape, std::move(bytes)));
+    tensors_.back().parameter = false;
   }
-  return tensors;
+
+  // The name in a folder of the whole, of one that the part has in a folder of its own.
+  std::string NameInFolder(const std::string& name, const SaidPart& part, bool whole) const {
+    if (whole || !read_.composite()) return name;
+    const bool encoder = part.statement->has_images;
+    const FormLines& of_whole = encoder ? read_.dialect->forms : read_.dialect->language_forms;
+    std::string ours = name;
+    const StoredForm alone = read_.dialects->RootOf(*part.dialect).forms.Forms().front();
+    for (const StatedNames& names : alone.names) {
+      if (!name.starts_with(names.theirs)) continue;
+      ours = absl::StrCat(absl::StrReplaceAll(names.ours, {{"{encoder}", ""}}), name.substr(names.theirs.size()));
+      break;
+    }
+    return of_whole.Forms().front().NameOf(ours, "");
+  }
+
+  void Tell(const DialectMade& made, const SaidPart& part, bool whole) {
+    if (made.text.empty()) return;
+    const SaidPart& of = whole ? *read_.encoder : part;
+    std::string begin = NameInFolder("", of, false);
+    made_up_.push_back(Filled(absl::StrReplaceAll(made.text, {{"{names}", begin}}), of));
+  }
+
+  static constexpr char kLayer[] = "{layer}";
+
+  const SaidModel& read_;
+  const DType dtype_;
+  std::vector<std::string>& made_up_;
+  std::vector<OutTensor> tensors_;
+};
+
+}  // namespace
+
+std::vector<OutTensor> MadeTensors(const SaidModel& read, DType dtype, std::vector<std::string>& made_up) {
+  return Maker(read, dtype, made_up).Run();
 }
 
 }  // namespace planwright

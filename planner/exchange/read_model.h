@@ -1,5 +1,4 @@
-// The config.json of a model as sizes: which kind of model it is, and what leads from its encoder to its language model
-// (docs/hugging_face.md#what-goes-in).
+// The config.json of a model, read by the dialect of its `model_type` (docs/hugging_face.md#what-goes-in).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,16 +6,13 @@
 #include <string>
 
 #include "planner/exchange/findings.h"
-#include "planner/exchange/model_sizes.h"
+#include "planner/exchange/said_model.h"
 
 namespace planwright {
 
-// What a folder's config.json is of, by its model_type and the keys that it has.
-enum class ConfigKind { kUnknown, kLanguage, kEncoder, kVisionLanguage };
-ConfigKind KindOfConfig(const nlohmann::ordered_json& config);
-
 // All numbers of the model. Without those that are problems; with any problem, they are of no use. `ignored`: paths of
-// keys that may stay unread.
-ModelSizes ReadModel(const nlohmann::ordered_json& config, const std::set<std::string>& ignored, Findings& findings);
+// keys that may stay unread. `dialects` outlive the model.
+SaidModel ReadModel(const nlohmann::ordered_json& config, const std::set<std::string>& ignored, Findings& findings,
+                    const DialectSet& dialects = BuiltInDialects());
 
 }  // namespace planwright

@@ -19,15 +19,13 @@ namespace {
 
 constexpr char kWeightsComment[] = "# initialize: {from: ";
 
-std::string ValueOf(int64_t number) { return absl::StrCat(number); }
-// With a dot, as YAML 1.1 takes 1e-05 for a text.
-std::string ValueOf(double number) {
-  std::string text = ShortestText(number);
-  if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".0");
+// A real number has a dot, as YAML 1.1 takes 1e-05 for a text.
+std::string ValueOf(const Said& said) {
+  std::string text = said.text();
+  if (std::holds_alternative<double>(said.value) && text.find('.') == std::string::npos)
+    text.insert(std::min(text.find('e'), text.size()), ".0");
   return text;
 }
-std::string ValueOf(const std::string& word) { return word; }
-std::string ValueOf(bool flag) { return flag ? "true" : "false"; }
 
 YamlNode Map() {
   YamlNode map;
@@ -45,72 +43,62 @@ YamlNode& Add(const std::string& key, YamlNode value, YamlNode& map) {
   return map.entries.back().value;
 }
 
-// A number with where it came from beside it, in one column.
-void AddWord(const std::string& key, const std::string& value, const std::string& from, YamlNode& map) {
-  constexpr size_t kColumn = 28;
-  Comment({.beside = "# " + from, .column = kColumn}, Add(key, ScalarNode(value), map));
+YamlNode* Under(const std::string& key, YamlNode& map) {
+  for (auto& entry : map.entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
 }
 
-// The same at a key of the model, such as "moe.top_k". Keys of a section come one after the other.
-template <typename T>
-void AddSize(const std::string& key, const Sourced<T>& number, YamlNode& model) {
+// A number of the model, such as "moe.top_k", with where it came from beside it, in one column. Keys of a section come
+// one after the other.
+void AddNumber(const std::string& key, const Said& said, YamlNode& model) {
+  constexpr size_t kColumn = 28;
+  if (key == "pattern") {  // it is long: the comment goes above
+    YamlNode pattern = ScalarNode(ValueOf(said), {}, /*quoted=*/true);
+    return Comment({.above = {"# " + said.from}}, Add(key, std::move(pattern), model));
+  }
   const size_t dot = key.find('.');
   YamlNode* map = &model;
   if (dot != std::string::npos) {
     const std::string section = key.substr(0, dot);
-    map = model.Find(section) == nullptr ? &Add(section, Map(), model) : &model.entries.back().value;
+    map = Under(section, model);
+    if (map == nullptr) map = &Add(section, Map(), model);
   }
-  AddWord(key.substr(dot + 1), ValueOf(number.value), number.from, *map);
+  Comment({.beside = "# " + said.from, .column = kColumn}, Add(key.substr(dot + 1), ScalarNode(ValueOf(said)), *map));
 }
 
-// Lines at the end of a map.
-void AddRemark(const std::vector<std::string>& lines, YamlNode& map) {
+// A comment at the end of a map.
+void AddRemark(const std::string& text, YamlNode& map) {
+  constexpr size_t kWidth = 100;
   YamlStyle style = *map.style;
-  style.tail.above = lines;
+  std::string line = "#";
+  for (absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (line.size() + 1 + word.size() > kWidth) style.tail.above.push_back(std::exchange(line, "#"));
+    absl::StrAppend(&line, " ", word);
+  }
+  style.tail.above.push_back(std::move(line));
   map.style = std::make_shared<const YamlStyle>(std::move(style));
 }
 
-YamlNode EncoderOf(const EncoderSizes& sizes, const ProjectorSizes* projector) {
+YamlNode TreeOf(const SaidModel& model, const SaidPart& part) {
   YamlNode map = Map();
-  Add("kind", ScalarNode("radio_vit"), map);
-  EachSize(sizes, [&](const std::string& key, const auto& number) {
-    AddSize(key, number, map);
-    if (key == "norm_eps") AddSize("init_std", sizes.init_std, map);
-  });
-  AddWord("positions", "interpolate", "as published models run; crop is an augmentation of training", map);
-  if (projector != nullptr) {
-    EachSize(*projector, [&](const std::string& key, const auto& number) { AddSize(key, number, map); });
-  } else {
-    AddRemark({"# This encoder comes without a projector: a recipe that extends this file adds",
-               "# models.radio.projector.hidden, and pixel_shuffle where it is not 2."},
-              map);
+  Add("kind", ScalarNode(part.statement->kind), map);
+  for (const auto& [key, said] : part.numbers) AddNumber(key, said, map);
+  for (const DialectRemark& remark : model.dialects->RootOf(*part.dialect).remarks) {
+    YamlNode* of = remark.section.empty() ? &map : Under(remark.section, map);
+    if (of != nullptr && !(remark.alone && model.composite())) AddRemark(remark.text, *of);
   }
-  return map;
-}
-
-YamlNode LanguageOf(const LanguageSizes& sizes) {
-  YamlNode map = Map();
-  Add("kind", ScalarNode("hybrid_lm"), map);
-  EachSize(sizes, [&](const std::string& key, const auto& number) {
-    if (key == "norm_eps") AddSize("init_std", sizes.init_std, map);
-    if (key == "pattern") {  // it is long: the comment goes above
-      YamlNode pattern = ScalarNode(ValueOf(number.value), {}, /*quoted=*/true);
-      Comment({.above = {"# " + number.from}}, Add(key, std::move(pattern), map));
-    } else {
-      AddSize(key, number, map);
-    }
-    if (key == "mamba.conv") AddSize("mamba.chunk", sizes.mamba_chunk, map);
-    if (key == "moe.scale") {
-      AddRemark({"# config.json does not say how the load of experts is balanced: see aux_loss and bias_rate."},
-                map.entries.back().value);
-    }
-  });
   return map;
 }
 
 }  // namespace
 
-YamlNode ModelsTree(const ModelSizes& sizes, const std::string& source, const std::string& kind,
+std::string NameInRecipe(const SaidModel& model, const SaidPart& part) {
+  return model.dialects->RootOf(*part.dialect).name();
+}
+
+YamlNode ModelsTree(const SaidModel& model, const std::string& source, const std::string& kind,
                     const std::string& weights) {
   YamlNode tree = Map();
   std::vector<std::string> header = {
@@ -123,17 +111,17 @@ YamlNode ModelsTree(const ModelSizes& sizes, const std::string& source, const st
   }
   Comment({.above = std::move(header)}, tree);
   YamlNode& models = Add("models", Map(), tree);
-  if (sizes.encoder)
-    Add(kEncoderName, EncoderOf(*sizes.encoder, sizes.projector ? &*sizes.projector : nullptr), models);
-  if (sizes.language) {
-    YamlNode& language = Add(kLanguageName, LanguageOf(*sizes.language), models);
-    if (sizes.encoder) Comment({.blank = true}, language);
+  for (const std::optional<SaidPart>* part : {&model.encoder, &model.language}) {
+    if (!*part) continue;
+    const bool second = !models.entries.empty();
+    YamlNode& map = Add(NameInRecipe(model, **part), TreeOf(model, **part), models);
+    if (second) Comment({.blank = true}, map);
   }
-  if (!sizes.image_token) return tree;
+  if (!model.image_token) return tree;
   YamlNode data = Map();
   data.style = std::make_shared<const YamlStyle>(YamlStyle{.form = YamlStyle::Form::kFlow});
-  Add("image_token", ScalarNode(ValueOf(sizes.image_token->value)), data);
-  Comment({.blank = true, .beside = "# " + sizes.image_token->from}, Add("data", std::move(data), tree));
+  Add("image_token", ScalarNode(ValueOf(*model.image_token)), data);
+  Comment({.blank = true, .beside = "# " + model.image_token->from}, Add("data", std::move(data), tree));
   return tree;
 }
 

@@ -2,104 +2,58 @@
 
 #include <string_view>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "planner/exchange/folder_names.h"
 #include "planner/plan/shard_map.h"
 #include "planner/plan/statement/model_statement.h"
-#include "planner/state/weights/known_extras.h"
 
 namespace planwright {
 namespace {
 
-class ModuleNumbers {
- public:
-  explicit ModuleNumbers(const Module& module) : module_(module) {}
-  Sourced<int64_t> Size(const char* key) const { return {module_.size(key), From(key)}; }
-  Sourced<double> Real(const char* key) const { return {module_.real(key), From(key)}; }
-  // Also one that modules lack where it says nothing new.
-  Sourced<bool> Flag(const char* key) const {
-    const bool lacks = !module_.constants.contains(key);
-    const double number = lacks ? StatementOf(module_.kind)->NumberWithout(key, module_.constants)
-                                : static_cast<double>(module_.size(key));
-    return {number > 0, From(key)};
+// What a module says of the keys of its recipe.
+SaidPart PartOf(const Module& module) {
+  SaidPart part;
+  part.statement = StatementOf(module.kind);
+  for (const LayerSummary& layer : module.layers) part.letters += layer.kind;
+  part.layers = static_cast<int64_t>(module.layers.size());
+  for (const StatedKey& key : part.statement->keys) {
+    Said said{int64_t{0}, absl::StrCat("module ", module.name, " ", key.name)};
+    if (key.form == StatedKey::Form::kLayers) {
+      if (part.statement->repeated.empty()) {
+        said.value = part.letters;
+      } else {
+        said.value = part.layers / static_cast<int64_t>(part.statement->repeated.size());
+      }
+      part.numbers.emplace_back(key.name, std::move(said));
+      continue;
+    }
+    const StatedConstant* constant = ConstantOfKey(*part.statement, key);
+    if (constant == nullptr || !part.Has(constant->of)) continue;
+    // Also one that modules lack where it says nothing new.
+    const bool lacks = !module.constants.contains(constant->name);
+    const double number = lacks            ? part.statement->NumberWithout(constant->name, module.constants)
+                          : constant->real ? module.real(constant->name)
+                                           : static_cast<double>(module.size(constant->name));
+    if (key.form == StatedKey::Form::kChoice) {
+      for (const auto& [word, of_word] : key.words) {
+        if (number == static_cast<double>(of_word)) said.value = word;
+      }
+    } else if (constant->real) {
+      said.value = number;
+    } else if (constant->flag) {
+      said.value = number > 0;
+    } else {
+      said.value = static_cast<int64_t>(number);
+    }
+    part.numbers.emplace_back(key.name, std::move(said));
   }
-  std::string From(const char* key) const { return absl::StrCat("module ", module_.name, " ", key); }
-
- private:
-  const Module& module_;
-};
-
-LanguageSizes LanguageOf(const Module& module) {
-  const ModuleNumbers numbers(module);
-  LanguageSizes sizes;
-  for (const LayerSummary& layer : module.layers) sizes.pattern.value += layer.kind;
-  sizes.pattern.from = numbers.From("pattern");
-  sizes.hidden = numbers.Size("hidden");
-  sizes.vocabulary = numbers.Size("vocabulary");
-  sizes.init_std = numbers.Real("init_std");
-  sizes.norm_eps = numbers.Real("norm_eps");
-  sizes.heads = numbers.Size("attention.heads");
-  sizes.head_dim = numbers.Size("attention.head_dim");
-  sizes.kv_groups = numbers.Size("attention.kv_groups");
-  sizes.mamba_heads = numbers.Size("mamba.heads");
-  sizes.mamba_head_dim = numbers.Size("mamba.head_dim");
-  sizes.mamba_groups = numbers.Size("mamba.groups");
-  sizes.mamba_state = numbers.Size("mamba.state");
-  sizes.mamba_conv = numbers.Size("mamba.conv");
-  sizes.mamba_chunk = numbers.Size("mamba.chunk");
-  sizes.experts = numbers.Size("moe.experts");
-  sizes.top_k = numbers.Size("moe.top_k");
-  sizes.ffn = numbers.Size("moe.ffn");
-  sizes.shared_ffn = numbers.Size("moe.shared_ffn");
-  sizes.normalized = numbers.Flag("moe.normalized");
-  sizes.scale = numbers.Real("moe.scale");
-  sizes.mlp_ffn = numbers.Size("mlp.ffn");
-  return sizes;
-}
-
-bool HasFinalNorm(const Module& module) {
-  for (const Parameter& parameter : module.parameters) {
-    if (absl::EndsWith(parameter.file_name, "final_norm.weight")) return true;
-  }
-  return false;
-}
-
-EncoderSizes EncoderOf(const Module& module) {
-  const ModuleNumbers numbers(module);
-  EncoderSizes sizes;
-  sizes.layers = {static_cast<int64_t>(module.layers.size()), numbers.From("layers")};
-  sizes.hidden = numbers.Size("hidden");
-  sizes.heads = numbers.Size("heads");
-  sizes.ffn = numbers.Size("ffn");
-  sizes.patch = numbers.Size("patch");
-  sizes.class_tokens = numbers.Size("class_tokens");
-  sizes.max_image = numbers.Size("max_image");
-  sizes.norm_eps = numbers.Real("norm_eps");
-  sizes.init_std = numbers.Real("init_std");
-  sizes.activation = {module.size("erf_gelu") == 1 ? "gelu" : "gelu_tanh", numbers.From("activation")};
-  sizes.final_norm = {HasFinalNorm(module) ? "layernorm" : "none", numbers.From("final_norm")};
-  return sizes;
-}
-
-ProjectorSizes ProjectorOf(const Module& module) {
-  const ModuleNumbers numbers(module);
-  return {numbers.Size("projector.hidden"), numbers.Size("pixel_shuffle"), numbers.Real("projector.norm_eps")};
+  return part;
 }
 
 std::string NamesOf(const Plan& plan) {
   std::string names;
   for (const Module& module : plan.modules) absl::StrAppend(&names, names.empty() ? "" : ", ", module.name);
   return names;
-}
-
-// The name of a parameter in a folder of this kind; empty: it does not leave.
-std::string NameIn(ConfigKind kind, const std::string& file_name) {
-  for (const OtherName& other : OtherNames()) {
-    if (file_name.starts_with(other.ours)) return std::string(other.published) + file_name.substr(other.ours.size());
-  }
-  if (kind == ConfigKind::kVisionLanguage) return file_name;
-  const std::string_view prefix = kind == ConfigKind::kLanguage ? "language_model." : "vision_model.";
-  return file_name.starts_with(prefix) ? file_name.substr(prefix.size()) : "";
 }
 
 }  // namespace
@@ -122,38 +76,38 @@ RunModel ModelOfRun(const Plan& plan, const std::string& name, Findings& finding
         "modules", absl::StrCat(encoders, " encoders"),
         "are too many, as a Hugging Face model has one: export modules one by one with --module: " + NamesOf(plan));
   }
-  if (run.language != nullptr) run.sizes.language = LanguageOf(*run.language);
-  if (run.encoder != nullptr) {
-    run.sizes.encoder = EncoderOf(*run.encoder);
-    run.sizes.projector = ProjectorOf(*run.encoder);
-  }
+  if (run.language != nullptr) run.said.language = PartOf(*run.language);
+  if (run.encoder != nullptr) run.said.encoder = PartOf(*run.encoder);
   for (const Bridge& bridge : plan.bridges) {
     if (run.encoder != nullptr && bridge.from == run.encoder->name)
-      run.sizes.image_token = {bridge.token, "bridge " + bridge.name + " token"};
+      run.said.image_token = Said{bridge.token, "bridge " + bridge.name + " token"};
   }
+  if (!findings.problems.empty()) return run;
+  const std::string language = run.language != nullptr ? run.language->kind : "";
+  const bool both = run.encoder != nullptr && run.language != nullptr;
+  run.said.dialects = &BuiltInDialects();
+  run.said.dialect =
+      run.said.dialects->ToWrite(run.encoder != nullptr ? run.encoder->kind : language, both ? language : "");
   return run;
 }
 
-std::vector<LeavingTensor> LeavingTensors(const RunModel& run, ConfigKind kind,
+std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& dialect,
                                           const std::map<std::string, DType>& keys, Findings& findings) {
   std::vector<LeavingTensor> tensors;
   int64_t left = 0;
   for (const Module* module : {run.encoder, run.language}) {
     if (module == nullptr) continue;
+    const FolderNames names(*run.said.dialects, dialect, *module);
     for (const Parameter& parameter : module->parameters) {
-      // With several encoders, names begin with that of the module; one leaves by itself.
-      const std::string own = module->name + ".";
-      const std::string file_name =
-          parameter.file_name.starts_with(own) ? parameter.file_name.substr(own.size()) : parameter.file_name;
-      const std::string name = NameIn(kind, file_name);
-      if (name.empty()) {
+      const std::optional<std::string> name = names.NameOf(parameter);
+      if (!name) {
         ++left;
         continue;
       }
       for (int64_t expert = parameter.experts > 0 ? 0 : -1; expert < parameter.experts; ++expert) {
         const std::string weight = ExpertName(parameter.name, expert);
         const std::string key = keys.contains(weight + ".master") ? weight + ".master" : weight;
-        tensors.push_back({ExpertName(name, expert), key, parameter.shape, keys.at(key), parameter.buffer});
+        tensors.push_back({ExpertName(*name, expert), key, parameter.shape, keys.at(key), parameter.buffer});
         if (expert == -1) break;
       }
     }

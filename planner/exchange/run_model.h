@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "planner/exchange/findings.h"
-#include "planner/exchange/model_sizes.h"
-#include "planner/exchange/read_model.h"
+#include "planner/exchange/said_model.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -14,7 +13,7 @@ namespace planwright {
 struct RunModel {
   const Module* language = nullptr;  // null: it stays behind
   const Module* encoder = nullptr;
-  ModelSizes sizes;  // `from`: the module's name and the recipe's key
+  SaidModel said;  // `from`: the module's name and the recipe's key. Its dialect: the one that an export alone writes
 };
 
 // The modules to export: all, or the one named `module`. Problems if there is none of this name, or if they are more
@@ -30,9 +29,9 @@ struct LeavingTensor {
   bool buffer = false;          // the expert bias
 };
 
-// All parameters of the modules, in their order, under the names of a folder of this kind. `tensors`: of the
+// All parameters of the modules, in their order, under the names of a folder of this dialect. `keys`: of the
 // checkpoint. A projector does not leave in a folder of an encoder alone; a note says so.
-std::vector<LeavingTensor> LeavingTensors(const RunModel& run, ConfigKind kind,
+std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& dialect,
                                           const std::map<std::string, DType>& keys, Findings& findings);
 
 }  // namespace planwright

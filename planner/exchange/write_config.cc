@@ -1,14 +1,16 @@
 #include "planner/exchange/write_config.h"
 
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/text/bug.h"
 #include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_keys.h"
-#include "planner/exchange/made_tensors.h"
-#include "planner/state/dialect/pixel_norm.h"
+#include "planner/exchange/read_dialect.h"
+#include "planner/exchange/read_model.h"
 
 namespace planwright {
 namespace {
@@ -16,174 +18,200 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kTransformers[] = "5.23.0";
-// Epsilon of the norm in the projector, which nemotron_h_omni has in its code.
-constexpr double kProjectorEps = 1e-5;
 
-Json TokenOrNull(int64_t token) { return token < 0 ? Json() : Json(token); }
-
-// The ratio by which int(hidden * ratio) is `ffn`, as transformers computes it; none: no double is.
-std::optional<double> MlpRatio(int64_t hidden, int64_t ffn) {
-  const double width = static_cast<double>(hidden);
-  double ratio = static_cast<double>(ffn) / width;
-  for (int i = 0; i < 2; ++i, ratio = std::nextafter(ratio, INFINITY)) {
-    if (static_cast<int64_t>(width * ratio) == ffn) return ratio;
-  }
-  return std::nullopt;
+// A number as the key of its type has it. A whole one of no type is an integer.
+Json JsonOf(double number, bool real) {
+  if (std::isnan(number)) return nullptr;
+  if (!real && std::floor(number) == number) return static_cast<int64_t>(number);
+  return number;
 }
 
-Json LayerTypes(const std::string& pattern) {
-  Json types = Json::array();
-  for (const char letter : pattern) {
-    types.push_back(letter == 'M'   ? "linear_attention"
-                    : letter == '*' ? "full_attention"
-                    : letter == 'E' ? "moe"
-                                    : "mlp");
-  }
-  return types;
-}
+// Lines of a dialect, backwards: the value of a path.
+class DialectWriter {
+ public:
+  DialectWriter(const Dialect& dialect, const Plan& plan, const SaidModel& run, std::vector<std::string>& made_up)
+      : dialect_(dialect), plan_(plan), run_(run),
+        part_(StatementOf(dialect.kind)->has_images ? *run.encoder : *run.language), made_up_(made_up) {}
 
-// Keys of layer kinds that the model does not have are left out: transformers then has its defaults, and uses none.
-Json LanguageConfig(const Plan& plan, const LanguageSizes& sizes, bool final_norm, std::vector<std::string>& made_up) {
-  Json config = {{"model_type", "nemotron_h"},
-                 {"vocab_size", sizes.vocabulary.value},
-                 {"hidden_size", sizes.hidden.value},
-                 {"layers_block_type", LayerTypes(sizes.pattern.value)},
-                 {"layer_norm_epsilon", sizes.norm_eps.value},
-                 {"initializer_range", sizes.init_std.value},
-                 {"mlp_hidden_act", "relu2"},
-                 {"tie_word_embeddings", false},
-                 {"use_bias", false},
-                 {"mlp_bias", false},
-                 {"residual_in_fp32", false},
-                 {"num_nextn_predict_layers", final_norm ? 1 : 0},
-                 {"max_position_embeddings", plan.budget.sequence_length},
-                 {"bos_token_id", nullptr},
-                 {"eos_token_id", TokenOrNull(plan.data.end_token)},
-                 {"pad_token_id", TokenOrNull(plan.data.pad_token)},
-                 {"use_cache", true}};
-  if (sizes.has('*')) {
-    config.update({{"num_attention_heads", sizes.heads.value},
-                   {"num_key_value_heads", sizes.kv_groups.value},
-                   {"head_dim", sizes.head_dim.value},
-                   {"attention_bias", false}});
+  // Without what only the whole has.
+  Json Write() {
+    config_["model_type"] = dialect_.name();
+    for (const DialectWrite& write : dialect_.writing) WriteStated(write);
+    for (const DialectLine& line : dialect_.lines) {
+      const std::string path = PathToWrite(line);
+      const auto& unwritten = dialect_.unwritten;
+      if (path.empty() || done_.contains(path)) continue;
+      if (std::find(unwritten.begin(), unwritten.end(), path) != unwritten.end()) continue;
+      if (std::optional<Json> value = ValueOf(line)) Put(path, *std::move(value));
+    }
+    return std::move(config_);
   }
-  if (sizes.has('M')) {
-    config.update({{"mamba_num_heads", sizes.mamba_heads.value},
-                   {"mamba_head_dim", sizes.mamba_head_dim.value},
-                   {"n_groups", sizes.mamba_groups.value},
-                   {"ssm_state_size", sizes.mamba_state.value},
-                   {"conv_kernel", sizes.mamba_conv.value},
-                   {"chunk_size", sizes.mamba_chunk.value},
-                   {"mamba_hidden_act", "silu"},
-                   {"use_conv_bias", true},
-                   {"mamba_proj_bias", false},
-                   {"time_step_limit", {0.0, {{"__float__", "Infinity"}}}},
-                   {"time_step_min", 0.0}});
-    made_up.emplace_back("time_step_min 0: transformers 5.23 does not let a time step be below it, and a run does");
-  }
-  if (sizes.has('E')) {
-    config.update({{"n_routed_experts", sizes.experts.value},
-                   {"num_experts_per_tok", sizes.top_k.value},
-                   {"moe_intermediate_size", sizes.ffn.value},
-                   {"moe_shared_expert_intermediate_size", sizes.shared_ffn.value},
-                   {"n_shared_experts", 1},
-                   {"routed_scaling_factor", sizes.scale.value},
-                   {"norm_topk_prob", sizes.normalized.value},
-                   {"n_group", 1},
-                   {"topk_group", 1},
-                   {"moe_latent_size", nullptr}});
-  }
-  if (sizes.has('-')) config["intermediate_size"] = sizes.mlp_ffn.value;
-  if (final_norm) {
-    made_up.emplace_back(
-        "num_nextn_predict_layers 1, without such layers: only by it transformers builds vision_final_layernorm");
-  }
-  return config;
-}
 
-Json EncoderConfig(const EncoderSizes& sizes, bool videos) {
-  const ClassTokenSplit split = SplitClassTokens(sizes.class_tokens.value);
-  Json config = {{"model_type", "radio"},
-                 {"hidden_size", sizes.hidden.value},
-                 {"num_hidden_layers", sizes.layers.value},
-                 {"num_attention_heads", sizes.heads.value},
-                 {"mlp_ratio", MlpRatio(sizes.hidden.value, sizes.ffn.value).value_or(0)},
-                 {"hidden_act", sizes.activation.value == "gelu" ? "gelu" : "gelu_pytorch_tanh"},
-                 {"layer_norm_eps", sizes.norm_eps.value},
-                 {"patch_size", sizes.patch.value},
-                 {"max_img_size", sizes.max_image.value},
-                 {"image_size", sizes.max_image.value},
-                 {"num_channels", 3},
-                 {"num_cls_tokens", split.cls},
-                 {"num_registers", split.registers},
-                 {"summary_idxs", split.summary},
-                 {"qkv_bias", true},
-                 {"use_swiglu_ffn", false},
-                 {"layerscale_value", 1.0},
-                 {"norm_mean", kPixelMean},
-                 {"norm_std", kPixelDeviation},
-                 {"initializer_range", sizes.init_std.value}};
-  if (videos) config["video_temporal_patch_size"] = kVideoFrames;
-  return config;
+ private:
+  void Put(const std::string& path, Json value) {
+    Json* object = &config_;
+    size_t begin = 0;
+    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', begin)) {
+      object = &(*object)[path.substr(begin, dot - begin)];
+      begin = dot + 1;
+    }
+    (*object)[path.substr(begin)] = std::move(value);
+  }
+
+  void WriteStated(const DialectWrite& write) {
+    done_.insert(write.path);
+    if (!part_.Has(write.of) || (write.when && !(NumberOf(*write.when) > 0))) return;
+    std::optional<Json> value;
+    if (!write.value.empty()) {
+      value = Json::parse(write.value);
+    } else if (write.formula) {
+      value = JsonOf(NumberOf(*write.formula), IsReal(write.path));
+    } else if (write.path == "architectures") {
+      value = Json::array({dialect_.architecture});
+    } else {
+      for (const DialectLine& line : dialect_.lines) {
+        if (!value && HasPath(line, write.path)) value = ValueOf(line);
+      }
+    }
+    if (!value) return;
+    Put(write.path, *std::move(value));
+    if (!write.text.empty()) made_up_.push_back(Filled(write.text, part_));
+  }
+
+  // Paths of which a line says what they are.
+  static const DialectPaths* PathsOf(const DialectLine& line) {
+    if (const auto* number = std::get_if<DialectNumber>(&line)) return &number->paths;
+    if (const auto* layers = std::get_if<DialectLayers>(&line)) return &layers->paths;
+    if (const auto* check = std::get_if<DialectCheck>(&line)) return &check->paths;
+    if (const auto* part = std::get_if<DialectPart>(&line)) return &part->paths;
+    if (const auto* token = std::get_if<DialectImageToken>(&line)) return &token->paths;
+    const auto* rule = std::get_if<DialectRule>(&line);
+    return rule != nullptr && rule->kind == DialectRule::Kind::kOnly ? &rule->paths : nullptr;
+  }
+  static bool HasPath(const DialectLine& line, const std::string& path) {
+    const DialectPaths* paths = PathsOf(line);
+    return paths != nullptr && std::find(paths->begin(), paths->end(), path) != paths->end();
+  }
+  // What is written without a line `write`; empty: nothing.
+  static std::string PathToWrite(const DialectLine& line) {
+    const auto* number = std::get_if<DialectNumber>(&line);
+    const bool check = std::holds_alternative<DialectCheck>(line);
+    const DialectPaths* paths = PathsOf(line);
+    return paths == nullptr || check || (number != nullptr && number->local) ? "" : paths->front();
+  }
+
+  // None: the model does not have it.
+  std::optional<Json> ValueOf(const DialectLine& line) {
+    if (const auto* number = std::get_if<DialectNumber>(&line)) return ValueOf(*number);
+    if (const auto* layers = std::get_if<DialectLayers>(&line)) return ValueOf(*layers);
+    if (const auto* check = std::get_if<DialectCheck>(&line))
+      return check->formula ? std::optional<Json>(JsonOf(NumberOf(*check->formula), false)) : std::nullopt;
+    if (const auto* rule = std::get_if<DialectRule>(&line))
+      return part_.Has(rule->of) ? std::optional<Json>(Json::parse(rule->value)) : std::nullopt;
+    if (const auto* part = std::get_if<DialectPart>(&line)) {
+      const Dialect* inner = run_.dialects->Find(part->dialects.front());
+      return DialectWriter(*inner, plan_, run_, made_up_).Write();
+    }
+    const bool token = run_.image_token && std::get<int64_t>(run_.image_token->value) >= 0;
+    return token ? Json(std::get<int64_t>(run_.image_token->value)) : Json();
+  }
+
+  std::optional<Json> ValueOf(const DialectNumber& number) {
+    const Said* said = part_.Find(number.name);
+    if (said == nullptr || !part_.Has(number.of)) return std::nullopt;
+    if (const auto* flag = std::get_if<bool>(&said->value)) return Json(*flag);
+    if (!said->is_word()) return JsonOf(said->number(), number.type == DialectNumber::Type::kReal);
+    for (const auto& [theirs, ours] : number.words) {
+      if (ours == said->word()) return Json(theirs);
+    }
+    return std::nullopt;  // reading it back tells
+  }
+
+  std::optional<Json> ValueOf(const DialectLayers& layers) {
+    if (layers.form == DialectLayers::Form::kNumber) return Json(part_.layers);
+    if (layers.form == DialectLayers::Form::kLetters && HasWords()) return std::nullopt;
+    if (layers.form == DialectLayers::Form::kLetters) return Json(part_.letters);
+    Json words = Json::array();
+    for (const char letter : part_.letters) {
+      const auto word = std::find_if(layers.words.begin(), layers.words.end(),
+                                     [&](const auto& each) { return each.second == letter; });
+      words.push_back(word == layers.words.end() ? Json() : Json(word->first));
+    }
+    return words;
+  }
+
+  // Whether another line has a list of words: one of the two is enough.
+  bool HasWords() const {
+    return std::any_of(dialect_.lines.begin(), dialect_.lines.end(), [](const DialectLine& line) {
+      const auto* layers = std::get_if<DialectLayers>(&line);
+      return layers != nullptr && layers->form == DialectLayers::Form::kWords;
+    });
+  }
+
+  // Whether what reads the path takes a real number.
+  bool IsReal(const std::string& path) const {
+    return std::any_of(dialect_.lines.begin(), dialect_.lines.end(), [&](const DialectLine& line) {
+      const auto* number = std::get_if<DialectNumber>(&line);
+      return number != nullptr && number->type == DialectNumber::Type::kReal && HasPath(line, path);
+    });
+  }
+
+  double NumberOf(const DialectFormula& formula) const {
+    const auto token = [](int64_t number) { return number < 0 ? std::nan("") : static_cast<double>(number); };
+    return formula.Evaluate([&](const std::string& name) {
+      if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
+      if (name == "end_token") return token(plan_.data.end_token);
+      if (name == "pad_token") return token(plan_.data.pad_token);
+      return part_.NumberOf(name);
+    });
+  }
+
+  const Dialect& dialect_;
+  const Plan& plan_;
+  const SaidModel& run_;
+  const SaidPart& part_;
+  std::vector<std::string>& made_up_;
+  Json config_ = Json::object();
+  std::set<std::string> done_;
+};
+
+// A problem for each number of a part that comes back as another one.
+void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, const std::optional<SaidPart>& read,
+                 Findings& findings) {
+  if (!run || !read) return;
+  std::set<std::string> told;
+  for (const DialectSayable& only : dialect.sayable) {
+    const Said* said = run->Find(only.key);
+    if (said != nullptr && said->text() != only.value && told.insert(only.key).second)
+      findings.Problem(said->from, said->text(), absl::StrCat("cannot be expressed: ", only.why));
+  }
+  for (const auto& [key, said] : run->numbers) {
+    const Said* back = read->Find(key);
+    // Of what no key says, a run may have any number if nothing that is computed depends on it.
+    if (back == nullptr || told.contains(key) || (back->loose && !back->given) || back->text() == said.text()) continue;
+    findings.Problem(said.from, said.text(),
+                     absl::StrCat("cannot be expressed: ", dialect.name(), " has ", back->text()));
+  }
 }
 
 }  // namespace
 
-void CheckExpressible(const ModelSizes& sizes, ConfigKind kind, Findings& findings) {
-  if (sizes.encoder) {
-    const EncoderSizes& encoder = *sizes.encoder;
-    if (!MlpRatio(encoder.hidden.value, encoder.ffn.value)) {
-      findings.Problem(encoder.ffn.from, absl::StrCat(encoder.ffn.value),
-                       absl::StrCat("is no multiple of ", encoder.hidden.value, " that a ratio can say"));
-    }
-    if (kind == ConfigKind::kEncoder && encoder.final_norm.value != "none") {
-      findings.Problem(encoder.final_norm.from, encoder.final_norm.value,
-                       "cannot be expressed: transformers' radio has no norm after its last block");
-    }
+WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Findings& findings) {
+  const Dialect& dialect = *run.dialect;
+  WrittenConfig written;
+  written.config = DialectWriter(dialect, plan, run, written.made_up).Write();
+  if (!written.config.contains("architectures")) written.config["architectures"] = Json::array({dialect.architecture});
+  written.config["dtype"] = TorchName(dtype);
+  written.config["transformers_version"] = kTransformers;
+  Findings of_reading;
+  written.read = ReadModel(written.config, {}, of_reading, *run.dialects);
+  for (Finding& problem : of_reading.problems) {
+    problem.message = absl::StrCat("is what export would write, and it ", problem.message);
+    findings.problems.push_back(std::move(problem));
   }
-  if (kind != ConfigKind::kVisionLanguage || !sizes.projector) return;
-  const ProjectorSizes& projector = *sizes.projector;
-  if (projector.norm_eps.value != kProjectorEps) {
-    findings.Problem(projector.norm_eps.from, ShortestText(projector.norm_eps.value),
-                     absl::StrCat("cannot be expressed: nemotron_h_omni has ", ShortestText(kProjectorEps)));
-  }
-  if (projector.pixel_shuffle.value != 2) {
-    findings.Problem(projector.pixel_shuffle.from, absl::StrCat(projector.pixel_shuffle.value),
-                     "cannot be expressed: nemotron_h_omni joins squares of 2 x 2 patches");
-  }
-}
-
-Json ConfigOf(const Plan& plan, const ModelSizes& sizes, ConfigKind kind, DType dtype,
-              std::vector<std::string>& made_up) {
-  const Json about = {{"dtype", TorchName(dtype)}, {"transformers_version", kTransformers}};
-  if (kind == ConfigKind::kLanguage) {
-    Json config = LanguageConfig(plan, *sizes.language, false, made_up);
-    config["architectures"] = Json::array({"NemotronHForCausalLM"});
-    config.update(about);
-    return config;
-  }
-  if (kind == ConfigKind::kEncoder) {
-    Json config = EncoderConfig(*sizes.encoder, false);
-    config["architectures"] = Json::array({"RadioModel"});
-    config.update(about);
-    return config;
-  }
-  const bool final_norm = sizes.encoder->final_norm.value == "layernorm";
-  Json config = {{"model_type", "nemotron_h_omni"},
-                 {"architectures", Json::array({"NemotronH_Omni_Reasoning_V3"})},
-                 {"text_config", LanguageConfig(plan, *sizes.language, final_norm, made_up)},
-                 {"vision_config", EncoderConfig(*sizes.encoder, true)},
-                 {"audio_config", nullptr},
-                 {"projector_hidden_size", sizes.projector->hidden.value},
-                 {"vision_hidden_size", sizes.encoder->hidden.value},
-                 {"downsample_ratio", 1.0 / static_cast<double>(sizes.projector->pixel_shuffle.value)},
-                 {"image_token_id", sizes.image_token ? TokenOrNull(sizes.image_token->value) : Json()},
-                 {"video_token_id", nullptr},
-                 {"audio_token_id", nullptr},
-                 {"force_image_size", nullptr},
-                 {"video_temporal_patch_size", kVideoFrames}};
-  config.update(about);
-  return config;
+  ComparePart(dialect, run.encoder, written.read.encoder, findings);
+  ComparePart(dialect, run.language, written.read.language, findings);
+  return written;
 }
 
 }  // namespace planwright

@@ -1,22 +1,24 @@
 // The config.json of a run, so that transformers opens what was exported (docs/hugging_face.md#what-comes-home).
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "planner/exchange/findings.h"
-#include "planner/exchange/model_sizes.h"
-#include "planner/exchange/read_model.h"
+#include "planner/exchange/said_model.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
 
-// A problem for each number of the run that no config.json of this kind can say.
-void CheckExpressible(const ModelSizes& sizes, ConfigKind kind, Findings& findings);
+struct WrittenConfig {
+  nlohmann::ordered_json config;
+  SaidModel read;                    // what the dialect reads of it
+  std::vector<std::string> made_up;  // keys whose values no run has, a line each
+};
 
-// In transformers' dialect. `dtype`: of the tensors. Adds a line for each key whose value no run has to `made_up`.
-nlohmann::ordered_json ConfigOf(const Plan& plan, const ModelSizes& sizes, ConfigKind kind, DType dtype,
-                                std::vector<std::string>& made_up);
+// In the dialect that `run.dialect` names. `dtype`: of the tensors. A problem for each number of the run that is
+// another one when the config is read back.
+WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Findings& findings);
 
 }  // namespace planwright

@@ -6,6 +6,7 @@
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/import_folder.h"
+#include "planner/exchange/read_model.h"
 #include "planner/exchange/recipe_text.h"
 #include "planner/state/weights/python_json.h"
 #include "tests/exchange/toy_folder.h"
@@ -240,11 +241,11 @@ TEST_F(Import, ANamedVitHasTheSizesThatItIsPublishedWith) {
     vision.erase(key);
   vision["args"]["model"] = "vit_huge_patch16_224";
   Findings findings;
-  const ModelSizes sizes = ReadModel(toy.config, {}, findings);
-  EXPECT_EQ(sizes.encoder->hidden.value, 1280);
-  EXPECT_EQ(sizes.encoder->layers.value, 32);
-  EXPECT_EQ(sizes.encoder->heads.value, 16);
-  EXPECT_EQ(sizes.encoder->ffn.value, 5120);
+  const SaidModel sizes = ReadModel(toy.config, {}, findings);
+  EXPECT_EQ(sizes.encoder->NumberOf("hidden"), 1280);
+  EXPECT_EQ(sizes.encoder->layers, 32);
+  EXPECT_EQ(sizes.encoder->NumberOf("heads"), 16);
+  EXPECT_EQ(sizes.encoder->NumberOf("ffn"), 5120);
   EXPECT_THAT(findings.problems, ElementsAre(Field(&Finding::where, "vit_hidden_size")));
   vision["args"]["model"] = "vit_giant_patch14_reg4_dinov2";
   Findings refused;
@@ -273,7 +274,7 @@ TEST_F(Import, EveryKeyOfAPublishedConfigIsKnown) {
   const absl::StatusOr<ordered_json> config = ReadConfigFile(In("nano"));
   ASSERT_TRUE(config.ok()) << config.status();
   Findings findings;
-  const ModelSizes sizes = ReadModel(*config, {}, findings);
+  const SaidModel sizes = ReadModel(*config, {}, findings);
   EXPECT_THAT(findings.problems, IsEmpty());
   EXPECT_THAT(findings.notes,
               ElementsAre(HasSubstr("rope_theta"), HasSubstr("partial_rotary_factor"), HasSubstr("time_step_min")));

@@ -11,11 +11,10 @@
 //
 //   dialect NAME, NAME ... [where PATH or PATH] [called TEXT]
 //                                    begins a dialect. NAME is a `model_type`; NAME* is a beginning of it. The first
-//                                    one is the dialect's own. where: of objects with one of these keys, whatever their
-//                                    type
+//                                    one is the dialect's own. where: of objects with one of these keys, of any type.
+//                                    PATH.* must be an object
 //   architecture CLASS               what export writes as `architectures`
-//   like DIALECT                     lines of tensors, `remark` and `without SECTION` are those of this dialect, and so
-//   is
+//   like DIALECT                     lines of tensors, `remark` and `without SECTION` are those of this dialect; so is
 //                                    the model's name in recipes
 //   without write                    no export writes it
 //   without SECTION                  config.json says nothing of these keys of the recipe
@@ -53,9 +52,8 @@
 //                                    a composite: the part is in this object. The dialect is the first whose `where`
 //                                    holds, else the one of the object's `model_type`
 //   image_token = PATH | PATH ...    the id whose places in a text take image rows
-//   remark [alone] [SECTION]: TEXT   a comment at the end of the model, or of a section of it, in a recipe. alone: not
-//   in
-//                                    a composite
+//   remark [alone] [SECTION]: TEXT   a comment at the end of the model, or of a section of it, in a recipe. alone:
+//                                    not in a composite
 //
 // A line that begins with KEY, `only`, `nothing` or `note` of a key of a layer that the model does not have is silent.
 //
@@ -75,9 +73,8 @@
 //                                    of a composite: those of the language model
 //   without projection               the weights of `part projection` are not in the folder
 //   extra PATTERN [SIZES] [is VALUE]: WHAT, WHO
-//                                    no run trains it, and export --like passes it through. * in PATTERN is any text,
-//                                    and
-//                                    `...` in front any prefix or none. is: the model computes as if it had these
+//                                    no run trains it, and export --like passes it through. * in PATTERN is any text;
+//                                    `...` in front is any prefix or none. is: the model computes as if it had these
 //                                    numbers. In SIZES, `any` is any number, and `NAME x FORMULA` any multiple
 //   optional NAME ... called WHAT: WHY
 //                                    files need not have it; WHY follows its name then
@@ -215,6 +212,7 @@ struct DialectSize {
 };
 
 struct DialectExtra {
+  std::string kind;     // of the models
   std::string pattern;  // without the `...` in front
   bool anywhere = false;
   std::optional<std::vector<DialectSize>> sizes;  // none: any

@@ -48,6 +48,7 @@ DialectSize TakeSize(LineReader& line) {
 void ParseExtra(LineReader& line, Dialect& dialect) {
   DialectExtra& extra = dialect.extras.emplace_back();
   extra.line = line.line();
+  extra.kind = dialect.kind;
   extra.pattern = line.Take("the name of a tensor");
   extra.anywhere = extra.pattern.starts_with("...");
   if (extra.anywhere) extra.pattern.erase(0, 3);

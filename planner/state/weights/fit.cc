@@ -1,6 +1,7 @@
 #include "planner/state/weights/fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -23,10 +24,8 @@ class LeftOver {
       for (std::string& name : NamesInFiles(part.part)) file_names_[std::move(name)] = part.path;
       for (const WantedTensor& wanted : WantedOf(part.part)) {
         names_.insert(wanted.name);
-        // A scale of a block has an element for each of its norm.
-        if (absl::EndsWith(wanted.file_name, ".blocks.0.norm1.weight"))
-          scales_[part.path].insert(wanted.parameter->shape);
       }
+      modules_[part.path].insert(part.part.module);
     }
   }
 
@@ -78,11 +77,23 @@ class LeftOver {
 
   // Empty: it is not known.
   std::vector<int64_t> ShapeOf(const KnownExtra& extra, const SourceFit& source) const {
-    using Numbers = KnownExtra::Numbers;
-    if (extra.numbers == Numbers::kPixelMean || extra.numbers == Numbers::kPixelDeviation) return {3, 1, 1};
-    const auto scales = scales_.find(source.named);
-    const bool known = extra.numbers == Numbers::kOnes && scales != scales_.end() && scales->second.size() == 1;
-    return known ? *scales->second.begin() : std::vector<int64_t>();
+    if (extra.is.empty() || !extra.sizes) return {};
+    std::set<std::vector<int64_t>> shapes;
+    const auto modules = modules_.find(source.named);
+    if (modules == modules_.end()) return {};
+    for (const Module* module : modules->second) {
+      std::vector<int64_t> shape;
+      for (const DialectSize& size : *extra.sizes) {
+        const double number = !size.any.empty() || (!size.formula->names().empty() && module->kind != extra.kind)
+                                  ? std::nan("")
+                                  : size.formula->Evaluate([&](const std::string& name) {
+                                      return static_cast<double>(module->size(name));
+                                    });
+        if (number >= 1) shape.push_back(static_cast<int64_t>(number));
+      }
+      if (shape.size() == extra.sizes->size()) shapes.insert(std::move(shape));
+    }
+    return shapes.size() == 1 ? *shapes.begin() : std::vector<int64_t>();
   }
 
   void SortOther(const std::string& name, const std::vector<int64_t>& shape, const char* why, SourceFit& source,
@@ -102,9 +113,9 @@ class LeftOver {
 
   const std::vector<std::string>& ignore_;
   std::set<std::string>& used_ignores_;
-  std::set<std::string> names_;                                   // Parameter::name of all parts
-  std::map<std::string, std::string> file_names_;                 // in any form, and the path of the part's source
-  std::map<std::string, std::set<std::vector<int64_t>>> scales_;  // shapes of blocks' scales, by the path of the source
+  std::set<std::string> names_;                             // Parameter::name of all parts
+  std::map<std::string, std::string> file_names_;           // in any form, and the path of the part's source
+  std::map<std::string, std::set<const Module*>> modules_;  // by the path of the source of their parts
 };
 
 // Of parts that take the same tensors of a source, such as two encoders of one file: it may be meant, or a copy of a

@@ -1,29 +1,28 @@
 // Tensors that published files have and that no plan trains (docs/weights.md#passed-through). They are listed as passed
-// through; all else that no part of a plan takes is an error. `plan export` copies them from the source.
+// through; all else that no part of a plan takes is an error. `plan export` copies them from the source. Dialects state
+// them (`extra`).
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "planner/state/dialect/dialect.h"
 
 namespace planwright {
 
-struct KnownExtra {
-  // The name, in which * stands for any text. It may follow a prefix of the model ("vision_model.").
-  std::string_view pattern;
-  std::string_view what;  // "audio encoder"
-  std::string_view who;   // who needs it
-  // What the model here does as if the tensor had these numbers, so it must have them.
-  enum class Numbers { kAny, kOnes, kPixelMean, kPixelDeviation } numbers = Numbers::kAny;
-};
+using KnownExtra = DialectExtra;
 
-std::span<const KnownExtra> KnownExtras();
 // Null: the name is none of them.
 const KnownExtra* FindKnownExtra(std::string_view name);
 
+// The numbers that the model here computes as if the tensor had them, one for all elements or one for each; none: any.
+std::vector<double> NumbersOf(const KnownExtra& extra);
+
 // A name under which others publish a tensor of ours. Loading takes either; export writes `published`.
 struct OtherName {
-  std::string_view ours, published;  // beginnings of names
+  std::string ours, published;  // beginnings of names
 };
 std::span<const OtherName> OtherNames();
 

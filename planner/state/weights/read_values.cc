@@ -14,8 +14,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/state/checkpoint/number_range.h"
-#include "planner/state/weights/fit_part.h"
 #include "planner/state/dialect/pixel_norm.h"
+#include "planner/state/weights/fit_part.h"
 
 namespace planwright {
 namespace {
@@ -130,12 +130,13 @@ double NumberAt(DType dtype, const std::byte* at) {
 }
 
 // What is wrong with an element of a tensor that is passed through; empty: nothing. `type`: of the file.
-std::string WrongNumber(KnownExtra::Numbers numbers, std::string_view type, int64_t element, double found) {
-  if (numbers == KnownExtra::Numbers::kOnes) {
-    return found == 1 ? "" : " is not 1, and the model has no such scale: it is another model";
+std::string WrongNumber(const std::vector<double>& numbers, std::string_view type, int64_t element, double found) {
+  if (numbers.size() == 1) {
+    if (found == numbers[0]) return "";
+    return absl::StrFormat(" is not %g, and the model has no such scale: it is another model", numbers[0]);
   }
-  const bool mean = numbers == KnownExtra::Numbers::kPixelMean;
-  const double expected = (mean ? kPixelMean : kPixelDeviation)[static_cast<size_t>(element)];
+  const bool mean = numbers[0] == kPixelMean[0];
+  const double expected = numbers[static_cast<size_t>(element)];
   // Beside 1e-6, half a step of a type that has few digits: all of these numbers are between 1/4 and 1/2.
   const double rounding = type == "BF16" ? 0x1p-10 : type == "F16" ? 0x1p-13 : 0;
   if (std::fabs(found - expected) <= 1e-6 + rounding) return "";
@@ -184,14 +185,17 @@ std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::s
   constexpr int64_t kMostElements = 1 << 20;
   const std::optional<TensorType> type = files.TypeOf(name);
   const int64_t elements = type ? ElementsOf(type->shape) : 0;
-  if (elements < 1 || elements > kMostElements) return files.PlaceOf(name) + " is no list of such numbers";
+  const std::vector<double> numbers = NumbersOf(extra);
+  const bool one_for_each = numbers.size() > 1;
+  if (elements < 1 || elements > kMostElements || (one_for_each && elements != static_cast<int64_t>(numbers.size())))
+    return files.PlaceOf(name) + " is no list of such numbers";
   const DType dtype = type->dtype;
   std::vector<std::byte> bytes(static_cast<size_t>(elements * DTypeBytes(dtype)));
   const absl::Status read = files.Read(name, {{0, 0, elements}}, bytes, ElementReader::Numbers::kAny);
   if (!read.ok()) return std::string(read.message());
   for (int64_t i = 0; i < elements; ++i) {
     const double number = NumberAt(dtype, bytes.data() + i * DTypeBytes(dtype));
-    const std::string wrong = WrongNumber(extra.numbers, files.all().at(name).type, i, number);
+    const std::string wrong = WrongNumber(numbers, files.all().at(name).type, i, number);
     if (!wrong.empty()) return absl::StrCat(files.PlaceOf(name), ": element ", i, wrong);
   }
   return "";
@@ -201,7 +205,7 @@ std::vector<std::string> WrongExtras(WeightsFit& fit) {
   std::vector<std::string> lines;
   for (SourceFit& source : fit.sources) {
     for (const PassedThrough& passed : source.passed) {
-      if (passed.extra->numbers == KnownExtra::Numbers::kAny) continue;
+      if (passed.extra->is.empty()) continue;
       for (const std::string& name : passed.names) {
         if (std::string line = WrongExtra(*source.opened->files(), *passed.extra, name); !line.empty())
           lines.push_back(std::move(line));

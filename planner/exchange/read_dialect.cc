@@ -1,0 +1,456 @@
+#include "planner/exchange/read_dialect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/limits.h"
+#include "planner/exchange/radio_arguments.h"
+
+namespace planwright {
+namespace {
+
+using Json = ConfigKeys::Json;
+using Type = DialectNumber::Type;
+using RuleKind = DialectRule::Kind;
+
+constexpr double kLargestInteger = 1 << 24;
+
+// JSON compares 1 and 1.0 as equal, and so does this.
+bool IsNothing(const Json& value) {
+  return value.is_null() || value == Json(false) || value == Json(0) || (value.is_object() && value.empty());
+}
+
+// Files may have numbers as they are in fp32.
+bool IsNear(const Json& found, const Json& wanted, double within) {
+  if (found.is_number() && wanted.is_number()) return std::fabs(found.get<double>() - wanted.get<double>()) <= within;
+  if (!found.is_array() || !wanted.is_array() || found.size() != wanted.size()) return false;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!IsNear(found[i], wanted[i], within)) return false;
+  }
+  return true;
+}
+
+// A value as people say it: "true", "0 and infinity".
+std::string SpokenValue(const Json& value) {
+  if (!value.is_array()) return value.is_object() ? "infinity" : ValueText(value);
+  std::vector<std::string> items;
+  for (const Json& item : value)
+    items.push_back(item.is_number() ? ShortestText(item.get<double>()) : SpokenValue(item));
+  return Listed(items);
+}
+
+class DialectReader {
+ public:
+  DialectReader(const Dialect& dialect, ConfigKeys& keys, const std::set<std::string>& ignored, SaidModel& model)
+      : dialect_(dialect), statement_(*StatementOf(dialect.kind)), keys_(keys), ignored_(ignored), model_(model) {
+    part_.statement = &statement_;
+    part_.dialect = &dialect;
+  }
+
+  void Read() {
+    keys_.Known(CommonKeys());
+    for (const DialectLine& line : dialect_.lines) std::visit([this](const auto& one) { ReadLine(one); }, line);
+    keys_.Rest(ignored_);
+    if (!dialect_.composite() || model_.encoder)
+      (statement_.has_images ? model_.encoder : model_.language) = std::move(part_);
+  }
+
+ private:
+  Findings& findings() { return keys_.findings(); }
+
+  void ReadLine(const DialectNumber& number) {
+    if (!part_.Has(number.of)) return keys_.Known(number.paths);
+    std::string path;
+    const Json* value = keys_.Find(number.paths, &path);
+    std::optional<Said> said;
+    if (value != nullptr) {
+      said = Convert(number, *value, path);
+    } else if (number.otherwise.empty()) {
+      findings().Problem(path, "", "is missing");
+    } else {
+      said = Otherwise(number);
+    }
+    if (!said) return;
+    said->loose = number.loose;
+    if (number.local) {
+      part_.locals[number.name] = *std::move(said);
+    } else {
+      part_.Set(number.name, *std::move(said));
+    }
+  }
+
+  std::optional<Said> Convert(const DialectNumber& number, const Json& value, const std::string& path) {
+    switch (number.type) {
+      case Type::kInteger: return keys_.Integer(value, path, number.or_zero);
+      case Type::kReal: return keys_.Real(value, path, number.or_zero);
+      case Type::kFlag: return keys_.Flag(value, path);
+      case Type::kWord: break;
+    }
+    const std::optional<Said> word = keys_.Word(value, path);
+    if (!word) return std::nullopt;
+    std::vector<std::string> words;
+    for (const auto& [theirs, ours] : number.words) {
+      if (theirs == word->word()) return Said{ours, absl::StrCat(path, " = ", theirs)};
+      words.push_back(theirs);
+    }
+    findings().Problem(path, ValueText(value), absl::StrCat("cannot be expressed, only ", Listed(words)));
+    return std::nullopt;
+  }
+
+  std::optional<Said> Otherwise(const DialectNumber& number) {
+    const std::string& text = number.otherwise;
+    if (FindStatedKey(statement_, text) != nullptr) {
+      const Said* other = part_.Find(text);
+      return other != nullptr ? std::optional<Said>(*other) : std::nullopt;
+    }
+    Said said{int64_t{0}, "default of " + dialect_.name(), false, false};
+    double real = 0;
+    int64_t integer = 0;
+    switch (number.type) {
+      case Type::kFlag: said.value = text == "true"; break;
+      case Type::kInteger:
+        Require(absl::SimpleAtoi(text, &integer), "defaults are numbers");
+        said.value = integer;
+        break;
+      case Type::kReal:
+        Require(absl::SimpleAtod(text, &real), "defaults are numbers");
+        said.value = real;
+        break;
+      case Type::kWord:
+        for (const auto& [theirs, ours] : number.words) {
+          if (theirs == text) said.value = ours;
+        }
+        absl::StrAppend(&said.from, " = ", text);
+    }
+    return said;
+  }
+
+  void ReadLine(const DialectComputed& computed) {
+    if (!part_.Has(computed.of) || settled_.contains(computed.name)) return;
+    // NaN too: what it is asked of is a problem, or is not there.
+    if (computed.when && !(NumberOf(*computed.when) > 0)) return;
+    if (computed.when) settled_.insert(computed.name);
+    const std::string from = FilledHere(computed.source);
+    if (!computed.formula) return part_.Set(computed.name, Said{computed.word, from, computed.loose, false});
+    const double number = NumberOf(*computed.formula);
+    const StatedConstant& constant = *ConstantOfKey(statement_, *FindStatedKey(statement_, computed.name));
+    const bool fits = constant.real ? std::isfinite(number)
+                                    : std::floor(number) == number && number >= (constant.or_zero ? 0 : 1) &&
+                                          number <= kLargestInteger;
+    if (fits) {
+      Said said{number, from, computed.loose, false};
+      if (constant.flag) {
+        said.value = number != 0;
+      } else if (!constant.real) {
+        said.value = static_cast<int64_t>(number);
+      }
+      part_.Set(computed.name, std::move(said));
+    } else if (findings().problems.empty()) {
+      findings().Problem(from.empty() ? keys_.PathOf(computed.name) : from, "",
+                         absl::StrCat("makes ", computed.name, " ", ShortestText(number), ", which is no ",
+                                      constant.real ? "number" : "whole number", " that a recipe may have"));
+    }
+  }
+
+  // All of them, as one may say what another one leaves open.
+  void ReadLine(const DialectLayers& layers) {
+    if (&layers != FirstLayers()) return;
+    const size_t problems = findings().problems.size();
+    struct SaidLayers {
+      std::string letters, path;
+      int64_t count = 0;
+    };
+    std::vector<SaidLayers> found;
+    std::string missing;
+    for (const DialectLine& line : dialect_.lines) {
+      const auto* one = std::get_if<DialectLayers>(&line);
+      if (one == nullptr) continue;
+      std::string path;
+      const Json* value = keys_.Find(one->paths, &path);
+      missing = path;
+      if (value == nullptr) continue;
+      if (one->form == DialectLayers::Form::kNumber) {
+        const auto count = keys_.Integer(*value, path, false);
+        if (!count) continue;
+        const int64_t number = std::get<int64_t>(count->value);
+        const bool few = number <= int64_t{kMostLayers};
+        found.push_back({few ? std::string(static_cast<size_t>(number), one->letter) : "", path, number});
+      } else {
+        const bool words = one->form == DialectLayers::Form::kWords;
+        std::string letters = words ? LettersOfWords(*one, path, *value) : LettersOfText(path, *value);
+        const auto count = static_cast<int64_t>(letters.size());
+        if (words || value->is_string()) found.push_back({std::move(letters), path, count});
+      }
+    }
+    layers_are_right_ = findings().problems.size() == problems;
+    if (found.empty()) {
+      if (layers_are_right_) findings().Problem(missing, "", "is missing");
+      layers_are_right_ = false;
+      return;
+    }
+    const SaidLayers& last = found.back();
+    for (const SaidLayers& one : found) {
+      if (one.letters == last.letters && one.count == last.count) continue;
+      findings().Problem(one.path, ValueText(Json(one.letters)),
+                         absl::StrCat("is not what ", last.path, " says: ", last.letters));
+      layers_are_right_ = false;
+    }
+    part_.letters = last.letters;
+    part_.layers = last.count;
+    layers_path_ = last.path;
+    if (statement_.repeated.empty()) {
+      part_.Set("pattern", Said{last.letters, last.path});
+    } else {
+      part_.Set("layers", Said{last.count / static_cast<int64_t>(statement_.repeated.size()), last.path});
+    }
+  }
+
+  const DialectLayers* FirstLayers() const {
+    for (const DialectLine& line : dialect_.lines) {
+      if (const auto* layers = std::get_if<DialectLayers>(&line)) return layers;
+    }
+    return nullptr;
+  }
+
+  // The letters of all words that are layer types. The others are problems; what the rest of the config says of layers
+  // that are known can still be checked.
+  std::string LettersOfWords(const DialectLayers& layers, const std::string& path, const Json& words) {
+    std::string letters;
+    if (!words.is_array()) {
+      findings().Problem(path, ValueText(words), "is no list of layer types");
+      return "";
+    }
+    std::vector<std::string> known;  // one word of each letter
+    std::string seen;
+    for (const auto& [word, letter] : layers.words) {
+      if (seen.find(letter) == std::string::npos) known.push_back(word);
+      seen += letter;
+    }
+    for (size_t i = 0; i < words.size(); ++i) {
+      const auto word = std::find_if(layers.words.begin(), layers.words.end(), [&](const auto& each) {
+        return words[i].is_string() && words[i].get<std::string>() == each.first;
+      });
+      if (word != layers.words.end()) {
+        letters += word->second;
+      } else {
+        findings().Problem(absl::StrCat(path, "[", i, "]"), ValueText(words[i]),
+                           absl::StrCat("is no layer type that can be expressed: ", Listed(known, " or ")));
+      }
+    }
+    return letters;
+  }
+
+  std::string LettersOfText(const std::string& path, const Json& value) {
+    const std::optional<Said> text = keys_.Word(value, path);
+    if (!text) return "";
+    std::string letters = text->word();
+    std::vector<std::string> known;
+    for (const StatedLayer& layer : statement_.layer_kinds) known.emplace_back(1, layer.letter);
+    const auto is_unknown = [&](char letter) { return statement_.FindLayer(letter) == nullptr; };
+    if (std::any_of(letters.begin(), letters.end(), is_unknown)) {
+      findings().Problem(path, ValueText(value), absl::StrCat("has a letter that is none of ", Listed(known)));
+      std::erase_if(letters, is_unknown);
+    }
+    return letters;
+  }
+
+  void ReadLine(const DialectCheck& check) {
+    std::string path;
+    const Json* value = keys_.Find(check.paths, &path);
+    if (value == nullptr || !check.formula) return;
+    const bool of_layers = check.formula->text() == "layers";
+    const std::optional<Said> said = keys_.Integer(*value, path, of_layers);
+    const double wanted = NumberOf(*check.formula);
+    if (!said || std::isnan(wanted) || said->number() == wanted) return;
+    const std::string& text = check.formula->text();
+    if (of_layers && !layers_are_right_) return;
+    const Said* source = FindName(text);
+    findings().Problem(
+        path, said->text(),
+        of_layers ? absl::StrCat("is not the number of layers in ", layers_path_, ": ", part_.layers)
+                  : absl::StrCat("is not ", source ? source->from : text, ", which is ", ShortestText(wanted)));
+  }
+
+  void ReadLine(const DialectRule& rule) {
+    for (const std::string& path : rule.paths) {
+      if (path.ends_with(".*")) {
+        keys_.RestSaysNothing(path.substr(0, path.size() - 2), rule.why);
+      } else if (rule.kind == RuleKind::kSilent || !part_.Has(rule.of)) {
+        keys_.Known({path});
+      } else if (const Json* value = keys_.Find({path})) {
+        ReadRule(rule, path, *value);
+      }
+    }
+  }
+
+  void ReadRule(const DialectRule& rule, const std::string& path, const Json& value) {
+    if (rule.kind == RuleKind::kOnly) {
+      const Json wanted = Json::parse(rule.value);
+      if (rule.within ? IsNear(value, wanted, *rule.within) : value == wanted) return;
+      keys_.WrongValue(path, value,
+                       rule.within ? absl::StrCat("cannot be expressed: ", rule.why, ", ", ValueText(wanted))
+                                   : absl::StrCat("cannot be expressed, only ", SpokenValue(wanted), ": ", rule.why));
+    } else if (rule.kind == RuleKind::kNothing) {
+      if (!IsNothing(value))
+        keys_.WrongValue(path, value, absl::StrCat("cannot be expressed, only null, false or 0: ", rule.why));
+    } else {
+      if (rule.unless) {
+        const double number = value.is_number() ? value.get<double>() : std::nan("");
+        const bool right = std::isfinite(number) && number >= *rule.unless;
+        if (!right && rule.kind == RuleKind::kNote)
+          keys_.WrongValue(path, value, absl::StrCat("is no number from ", ShortestText(*rule.unless)));
+        if (!right || number == *rule.unless) return;
+      }
+      const bool note = rule.kind == RuleKind::kNote;
+      (note ? findings().notes : part_.copied)
+          .push_back(absl::StrCat(keys_.PathOf(path), " = ", ValueText(value),
+                                  note ? " is not taken over: " : " is copied: ", rule.why));
+    }
+  }
+
+  void ReadLine(const DialectTell& tell) {
+    if (!(NumberOf(tell.when) > 0)) return;
+    if (tell.refused.empty()) {
+      findings().notes.push_back(FilledHere(tell.text));
+    } else if (const Said* said = FindName(tell.refused)) {
+      findings().Problem(said->from, said->text(), FilledHere(tell.text));
+    }
+  }
+
+  void ReadLine(const DialectImageToken& token) {
+    std::string path;
+    if (const Json* value = keys_.Find(token.paths, &path)) model_.image_token = keys_.Integer(*value, path, true);
+  }
+
+  void ReadLine(const DialectFunction& function) {
+    Require(function.name == kRadioArguments, "a function of this name reads keys");
+    ReadRadioArguments(keys_, part_);
+  }
+
+  // The object of a part, read by its own dialect.
+  void ReadLine(const DialectPart& part) {
+    std::string path;
+    const Json* object = keys_.Find(part.paths, &path);
+    if (object == nullptr) return findings().Problem(part.paths.front(), "", "is missing");
+    if (!object->is_object()) return findings().Problem(path, ValueText(*object), "is no object");
+    const std::string type = TypeOfObject(*object, path + ".", findings());
+    const Dialect* chosen = nullptr;
+    const Dialect* of_type = model_.dialects->OfType(type);
+    std::vector<std::string> known;
+    for (const std::string& name : part.dialects) {
+      const Dialect* one = model_.dialects->Find(name);
+      if (!one->where.empty()) {
+        if (IsWhere(*one, *object)) chosen = one;
+        continue;
+      }
+      known.push_back(name);
+      if (chosen == nullptr && (type.empty() || one == of_type)) chosen = one;
+    }
+    if (chosen == nullptr) {
+      return findings().Problem(path + ".model_type", ValueText(Json(type)),
+                                absl::StrCat("cannot be expressed, only ", Listed(known)));
+    }
+    ConfigKeys inner(*object, path, findings());
+    DialectReader(*chosen, inner, ignored_, model_).Read();
+    if (!part.encoder || !model_.encoder) return;
+    // The lines that follow are of the encoder, beside what its own dialect has said.
+    part_ = *model_.encoder;
+  }
+
+  const Said* FindName(std::string_view name) const {
+    if (dialect_.composite()) {
+      constexpr std::string_view kLanguage = "language.", kEncoder = "encoder.";
+      if (name.starts_with(kLanguage))
+        return model_.language ? model_.language->FindName(name.substr(kLanguage.size())) : nullptr;
+      if (name.starts_with(kEncoder)) return part_.FindName(name.substr(kEncoder.size()));
+    }
+    return part_.FindName(name);
+  }
+
+  double NumberOf(const DialectFormula& formula) const {
+    return formula.Evaluate([this](std::string_view name) {
+      const bool given = name.starts_with("given(");
+      const std::string_view inner = given ? name.substr(6, name.size() - 7) : name;
+      if (inner == "layers" || (!inner.starts_with("language.") && !given)) return part_.NumberOf(inner);
+      const Said* said = FindName(inner);
+      if (given) return said != nullptr && said->given ? 1.0 : 0.0;
+      return said != nullptr ? said->number() : std::nan("");
+    });
+  }
+
+  std::string FilledHere(const std::string& text) const {
+    return FilledBy(text, [this](std::string_view name) { return FindName(name); });
+  }
+
+ public:
+  template <typename FindName>
+  static std::string FilledBy(const std::string& text, const FindName& find) {
+    std::string filled;
+    size_t at = 0;
+    for (size_t open = text.find('{'); open != std::string::npos; open = text.find('{', at)) {
+      const size_t close = text.find('}', open);
+      if (close == std::string::npos) break;
+      std::string_view name = std::string_view(text).substr(open + 1, close - open - 1);
+      const bool number = name.starts_with('=');
+      if (number) name.remove_prefix(1);
+      const Said* said = find(name);
+      absl::StrAppend(&filled, text.substr(at, open - at));
+      absl::StrAppend(&filled, said == nullptr ? text.substr(open, close + 1 - open)
+                               : number        ? said->text()
+                                               : said->from);
+      at = close + 1;
+    }
+    return filled + text.substr(at);
+  }
+
+ private:
+  const Dialect& dialect_;
+  const ModelStatement& statement_;
+  ConfigKeys& keys_;
+  const std::set<std::string>& ignored_;
+  SaidModel& model_;
+  SaidPart part_;
+  bool layers_are_right_ = false;
+  std::string layers_path_;
+  std::set<std::string> settled_;  // keys of which a line with a condition held
+};
+
+}  // namespace
+
+void ReadByDialect(const Dialect& dialect, ConfigKeys& keys, const std::set<std::string>& ignored, SaidModel& model) {
+  DialectReader(dialect, keys, ignored, model).Read();
+}
+
+bool IsWhere(const Dialect& dialect, const Json& object) {
+  return std::any_of(dialect.where.begin(), dialect.where.end(), [&](const std::string& key) {
+    const bool inner = key.ends_with(".*");
+    const auto found = object.find(inner ? key.substr(0, key.size() - 2) : key);
+    return found != object.end() && (inner ? found->is_object() : !found->is_null());
+  });
+}
+
+std::string TypeOfObject(const Json& object, const std::string& path, Findings& findings) {
+  const auto type = object.find("model_type");
+  if (type == object.end() || type->is_null()) return "";
+  if (type->is_string()) return type->get<std::string>();
+  findings.Problem(path + "model_type", ValueText(*type), "is no text");
+  return "";
+}
+
+std::string Listed(const std::vector<std::string>& names, const std::string& last) {
+  if (names.size() < 2) return absl::StrJoin(names, "");
+  return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), last, names.back());
+}
+
+std::string Filled(const std::string& text, const SaidPart& part) {
+  return DialectReader::FilledBy(text, [&](std::string_view name) { return part.FindName(name); });
+}
+
+}  // namespace planwright

@@ -1,0 +1,104 @@
+#include "planner/exchange/said_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "planner/exchange/config_keys.h"
+
+namespace planwright {
+
+using Form = StatedKey::Form;
+
+double Said::number() const {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? 1 : 0;
+  return std::nan("");
+}
+
+std::string Said::text() const {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return absl::StrCat(*integer);
+  if (const auto* real = std::get_if<double>(&value)) return ShortestText(*real);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  return word();
+}
+
+const Said* SaidPart::Find(std::string_view key) const {
+  const auto found =
+      std::find_if(numbers.begin(), numbers.end(), [&](const auto& number) { return number.first == key; });
+  return found == numbers.end() ? nullptr : &found->second;
+}
+
+void SaidPart::Set(const std::string& key, Said said) {
+  for (auto& [name, before] : numbers) {
+    if (name == key) {
+      before = std::move(said);
+      return;
+    }
+  }
+  numbers.emplace_back(key, std::move(said));
+}
+
+const Said* SaidPart::FindName(std::string_view name) const {
+  const auto local = locals.find(name);
+  return local != locals.end() ? &local->second : Find(name);
+}
+
+double SaidPart::NumberOf(std::string_view name) const {
+  if (name == "layers") return static_cast<double>(layers);
+  if (name.starts_with("given(")) {
+    const Said* said = FindName(name.substr(6, name.size() - 7));
+    return said != nullptr && said->given ? 1 : 0;
+  }
+  const Said* said = FindName(name);
+  if (said == nullptr) return std::nan("");
+  if (!said->is_word()) return said->number();
+  const StatedKey* key = FindStatedKey(*statement, name);
+  for (size_t i = 0; key != nullptr && i < key->words.size(); ++i) {
+    if (key->words[i].first == said->word()) return static_cast<double>(key->words[i].second);
+  }
+  return std::nan("");
+}
+
+Attributes SaidPart::Constants() const {
+  Attributes constants;
+  for (const auto& [name, said] : numbers) {
+    const StatedKey* key = FindStatedKey(*statement, name);
+    const StatedConstant* constant = key != nullptr ? ConstantOfKey(*statement, *key) : nullptr;
+    if (constant == nullptr) continue;
+    const double number = NumberOf(name);
+    if (constant->real) {
+      constants[constant->name] = number;
+    } else {
+      constants[constant->name] = static_cast<int64_t>(number);
+    }
+  }
+  return constants;
+}
+
+const StatedKey* FindStatedKey(const ModelStatement& statement, std::string_view name) {
+  for (const StatedKey& key : statement.keys) {
+    if (key.name == name && key.form != Form::kSection) return &key;
+  }
+  return nullptr;
+}
+
+const StatedKey* KeyOfConstant(const ModelStatement& statement, std::string_view constant) {
+  for (const StatedKey& key : statement.keys) {
+    if ((key.form == Form::kChoice && key.sets == constant) || (key.form == Form::kConstant && key.name == constant))
+      return &key;
+  }
+  return nullptr;
+}
+
+const StatedConstant* ConstantOfKey(const ModelStatement& statement, const StatedKey& key) {
+  if (key.form != Form::kConstant && key.form != Form::kChoice) return nullptr;
+  const std::string& name = key.form == Form::kChoice ? key.sets : key.name;
+  for (const StatedConstant& constant : statement.constants) {
+    if (constant.name == name) return &constant;
+  }
+  return nullptr;
+}
+
+}  // namespace planwright

@@ -1,0 +1,68 @@
+// The numbers of a model, as a config.json or a run says them: what `plan import` writes as a recipe, and what
+// `plan export` writes and compares. Each number knows where it came from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "planner/state/dialect/dialect.h"
+
+namespace planwright {
+
+struct Said {
+  std::variant<int64_t, double, bool, std::string> value;
+  std::string from;    // "text_config.hidden_size"; of a number that is not written there: "default of nemotron_h"
+  bool loose = false;  // what the model computes does not depend on it
+  bool given = true;   // config.json has it
+
+  bool is_word() const { return std::holds_alternative<std::string>(value); }
+  const std::string& word() const { return std::get<std::string>(value); }
+  double number() const;     // of a flag 0 or 1; of a word NaN
+  std::string text() const;  // as messages have it: "1e-05", "true"
+};
+
+// One model: a language model, or an encoder.
+struct SaidPart {
+  const ModelStatement* statement = nullptr;
+  const Dialect* dialect = nullptr;  // of config.json; null: a run says it
+  std::string letters;               // a letter for each layer; of too many layers none
+  int64_t layers = 0;
+  // By the key of the recipe, in the order of its text: "pattern" or "layers", "moe.top_k". Those of layers that the
+  // model does not have are not there.
+  std::vector<std::pair<std::string, Said>> numbers;
+  std::map<std::string, Said, std::less<>> locals;  // of the dialect
+  std::vector<std::string> copied;                  // what people should know of a copy of the config.json, a line each
+
+  bool Has(char letter) const { return letter == 0 || letters.find(letter) != std::string::npos; }
+  const Said* Find(std::string_view key) const;  // null: it does not say it
+  void Set(const std::string& key, Said said);   // in its place, or behind all others
+  // What a name is in formulas; NaN: nothing.
+  double NumberOf(std::string_view name) const;
+  // The local number or the key of this name; null: there is none.
+  const Said* FindName(std::string_view name) const;
+  // The constants of a module, as far as they are said.
+  Attributes Constants() const;
+};
+
+struct SaidModel {
+  const DialectSet* dialects = nullptr;
+  const Dialect* dialect = nullptr;  // of the whole; null: a run says it, or it is not known
+  std::optional<SaidPart> language, encoder;
+  std::optional<Said> image_token;  // the id whose places in a text take image rows
+
+  bool composite() const { return dialect != nullptr && dialect->composite(); }
+};
+
+// The key of a recipe that gives a constant: a choice that sets it, or the one of its name; null: none does.
+const StatedKey* KeyOfConstant(const ModelStatement& statement, std::string_view constant);
+const StatedKey* FindStatedKey(const ModelStatement& statement, std::string_view key);
+// The constant that a key gives; null: none.
+const StatedConstant* ConstantOfKey(const ModelStatement& statement, const StatedKey& key);
+
+}  // namespace planwright
