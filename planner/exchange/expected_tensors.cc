@@ -40,11 +40,13 @@ Attributes ConstantsOf(const SaidModel& model, const SaidPart& part) {
 
 Module ModuleOf(const SaidModel& model, const SaidPart& part) {
   Module module;
+  module.name = "m";
   module.kind = part.statement->kind;
   module.has_images = part.statement->has_images;
   module.carries_loss = part.statement->carries_loss;
   module.constants = ConstantsOf(model, part);
-  for (const char letter : part.letters) module.layers.push_back({.kind = letter});
+  for (const char letter : part.letters)
+    module.layers.push_back({.kind = letter, .frame = absl::StrCat("m.layers.", module.layers.size())});
   return module;
 }
 
@@ -56,30 +58,19 @@ Module Expanded(const SaidModel& model, const SaidPart& part) {
   return module;
 }
 
-// Calls `visit(name, parameter)` for each tensor that the model has in its folder.
+// Calls `visit(tensor, parameter)` for each tensor that the model has in its folder, with the first of its parameters.
 template <typename Visit>
-void EachTensor(const SaidModel& model, const Visit& visit) {
+TextProblems EachTensor(const SaidModel& model, const HasTensor& has, const Visit& visit) {
+  TextProblems problems;
   for (const std::optional<SaidPart>* part : {&model.language, &model.encoder}) {
     if (!*part) continue;
     const Module module = Expanded(model, **part);
-    const FolderNames names(*model.dialects, *model.dialect, module);
-    for (const Parameter& parameter : module.parameters) {
-      const std::optional<std::string> name = names.NameOf(parameter);
-      for (int64_t expert = parameter.experts > 0 ? 0 : -1; name && expert < parameter.experts; ++expert) {
-        visit(ExpertName(*name, expert), parameter);
-        if (expert == -1) break;
-      }
-    }
+    const FolderTensors folder = TensorsInFolder(*model.dialects, *model.dialect, module, has);
+    problems.insert(problems.end(), folder.problems.begin(), folder.problems.end());
+    for (const FolderTensor& tensor : folder.tensors)
+      visit(tensor, module.parameters[static_cast<size_t>(tensor.parameter)]);
   }
-}
-
-// Tensors that the model has and files need not have.
-TensorShapes OptionalTensors(const SaidModel& model) {
-  TensorShapes tensors;
-  EachTensor(model, [&](const std::string& name, const Parameter& parameter) {
-    if (model.dialects->FindOptional(name) != nullptr) tensors[name] = parameter.shape;
-  });
-  return tensors;
+  return problems;
 }
 
 // What the tensors of a known kind that nobody trains are called in a note.
@@ -158,24 +149,29 @@ std::string SizesTooLarge(const SaidModel& model) {
   return "";
 }
 
-TensorShapes ExpectedTensors(const SaidModel& model) {
+TensorShapes ExpectedTensors(const SaidModel& model, const HasTensor& has) {
   TensorShapes tensors;
-  EachTensor(model, [&](const std::string& name, const Parameter& parameter) {
-    if (model.dialects->FindOptional(name) == nullptr) tensors[name] = parameter.shape;
+  EachTensor(model, has, [&](const FolderTensor& tensor, const Parameter& parameter) {
+    if (model.dialects->FindOptional(tensor.name) == nullptr) tensors[tensor.name] = tensor.shape;
   });
   return tensors;
 }
 
-std::set<std::string> ExpectedBuffers(const SaidModel& model) {
+std::set<std::string> ExpectedBuffers(const SaidModel& model, const HasTensor& has) {
   std::set<std::string> buffers;
-  EachTensor(model, [&](const std::string& name, const Parameter& parameter) {
-    if (parameter.buffer) buffers.insert(name);
+  EachTensor(model, has, [&](const FolderTensor& tensor, const Parameter& parameter) {
+    if (parameter.buffer) buffers.insert(tensor.name);
   });
   return buffers;
 }
 
 void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings& findings) {
-  const TensorShapes expected = ExpectedTensors(model), optional = OptionalTensors(model);
+  TensorShapes expected, optional;  // that files have, and need not have
+  const auto has = [&](const std::string& name) { return found.contains(name); };
+  const TextProblems misfits = EachTensor(model, has, [&](const FolderTensor& tensor, const Parameter& parameter) {
+    (model.dialects->FindOptional(tensor.name) != nullptr ? optional : expected)[tensor.name] = tensor.shape;
+  });
+  for (const TextProblem& misfit : misfits) findings.Problem(TextOf(misfit), "", "");
   const DialectSet& dialects = *model.dialects;
   std::vector<TensorLine> lines;
   const auto compare = [&](const std::string& name, const std::vector<int64_t>& in_file, const auto& shape) {

@@ -14,6 +14,7 @@
 #include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/convert.h"
+#include "planner/exchange/from_checkpoint.h"
 #include "planner/exchange/like_source.h"
 #include "planner/exchange/made_tensors.h"
 #include "planner/exchange/run_model.h"
@@ -53,32 +54,6 @@ absl::StatusOr<Opened> OpenCheckpoint(const std::string& folder) {
     return absl::DataLossError(
         absl::StrCat(folder, " has not the tensors of its plan:\n", absl::StrJoin(misfits, "\n")));
   return opened;
-}
-
-// The tensor of a run as one of `dtype`: its elements are read, proved and rounded piece by piece.
-OutTensor FromCheckpoint(CheckpointReader& reader, const LeavingTensor& leaving, DType dtype) {
-  // Routers compare biases that differ by little: they stay as wide as fp32.
-  if (leaving.buffer && dtype == DType::kBf16) dtype = DType::kFp32;
-  const int64_t stored = DTypeBytes(leaving.stored), width = DTypeBytes(dtype);
-  OutTensor tensor{
-      leaving.name, SafetensorsTypeName(dtype), leaving.shape, ElementsOf(leaving.shape) * width, !leaving.buffer, {}};
-  tensor.read = [&reader, key = leaving.key, from = leaving.stored, dtype, stored, width](
-                    int64_t first, std::span<std::byte> to) -> absl::Status {
-    const int64_t count = static_cast<int64_t>(to.size()) / width;
-    const std::vector<ElementRun> runs = {{0, first / width, count}};
-    if (from == dtype) return reader.Read(key, runs, to, CheckpointReader::Numbers::kFinite);
-    std::vector<std::byte> read(static_cast<size_t>(count * stored));
-    if (absl::Status status = reader.Read(key, runs, read, CheckpointReader::Numbers::kFinite); !status.ok())
-      return status;
-    ConvertNumbers(from, read, dtype, to);
-    if (const auto at = FirstNotFinite(dtype, to)) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor ", key, ": element ", first / width + *at,
-                                                     " is too large for ", std::string(DTypeName(dtype)),
-                                                     ": choose a wider --dtype"));
-    }
-    return absl::OkStatus();
-  };
-  return tensor;
 }
 
 // What config.json says of types becomes what is written: transformers rounds to them on loading. Tensors that pass
@@ -136,14 +111,14 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   exported.step = named->checkpoint.manifest.counters.step;
   absl::StatusOr<Opened> opened = OpenCheckpoint(exported.checkpoint);
   if (!opened.ok()) return opened.status();
-  const RunModel run = ModelOfRun(opened->plan, request.module, findings);
+  const RunModel run = ModelOfRun(opened->plan, request.module, findings, *request.dialects);
   if (!findings.problems.empty()) return exported;
 
   std::optional<ReadFolder> source;
   std::optional<WrittenConfig> config;
   exported.dtype = request.dtype.value_or(DTypeOf(opened->plan.precision));
   if (!request.like.empty()) {
-    absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(request.like, request.ignored);
+    absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(request.like, request.ignored, *request.dialects);
     if (!read.ok()) return read.status();
     source = *std::move(read);
     findings.problems = source->findings.problems;
@@ -161,8 +136,10 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   std::map<std::string, DType> keys;
   for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
   std::vector<OutTensor> tensors;
-  for (const LeavingTensor& leaving : LeavingTensors(run, dialect, keys, findings))
-    tensors.push_back(FromCheckpoint(*opened->reader, leaving, exported.dtype));
+  const auto has = [&](const std::string& name) { return source && source->weights->all().contains(name); };
+  for (LeavingTensor& leaving : LeavingTensors(run, dialect, keys, has, findings))
+    tensors.push_back(FromCheckpoint(*opened->reader, std::move(leaving), exported.dtype));
+  if (!findings.problems.empty()) return exported;
   std::vector<OutFile> files;
   if (source) {
     std::vector<OutTensor> passed = PassedThroughTensors(*source, tensors, findings);

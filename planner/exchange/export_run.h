@@ -12,6 +12,7 @@
 #include "planner/exchange/findings.h"
 #include "planner/exchange/write_folder.h"
 #include "planner/plan/instruction.h"
+#include "planner/state/dialect/dialect.h"
 
 namespace planwright {
 
@@ -23,6 +24,7 @@ struct ExportRequest {
   std::string module;             // the one module to export; empty: all
   int64_t shard_bytes = 0;
   std::optional<DType> dtype;  // of weights; none: the precision of the run
+  const DialectSet* dialects = &BuiltInDialects();
 };
 
 struct ExportedRun {

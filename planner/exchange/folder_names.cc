@@ -1,27 +1,20 @@
 #include "planner/exchange/folder_names.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "planner/plan/shard_map.h"
 #include "planner/plan/statement/model_statement.h"
+#include "planner/state/dialect/dialect_forms.h"
 
 namespace planwright {
+namespace {
 
-FolderNames::FolderNames(const DialectSet& dialects, const Dialect& dialect, const Module& module) : module_(module) {
-  const Dialect& root = dialects.RootOf(dialect);
-  const bool of_whole = root.composite() && !module.has_images;
-  form_ = (of_whole ? root.language_forms : root.forms).Forms().front();
-  projection_ = root.projection;
-}
-
-std::optional<std::string> FolderNames::NameOf(const Parameter& parameter) const {
-  if (!projection_ && IsOfProjection(module_, parameter)) return std::nullopt;
-  // With several encoders, names begin with that of the module; one leaves by itself.
-  const std::string own = module_.name + ".";
-  const std::string& name = parameter.file_name;
-  return form_.NameOf(name.starts_with(own) ? name.substr(own.size()) : name, "");
-}
-
+// Whether a parameter is one of `part projection` in the module's statement.
 bool IsOfProjection(const Module& module, const Parameter& parameter) {
   const StatedPiece& head = StatementOf(module.kind)->head;
   for (const StatedWeight& weight : head.weights) {
@@ -31,6 +24,84 @@ bool IsOfProjection(const Module& module, const Parameter& parameter) {
       return true;
   }
   return false;
+}
+
+class InOneForm {
+ public:
+  InOneForm(const StoredForm& form, const Module& module, bool projection)
+      : form_(form), module_(module), projection_(projection), own_(module.name + ".") {}
+
+  FolderTensors Run() {
+    DiskTensors disk;
+    if (!form_.tensors.empty()) disk = DiskTensorsOf(form_, module_, *StatementOf(module_.kind));
+    std::map<std::pair<int, int64_t>, DiskTensor*> tensor_of;
+    for (DiskTensor& tensor : disk.tensors) {
+      for (const DiskPiece& piece : tensor.pieces) tensor_of[{piece.parameter, piece.expert}] = &tensor;
+    }
+    FolderTensors folder;
+    folder.problems = std::move(disk.problems);
+    for (size_t i = 0; i < module_.parameters.size(); ++i) {
+      const Parameter& parameter = module_.parameters[i];
+      if (!projection_ && IsOfProjection(module_, parameter)) {
+        ++folder.left;
+        continue;
+      }
+      const int index = static_cast<int>(i);
+      for (int64_t expert = parameter.experts > 0 ? 0 : -1; expert < parameter.experts; ++expert) {
+        const auto in = tensor_of.find({index, expert});
+        if (in == tensor_of.end()) {
+          const std::string name = form_.NameOf(WithoutOwn(parameter.file_name), "");
+          folder.tensors.push_back({ExpertName(name, expert), parameter.shape, index, expert, {}});
+        } else if (!in->second->pieces.empty()) {
+          DiskTensor& tensor = *in->second;
+          folder.tensors.push_back({WithoutOwn(tensor.name), tensor.shape, index, -1, std::move(tensor.pieces)});
+          tensor.pieces.clear();
+        }
+        if (expert == -1) break;
+      }
+    }
+    return folder;
+  }
+
+ private:
+  // With several encoders, names begin with that of the module; one leaves by itself.
+  std::string WithoutOwn(const std::string& name) const {
+    return name.starts_with(own_) ? name.substr(own_.size()) : name;
+  }
+
+  const StoredForm& form_;
+  const Module& module_;
+  const bool projection_;
+  const std::string own_;
+};
+
+}  // namespace
+
+std::string TextOf(const TextProblem& problem) {
+  std::string text = ProblemsText({problem});
+  text.pop_back();  // the end of the line
+  return text;
+}
+
+FolderTensors TensorsInFolder(const DialectSet& dialects, const Dialect& dialect, const Module& module,
+                              const HasTensor& has) {
+  const std::vector<StoredForm> forms = FormsIn(dialects, dialect, module.kind);
+  const bool projection = dialects.RootOf(dialect).projection;
+  FolderTensors best = InOneForm(forms.front(), module, projection).Run();
+  const auto parameters = [&](const FolderTensors& folder) {
+    size_t count = 0;
+    for (const FolderTensor& tensor : folder.tensors) {
+      if (has && has(tensor.name)) count += std::max<size_t>(1, tensor.pieces.size());
+    }
+    return count;
+  };
+  size_t most = forms.size() > 1 ? parameters(best) : 0;
+  for (size_t i = 1; has && i < forms.size(); ++i) {
+    FolderTensors other = InOneForm(forms[i], module, projection).Run();
+    const size_t count = parameters(other);
+    if (count > most) best = std::move(other), most = count;
+  }
+  return best;
 }
 
 }  // namespace planwright

@@ -1,30 +1,39 @@
-// What the parameters of a module are called in a Hugging Face folder.
+// The tensors that a Hugging Face folder has of a module: what they are called, and which parameters are in them.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
-#include "planner/exchange/said_model.h"
 #include "planner/plan/plan.h"
-#include "planner/state/forms/stored_form.h"
+#include "planner/state/dialect/dialect.h"
+#include "planner/state/forms/disk_tensors.h"
 
 namespace planwright {
 
-class FolderNames {
- public:
-  // `dialect`: of the folder's config.json. Keeps a reference to `module`.
-  FolderNames(const DialectSet& dialects, const Dialect& dialect, const Module& module);
-
-  // None: the folder does not have it, as one of an encoder alone has no projector. Of experts the name of all.
-  std::optional<std::string> NameOf(const Parameter& parameter) const;
-
- private:
-  const Module& module_;
-  StoredForm form_;
-  bool projection_ = true;  // the folder has it
+struct FolderTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  int parameter = -1;             // index in Module::parameters; of several, the first
+  int64_t expert = -1;            // number of the expert; -1: the parameter has no experts, or all are in the tensor
+  std::vector<DiskPiece> pieces;  // empty: the tensor is the parameter
 };
 
-// Whether a parameter is one of `part projection` in the module's statement.
-bool IsOfProjection(const Module& module, const Parameter& parameter);
+struct FolderTensors {
+  std::vector<FolderTensor> tensors;  // in the order of the module's parameters
+  int64_t left = 0;       // parameters that the folder does not have, as one of an encoder alone has no projector
+  TextProblems problems;  // of lines `tensor` that do not fit the module
+};
+
+using HasTensor = std::function<bool(const std::string& name)>;
+
+// `dialect`: of the folder's config.json. Of the forms that it may have, the one by which `has` knows the names of the
+// most parameters; the first one if several have as many, or without `has`.
+FolderTensors TensorsInFolder(const DialectSet& dialects, const Dialect& dialect, const Module& module,
+                              const HasTensor& has = {});
+
+// "FILE:12:9: what is wrong", in one line.
+std::string TextOf(const TextProblem& problem);
 
 }  // namespace planwright

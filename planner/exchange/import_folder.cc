@@ -186,7 +186,8 @@ void CheckAsRecipe(const SaidModel& model, Findings& findings) {
 
 }  // namespace
 
-absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored) {
+absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored,
+                                                 const DialectSet& dialects) {
   const absl::StatusOr<nlohmann::ordered_json> config = ReadConfigFile(folder);
   if (!config.ok()) return config.status();
   absl::StatusOr<std::unique_ptr<WeightFiles>> weights = WeightFiles::Open(folder);
@@ -194,7 +195,7 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   ReadFolder read;
   if (const auto type = config->find("model_type"); type != config->end() && type->is_string())
     read.model_type = type->get<std::string>();
-  read.said = ReadModel(*config, ignored, read.findings);
+  read.said = ReadModel(*config, ignored, read.findings, dialects);
   read.weights = *std::move(weights);
   for (const std::string& warning : read.weights->warnings()) read.findings.notes.push_back(warning);
   // Numbers that are problems would make others of every tensor.
@@ -212,8 +213,8 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
 }
 
 absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored,
-                                           const std::string& named) {
-  absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(folder, ignored);
+                                           const std::string& named, const DialectSet& dialects) {
+  absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(folder, ignored, dialects);
   if (!read.ok()) return read.status();
   ImportedModel imported;
   imported.findings = std::move(read->findings);

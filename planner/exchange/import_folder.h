@@ -22,7 +22,9 @@ struct ReadFolder {
 };
 // Compares config.json with the headers. What does not fit is in `findings`. InvalidArgument or Unavailable, with the
 // path, if the folder has no config.json or no weights, or if they cannot be read. `ignored`: paths of keys.
-absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored);
+// `dialects` outlive the folder.
+absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored,
+                                                 const DialectSet& dialects = BuiltInDialects());
 
 struct ImportedModel {
   std::string text;  // of the recipe's part; empty with any problem
@@ -30,6 +32,7 @@ struct ImportedModel {
 };
 // `named`: the folder as the file of the text names it, as YAML; empty: the text does not say where the weights are.
 absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored,
-                                           const std::string& named = "");
+                                           const std::string& named = "",
+                                           const DialectSet& dialects = BuiltInDialects());
 
 }  // namespace planwright

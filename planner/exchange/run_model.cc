@@ -58,7 +58,7 @@ std::string NamesOf(const Plan& plan) {
 
 }  // namespace
 
-RunModel ModelOfRun(const Plan& plan, const std::string& name, Findings& findings) {
+RunModel ModelOfRun(const Plan& plan, const std::string& name, Findings& findings, const DialectSet& dialects) {
   RunModel run;
   int encoders = 0;
   for (const Module& module : plan.modules) {
@@ -85,38 +85,40 @@ RunModel ModelOfRun(const Plan& plan, const std::string& name, Findings& finding
   if (!findings.problems.empty()) return run;
   const std::string language = run.language != nullptr ? run.language->kind : "";
   const bool both = run.encoder != nullptr && run.language != nullptr;
-  run.said.dialects = &BuiltInDialects();
+  run.said.dialects = &dialects;
   run.said.dialect =
       run.said.dialects->ToWrite(run.encoder != nullptr ? run.encoder->kind : language, both ? language : "");
   return run;
 }
 
 std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& dialect,
-                                          const std::map<std::string, DType>& keys, Findings& findings) {
-  std::vector<LeavingTensor> tensors;
+                                          const std::map<std::string, DType>& keys, const HasTensor& has,
+                                          Findings& findings) {
+  std::vector<LeavingTensor> leaving;
   int64_t left = 0;
   for (const Module* module : {run.encoder, run.language}) {
     if (module == nullptr) continue;
-    const FolderNames names(*run.said.dialects, dialect, *module);
-    for (const Parameter& parameter : module->parameters) {
-      const std::optional<std::string> name = names.NameOf(parameter);
-      if (!name) {
-        ++left;
-        continue;
-      }
-      for (int64_t expert = parameter.experts > 0 ? 0 : -1; expert < parameter.experts; ++expert) {
+    FolderTensors folder = TensorsInFolder(*run.said.dialects, dialect, *module, has);
+    left += folder.left;
+    for (const TextProblem& misfit : folder.problems) findings.Problem(TextOf(misfit), "", "");
+    for (FolderTensor& tensor : folder.tensors) {
+      LeavingTensor& leaves = leaving.emplace_back(LeavingTensor{tensor.name, tensor.shape, false, {}});
+      const auto add = [&](int index, int64_t expert, std::optional<ElementMap> map) {
+        const Parameter& parameter = module->parameters[static_cast<size_t>(index)];
         const std::string weight = ExpertName(parameter.name, expert);
         const std::string key = keys.contains(weight + ".master") ? weight + ".master" : weight;
-        tensors.push_back({ExpertName(*name, expert), key, parameter.shape, keys.at(key), parameter.buffer});
-        if (expert == -1) break;
-      }
+        leaves.parts.push_back({key, keys.at(key), std::move(map)});
+        leaves.buffer = parameter.buffer;
+      };
+      if (tensor.pieces.empty()) add(tensor.parameter, tensor.expert, std::nullopt);
+      for (DiskPiece& piece : tensor.pieces) add(piece.parameter, piece.expert, std::move(piece.map));
     }
   }
   if (left > 0) {
     findings.notes.push_back(absl::StrCat("left behind: ", left, " tensors of the projector of module ",
                                           run.encoder->name, ", as a folder of an encoder has none"));
   }
-  return tensors;
+  return leaving;
 }
 
 }  // namespace planwright

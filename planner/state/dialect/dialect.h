@@ -72,6 +72,7 @@
 //   language names ..., language tensor ..., language form ...
 //                                    of a composite: those of the language model
 //   without projection               the weights of `part projection` are not in the folder
+//   without tensor                   lines `tensor` of the dialect that it is like are not those of this one
 //   extra PATTERN [SIZES] [is VALUE]: WHAT, WHO
 //                                    no run trains it, and export --like passes it through. * in PATTERN is any text;
 //                                    `...` in front is any prefix or none. is: the model computes as if it had these
@@ -257,6 +258,7 @@ struct Dialect {
   std::vector<DialectSayable> sayable;
   DialectPaths unwritten;
   bool projection = true;  // the weights of `part projection` are in the folder
+  bool tensors = true;     // it has the lines `tensor` of the dialect that it is like
   FormLines forms, language_forms;
   std::vector<DialectExtra> extras;
   std::vector<DialectHint> optional, missing;

@@ -8,12 +8,14 @@
 namespace planwright {
 namespace {
 
-template <typename Line>
-void Append(const std::vector<Line>& more, std::vector<Line>& lines) {
-  lines.insert(lines.end(), more.begin(), more.end());
+bool HoldsAnyOf(const StoredForm& form, const StatedTensor& tensor) {
+  return std::any_of(form.tensors.begin(), form.tensors.end(), [&](const StatedTensor& one) {
+    return std::find_first_of(one.parameters.begin(), one.parameters.end(), tensor.parameters.begin(),
+                              tensor.parameters.end()) != one.parameters.end();
+  });
 }
 
-// Each form of one list together with each of the other. Lines of `front` come first, so that their names count.
+// Each form of one list together with each of the other. Lines of `front` come first, so that they count.
 std::vector<StoredForm> Together(const std::vector<StoredForm>& front, const std::vector<StoredForm>& behind,
                                  bool names_of_both) {
   std::vector<StoredForm> forms;
@@ -21,18 +23,31 @@ std::vector<StoredForm> Together(const std::vector<StoredForm>& front, const std
     for (const StoredForm& second : behind) {
       StoredForm& both = forms.emplace_back(first);
       absl::StrAppend(&both.text, both.text.empty() || second.text.empty() ? "" : ", ", second.text);
-      if (names_of_both) Append(second.names, both.names);
-      Append(second.tensors, both.tensors);
+      if (names_of_both) both.names.insert(both.names.end(), second.names.begin(), second.names.end());
+      for (const StatedTensor& tensor : second.tensors) {
+        if (!HoldsAnyOf(first, tensor)) both.tensors.push_back(tensor);
+      }
     }
   }
   return forms;
 }
 
-// By `like` a dialect has the lines of another one too.
-std::vector<StoredForm> OwnForms(const Dialect& dialect, const DialectSet& dialects) {
+// The dialect's own lines, and by `like` those of another one.
+std::vector<StoredForm> OwnForms(const Dialect& dialect, FormLines Dialect::*lines, const DialectSet& dialects) {
   const Dialect& root = dialects.RootOf(dialect);
-  if (&root == &dialect) return dialect.forms.Forms();
-  return Together(dialect.forms.Forms(), root.forms.Forms(), true);
+  if (&root == &dialect) return (dialect.*lines).Forms();
+  FormLines of_root = root.*lines;
+  if (!dialect.tensors) of_root.DropTensors();
+  return Together((dialect.*lines).Forms(), of_root.Forms(), true);
+}
+
+// The dialect of a part of a composite; null: it has none, or any.
+const Dialect* DialectOfPart(const Dialect& dialect, bool encoder, const DialectSet& dialects) {
+  for (const DialectLine& line : dialect.lines) {
+    const auto* part = std::get_if<DialectPart>(&line);
+    if (part != nullptr && part->encoder == encoder) return dialects.Find(part->dialects.front());
+  }
+  return nullptr;
 }
 
 bool Says(const std::vector<StoredForm>& forms) {
@@ -48,17 +63,23 @@ bool DialectForms::IsOf(std::string_view model_type) const {
   });
 }
 
+std::vector<StoredForm> FormsIn(const DialectSet& dialects, const Dialect& dialect, std::string_view kind) {
+  const bool of_dialect = kind == dialect.kind;
+  const std::vector<StoredForm> own =
+      OwnForms(dialect, of_dialect ? &Dialect::forms : &Dialect::language_forms, dialects);
+  const Dialect* part = DialectOfPart(dialect, of_dialect, dialects);
+  return part == nullptr ? own : Together(own, OwnForms(*part, &Dialect::forms, dialects), false);
+}
+
 KindForms FormsOf(const DialectSet& dialects) {
   KindForms forms;
-  const auto add = [&](const std::string& kind, const Dialect& dialect, std::vector<StoredForm> some) {
+  const auto add = [&](const Dialect& dialect, const std::string& kind) {
+    std::vector<StoredForm> some = FormsIn(dialects, dialect, kind);
     if (Says(some)) forms[kind].push_back({dialect.names, std::move(some)});
   };
   for (const Dialect& dialect : dialects.all()) {
-    add(dialect.kind, dialect, OwnForms(dialect, dialects));
-    const DialectPart* part = dialect.language();
-    const Dialect* language = part == nullptr ? nullptr : dialects.Find(part->dialects.front());
-    if (language != nullptr)
-      add(language->kind, dialect, Together(dialect.language_forms.Forms(), OwnForms(*language, dialects), false));
+    add(dialect, dialect.kind);
+    if (const Dialect* language = DialectOfPart(dialect, false, dialects)) add(dialect, language->kind);
   }
   return forms;
 }

@@ -20,9 +20,13 @@ struct DialectForms {
 };
 using KindForms = std::map<std::string, std::vector<DialectForms>>;  // by kind
 
-// Of all dialects that have lines `names`, `tensor` or `form`, by themselves or by `like`. A language model in a
-// composite has the tensors of its own dialect, and what lines `language ...` of the composite say.
+// Of all dialects that have lines `names`, `tensor` or `form`, by themselves or by `like`, or of which a part has some.
 KindForms FormsOf(const DialectSet& dialects);
+
+// The forms that a model of this kind has in folders of the dialect, at least one. A part of a composite has the lines
+// `tensor` of its own dialect, too, and those of the composite come first. Where both hold one parameter, the first
+// line counts.
+std::vector<StoredForm> FormsIn(const DialectSet& dialects, const Dialect& dialect, std::string_view kind);
 
 // Of the kinds that come with this program.
 const KindForms& BuiltInForms();

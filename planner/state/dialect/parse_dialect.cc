@@ -96,14 +96,16 @@ class DialectParser {
     } else if (line.TakeIf("like")) {
       of.like = line.Take("the name of a dialect");
     } else if (line.TakeIf("without")) {
-      const string word = line.Take("`write`, `projection` or a section of the recipe");
+      const string word = line.Take("`write`, `projection`, `tensor` or a section of the recipe");
       if (word == "write") {
         of.writes = false;
       } else if (word == "projection") {
         of.projection = false;
+      } else if (word == "tensor") {
+        of.tensors = false;
       } else {
         RefuseUnless(line, IsSection(word),
-                     Cat(Quoted(word), " is neither `write` nor `projection`, and no section of the recipe"),
+                     Cat(Quoted(word), " is none of `write`, `projection` and `tensor`, and no section of the recipe"),
                      Sections());
         of.without.push_back(word);
       }
@@ -362,9 +364,9 @@ class DialectParser {
   std::vector<string> BeginsOfLines() const {
     std::vector<string> names = Keys();
     for (const char* word :
-         {"architecture", "like",   "without", "read",     "layers",  "check",    "refuse",      "only",   "nothing",
-          "note",         "copied", "tell",    "silent",   "encoder", "language", "image_token", "remark", "write",
-          "unwritten",    "names",  "extra",   "optional", "missing", "make",     "dialect"})
+         {"architecture", "like",   "without", "read",   "layers",  "check",    "refuse",      "only",   "nothing",
+          "note",         "copied", "tell",    "silent", "encoder", "language", "image_token", "remark", "write",
+          "unwritten",    "names",  "tensor",  "form",   "extra",   "optional", "missing",     "make",   "dialect"})
       names.emplace_back(word);
     return names;
   }

@@ -14,12 +14,15 @@
 namespace planwright {
 namespace {
 
-// The name under which others publish the tensor; none: they have the same.
+// The name under which others publish the tensor, or of one that has such a name, the name here; none: there is one
+// name.
 std::optional<std::string> Otherwise(const std::string& file_name) {
   for (const OtherName& other : OtherNames()) {
     const size_t at = file_name.find(other.ours);
     if (at != std::string::npos)
       return file_name.substr(0, at) + std::string(other.published) + file_name.substr(at + other.ours.size());
+    if (absl::StartsWith(file_name, other.published))
+      return std::string(other.ours) + file_name.substr(other.published.size());
   }
   return std::nullopt;
 }
@@ -96,7 +99,8 @@ std::vector<PartNaming> NamingsOf(const WeightPart& part, const std::vector<Want
 PartNaming NamingOf(const WeightPart& part, const std::vector<WantedTensor>& wanted, const WeightFiles& files) {
   std::vector<PartNaming> namings = NamingsOf(part, wanted, &files.model_type());
   for (PartNaming& naming : namings) {
-    for (const PartNaming::Place& place : naming.places) naming.found += files.all().contains(place.name) ? 1 : 0;
+    for (const PartNaming::Place& place : naming.places)
+      naming.found += FindInFiles(files, place.name) != files.all().end() ? 1 : 0;
   }
   const auto fewer = [](const PartNaming& a, const PartNaming& b) { return a.found < b.found; };
   PartNaming best = *std::max_element(namings.begin(), namings.end(), fewer);

@@ -70,8 +70,9 @@ TEST(ParseDialect, OfTheWhole) {
   EXPECT_FALSE(DialectOf("without write").writes);
   EXPECT_FALSE(DialectOf("without projection").projection);
   EXPECT_THAT(DialectOf("without mlp").without, ElementsAre("mlp"));
-  EXPECT_EQ(LineProblem("without mpl"),
-            "11 \"mpl\" is neither `write` nor `projection`, and no section of the recipe; did you mean `mlp`?");
+  EXPECT_EQ(
+      LineProblem("without mpl"),
+      "11 \"mpl\" is none of `write`, `projection` and `tensor`, and no section of the recipe; did you mean `mlp`?");
   const DialectRemark remark = DialectOf("remark alone mlp: it has, as they say, no gate").remarks.at(0);
   EXPECT_TRUE(remark.alone);
   EXPECT_EQ(remark.section, "mlp");

@@ -115,13 +115,12 @@ TEST_F(StoredFit, WhatIsMissingOrOfAnotherShapeIsToldWithWhatItHolds) {
 TEST_F(StoredFit, ALineThatDoesNotFitTheModelIsRefused) {
   WriteFolder(In("source"), Fused(all_, plan_, {}), 1);
   const Plan plan = From("source");
-  KindForms forms = FusedForms();
-  AddForms("hybrid_lm", "my.model",
-           "kind hybrid_lm\ndialect fused\n  tensor language_model.backbone.layers.{layer}.mixer.qkv.weight =\n"
-           "    mixer.q_proj.weight + mixer.k_proj.weight + mixer.v_proj.weight along 0 each 7\n",
-           forms);
+  const KindForms forms =
+      FormsOf(DialectsWith("nemotron_h", "my.model",
+                           "tensor language_model.backbone.layers.{layer}.mixer.qkv.weight =\n"
+                           "    mixer.q_proj.weight + mixer.k_proj.weight + mixer.v_proj.weight along 0 each 7\n"));
   const WeightsFit fit = FitWeights(plan, {}, forms);
-  EXPECT_THAT(fit.problems, ::testing::Contains(AllOf(HasSubstr("my.model:4:5: "), HasSubstr("7 does not divide"))));
+  EXPECT_THAT(fit.problems, ::testing::Contains(AllOf(HasSubstr("my.model:2:5: "), HasSubstr("7 does not divide"))));
 }
 
 TEST_F(StoredFit, NumbersThatAreNoneAreToldOfTheirPart) {

@@ -2,18 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <utility>
+#include <vector>
 
-#include "planner/plan/statement/model_statement.h"
-#include "planner/state/dialect/parse_dialect.h"
+#include "planner/plan/table_text.h"
 #include "tests/state/forms/stored_by_hand.h"
 
 namespace planwright::testing {
 namespace {
 
-constexpr char kLanguageDialect[] = R"(
-dialect fused, nemotron_h, nemotron_h_omni, radio
-  silent a b: as an example
+// Of nemotron_h.
+constexpr char kLanguage[] = R"(
+  names language_model. ->
   tensor language_model.backbone.layers.{layer}.mixer.qkv.weight = mixer.q_proj.weight + mixer.k_proj.weight
     + mixer.v_proj.weight along 0 each attention.kv_groups
   tensor language_model.backbone.layers.{layer}.mixer.o_proj.weight = mixer.o_proj.weight swap
@@ -22,10 +23,6 @@ dialect fused, nemotron_h, nemotron_h_omni, radio
   tensor language_model.backbone.layers.{layer}.mixer.heads = mixer.D + mixer.dt_bias along 0 each mamba.groups
   tensor language_model.backbone.layers.{layer}.mixer.shared = mixer.shared_experts.up_proj.weight + mixer.gate.weight
     along 0 swap
-  form names: as they are
-  form names: renamed
-  names language_model.backbone.layers.{layer}.mixer. -> model.blocks.{layer}.mix.
-  names language_model. -> model.
   form experts: one by one
   tensor language_model.backbone.layers.{layer}.mixer.experts.{expert}.down = mixer.experts.{expert}.down_proj.weight
     swap
@@ -34,11 +31,28 @@ dialect fused, nemotron_h, nemotron_h_omni, radio
   tensor language_model.backbone.layers.{layer}.mixer.experts.down = mixer.experts.{expert}.down_proj.weight stack
 )";
 
-constexpr char kEncoderDialect[] = R"(
-dialect fused, nemotron_h, nemotron_h_omni, radio
+// Of the language model in nemotron_h_omni.
+constexpr char kInOmni[] = R"(
+  form names: as they are
+  form names: renamed
+  names language_model.backbone.layers.{layer}.mixer. -> model.blocks.{layer}.mix.
+  names language_model. -> model.
+)";
+
+// Of radio.
+constexpr char kEncoder[] = R"(
+  names {encoder}vision_model. ->
   tensor {encoder}vision_model.patches = radio_model.model.patch_generator.embedder.weight
     shape [hidden, 3, patch, patch]
 )";
+
+FormLines LinesOf(const std::string& file, const std::string& text) {
+  FormLines lines;
+  TextProblems problems;
+  ReadLines(text, file, problems, [&](LineReader& line) { EXPECT_TRUE(lines.Take(line)) << line.Rest(); });
+  EXPECT_EQ(ProblemsText(problems), "");
+  return lines;
+}
 
 PlainTensor Plain(const RawTensor& raw) {
   size_t elements = 1;
@@ -83,17 +97,24 @@ class Fusing {
 
 }  // namespace
 
-void AddForms(const std::string& kind, const std::string& file, const std::string& text, KindForms& forms) {
-  ParsedDialects parsed = ParseDialects(file, text, *StatementOf(kind));
-  EXPECT_EQ(ProblemsText(parsed.problems), "");
-  forms[kind] = FormsOf(DialectSet(std::move(parsed.dialects)))[kind];
+DialectSet FusedDialects() {
+  const std::span<const Dialect> built_in = BuiltInDialects().all();
+  std::vector<Dialect> dialects(built_in.begin(), built_in.end());
+  for (Dialect& dialect : dialects) {
+    if (dialect.name() == "nemotron_h") dialect.forms = LinesOf("language", kLanguage);
+    if (dialect.name() == "nemotron_h_omni") dialect.language_forms = LinesOf("omni", kInOmni);
+    if (dialect.name() == "radio") dialect.forms = LinesOf("encoder", kEncoder);
+  }
+  return DialectSet(std::move(dialects));
 }
 
-KindForms FusedForms() {
-  KindForms forms;
-  AddForms("hybrid_lm", "language", kLanguageDialect, forms);
-  AddForms("radio_vit", "encoder", kEncoderDialect, forms);
-  return forms;
+DialectSet DialectsWith(const std::string& name, const std::string& file, const std::string& lines) {
+  const std::span<const Dialect> built_in = BuiltInDialects().all();
+  std::vector<Dialect> dialects(built_in.begin(), built_in.end());
+  for (Dialect& dialect : dialects) {
+    if (dialect.name() == name) dialect.forms = LinesOf(file, lines);
+  }
+  return DialectSet(std::move(dialects));
 }
 
 RawTensors Fused(RawTensors whole, const Plan& plan, FusedChoice choice) {

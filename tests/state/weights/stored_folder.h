@@ -6,6 +6,7 @@
 #include <string>
 
 #include "planner/plan/plan.h"
+#include "planner/state/dialect/dialect.h"
 #include "planner/state/dialect/dialect_forms.h"
 #include "tests/state/weights/published.h"
 
@@ -16,12 +17,13 @@ struct FusedChoice {
   bool renamed = false, stacked = false;
 };
 
-// Of the lines of a kind's dialects.
-void AddForms(const std::string& kind, const std::string& file, const std::string& text, KindForms& forms);
+// The dialects of this program with lines of forms: names as they are or others (of the Omni model's language model),
+// and experts one by one (but transposed) or stacked.
+DialectSet FusedDialects();
+inline KindForms FusedForms() { return FormsOf(FusedDialects()); }
 
-// Of both kinds of models, with two groups: names as they are or others, and experts one by one (but transposed) or
-// stacked.
-KindForms FusedForms();
+// The dialects of this program with these lines in one of them, in place of its own lines of forms.
+DialectSet DialectsWith(const std::string& dialect, const std::string& file, const std::string& lines);
 
 // `whole`: all tensors of the plan, by Parameter::file_name (TensorsOf).
 RawTensors Fused(RawTensors whole, const Plan& plan, FusedChoice choice);
