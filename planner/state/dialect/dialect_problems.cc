@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/state/forms/disk_tensors.h"
 
 namespace planwright {
 namespace {
@@ -211,6 +213,18 @@ class OneDialect {
   bool has_layers_ = false, has_function_ = false;
 };
 
+// What is wrong with lines `tensor`, whatever the sizes are. Alternatives have lines in common, each of which is told
+// once.
+void CheckForms(const FormLines& lines, const ModelStatement* statement, TextProblems& problems) {
+  if (statement == nullptr) return;
+  std::set<std::pair<int, int>> told;
+  for (const StoredForm& form : lines.Forms()) {
+    for (TextProblem& problem : DiskTensorsOf(form, Module(), *statement).problems) {
+      if (told.emplace(problem.where.line, problem.where.column).second) problems.push_back(std::move(problem));
+    }
+  }
+}
+
 }  // namespace
 
 TextProblems DialectProblems(const DialectSet& dialects, StatementFinder statement_of) {
@@ -223,6 +237,10 @@ TextProblems DialectProblems(const DialectSet& dialects, StatementFinder stateme
     }
     if (const ModelStatement* statement = statement_of(dialect.kind))
       OneDialect(dialects, dialect, *statement, problems).Check();
+    CheckForms(dialect.forms, statement_of(dialect.kind), problems);
+    const DialectPart* part = dialect.language();
+    const Dialect* language = part == nullptr ? nullptr : dialects.Find(part->dialects.front());
+    if (language != nullptr) CheckForms(dialect.language_forms, statement_of(language->kind), problems);
   }
   return problems;
 }

@@ -60,7 +60,7 @@ class Binding {
 
   DiskTensors Run() {
     for (const StatedTensor& tensor : form_.tensors) {
-      bool known = true;
+      bool known = CheckFormulas(tensor);
       for (const std::string& name : tensor.parameters) known = known && CheckKnown(tensor, name);
       if (!known || !CheckTogether(tensor)) continue;
       // What is wrong in one layer is wrong in all.
@@ -79,6 +79,25 @@ class Binding {
  private:
   void Problem(const StatedTensor& tensor, std::string_view word, std::string message) {
     problems_.push_back(TensorProblem(tensor, word, std::move(message)));
+  }
+
+  // Whether formulas are of constants and of what follows from them.
+  bool CheckFormulas(const StatedTensor& tensor) {
+    std::vector<std::string> known = {"layers"};
+    for (const StatedConstant& constant : statement_.constants) known.push_back(constant.name);
+    for (const StatedNumber& let : statement_.lets) known.push_back(let.name);
+    std::vector<Expression> formulas = tensor.shape;
+    if (tensor.each) formulas.push_back(*tensor.each);
+    for (const Expression& formula : formulas) {
+      for (const std::string& name : formula.names()) {
+        if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+        const std::string near = NearNameHelp(name, known);
+        Problem(tensor, name,
+                Cat(Quoted(name), " is no constant of ", statement_.kind, near.empty() ? "" : "; ", near));
+        return false;
+      }
+    }
+    return true;
   }
 
   // Whether some piece of the statement has a weight of this name.

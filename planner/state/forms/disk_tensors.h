@@ -32,7 +32,8 @@ struct DiskTensors {
   TextProblems problems;
 };
 
-// Of the lines `tensor` of a form. Parameters that are in none of them are tensors of their own. `module` has at least
+// Of the lines `tensor` of a form. Parameters that are in none of them are tensors of their own. Without parameters in
+// `module` this finds what is wrong with the lines whatever the sizes are. `module` has at least
 // its name, constants, layers, parameters and storages; the layout does not matter.
 DiskTensors DiskTensorsOf(const StoredForm& form, const Module& module, const ModelStatement& statement);
 

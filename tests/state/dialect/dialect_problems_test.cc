@@ -90,5 +90,25 @@ TEST(DialectProblems, DialectsKnowEachOther) {
   EXPECT_THAT(WholeProblem("language in t as other"), HasSubstr("there is no dialect \"other\" of one model"));
 }
 
+// Each once, also where several alternatives have the line.
+TEST(DialectProblems, TensorsHoldWeightsOfTheStatement) {
+  const char piece[] = "piece M\n  weight up up.weight [hidden, hidden] zeros\n";
+  const ParsedStatement toy = ParseStatement("f", std::string(kToyStatement) + piece);
+  static ModelStatement statement;
+  statement = toy.statement;
+  const auto problems = [&](const std::string& lines) {
+    ParsedDialects parsed = ParseDialects("f", kWholeDialect + lines, statement);
+    EXPECT_EQ(ProblemsText(parsed.problems), "") << lines;
+    return ProblemsText(DialectProblems(DialectSet(std::move(parsed.dialects)), [](std::string_view) {
+      return static_cast<const ModelStatement*>(&statement);
+    }));
+  };
+  EXPECT_EQ(problems("  tensor a.{layer} = up.weight along 0 each heads\n"), "");
+  EXPECT_EQ(problems("  tensor a = upp.weight\n  form x: one\n  form x: two\n"),
+            "f:4:14: no piece has a weight \"upp.weight\"; did you mean `up.weight`?\n");
+  EXPECT_EQ(problems("  tensor a = up.weight along 0 each haeds\n"),
+            "f:4:37: \"haeds\" is no constant of toy; did you mean `heads`?\n");
+}
+
 }  // namespace
 }  // namespace planwright

@@ -152,8 +152,11 @@ TEST_F(OfAPlan, WhatDoesNotCoverIsRefusedWithItsPlace) {
               AllOf(StartsWith("f:1:71: "), HasSubstr("which has no dim 2")));
   EXPECT_THAT(ProblemsOf(at + "mixer.q_proj.weight along 0 each 7"),
               AllOf(StartsWith("f:1:29: "), HasSubstr("which 7 does not divide")));
-  EXPECT_THAT(ProblemsOf(at + "mixer.q_proj.weight along 0 each attention.heds"),
+  EXPECT_EQ(ProblemsOf(at + "mixer.q_proj.weight along 0 each attention.heds"),
+            "f:1:62: \"attention.heds\" is no constant of hybrid_lm; did you mean `attention.heads`?\n");
+  EXPECT_THAT(ProblemsOf(at + "mixer.q_proj.weight along 0 each attention.heads / 3"),
               AllOf(StartsWith("f:1:62: "), HasSubstr("is no number of groups")));
+  EXPECT_THAT(ProblemsOf(at + "mixer.q_proj.weight along 0 each tp"), HasSubstr("\"tp\" is no constant"));
   EXPECT_THAT(ProblemsOf(at + "mixer.A_log swap"), AllOf(StartsWith("f:1:41: "), HasSubstr("nothing to swap")));
   EXPECT_THAT(ProblemsOf(at + "mixer.A_log stack"), AllOf(StartsWith("f:1:41: "), HasSubstr("no experts to stack")));
   EXPECT_THAT(ProblemsOf(at + "mixer.experts.{expert}.up_proj.weight"),
