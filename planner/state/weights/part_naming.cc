@@ -88,7 +88,10 @@ std::vector<PartNaming> NamingsOf(const WeightPart& part, const std::vector<Want
   for (const DialectForms& dialect : part.dialects) {
     if (known && !dialect.IsOf(*model_type)) continue;
     for (const StoredForm& form : dialect.forms) {
-      for (const std::string& lacked : beginnings) namings.push_back(InForm(part, wanted, form, lacked));
+      for (const std::string& lacked : beginnings) {
+        // Names alone say all of the beginning, too.
+        if (lacked.empty() || !form.tensors.empty()) namings.push_back(InForm(part, wanted, form, lacked));
+      }
     }
   }
   return namings;
