@@ -26,7 +26,7 @@ AttributeType TakeType(LineReader& line) {
   return AttributeType();
 }
 
-// "NAME TYPE = FORMULA or FORMULA when FORMULA", "NAME TYPE layout|free optional"
+// "NAME TYPE = FORMULA or FORMULA when FORMULA", "NAME TYPE stated" or "NAME TYPE layout|free optional"
 AttributeSpec TakeAttribute(LineReader& line) {
   AttributeSpec spec;
   spec.name = line.Take();
@@ -39,8 +39,15 @@ AttributeSpec TakeAttribute(LineReader& line) {
     if (line.TakeIf("when")) spec.when = line.TakeFormula();
     return spec;
   }
-  const string source = line.TakeOneOf({"layout", "free"});
-  spec.source = source == "layout" ? AttributeSource::kLayout : AttributeSource::kFree;
+  const string source = line.TakeOneOf({"layout", "stated", "free"});
+  spec.source = source == "layout"   ? AttributeSource::kLayout
+                : source == "stated" ? AttributeSource::kStated
+                                     : AttributeSource::kFree;
+  if (spec.source == AttributeSource::kStated) {
+    line.Check(spec.type == AttributeType::kInteger || spec.type == AttributeType::kReal, "what is stated is a number");
+    spec.optional = true;
+    return spec;
+  }
   spec.optional = line.TakeIf("optional");
   return spec;
 }
@@ -220,6 +227,7 @@ constexpr std::string_view kClassTitles[] = {"Control", "Data", "Compute", "Comm
 // The cell "value" of an attribute.
 string SourceText(const AttributeSpec& spec) {
   if (spec.source == AttributeSource::kFree) return spec.optional ? "free, may be absent" : "free";
+  if (spec.source == AttributeSource::kStated) return "as the statement says; 0 is absent";
   if (spec.source == AttributeSource::kLayout)
     return spec.optional ? "from the layout, may be absent" : "from the layout";
   const auto text = [](string* out, const Expression& formula) { absl::StrAppend(out, "`", formula.text(), "`"); };
@@ -346,10 +354,10 @@ string OperationsReference() {
       "", page);
   page += "\n";
   AppendWrapped(
-      "The value of an attribute comes from one of three places. A formula gives it, from the module's constants, the "
-      "sizes of its axes, `sequence` (tokens of a sample) and `samples` (of a microbatch on a lane). Or it follows "
-      "from "
-      "the layouts of the operands. Or it is free: it names something. A plan with another value is refused (V4).",
+      "The value of an attribute comes from one of four places. A formula gives it, from the module's constants, the "
+      "sizes of its axes, `sequence` (tokens of a sample) and `samples` (of a microbatch on a lane). Or the statement "
+      "of the model says it for one compute. Or it follows from the layouts of the operands. Or it is free: it names "
+      "something. A plan with another value is refused (V4, V5, V11).",
       "", page);
   for (size_t i = 0; i < std::size(kClassTitles); ++i) {
     absl::StrAppend(&page, "\n## ", string(kClassTitles[i]), "\n");

@@ -25,6 +25,7 @@ std::string_view AttributeTypeName(AttributeType type);  // "int", "real", "text
 enum class AttributeSource {
   kFormula,  // `values` and `when` of the spec compute it from constants of the module, the batch and the grid
   kLayout,   // it follows from the layouts of the operands or from the group: the layout rules check it
+  kStated,   // the statement of the model says it, compute by compute; absent if it is 0 or the statement is silent
   kFree,     // it names a module, a bucket or an accumulator: the rules about that thing check it
 };
 
@@ -38,7 +39,10 @@ struct AttributeSpec {
   // the blocks of an evaluation, 1 in all others).
   std::vector<Expression> values;
   std::optional<Expression> when;  // kFormula: the attribute is present exactly where this is not 0; none: always
-  bool optional = false;           // kLayout, kFree: it may be absent
+  bool optional = false;           // kLayout, kFree: it may be absent; kStated: always
+
+  // Whether the model decides its value.
+  bool of_model() const { return source == AttributeSource::kFormula || source == AttributeSource::kStated; }
 };
 
 // State that an instruction reads or writes beside its operands.

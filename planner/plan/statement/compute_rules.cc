@@ -214,7 +214,8 @@ class ComputeRules {
   }
 
   void CheckSettings(const StatedCompute& compute, const OpInfo& info) {
-    for (const auto& [attribute, text] : compute.settings) {
+    for (const StatedSetting& setting : compute.settings) {
+      const string &attribute = setting.attribute, &text = setting.text;
       const AttributeSpec* spec = info.FindAttribute(attribute);
       if (!spec) {
         std::vector<string> known;
@@ -222,6 +223,12 @@ class ComputeRules {
         const string near = NearNameHelp(attribute, known);
         Problem(compute.line, attribute,
                 Cat(info.name, " has no ", attribute, " ", text, near.empty() ? "" : "; ", near), "]");
+        continue;
+      }
+      if (compute.FindSetting(attribute) != &setting)
+        Problem(compute.line, attribute, Cat(attribute, " is set twice"), "]");
+      if (setting.formula) {
+        CheckSettingFormula(compute, *spec, setting);
         continue;
       }
       if (spec->type == AttributeType::kText) continue;
@@ -245,12 +252,17 @@ class ComputeRules {
     }
   }
 
+  void CheckSettingFormula(const StatedCompute& compute, const AttributeSpec& spec, const StatedSetting& setting) {
+    if (spec.of_model()) return names_.Check(*setting.formula, compute.line, kind_, {}, problems_);
+    Problem(compute.line, setting.attribute,
+            Cat(setting.attribute, " of ", OpName(compute.kind), " is no number of the model, and has no formula"),
+            "]");
+  }
+
   // What the kind must have is set, or follows from numbers that the model has.
   void CheckAttributes(const StatedCompute& compute, const OpInfo& info) {
     for (const AttributeSpec& spec : info.attributes) {
-      const bool set = std::any_of(compute.settings.begin(), compute.settings.end(),
-                                   [&](const auto& setting) { return setting.first == spec.name; });
-      if (set) continue;
+      if (compute.FindSetting(spec.name)) continue;
       const string what = Cat(info.name, " needs ", spec.name);
       if (spec.source == AttributeSource::kFormula && spec.values.size() == 1) {
         for (const Expression* formula : {&spec.values.front(), spec.when ? &*spec.when : nullptr}) {

@@ -62,6 +62,12 @@ const StatedLayer* ModelStatement::FindLayer(string_view word) const {
 
 string PlainSlot(string_view slot) { return string(slot.substr(0, slot.size() - (slot.ends_with('?') ? 1 : 0))); }
 
+const StatedSetting* StatedCompute::FindSetting(string_view attribute) const {
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [&](const StatedSetting& setting) { return setting.attribute == attribute; });
+  return found == settings.end() ? nullptr : &*found;
+}
+
 double ModelStatement::NumberWithout(string_view constant, const Attributes& others) const {
   const auto number_of = [&](string_view name) {
     const auto found = others.find(name);

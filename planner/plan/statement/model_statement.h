@@ -64,10 +64,11 @@
 //                                    repeated
 //   inputs VALUES, outputs VALUES    of the forward block, in order
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
-//                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant,
-//                                    or the attribute's text, with {module} for the module's name
-//                                    The last slot may be written SLOT?, where ops.def lets it be absent: it is read
-//                                    where its weight exists
+//                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant, a
+//                                    formula in brackets, or the attribute's text, with {module} for the module's name.
+//                                    An attribute with `or` in ops.def has one of its numbers, a `stated` one any, or
+//                                    none where VALUE is 0. The last slot may be written SLOT?, where ops.def lets it
+//                                    be absent: it is read where its weight exists
 //   when FORMULA: LINE               the compute, weight, stack of experts, buffer or probe of this line exists if the
 //                                    formula is not 0. It may use trains_backbone, and gathers_tokens: the tokens of
 //                                    all ep ranks come to each (Module::dispatch). Conditions of weights are of
@@ -190,13 +191,21 @@ struct StatedNeed {
   StatedLine line;
 };
 
+// What a compute says of an attribute: the name of a constant, a formula in brackets, or a text.
+struct StatedSetting {
+  std::string attribute, text;  // as it is written
+  std::optional<Expression> formula;
+};
+
 struct StatedCompute {
   OpKind kind{};
-  std::vector<std::string> inputs, slots, outputs;            // as they are written: "rows*", "bias?"
-  std::vector<std::pair<std::string, std::string>> settings;  // attribute; name of a constant, or a text
+  std::vector<std::string> inputs, slots, outputs;  // as they are written: "rows*", "bias?"
+  std::vector<StatedSetting> settings;
   std::optional<Expression> when;
   bool each = false;
   StatedLine line;
+
+  const StatedSetting* FindSetting(std::string_view attribute) const;  // null: the line sets no such attribute
 };
 
 // The name of a slot without its mark: "bias" of "bias?".
@@ -283,6 +292,10 @@ class ModelNumbers {
   // The slots that a compute of the piece reads: of those with the mark `?` the ones whose weight exists. Without
   // marks.
   std::vector<std::string> SlotsOf(const StatedPiece& piece, const StatedCompute& compute) const;
+  // The number of a formula, or of a constant; NaN of a text.
+  double Of(const StatedSetting& setting) const {
+    return setting.formula ? Of(*setting.formula) : (*this)(setting.text);
+  }
   // The formula as a size; -1 if it is negative, too large or NaN.
   int64_t SizeOf(const Expression& formula) const;
   std::vector<int64_t> SizesOf(const std::vector<Expression>& formulas) const;

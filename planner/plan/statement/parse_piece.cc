@@ -213,8 +213,10 @@ void PieceParser::ParseCompute(LineReader& line, std::optional<Expression> when)
   compute.slots = TakeNames(line);
   CheckCount(line, compute.slots);
   while (!line.empty()) {
-    const string setting = line.Take("the name of an attribute");
-    compute.settings.emplace_back(setting, line.Take("the value of the attribute"));
+    StatedSetting& setting = compute.settings.emplace_back();
+    setting.attribute = line.Take("the name of an attribute");
+    if (line.Peek().starts_with('(')) setting.formula = TakeFormulaInBrackets(line);
+    setting.text = setting.formula ? setting.formula->text() : line.Take("the value of the attribute");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_join.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
 #include "planner/plan/statement/cut_judge.h"
@@ -180,6 +181,7 @@ void PieceJudge::JudgeAttributes(const RankPiece::Compute& compute) {
   const OpKind kind = compute.instruction.kind;
   for (const AttributeSpec& spec : InfoOf(kind).attributes) {
     if (spec.source != AttributeSource::kFormula || spec.type != AttributeType::kInteger) continue;
+    if (compute.stated->FindSetting(spec.name)) continue;
     const std::vector<string>& names = spec.values.front().names();
     const double value = numbers_.Of(spec.values.front());
     if (std::isnan(value) || std::find(names.begin(), names.end(), "sequence") != names.end()) continue;
@@ -213,13 +215,29 @@ void PieceJudge::JudgeSizes(const StatedCompute& compute) {
 }
 
 void PieceJudge::JudgeSettings(const StatedCompute& compute) {
-  for (const auto& setting : compute.settings) {
-    const string &attribute = setting.first, &text = setting.second;
-    const AttributeSpec* spec = InfoOf(compute.kind).FindAttribute(attribute);
-    const bool follows = spec && spec->source == AttributeSource::kFormula;
-    if (!spec || (follows && std::none_of(spec->values.begin(), spec->values.end(),
-                                          [&](const Expression& value) { return value.text() == text; })))
-      Problem(compute.line, attribute, Cat(OpName(compute.kind), " has no ", attribute, " ", text), "]");
+  for (const StatedSetting& setting : compute.settings) {
+    const auto problem = [&](const string& text) {
+      Problem(compute.line, setting.attribute, Cat(OpName(compute.kind), " has ", text), "]");
+    };
+    const string what = Cat(setting.attribute, " ", setting.text);
+    const AttributeSpec* spec = InfoOf(compute.kind).FindAttribute(setting.attribute);
+    if (!spec) {
+      problem("no " + what);
+      continue;
+    }
+    const double number = numbers_.Of(setting);
+    if (spec->source == AttributeSource::kFormula) {
+      // A name is one of those that ops.def has; a formula has the number of one of them, whatever the layout.
+      const bool allowed = std::any_of(spec->values.begin(), spec->values.end(), [&](const Expression& value) {
+        return setting.formula ? numbers_.Of(value) == number : value.text() == setting.text;
+      });
+      if (!allowed) problem("no " + what);
+    }
+    if (spec->when && numbers_.Of(*spec->when) == 0)
+      problem(Cat(setting.attribute, " where ", spec->when->text(), ", and the line sets it without that"));
+    const bool whole = number >= 0 && number <= static_cast<double>(kLargestNumber) && number == std::floor(number);
+    if (spec->of_model() && !(spec->type == AttributeType::kInteger ? whole : std::isfinite(number)))
+      problem(Cat(what, ", which is ", number, " on some layout"));
   }
 }
 

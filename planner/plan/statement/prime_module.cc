@@ -135,7 +135,13 @@ std::vector<const StatedConstant*> TriedConstants(const ModelStatement& statemen
   std::set<string> named;
   for (const auto& [name, piece] : PiecesOf(statement)) {
     for (const StatedWeight& weight : piece->weights) AddNames(weight.when, named);
-    for (const StatedCompute& compute : piece->computes) AddNames(compute.when, named);
+    for (const StatedCompute& compute : piece->computes) {
+      AddNames(compute.when, named);
+      for (const StatedSetting& setting : compute.settings) {
+        AddNames(setting.formula, named);
+        named.insert(setting.text);
+      }
+    }
     for (const StatedProbe& probe : piece->probes) AddNames(probe.when, named);
   }
   // A number is made of those before it.

@@ -23,7 +23,8 @@ char KindOfPiece(const std::string& name);
 // A module with `copies` layers of each kind, and with all axes 1.
 Module PrimeModule(const ModelStatement& statement, int copies);
 
-// The constants of which both values are tried: flags that a module may lack, and what conditions name and may be 0.
+// The constants of which both values are tried: flags that a module may lack, and what conditions and settings name and
+// may be 0.
 std::vector<const StatedConstant*> TriedConstants(const ModelStatement& statement);
 
 // The module with each combination of both values of these constants.

@@ -167,12 +167,15 @@ double RankPiece::Counted(const Compute& compute, const SignatureDim& dim) {
 }
 
 // Integers that follow from the numbers of the model: sizes are made of no others.
-Attributes RankPiece::AttributesOf(OpKind kind) const {
+Attributes RankPiece::AttributesOf(OpKind kind, const StatedCompute& stated) const {
   Attributes attributes;
   for (const AttributeSpec& spec : InfoOf(kind).attributes) {
-    if (spec.source != AttributeSource::kFormula || spec.type != AttributeType::kInteger) continue;
+    if (!spec.of_model() || spec.type != AttributeType::kInteger) continue;
     if (spec.when && numbers_.Of(*spec.when) == 0) continue;
-    const double value = numbers_.Of(spec.values.front());
+    const StatedSetting* setting = stated.FindSetting(spec.name);
+    if (!setting && spec.values.empty()) continue;
+    const double value = setting ? numbers_.Of(*setting) : numbers_.Of(spec.values.front());
+    if (spec.source == AttributeSource::kStated && value == 0) continue;
     const bool fits = value >= 0 && value <= static_cast<double>(kLargestNumber) && value == std::floor(value);
     if (fits) attributes[spec.name] = static_cast<int64_t>(value);
   }
@@ -213,7 +216,8 @@ void RankPiece::Add(const StatedCompute& stated, std::vector<string> slots) {
   Compute& compute = computes_.emplace_back();
   compute.stated = &stated;
   Instruction& op = compute.instruction;
-  op = {.kind = kind, .inputs = stated.inputs, .parameters = std::move(slots), .attributes = AttributesOf(kind)};
+  op = {
+      .kind = kind, .inputs = stated.inputs, .parameters = std::move(slots), .attributes = AttributesOf(kind, stated)};
   // What stands in place of another kind may read more than that, of where the rows are.
   const size_t before = problems_.size();
   if (kind != stated.kind && op.inputs.size() > info.signature->inputs.size()) {

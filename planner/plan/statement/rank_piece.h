@@ -54,7 +54,7 @@ class RankPiece {
   const StatedType* GivenType(const std::string& input) const;
   Shape ShapeOf(const StatedType& type) const;
   double Counted(const Compute& compute, const SignatureDim& dim);
-  Attributes AttributesOf(OpKind kind) const;
+  Attributes AttributesOf(OpKind kind, const StatedCompute& stated) const;
   // Told at a word of the compute's line. `from`: the lines that state what it reads there.
   void Problem(const Compute& compute, std::string_view word, const std::string& text, std::vector<Location> from);
 

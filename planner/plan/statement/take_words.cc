@@ -58,6 +58,19 @@ std::vector<string> TakeNames(LineReader& line) {
   return names;
 }
 
+Expression TakeFormulaInBrackets(LineReader& line) {
+  Expression formula = line.TakeFormula();
+  if (line.failed()) return formula;
+  const string& text = formula.text();
+  int open = 0;
+  for (size_t at = 0; at + 1 < text.size(); ++at) {
+    if (text[at] == '(') ++open;
+    if (text[at] == ')') --open;
+    line.Check(open > 0, Cat("a formula stands in brackets: expected (", text, ")"));
+  }
+  return formula;
+}
+
 std::vector<Expression> TakeFormulaList(LineReader& line) {
   line.Need('[');
   std::vector<Expression> formulas = line.TakeFormulas();

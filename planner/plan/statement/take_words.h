@@ -29,5 +29,7 @@ void RefuseAxis(LineReader& line);
 // The items of "[a b]", and of "[2 * a, b]".
 std::vector<std::string> TakeNames(LineReader& line);
 std::vector<Expression> TakeFormulaList(LineReader& line);
+// "(FORMULA)", with nothing of the formula outside of the brackets.
+Expression TakeFormulaInBrackets(LineReader& line);
 
 }  // namespace planwright

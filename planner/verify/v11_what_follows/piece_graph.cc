@@ -1,12 +1,14 @@
 #include "planner/verify/v11_what_follows/piece_graph.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright {
 
@@ -45,7 +47,7 @@ PieceGraph::PieceGraph(const Plan& plan, const Module& module, const ModelNumber
   }
   for (const StatedCompute& stated : piece.computes) {
     if (!numbers.Hold(stated.when) || (evaluates && OpClassOf(stated.kind) == OpClass::kState)) continue;
-    for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(stated, SlotsThere(piece, stated, numbers), i);
+    for (size_t i = 0; i < (stated.each ? bridges_.size() : 1); ++i) Add(piece, stated, numbers, i);
   }
   for (const string& name : piece.outputs) outputs_.push_back(names_[name]);
   if (evaluates || plan.sums_by_source()) {
@@ -80,19 +82,24 @@ std::vector<string> PieceGraph::Expanded(const string& name) const {
   return all;
 }
 
-// The value of an attribute: of a constant, of the token of an encoder's images ("token*"), or the text itself, in
-// which {module} stands for the name of the module.
-Attribute PieceGraph::Setting(const string& text, size_t encoder) const {
-  if (text == "token*") return bridges_[encoder]->token;
-  const auto constant = module_.constants.find(text);
-  if (constant != module_.constants.end()) return constant->second;
-  return absl::StrReplaceAll(text, {{"{module}", module_.name}});
+// The value of an attribute: of a formula or a constant, of the token of an encoder's images ("token*"), or the text
+// itself, in which {module} stands for the name of the module.
+Attribute PieceGraph::Setting(const AttributeSpec& spec, const StatedSetting& setting, const ModelNumbers& numbers,
+                              size_t encoder) const {
+  if (setting.text == "token*") return bridges_[encoder]->token;
+  if (spec.type == AttributeType::kText) return absl::StrReplaceAll(setting.text, {{"{module}", module_.name}});
+  const double number = setting.formula ? setting.formula->Evaluate(numbers) : numbers(setting.text);
+  // What is no whole number is no integer, and equals none.
+  const bool whole = std::abs(number) <= static_cast<double>(kLargestNumber) && number == std::trunc(number);
+  if (spec.type == AttributeType::kInteger && whole) return static_cast<int64_t>(number);
+  return number;
 }
 
-void PieceGraph::Add(const StatedCompute& stated, std::vector<string> slots, size_t encoder) {
+void PieceGraph::Add(const StatedPiece& piece, const StatedCompute& stated, const ModelNumbers& numbers,
+                     size_t encoder) {
   Compute& compute = computes_.emplace_back();
   compute.kind = stated.kind;
-  compute.slots = std::move(slots);
+  compute.slots = SlotsThere(piece, stated, numbers);
   compute.reads = absl::StrJoin(stated.inputs, ", ");
   for (const string& name : stated.inputs) {
     // Inside `each`, "rows*" is the value of this encoder; elsewhere it is the values of all encoders.
@@ -100,8 +107,13 @@ void PieceGraph::Add(const StatedCompute& stated, std::vector<string> slots, siz
     for (const string& one : of_each ? std::vector<string>{absl::StrCat(name, encoder)} : Expanded(name))
       compute.inputs.push_back(names_.at(one));
   }
-  for (const auto& [attribute, text] : stated.settings)
-    compute.settings.emplace_back(attribute, Setting(text, encoder));
+  for (const StatedSetting& setting : stated.settings) {
+    const AttributeSpec* spec = InfoOf(stated.kind).FindAttribute(setting.attribute);
+    if (!spec) continue;  // of a damaged statement: V4 refuses what a kind does not have
+    const Attribute value = Setting(*spec, setting, numbers, encoder);
+    const bool zero = value == Attribute(int64_t{0}) || value == Attribute(0.0);
+    if (spec->source != AttributeSource::kStated || !zero) compute.settings.emplace_back(setting.attribute, value);
+  }
   for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/plan/op_table.h"
 #include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
@@ -36,8 +37,9 @@ class PieceGraph {
  private:
   int Define(const std::string& name) { return names_[name] = values_++; }
   std::vector<std::string> Expanded(const std::string& name) const;
-  Attribute Setting(const std::string& text, size_t encoder) const;
-  void Add(const StatedCompute& stated, std::vector<std::string> slots, size_t encoder);
+  Attribute Setting(const AttributeSpec& spec, const StatedSetting& setting, const ModelNumbers& numbers,
+                    size_t encoder) const;
+  void Add(const StatedPiece& piece, const StatedCompute& stated, const ModelNumbers& numbers, size_t encoder);
   void LeaveOutUnread();
 
   const Plan& plan_;

@@ -145,6 +145,11 @@ class BlockComparison {
       const auto found = op.attributes.find(attribute);
       if (found == op.attributes.end() || found->second != value) return string(attribute);
     }
+    for (const AttributeSpec& spec : InfoOf(op.kind).attributes) {
+      const bool stated = std::any_of(compute.settings.begin(), compute.settings.end(),
+                                      [&](const auto& setting) { return setting.first == spec.name; });
+      if (spec.source == AttributeSource::kStated && !stated && op.attributes.contains(spec.name)) return spec.name;
+    }
     return "";
   }
 

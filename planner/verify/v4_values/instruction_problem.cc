@@ -179,6 +179,8 @@ string AttributeCheck::Problem(const Instruction& instruction, const Module* mod
     if (!HasType(found->second, spec.type))
       return absl::StrCat("has an attribute ", spec.name, " that is not of type ",
                           string(AttributeTypeName(spec.type)));
+    if (spec.source == AttributeSource::kStated && !(Number(found->second) != 0))
+      return absl::StrCat("has ", spec.name, " 0, which is absent if it is 0");
     if (!follows) continue;
     if (!(*expected)[i].wanted)
       return absl::StrCat("has the attribute ", spec.name, ", which is absent unless ", spec.when->text());

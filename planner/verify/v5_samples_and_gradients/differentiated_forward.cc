@@ -41,8 +41,17 @@ string OperandProblem(const ForwardBlock& forward, const Instruction& op, const 
   return "";
 }
 
+// What only one of the two says, and both kinds may.
+const string* StatedByOne(const Instruction& op, const Instruction& made) {
+  for (const AttributeSpec& spec : InfoOf(op.kind).attributes) {
+    const bool both_may = spec.source == AttributeSource::kStated && InfoOf(made.kind).FindAttribute(spec.name);
+    if (both_may && op.attributes.contains(spec.name) != made.attributes.contains(spec.name)) return &spec.name;
+  }
+  return nullptr;
+}
+
 bool AttributesAgree(const Instruction& op, const Instruction& made) {
-  return std::all_of(op.attributes.begin(), op.attributes.end(), [&](const auto& attribute) {
+  return !StatedByOne(op, made) && std::all_of(op.attributes.begin(), op.attributes.end(), [&](const auto& attribute) {
     auto it = made.attributes.find(attribute.first);
     return it == made.attributes.end() || it->second == attribute.second;
   });
@@ -111,14 +120,14 @@ string SettingsProblem(const Instruction& op, const Instruction& made) {
       }
     }
   }
+  const string* differs = StatedByOne(op, made);
   for (const auto& [key, value] : op.attributes) {
     auto it = made.attributes.find(key);
-    if (it != made.attributes.end() && it->second != value) {
-      return absl::StrCat("has ", string(OpName(op.kind)), " with another ", key, " than the ",
-                          string(OpName(made.kind)), " that it differentiates");
-    }
+    if (it != made.attributes.end() && it->second != value) differs = &key;
   }
-  return "";
+  if (!differs) return "";
+  return absl::StrCat("has ", string(OpName(op.kind)), " with another ", *differs, " than the ",
+                      string(OpName(made.kind)), " that it differentiates");
 }
 
 }  // namespace planwright

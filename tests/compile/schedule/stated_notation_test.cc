@@ -27,22 +27,20 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::Not;
+using ::testing::Pair;
 
 struct Derived {
   ModelStatement statement;
   Plan plan;
   SlotGradients gradients;  // of a layer
 
-  Derived(const std::string& text, bool biased, int tp) : statement(testing::StatementOfText(text)) {
+  Derived(const std::string& text, bool biased, bool rough, int tp) : statement(testing::StatementOfText(text)) {
     Module& module = plan.modules.emplace_back(Module{.name = "images", .kind = "notation"});
     module.has_images = true;
     module.trains_backbone = module.trains_projection = true;
     module.grid.tp = tp;
-    module.constants = {{"hidden", int64_t{12}},
-                        {"ffn", int64_t{20}},
-                        {"norm_eps", 1e-5},
-                        {"init_std", 0.02},
-                        {"biased", int64_t{biased}}};
+    module.constants = {{"hidden", int64_t{12}}, {"ffn", int64_t{20}},        {"norm_eps", 1e-5},
+                        {"init_std", 0.02},      {"biased", int64_t{biased}}, {"rough", int64_t{rough}}};
     module.layers = {{.kind = 'V', .frame = "images.layers.0"}};
     plan.precision = "fp64";
     ExpandStatement(statement, ModelNumbers({}, module, statement), false, module);
@@ -75,26 +73,61 @@ struct Derived {
 std::string LongText() {
   return absl::StrReplaceAll(testing::NotationText(), {{"  u = linear n [up up_bias?]\n",
                                                         "  when biased: u = linear n [up up_bias]\n"
-                                                        "  when 1 - biased: u = linear n [up]\n"}});
+                                                        "  when 1 - biased: u = linear n [up]\n"},
+                                                       {"eps (norm_eps)", "eps norm_eps"},
+                                                       {"  g = gelu u [] erf (exact)\n",
+                                                        "  when exact: g = gelu u [] erf (1)\n"
+                                                        "  when rough: g = gelu u\n"}});
 }
 
 TEST(StatedNotation, MeansWhatLongerLinesSay) {
   ASSERT_NE(LongText(), testing::NotationText());
-  for (const bool biased : {false, true}) {
+  for (const int which : {0, 1, 2, 3}) {
+    const bool biased = (which & 1) != 0, rough = (which & 2) != 0;
     for (const int tp : {1, 2, 4}) {
-      const Derived brief(testing::NotationText(), biased, tp), full(LongText(), biased, tp);
-      EXPECT_EQ(WritePlan(brief.plan), WritePlan(full.plan)) << biased << " tp " << tp;
+      const Derived brief(testing::NotationText(), biased, rough, tp), full(LongText(), biased, rough, tp);
+      EXPECT_EQ(WritePlan(brief.plan), WritePlan(full.plan)) << biased << rough << " tp " << tp;
       EXPECT_THAT(brief.Problems(), IsEmpty());
     }
   }
 }
 
 TEST(StatedNotation, ASlotThatIsNotThereHasNoGradient) {
-  const Derived with(testing::NotationText(), true, 2), without(testing::NotationText(), false, 2);
+  const Derived with(testing::NotationText(), true, false, 2), without(testing::NotationText(), false, false, 2);
   EXPECT_THAT(with.gradients, Contains(Key("up_bias")));
   EXPECT_THAT(without.gradients, Not(Contains(Key("up_bias"))));
   EXPECT_THAT(with.Graph().computes().at(1).slots, ElementsAre("up", "up_bias"));
   EXPECT_THAT(without.Graph().computes().at(1).slots, ElementsAre("up"));
+}
+
+// The attribute `erf` of the GELUs of a module: of the layer's, forward and backward, and of the head's.
+std::vector<bool> ErfOf(const Plan& plan) {
+  std::vector<bool> erf;
+  for (const Block& block : plan.blocks) {
+    for (const Instruction& op : block.body) {
+      if (op.kind != OpKind::kGelu && op.kind != OpKind::kGeluGrad) continue;
+      const int64_t* value = op.FindInteger("erf");
+      EXPECT_TRUE(value == nullptr || *value == 1);
+      erf.push_back(value != nullptr);
+    }
+  }
+  return erf;
+}
+
+// One operation twice in a module, each with a setting of its own; a backward has that of its forward.
+TEST(StatedNotation, WhatIsStatedIsThereWhereItIsNotZero) {
+  EXPECT_THAT(ErfOf(Derived(testing::NotationText(), true, true, 1).plan), ElementsAre(false, false, true, true));
+  EXPECT_THAT(ErfOf(Derived(testing::NotationText(), true, false, 1).plan), ElementsAre(true, true, true, true));
+}
+
+// V11, by its own reading of the statement.
+TEST(StatedNotation, TheGraphHasTheSettings) {
+  const auto settings = [](bool rough, size_t compute) {
+    return Derived(testing::NotationText(), true, rough, 1).Graph().computes().at(compute).settings;
+  };
+  EXPECT_THAT(settings(true, 0), ElementsAre(Pair("eps", Attribute(1e-5))));
+  EXPECT_THAT(settings(true, 2), IsEmpty());
+  EXPECT_THAT(settings(false, 2), ElementsAre(Pair("erf", Attribute(int64_t{1}))));
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ StatedPiece& Mlp(ModelStatement& s) { return s.layers.at('-'); }
 StatedPiece& Moe(ModelStatement& s) { return s.layers.at('E'); }
 StatedPiece& Encoder(ModelStatement& s) { return s.layers.at('V'); }
 
+void SetFormula(StatedCompute& compute, const char* formula) {
+  compute.settings.front().text = formula;
+  compute.settings.front().formula = *Expression::Parse(formula);
+}
+
 void Erase(StatedPiece& piece, const std::string& output) {
   std::erase_if(piece.computes, [&](const StatedCompute& compute) {
     return !compute.outputs.empty() && compute.outputs.front() == output;
@@ -271,6 +276,27 @@ const Broken kBroken[] = {
        Weight(s.head, "proj_norm").when = *Expression::Parse("hidden + heads + ffn + patch + max_image");
      },
      "at most 6 constants may be flags"},
+    {"a_formula_of_no_value_of_ops_def", "notation", [](auto& s) { SetFormula(Making(Encoder(s), "n"), "(init_std)"); },
+     "piece V: rms_norm has no eps (init_std)"},
+    {"a_formula_of_no_number", "notation", [](auto& s) { SetFormula(Making(Encoder(s), "g"), "(exat)"); },
+     "\"exat\" is no constant, no axis and no number of the model; did you mean `exact`?"},
+    {"a_stated_number_that_is_no_integer", "notation",
+     [](auto& s) { SetFormula(Making(Encoder(s), "g"), "(norm_eps)"); }, "piece V: gelu has erf (norm_eps), which is "},
+    {"a_stated_number_below_0", "notation", [](auto& s) { SetFormula(Making(Encoder(s), "g"), "(0 - rough)"); },
+     "piece V: gelu has erf (0 - rough), which is -1 on some layout"},
+    {"a_setting_that_is_there_twice", "notation",
+     [](auto& s) {
+       auto& settings = Making(Encoder(s), "g").settings;
+       settings.push_back(settings.front());
+     },
+     "piece V: erf is set twice"},
+    {"a_formula_of_a_text", "radio_vit",
+     [](auto& s) {
+       for (StatedCompute& compute : s.head.computes) {
+         if (compute.kind == OpKind::kAccumulate) SetFormula(compute, "(1)");
+       }
+     },
+     "piece head: into of accumulate is no number of the model, and has no formula"},
     {"a_buffer_that_is_trained", "hybrid_lm",
      [](auto& s) { Weight(Moe(s), "gate_bias").form = StatedWeight::Form::kWeight; },
      "piece E: route gives slot gate_bias no gradient"},
@@ -402,7 +428,7 @@ TEST(StatementProblems, LettersBelongToTheKind) {
 class BrokenStatement : public ::testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenStatement, IsRefused) {
-  ModelStatement statement = *StatementOf(GetParam().kind);
+  ModelStatement statement = testing::StatementNamed(GetParam().kind);
   GetParam().damage(statement);
   EXPECT_THAT(ProblemsText(StatementProblems(statement)), HasSubstr(GetParam().problem));
 }

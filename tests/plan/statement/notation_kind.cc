@@ -17,7 +17,10 @@ constant hidden int: width of the stream
 constant ffn int: width inside a mixer
 constant norm_eps real: epsilon of the norms
 constant biased flag: whether the first product of a mixer has a bias
+constant rough flag: whether the activation of a mixer is the tanh form of GELU
 constant init_std real: standard deviation of initial weights
+
+let exact = 1 - rough
 
 stream [.tokens, hidden] cut 0 over cp
 given patches [.patches, hidden] cut 0 over cp
@@ -41,9 +44,9 @@ piece V
   weight down down.weight [hidden, ffn] cut 1 normal [init_std]
   needs tp divides ffn
   inputs x
-  n n_scale = rms_norm x [norm] eps norm_eps
+  n n_scale = rms_norm x [norm] eps (norm_eps)
   u = linear n [up up_bias?]
-  g = squared_relu u
+  g = gelu u [] erf (exact)
   d = linear g [down]
   x_out = add x d
   outputs x_out
@@ -52,7 +55,8 @@ piece V
 piece head
   weight out out.weight [hidden, hidden] normal [init_std]
   inputs x
-  rows = linear x [out]
+  o = linear x [out]
+  rows = gelu o [] erf (1)
   outputs rows
 )";
 

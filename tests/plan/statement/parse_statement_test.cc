@@ -191,7 +191,20 @@ TEST(ParseStatement, Computes) {
   EXPECT_THAT(compute.inputs, ElementsAre("x*"));
   EXPECT_THAT(compute.slots, ElementsAre("norm", "gate"));
   EXPECT_THAT(compute.outputs, ElementsAre("y", "z"));
-  EXPECT_THAT(compute.settings, ElementsAre(Pair("eps", "norm_eps"), Pair("into", "$reals.{module}")));
+  ASSERT_EQ(compute.settings.size(), 2u);
+  EXPECT_EQ(compute.settings[0].attribute, "eps");
+  EXPECT_EQ(compute.settings[0].text, "norm_eps");
+  EXPECT_FALSE(compute.settings[0].formula.has_value());
+  EXPECT_EQ(compute.FindSetting("into"), &compute.settings[1]);
+  EXPECT_EQ(compute.settings[1].text, "$reals.{module}");
+  const StatedCompute by_formula = PieceOf("y = gelu x [] erf (1 - (a + b)) eps (2)").computes.at(0);
+  ASSERT_EQ(by_formula.settings.size(), 2u);
+  EXPECT_EQ(by_formula.settings[0].formula->text(), "(1 - (a + b))");
+  EXPECT_EQ(by_formula.settings[0].text, "(1 - (a + b))");
+  EXPECT_EQ(by_formula.settings[1].formula->text(), "(2)");
+  EXPECT_EQ(ProblemsOfPiece("y = gelu x [] erf (a) * (b)"),
+            "f:2:19: a formula stands in brackets: expected ((a) * (b))");
+  EXPECT_EQ(ProblemsOfPiece("y = gelu x [] erf (a"), "f:2:19: the bracket of the formula is not closed");
   ASSERT_TRUE(compute.when.has_value());
   EXPECT_EQ(compute.when->text(), "cp > 1");
   EXPECT_TRUE(compute.each);

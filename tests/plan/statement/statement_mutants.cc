@@ -51,7 +51,8 @@ string ComputeLine(const StatedCompute& compute) {
   words.insert(words.end(), compute.inputs.begin(), compute.inputs.end());
   if (!compute.slots.empty() || !compute.settings.empty())
     words.push_back(absl::StrCat("[", absl::StrJoin(compute.slots, " "), "]"));
-  for (const auto& [attribute, text] : compute.settings) words.push_back(absl::StrCat(attribute, " ", text));
+  for (const StatedSetting& setting : compute.settings)
+    words.push_back(absl::StrCat(setting.attribute, " ", setting.text));
   return line + absl::StrJoin(words, " ");
 }
 
@@ -222,9 +223,15 @@ class Mutations {
     }
     MutateNames("result", &StatedCompute::outputs, compute, {}, add);
     for (size_t s = 0; s < compute.settings.size(); ++s) {
-      for (const string& other : Neighbours(compute.settings[s].second))
-        add(absl::StrCat("has the setting ", other), [&](StatedCompute& mutant) { mutant.settings[s].second = other; });
-      add(absl::StrCat("lacks the setting ", compute.settings[s].first), [&](StatedCompute& mutant) {
+      const StatedSetting& setting = compute.settings[s];
+      for (const string& other : Neighbours(setting.text))
+        add(absl::StrCat("has the setting ", other), [&](StatedCompute& mutant) { mutant.settings[s].text = other; });
+      for (const Expression& other : setting.formula ? OtherFormulas(*setting.formula) : std::vector<Expression>()) {
+        add(absl::StrCat("has the setting ", other.text()), [&](StatedCompute& mutant) {
+          mutant.settings[s] = {setting.attribute, other.text(), other};
+        });
+      }
+      add(absl::StrCat("lacks the setting ", setting.attribute), [&](StatedCompute& mutant) {
         mutant.settings.erase(mutant.settings.begin() + static_cast<std::ptrdiff_t>(s));
       });
     }

@@ -17,6 +17,8 @@ namespace {
 using std::string;
 using State = AxisLayout::State;
 
+bool IsZero(const Attribute& value) { return value == Attribute(int64_t{0}) || value == Attribute(0.0); }
+
 class ForwardDeriver {
  public:
   ForwardDeriver(const PieceContext& context, const StatedPiece& stated)
@@ -86,10 +88,12 @@ class ForwardDeriver {
     for (const string& slot : compute.slots) compute.slots_on_rank.push_back(context_.SlotOf(stated_, slot));
     compute.attributes = context_.AttributesOf(stated.kind);
     const OpInfo& info = InfoOf(stated.kind);
-    for (const auto& [name, text] : stated.settings) {
-      const AttributeSpec* spec = info.FindAttribute(name);
-      Require(spec != nullptr, absl::StrCat(string(info.name), " has no attribute ", name));
-      compute.attributes[name] = context_.SettingOf(*spec, text, encoder);
+    for (const StatedSetting& setting : stated.settings) {
+      const AttributeSpec* spec = info.FindAttribute(setting.attribute);
+      Require(spec != nullptr, absl::StrCat(string(info.name), " has no attribute ", setting.attribute));
+      Attribute value = context_.SettingOf(*spec, setting, encoder);
+      const bool absent = spec->source == AttributeSource::kStated && IsZero(value);
+      if (!absent) compute.attributes[setting.attribute] = std::move(value);
     }
     if (info.op_class == OpClass::kState) return Accumulate(std::move(compute));
     conversions_.StartReader();

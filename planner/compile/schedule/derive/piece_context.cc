@@ -105,11 +105,12 @@ Attributes PieceContext::AttributesOf(OpKind kind) const {
   return attributes;
 }
 
-Attribute PieceContext::SettingOf(const AttributeSpec& spec, const string& text, size_t encoder) const {
-  if (text == "token*") return encoders_.at(encoder).token;
-  if (spec.type == AttributeType::kReal) return module_.real(text);
-  if (spec.type == AttributeType::kInteger) return module_.size(text);
-  return absl::StrReplaceAll(text, {{"{module}", module_.name}});
+Attribute PieceContext::SettingOf(const AttributeSpec& spec, const StatedSetting& setting, size_t encoder) const {
+  if (setting.text == "token*") return encoders_.at(encoder).token;
+  if (spec.type == AttributeType::kReal) return numbers_.Of(setting);
+  if (spec.type == AttributeType::kInteger)
+    return WholeNumber(numbers_.Of(setting), absl::StrCat(setting.attribute, " ", setting.text));
+  return absl::StrReplaceAll(setting.text, {{"{module}", module_.name}});
 }
 
 string PieceContext::SymbolOf(OpKind kind, std::string_view dim) const {

@@ -61,7 +61,7 @@ class PieceContext {
   // The attributes whose values are formulas. With several allowed values the statement's setting says which.
   Attributes AttributesOf(OpKind kind) const;
   // What a setting of the statement stands for. `encoder`: as above.
-  Attribute SettingOf(const AttributeSpec& spec, const std::string& text, size_t encoder) const;
+  Attribute SettingOf(const AttributeSpec& spec, const StatedSetting& setting, size_t encoder) const;
 
   // The run-time size of rows that the kind calls `dim`, with the module; a bug if ops.def has none.
   std::string SymbolOf(OpKind kind, std::string_view dim) const;
