@@ -1,10 +1,10 @@
 #include "executor/program/probe_writer.h"
 
 #include <filesystem>
-#include <string_view>
 
 #include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/wire/records/probe_format.h"
 #include "planner/wire/records/safetensors.h"
 
@@ -21,10 +21,13 @@ DType DTypeOf(const at::Tensor& tensor) {
   }
 }
 
-// "layer{layer}.out" with the number of the layer in place of "{layer}".
-std::string FillLayer(std::string name, int layer) {
-  const size_t at = name.find("{layer}");
-  return at == std::string::npos ? name : name.replace(at, std::string_view("{layer}").size(), std::to_string(layer));
+// "layer{layer}.out" with the number of the layer in place of "{layer}", and so on.
+std::string NameOf(const Probe& probe, const CallContext& call) {
+  if (call.layer < 0) return probe.name;
+  LayerPlace place = {.layer = call.layer, .block = call.layer};
+  const ModelStatement* statement = call.module ? StatementOf(call.module->kind) : nullptr;
+  if (statement) place = PlacesOf(*statement, call.module->layers).at(static_cast<size_t>(call.layer));
+  return NameAt(place, probe.name);
 }
 
 }  // namespace
@@ -80,7 +83,7 @@ void ProbeWriter::WriteGradients(const Rank& rank, const StepSpan& steps) {
 }
 
 void ProbeWriter::Keep(const Block& block, const Probe& probe, const CallContext& call, const at::Tensor& value) {
-  const std::string key = ProbeValueKey(block.module, call.microbatch, FillLayer(probe.name, call.layer));
+  const std::string key = ProbeValueKey(block.module, call.microbatch, NameOf(probe, call));
   // A copy: on a CPU .cpu() returns the tensor itself, whose memory may be reused by later instructions.
   values_[key] = value.cpu().clone(at::MemoryFormat::Contiguous);
   sources_[key] = block.name + "/" + probe.value;

@@ -38,12 +38,13 @@ class Expansion {
   // which buckets are filled (bucket_layout.h).
   void Run() {
     AddPiece(statement_.embed, {module_.name + ".embed", statement_.embed.prefix, 0});
+    const std::vector<LayerPlace> places = PlacesOf(statement_, module_.layers);
     int expert_layers = 0;  // so far: the row of the next one in $expert_counts
     for (size_t i = 0; i < module_.layers.size(); ++i) {
       LayerSummary& layer = module_.layers[i];
       const StatedPiece& piece = statement_.layers.at(layer.kind);
       const int64_t before = module_.parameter_count;
-      AddPiece(piece, {layer.frame, absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(i)}}), layer.stage});
+      AddPiece(piece, {layer.frame, NameAt(places[i], piece.prefix), layer.stage});
       layer.parameters = module_.parameter_count - before;
       if (statement_.HasExperts(layer.kind)) layer.expert_row = expert_layers++;
     }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
 #include "planner/plan/plan.h"
@@ -84,6 +86,26 @@ bool ModelStatement::HasExperts(char letter) const {
   return piece != layers.end() &&
          std::any_of(piece->second.weights.begin(), piece->second.weights.end(),
                      [](const StatedWeight& weight) { return weight.form == StatedWeight::Form::kExperts; });
+}
+
+std::vector<LayerPlace> PlacesOf(const ModelStatement& statement, const std::vector<LayerSummary>& layers) {
+  const std::vector<StatedLayer>& kinds = statement.layer_kinds;
+  const bool any_opens = std::any_of(kinds.begin(), kinds.end(), [](const StatedLayer& kind) { return kind.opens; });
+  std::vector<LayerPlace> places;
+  std::map<char, int64_t> taps;
+  for (const LayerSummary& layer : layers) {
+    const StatedLayer* kind = statement.FindLayer(layer.kind);
+    LayerPlace place = {.layer = static_cast<int64_t>(places.size()), .tap = taps[layer.kind]++};
+    if (!places.empty()) place.block = places.back().block + (!any_opens || (kind && kind->opens) ? 1 : 0);
+    places.push_back(place);
+  }
+  return places;
+}
+
+string NameAt(const LayerPlace& place, string_view name) {
+  return absl::StrReplaceAll({name.data(), name.size()}, {{"{layer}", absl::StrCat(place.layer)},
+                                                          {"{block}", absl::StrCat(place.block)},
+                                                          {"{tap}", absl::StrCat(place.tap)}});
 }
 
 ModelNumbers::ModelNumbers(const Budget& budget, const Module& module, const ModelStatement& statement)

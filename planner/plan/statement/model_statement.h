@@ -44,7 +44,9 @@
 //   file PREFIX                      prefix of names in published files from here on. {encoder} is "MODULE." if several
 //                                    encoders feed one model, else nothing
 //   piece embed|head|KIND            starts a piece; the lines after it describe it:
-//   prefix PREFIX                    prefix of published names; {layer} is the layer's number
+//   prefix PREFIX                    prefix of published names. Of a layer: {layer} is its number, {block} that of its
+//                                    block, {tap} its number among the layers of its letter. Names of probes have the
+//                                    same
 //   part projection                  the weights after it belong to the projection, which is trained or frozen by
 //                                    itself
 //   weight SLOT NAME [SIZES] [cut DIM [segments [SIZES]|padded]] DRAW
@@ -239,8 +241,8 @@ struct StatedPiece {
   std::map<std::string, std::vector<std::string>> parts;  // by value
   std::vector<StatedProbe> probes;
   std::vector<std::string> overlap_forward, overlap_backward;  // "OP" or "OP.VALUE"
-  // The lines `piece`, `inputs`, `outputs`, `counts` and `order`.
-  StatedLine line, inputs_line, outputs_line, counts_line, forward_line, backward_line;
+  // The lines `piece`, `prefix`, `inputs`, `outputs`, `counts` and `order`.
+  StatedLine line, prefix_line, inputs_line, outputs_line, counts_line, forward_line, backward_line;
   bool whole = true;  // false: some line of it could not be read
 };
 
@@ -271,6 +273,16 @@ struct ModelStatement {
   // Whether layers of this kind have experts: stacks of weights (lines `experts`). False if there are no such layers.
   bool HasExperts(char letter) const;
 };
+
+// What {layer}, {block} and {tap} in names of a layer stand for, each from 0. Layers before the first one that opens a
+// block are a block too.
+struct LayerPlace {
+  int64_t layer = 0, block = 0, tap = 0;
+};
+// Of each layer, in order.
+std::vector<LayerPlace> PlacesOf(const ModelStatement& statement, const std::vector<LayerSummary>& layers);
+// The name with these numbers.
+std::string NameAt(const LayerPlace& place, std::string_view name);
 
 // The statement of a model kind ("hybrid_lm"); null if there is none.
 const ModelStatement* StatementOf(std::string_view kind);

@@ -57,7 +57,10 @@ void PieceParser::ParseLine(LineReader& line) {
     return line.RefuseWord(Cat(Quoted(word), " begins a line of a piece, and no line `piece` is before it"),
                            known ? std::vector<string>() : words);
   }
-  if (line.TakeIf("prefix")) return void(piece_->prefix = line.Take("a prefix of names"));
+  if (line.TakeIf("prefix")) {
+    piece_->prefix_line = line.line();
+    return void(piece_->prefix = line.Take("a prefix of names"));
+  }
   if (line.TakeIf("part")) {
     line.Need("projection");
     return void(projection_ = true);

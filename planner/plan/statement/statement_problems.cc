@@ -23,12 +23,57 @@ namespace {
 
 using std::string;
 
-// Names of weights in files, and in plans.
-void JudgePublished(const ModelStatement& statement, const Module& module, ProblemList& problems) {
+// Two blocks, each of which has a layer of each kind; where several kinds open a block, as many blocks as those.
+std::vector<LayerSummary> LayersInBlocks(const ModelStatement& statement) {
+  std::vector<LayerSummary> opening, inside, layers;
+  for (const auto& [letter, piece] : statement.layers) {
+    const StatedLayer* kind = statement.FindLayer(letter);
+    (kind && kind->opens ? opening : inside).push_back({.kind = letter});
+  }
+  if (opening.empty()) opening = {{}};
+  for (int copy = 0; copy < 2; ++copy) {
+    for (const LayerSummary& first : opening) {
+      if (first.kind != 0) layers.push_back(first);
+      layers.insert(layers.end(), inside.begin(), inside.end());
+    }
+  }
+  return layers;
+}
+
+// What is in braces in a name that is not known there: "{blok}" in "layers.{blok}."; "" if all is.
+string UnknownPlace(const string& name, bool of_layer) {
+  for (size_t at = name.find('{'); at != string::npos; at = name.find('{', at + 1)) {
+    const string place = name.substr(at, name.find('}', at) - at + 1);
+    if (!of_layer || (place != "{layer}" && place != "{block}" && place != "{tap}")) return place;
+  }
+  return "";
+}
+
+// The names of a piece's prefix and probes have nothing in braces that is not known there.
+void CheckPlaces(const string& name, const StatedPiece& piece, ProblemList& problems) {
+  const bool of_layer = KindOfPiece(name) != 0;
+  const auto check = [&](const StatedLine& line, const string& text, const char* what) {
+    const string unknown = UnknownPlace(text, of_layer);
+    if (unknown.empty()) return;
+    const char* known = of_layer ? "only {layer}, {block} and {tap} are known" : "there is no layer";
+    problems.Add(PlaceOf(line, text), Cat("piece ", name, ": ", what, " has ", unknown, ", and ", known, " here"));
+  };
+  check(piece.prefix_line, piece.prefix, "the prefix");
+  for (const StatedProbe& probe : piece.probes) check(probe.line, probe.name, "the name of a probe");
+}
+
+// Names of weights in files and in plans, and of probes.
+void JudgePublished(const ModelStatement& statement, Module module, ProblemList& problems) {
+  module.layers = LayersInBlocks(statement);
   const ModelNumbers numbers({.sequence_length = kPrimeSequence}, module, statement);
-  std::set<string> in_files, in_plans;
-  const auto add = [&](const StatedPiece& piece, size_t layer) {
-    const string prefix = absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
+  std::set<string> in_files, in_plans, probed;
+  const auto add = [&](const StatedPiece& piece, const LayerPlace& place) {
+    const string prefix = NameAt(place, piece.prefix);
+    for (const StatedProbe& probe : piece.probes) {
+      const string name = NameAt(place, probe.name);
+      if (piece.whole && numbers.Hold(probe.when) && !probed.insert(name).second)
+        problems.Add(PlaceOf(probe.line, probe.name), Cat("two values are probed as ", name));
+    }
     for (const StatedWeight& weight : piece.weights) {
       if (!piece.whole || !numbers.Hold(weight.when)) continue;
       const string name = prefix + weight.name;
@@ -37,9 +82,10 @@ void JudgePublished(const ModelStatement& statement, const Module& module, Probl
         problems.Add(PlaceOf(weight.line, weight.name), Cat("two weights are published as ", file));
     }
   };
-  add(statement.embed, 0);
-  for (size_t i = 0; i < module.layers.size(); ++i) add(statement.layers.at(module.layers[i].kind), i);
-  add(statement.head, 0);
+  const std::vector<LayerPlace> places = PlacesOf(statement, module.layers);
+  add(statement.embed, {});
+  for (size_t i = 0; i < places.size(); ++i) add(statement.layers.at(module.layers[i].kind), places[i]);
+  add(statement.head, {});
 }
 
 // The rows of the stream have a name where those of all ranks are together.
@@ -150,6 +196,7 @@ TextProblems StatementProblems(const ModelStatement& statement) {
     CheckPieceNames(*piece, KindOfPiece(name), names, found);
     if (found.empty()) pieces.insert(name);
     CheckComputes(statement, name, *piece, names, found);
+    CheckPlaces(name, *piece, found);
     problems.AddCase(found);
   }
   JudgePieceLines(statement, problems);
@@ -158,8 +205,8 @@ TextProblems StatementProblems(const ModelStatement& statement) {
   if (tried.size() > kMostTriedConstants)
     problems.Add(PlaceOf(tried[kMostTriedConstants]->line, tried[kMostTriedConstants]->name),
                  Cat("at most ", kMostTriedConstants,
-                     " constants may be flags that a module may lack, or be named by "
-                     "conditions and be 0"));
+                     " constants may be flags that a module may lack, or be named by conditions and settings and "
+                     "be 0"));
   if (!sized || tried.size() > kMostTriedConstants) return problems.Problems();
   const Module prime = PrimeModule(statement, 2);
   for (Module& module : InEveryCase(statement, prime)) JudgePieces(statement, pieces, module, problems);

@@ -154,8 +154,9 @@ class ModuleComparison {
   // the module.
   void CheckPieces() {
     const string name = module_.name;
-    int64_t counted = CheckPiece(statement_->embed, absl::StrCat(name, ".embed"), 0, -1);
+    int64_t counted = CheckPiece(statement_->embed, statement_->embed.prefix, absl::StrCat(name, ".embed"), 0);
     Equal("embed_flops", module_.embed_flops, FlopsOfPiece(statement_->embed).forward);
+    const std::vector<LayerPlace> places = PlacesOf(*statement_, module_.layers);
     int expert_row = 0;
     std::map<char, PieceFlops> flops_of_kinds;
     for (size_t i = 0; i < module_.layers.size(); ++i) {
@@ -173,7 +174,7 @@ class ModuleComparison {
                           ", after a layer on stage ", before));
       }
       if (layer.frame != frame) Equal([&] { return absl::StrCat("layer ", i, " of frame"); }, layer.frame, frame);
-      const int64_t elements = CheckPiece(stated->second, frame, layer.stage, static_cast<int>(i));
+      const int64_t elements = CheckPiece(stated->second, NameAt(places[i], stated->second.prefix), frame, layer.stage);
       const auto of_layer = [&](const char* what) {
         return [&frame, what] { return absl::StrCat(frame, " of ", what); };
       };
@@ -185,7 +186,7 @@ class ModuleComparison {
       Equal(of_layer("mixing_flops"), layer.mixing_flops, flops->second.mixing);
       counted += elements;
     }
-    counted += CheckPiece(statement_->head, absl::StrCat(name, ".head"), module_.grid.pp - 1, -1);
+    counted += CheckPiece(statement_->head, statement_->head.prefix, absl::StrCat(name, ".head"), module_.grid.pp - 1);
     Equal("head_flops", module_.head_flops, FlopsOfPiece(statement_->head).forward);
     if (parameter_ < module_.parameters.size()) {
       Fail(absl::StrCat("has a parameter ", module_.parameters[parameter_].name, ", which ", module_.kind,
@@ -205,10 +206,8 @@ class ModuleComparison {
 
   // Checks the parameters and storages of one piece. Returns the number of elements of its parameters, without buffers
   // and without the projection.
-  int64_t CheckPiece(const StatedPiece& piece, const string& frame, int stage, int layer) {
+  int64_t CheckPiece(const StatedPiece& piece, const string& prefix, const string& frame, int stage) {
     int64_t counted = 0;
-    const string prefix =
-        layer < 0 ? piece.prefix : absl::StrReplaceAll(piece.prefix, {{"{layer}", absl::StrCat(layer)}});
     for (size_t i = 0; i < piece.weights.size(); ++i) {
       const StatedWeight& weight = piece.weights[i];
       if (!numbers_->Hold(weight.when)) continue;

@@ -100,6 +100,34 @@ TEST(StatedNotation, ASlotThatIsNotThereHasNoGradient) {
   EXPECT_THAT(without.Graph().computes().at(1).slots, ElementsAre("up"));
 }
 
+// A block begins with each layer that opens one, and with the first layer. `layers`: their letters.
+TEST(StatedNotation, NamesHaveTheNumbersOfBlocks) {
+  const auto names = [](const std::string& layers) {
+    const ModelStatement& statement = testing::NotationStatement();
+    Module module = {.name = "images", .kind = "notation"};
+    module.constants = {{"hidden", int64_t{12}}, {"ffn", int64_t{20}},   {"norm_eps", 1e-5},
+                        {"init_std", 0.02},      {"biased", int64_t{0}}, {"rough", int64_t{0}}};
+    for (char letter : layers)
+      module.layers.push_back({.kind = letter, .frame = "images.layers." + std::to_string(module.layers.size())});
+    ExpandStatement(statement, ModelNumbers({}, module, statement), false, module);
+    std::vector<std::string> all;
+    for (const Parameter& parameter : module.parameters) {
+      if (parameter.name.ends_with("up.weight") || parameter.shape.size() == 1) all.push_back(parameter.name);
+    }
+    return all;
+  };
+  EXPECT_THAT(names("AVAV"), ElementsAre("images.blocks.0.norms.0.weight", "images.blocks.0.norm.weight",
+                                         "images.blocks.0.up.weight", "images.blocks.1.norms.1.weight",
+                                         "images.blocks.1.norm.weight", "images.blocks.1.up.weight"));
+  EXPECT_THAT(names("VAAV"), ElementsAre("images.blocks.0.norm.weight", "images.blocks.0.up.weight",
+                                         "images.blocks.1.norms.0.weight", "images.blocks.2.norms.1.weight",
+                                         "images.blocks.2.norm.weight", "images.blocks.2.up.weight"));
+  // No kind of layers opens a block: each layer is one.
+  ModelStatement none = *StatementOf("hybrid_lm");
+  const std::vector<LayerPlace> places = PlacesOf(none, {{.kind = 'M'}, {.kind = 'E'}, {.kind = 'M'}});
+  EXPECT_EQ(NameAt(places.at(2), "{layer} {block} {tap}"), "2 2 1");
+}
+
 // The attribute `erf` of the GELUs of a module: of the layer's, forward and backward, and of the head's.
 std::vector<bool> ErfOf(const Plan& plan) {
   std::vector<bool> erf;

@@ -68,7 +68,8 @@ Plan ToyPlan() {
   plan.accumulators = {{"$integers", DType::kInt64, 2, {"loss_tokens", "routing"}},
                        {"$reals", DType::kFp64, 3, {"loss", "aux", "norm.m"}}};
   plan.origins = {{"toy.yaml", 7, 1, "module m"}};
-  Module module{.name = "m", .origin = 0};
+  Module module{.name = "m", .kind = "hybrid_lm", .origin = 0};
+  module.layers = {{.kind = 'M', .frame = "m.layers.0"}, {.kind = '-', .frame = "m.layers.1"}};
   for (int i = 0; i < 2; ++i) {
     module.parameters.push_back({.name = "m.w" + std::to_string(i), .shape = {2}});
     module.storages.push_back({.frame = "m.layers." + std::to_string(i),
@@ -86,7 +87,7 @@ Plan ToyPlan() {
                 .inputs = {{"x", kVector}},
                 .outputs = {"y"},
                 .saved = {"x"},
-                .probes = {{"y", "layer{layer}.out"}},
+                .probes = {{"y", "layer{layer}.block{block}.tap{tap}.out"}},
                 .origin = 0};
   forward.body = {With(Op(OpKind::kLinear, {"x"}, {{"y", kVector}}), {"w"}, {})};
   Block backward{.name = "m.layer.backward",
@@ -285,8 +286,8 @@ TEST_F(WalkerTest, WritesProbeParts) {
   std::string text(length, ' ');
   file.read(text.data(), static_cast<std::streamsize>(length));
   const auto header = nlohmann::json::parse(text);
-  EXPECT_EQ(header["__metadata__"]["m/1/layer0.out"], "m.layer.forward/y");
-  const int64_t begin = header["m/1/layer1.out"]["data_offsets"][0];
+  EXPECT_EQ(header["__metadata__"]["m/1/layer0.block0.tap0.out"], "m.layer.forward/y");
+  const int64_t begin = header["m/1/layer1.block1.tap0.out"]["data_offsets"][0];
   file.seekg(8 + static_cast<int64_t>(length) + begin);
   double values[2];
   file.read(reinterpret_cast<char*>(values), sizeof values);

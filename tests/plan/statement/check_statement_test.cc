@@ -297,6 +297,19 @@ const Broken kBroken[] = {
        }
      },
      "piece head: into of accumulate is no number of the model, and has no formula"},
+    {"a_place_that_is_not_known", "notation", [](auto& s) { Encoder(s).prefix = "blocks.{blok}."; },
+     "piece V: the prefix has {blok}, and only {layer}, {block} and {tap} are known here"},
+    {"a_place_of_no_layer", "notation", [](auto& s) { s.head.prefix = "head.{layer}."; },
+     "piece head: the prefix has {layer}, and there is no layer here"},
+    {"one_name_for_two_probes", "notation",
+     [](auto& s) { Encoder(s).probes.front().name = "notation.block{block}.norm"; },
+     "two values are probed as notation.block0.norm"},
+    {"one_name_for_layers_of_two_kinds", "notation",
+     [](auto& s) {
+       Encoder(s).prefix = s.layers.at('A').prefix = "blocks.{block}.";
+       Weight(s.layers.at('A'), "norm").name = "norm.weight";
+     },
+     "two weights are published as blocks.0.norm.weight"},
     {"a_buffer_that_is_trained", "hybrid_lm",
      [](auto& s) { Weight(Moe(s), "gate_bias").form = StatedWeight::Form::kWeight; },
      "piece E: route gives slot gate_bias no gradient"},

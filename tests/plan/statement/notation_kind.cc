@@ -11,8 +11,9 @@ namespace {
 constexpr char kText[] = R"(
 kind notation
 can has_images
+layer A norm opens: norm that is added to the stream
 layer V mixer: mixer
-layers V: mixers
+layers AV: blocks of a norm and a mixer
 constant hidden int: width of the stream
 constant ffn int: width inside a mixer
 constant norm_eps real: epsilon of the norms
@@ -36,8 +37,17 @@ piece embed
   x = linear patches [embed]
   outputs x
 
+piece A
+  prefix blocks.{block}.norms.{tap}.
+  weight norm weight [hidden] ones
+  inputs x
+  n n_scale = rms_norm x [norm] eps (norm_eps)
+  x_out = add x n
+  outputs x_out
+  probe x_out notation.block{block}.norm
+
 piece V
-  prefix layers.{layer}.
+  prefix blocks.{block}.
   weight norm norm.weight [hidden] ones
   weight up up.weight [ffn, hidden] cut 0 normal [init_std]
   when biased: weight up_bias up.bias [ffn] cut 0 zeros
@@ -50,7 +60,7 @@ piece V
   d = linear g [down]
   x_out = add x d
   outputs x_out
-  probe x_out notation.layer{layer}.out
+  probe x_out notation.block{block}.out
 
 piece head
   weight out out.weight [hidden, hidden] normal [init_std]
