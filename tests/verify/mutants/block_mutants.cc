@@ -331,8 +331,10 @@ class BlockDamage {
     const OpInfo& info = InfoOf(Body()[i].kind);
     for (const auto& [key, value] : Body()[i].attributes) {
       const AttributeSpec& spec = *info.FindAttribute(key);
-      if (spec.source == AttributeSource::kFormula) {
-        Add("change_setting", i, key, {"V4"}, [key = key](Instruction& x) {
+      const bool stated = spec.source == AttributeSource::kStated;
+      const std::vector<string> by_statement = {"V5", "V11"};
+      if (spec.of_model()) {
+        Add("change_setting", i, key, stated ? by_statement : std::vector<string>{"V4"}, [key = key](Instruction& x) {
           Attribute& changed = x.attributes[key];
           if (auto* number = std::get_if<int64_t>(&changed)) ++*number;
           if (auto* real = std::get_if<double>(&changed)) *real = -2 * *real - 1;
@@ -343,15 +345,23 @@ class BlockDamage {
         changed = std::holds_alternative<string>(changed) ? Attribute(int64_t{1}) : Attribute(string("1"));
       });
       // An optional attribute has a default (the axis of a slice: tp; zigzag: no), so its loss changes the layout.
-      Add("drop_attribute", i, key, spec.optional ? std::vector<string>{"V3", "V4", "V6"} : std::vector<string>{"V4"},
+      Add("drop_attribute", i, key,
+          stated          ? by_statement
+          : spec.optional ? std::vector<string>{"V3", "V4", "V6"}
+                          : std::vector<string>{"V4"},
           [key = key](Instruction& x) { x.attributes.erase(key); });
     }
     for (const AttributeSpec& spec : info.attributes) {
-      if (!spec.when || Body()[i].attributes.contains(spec.name)) continue;
-      const bool real = spec.type == AttributeType::kReal;
-      Add("setting_that_is_not_wanted", i, spec.name, {"V4"}, [real, name = spec.name](Instruction& x) {
-        x.attributes[name] = real ? Attribute(0.0) : Attribute(int64_t{0});
-      });
+      const bool stated = spec.source == AttributeSource::kStated, real = spec.type == AttributeType::kReal;
+      if ((!spec.when && !stated) || Body()[i].attributes.contains(spec.name)) continue;
+      for (const int64_t value : stated ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0}) {
+        const bool fits = value != 0;  // V4 knows what may not be, and not what the statement says
+        Add("setting_that_is_not_wanted", i, spec.name,
+            fits ? std::vector<string>{"V5", "V11"} : std::vector<string>{"V4"},
+            [real, value, name = spec.name](Instruction& x) {
+              x.attributes[name] = real ? Attribute(static_cast<double>(value)) : Attribute(value);
+            });
+      }
     }
     Add("unknown_attribute", i, "", {"V4"}, [](Instruction& x) { x.attributes["nobody_knows"] = int64_t{1}; });
     if (auto it = Body()[i].attributes.find("into"); it != Body()[i].attributes.end()) {
