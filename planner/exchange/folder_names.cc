@@ -4,27 +4,13 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "planner/plan/shard_map.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/state/dialect/dialect_forms.h"
+#include "planner/state/weights/parts.h"
 
 namespace planwright {
 namespace {
-
-// Whether a parameter is one of `part projection` in the module's statement.
-bool IsOfProjection(const Module& module, const Parameter& parameter) {
-  const StatedPiece& head = StatementOf(module.kind)->head;
-  for (const StatedWeight& weight : head.weights) {
-    const std::string name =
-        absl::StrCat(absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}), head.prefix, weight.name);
-    if (weight.projection && (parameter.file_name == name || absl::EndsWith(parameter.file_name, "." + name)))
-      return true;
-  }
-  return false;
-}
 
 class InOneForm {
  public:
@@ -42,7 +28,7 @@ class InOneForm {
     folder.problems = std::move(disk.problems);
     for (size_t i = 0; i < module_.parameters.size(); ++i) {
       const Parameter& parameter = module_.parameters[i];
-      if (!projection_ && IsOfProjection(module_, parameter)) {
+      if (!projection_ && IsProjection(module_, parameter)) {
         ++folder.left;
         continue;
       }

@@ -7,8 +7,6 @@
 
 namespace planwright {
 
-inline constexpr char kRadioArguments[] = "radio_arguments";
-
 // Layers, hidden, heads, ffn, patch, class_tokens and max_image of the encoder.
 void ReadRadioArguments(ConfigKeys& keys, SaidPart& encoder);
 

@@ -172,58 +172,9 @@ TEST_F(Import, DenseLayersAreKnown) {
   ExpectTheTensorsOf(toy, Extended(imported.text, kLanguageModule), "language_model.", {});
 }
 
-// The same toy in the dialect of the remote code, as published files have it.
-ordered_json RemoteConfig(const ordered_json& config) {
-  ordered_json text = config["text_config"];
-  text.erase("layers_block_type"), text.erase("mtp_layers_block_type"), text.erase("num_nextn_predict_layers");
-  text["hybrid_override_pattern"] = "ME*E", text["num_hidden_layers"] = 4;
-  text["norm_eps"] = 1e-5, text["rope_theta"] = 10000, text["partial_rotary_factor"] = 1.0;
-  ordered_json vision = {{"model_type", ""},
-                         {"patch_size", 4},
-                         {"max_resolution", 64},
-                         {"version", "toy"},
-                         {"hidden_size", 32},
-                         {"num_hidden_layers", 2},
-                         {"num_attention_heads", 4},
-                         {"intermediate_size", 64},
-                         {"preferred_resolution", {32, 32}},
-                         {"adaptor_names", nullptr},
-                         {"vitdet_window_size", nullptr},
-                         {"separate_video_embedder", true},
-                         {"video_temporal_patch_size", 2},
-                         {"args",
-                          {{"cpe_max_size", 64},
-                           {"register_multiple", 2},
-                           {"cls_token_per_teacher", true},
-                           {"teachers", {{{"name", "a"}}}},
-                           {"min_num_patches", 4},
-                           {"max_num_patches", 16},
-                           {"lr", 0.1}}}};
-  return {{"architectures", {"NemotronH_Nano_Omni_Reasoning_V3"}},
-          {"model_type", "NemotronH_Nano_Omni_Reasoning_V3"},
-          {"auto_map", {{"AutoConfig", "configuration.Config"}}},
-          {"force_image_size", 32},
-          {"patch_size", 4},
-          {"template", "toy"},
-          {"downsample_ratio", 0.5},
-          {"ps_version", "v2"},
-          {"image_tag_type", "internvl"},
-          {"use_thumbnail", true},
-          {"norm_mean", {0.48145466, 0.4578275, 0.40821073}},
-          {"norm_std", {0.26862954, 0.26130258, 0.27577711}},
-          {"vit_hidden_size", 32},
-          {"projector_hidden_size", 64},
-          {"img_context_token_id", 255},
-          {"img_context_token", "<image>"},
-          {"video_pruning_rate", 0.0},
-          {"sound_config", nullptr},
-          {"llm_config", text},
-          {"vision_config", vision}};
-}
-
 TEST_F(Import, TheRemoteDialectIsTheSameModel) {
   Toy toy = ReadToy("omni");
-  toy.config = RemoteConfig(toy.config);
+  toy.config = testing::RemoteConfig(toy.config);
   const ImportedModel imported = Imported(toy);
   EXPECT_THAT(imported.findings.problems, IsEmpty());
   EXPECT_THAT(imported.text, Says("class_tokens: 2", "vision_config.args.teachers and register_multiple"));
@@ -235,7 +186,7 @@ TEST_F(Import, TheRemoteDialectIsTheSameModel) {
 
 TEST_F(Import, ANamedVitHasTheSizesThatItIsPublishedWith) {
   Toy toy = ReadToy("omni");
-  toy.config = RemoteConfig(toy.config);
+  toy.config = testing::RemoteConfig(toy.config);
   ordered_json& vision = toy.config["vision_config"];
   for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"})
     vision.erase(key);

@@ -81,7 +81,7 @@ const Dialect& DialectSet::RootOf(const Dialect& dialect) const {
 
 const Dialect* DialectSet::ToWrite(std::string_view kind, std::string_view language) const {
   for (const Dialect& dialect : dialects_) {
-    if (dialect.kind != kind || !dialect.writes || dialect.composite() == language.empty()) continue;
+    if (dialect.kind != kind || !dialect.where.empty() || dialect.composite() == language.empty()) continue;
     if (language.empty()) return &dialect;
     const DialectPart* part = dialect.language();
     const Dialect* inner = part ? Find(part->dialects.front()) : nullptr;

@@ -11,12 +11,11 @@
 //
 //   dialect NAME, NAME ... [where PATH or PATH] [called TEXT]
 //                                    begins a dialect. NAME is a `model_type`; NAME* is a beginning of it. The first
-//                                    one is the dialect's own. where: of objects with one of these keys, of any type.
-//                                    PATH.* must be an object
+//                                    one is the dialect's own. where: of objects with one of these keys, of any type;
+//                                    PATH.* must be an object. No export writes them
 //   architecture CLASS               what export writes as `architectures`
 //   like DIALECT                     lines of tensors, `remark` and `without SECTION` are those of this dialect; so is
 //                                    the model's name in recipes
-//   without write                    no export writes it
 //   without SECTION                  config.json says nothing of these keys of the recipe
 //   read by FUNCTION                 a function of planner/exchange reads the keys that serve this dialect alone
 //
@@ -179,7 +178,8 @@ struct DialectImageToken {
   DialectPaths paths;
 };
 
-// read by FUNCTION
+// read by FUNCTION: reads what RADIO's own code writes (planner/exchange/radio_arguments.h)
+inline constexpr char kRadioArguments[] = "radio_arguments";
 struct DialectFunction {
   std::string name;
   StatedLine line;
@@ -250,7 +250,6 @@ struct Dialect {
   DialectPaths where;
   std::string called;  // in messages, where it has no model_type
   std::string architecture, like;
-  bool writes = true;
   std::vector<std::string> without;  // sections
   std::vector<DialectLine> lines;
   std::vector<DialectRemark> remarks;

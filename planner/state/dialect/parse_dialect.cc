@@ -96,16 +96,14 @@ class DialectParser {
     } else if (line.TakeIf("like")) {
       of.like = line.Take("the name of a dialect");
     } else if (line.TakeIf("without")) {
-      const string word = line.Take("`write`, `projection`, `tensor` or a section of the recipe");
-      if (word == "write") {
-        of.writes = false;
-      } else if (word == "projection") {
+      const string word = line.Take("`projection`, `tensor` or a section of the recipe");
+      if (word == "projection") {
         of.projection = false;
       } else if (word == "tensor") {
         of.tensors = false;
       } else {
         RefuseUnless(line, IsSection(word),
-                     Cat(Quoted(word), " is none of `write`, `projection` and `tensor`, and no section of the recipe"),
+                     Cat(Quoted(word), " is neither `projection` nor `tensor`, and no section of the recipe"),
                      Sections());
         of.without.push_back(word);
       }
@@ -210,7 +208,7 @@ class DialectParser {
   // "by FUNCTION", or "LOCAL int|real|flag [or 0] = ..."
   void ParseRead(LineReader& line) {
     if (line.TakeIf("by")) {
-      dialect().lines.emplace_back(DialectFunction{line.Take("the name of a function"), line.line()});
+      dialect().lines.emplace_back(DialectFunction{line.TakeOneOf({kRadioArguments}), line.line()});
       return;
     }
     DialectNumber number;

@@ -93,9 +93,7 @@ class PartFitting {
   void FitFile(const WeightFiles& files, const WantedTensor& wanted, const std::string& key) {
     const auto found = FindInFiles(files, key);
     if (found == files.all().end()) {
-      const bool final_norm = wanted.file_name.find("vision_model.final_norm.") != std::string::npos;
-      return Missing(key, *wanted.parameter,
-                     final_norm ? ": published encoders have no final norm; set the model's final_norm to none" : "");
+      return Missing(key, *wanted.parameter, HintIfMissing(wanted.file_name));
     }
     tensors_.used.insert(found->first);
     const WeightTensor& tensor = found->second;
@@ -181,7 +179,7 @@ class PartFitting {
     }
   }
 
-  void Missing(const std::string& key, const Parameter& parameter, const char* why) {
+  void Missing(const std::string& key, const Parameter& parameter, const std::string& why) {
     ++fit_.missing;
     tensors_.lines.push_back({"missing: ", key, absl::StrCat(" ", ShapeText(parameter.shape), why)});
   }

@@ -29,4 +29,14 @@ std::span<const OtherName> OtherNames() {
   return names;
 }
 
+std::string HintIfMissing(const std::string& file_name) {
+  for (const OtherName& other : OtherNames()) {
+    const size_t at = file_name.find(other.ours);
+    if (at == std::string::npos) continue;
+    const DialectHint* hint = BuiltInDialects().FindMissing(other.published + file_name.substr(at + other.ours.size()));
+    if (hint != nullptr) return ": " + hint->text;
+  }
+  return "";
+}
+
 }  // namespace planwright

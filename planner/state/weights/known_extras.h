@@ -25,5 +25,7 @@ struct OtherName {
   std::string ours, published;  // beginnings of names
 };
 std::span<const OtherName> OtherNames();
+// What is said of a tensor of ours that files lack, whatever they call it; empty: nothing.
+std::string HintIfMissing(const std::string& file_name);
 
 }  // namespace planwright

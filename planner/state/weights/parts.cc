@@ -1,29 +1,39 @@
 #include "planner/state/weights/parts.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "planner/base/files/file_io.h"
+#include "planner/plan/statement/model_statement.h"
+#include "planner/state/forms/disk_tensors.h"
 #include "planner/state/weights/name_groups.h"
 
 namespace planwright {
 namespace {
 
-constexpr char kLanguage[] = "language_model.", kVision[] = "vision_model.";
-
-// What the projector's weights of an encoder are published under, beside the encoder's own.
-bool IsProjection(const Module& module, const Parameter& parameter) {
-  return module.has_images && parameter.file_name.find(kVision) == std::string::npos;
-}
-
-// What names of this encoder begin with where a plan has several: "eyes."
-std::string EncoderPrefix(const Module& module) {
-  for (const Parameter& parameter : module.parameters) {
-    if (const size_t at = parameter.file_name.find(kVision); at != std::string::npos)
-      return parameter.file_name.substr(0, at);
+// What names of this part lack in a folder of the model alone: beginnings that a dialect leaves away, the shortest
+// first.
+std::vector<std::string> LackedBy(const WeightPart& part) {
+  std::set<std::pair<size_t, std::string>> lacked;
+  const std::string encoder = EncoderOf(*part.module, *StatementOf(part.module->kind));
+  for (const DialectForms& dialect : part.dialects) {
+    for (const StoredForm& form : dialect.forms) {
+      for (const StatedNames& names : form.names) {
+        const std::string begin = absl::StrReplaceAll(names.ours, {{"{encoder}", encoder}});
+        const bool of_part = std::any_of(part.parameters.begin(), part.parameters.end(), [&](int index) {
+          return absl::StartsWith(part.module->parameters[static_cast<size_t>(index)].file_name, begin);
+        });
+        if (names.theirs.empty() && !begin.empty() && of_part) lacked.emplace(begin.size(), begin);
+      }
+    }
   }
-  return "";
+  std::vector<std::string> beginnings;
+  for (const auto& [size, begin] : lacked) beginnings.push_back(begin);
+  return beginnings;
 }
 
 WeightPart PartOf(const Module& module, bool projection, const KindForms& forms) {
@@ -35,17 +45,21 @@ WeightPart PartOf(const Module& module, bool projection, const KindForms& forms)
   for (size_t i = 0; i < module.parameters.size(); ++i) {
     if (IsProjection(module, module.parameters[i]) == projection) part.parameters.push_back(static_cast<int>(i));
   }
-  if (!module.has_images) {
-    part.lacked.push_back(kLanguage);
-    return part;
-  }
-  const std::string encoder = EncoderPrefix(module);
-  if (!encoder.empty()) part.lacked.push_back(encoder);
-  if (!projection) part.lacked.push_back(encoder + kVision);
+  part.lacked = LackedBy(part);
   return part;
 }
 
 }  // namespace
+
+bool IsProjection(const Module& module, const Parameter& parameter) {
+  const StatedPiece& head = StatementOf(module.kind)->head;
+  return std::any_of(head.weights.begin(), head.weights.end(), [&](const StatedWeight& weight) {
+    if (!weight.projection) return false;
+    const std::string name =
+        absl::StrCat(absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}), head.prefix, weight.name);
+    return parameter.file_name == name || absl::EndsWith(parameter.file_name, "." + name);
+  });
+}
 
 std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms) {
   std::vector<WeightPart> parts;

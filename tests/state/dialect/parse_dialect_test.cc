@@ -67,12 +67,10 @@ TEST(ParseDialect, BeginsWithItsTypes) {
 TEST(ParseDialect, OfTheWhole) {
   EXPECT_EQ(DialectOf("architecture ToyModel").architecture, "ToyModel");
   EXPECT_EQ(DialectOf("like other").like, "other");
-  EXPECT_FALSE(DialectOf("without write").writes);
   EXPECT_FALSE(DialectOf("without projection").projection);
   EXPECT_THAT(DialectOf("without mlp").without, ElementsAre("mlp"));
-  EXPECT_EQ(
-      LineProblem("without mpl"),
-      "11 \"mpl\" is none of `write`, `projection` and `tensor`, and no section of the recipe; did you mean `mlp`?");
+  EXPECT_EQ(LineProblem("without mpl"),
+            "11 \"mpl\" is neither `projection` nor `tensor`, and no section of the recipe; did you mean `mlp`?");
   const DialectRemark remark = DialectOf("remark alone mlp: it has, as they say, no gate").remarks.at(0);
   EXPECT_TRUE(remark.alone);
   EXPECT_EQ(remark.section, "mlp");
@@ -101,7 +99,8 @@ TEST(ParseDialect, Numbers) {
   EXPECT_EQ(LineProblem("norm = kind"), "14 expected `words`, found the end of the line");
   EXPECT_EQ(LineProblem("read hidden int = a"), "8 it is a key of the recipe, which is read without `read`");
   EXPECT_EQ(LineProblem("read a whole = b"), "10 expected `int` or `real` or `flag`, found \"whole\"");
-  EXPECT_EQ(LineOf<DialectFunction>("read by hand").name, "hand");
+  EXPECT_EQ(LineOf<DialectFunction>("read by radio_arguments").name, "radio_arguments");
+  EXPECT_EQ(LineProblem("read by hand"), "11 expected `radio_arguments`, found \"hand\"");
 }
 
 TEST(ParseDialect, WhatIsComputed) {
