@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "planner/exchange/convert.h"
-#include "planner/exchange/read_dialect.h"
+#include "planner/exchange/said_text.h"
 #include "planner/plan/shard_map.h"
 #include "planner/wire/records/safetensors.h"
 

@@ -5,13 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "planner/base/text/bug.h"
-#include "planner/base/text/limits.h"
 #include "planner/exchange/radio_arguments.h"
+#include "planner/exchange/read_layers.h"
+#include "planner/exchange/said_text.h"
 
 namespace planwright {
 namespace {
@@ -159,106 +158,18 @@ class DialectReader {
     }
   }
 
-  // All of them, as one may say what another one leaves open.
-  void ReadLine(const DialectLayers& layers) {
-    if (&layers != FirstLayers()) return;
-    const size_t problems = findings().problems.size();
-    struct SaidLayers {
-      std::string letters, path;
-      int64_t count = 0;
-    };
-    std::vector<SaidLayers> found;
-    std::string missing;
-    for (const DialectLine& line : dialect_.lines) {
-      const auto* one = std::get_if<DialectLayers>(&line);
-      if (one == nullptr) continue;
-      std::string path;
-      const Json* value = keys_.Find(one->paths, &path);
-      missing = path;
-      if (value == nullptr) continue;
-      if (one->form == DialectLayers::Form::kNumber) {
-        const auto count = keys_.Integer(*value, path, false);
-        if (!count) continue;
-        const int64_t number = std::get<int64_t>(count->value);
-        const bool few = number <= int64_t{kMostLayers};
-        found.push_back({few ? std::string(static_cast<size_t>(number), one->letter) : "", path, number});
-      } else {
-        const bool words = one->form == DialectLayers::Form::kWords;
-        std::string letters = words ? LettersOfWords(*one, path, *value) : LettersOfText(path, *value);
-        const auto count = static_cast<int64_t>(letters.size());
-        if (words || value->is_string()) found.push_back({std::move(letters), path, count});
-      }
-    }
-    layers_are_right_ = findings().problems.size() == problems;
-    if (found.empty()) {
-      if (layers_are_right_) findings().Problem(missing, "", "is missing");
-      layers_are_right_ = false;
-      return;
-    }
-    const SaidLayers& last = found.back();
-    for (const SaidLayers& one : found) {
-      if (one.letters == last.letters && one.count == last.count) continue;
-      findings().Problem(one.path, ValueText(Json(one.letters)),
-                         absl::StrCat("is not what ", last.path, " says: ", last.letters));
-      layers_are_right_ = false;
-    }
-    part_.letters = last.letters;
-    part_.layers = last.count;
-    layers_path_ = last.path;
+  // All of them at the first one, as one may say what another one leaves open.
+  void ReadLine(const DialectLayers&) {
+    if (layers_) return;
+    layers_ = ReadLayers(dialect_, statement_, keys_);
+    part_.letters = layers_->letters;
+    part_.layers = layers_->count;
+    if (layers_->path.empty()) return;
     if (statement_.repeated.empty()) {
-      part_.Set("pattern", Said{last.letters, last.path});
+      part_.Set("pattern", Said{layers_->letters, layers_->path});
     } else {
-      part_.Set("layers", Said{last.count / static_cast<int64_t>(statement_.repeated.size()), last.path});
+      part_.Set("layers", Said{layers_->count / static_cast<int64_t>(statement_.repeated.size()), layers_->path});
     }
-  }
-
-  const DialectLayers* FirstLayers() const {
-    for (const DialectLine& line : dialect_.lines) {
-      if (const auto* layers = std::get_if<DialectLayers>(&line)) return layers;
-    }
-    return nullptr;
-  }
-
-  // The letters of all words that are layer types. The others are problems; what the rest of the config says of layers
-  // that are known can still be checked.
-  std::string LettersOfWords(const DialectLayers& layers, const std::string& path, const Json& words) {
-    std::string letters;
-    if (!words.is_array()) {
-      findings().Problem(path, ValueText(words), "is no list of layer types");
-      return "";
-    }
-    std::vector<std::string> known;  // one word of each letter
-    std::string seen;
-    for (const auto& [word, letter] : layers.words) {
-      if (seen.find(letter) == std::string::npos) known.push_back(word);
-      seen += letter;
-    }
-    for (size_t i = 0; i < words.size(); ++i) {
-      const auto word = std::find_if(layers.words.begin(), layers.words.end(), [&](const auto& each) {
-        return words[i].is_string() && words[i].get<std::string>() == each.first;
-      });
-      if (word != layers.words.end()) {
-        letters += word->second;
-      } else {
-        findings().Problem(absl::StrCat(path, "[", i, "]"), ValueText(words[i]),
-                           absl::StrCat("is no layer type that can be expressed: ", Listed(known, " or ")));
-      }
-    }
-    return letters;
-  }
-
-  std::string LettersOfText(const std::string& path, const Json& value) {
-    const std::optional<Said> text = keys_.Word(value, path);
-    if (!text) return "";
-    std::string letters = text->word();
-    std::vector<std::string> known;
-    for (const StatedLayer& layer : statement_.layer_kinds) known.emplace_back(1, layer.letter);
-    const auto is_unknown = [&](char letter) { return statement_.FindLayer(letter) == nullptr; };
-    if (std::any_of(letters.begin(), letters.end(), is_unknown)) {
-      findings().Problem(path, ValueText(value), absl::StrCat("has a letter that is none of ", Listed(known)));
-      std::erase_if(letters, is_unknown);
-    }
-    return letters;
   }
 
   void ReadLine(const DialectCheck& check) {
@@ -270,11 +181,11 @@ class DialectReader {
     const double wanted = NumberOf(*check.formula);
     if (!said || std::isnan(wanted) || said->number() == wanted) return;
     const std::string& text = check.formula->text();
-    if (of_layers && !layers_are_right_) return;
+    if (of_layers && !(layers_ && layers_->right)) return;
     const Said* source = FindName(text);
     findings().Problem(
         path, said->text(),
-        of_layers ? absl::StrCat("is not the number of layers in ", layers_path_, ": ", part_.layers)
+        of_layers ? absl::StrCat("is not the number of layers in ", layers_->path, ": ", part_.layers)
                   : absl::StrCat("is not ", source ? source->from : text, ", which is ", ShortestText(wanted)));
   }
 
@@ -386,28 +297,7 @@ class DialectReader {
   }
 
   std::string FilledHere(const std::string& text) const {
-    return FilledBy(text, [this](std::string_view name) { return FindName(name); });
-  }
-
- public:
-  template <typename FindName>
-  static std::string FilledBy(const std::string& text, const FindName& find) {
-    std::string filled;
-    size_t at = 0;
-    for (size_t open = text.find('{'); open != std::string::npos; open = text.find('{', at)) {
-      const size_t close = text.find('}', open);
-      if (close == std::string::npos) break;
-      std::string_view name = std::string_view(text).substr(open + 1, close - open - 1);
-      const bool number = name.starts_with('=');
-      if (number) name.remove_prefix(1);
-      const Said* said = find(name);
-      absl::StrAppend(&filled, text.substr(at, open - at));
-      absl::StrAppend(&filled, said == nullptr ? text.substr(open, close + 1 - open)
-                               : number        ? said->text()
-                                               : said->from);
-      at = close + 1;
-    }
-    return filled + text.substr(at);
+    return Filled(text, [this](std::string_view name) { return FindName(name); });
   }
 
  private:
@@ -417,8 +307,7 @@ class DialectReader {
   const std::set<std::string>& ignored_;
   SaidModel& model_;
   SaidPart part_;
-  bool layers_are_right_ = false;
-  std::string layers_path_;
+  std::optional<SaidLayers> layers_;
   std::set<std::string> settled_;  // keys of which a line with a condition held
 };
 
@@ -442,15 +331,6 @@ std::string TypeOfObject(const Json& object, const std::string& path, Findings& 
   if (type->is_string()) return type->get<std::string>();
   findings.Problem(path + "model_type", ValueText(*type), "is no text");
   return "";
-}
-
-std::string Listed(const std::vector<std::string>& names, const std::string& last) {
-  if (names.size() < 2) return absl::StrJoin(names, "");
-  return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), last, names.back());
-}
-
-std::string Filled(const std::string& text, const SaidPart& part) {
-  return DialectReader::FilledBy(text, [&](std::string_view name) { return part.FindName(name); });
 }
 
 }  // namespace planwright

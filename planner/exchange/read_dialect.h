@@ -21,10 +21,4 @@ bool IsWhere(const Dialect& dialect, const nlohmann::ordered_json& object);
 // "model_type" of an object; empty: it has none. One that is no text would count as none, and is a problem.
 std::string TypeOfObject(const nlohmann::ordered_json& object, const std::string& path, Findings& findings);
 
-// "a, b and c", with another word before the last.
-std::string Listed(const std::vector<std::string>& names, const std::string& last = " and ");
-
-// TEXT of a line, with where numbers came from, and what they are. A name that is none stays.
-std::string Filled(const std::string& text, const SaidPart& part);
-
 }  // namespace planwright

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/read_dialect.h"
+#include "planner/exchange/said_text.h"
 
 namespace planwright {
 namespace {

@@ -9,8 +9,8 @@
 #include "planner/base/text/bug.h"
 #include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_keys.h"
-#include "planner/exchange/read_dialect.h"
 #include "planner/exchange/read_model.h"
+#include "planner/exchange/said_text.h"
 
 namespace planwright {
 namespace {

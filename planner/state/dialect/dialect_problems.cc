@@ -100,6 +100,9 @@ class OneDialect {
           Cat("the recipe's key is ", number ? "`pattern`" : "`layers`", ", which such a line does not give"));
     for (const string& path : layers.paths) read_.insert(path);
     has_layers_ = true;
+    if (number) letters_ += layers.letter;
+    for (const auto& [word, letter] : layers.words) letters_ += letter;
+    if (layers.form == DialectLayers::Form::kLetters) letters_ += AllLetters();
   }
 
   void CheckLine(const DialectCheck& check) {
@@ -129,6 +132,7 @@ class OneDialect {
       }
     }
     has_layers_ = true;
+    letters_ = AllLetters();
     if (!part.encoder) return;
     if (const Dialect* inner = all_.Find(part.dialects.front())) given_ = GivenBy(*inner);
   }
@@ -152,8 +156,25 @@ class OneDialect {
       if (!IsNumberKey(key) || !key.required || given_.contains(key.name) || has_function_) continue;
       const auto& without = all_.RootOf(dialect_).without;
       if (std::find(without.begin(), without.end(), SectionOfKey(key.name)) != without.end()) continue;
+      // Layers that the dialect cannot say have no numbers.
+      const char of = LayerOf(key);
+      if (of != 0 && letters_.find(of) == string::npos) continue;
       Add(dialect_.line, dialect_.name(), Cat("no line gives ", key.name, ", which a recipe must have"));
     }
+  }
+
+  string AllLetters() const {
+    string letters;
+    for (const StatedLayer& layer : statement_.layer_kinds) letters += layer.letter;
+    return letters;
+  }
+
+  char LayerOf(const StatedKey& key) const {
+    const string& name = key.form == Form::kChoice ? key.sets : key.name;
+    for (const StatedConstant& constant : statement_.constants) {
+      if (constant.name == name) return constant.of;
+    }
+    return 0;
   }
 
   void CheckWrite(const DialectWrite& write) {
@@ -210,6 +231,7 @@ class OneDialect {
   TextProblems& problems_;
   std::set<string> keys_, names_, given_;
   std::set<string> read_;  // paths
+  string letters_;         // of layers that lines say
   bool has_layers_ = false, has_function_ = false;
 };
 

@@ -1,0 +1,109 @@
+#include "planner/exchange/read_layers.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "planner/base/text/limits.h"
+#include "planner/exchange/said_text.h"
+
+namespace planwright {
+namespace {
+
+using Json = ConfigKeys::Json;
+
+// The letters of all words that are layer types. The others are problems; what the rest of the config says of layers
+// that are known can still be checked.
+std::string LettersOfWords(const DialectLayers& layers, const std::string& path, const Json& words, ConfigKeys& keys) {
+  std::string letters;
+  if (!words.is_array()) {
+    keys.findings().Problem(path, ValueText(words), "is no list of layer types");
+    return "";
+  }
+  std::vector<std::string> known;  // one word of each letter
+  std::string seen;
+  for (const auto& [word, letter] : layers.words) {
+    if (seen.find(letter) == std::string::npos) known.push_back(word);
+    seen += letter;
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    const auto word = std::find_if(layers.words.begin(), layers.words.end(), [&](const auto& each) {
+      return words[i].is_string() && words[i].get<std::string>() == each.first;
+    });
+    if (word != layers.words.end()) {
+      letters += word->second;
+    } else {
+      keys.findings().Problem(absl::StrCat(path, "[", i, "]"), ValueText(words[i]),
+                              absl::StrCat("is no layer type that can be expressed: ", Listed(known, " or ")));
+    }
+  }
+  return letters;
+}
+
+std::string LettersOfText(const ModelStatement& statement, const std::string& path, const Json& value,
+                          ConfigKeys& keys) {
+  const std::optional<Said> text = keys.Word(value, path);
+  if (!text) return "";
+  std::string letters = text->word();
+  std::vector<std::string> known;
+  for (const StatedLayer& layer : statement.layer_kinds) known.emplace_back(1, layer.letter);
+  const auto is_unknown = [&](char letter) { return statement.FindLayer(letter) == nullptr; };
+  if (std::any_of(letters.begin(), letters.end(), is_unknown)) {
+    keys.findings().Problem(path, ValueText(value), absl::StrCat("has a letter that is none of ", Listed(known)));
+    std::erase_if(letters, is_unknown);
+  }
+  return letters;
+}
+
+// What one line says; none: its key is not there, or is of another kind.
+std::optional<SaidLayers> OneLine(const DialectLayers& layers, const ModelStatement& statement, const Json& value,
+                                  const std::string& path, ConfigKeys& keys) {
+  SaidLayers said;
+  said.path = path;
+  if (layers.form == DialectLayers::Form::kNumber) {
+    const std::optional<Said> count = keys.Integer(value, path, false);
+    if (!count) return std::nullopt;
+    said.count = std::get<int64_t>(count->value);
+    if (said.count <= int64_t{kMostLayers}) said.letters.assign(static_cast<size_t>(said.count), layers.letter);
+    return said;
+  }
+  const bool words = layers.form == DialectLayers::Form::kWords;
+  said.letters = words ? LettersOfWords(layers, path, value, keys) : LettersOfText(statement, path, value, keys);
+  said.count = static_cast<int64_t>(said.letters.size());
+  if (!words && !value.is_string()) return std::nullopt;
+  return said;
+}
+
+}  // namespace
+
+SaidLayers ReadLayers(const Dialect& dialect, const ModelStatement& statement, ConfigKeys& keys) {
+  const size_t problems = keys.findings().problems.size();
+  std::vector<SaidLayers> found;
+  std::string missing;
+  for (const DialectLine& line : dialect.lines) {
+    const auto* one = std::get_if<DialectLayers>(&line);
+    if (one == nullptr) continue;
+    const Json* value = keys.Find(one->paths, &missing);
+    if (value == nullptr) continue;
+    if (auto said = OneLine(*one, statement, *value, missing, keys)) found.push_back(*std::move(said));
+  }
+  const bool right = keys.findings().problems.size() == problems;
+  if (found.empty()) {
+    if (right) keys.findings().Problem(missing, "", "is missing");
+    return {};
+  }
+  SaidLayers last = found.back();
+  last.right = right;
+  for (const SaidLayers& one : found) {
+    if (one.letters == last.letters && one.count == last.count) continue;
+    keys.findings().Problem(one.path, ValueText(Json(one.letters)),
+                            absl::StrCat("is not what ", last.path, " says: ", last.letters));
+    last.right = false;
+  }
+  return last;
+}
+
+}  // namespace planwright
