@@ -82,15 +82,17 @@ std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storag
                                      const ShardCoordinates& coordinates) {
   std::vector<PublishedSlice> slices;
   int64_t local = 0;
-  for (int index : storage.parameters) {
-    const Parameter& parameter = module.parameters[index];
-    // Experts are dealt over ep and cut over expert_tp; all other parameters are cut over tp.
-    const bool expert = parameter.experts > 0;
-    const int parts = expert ? coordinates.expert_tp : coordinates.tp;
-    const int part = expert ? coordinates.expert_tp_rank : coordinates.tp_rank;
-    const int64_t mine = expert ? parameter.experts / coordinates.ep : 1;
-    Require(!expert || mine * coordinates.ep == parameter.experts, parameter.name + ": experts do not divide over ep");
-    for (int64_t i = 0; i < mine; ++i) {
+  const Parameter& first = module.parameters[storage.parameters.front()];
+  // Experts are dealt over ep and cut over expert_tp; all other parameters are cut over tp.
+  const bool expert = first.experts > 0;
+  const int parts = expert ? coordinates.expert_tp : coordinates.tp;
+  const int part = expert ? coordinates.expert_tp_rank : coordinates.tp_rank;
+  const int64_t mine = expert ? first.experts / coordinates.ep : 1;
+  Require(!expert || mine * coordinates.ep == first.experts, first.name + ": experts do not divide over ep");
+  for (int64_t i = 0; i < mine; ++i) {
+    for (int index : storage.parameters) {
+      const Parameter& parameter = module.parameters[index];
+      Require(parameter.experts == first.experts, parameter.name + ": joined to a parameter of other experts");
       PublishedSlice slice;
       slice.parameter = index;
       slice.expert = expert ? coordinates.ep_rank * mine + i : -1;

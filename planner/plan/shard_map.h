@@ -36,7 +36,8 @@ struct ShardCoordinates {
 ShardCoordinates CoordinatesOf(const Grid& grid, int rank);
 
 // The slices of `storage`, in storage order. Joined parameters follow each other; of L stacked experts on each rank,
-// this rank has [ep_rank L, (ep_rank + 1) L). A dim is cut segment by segment (Parameter::segments). Rows of padding
+// this rank has [ep_rank L, (ep_rank + 1) L), each with all its joined parameters: gate and up of one expert, then
+// those of the next. A dim is cut segment by segment (Parameter::segments). Rows of padding
 // (Parameter::padded) are in no run. A bug if sizes do not divide, or do not fill the storage: rule V7 has refused such
 // plans.
 std::vector<PublishedSlice> SlicesOf(const Module& module, const Storage& storage, const ShardCoordinates& coordinates);

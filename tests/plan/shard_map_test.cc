@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace planwright {
 namespace {
@@ -82,6 +85,21 @@ TEST(ShardMap, JoinsLocalPartsOfSeveralParameters) {
   const auto slices = SlicesOf(module, module.storages[0], {.tp = 2, .tp_rank = 1});
   EXPECT_EQ(slices[0].runs, (std::vector<ElementRun>{{0, 4, 4}}));
   EXPECT_EQ(slices[1].runs, (std::vector<ElementRun>{{4, 2, 2}}));
+}
+
+// Of each expert first its part of the first parameter, then its part of the second: the operation reads one stack.
+TEST(ShardMap, JoinsTheParametersOfEachExpert) {
+  Module module;
+  module.parameters = {{.name = "{expert}.gate", .shape = {4, 3}, .experts = 4, .shard_dim = 0},
+                       {.name = "{expert}.up", .shape = {2, 3}, .experts = 4, .shard_dim = 0}};
+  module.storages = {{.frame = "m", .slot = "gate_up", .shape = {2, 3, 3}, .parameters = {0, 1}}};
+  const auto slices =
+      SlicesOf(module, module.storages[0], {.expert_tp = 2, .expert_tp_rank = 1, .ep = 2, .ep_rank = 1});
+  std::vector<std::pair<std::string, std::vector<ElementRun>>> found;
+  for (const PublishedSlice& slice : slices) found.emplace_back(slice.name, slice.runs);
+  const decltype(found) wanted = {
+      {"2.gate", {{0, 6, 6}}}, {"2.up", {{6, 3, 3}}}, {"3.gate", {{9, 6, 6}}}, {"3.up", {{15, 3, 3}}}};
+  EXPECT_EQ(found, wanted);
 }
 
 TEST(ShardMap, ClipsToAShard) {

@@ -58,10 +58,12 @@ class Expansion {
       const WeightNumbers& numbers = NumbersOf(weight);
       const Shape& shape = numbers.shape;
       AddParameter(weight, numbers, at);
-      if (weight.form == Form::kJoined) {
-        // One storage holds the parameters one after the other along dim 0.
+      if (weight.joined) {
+        // One storage holds the parameters one after the other along dim 0; those of an expert along dim 1, as experts
+        // are dim 0.
         Storage& storage = module_.storages.back();
-        storage.shape[0] += LocalShape(weight, shape)[0];
+        const size_t along = weight.form == Form::kExperts ? 1 : 0;
+        storage.shape[along] += LocalShape(weight, shape)[along];
         storage.parameters.push_back(LastParameter());
       } else {
         module_.storages.push_back(Storage{.frame = at.frame,

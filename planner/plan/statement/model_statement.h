@@ -54,7 +54,8 @@
 //                                    padded: tp need not divide the dim. Each rank holds as many rows as the first, of
 //                                    which the last ranks have some that are no part of the parameter
 //   joined SLOT NAME ...             one more parameter in the storage of the line before, joined along dim 0. It is
-//                                    there where that one is
+//                                    there where that one is. Behind `experts`: one more of each expert, joined along
+//                                    dim 1 of the stack
 //   experts SLOT NAME ...            moe.experts parameters, stacked in one storage; expert_tp cuts them
 //   buffer SLOT NAME [SIZES] DRAW    a tensor that is saved and loaded but never trained
 //   needs SIZE multiple of CONSTANT [called TEXT], needs SIZE at most SIZE
@@ -170,8 +171,9 @@ struct StatedNumber {
 };
 
 struct StatedWeight {
-  enum class Form { kWeight, kJoined, kExperts, kBuffer };
+  enum class Form { kWeight, kExperts, kBuffer };
   Form form = Form::kWeight;
+  bool joined = false;  // in the storage of the weight before it, which has the same form
   std::string slot, name, file_prefix;
   std::vector<Expression> shape, segments;
   int cut = -1;             // the dim that tp or expert_tp cuts; -1: none

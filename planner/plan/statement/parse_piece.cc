@@ -65,7 +65,7 @@ void PieceParser::ParseLine(LineReader& line) {
     line.Need("projection");
     return void(projection_ = true);
   }
-  if (line.TakeIf("joined")) return ParseWeight(line, StatedWeight::Form::kJoined, std::nullopt);
+  if (line.TakeIf("joined")) return ParseJoined(line);
   if (line.TakeIf("needs")) return ParseNeed(line);
   if (line.TakeIf("inputs")) return ParseValues(line, piece_->inputs, piece_->inputs_line);
   if (line.TakeIf("outputs")) return ParseValues(line, piece_->outputs, piece_->outputs_line);
@@ -89,12 +89,28 @@ void PieceParser::ParseConditional(LineReader& line) {
   ParseCompute(line, std::move(when));
 }
 
-// "SLOT NAME [SIZES] [cut DIM [segments [SIZES]|padded]] DRAW"
 void PieceParser::ParseWeight(LineReader& line, StatedWeight::Form form, std::optional<Expression> when) {
-  StatedWeight weight{.form = form, .file_prefix = file_, .projection = projection_};
+  StatedWeight weight{.form = form};
+  weight.when = std::move(when);
+  AddWeight(line, std::move(weight));
+}
+
+// It is there where the weight is that it is joined to, and of its form.
+void PieceParser::ParseJoined(LineReader& line) {
+  line.Check(!piece_->weights.empty(), "a weight is joined to the one before it, and there is none");
+  StatedWeight weight{.joined = true};
+  if (!piece_->weights.empty()) {
+    weight.form = piece_->weights.back().form;
+    weight.when = piece_->weights.back().when;
+  }
+  AddWeight(line, std::move(weight));
+}
+
+// "SLOT NAME [SIZES] [cut DIM [segments [SIZES]|padded]] DRAW"
+void PieceParser::AddWeight(LineReader& line, StatedWeight weight) {
+  weight.file_prefix = file_;
+  weight.projection = projection_;
   weight.line = line.line();
-  const bool joined = form == StatedWeight::Form::kJoined;
-  line.Check(!joined || !piece_->weights.empty(), "a weight is joined to the one before it, and there is none");
   weight.slot = TakeName(line, "the name of a slot");
   weight.name = line.Take("the published name of the weight");
   weight.shape = TakeFormulaList(line);
@@ -104,13 +120,12 @@ void PieceParser::ParseWeight(LineReader& line, StatedWeight::Form form, std::op
     weight.segments = TakeFormulaList(line);
   }
   if (line.TakeIf("padded")) {
-    line.Check(weight.cut == 0 && form == StatedWeight::Form::kWeight,
+    line.Check(weight.cut == 0 && weight.form == StatedWeight::Form::kWeight && !weight.joined,
                "`padded` is of a plain weight that is cut along dim 0");
     weight.padded = true;
   }
   weight.draw = TakeDraw(line);
   if (!line.empty()) weight.numbers = TakeFormulaList(line);
-  weight.when = joined && !piece_->weights.empty() ? piece_->weights.back().when : std::move(when);
   piece_->weights.push_back(std::move(weight));
   line.Check(piece_->weights.size() <= kMostPieceWeights, Cat("a piece has at most ", kMostPieceWeights, " weights"));
 }

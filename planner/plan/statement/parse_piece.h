@@ -21,6 +21,8 @@ class PieceParser {
  private:
   void ParseConditional(LineReader& line);
   void ParseWeight(LineReader& line, StatedWeight::Form form, std::optional<Expression> when);
+  void ParseJoined(LineReader& line);
+  void AddWeight(LineReader& line, StatedWeight weight);
   void ParseNeed(LineReader& line);
   void ParseValues(LineReader& line, std::vector<std::string>& values, StatedLine& at);
   void ParseCounts(LineReader& line);

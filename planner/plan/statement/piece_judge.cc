@@ -44,12 +44,14 @@ PieceJudge::PieceJudge(const ModelStatement& statement, const string& name, cons
 void PieceJudge::Judge() {
   for (const auto& [where, message, from] : ranked_.problems())
     problems_.Add(where, Cat("piece ", name_, ": ", message), from);
-  const string* before = nullptr;
+  const StatedWeight* before = nullptr;
   for (const StatedWeight& weight : piece_.weights) {
-    if (weight.form == Form::kJoined && (!before || *before != weight.slot))
+    if (weight.joined && (!before || before->slot != weight.slot))
       Problem(weight.line, weight.slot,
               Cat("weight ", weight.name, " is joined, and the line before it is of another slot"));
-    before = &weight.slot;
+    if (weight.joined && before && before->form != weight.form)
+      Problem(weight.line, weight.slot, Cat("weight ", weight.name, " is joined to a weight of another form"));
+    before = &weight;
     JudgeCondition(weight);
     if (numbers_.Hold(weight.when)) JudgeWeight(weight);
   }
@@ -99,8 +101,7 @@ void PieceJudge::JudgeWeight(const StatedWeight& weight) {
   for (const Expression& number : weight.numbers) {
     if (!std::isfinite(numbers_.Of(number))) problem(draw, Cat("has a draw with ", number.text()));
   }
-  if (weight.form == Form::kJoined &&
-      (weight.cut > 0 || weight.cut != WeightsOfSlot(piece_, numbers_, weight.slot).front()->cut))
+  if (weight.joined && (weight.cut > 0 || weight.cut != WeightsOfSlot(piece_, numbers_, weight.slot).front()->cut))
     problem("cut", "is joined, and not cut as what it is joined to, along the dim of joining");
   if (weight.padded && weight.cut != 0) problem("padded", "is padded, and not cut along dim 0");
   if (weight.cut >= 0) JudgeCut(weight, numbers_.Of(weight.shape[static_cast<size_t>(weight.cut)]));

@@ -82,6 +82,13 @@ string OperandsProblem(const RankPiece::Compute& compute, const OpInfo& info, Op
   return problem.empty() && !sizes.ProductsFit() ? "reads rows of another number" : problem;
 }
 
+// Whether the two differ in no dim but this one.
+bool FitBeside(Shape shape, const Shape& other, size_t along) {
+  if (shape.size() != other.size() || along >= shape.size()) return false;
+  shape[along] = other[along];
+  return shape == other;
+}
+
 }  // namespace
 
 string ShapeText(const Shape& shape) { return absl::StrCat("[", absl::StrJoin(shape, ","), "]"); }
@@ -120,18 +127,20 @@ void RankPiece::AddSlots(const StatedPiece& piece, const ModelNumbers& numbers) 
     }
     Shape shape;
     for (const Expression& size : weight.shape) shape.push_back(numbers_.Of(size));
-    if (weight.form == StatedWeight::Form::kExperts) shape.insert(shape.begin(), numbers_("moe.experts"));
+    const bool experts = weight.form == StatedWeight::Form::kExperts;
+    if (experts) shape.insert(shape.begin(), numbers_("moe.experts"));
+    const size_t along = experts ? 1 : 0;  // what is joined to it
     const auto [known, first] = slots_.emplace(weight.slot, shape);
-    if (weight.form != StatedWeight::Form::kJoined) {
+    if (!weight.joined) {
       if (!first)
         problems_.push_back({PlaceOf(weight.line, weight.slot), absl::StrCat("slot ", weight.slot, " is there twice"),
                              slot_lines_[weight.slot]});
-    } else if (first || !std::equal(shape.begin() + 1, shape.end(), known->second.begin() + 1, known->second.end())) {
+    } else if (first || !FitBeside(shape, known->second, along)) {
       problems_.push_back({PlaceOf(weight.line, weight.name),
                            absl::StrCat("weight ", weight.name, " does not fit what it is joined to"),
                            slot_lines_[weight.slot]});
     } else {
-      known->second[0] += shape[0];
+      known->second[along] += shape[along];
     }
     if (weight.line) slot_lines_[weight.slot].push_back(PlaceOf(weight.line, weight.slot));
   }

@@ -218,7 +218,7 @@ class ModuleComparison {
       }
       const std::vector<int64_t> shape = numbers_->SizesOf(weight.shape);
       const int64_t elements = CheckParameter(module_.parameters[parameter_], weight, shape, prefix);
-      if (weight.form != StatedWeight::Form::kJoined) CheckStorage(piece, i, shape, frame, stage);
+      if (!weight.joined) CheckStorage(piece, i, shape, frame, stage);
       if (weight.form != StatedWeight::Form::kBuffer) (weight.projection ? projector_ : counted) += elements;
       ++parameter_;
     }
@@ -271,7 +271,8 @@ class ModuleComparison {
   }
 
   // Checks the storage that starts with weight `first` of the piece: that weight alone, or joined with the weights
-  // after it along dim 0 (query, key and value). `local`: the shape of the first, which is cut to what one rank holds.
+  // after it along their dim 0 (query, key and value; gate and up of each expert). `local`: the shape of the first,
+  // which is cut to what one rank holds.
   void CheckStorage(const StatedPiece& piece, size_t first, std::vector<int64_t> local, const string& frame,
                     int stage) {
     const StatedWeight& weight = piece.weights[first];
@@ -281,7 +282,7 @@ class ModuleComparison {
     }
     const Storage& found = module_.storages[storage_++];
     std::vector<int> parameters = {static_cast<int>(parameter_)};
-    for (size_t i = first + 1; i < piece.weights.size() && piece.weights[i].form == StatedWeight::Form::kJoined; ++i) {
+    for (size_t i = first + 1; i < piece.weights.size() && piece.weights[i].joined; ++i) {
       parameters.push_back(static_cast<int>(parameter_ + (i - first)));
       local[0] += numbers_->SizeOf(piece.weights[i].shape[0]);
     }

@@ -74,6 +74,10 @@ class ModuleStorage {
       ++held_[static_cast<size_t>(i)];
       trained = trained || parameter.trained;
       experts = experts || parameter.experts > 0;
+      const Parameter& first = module_.parameters[static_cast<size_t>(storage.parameters.front())];
+      if (parameter.experts != first.experts)
+        Fail(absl::StrCat("joins ", parameter.name, " of ", parameter.experts, " experts in ", name, " to ", first.name,
+                          " of ", first.experts));
       elements += LocalElements(parameter, name);
     }
     if (elements != Elements(storage.shape)) {

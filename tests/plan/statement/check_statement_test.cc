@@ -141,6 +141,9 @@ const Broken kBroken[] = {
        std::swap(w[1].shape, w[2].shape);
      },
      "piece *: causal_attention reads qkv in parts"},
+    {"a_buffer_joined_to_weights", "hybrid_lm",
+     [](auto& s) { Attention(s).weights[3].form = StatedWeight::Form::kBuffer; },
+     "piece *: weight mixer.v_proj.weight is joined to a weight of another form"},
     {"segments_of_another_sum", "hybrid_lm", [](auto& s) { Weight(Mamba(s), "in_proj").segments.pop_back(); },
      "of another sum"},
     {"a_cut_that_must_not_be", "radio_vit", [](auto& s) { Weight(Encoder(s), "norm1_weight").cut = 0; },

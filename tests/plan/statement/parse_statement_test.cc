@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -182,6 +183,22 @@ TEST(ParseStatement, ConditionsAndPaddingOfWeights) {
             "f:2:32: `padded` is of a plain weight that is cut along dim 0");
   EXPECT_EQ(ProblemsOfPiece("joined kv v [a, b] zeros"),
             "f:2:1: a weight is joined to the one before it, and there is none");
+}
+
+TEST(ParseStatement, WhatIsJoinedHasTheFormOfWhatItIsJoinedTo) {
+  using Form = StatedWeight::Form;
+  const StatedPiece piece = PieceOf(
+      "when tp > 2: experts e up [a, b] cut 0 zeros\njoined e gate [c, b] cut 0 zeros\njoined e third [a, b] zeros\n"
+      "buffer f f [a] zeros\njoined f g [b] zeros\nweight h h [a] zeros");
+  std::vector<std::tuple<Form, bool, std::string>> found;
+  for (const StatedWeight& weight : piece.weights)
+    found.emplace_back(weight.form, weight.joined, weight.when ? weight.when->text() : "");
+  EXPECT_THAT(found,
+              ElementsAre(std::tuple(Form::kExperts, false, "tp > 2"), std::tuple(Form::kExperts, true, "tp > 2"),
+                          std::tuple(Form::kExperts, true, "tp > 2"), std::tuple(Form::kBuffer, false, ""),
+                          std::tuple(Form::kBuffer, true, ""), std::tuple(Form::kWeight, false, "")));
+  EXPECT_EQ(ProblemsOfPiece("weight e e [a] zeros\njoined e f [a] cut 0 padded zeros"),
+            "f:3:22: `padded` is of a plain weight that is cut along dim 0");
 }
 
 TEST(ParseStatement, Computes) {

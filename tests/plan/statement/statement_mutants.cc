@@ -30,10 +30,9 @@ string FormulaList(const std::vector<Expression>& formulas) {
 string WhenText(const std::optional<Expression>& when) { return when ? absl::StrCat("when ", when->text(), ": ") : ""; }
 
 string WeightLine(const StatedWeight& weight) {
-  constexpr const char* kForms[] = {"weight", "joined", "experts", "buffer"};
-  string line =
-      absl::StrCat(weight.form == Form::kJoined ? "" : WhenText(weight.when), kForms[static_cast<int>(weight.form)],
-                   " ", weight.slot, " ", weight.name, " ", FormulaList(weight.shape));
+  constexpr const char* kForms[] = {"weight", "experts", "buffer"};
+  const string word = weight.joined ? "joined" : WhenText(weight.when) + kForms[static_cast<int>(weight.form)];
+  string line = absl::StrCat(word, " ", weight.slot, " ", weight.name, " ", FormulaList(weight.shape));
   if (weight.cut >= 0) absl::StrAppend(&line, " cut ", weight.cut);
   if (!weight.segments.empty()) absl::StrAppend(&line, " segments ", FormulaList(weight.segments));
   if (weight.padded) line += " padded";

@@ -121,7 +121,7 @@ TEST(FeatureParts, AreThoseOfTheWeightAndOfTheReader) {
   ExpectRefused(CompiledFile(kTiny, Join(EncoderOn(1, 1), LanguageOn(1, 1, 1, 1))),
                 {damages[0], damages[1], damages[2], damages[6], damages[10]}, "");
   ExpectRefused(WithEverything(),
-                {{"experts_in_two", Recut("{expert}.up_proj.weight", in_two), "uses parameter up", "V4"},
+                {{"experts_in_two", Recut("{expert}.up_proj.weight", in_two), "uses parameter down", "V4"},
                  {"key_and_value_in_one", Recut("attn.qkv.weight", in_one), "uses parameter qkv_bias", "V4"}},
                 "");
 }

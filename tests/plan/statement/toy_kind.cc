@@ -1,0 +1,32 @@
+#include "tests/plan/statement/toy_kind.h"
+
+#include <string_view>
+
+#include "planner/base/files/file_io.h"
+#include "planner/base/text/bug.h"
+#include "tests/support/folders.h"
+
+namespace planwright::testing {
+namespace {
+
+void Replace(std::string& text, std::string_view line, std::string_view by) {
+  const size_t at = text.find(line);
+  Require(at != std::string::npos, "hybrid_lm.model has no line " + std::string(line));
+  text.replace(at, line.size(), by);
+}
+
+}  // namespace
+
+std::string ToyKind() {
+  std::string text = ReadWholeFile(InSource("planner/plan/kinds/hybrid_lm.model"), 1 << 20).value_or("");
+  Replace(text,
+          "  experts down mixer.experts.{expert}.down_proj.weight [hidden, moe.ffn] cut 1 normal [residual_std]\n",
+          "  joined up mixer.experts.{expert}.wide_proj.weight [moe.shared_ffn, hidden] cut 0 normal [2 * init_std]\n"
+          "  experts down mixer.experts.{expert}.down_proj.weight [hidden, moe.ffn + moe.shared_ffn]\n"
+          "    cut 1 segments [moe.ffn, moe.shared_ffn] normal [residual_std]\n");
+  Replace(text, "  needs expert_tp divides moe.ffn\n",
+          "  needs expert_tp divides moe.ffn\n  needs expert_tp divides moe.shared_ffn\n");
+  return text;
+}
+
+}  // namespace planwright::testing
