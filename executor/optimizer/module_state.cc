@@ -113,6 +113,7 @@ ModuleState::ModuleState(const Plan& plan, const Module& module, int rank, at::D
           at::zeros(storage.shape, at::TensorOptions(device).dtype(ScalarTypeOf(bias ? plan.master() : plan.dtype())));
     }
     by_slot_[{storage.frame, storage.slot}] = i;
+    for (const SharedSlot& shared : storage.shared) by_slot_[{shared.frame, shared.slot}] = i;
   }
   for (const LayerSummary& layer : module.layers) {
     // expert_row: the layer has experts, and this is its row in the counts.

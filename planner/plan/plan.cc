@@ -36,6 +36,14 @@ std::optional<Init::Kind> InitKindFromName(std::string_view name) {
   return EnumFromName<Init::Kind>(kInitKindNames, name);
 }
 
+std::string_view Storage::SlotIn(std::string_view frame_of_call) const {
+  if (frame_of_call == frame) return slot;
+  for (const SharedSlot& each : shared) {
+    if (each.frame == frame_of_call) return each.slot;
+  }
+  return "";
+}
+
 std::string_view TpGradientName(TpGradient value) { return kTpGradientNames[static_cast<int>(value)]; }
 
 std::optional<TpGradient> TpGradientFromName(std::string_view name) {

@@ -112,8 +112,15 @@ enum class TpGradient {
 std::string_view TpGradientName(TpGradient value);  // "sharded", "replicated", "partial"
 std::optional<TpGradient> TpGradientFromName(std::string_view name);
 
+// A slot of another frame that a storage fills too: the head's "lm_head" of a model whose embedding is its head.
+struct SharedSlot {
+  std::string frame, slot;
+  bool operator==(const SharedSlot&) const = default;
+};
+
 // A tensor as a rank holds it: one parameter, several joined along dim 0 (q, k, v), or experts stacked along a new
-// dim 0. shard_map.h maps its elements to the published tensors. Filled by model/.
+// dim 0, of each of which one or several parameters are joined along dim 1. shard_map.h maps its elements to the
+// published tensors. Filled by model/.
 struct Storage {
   std::string frame;            // "language.layers.3": the frame in which calls look up the slot
   std::string slot;             // "in_proj"
@@ -122,6 +129,10 @@ struct Storage {
   int bucket = -1;              // index in Module::buckets; -1: none, for a buffer or a frozen parameter
   int64_t offset = 0;           // elements from the bucket's start
   int stage = 0;                // pipeline stage whose ranks hold it
+  std::vector<SharedSlot> shared;
+
+  // What the frame calls it; "": the frame has it not.
+  std::string_view SlotIn(std::string_view frame_of_call) const;
 };
 
 // Storages that lie one after the other in flat buffers: parameters, gradients and optimizer state. Gradients are

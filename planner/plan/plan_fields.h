@@ -220,8 +220,15 @@ void Describe(V& v, Visited<V, Parameter>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, SharedSlot>& x) {
+  auto& [frame, slot] = x;
+  v("frame", kFollows, frame);
+  v("slot", kFollows, slot);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, Storage>& x) {
-  auto& [frame, slot, shape, parameters, bucket, offset, stage] = x;
+  auto& [frame, slot, shape, parameters, bucket, offset, stage, shared] = x;
   v("frame", kFollows, frame);
   v("slot", kFollows, slot);
   v("shape", kFollows, shape);
@@ -229,6 +236,7 @@ void Describe(V& v, Visited<V, Storage>& x) {
   v.Omittable("bucket", kChosen, bucket, -1);
   v.Omittable("offset", kChosen, offset, int64_t{0});
   v.Omittable("stage", kFollows, stage, 0);
+  v.Omittable("shared", kFollows, shared, {});
 }
 
 template <typename V>

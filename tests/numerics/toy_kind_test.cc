@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "planner/run/outcome/tensor_file.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 #include "tests/support/folders.h"
@@ -35,6 +37,28 @@ std::vector<Layout> ToyKindLayouts() {
   };
   return {
       text("expert_tp2_ep2", 4, {{"tp", 2}, {"ep", 2}, {"expert_tp", 2}}),
+      // tp does not divide the vocabulary: both users of the embedding have its rows of padding.
+      text("tp2_cp2_dp2", 8, {{"tp", 2}, {"cp", 2}},
+           {"models.hybrid_moe_tiny.vocabulary=257", "models.hybrid_moe_tiny.mamba.groups=4"}),
+      Layout{"overlapped_tp2_dp2",
+             Join(Text(4, {{"tp", 2}, {"ep", 2}}),
+                  {"gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=4"}),
+             {},
+             kTextRecipe,
+             {}},
+      {"images_tp2_cp2",
+       Join(EncoderOn(2, 1), LanguageOn(2, 4, 1, 1), Parallel("language", {{"tp", 2}, {"cp", 2}})),
+       {"models.hybrid_moe_tiny.mamba.groups=4"}},
+      {"frozen_language_tp2",
+       Join(EncoderOn(1, 1), LanguageOn(1, 2, 2, 1)),
+       {"modules.language.train.backbone=frozen"}},
+      Layout{"two_encoders",
+             Join({"modules.radio_encoder.placement.first_rank=0", "modules.radio_encoder.placement.ranks=1",
+                   "modules.fine_encoder.placement.first_rank=1", "modules.fine_encoder.placement.ranks=1"},
+                  LanguageOn(2, 2, 2, 1)),
+             {},
+             "recipes/nemotron_moe_two_encoders_tiny.yaml",
+             {}},
   };
 }
 
@@ -68,7 +92,7 @@ TEST_P(OnLayouts, TrainsTheCurveOfOneRank) {
   const Layout& layout = GetParam();
   const TrainingRun reference = Run(layout.recipe, Join(layout.one_rank, layout.training), kSteps);
   const TrainingRun run = Run(layout.recipe, Join(layout.training, layout.overrides), kSteps);
-  EXPECT_TRUE(reference.gradients_first.contains("language_model.backbone.layers.1.mixer.experts.0.wide_proj.weight"));
+  EXPECT_TRUE(reference.parameters.contains("language_model.backbone.layers.1.mixer.experts.0.wide_proj.weight"));
   const Comparison comparison = Compare(run, reference, kTolerance);
   EXPECT_THAT(comparison.differences, IsEmpty());
   EXPECT_FALSE(comparison.parted_at);
@@ -79,6 +103,37 @@ TEST_P(OnLayouts, TrainsTheCurveOfOneRank) {
 }
 INSTANTIATE_TEST_SUITE_P(All, OnLayouts, ::testing::ValuesIn(ToyKindLayouts()),
                          [](const auto& info) { return info.param.name; });
+
+// Both users of the embedding add to its one gradient: it is the slope of the loss. Rows that no token has get a
+// gradient of the head alone.
+TEST_F(ToyKind, TheGradientOfTheSharedWeightIsTheSlopeOfTheLoss) {
+  constexpr double kStep = 1e-6;
+  const std::string embeddings = "language_model.backbone.embeddings.weight", file = folder_ + "/moved.safetensors";
+  const std::vector<std::string> one = Join(Text(1, {}), {"models.hybrid_moe_tiny.moe.aux_loss=0.0"});
+  const std::string probe = folder_ + "/probe";
+  const TrainingRun run = Run(kTextRecipe, one, 1, "", probe);
+  const std::vector<double>& gradient = run.gradients_first.at(embeddings).values;
+  double wanted = 0, losses[2] = {};
+  for (int side : {0, 1}) {
+    absl::StatusOr<TensorFile> weights = ReadTensorFile(probe + "/parameters.safetensors");
+    ASSERT_TRUE(weights.ok()) << weights.status();
+    std::string& bytes = weights->tensors.at(embeddings).bytes;
+    ASSERT_EQ(bytes.size(), gradient.size() * sizeof(double));
+    wanted = 0;
+    for (size_t i = 0; i < gradient.size(); ++i) {
+      const double direction = std::sin(static_cast<double>(i));
+      double value = 0;
+      std::memcpy(&value, bytes.data() + i * sizeof(double), sizeof value);
+      value += (side == 0 ? kStep : -kStep) * direction;
+      std::memcpy(bytes.data() + i * sizeof(double), &value, sizeof value);
+      wanted += gradient[i] * direction;
+    }
+    ASSERT_TRUE(WriteTensorFile(file, *std::move(weights)).ok());
+    losses[side] = Run(kTextRecipe, Join(one, {"initialize.from=" + file}), 1).steps.at(0).loss;
+  }
+  ASSERT_NE(wanted, 0);
+  EXPECT_NEAR((losses[0] - losses[1]) / (2 * kStep) / wanted, 1, 1e-5);
+}
 
 // Trained on one layout, gone on with on another, as if on one all the time.
 TEST_F(ToyKind, GoesOnOnAnotherLayout) {

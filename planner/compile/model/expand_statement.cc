@@ -49,9 +49,18 @@ class Expansion {
       if (statement_.HasExperts(layer.kind)) layer.expert_row = expert_layers++;
     }
     AddPiece(statement_.head, {module_.name + ".head", statement_.head.prefix, module_.grid.pp - 1});
+    for (const StatedShare& share : statement_.head.shared) Share(share);
   }
 
  private:
+  void Share(const StatedShare& share) {
+    if (!numbers_.Hold(share.when)) return;
+    for (Storage& storage : module_.storages) {
+      if (storage.frame == module_.name + ".embed" && storage.slot == share.of)
+        storage.shared.push_back({module_.name + ".head", share.slot});
+    }
+  }
+
   void AddPiece(const StatedPiece& piece, const PieceAt& at) {
     for (const StatedWeight& weight : piece.weights) {
       if (!numbers_.Hold(weight.when)) continue;

@@ -21,6 +21,17 @@ void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, cons
   Note(problem, what, size);
 }
 
+void SizeChecks::Axis(const std::string& axis, const Located<int64_t>& size, int64_t most) {
+  if (*size <= most) return;
+  failed_ = true;
+  Diagnostic& problem =
+      diagnostics_.Error(DiagnosticKind::kLayoutDoesNotDivide, size.where.known() ? size.where : module_.placement,
+                         absl::StrCat(axis, " of module ", *module_.name, " is ", *size, ", and model ",
+                                      *module_.model.name, " can have at most ", most),
+                         absl::StrCat("use ", axis, most == 1 ? " " : " up to ", most));
+  if (size.where.known()) problem.edits = {{"", absl::StrCat(most)}};
+}
+
 void SizeChecks::Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,
                           const Located<int64_t>& parts) {
   if (*parts >= 1 && *size % *parts == 0) return;

@@ -123,6 +123,9 @@ class NeedChecks {
   void CheckMultiple(const StatedNeed& need);
   void CheckAtMost(const StatedNeed& need);
   void CheckCut(const StatedNeed& need);
+  void CheckAxis(const StatedNeed& need);
+  // Whether the line holds for this model, as far as its numbers are known.
+  bool Concerns(const StatedNeed& need) const { return !need.when || (AllKnownIn(*need.when) && Of(*need.when) != 0); }
 
   const ModuleRecipe& module_;
   SizeChecks& check_;
@@ -147,6 +150,7 @@ std::string ProductText(const Expression& product) {
 const Located<int64_t>& SizeOf(Axis axis, const ModuleRecipe& module) {
   switch (axis) {
     case Axis::kTp: return module.tp;
+    case Axis::kPp: return module.pp;
     case Axis::kCp: return module.cp;
     case Axis::kEp: return module.ep;
     case Axis::kExpertTp: return module.expert_tp;
@@ -156,6 +160,7 @@ const Located<int64_t>& SizeOf(Axis axis, const ModuleRecipe& module) {
 
 void NeedChecks::CheckShape(const StatedPiece& piece) {
   for (const StatedNeed& need : piece.needs) {
+    if (!Concerns(need)) continue;
     if (need.relation == Relation::kMultiple) CheckMultiple(need);
     if (need.relation == Relation::kAtMost) CheckAtMost(need);
   }
@@ -163,7 +168,8 @@ void NeedChecks::CheckShape(const StatedPiece& piece) {
 
 void NeedChecks::CheckLayout(const StatedPiece& piece) {
   for (const StatedNeed& need : piece.needs) {
-    if (!need.axes.empty()) CheckCut(need);
+    if (need.axes.empty() || !Concerns(need)) continue;
+    need.relation == Relation::kAxisAtMost ? CheckAxis(need) : CheckCut(need);
   }
 }
 
@@ -210,6 +216,13 @@ void NeedChecks::CheckAtMost(const StatedNeed& need) {
     check_.Within(ProductText(need.left), Of(need.left), LocatedAt(need.left, need.left.names().back()),
                   Of(*need.right));
   }
+}
+
+void NeedChecks::CheckAxis(const StatedNeed& need) {
+  const Axis axis = need.axes.front();
+  const Located<int64_t>& size = SizeOf(axis, module_);
+  if (AllKnownIn(*need.right) && AllKnown(size))
+    check_.Axis(std::string(AxisName(axis)), size, static_cast<int64_t>(Of(*need.right)));
 }
 
 // The axes are named up to the last that cuts: with cp 1, "tp x cp" is "tp".

@@ -170,7 +170,7 @@ int LinkedBlocks::NameTable::Find(std::string_view name) const {
   return it == numbers.end() ? -1 : it->second;
 }
 
-LinkedBlocks::LinkedBlocks(const Plan& plan) : plan_(plan), storages_of_(plan.modules.size()) {
+LinkedBlocks::LinkedBlocks(const Plan& plan) : plan_(plan), slots_of_(plan.modules.size()) {
   // The first of two parts with one name is found: Plan::FindModule and its siblings find it too.
   const auto number = [](const auto& list, NameTable& table) {
     for (size_t i = 0; i < list.size(); ++i) table.numbers.try_emplace(list[i].name, static_cast<int>(i));
@@ -183,9 +183,13 @@ LinkedBlocks::LinkedBlocks(const Plan& plan) : plan_(plan), storages_of_(plan.mo
   for (size_t m = 0; m < plan.modules.size(); ++m) {
     const std::vector<Storage>& storages = plan.modules[m].storages;
     for (size_t i = 0; i < storages.size(); ++i) {
-      const size_t frame = frames_.Intern(storages[i].frame);
-      if (frame >= storages_of_[m].size()) storages_of_[m].resize(frame + 1);
-      storages_of_[m][frame].push_back(static_cast<int>(i));
+      const auto fills = [&](const std::string& name, const std::string& slot) {
+        const size_t frame = frames_.Intern(name);
+        if (frame >= slots_of_[m].size()) slots_of_[m].resize(frame + 1);
+        slots_of_[m][frame].push_back({slot, static_cast<int>(i)});
+      };
+      fills(storages[i].frame, storages[i].slot);
+      for (const SharedSlot& shared : storages[i].shared) fills(shared.frame, shared.slot);
     }
   }
   blocks_.reserve(plan.blocks.size());
@@ -217,10 +221,9 @@ int LinkedBlocks::SlotsOf(int index, int frame) {
   if (!is_new) return it->second;
   for (std::string_view slot : block.slots) {
     int found = -1;
-    if (block.module >= 0 && frame >= 0 && frame < static_cast<int>(storages_of_[block.module].size())) {
-      const std::vector<Storage>& storages = plan_.modules[block.module].storages;
-      for (int storage : storages_of_[block.module][frame]) {
-        if (storages[storage].slot == slot) found = storage;
+    if (block.module >= 0 && frame >= 0 && frame < static_cast<int>(slots_of_[block.module].size())) {
+      for (const FrameSlot& known : slots_of_[block.module][frame]) {
+        if (known.slot == slot) found = known.storage;
       }
     }
     storages_.push_back(found);

@@ -113,10 +113,14 @@ class LinkedBlocks {
   };
 
   const Plan& plan_;
-  NameTable block_names_, modules_, groups_, bridges_;      // numbers are indices in the plan
-  NameTable frames_, states_, streams_, saved_names_;       // numbered as they come
-  std::vector<std::vector<std::vector<int>>> storages_of_;  // by module and frame: indices in Module::storages
-  std::unordered_map<int64_t, int> slots_;                  // block and frame -> index in storages_
+  NameTable block_names_, modules_, groups_, bridges_;  // numbers are indices in the plan
+  NameTable frames_, states_, streams_, saved_names_;   // numbered as they come
+  struct FrameSlot {
+    std::string_view slot;
+    int storage = -1;  // index in Module::storages
+  };
+  std::vector<std::vector<std::vector<FrameSlot>>> slots_of_;  // by module and frame
+  std::unordered_map<int64_t, int> slots_;                     // block and frame -> index in storages_
   std::vector<int> storages_;
   std::vector<LinkedBlock> blocks_;
   int instructions_ = 0;

@@ -136,7 +136,7 @@ class ComputeRules {
                         std::any_of(piece_.computes.begin(), piece_.computes.end(), [&](const StatedCompute& other) {
                           return &other != &compute && has(other.inputs, output);
                         });
-      if (read && !has(compute.inputs, output))
+      if (read && !output.ends_with('*') && !has(compute.inputs, output))
         Problem(compute.line, output,
                 Cat("the value ", output, " is made for each encoder, and is read where there is none"));
     }
@@ -205,6 +205,9 @@ class ComputeRules {
     std::vector<Location> from;
     for (const StatedWeight& weight : piece_.weights) {
       if (weight.slot == slot && weight.form != StatedWeight::Form::kBuffer) from.push_back(PlaceOf(weight.line, slot));
+    }
+    for (const StatedShare& share : piece_.shared) {
+      if (share.slot == slot) from.push_back(PlaceOf(share.line, slot));
     }
     if (from.empty()) return;
     problems_.Add(PlaceOf(compute.line, slot, "="),
@@ -290,6 +293,7 @@ class ComputeRules {
   }
 
   void CheckCounts() {
+    CheckUnmarked(piece_.counts_line, piece_.counts, "what counts rows");
     if (!piece_.counts.empty() && !Makes(piece_.counts))
       Problem(piece_.counts_line, piece_.counts, Cat("counts ", piece_.counts, ", which the piece does not make"));
     if (!piece_.counts.empty()) return;

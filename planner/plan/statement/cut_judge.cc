@@ -14,15 +14,6 @@ namespace planwright {
 
 using std::string;
 
-std::vector<const StatedWeight*> WeightsOfSlot(const StatedPiece& piece, const ModelNumbers& numbers,
-                                               const string& slot) {
-  std::vector<const StatedWeight*> weights;
-  for (const StatedWeight& weight : piece.weights) {
-    if (weight.slot == slot && numbers.Hold(weight.when)) weights.push_back(&weight);
-  }
-  return weights;
-}
-
 std::vector<double> SegmentsOf(const StatedWeight& weight, const ModelNumbers& numbers) {
   std::vector<double> segments;
   for (const Expression& segment : weight.segments) segments.push_back(numbers.Of(segment));
@@ -38,8 +29,8 @@ void CutJudge::Problem(const RankPiece::Compute& compute, std::string_view word,
 std::vector<Location> CutJudge::LinesOf(const std::vector<string>& slots) const {
   std::vector<Location> lines;
   for (const string& slot : slots) {
-    for (const StatedWeight* weight : WeightsOfSlot(piece_, numbers_, slot)) {
-      if (weight->line) lines.push_back(PlaceOf(weight->line, slot));
+    for (const StatedWeight* weight : numbers_.WeightsOf(piece_, slot)) {
+      if (weight->line) lines.push_back(PlaceOf(weight->line, weight->slot));
     }
   }
   return lines;
@@ -72,7 +63,7 @@ std::vector<CutJudge::CutSlot> CutJudge::CutsOf(const RankPiece::Compute& comput
   std::vector<CutSlot> cuts;
   for (size_t i = 0; i < compute.instruction.parameters.size(); ++i) {
     const string& slot = compute.instruction.parameters[i];
-    const std::vector<const StatedWeight*> weights = WeightsOfSlot(piece_, numbers_, slot);
+    const std::vector<const StatedWeight*> weights = numbers_.WeightsOf(piece_, slot);
     if (weights.front()->cut < 0) continue;
     const int stacked = weights.front()->form == StatedWeight::Form::kExperts ? 1 : 0;
     CutSlot cut = {
@@ -135,7 +126,7 @@ void CutJudge::JudgeEndings(const RankPiece::Compute& compute) {
   const Instruction& op = compute.instruction;
   const std::vector<string>& endings = InfoOf(op.kind).published;
   for (size_t i = 0; i < std::min(endings.size(), op.parameters.size()); ++i) {
-    const string& name = WeightsOfSlot(piece_, numbers_, op.parameters[i]).front()->name;
+    const string& name = numbers_.WeightsOf(piece_, op.parameters[i]).front()->name;
     if (!name.ends_with(endings[i]))
       Problem(compute, op.parameters[i], Cat(OpName(op.kind), " reads ", name, " as its ", endings[i].substr(1)),
               LinesOf({op.parameters[i]}));

@@ -13,10 +13,6 @@
 
 namespace planwright {
 
-// The weights in one slot, which a compute reads as one operand.
-std::vector<const StatedWeight*> WeightsOfSlot(const StatedPiece& piece, const ModelNumbers& numbers,
-                                               const std::string& slot);
-
 // The sizes of the parts of the dim that is cut, each of which is cut by itself.
 std::vector<double> SegmentsOf(const StatedWeight& weight, const ModelNumbers& numbers);
 

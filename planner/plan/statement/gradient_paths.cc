@@ -49,7 +49,9 @@ void CheckGradientPaths(const string& name, const StatedPiece& piece, const std:
       const bool trained = std::any_of(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& weight) {
         return weight.slot == slot && weight.form != StatedWeight::Form::kBuffer;
       });
-      if (trained)
+      const bool shared = std::any_of(piece.shared.begin(), piece.shared.end(),
+                                      [&](const StatedShare& share) { return share.slot == slot; });
+      if (trained || shared)
         problems.Add(PlaceOf(stated.line, slot, "="),
                      Cat("piece ", name, ": slot ", slot, " gets no gradient, since nothing that ", OpName(stated.kind),
                          " makes here leads to the loss"));

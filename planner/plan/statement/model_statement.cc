@@ -151,11 +151,7 @@ std::vector<string> ModelNumbers::SlotsOf(const StatedPiece& piece, const Stated
   std::vector<string> slots;
   for (const string& slot : compute.slots) {
     string name = PlainSlot(slot);
-    const bool exists =
-        name == slot || std::any_of(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& weight) {
-          return weight.slot == name && Hold(weight.when);
-        });
-    if (exists) slots.push_back(std::move(name));
+    if (name == slot || !WeightsOf(piece, name).empty()) slots.push_back(std::move(name));
   }
   return slots;
 }
@@ -164,6 +160,18 @@ int64_t ModelNumbers::SizeOf(const Expression& formula) const {
   const double value = Of(formula);
   const bool fits = value >= 0 && value <= static_cast<double>(kLargestNumber);  // false for NaN
   return fits ? static_cast<int64_t>(value) : -1;
+}
+
+std::vector<const StatedWeight*> ModelNumbers::WeightsOf(const StatedPiece& piece, string_view slot) const {
+  std::vector<const StatedWeight*> weights;
+  for (const StatedWeight& weight : piece.weights) {
+    if (weight.slot == slot && Hold(weight.when)) weights.push_back(&weight);
+  }
+  if (!weights.empty() || &piece == &statement_->embed) return weights;
+  for (const StatedShare& share : piece.shared) {
+    if (share.slot == slot && Hold(share.when)) return WeightsOf(statement_->embed, share.of);
+  }
+  return weights;
 }
 
 std::vector<int64_t> ModelNumbers::SizesOf(const std::vector<Expression>& formulas) const {

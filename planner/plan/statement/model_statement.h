@@ -58,6 +58,8 @@
 //                                    dim 1 of the stack
 //   experts SLOT NAME ...            moe.experts parameters, stacked in one storage; expert_tp cuts them
 //   buffer SLOT NAME [SIZES] DRAW    a tensor that is saved and loaded but never trained
+//   shared SLOT = embed.SLOT         a slot of the head that is a storage of the embedding: one weight that is cut over
+//                                    tp, with one gradient, to which both add. Needs pp at most 1
 //   needs SIZE multiple of CONSTANT [called TEXT], needs SIZE at most SIZE
 //                                    what sizes must be on every layout. SIZE is a formula over constants, for which
 //                                    messages have their names or TEXT; at most: also most_tokens and largest_dim, the
@@ -65,6 +67,7 @@
 //   needs AXIS [x AXIS ...] divides CONSTANT [or is a multiple]
 //                                    what the layout must divide, since it is cut; or is a multiple of, since it is
 //                                    repeated
+//   needs AXIS at most NUMBER        the largest size of tp, cp, pp, ep or expert_tp
 //   inputs VALUES, outputs VALUES    of the forward block, in order
 //   OUTPUTS = OP INPUTS [SLOTS] ATTRIBUTE VALUE ...
 //                                    a compute, or an addition to a sum of the step. VALUE is the name of a constant, a
@@ -72,11 +75,13 @@
 //                                    An attribute with `or` in ops.def has one of its numbers, a `stated` one any, or
 //                                    none where VALUE is 0. The last slot may be written SLOT?, where ops.def lets it
 //                                    be absent: it is read where its weight exists
-//   when FORMULA: LINE               the compute, weight, stack of experts, buffer or probe of this line exists if the
-//                                    formula is not 0. It may use trains_backbone, and gathers_tokens: the tokens of
-//                                    all ep ranks come to each (Module::dispatch). Conditions of weights are of
-//                                    constants and axes. Two computes may make one value, under opposite conditions
-//   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges
+//   when FORMULA: LINE               the compute, weight, stack of experts, buffer, shared slot, need or probe of this
+//                                    line exists if the formula is not 0. It may use trains_backbone, and
+//                                    gathers_tokens: the tokens of all ep ranks come to each (Module::dispatch).
+//                                    Conditions of weights are of constants and axes, those of needs of constants
+//                                    alone. Two computes may make one value, under opposite conditions
+//   each COMPUTE                     once for each encoder that feeds the module, in the order of its bridges. An
+//                                    output `name*` is one value for each of them
 //   counts VALUE                     the row counts that messages of this piece use
 //   split VALUE NAMES                names of the parts of a value, where a kind takes them as inputs of their own
 //   probe VALUE NAME                 a run with --probe writes the value under this name. Of an output: as it leaves
@@ -185,13 +190,22 @@ struct StatedWeight {
   StatedLine line;
 };
 
+// A slot of the head that is a storage of the embedding.
+struct StatedShare {
+  std::string slot, of;  // of: the slot of the embedding
+  std::optional<Expression> when;
+  StatedLine line;
+};
+
 struct StatedNeed {
-  enum class Relation { kMultiple, kAtMost, kDivides, kDividesOrMultiple };
+  enum class Relation { kMultiple, kAtMost, kDivides, kDividesOrMultiple, kAxisAtMost };
   Relation relation{};
-  std::vector<Axis> axes;  // the last two: their product divides `left`, or may be a multiple of it
+  // kDivides, kDividesOrMultiple: their product divides `left`, or may be a multiple of it. kAxisAtMost: the axis.
+  std::vector<Axis> axes;
   Expression left;
-  std::optional<Expression> right;  // kMultiple, kAtMost
+  std::optional<Expression> right;  // kMultiple, kAtMost, kAxisAtMost
   std::string called;               // what messages call `left`; empty: as it is written
+  std::optional<Expression> when;
   StatedLine line;
 };
 
@@ -236,6 +250,7 @@ struct StatedType {
 struct StatedPiece {
   std::string prefix;
   std::vector<StatedWeight> weights;
+  std::vector<StatedShare> shared;
   std::vector<StatedNeed> needs;
   std::vector<std::string> inputs, outputs;
   std::vector<StatedCompute> computes;
@@ -313,6 +328,9 @@ class ModelNumbers {
   // The formula as a size; -1 if it is negative, too large or NaN.
   int64_t SizeOf(const Expression& formula) const;
   std::vector<int64_t> SizesOf(const std::vector<Expression>& formulas) const;
+  // The weights in a slot of the piece, which a compute reads as one operand: its own, or those of the embedding.
+  // Empty: the piece has no such slot in this case.
+  std::vector<const StatedWeight*> WeightsOf(const StatedPiece& piece, std::string_view slot) const;
 
  private:
   void AddLets();

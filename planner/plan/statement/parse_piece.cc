@@ -16,11 +16,11 @@ using std::string;
 
 // The words that a line can begin with, of a piece or before one.
 const std::vector<string>& FirstWords() {
-  static const std::vector<string> words = {
-      "kind",     "layer", "unbuilt", "layers",  "section",  "choice",  "key",    "can",
-      "constant", "let",   "stream",  "given",   "gathered", "size",    "file",   "piece",
-      "prefix",   "part",  "joined",  "needs",   "inputs",   "outputs", "counts", "split",
-      "order",    "when",  "weight",  "experts", "buffer",   "probe",   "each"};
+  static const std::vector<string> words = {"kind",    "layer",    "unbuilt", "layers", "section", "choice",   "key",
+                                            "can",     "constant", "let",     "stream", "given",   "gathered", "size",
+                                            "file",    "piece",    "prefix",  "part",   "joined",  "shared",   "needs",
+                                            "inputs",  "outputs",  "counts",  "split",  "order",   "when",     "weight",
+                                            "experts", "buffer",   "probe",   "each"};
   return words;
 }
 
@@ -66,7 +66,6 @@ void PieceParser::ParseLine(LineReader& line) {
     return void(projection_ = true);
   }
   if (line.TakeIf("joined")) return ParseJoined(line);
-  if (line.TakeIf("needs")) return ParseNeed(line);
   if (line.TakeIf("inputs")) return ParseValues(line, piece_->inputs, piece_->inputs_line);
   if (line.TakeIf("outputs")) return ParseValues(line, piece_->outputs, piece_->outputs_line);
   if (line.TakeIf("counts")) return ParseCounts(line);
@@ -75,7 +74,7 @@ void PieceParser::ParseLine(LineReader& line) {
   ParseConditional(line);
 }
 
-// "[when FORMULA:] WEIGHT, PROBE or COMPUTE"
+// "[when FORMULA:] WEIGHT, SHARED, NEED, PROBE or COMPUTE"
 void PieceParser::ParseConditional(LineReader& line) {
   std::optional<Expression> when;
   if (line.TakeIf("when")) {
@@ -85,6 +84,8 @@ void PieceParser::ParseConditional(LineReader& line) {
   if (line.TakeIf("weight")) return ParseWeight(line, StatedWeight::Form::kWeight, std::move(when));
   if (line.TakeIf("experts")) return ParseWeight(line, StatedWeight::Form::kExperts, std::move(when));
   if (line.TakeIf("buffer")) return ParseWeight(line, StatedWeight::Form::kBuffer, std::move(when));
+  if (line.TakeIf("shared")) return ParseShared(line, std::move(when));
+  if (line.TakeIf("needs")) return ParseNeed(line, std::move(when));
   if (line.TakeIf("probe")) return ParseProbe(line, std::move(when));
   ParseCompute(line, std::move(when));
 }
@@ -130,14 +131,36 @@ void PieceParser::AddWeight(LineReader& line, StatedWeight weight) {
   line.Check(piece_->weights.size() <= kMostPieceWeights, Cat("a piece has at most ", kMostPieceWeights, " weights"));
 }
 
-// "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE" or
+// "SLOT = embed.SLOT"
+void PieceParser::ParseShared(LineReader& line, std::optional<Expression> when) {
+  constexpr std::string_view kEmbed = "embed.";
+  StatedShare& share = piece_->shared.emplace_back();
+  share.line = line.line();
+  share.slot = TakeName(line, "the name of a slot");
+  line.Need("=");
+  const string of = TakeName(line, "`embed.` and a slot of the embedding");
+  line.Check(line.failed() || of.starts_with(kEmbed),
+             Cat(Quoted(of), " is no slot of the embedding: expected `embed.` and its name"));
+  share.of = of.substr(std::min(of.size(), kEmbed.size()));
+  share.when = std::move(when);
+  line.Check(piece_->shared.size() <= kMostPieceWeights, Cat("a piece has at most ", kMostPieceWeights, " weights"));
+}
+
+// "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE", "AXIS at most NUMBER" or
 // "AXIS [x AXIS ...] divides CONSTANT [or is a multiple]"
-void PieceParser::ParseNeed(LineReader& line) {
+void PieceParser::ParseNeed(LineReader& line, std::optional<Expression> when) {
   using enum StatedNeed::Relation;
-  StatedNeed need{.relation = kDivides, .left = Expression::Nothing(), .line = line.line()};
+  StatedNeed need{.relation = kDivides, .left = Expression::Nothing(), .when = std::move(when), .line = line.line()};
   while (const auto axis = AxisFromName(line.Peek())) {
     need.axes.push_back(*axis);
     line.Take();
+    if (need.axes.size() == 1 && line.Peek() == "at") {
+      line.Check(CutsSizes(*axis) || *axis == Axis::kPp, Cat("no recipe says how large ", AxisName(*axis), " is"));
+      for (const char* word : {"at", "most"}) line.Need(word);
+      need.relation = kAxisAtMost;
+      need.right = line.TakeFormula();
+      return piece_->needs.push_back(std::move(need));
+    }
     line.Check(CutsSizes(*axis), Cat("no size is cut over ", AxisName(*axis)));
     if (line.TakeIf("divides")) break;
     line.Need("x");
@@ -220,7 +243,10 @@ void PieceParser::ParseCompute(LineReader& line, std::optional<Expression> when)
   compute.each = line.TakeIf("each");
   while (!line.Peek().empty() && line.Peek() != "=") {
     compute.outputs.push_back(line.Take());
-    CheckName(line, compute.outputs.back());
+    const string& output = compute.outputs.back();
+    const bool starred = output.ends_with('*');
+    line.Check(!starred || compute.each, "a value for each encoder is made by a line that begins with `each`");
+    CheckName(line, std::string_view(output).substr(0, output.size() - (starred ? 1 : 0)));
   }
   line.Need("=");
   compute.kind = line.TakeKind();

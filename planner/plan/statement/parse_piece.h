@@ -23,7 +23,8 @@ class PieceParser {
   void ParseWeight(LineReader& line, StatedWeight::Form form, std::optional<Expression> when);
   void ParseJoined(LineReader& line);
   void AddWeight(LineReader& line, StatedWeight weight);
-  void ParseNeed(LineReader& line);
+  void ParseShared(LineReader& line, std::optional<Expression> when);
+  void ParseNeed(LineReader& line, std::optional<Expression> when);
   void ParseValues(LineReader& line, std::vector<std::string>& values, StatedLine& at);
   void ParseCounts(LineReader& line);
   void ParseSplit(LineReader& line);

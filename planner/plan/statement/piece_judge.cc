@@ -52,10 +52,16 @@ void PieceJudge::Judge() {
     if (weight.joined && before && before->form != weight.form)
       Problem(weight.line, weight.slot, Cat("weight ", weight.name, " is joined to a weight of another form"));
     before = &weight;
-    JudgeCondition(weight);
+    JudgeCondition(weight.when, weight.line, Cat("weight ", weight.name));
     if (numbers_.Hold(weight.when)) JudgeWeight(weight);
   }
-  for (const StatedNeed& need : piece_.needs) JudgeNeed(need);
+  for (const StatedShare& share : piece_.shared) {
+    JudgeCondition(share.when, share.line, Cat("slot ", share.slot));
+    if (numbers_.Hold(share.when)) JudgeShared(share);
+  }
+  for (const StatedNeed& need : piece_.needs) {
+    if (numbers_.Hold(need.when)) JudgeNeed(need);
+  }
   if (!problems_.empty()) return;  // what follows asks for shapes that fit
   JudgeUses();
   CheckGradientPaths(name_, piece_, ranked_.computes(), problems_);
@@ -73,16 +79,41 @@ void PieceJudge::Problem(const StatedLine& line, std::string_view word, const st
 }
 
 // Whether a weight is there does not depend on what is trained: checkpoints hold it.
-void PieceJudge::JudgeCondition(const StatedWeight& weight) {
-  if (!weight.when) return;
-  for (const string& name : weight.when->names()) {
+void PieceJudge::JudgeCondition(const std::optional<Expression>& when, const StatedLine& line, const string& what) {
+  if (!when) return;
+  for (const string& name : when->names()) {
     const auto named = [&](const auto& number) { return number.name == name; };
     if (AxisFromName(name) || std::any_of(statement_.constants.begin(), statement_.constants.end(), named) ||
         std::any_of(statement_.lets.begin(), statement_.lets.end(), named))
       continue;
-    Problem(weight.line, name,
-            Cat("weight ", weight.name, " has a condition of ", name, ", which is no constant and no axis"));
+    Problem(line, name, Cat(what, " has a condition of ", name, ", which is no constant and no axis"));
   }
+}
+
+// The gradients that both pieces add to one storage are parts of one cut, so that one bucket takes both.
+void PieceJudge::JudgeShared(const StatedShare& share) {
+  const std::vector<const StatedWeight*> weights = numbers_.WeightsOf(statement_.embed, share.of);
+  const string what = Cat("embed.", share.of);
+  if (&piece_ != &statement_.head)
+    Problem(share.line, share.slot, "only the head shares slots, those of the embedding");
+  if (weights.empty()) Problem(share.line, what, Cat("slot ", share.slot, " is ", what, ", which is not there"));
+  for (const StatedWeight* weight : weights) {
+    if (weight->form != Form::kWeight || weight->cut < 0)
+      problems_.Add(
+          PlaceOf(share.line, what),
+          Cat("piece ", name_, ": slot ", share.slot, " is ", what, ", which is no weight that is cut over tp"),
+          {PlaceOf(weight->line, weight->slot)});
+  }
+  const auto same = [&](const StatedShare& other) { return other.of == share.of && numbers_.Hold(other.when); };
+  if (std::count_if(piece_.shared.begin(), piece_.shared.end(), same) > 1)
+    Problem(share.line, what, Cat(what, " is shared with two slots"));
+  const auto one_stage = [&](const StatedNeed& need) {
+    return need.relation == StatedNeed::Relation::kAxisAtMost && need.axes.front() == Axis::kPp &&
+           numbers_.Hold(need.when) && numbers_.Of(*need.right) <= 1;
+  };
+  if (std::none_of(piece_.needs.begin(), piece_.needs.end(), one_stage))
+    Problem(share.line, share.slot,
+            Cat("slot ", share.slot, " is ", what, ", and no line here needs pp at most 1, where it is"));
 }
 
 void PieceJudge::JudgeWeight(const StatedWeight& weight) {
@@ -101,7 +132,7 @@ void PieceJudge::JudgeWeight(const StatedWeight& weight) {
   for (const Expression& number : weight.numbers) {
     if (!std::isfinite(numbers_.Of(number))) problem(draw, Cat("has a draw with ", number.text()));
   }
-  if (weight.joined && (weight.cut > 0 || weight.cut != WeightsOfSlot(piece_, numbers_, weight.slot).front()->cut))
+  if (weight.joined && (weight.cut > 0 || weight.cut != numbers_.WeightsOf(piece_, weight.slot).front()->cut))
     problem("cut", "is joined, and not cut as what it is joined to, along the dim of joining");
   if (weight.padded && weight.cut != 0) problem("padded", "is padded, and not cut along dim 0");
   if (weight.cut >= 0) JudgeCut(weight, numbers_.Of(weight.shape[static_cast<size_t>(weight.cut)]));
@@ -126,6 +157,13 @@ void PieceJudge::JudgeCut(const StatedWeight& weight, double size) {
 }
 
 void PieceJudge::JudgeNeed(const StatedNeed& need) {
+  if (need.relation == StatedNeed::Relation::kAxisAtMost) {
+    const double most = numbers_.Of(*need.right);
+    if (!(most >= 1) || most != std::floor(most))
+      Problem(need.line, "most",
+              Cat("needs ", AxisName(need.axes.front()), " at most ", need.right->text(), " = ", most));
+    return;
+  }
   const bool limit = need.right && (need.right->text() == "most_tokens" || need.right->text() == "largest_dim");
   const double left = numbers_.Of(need.left), right = need.right && !limit ? numbers_.Of(*need.right) : 0;
   const auto problem = [&](const string& text) {
@@ -166,14 +204,19 @@ void PieceJudge::JudgeSlots() {
   for (const RankPiece::Compute& compute : ranked_.computes()) {
     for (const string& slot : compute.instruction.parameters) readers[slot].push_back(compute.stated->line);
   }
+  const auto judge = [&](const string& slot, const StatedLine& stated) {
+    const std::vector<StatedLine>& lines = readers[slot];
+    if (lines.empty()) Problem(stated, slot, Cat("slot ", slot, " is read 0 times"));
+    if (lines.size() < 2) return;
+    std::vector<Location> from = {PlaceOf(stated, slot)};
+    for (const StatedLine& line : lines) from.push_back(PlaceOf(line, slot, "="));
+    problems_.Add(from.back(), Cat("piece ", name_, ": slot ", slot, " is read ", lines.size(), " times"), from);
+  };
   for (const StatedWeight& weight : piece_.weights) {
-    if (!numbers_.Hold(weight.when)) continue;
-    const std::vector<StatedLine>& lines = readers[weight.slot];
-    if (lines.empty()) Problem(weight.line, weight.slot, Cat("slot ", weight.slot, " is read 0 times"));
-    if (lines.size() < 2) continue;
-    std::vector<Location> from = {PlaceOf(weight.line, weight.slot)};
-    for (const StatedLine& line : lines) from.push_back(PlaceOf(line, weight.slot, "="));
-    problems_.Add(from.back(), Cat("piece ", name_, ": slot ", weight.slot, " is read ", lines.size(), " times"), from);
+    if (numbers_.Hold(weight.when)) judge(weight.slot, weight.line);
+  }
+  for (const StatedShare& share : piece_.shared) {
+    if (numbers_.Hold(share.when)) judge(share.slot, share.line);
   }
 }
 

@@ -30,7 +30,9 @@ class PieceJudge {
 
  private:
   void Problem(const StatedLine& line, std::string_view word, const std::string& text, std::string_view behind = "");
-  void JudgeCondition(const StatedWeight& weight);
+  // `what`: whose condition it is, for the message.
+  void JudgeCondition(const std::optional<Expression>& when, const StatedLine& line, const std::string& what);
+  void JudgeShared(const StatedShare& share);
   void JudgeWeight(const StatedWeight& weight);
   void JudgeCut(const StatedWeight& weight, double size);
   void JudgeNeed(const StatedNeed& need);

@@ -34,10 +34,12 @@ void AddNames(const std::optional<Expression>& formula, std::set<string>& names)
 // Constants that keep every line `needs`.
 class Constants {
  public:
-  explicit Constants(const ModelStatement& statement) {
+  // `given`: constants that have these numbers.
+  Constants(const ModelStatement& statement, const Attributes& given) {
     int64_t prime = 11;
     for (const StatedConstant& constant : statement.constants)
       values_[constant.name] = constant.flag ? 1 : static_cast<double>(prime = NextPrime(prime));
+    for (const auto& [name, value] : given) values_[name] = AsReal(value);
     // A factor that one line brings may be what another one lacks. Lines that no sizes keep never end.
     constexpr int kRounds = 32;
     bool changed = true;
@@ -76,6 +78,7 @@ class Constants {
 
   // Multiplies a constant until the line holds. Returns whether it had to.
   bool Keep(const StatedNeed& need) {
+    if (need.relation == StatedNeed::Relation::kAxisAtMost || (need.when && Of(*need.when) == 0)) return false;
     double divisor = need.relation == StatedNeed::Relation::kMultiple ? Of(*need.right) : 1;
     for (Axis axis : need.axes) divisor *= PrimeOf(axis);
     if (need.relation == StatedNeed::Relation::kAtMost) {
@@ -121,7 +124,7 @@ Module PrimeModule(const ModelStatement& statement, int copies) {
   module.kind = statement.kind;
   module.has_images = statement.has_images;
   module.carries_loss = statement.carries_loss;
-  module.constants = Constants(statement).Typed(statement);
+  module.constants = Constants(statement, {}).Typed(statement);
   for (const auto& [letter, piece] : statement.layers) {
     for (int i = 0; i < copies; ++i) {
       const string frame = absl::StrCat("model.layers.", module.layers.size());
@@ -143,6 +146,8 @@ std::vector<const StatedConstant*> TriedConstants(const ModelStatement& statemen
       }
     }
     for (const StatedProbe& probe : piece->probes) AddNames(probe.when, named);
+    for (const StatedShare& share : piece->shared) AddNames(share.when, named);
+    for (const StatedNeed& need : piece->needs) AddNames(need.when, named);
   }
   // A number is made of those before it.
   for (auto let = statement.lets.rbegin(); let != statement.lets.rend(); ++let) {
@@ -154,6 +159,30 @@ std::vector<const StatedConstant*> TriedConstants(const ModelStatement& statemen
       tried.push_back(&constant);
   }
   return tried;
+}
+
+std::vector<Module> PrimeModules(const ModelStatement& statement, int copies) {
+  std::vector<Module> modules = InEveryCase(statement, PrimeModule(statement, copies));
+  for (Module& module : modules) {
+    // What is 0 or a flag stays so. Other sizes follow from the lines that hold then.
+    Attributes given;
+    for (const StatedConstant* constant : TriedConstants(statement)) {
+      const auto known = module.constants.find(constant->name);
+      if (known == module.constants.end()) {
+        given[constant->name] = statement.NumberWithout(constant->name, module.constants);
+      } else if (constant->flag || AsReal(known->second) == 0) {
+        given[constant->name] = known->second;
+      }
+    }
+    Attributes constants = Constants(statement, given).Typed(statement);
+    for (const auto& [name, value] : given) {
+      const auto known = module.constants.find(name);
+      constants.erase(name);
+      if (known != module.constants.end()) constants.insert(*known);
+    }
+    module.constants = std::move(constants);
+  }
+  return modules;
 }
 
 std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& module) {

@@ -27,6 +27,9 @@ Module PrimeModule(const ModelStatement& statement, int copies);
 // may be 0.
 std::vector<const StatedConstant*> TriedConstants(const ModelStatement& statement);
 
+// In every case of these constants, each of which keeps the lines `needs` of that case.
+std::vector<Module> PrimeModules(const ModelStatement& statement, int copies);
+
 // The module with each combination of both values of these constants.
 std::vector<Module> InEveryCase(const ModelStatement& statement, const Module& module);
 

@@ -121,29 +121,42 @@ bool RankPiece::IsStream(const Shape& shape) const { return shape == ShapeOf(sta
 
 void RankPiece::AddSlots(const StatedPiece& piece, const ModelNumbers& numbers) {
   for (const StatedWeight& weight : piece.weights) {
-    if (!numbers.Hold(weight.when)) {
-      if (weight.line) absent_[weight.slot].push_back(PlaceOf(weight.line, weight.slot));
+    if (numbers.Hold(weight.when)) {
+      AddToSlot(weight.slot, weight, PlaceOf(weight.line, weight.slot));
+    } else if (weight.line) {
+      absent_[weight.slot].push_back(PlaceOf(weight.line, weight.slot));
+    }
+  }
+  for (const StatedShare& share : piece.shared) {
+    const Location where = PlaceOf(share.line, share.slot);
+    if (!numbers.Hold(share.when)) {
+      if (share.line) absent_[share.slot].push_back(where);
       continue;
     }
-    Shape shape;
-    for (const Expression& size : weight.shape) shape.push_back(numbers_.Of(size));
-    const bool experts = weight.form == StatedWeight::Form::kExperts;
-    if (experts) shape.insert(shape.begin(), numbers_("moe.experts"));
-    const size_t along = experts ? 1 : 0;  // what is joined to it
-    const auto [known, first] = slots_.emplace(weight.slot, shape);
-    if (!weight.joined) {
-      if (!first)
-        problems_.push_back({PlaceOf(weight.line, weight.slot), absl::StrCat("slot ", weight.slot, " is there twice"),
-                             slot_lines_[weight.slot]});
-    } else if (first || !FitBeside(shape, known->second, along)) {
-      problems_.push_back({PlaceOf(weight.line, weight.name),
-                           absl::StrCat("weight ", weight.name, " does not fit what it is joined to"),
-                           slot_lines_[weight.slot]});
-    } else {
-      known->second[along] += shape[along];
-    }
-    if (weight.line) slot_lines_[weight.slot].push_back(PlaceOf(weight.line, weight.slot));
+    for (const StatedWeight* weight : numbers.WeightsOf(statement_.embed, share.of))
+      AddToSlot(share.slot, *weight, where);
   }
+}
+
+void RankPiece::AddToSlot(const string& slot, const StatedWeight& weight, const Location& where) {
+  Shape shape;
+  for (const Expression& size : weight.shape) shape.push_back(numbers_.Of(size));
+  const bool experts = weight.form == StatedWeight::Form::kExperts;
+  if (experts) shape.insert(shape.begin(), numbers_("moe.experts"));
+  const size_t along = experts ? 1 : 0;  // what is joined to it
+  const auto [known, first] = slots_.emplace(slot, shape);
+  if (!weight.joined) {
+    if (!first) problems_.push_back({where, absl::StrCat("slot ", slot, " is there twice"), slot_lines_[slot]});
+  } else if (first || !FitBeside(shape, known->second, along)) {
+    problems_.push_back({PlaceOf(weight.line, weight.name),
+                         absl::StrCat("weight ", weight.name, " does not fit what it is joined to"),
+                         slot_lines_[slot]});
+  } else {
+    known->second[along] += shape[along];
+  }
+  if (!weight.line) return;
+  slot_lines_[slot].push_back(where);
+  if (weight.slot != slot) slot_lines_[slot].push_back(PlaceOf(weight.line, weight.slot));
 }
 
 void RankPiece::Define(const string& value, Shape shape, const StatedLine& line) {

@@ -47,6 +47,8 @@ class RankPiece {
 
  private:
   void AddSlots(const StatedPiece& piece, const ModelNumbers& numbers);
+  // One more weight in a slot. `where`: the name of the slot in the line that says so.
+  void AddToSlot(const std::string& slot, const StatedWeight& weight, const Location& where);
   void Add(const StatedCompute& stated, std::vector<std::string> slots);
   void Define(const std::string& value, Shape shape, const StatedLine& line);
   std::vector<Shape> ShapesOf(const std::vector<std::string>& names, const std::map<std::string, Shape>& known,

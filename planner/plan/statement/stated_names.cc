@@ -153,7 +153,16 @@ void CheckPieceNames(const StatedPiece& piece, char kind, const StatedNames& nam
       problems.Add(PlaceOf(weight.line, "experts"),
                    "experts are as many as the constant moe.experts, which is not there");
   }
+  for (const StatedShare& share : piece.shared) {
+    if (share.when) check(*share.when, share.line);
+  }
   for (const StatedNeed& need : piece.needs) {
+    for (const string& name : need.when ? need.when->names() : std::vector<string>()) {
+      const StatedConstant* constant = names.FindConstant(name);
+      if (!constant || (constant->of != 0 && constant->of != kind))
+        problems.Add(PlaceOf(need.line, name), Cat("the line has a condition of ", name,
+                                                   ", which is no constant of each module with this piece"));
+    }
     check(need.left, need.line);
     if (need.right) check(*need.right, need.line, {"most_tokens", "largest_dim"});
   }

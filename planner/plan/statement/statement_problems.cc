@@ -209,7 +209,7 @@ TextProblems StatementProblems(const ModelStatement& statement) {
                      "be 0"));
   if (!sized || tried.size() > kMostTriedConstants) return problems.Problems();
   const Module prime = PrimeModule(statement, 2);
-  for (Module& module : InEveryCase(statement, prime)) JudgePieces(statement, pieces, module, problems);
+  for (Module& module : PrimeModules(statement, 2)) JudgePieces(statement, pieces, module, problems);
   JudgePublished(statement, prime, problems);
   return problems.Problems();
 }

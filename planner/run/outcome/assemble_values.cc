@@ -116,7 +116,9 @@ int64_t RowsOfPaddedWeight(const Module& module, const Block& block, const std::
     if (op.parameters.empty() || op.outputs.empty() || op.outputs.front().name != value) continue;
     for (const Storage& storage : module.storages) {
       const Parameter& parameter = module.parameters[static_cast<size_t>(storage.parameters.front())];
-      if (storage.slot == op.parameters.front() && parameter.padded) return parameter.shape.front();
+      const bool shared = std::any_of(storage.shared.begin(), storage.shared.end(),
+                                      [&](const SharedSlot& each) { return each.slot == op.parameters.front(); });
+      if ((shared || storage.slot == op.parameters.front()) && parameter.padded) return parameter.shape.front();
     }
   }
   return -1;

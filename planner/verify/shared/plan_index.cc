@@ -9,7 +9,10 @@ PlanIndex::PlanIndex(const Plan& plan) : plan_(plan) {
   for (const Group& group : plan.groups) groups_.emplace(group.name, &group);
   for (const Module& module : plan.modules) {
     modules_.emplace(module.name, &module);
-    for (const Storage& storage : module.storages) storages_[storage.frame].push_back(&storage);
+    for (const Storage& storage : module.storages) {
+      storages_[storage.frame].push_back(&storage);
+      for (const SharedSlot& shared : storage.shared) storages_[shared.frame].push_back(&storage);
+    }
   }
   std::set<BlockInFrame> visited;  // all microbatches call the same blocks in the same frames
   // Calls inside a block that name their frame count even where no role calls the block: rules look at all blocks.
@@ -54,7 +57,7 @@ const std::vector<const Storage*>& PlanIndex::StoragesOf(std::string_view frame)
 
 Slot PlanIndex::SlotOf(const Module& module, std::string_view frame, std::string_view slot) const {
   for (const Storage* storage : StoragesOf(frame)) {
-    if (storage->slot != slot) continue;
+    if (storage->SlotIn(frame) != slot) continue;
     Slot found{.storage = storage};
     if (storage->parameters.empty()) return found;  // VerifyStorage
     // Parameters that are joined in one storage are cut in the same way, so the first speaks for all.

@@ -38,6 +38,7 @@ class PlanIndex {
   const std::vector<std::string_view>& FramesOf(const Block& block) const;
   // Whether a round of an evaluation calls the block, directly or inside others.
   bool Evaluates(const Block& block) const { return evaluated_.contains(&block); }
+  // Those of the frame itself, and those that it shares with another (Storage::shared).
   const std::vector<const Storage*>& StoragesOf(std::string_view frame) const;
   // `module`: of the frame.
   Slot SlotOf(const Module& module, std::string_view frame, std::string_view slot) const;

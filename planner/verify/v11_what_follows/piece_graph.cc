@@ -22,6 +22,9 @@ std::vector<string> SlotsThere(const StatedPiece& piece, const StatedCompute& st
   for (const StatedWeight& weight : piece.weights) {
     if (numbers.Hold(weight.when)) there.insert(weight.slot + "?");
   }
+  for (const StatedShare& share : piece.shared) {
+    if (numbers.Hold(share.when)) there.insert(share.slot + "?");
+  }
   std::vector<string> slots;
   for (const string& slot : stated.slots) {
     if (slot.back() != '?') {
@@ -114,7 +117,8 @@ void PieceGraph::Add(const StatedPiece& piece, const StatedCompute& stated, cons
     const bool zero = value == Attribute(int64_t{0}) || value == Attribute(0.0);
     if (spec->source != AttributeSource::kStated || !zero) compute.settings.emplace_back(setting.attribute, value);
   }
-  for (const string& name : stated.outputs) compute.outputs.push_back(Define(name));
+  for (const string& name : stated.outputs)
+    compute.outputs.push_back(Define(name.back() == '*' ? absl::StrCat(name, encoder) : name));
 }
 
 }  // namespace planwright

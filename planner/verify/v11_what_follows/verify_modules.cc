@@ -24,6 +24,13 @@ using std::string;
 string Text(const std::vector<int64_t>& sizes) { return absl::StrCat("[", absl::StrJoin(sizes, ","), "]"); }
 string Text(const std::vector<int>& numbers) { return absl::StrCat("[", absl::StrJoin(numbers, ","), "]"); }
 string Text(const string& text) { return text.empty() ? "nothing" : text; }
+string Text(const std::vector<SharedSlot>& slots) {
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(slots, ",",
+                    [](string* out, const SharedSlot& each) { absl::StrAppend(out, each.frame, ".", each.slot); }),
+      "]");
+}
 string Text(bool value) { return value ? "true" : "false"; }
 string Text(int value) { return absl::StrCat(value); }
 string Text(int64_t value) { return absl::StrCat(value); }
@@ -302,6 +309,13 @@ class ModuleComparison {
     Equal(of(" of shape"), found.shape, local);
     Equal(of(" of parameters"), found.parameters, parameters);
     Equal(of(" on stage"), found.stage, stage);
+    // What the head takes of the embedding is the same tensor, and no parameter of its own.
+    std::vector<SharedSlot> shared;
+    for (const StatedShare& share : statement_->head.shared) {
+      if (&piece == &statement_->embed && share.of == weight.slot && numbers_->Hold(share.when))
+        shared.push_back({module_.name + ".head", share.slot});
+    }
+    Equal(of(" shared with"), found.shared, shared);
   }
 
   const Plan& plan_;

@@ -99,7 +99,10 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
       continue;
     }
     CheckOperands(block, op, values);
-    // What an instruction makes has no meaning here, unless it only cuts or moves what it is given.
+    if (const Meaning rows = OfOneEncoder(op, values)) {
+      for (const Output& output : op.outputs) values[output.name] = rows;
+    }
+    // What an instruction makes has no other meaning here, unless it only cuts or moves what it is given.
     if (InfoOf(op.kind).keeps_meaning && !op.inputs.empty() && !op.outputs.empty())
       values[op.outputs[0].name] = Find(values, op.inputs[0]);
   }
@@ -109,6 +112,16 @@ CallMeanings Meanings::Walk(const Block& block, string_view frame, const std::ve
   }
   --depth_;
   return made;
+}
+
+// What is computed of the rows of one encoder alone is of that encoder. What computes it is the statement's (V11).
+Meaning Meanings::OfOneEncoder(const Instruction& op, const ValueMeanings& values) const {
+  if (OpClassOf(op.kind) != OpClass::kCompute || op.inputs.empty()) return kNoMeaning;
+  const Meaning first = Find(values, op.inputs.front());
+  const bool alone = std::all_of(op.inputs.begin(), op.inputs.end(),
+                                 [&](const string& input) { return Find(values, input) == first; });
+  const bool rows = std::any_of(merged_.begin(), merged_.end(), [&](const auto& made) { return made.second == first; });
+  return alone && rows ? first : kNoMeaning;
 }
 
 void Meanings::CheckOperands(const Block& block, const Instruction& op, const ValueMeanings& values) {

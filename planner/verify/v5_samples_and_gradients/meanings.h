@@ -62,6 +62,7 @@ class Meanings {
 
   CallMeanings Walk(const Block& block, std::string_view frame, const std::vector<Meaning>& inputs,
                     MicrobatchMeanings& microbatch);
+  Meaning OfOneEncoder(const Instruction& op, const ValueMeanings& values) const;
   void CheckOperands(const Block& block, const Instruction& op, const ValueMeanings& values);
   Meaning Required(const Block& block, const Instruction& op, size_t index);
 

@@ -127,9 +127,10 @@ class LayerRuns {
   void CheckReads(const Module& module, int stage, string_view frame, const FrameUse& use) {
     for (const Storage* storage : index_.StoragesOf(frame)) {
       if (storage->stage != stage) continue;
-      const int times = TimesOf(use.reads, storage->slot);
+      const string_view name = storage->SlotIn(frame);
+      const int times = TimesOf(use.reads, name);
       if (times == 1) continue;
-      Fail("V5", absl::StrCat(string(frame), ".", storage->slot, " is read ", times, " times by its forward, not once"),
+      Fail("V5", absl::StrCat(string(frame), ".", string(name), " is read ", times, " times by its forward, not once"),
            use.blocks.front());
     }
   }
@@ -138,9 +139,10 @@ class LayerRuns {
     for (const Storage* storage : index_.StoragesOf(frame)) {
       if (storage->stage != stage || storage->parameters.empty()) continue;
       const bool trained = module.parameters[storage->parameters.front()].trained && !microbatch_.evaluates;
-      const int times = TimesOf(use.gradients, storage->slot);
+      const string_view name = storage->SlotIn(frame);
+      const int times = TimesOf(use.gradients, name);
       if (times == (trained ? 1 : 0)) continue;
-      const string slot = absl::StrCat(string(frame), ".", storage->slot);
+      const string slot = absl::StrCat(string(frame), ".", string(name));
       if (!trained) {
         Fail("V7",
              absl::StrCat("a gradient is added to ", slot,

@@ -41,6 +41,14 @@ class ModuleStorage {
     for (const Storage& storage : module_.storages) {
       if (!names.emplace(storage.frame, storage.slot).second)
         Fail(absl::StrCat("holds ", storage.frame, ".", storage.slot, " twice"));
+      for (const SharedSlot& shared : storage.shared) {
+        const string slot = absl::StrCat(shared.frame, ".", shared.slot);
+        if (!names.emplace(shared.frame, shared.slot).second) Fail(absl::StrCat("holds ", slot, " twice"));
+        if (!storage.SlotIn(shared.frame).empty() && storage.SlotIn(shared.frame) != shared.slot)
+          Fail(absl::StrCat("holds ", slot, " in a storage of which the frame has another slot"));
+        // No sum brings gradients of two stages together.
+        if (module_.grid.pp > 1) Fail(absl::StrCat("shares ", slot, " over ", module_.grid.pp, " stages"));
+      }
       CheckStorage(storage);
     }
     for (size_t i = 0; i < held_.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/plan/statement/parse_statement.h"
+#include "tests/plan/statement/toy_kind.h"
 
 namespace planwright::testing {
 namespace {
@@ -89,6 +90,8 @@ ModelStatement StatementOfText(const std::string& text) {
 }
 
 const ModelStatement& StatementNamed(const std::string& kind) {
+  static const ModelStatement toy = StatementOfText(ToyKind());
+  if (kind == "toy") return toy;
   const ModelStatement* built_in = StatementOf(kind);
   if (built_in == nullptr && kind != NotationStatement().kind) throw std::invalid_argument("no kind " + kind);
   return built_in ? *built_in : NotationStatement();

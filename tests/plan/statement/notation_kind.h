@@ -13,7 +13,7 @@ const ModelStatement& NotationStatement();
 // The statement of this text, which must parse. `file`: what messages call it.
 ModelStatement StatementOfText(const std::string& text);
 
-// A statement by name: of a kind of this program, or "notation".
+// A statement by name: of a kind of this program, "notation", or "toy" (toy_kind.h).
 const ModelStatement& StatementNamed(const std::string& kind);
 
 }  // namespace planwright::testing

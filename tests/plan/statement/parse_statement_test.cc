@@ -201,6 +201,49 @@ TEST(ParseStatement, WhatIsJoinedHasTheFormOfWhatItIsJoinedTo) {
             "f:3:22: `padded` is of a plain weight that is cut along dim 0");
 }
 
+TEST(ParseStatement, SharedSlots) {
+  const StatedPiece piece = PieceOf("shared lm_head = embed.embeddings\nwhen tied: shared a.b = embed.c.d");
+  ASSERT_EQ(piece.shared.size(), 2u);
+  EXPECT_EQ(piece.shared[0].slot, "lm_head");
+  EXPECT_EQ(piece.shared[0].of, "embeddings");
+  EXPECT_FALSE(piece.shared[0].when);
+  EXPECT_EQ(piece.shared[1].slot, "a.b");
+  EXPECT_EQ(piece.shared[1].of, "c.d");
+  EXPECT_EQ(piece.shared[1].when->text(), "tied");
+  EXPECT_EQ(ProblemsOfPiece("shared lm_head = head.norm"),
+            "f:2:18: \"head.norm\" is no slot of the embedding: expected `embed.` and its name");
+  EXPECT_EQ(ProblemsOfPiece("shared lm_head embed.embeddings"), "f:2:16: expected `=`, found \"embed.embeddings\"");
+  EXPECT_EQ(ProblemsOfPiece("shared lm_head = embed.embeddings [a]"),
+            "f:2:35: expected the end of the line, found \"[\"");
+}
+
+TEST(ParseStatement, NeedsOfAnAxisAndConditionsOfNeeds) {
+  using Relation = StatedNeed::Relation;
+  const StatedPiece piece = PieceOf("needs pp at most 1\nwhen tied: needs cp at most most\nwhen a: needs tp divides b");
+  EXPECT_EQ(piece.needs.at(0).relation, Relation::kAxisAtMost);
+  EXPECT_THAT(piece.needs[0].axes, ElementsAre(Axis::kPp));
+  EXPECT_EQ(piece.needs[0].right->text(), "1");
+  EXPECT_FALSE(piece.needs[0].when);
+  EXPECT_THAT(piece.needs.at(1).axes, ElementsAre(Axis::kCp));
+  EXPECT_EQ(piece.needs[1].right->text(), "most");
+  EXPECT_EQ(piece.needs[1].when->text(), "tied");
+  EXPECT_EQ(piece.needs.at(2).relation, Relation::kDivides);
+  EXPECT_EQ(piece.needs[2].when->text(), "a");
+  EXPECT_EQ(ProblemsOfPiece("needs dp at most 1"), "f:2:7: no recipe says how large dp is");
+  EXPECT_EQ(ProblemsOfPiece("needs pp divides a"), "f:2:7: no size is cut over pp");
+  EXPECT_EQ(ProblemsOfPiece("needs pp at least 1"), "f:2:13: expected `most`, found \"least\"");
+}
+
+TEST(ParseStatement, ValuesForEachEncoder) {
+  const StatedCompute compute = PieceOf("each a* = gelu rows*").computes.at(0);
+  EXPECT_TRUE(compute.each);
+  EXPECT_THAT(compute.outputs, ElementsAre("a*"));
+  EXPECT_EQ(ProblemsOfPiece("a* = gelu rows*"),
+            "f:2:1: a value for each encoder is made by a line that begins with `each`");
+  EXPECT_EQ(ProblemsOfPiece("each a? = gelu rows*"),
+            "f:2:6: \"a?\" is no name: a name is letters, digits, _ and dots, a letter in front");
+}
+
 TEST(ParseStatement, Computes) {
   const StatedCompute compute =
       PieceOf("when cp > 1: each y z = rms_norm x* [norm gate] eps norm_eps into $reals.{module}").computes.at(0);

@@ -92,6 +92,8 @@ std::string DrawTable(const Module& module) {
                       "]", experts, ", ", CutText(parameter), ", ", DrawText(parameter.init), ", ", stepped,
                       parameter.decay ? ", decays" : "", "\n");
     }
+    for (const SharedSlot& shared : storage.shared)
+      absl::StrAppend(&table, "  also ", shared.frame, ".", shared.slot, "\n");
   }
   return table;
 }

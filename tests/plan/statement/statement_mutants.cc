@@ -56,13 +56,16 @@ string ComputeLine(const StatedCompute& compute) {
 }
 
 string NeedLine(const StatedNeed& need) {
+  const string when = WhenText(need.when);
+  if (need.relation == StatedNeed::Relation::kAxisAtMost)
+    return absl::StrCat(when, "needs ", string(AxisName(need.axes.front())), " at most ", need.right->text());
   if (!need.axes.empty()) {
     const string axes =
         absl::StrJoin(need.axes, " x ", [](string* out, Axis axis) { absl::StrAppend(out, string(AxisName(axis))); });
     const bool multiple = need.relation == StatedNeed::Relation::kDividesOrMultiple;
-    return absl::StrCat("needs ", axes, " divides ", need.left.text(), multiple ? " or is a multiple" : "");
+    return absl::StrCat(when, "needs ", axes, " divides ", need.left.text(), multiple ? " or is a multiple" : "");
   }
-  return absl::StrCat("needs ", need.left.text(),
+  return absl::StrCat(when, "needs ", need.left.text(),
                       need.relation == StatedNeed::Relation::kMultiple ? " multiple of " : " at most ",
                       need.right->text(), need.called.empty() ? "" : " called ", need.called);
 }
@@ -91,6 +94,8 @@ class Mutations {
     for (const auto& [name, piece] : PiecesOf(statement_)) {
       piece_ = name;
       for (size_t i = 0; i < piece->weights.size(); ++i) MutateWeight(*piece, i);
+      for (size_t i = 0; i < piece->shared.size(); ++i) MutateShare(*piece, i);
+      for (size_t i = 0; i < piece->needs.size(); ++i) MutateNeed(*piece, i);
       for (size_t i = 0; i < piece->computes.size(); ++i) MutateCompute(*piece, i);
     }
     return std::move(mutants_);
@@ -196,9 +201,41 @@ class Mutations {
     add("draws ones", [](StatedWeight& mutant) { mutant.draw = Init::Kind::kOnes, mutant.numbers.clear(); });
     add("is no buffer, or one",
         [](StatedWeight& mutant) { mutant.form = mutant.form == Form::kBuffer ? Form::kWeight : Form::kBuffer; });
+    if (i > 0) add(weight.joined ? "is not joined" : "is joined", [](StatedWeight& mutant) { mutant.joined ^= true; });
     add(weight.padded ? "is not padded" : "is padded", [](StatedWeight& mutant) { mutant.padded = !mutant.padded; });
     add("is in the other part", [](StatedWeight& mutant) { mutant.projection = !mutant.projection; });
     MutateCondition(weight.when, add);
+  }
+
+  void MutateShare(const StatedPiece& piece, size_t i) {
+    const StatedShare& share = piece.shared[i];
+    lines_ = {share.line};
+    const auto add = [&](const string& name, const std::function<void(StatedShare&)>& change) {
+      AddPiece(absl::StrCat(name, " of shared ", share.slot), [&](StatedPiece& mutant) { change(mutant.shared[i]); });
+    };
+    AddPiece("leaves out shared " + share.slot,
+             [&](StatedPiece& mutant) { mutant.shared.erase(mutant.shared.begin() + static_cast<std::ptrdiff_t>(i)); });
+    for (const string& other : Slots(piece))
+      add("has the slot " + other, [&](StatedShare& mutant) { mutant.slot = other; });
+    for (const string& other : Slots(piece)) add("is embed." + other, [&](StatedShare& mutant) { mutant.of = other; });
+    MutateCondition(share.when, add);
+  }
+
+  // Lines that ask of an axis. What sizes need, other mutants show: of weights that are cut otherwise.
+  void MutateNeed(const StatedPiece& piece, size_t i) {
+    const StatedNeed& need = piece.needs[i];
+    if (need.relation != StatedNeed::Relation::kAxisAtMost) return;
+    lines_ = {need.line};
+    const auto add = [&](const string& name, const std::function<void(StatedNeed&)>& change) {
+      AddPiece(absl::StrCat(name, " of ", NeedLine(need)), [&](StatedPiece& mutant) { change(mutant.needs[i]); });
+    };
+    AddPiece("leaves out " + NeedLine(need),
+             [&](StatedPiece& mutant) { mutant.needs.erase(mutant.needs.begin() + static_cast<std::ptrdiff_t>(i)); });
+    add("has more",
+        [&](StatedNeed& mutant) { mutant.right = Expression::Parse(absl::StrCat(need.right->text(), " + 1")); });
+    add("is of another axis",
+        [](StatedNeed& mutant) { mutant.axes = {mutant.axes.front() == Axis::kPp ? Axis::kCp : Axis::kPp}; });
+    MutateCondition(need.when, add);
   }
 
   void MutateCompute(const StatedPiece& piece, size_t i) {
@@ -221,6 +258,13 @@ class Mutations {
       });
     }
     MutateNames("result", &StatedCompute::outputs, compute, {}, add);
+    for (size_t n = 0; compute.each && n < compute.outputs.size(); ++n) {
+      if (!IsRead(compute.outputs[n])) continue;
+      add(absl::StrCat("has the result ", n, " once, or for each encoder,"), [&](StatedCompute& mutant) {
+        string& output = mutant.outputs[n];
+        output.ends_with('*') ? output.pop_back() : output.push_back('*');
+      });
+    }
     for (size_t s = 0; s < compute.settings.size(); ++s) {
       const StatedSetting& setting = compute.settings[s];
       for (const string& other : Neighbours(setting.text))
@@ -335,6 +379,8 @@ std::vector<string> StatementLines(const ModelStatement& statement) {
     };
     if (!piece->prefix.empty()) add("prefix " + piece->prefix);
     for (const StatedWeight& weight : piece->weights) add(WeightLine(weight));
+    for (const StatedShare& share : piece->shared)
+      add(absl::StrCat(WhenText(share.when), "shared ", share.slot, " = embed.", share.of));
     for (const StatedNeed& need : piece->needs) add(NeedLine(need));
     for (const auto& [word, names] : {std::pair("inputs", &piece->inputs), std::pair("outputs", &piece->outputs)})
       add(absl::StrCat(word, names->empty() ? "" : " ", absl::StrJoin(*names, " ")));

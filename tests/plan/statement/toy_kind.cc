@@ -1,5 +1,6 @@
 #include "tests/plan/statement/toy_kind.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "planner/base/files/file_io.h"
@@ -17,8 +18,14 @@ void Replace(std::string& text, std::string_view line, std::string_view by) {
 
 }  // namespace
 
+std::string StatementText(const std::string& kind) {
+  std::string text = ReadWholeFile(InSource("planner/plan/kinds/" + kind + ".model"), 1 << 20).value_or("");
+  text.resize(std::min(text.size(), text.find("\ndialect ")));
+  return text;
+}
+
 std::string ToyKind() {
-  std::string text = ReadWholeFile(InSource("planner/plan/kinds/hybrid_lm.model"), 1 << 20).value_or("");
+  std::string text = StatementText("hybrid_lm");
   Replace(text,
           "  experts down mixer.experts.{expert}.down_proj.weight [hidden, moe.ffn] cut 1 normal [residual_std]\n",
           "  joined up mixer.experts.{expert}.wide_proj.weight [moe.shared_ffn, hidden] cut 0 normal [2 * init_std]\n"
@@ -26,6 +33,11 @@ std::string ToyKind() {
           "    cut 1 segments [moe.ffn, moe.shared_ffn] normal [residual_std]\n");
   Replace(text, "  needs expert_tp divides moe.ffn\n",
           "  needs expert_tp divides moe.ffn\n  needs expert_tp divides moe.shared_ffn\n");
+  Replace(text, "  weight lm_head lm_head.weight [vocabulary, hidden] cut 0 padded normal [init_std]\n",
+          "  shared lm_head = embed.embeddings\n  needs pp at most 1\n");
+  Replace(text, "  each x positions = merge_images x rows* tokens [] image_token token*\n",
+          "  each bent* = squared_relu rows*\n"
+          "  each x positions = merge_images x bent* tokens [] image_token token*\n");
   return text;
 }
 

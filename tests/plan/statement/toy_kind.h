@@ -6,8 +6,13 @@
 
 namespace planwright::testing {
 
-// The text of hybrid_lm.model with
-//   - experts whose first matrix is two parameters of unequal sizes, joined in one storage.
+// The text of a kind of this program ("radio_vit") up to its dialects.
+std::string StatementText(const std::string& kind);
+
+// That of hybrid_lm with
+//   - experts whose first matrix is two parameters of unequal sizes, joined in one storage,
+//   - a head that is the embedding,
+//   - rows of each encoder that pass an operation before they are put among the tokens.
 std::string ToyKind();
 
 }  // namespace planwright::testing

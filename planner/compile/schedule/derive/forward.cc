@@ -79,11 +79,21 @@ class ForwardDeriver {
     return value->second;
   }
 
+  // Among `values_`: of "rows*", one for each encoder.
+  static string KeyOf(const string& stated, size_t encoder) {
+    return stated.ends_with('*') ? absl::StrCat(stated, encoder) : stated;
+  }
+  // In the block.
+  string NameOf(const string& stated, size_t encoder) const {
+    if (!stated.ends_with('*')) return stated;
+    return absl::StrCat(context_.encoders()[encoder].prefix, stated.substr(0, stated.size() - 1));
+  }
+
   void AddCompute(const StatedCompute& stated, size_t encoder) {
     DerivedCompute compute = {.kind = stated.kind, .slots = context_.numbers().SlotsOf(stated_, stated)};
     for (const string& name : stated.inputs) {
       if (name.ends_with('?') && !context_.packed_documents()) continue;
-      compute.inputs.push_back(Known(name.ends_with('*') ? absl::StrCat(name, encoder) : name));
+      compute.inputs.push_back(Known(KeyOf(name, encoder)));
     }
     for (const string& slot : compute.slots) compute.slots_on_rank.push_back(context_.SlotOf(stated_, slot));
     compute.attributes = context_.AttributesOf(stated.kind);
@@ -101,7 +111,7 @@ class ForwardDeriver {
     dispatch_.BringOperands(compute);
     const std::map<Axis, CutIndex> cuts = CutsOf(compute);
     for (size_t i = 0; i < compute.inputs.size(); ++i) BringInput(compute, i, cuts);
-    Emit(stated, compute);
+    Emit(stated, compute, encoder);
   }
 
   // An addition to a sum of the step takes any form. Along axes over which the value is whole one rank adds it.
@@ -163,14 +173,14 @@ class ForwardDeriver {
     compute.inputs[i] = conversions_.Bring(compute.inputs[i], wanted);
   }
 
-  void Emit(const StatedCompute& stated, const DerivedCompute& compute) {
+  void Emit(const StatedCompute& stated, const DerivedCompute& compute, size_t encoder) {
     const OpSignature& signature = compute.signature();
     std::vector<ValueType> types = forms_.OutputTypes(compute);
     DerivedStep step = {
         .kind = compute.kind, .inputs = compute.inputs, .parameters = compute.slots, .attributes = compute.attributes};
     Require(types.size() == stated.outputs.size(), "a statement has another number of outputs than ops.def");
     for (size_t i = 0; i < stated.outputs.size(); ++i) {
-      const size_t output = Define(stated.outputs[i], std::move(types[i]));
+      const size_t output = Define(NameOf(stated.outputs[i], encoder), std::move(types[i]));
       piece_.values[output].reduction = signature.outputs[i].reduction;
       step.outputs.push_back(output);
     }
@@ -181,7 +191,7 @@ class ForwardDeriver {
       piece_.values[step.outputs.front()].segments = compute.slots_on_rank.front().segments;
     piece_.forward.push_back(step);
     for (size_t i = 0; i < stated.outputs.size(); ++i)
-      values_[stated.outputs[i]] = dispatch_.Made(compute, signature.outputs[i], step.outputs[i]);
+      values_[KeyOf(stated.outputs[i], encoder)] = dispatch_.Made(compute, signature.outputs[i], step.outputs[i]);
   }
 
   WantedForm FormOfEnd(bool goes_over_bridge) const {

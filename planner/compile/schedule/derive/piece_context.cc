@@ -33,24 +33,23 @@ PieceContext::PieceContext(const BlockInputs& inputs, const Module& module, cons
   for (const Bridge& bridge : inputs.bridges) {
     if (bridge.to != module.name) continue;
     const auto named = [&](const char* what) { return BridgeValue(inputs.bridges, bridge, what); };
-    encoders_.push_back(
-        {named("rows"), named("drows"), named("image_rows"), bridge.token, inputs.FindModule(bridge.from)->trained()});
+    encoders_.push_back({named(""), named("rows"), named("drows"), named("image_rows"), bridge.token,
+                         inputs.FindModule(bridge.from)->trained()});
   }
 }
 
 DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name) const {
-  const auto first = std::find_if(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& each) {
-    return each.slot == name && numbers_.Hold(each.when);
-  });
-  Require(first != piece.weights.end(), absl::StrCat("a statement uses the slot ", string(name), ", which it lacks"));
+  const std::vector<const StatedWeight*> weights = numbers_.WeightsOf(piece, name);
+  Require(!weights.empty(), absl::StrCat("a statement uses the slot ", string(name), ", which it lacks"));
+  const StatedWeight* first = weights.front();
   DerivedSlot slot = {.shape = numbers_.SizesOf(first->shape), .segments = numbers_.SizesOf(first->segments)};
   slot.cut = first->cut;
   slot.experts = first->form == StatedWeight::Form::kExperts;
   slot.trained = first->form != StatedWeight::Form::kBuffer &&
                  (first->projection ? module_.trains_projection : module_.trains_backbone);
   if (slot.segments.empty()) slot.segments = {slot.shape.front()};
-  for (auto joined = first + 1; joined != piece.weights.end() && joined->slot == name; ++joined) {
-    slot.segments.push_back(numbers_.SizeOf(joined->shape.front()));
+  for (size_t joined = 1; joined < weights.size(); ++joined) {
+    slot.segments.push_back(numbers_.SizeOf(weights[joined]->shape.front()));
     slot.shape.front() += slot.segments.back();
   }
   if (slot.cut >= 0) {

@@ -28,6 +28,7 @@ struct DerivedSlot {
 
 // An encoder that feeds the module, in the names of the module's values.
 struct FeedingEncoder {
+  std::string prefix;          // of what is there for each encoder: ""; with several encoders "radio_encoder."
   std::string rows, gradient;  // "rows", "drows"; with several encoders "radio_encoder.rows"
   std::string symbol;          // how many rows, without the module: "image_rows"
   int64_t token = -1;          // whose positions its rows take

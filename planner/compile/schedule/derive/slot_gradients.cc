@@ -21,6 +21,9 @@ std::vector<TpGradient> GradientsOverTp(const Module& module, const ModuleBlocks
     const auto found = of_piece.find(storage.slot);
     Require(found != of_piece.end(), "nothing adds to the gradient of " + storage.frame + "." + storage.slot);
     gradient = found->second;
+    for (const SharedSlot& shared : storage.shared)
+      Require(pieces.at(shared.frame)->gradients.at(shared.slot) == gradient,
+              "two pieces give one weight gradients of two kinds: " + shared.frame + "." + shared.slot);
   }
   return gradients;
 }
