@@ -105,7 +105,7 @@ class DialectReader {
 
   std::optional<Said> Otherwise(const DialectNumber& number) {
     const std::string& text = number.otherwise;
-    if (FindStatedKey(statement_, text) != nullptr) {
+    if (FindDialectKey(statement_, text) != nullptr) {
       const Said* other = part_.Find(text);
       return other != nullptr ? std::optional<Said>(*other) : std::nullopt;
     }
@@ -139,7 +139,7 @@ class DialectReader {
     const std::string from = FilledHere(computed.source);
     if (!computed.formula) return part_.Set(computed.name, Said{computed.word, from, computed.loose, false});
     const double number = NumberOf(*computed.formula);
-    const StatedConstant& constant = *ConstantOfKey(statement_, *FindStatedKey(statement_, computed.name));
+    const StatedConstant& constant = *ConstantOfKey(statement_, *FindDialectKey(statement_, computed.name));
     const bool fits = constant.real ? std::isfinite(number)
                                     : std::floor(number) == number && number >= (constant.or_zero ? 0 : 1) &&
                                           number <= kLargestInteger;

@@ -8,8 +8,6 @@
 
 namespace planwright {
 
-using Form = StatedKey::Form;
-
 double Said::number() const {
   if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&value)) return *real;
@@ -54,7 +52,7 @@ double SaidPart::NumberOf(std::string_view name) const {
   const Said* said = FindName(name);
   if (said == nullptr) return std::nan("");
   if (!said->is_word()) return said->number();
-  const StatedKey* key = FindStatedKey(*statement, name);
+  const StatedKey* key = FindDialectKey(*statement, name);
   for (size_t i = 0; key != nullptr && i < key->words.size(); ++i) {
     if (key->words[i].first == said->word()) return static_cast<double>(key->words[i].second);
   }
@@ -64,7 +62,7 @@ double SaidPart::NumberOf(std::string_view name) const {
 Attributes SaidPart::Constants() const {
   Attributes constants;
   for (const auto& [name, said] : numbers) {
-    const StatedKey* key = FindStatedKey(*statement, name);
+    const StatedKey* key = FindDialectKey(*statement, name);
     const StatedConstant* constant = key != nullptr ? ConstantOfKey(*statement, *key) : nullptr;
     if (constant == nullptr) continue;
     const double number = NumberOf(name);
@@ -75,30 +73,6 @@ Attributes SaidPart::Constants() const {
     }
   }
   return constants;
-}
-
-const StatedKey* FindStatedKey(const ModelStatement& statement, std::string_view name) {
-  for (const StatedKey& key : statement.keys) {
-    if (key.name == name && key.form != Form::kSection) return &key;
-  }
-  return nullptr;
-}
-
-const StatedKey* KeyOfConstant(const ModelStatement& statement, std::string_view constant) {
-  for (const StatedKey& key : statement.keys) {
-    if ((key.form == Form::kChoice && key.sets == constant) || (key.form == Form::kConstant && key.name == constant))
-      return &key;
-  }
-  return nullptr;
-}
-
-const StatedConstant* ConstantOfKey(const ModelStatement& statement, const StatedKey& key) {
-  if (key.form != Form::kConstant && key.form != Form::kChoice) return nullptr;
-  const std::string& name = key.form == Form::kChoice ? key.sets : key.name;
-  for (const StatedConstant& constant : statement.constants) {
-    if (constant.name == name) return &constant;
-  }
-  return nullptr;
 }
 
 }  // namespace planwright

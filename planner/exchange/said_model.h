@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/state/dialect/dialect.h"
+#include "planner/state/dialect/dialect_keys.h"
 
 namespace planwright {
 
@@ -58,11 +59,5 @@ struct SaidModel {
 
   bool composite() const { return dialect != nullptr && dialect->composite(); }
 };
-
-// The key of a recipe that gives a constant: a choice that sets it, or the one of its name; null: none does.
-const StatedKey* KeyOfConstant(const ModelStatement& statement, std::string_view constant);
-const StatedKey* FindStatedKey(const ModelStatement& statement, std::string_view key);
-// The constant that a key gives; null: none.
-const StatedConstant* ConstantOfKey(const ModelStatement& statement, const StatedKey& key);
 
 }  // namespace planwright

@@ -8,6 +8,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/state/dialect/dialect_keys.h"
 #include "planner/state/forms/disk_tensors.h"
 
 namespace planwright {
@@ -15,8 +16,6 @@ namespace {
 
 using std::string;
 using Form = StatedKey::Form;
-
-bool IsNumberKey(const StatedKey& key) { return key.form == Form::kConstant || key.form == Form::kChoice; }
 
 string SectionOfKey(const string& key) { return key.substr(0, std::min(key.find('.'), key.size())); }
 
@@ -26,9 +25,7 @@ class OneDialect {
       : all_(all), dialect_(dialect), statement_(statement), problems_(problems) {}
 
   void Check() {
-    for (const StatedKey& key : statement_.keys) {
-      if (IsNumberKey(key)) keys_.insert(key.name);
-    }
+    for (const string& key : KeysOfDialects(statement_)) keys_.insert(key);
     names_ = keys_;
     names_.insert({"layers", "sequence", "end_token", "pad_token"});
     for (const DialectLine& line : dialect_.lines) {
@@ -153,12 +150,12 @@ class OneDialect {
   void CheckGiven() {
     if (!has_layers_ && !has_function_) Add(dialect_.line, dialect_.name(), "no line says which layers there are");
     for (const StatedKey& key : statement_.keys) {
-      if (!IsNumberKey(key) || !key.required || given_.contains(key.name) || has_function_) continue;
+      if (!keys_.contains(key.name) || !key.required || given_.contains(key.name) || has_function_) continue;
       const auto& without = all_.RootOf(dialect_).without;
       if (std::find(without.begin(), without.end(), SectionOfKey(key.name)) != without.end()) continue;
       // Layers that the dialect cannot say have no numbers.
-      const char of = LayerOf(key);
-      if (of != 0 && letters_.find(of) == string::npos) continue;
+      const StatedConstant* constant = ConstantOfKey(statement_, key);
+      if (constant && constant->of != 0 && letters_.find(constant->of) == string::npos) continue;
       Add(dialect_.line, dialect_.name(), Cat("no line gives ", key.name, ", which a recipe must have"));
     }
   }
@@ -167,14 +164,6 @@ class OneDialect {
     string letters;
     for (const StatedLayer& layer : statement_.layer_kinds) letters += layer.letter;
     return letters;
-  }
-
-  char LayerOf(const StatedKey& key) const {
-    const string& name = key.form == Form::kChoice ? key.sets : key.name;
-    for (const StatedConstant& constant : statement_.constants) {
-      if (constant.name == name) return constant.of;
-    }
-    return 0;
   }
 
   void CheckWrite(const DialectWrite& write) {

@@ -10,6 +10,7 @@
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/plan/statement/take_words.h"
+#include "planner/state/dialect/dialect_keys.h"
 #include "planner/state/dialect/take_dialect_words.h"
 
 namespace planwright {
@@ -251,7 +252,7 @@ class DialectParser {
       return line.RefuseWord(Cat(Quoted(name), " is no key of such a recipe, and begins no line of a dialect"),
                              BeginsOfLines());
     const bool choice = key->form == StatedKey::Form::kChoice;
-    const StatedConstant* constant = ConstantOf(*key);
+    const StatedConstant* constant = ConstantOfKey(statement_, *key);
     if (line.TakeIf("=")) {
       DialectNumber number;
       number.name = name;
@@ -296,7 +297,8 @@ class DialectParser {
       DialectSayable& only = dialect().sayable.emplace_back();
       only.line = line.line();
       only.key = line.Take("a key of the recipe");
-      RefuseUnless(line, FindKey(only.key) != nullptr, Cat(Quoted(only.key), " is no key of such a recipe"), Keys());
+      RefuseUnless(line, FindKey(only.key) != nullptr, Cat(Quoted(only.key), " is no key of such a recipe"),
+                   KeysOfDialects(statement_));
       only.value = line.Take("a value of the recipe");
       only.why = TakeFreeText(line, "why");
       return;
@@ -326,41 +328,15 @@ class DialectParser {
   static void RefuseUnless(LineReader& line, bool holds, const string& message, const std::vector<string>& known) {
     if (!holds && !line.failed()) line.RefuseWord(message, known);
   }
-
-  const StatedKey* FindKey(string_view name) const {
-    for (const StatedKey& key : statement_.keys) {
-      const bool number = key.form == StatedKey::Form::kConstant || key.form == StatedKey::Form::kChoice;
-      if (number && key.name == name) return &key;
-    }
-    return nullptr;
-  }
-  const StatedConstant* ConstantOf(const StatedKey& key) const {
-    const string& name = key.form == StatedKey::Form::kChoice ? key.sets : key.name;
-    for (const StatedConstant& constant : statement_.constants) {
-      if (constant.name == name) return &constant;
-    }
-    return nullptr;
-  }
+  const StatedKey* FindKey(string_view name) const { return FindDialectKey(statement_, name); }
+  std::vector<string> Sections() const { return SectionsOf(statement_); }
   bool IsSection(string_view name) const {
     const std::vector<string> sections = Sections();
     return std::find(sections.begin(), sections.end(), name) != sections.end();
   }
-  std::vector<string> Sections() const {
-    std::vector<string> names;
-    for (const StatedKey& key : statement_.keys) {
-      if (key.form == StatedKey::Form::kSection) names.push_back(key.name);
-    }
-    return names;
-  }
-  std::vector<string> Keys() const {
-    std::vector<string> names;
-    for (const StatedKey& key : statement_.keys) {
-      if (FindKey(key.name)) names.push_back(key.name);
-    }
-    return names;
-  }
+  // What a line may begin with.
   std::vector<string> BeginsOfLines() const {
-    std::vector<string> names = Keys();
+    std::vector<string> names = KeysOfDialects(statement_);
     for (const char* word :
          {"architecture", "like",   "without", "read",   "layers",  "check",    "refuse",      "only",   "nothing",
           "note",         "copied", "tell",    "silent", "encoder", "language", "image_token", "remark", "write",
