@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "planner/compile/prove_plan.h"
-#include "planner/plan/layer_kinds.h"
+#include "planner/plan/op_table.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
@@ -73,16 +73,32 @@ void LintCheckpoint(const Recipe& recipe, const Plan& plan, double hours, Diagno
       .edits = {{"checkpoint.every_steps", absl::StrCat(every)}};
 }
 
+// Whether a layer of these knows the order of tokens: some operation of it reads all positions in their order, which is
+// why cp cuts its features.
+bool KnowsOrder(const StatedPiece& piece) {
+  return std::any_of(piece.computes.begin(), piece.computes.end(),
+                     [](const StatedCompute& compute) { return InfoOf(compute.kind).cp_by_features; });
+}
+
 void LintPositions(const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe* language = LanguageOf(recipe);
   if (language == nullptr) return;
-  const Located<std::string> pattern = PatternOf(language->model);
-  if (pattern->find(FindLayerKind("mamba")->letter) != std::string::npos) return;
+  const Located<std::string>& pattern = language->model.pattern;
+  const ModelStatement& statement = StatementOfModel(language->model);
+  std::vector<std::string> titles, letters;
+  for (const StatedLayer& layer : statement.layer_kinds) {
+    if (!KnowsOrder(statement.layers.at(layer.letter))) continue;
+    if (pattern->find(layer.letter) != std::string::npos) return;
+    titles.push_back(absl::StrCat(layer.title, " layer (", std::string(1, layer.letter), ")"));
+    letters.emplace_back(1, layer.letter);
+  }
+  if (letters.empty()) return;  // no pattern of this kind would tell more
   diagnostics.Warning(DiagnosticKind::kNoPositions, pattern.where,
-                      absl::StrCat("pattern \"", *pattern,
-                                   "\" has no Mamba-2 layer (M), and attention here has no position embeddings: the "
-                                   "model is not told the order of tokens"),
-                      "let some layers be M; or silence the lint if the model is meant so");
+                      absl::StrCat("pattern \"", *pattern, "\" has no ", absl::StrJoin(titles, " and no "),
+                                   ", and attention here has no position embeddings: the model is not told the order "
+                                   "of tokens"),
+                      absl::StrCat("let some layers be ", absl::StrJoin(letters, " or "),
+                                   "; or silence the lint if the model is meant so"));
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ struct Bucket {
 
 // One layer of a module, in forward order. Filled by model/.
 struct LayerSummary {
-  char kind = 0;  // letter of layer_kinds.def: "M", "*", "E", "-"; 'V' for an encoder's layer
+  char kind = 0;  // its letter in the statement of the module's kind: "M", "*", "E", "-", "V"
   std::string frame;
   int64_t parameters = 0;     // elements, of the whole layer
   int64_t forward_flops = 0;  // FLOPs of one token (docs/flops.md)

@@ -28,11 +28,4 @@ void FillDefaults(StructRef target) {
   });
 }
 
-// For fields that are text or optional, `number` adds nothing (key_binding.h): they are not constants of a model.
-void AddNumbers(StructRef model, LocatedNumbers& numbers) {
-  ForEachKey(model, [&](const KeySpec& key, void* owner) {
-    if (key.target.number) key.target.number(owner, ConstantOf(key), numbers);
-  });
-}
-
 }  // namespace planwright

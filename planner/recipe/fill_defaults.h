@@ -2,13 +2,6 @@
 // default.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <string>
-
-#include "planner/base/text/location.h"
-#include "planner/plan/instruction.h"
-
 namespace planwright {
 
 // The address of kStructTag<S> stands for the type S. So the table of keys (recipe_keys.h) can name the struct of a
@@ -36,12 +29,5 @@ Struct Defaults() {
   FillDefaults(RefTo(filled));
   return filled;
 }
-
-// Numbers by name, each with the place that gives it.
-using LocatedNumbers = std::map<std::string, Located<Attribute>, std::less<>>;
-
-// Adds the numbers of a model, named by their keys and sections: "mamba.heads". Sections that the recipe does not have
-// are included, with their defaults.
-void AddNumbers(StructRef model, LocatedNumbers& numbers);
 
 }  // namespace planwright

@@ -8,6 +8,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_checks.h"
 
 namespace planwright {
@@ -17,7 +18,7 @@ constexpr char kDrawn[] = "drawn";
 
 // The parts of a module that have a source each (planner/state/weights/parts.h).
 std::vector<std::string> PartsOf(const ModuleRecipe& module) {
-  if (!std::holds_alternative<RadioVitModel>(module.model.model)) return {*module.name};
+  if (CarriesLoss(module.model)) return {*module.name};
   return {Cat(*module.name, ".backbone"), Cat(*module.name, ".projection")};
 }
 

@@ -41,16 +41,13 @@ struct KeyTarget {
   // The tag of the struct that has the field. Null: no field; the reader uses the value in another way, or only checks
   // it.
   const void* owner = nullptr;
-  // For a value: writes it into the field of `owner`. `name`: the constant's name ("moe.top_k"), for numbers of a
-  // model.
+  // For a value: writes it into the field of `owner`. `name`: of a key inside a model, its path there ("moe.top_k").
   void (*read)(const YamlNode& value, std::string_view name, void* owner) = nullptr;
-  // For a number: adds the field's value to the numbers of a model.
-  void (*number)(void* owner, std::string_view name, LocatedNumbers& numbers) = nullptr;
   // For a section, whose keys fill a struct of their own: that struct. `given`: whether the recipe has the section. The
   // object is null for an optional section that is not given.
   StructRef (*section)(void* owner, bool given) = nullptr;
   // For a value that is missing or wrong: marks the field as broken, at the value's location.
-  void (*lose)(const Location& where, void* owner) = nullptr;
+  void (*lose)(const Location& where, std::string_view name, void* owner) = nullptr;
 };
 
 // Reads a node that has passed the checks of its key (key_checks.h).
@@ -154,17 +151,8 @@ void ReadMember(const YamlNode& value, std::string_view, void* owner) {
 }
 
 template <auto member>
-void LoseMember(const Location& where, void* owner) {
+void LoseMember(const Location& where, std::string_view, void* owner) {
   MarkBroken(where, FieldOf<member>(owner));
-}
-
-template <auto member>
-void AddNumber(void* owner, std::string_view name, LocatedNumbers& numbers) {
-  using T = typename MemberTypes<member>::Field;
-  if constexpr (std::is_same_v<T, Located<int64_t>> || std::is_same_v<T, Located<double>>) {
-    const T& field = FieldOf<member>(owner);
-    numbers.insert_or_assign(std::string(name), Located<Attribute>(*field, field.where));
-  }
 }
 
 // Writes the value into this field.
@@ -172,7 +160,6 @@ template <auto member>
 inline constexpr KeyTarget To = {.type = kTypeOfField<typename MemberTypes<member>::Field>,
                                  .owner = &kStructTag<typename MemberTypes<member>::Owner>,
                                  .read = ReadMember<member>,
-                                 .number = AddNumber<member>,
                                  .lose = LoseMember<member>};
 
 // Writes two numbers [a, b] into these fields.
@@ -182,20 +169,6 @@ inline constexpr KeyTarget ToPair = {KeyType::kNumberPair, &kStructTag<typename 
                                        ReadValue(value.items[0], FieldOf<first>(owner));
                                        ReadValue(value.items[1], FieldOf<second>(owner));
                                      }};
-
-// For a number that only the executor uses, so that the planner has no field for it: writes it into this map of a
-// model, under the name of its constant.
-template <auto map, typename Number>
-inline constexpr KeyTarget ToConstant = {kTypeOfField<Number>, &kStructTag<typename MemberTypes<map>::Owner>,
-                                         [](const YamlNode& value, std::string_view name, void* owner) {
-                                           Number number{};
-                                           ReadValue(value, number);
-                                           FieldOf<map>(owner).insert_or_assign(std::string(name), number);
-                                         },
-                                         [](void* owner, std::string_view name, LocatedNumbers& numbers) {
-                                           numbers.insert_or_assign(std::string(name),
-                                                                    FieldOf<map>(owner).at(std::string(name)));
-                                         }};
 
 template <typename T>
 StructRef RefToSection(T& section, bool) {

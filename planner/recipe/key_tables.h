@@ -44,9 +44,13 @@ inline constexpr NumberRange kSize{1, 16777216};
 // path, kind, field, need, default, range, choices, help. Sections are in the order of the reference page, and so are
 // the parts. The help of a key is a noun phrase: it follows "add `key`: " in messages.
 std::span<const KeySpec> KeysOfModels();      // name, extends, cluster, models, modules, bridges
+std::span<const KeySpec> KeysOfKinds();       // models.<name>.*, of the statements of models
 std::span<const KeySpec> KeysOfTraining();    // batch, budget, optimizer, gradients, precision
 std::span<const KeySpec> KeysOfData();        // data, initialize
 std::span<const KeySpec> KeysOfEvaluation();  // evaluation, divergence
 std::span<const KeySpec> KeysOfRun();         // checkpoint, log, lints, launch
+
+// The choices of `recompute`: words of its own, and those of the layers of all kinds of models.
+std::string_view WordsOfRecompute();
 
 }  // namespace planwright

@@ -3,32 +3,12 @@
 #include <algorithm>
 #include <variant>
 
+#include "absl/strings/str_join.h"
 #include "planner/base/text/bug.h"
-#include "planner/plan/layer_kinds.h"
+#include "planner/base/text/text.h"
 
 namespace planwright {
 namespace {
-
-// Each kind of model answers here.
-
-Located<std::string> PatternIn(const HybridLmModel& model) { return model.pattern; }
-Located<std::string> PatternIn(const RadioVitModel& model) {
-  return {std::string(static_cast<size_t>(*model.layers), 'V'), model.layers.where};
-}
-
-// The section of a layer kind has the kind's word as its key.
-bool GivesLayerIn(const HybridLmModel& model, char letter) { return model.has(LayerWord(letter)); }
-bool GivesLayerIn(const RadioVitModel&, char letter) { return letter == 'V'; }
-
-void AddChoices(const HybridLmModel& model, LocatedNumbers& numbers) {
-  const std::optional<Located<bool>>& normalized = model.moe.normalized;
-  if (normalized) numbers.insert({"moe.normalized", {int64_t{**normalized}, normalized->where}});
-}
-void AddChoices(const RadioVitModel& model, LocatedNumbers& numbers) {
-  numbers.insert({{"crop", {int64_t{*model.positions == "crop"}, model.positions.where}},
-                  {"final_norm", {int64_t{*model.final_norm == "layernorm"}, model.final_norm.where}},
-                  {"erf_gelu", {int64_t{*model.activation == "gelu"}, model.activation.where}}});
-}
 
 template <typename Number>
 Located<Number> NumberOf(const LocatedNumbers& numbers, std::string_view name) {
@@ -46,6 +26,24 @@ const ModelStatement& StatementOfModel(const ModelRecipe& model) {
   return *statement;
 }
 
+std::vector<const ModelStatement*> LanguageKindsFirst() {
+  std::vector<const ModelStatement*> statements;
+  for (const bool language : {true, false}) {
+    for (const ModelStatement& statement : BuiltInStatements()) {
+      if (statement.carries_loss == language) statements.push_back(&statement);
+    }
+  }
+  return statements;
+}
+
+std::string LanguageKinds() {
+  std::vector<std::string> kinds;
+  for (const ModelStatement& statement : BuiltInStatements()) {
+    if (statement.carries_loss) kinds.push_back(statement.kind);
+  }
+  return absl::StrJoin(kinds, " or ");
+}
+
 bool CarriesLoss(const ModelRecipe& model) {
   const ModelStatement* statement = StatementOf(*model.kind);
   return statement != nullptr && statement->carries_loss;
@@ -57,18 +55,16 @@ const ModuleRecipe* LanguageOf(const Recipe& recipe) {
   return language == recipe.modules.end() ? nullptr : &*language;
 }
 
-Located<std::string> PatternOf(const ModelRecipe& model) {
-  return std::visit([](const auto& its) { return PatternIn(its); }, model.model);
-}
-
 bool GivesLayer(const ModelRecipe& model, char letter) {
-  return std::visit([&](const auto& its) { return GivesLayerIn(its, letter); }, model.model);
+  const ModelStatement& statement = StatementOfModel(model);
+  const StatedKey* section = statement.SectionOf(letter);
+  return section ? model.sections.contains(section->name) : statement.FindLayer(letter) != nullptr;
 }
 
 bool HasExperts(const ModelRecipe& model) {
   const ModelStatement& statement = StatementOfModel(model);
-  const Located<std::string> pattern = PatternOf(model);
-  return std::any_of(pattern->begin(), pattern->end(), [&](char letter) { return statement.HasExperts(letter); });
+  return std::any_of(model.pattern->begin(), model.pattern->end(),
+                     [&](char letter) { return statement.HasExperts(letter); });
 }
 
 bool GivesExperts(const ModelRecipe& model) {
@@ -78,15 +74,28 @@ bool GivesExperts(const ModelRecipe& model) {
   });
 }
 
-LocatedNumbers NumbersOf(const ModelRecipe& model) {
-  LocatedNumbers numbers;
-  std::visit(
-      [&](auto its) {
-        AddNumbers(RefTo(its), numbers);
-        AddChoices(its, numbers);
-      },
-      model.model);
-  return numbers;
+int64_t NumberOfWord(const StatedKey& choice, std::string_view word) {
+  for (const auto& [its, number] : choice.words) {
+    if (its == word) return number;
+  }
+  Bug(Cat("the choice ", choice.name, " has no word ", word));
+}
+
+ModelRecipe DefaultModel(const std::string& kind) {
+  ModelRecipe model;
+  model.kind = kind;
+  for (const StatedKey& key : StatementOfModel(model).keys) {
+    using Form = StatedKey::Form;
+    const bool none = key.default_text.empty();
+    if (key.form == Form::kChoice) {
+      model.numbers[key.sets] = Attribute(none ? int64_t{0} : NumberOfWord(key, key.default_text));
+    } else if ((key.form == Form::kConstant && key.required) || !none) {
+      const bool real = key.type == StatedKey::Type::kReal;
+      const double number = none ? 0 : std::stod(key.default_text);
+      model.numbers[key.name] = real ? Attribute(number) : Attribute(static_cast<int64_t>(number));
+    }
+  }
+  return model;
 }
 
 Located<int64_t> SizeOf(const LocatedNumbers& numbers, std::string_view name) {

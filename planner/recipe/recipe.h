@@ -5,15 +5,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "planner/base/text/location.h"
+#include "planner/plan/instruction.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -34,49 +35,21 @@ struct ClusterRecipe {
   std::optional<Located<std::string>> profile;  // a file of `plan measure`
 };
 
-// A RADIO vision transformer with pixel shuffle and projector (docs/model/vision_encoder.md#sizes).
-struct RadioVitModel {
-  Located<int64_t> layers, hidden, heads, ffn, patch, class_tokens, max_image, pixel_shuffle;
-  Located<std::string> positions;   // interpolate | crop
-  Located<std::string> activation;  // gelu_tanh | gelu
-  Located<std::string> final_norm;  // layernorm | none
-  Located<int64_t> projector_hidden;
-  Located<double> norm_eps;
-  Located<double> projector_norm_eps;
-  Located<double> init_std;
-};
+// Numbers by name, each with the place that gives it.
+using LocatedNumbers = std::map<std::string, Located<Attribute>, std::less<>>;
 
-// A language model of Mamba-2, attention, mixture-of-experts and dense MLP layers
-// (docs/model/language_model.md#sizes).
-struct HybridLmModel {
-  Located<std::string> pattern;
-  Located<int64_t> hidden, vocabulary;
-  Located<double> init_std;
-  Located<double> norm_eps;
-  struct Attention {
-    Located<int64_t> heads, head_dim, kv_groups;
-  } attention;
-  struct Mamba {
-    Located<int64_t> heads, head_dim, groups, state, conv, chunk;
-  } mamba;
-  struct Moe {
-    Located<int64_t> experts, top_k, ffn, shared_ffn;
-    std::optional<Located<bool>> normalized;
-    Located<double> scale, aux_loss, imbalance;
-  } moe;
-  struct Mlp {
-    Located<int64_t> ffn;
-  } mlp;
-  Attributes constants;  // numbers that the planner only copies into the plan: "moe.bias_rate"
-  // The sections that the recipe has ("moe"); required if the pattern has layers of that kind.
-  std::set<std::string, std::less<>> sections;
-  bool has(std::string_view section) const { return sections.contains(section); }
-};
-
+// What a recipe gives of a model; the statement of its kind says which keys there are (model_facts.h).
 struct ModelRecipe {
   Located<std::string> name;  // key in `models`
-  Located<std::string> kind;  // radio_vit | hybrid_lm
-  std::variant<RadioVitModel, HybridLmModel> model;
+  Located<std::string> kind;  // of a statement: radio_vit | hybrid_lm
+  // A letter for each layer, with `|` and `/` as the grammar of patterns has them (compile/model/layer_pattern.h). Of a
+  // model whose recipe gives only a number: the letters, at the place of the number.
+  Located<std::string> pattern;
+  // Named as constants are, by sections and keys: "mamba.heads". A choice is the number of the constant that it sets.
+  // In sections that the recipe does not have, numbers are their defaults, or 0. What may be left out, and is, is not
+  // there.
+  LocatedNumbers numbers;
+  std::set<std::string, std::less<>> sections;  // that the recipe has ("moe")
 };
 
 struct ModuleRecipe {
@@ -94,7 +67,7 @@ struct ModuleRecipe {
   std::optional<Located<int64_t>> dp;           // only if written: compared with the derived dp
   Located<std::string> train_backbone;          // trained | frozen
   Located<std::string> train_projection;        // trained | frozen
-  std::vector<Located<std::string>> recompute;  // none | full | elementwise | layer kinds (plan/layer_kinds.def)
+  std::vector<Located<std::string>> recompute;  // none | full | elementwise | words of layers
 };
 
 struct BridgeRecipe {

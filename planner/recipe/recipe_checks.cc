@@ -5,10 +5,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/sbatch_options.h"
 #include "planner/plan/slurm_options.h"
 #include "planner/recipe/model_facts.h"
@@ -51,7 +52,7 @@ void CheckPatches(const DataRecipe& data, Diagnostics& problems) {
 
 void LintFrozenCrop(const ModuleRecipe& module, Diagnostics& problems) {
   if (!AllKnown(module.train_backbone, module.model.kind) || module.train_backbone.value != "frozen") return;
-  const LocatedNumbers numbers = NumbersOf(module.model);
+  const LocatedNumbers& numbers = module.model.numbers;
   const auto crop = numbers.find("crop");
   if (crop == numbers.end() || !AllKnown(crop->second) || *crop->second != Attribute(int64_t{1})) return;
   const Location& where = crop->second.where.known() ? crop->second.where : module.train_backbone.where;
@@ -83,19 +84,32 @@ void CheckStageKeys(const ModuleRecipe& module, Diagnostics& problems) {
       .notes.push_back({module.stage_layers->where, "stage_layers is here"});
 }
 
+bool IsWordOfEncoders(const std::string& word) {
+  const std::vector<const ModelStatement*> kinds = LanguageKindsFirst();
+  return std::any_of(kinds.begin(), kinds.end(), [&](const ModelStatement* kind) {
+    return !kind->carries_loss && kind->FindLayer(word) != nullptr;
+  });
+}
+
 // The reason why a word of `recompute` has no effect on a module; empty if it has one.
 std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string& word) {
-  const LayerKind* kind = FindLayerKind(word);  // null: the word is `full` or `elementwise`
-  if (!AllKnown(module.model.kind, module.train_backbone, PatternOf(module.model))) return "";
-  if (!CarriesLoss(module.model)) {
-    if (kind != nullptr && kind->of != LayerKind::Of::kEncoder) return "it is an encoder, and its layer kind is block";
-    return module.train_backbone.value == "frozen" ? "its backbone is frozen and has no backward" : "";
+  if (!AllKnown(module.model.kind, module.train_backbone, module.model.pattern)) return "";
+  const ModelStatement& statement = StatementOfModel(module.model);
+  const StatedLayer* layer = statement.FindLayer(word);
+  const bool of_layers = word != "full" && word != kElementwise;
+  if (of_layers && layer == nullptr) {
+    if (!statement.carries_loss) {
+      std::vector<std::string> words;
+      for (const StatedLayer& its : statement.layer_kinds) words.push_back(its.word);
+      return Cat("it is an encoder, and its layer kind is ", absl::StrJoin(words, " or "));
+    }
+    return IsWordOfEncoders(word) ? "it is not an encoder"
+                                  : Cat("models of kind ", statement.kind, " have no such layers");
   }
-  if (kind == nullptr) return "";
-  if (kind->of != LayerKind::Of::kLanguage) return "it is not an encoder";
-  return PatternOf(module.model)->find(kind->letter) == std::string::npos
-             ? Cat("its pattern has no ", std::string(1, kind->letter))
-             : "";
+  if (!statement.carries_loss)
+    return module.train_backbone.value == "frozen" ? "its backbone is frozen and has no backward" : "";
+  if (!of_layers || module.model.pattern->find(layer->letter) != std::string::npos) return "";
+  return Cat("its pattern has no ", std::string(1, layer->letter));
 }
 
 bool HasFull(const ModuleRecipe& module) {
@@ -127,7 +141,7 @@ void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
 // With one expert for a token, published models differ in what its weight is, so that none of them is the default.
 void CheckWeightOfOneExpert(const ModuleRecipe& module, Diagnostics& problems) {
   if (!AllKnown(module.model.kind)) return;
-  const LocatedNumbers numbers = NumbersOf(module.model);
+  const LocatedNumbers& numbers = module.model.numbers;
   const auto top_k = numbers.find("moe.top_k");
   if (top_k == numbers.end() || !AllKnown(top_k->second) || *top_k->second != Attribute(int64_t{1})) return;
   if (numbers.contains("moe.normalized")) return;

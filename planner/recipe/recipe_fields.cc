@@ -112,7 +112,7 @@ void RecipeFields::FillAll(const std::vector<StructRef>& targets) const {
     if (value != nullptr && IsValidValue(*key, *value)) {
       to.read(*value, ConstantOf(*key), owner->object);
     } else if (to.lose != nullptr && (value != nullptr || IsLost(*key))) {
-      to.lose(value != nullptr ? LocationInRecipe(*value) : where_, owner->object);
+      to.lose(value != nullptr ? LocationInRecipe(*value) : where_, ConstantOf(*key), owner->object);
     }
   }
 }

@@ -9,11 +9,11 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/key_checks.h"
 #include "planner/recipe/lint_values.h"
 #include "planner/recipe/mend_tree.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_checks.h"
 #include "planner/recipe/recipe_digest.h"
 #include "planner/recipe/recipe_fields.h"
@@ -22,20 +22,14 @@
 namespace planwright {
 namespace {
 
-// `recipe`: gets the keys that models of all kinds have.
-HybridLmModel ReadHybridLm(const RecipeFields& fields, ModelRecipe& recipe) {
-  HybridLmModel model = Defaults<HybridLmModel>();
-  fields.Fill(recipe, model);
-  // The section of a layer kind has the kind's word as its key. One that is no map is given, too: its sizes are broken.
-  for (const LayerKind& kind : LayerKinds()) {
-    if (kind.of == LayerKind::Of::kLanguage && fields.Has(kind.word)) model.sections.emplace(kind.word);
+// `fields`: of a model of this kind.
+ModelRecipe ReadModel(const RecipeFields& fields, const std::string& kind) {
+  ModelRecipe model = DefaultModel(kind);
+  fields.Fill(model);
+  // A section that is no map is given, too: its sizes are broken.
+  for (const StatedKey& key : StatementOfModel(model).keys) {
+    if (key.form == StatedKey::Form::kSection && fields.Has(key.name)) model.sections.insert(key.name);
   }
-  return model;
-}
-
-RadioVitModel ReadRadioVit(const RecipeFields& fields, ModelRecipe& recipe) {
-  RadioVitModel model = Defaults<RadioVitModel>();
-  fields.Fill(recipe, model);
   return model;
 }
 
@@ -53,16 +47,10 @@ std::map<std::string, ModelRecipe> ReadModels(const RecipeFields& fields) {
   if (named == nullptr) return models;
   for (const YamlEntry& entry : named->entries) {
     const RecipeFields inner = fields.Inner("models", entry.value, entry.key_where);
-    ModelRecipe model;
-    model.name = {entry.key, entry.key_where};
     const std::string kind = inner.Kind();
-    if (kind == "radio_vit") {
-      model.model = ReadRadioVit(inner, model);
-    } else if (kind == "hybrid_lm") {
-      model.model = ReadHybridLm(inner, model);
-    } else {
-      continue;
-    }
+    if (StatementOf(kind) == nullptr) continue;
+    ModelRecipe model = ReadModel(inner, kind);
+    model.name = {entry.key, entry.key_where};
     models.emplace(entry.key, std::move(model));
   }
   return models;

@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "planner/compile/compile.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/shard_map.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/search/pass_reader.h"
@@ -96,18 +95,12 @@ constexpr int64_t kManyNodes = 1 << 14;
 
 // One layer of each kind of the model, in the order in which they first come.
 std::string KindsOnce(const ModelRecipe& model) {
-  const std::string pattern = *PatternOf(model);
+  const std::string pattern = *model.pattern;
   std::string kinds;
   for (char letter : pattern) {
     if (letter != '|' && letter != '/' && kinds.find(letter) == std::string::npos) kinds += letter;
   }
   return kinds;
-}
-
-void KeepLayers(ModelRecipe& model, const std::string& letters) {
-  if (auto* language = std::get_if<HybridLmModel>(&model.model)) language->pattern.value = letters;
-  if (auto* encoder = std::get_if<RadioVitModel>(&model.model))
-    encoder->layers.value = static_cast<int64_t>(letters.size());
 }
 
 // The recipe of a plan from which the costs of one module's parts are read: one stage of module `of` with one layer of
@@ -147,7 +140,7 @@ Recipe MiniRecipe(const TunedRecipe& tuned, size_t of, const ModuleChoice& choic
     ModuleRecipe& module = recipe.modules[m];
     module.first_stage_layers.reset(), module.last_stage_layers.reset();
     const std::string kinds = KindsOnce(module.model);
-    KeepLayers(module.model, m == of ? kinds : kinds.substr(0, 1));
+    module.model.pattern.value = m == of ? kinds : kinds.substr(0, 1);
   }
   recipe.batch.global_samples.value = samples * lanes;
   recipe.cluster.nodes.value = kManyNodes;
@@ -202,8 +195,9 @@ const ModuleCosts* PieceCosts::Of(size_t module, const ModuleChoice& choice, int
   const auto [at, is_new] = mixed_.try_emplace({key, words});
   if (!is_new) return at->second.get();
   at->second = std::make_unique<ModuleCosts>(*kept);
+  const ModelStatement& statement = StatementOfModel(tuned_.recipe.modules[module].model);
   for (auto& [letter, piece] : at->second->layers) {
-    if (named(LayerWord(letter))) piece = again->layers.at(letter);
+    if (named(statement.FindLayer(letter)->word)) piece = again->layers.at(letter);
   }
   return at->second.get();
 }

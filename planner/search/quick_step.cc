@@ -33,7 +33,7 @@ QuickSteps::QuickSteps(const TunedRecipe& tuned, const Rates& rates)
       feeds_(tuned.recipe.modules.size(), false) {
   for (size_t m = 0; m < tuned.recipe.modules.size(); ++m) {
     const ModuleRecipe& module = tuned.recipe.modules[m];
-    std::string& letters = letters_.emplace_back(*PatternOf(module.model));
+    std::string& letters = letters_.emplace_back(*module.model.pattern);
     std::erase_if(letters, [](char letter) { return letter == '|' || letter == '/'; });
     if (CarriesLoss(module.model)) language_ = m;
     for (const BridgeRecipe& bridge : tuned.recipe.bridges) {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "planner/compile/topology/check_layout.h"
 #include "planner/compile/topology/derive_grids.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
@@ -25,7 +24,7 @@ std::vector<int64_t> DivisorsOf(int64_t number) {
 }
 
 int64_t LayersOf(const ModuleRecipe& module) {
-  const std::string pattern = *PatternOf(module.model);
+  const std::string pattern = *module.model.pattern;
   return std::count_if(pattern.begin(), pattern.end(), [](char c) { return c != '|' && c != '/'; });
 }
 
@@ -162,7 +161,7 @@ void Space::FindPlacings(int64_t ranks) {
 
 bool Space::SplitIsFixed(size_t m) const {
   const ModuleRecipe& module = recipe_.modules[m];
-  return module.first_stage_layers || module.last_stage_layers || absl::StrContains(*PatternOf(module.model), "|") ||
+  return module.first_stage_layers || module.last_stage_layers || absl::StrContains(*module.model.pattern, "|") ||
          Fixed(absl::StrCat("modules.", *module.name, ".parallel.stage_layers"));
 }
 
@@ -214,8 +213,8 @@ std::vector<std::vector<std::string>> Space::RecomputesOf(size_t m) const {
   if (*module.train_backbone == "frozen") return ways;
   add({"full"});
   std::vector<std::string> words;
-  for (const LayerKind& kind : LayerKinds()) {
-    if (PatternOf(module.model)->find(kind.letter) != std::string::npos) words.emplace_back(kind.word);
+  for (const StatedLayer& kind : StatementOfModel(module.model).layer_kinds) {
+    if (module.model.pattern->find(kind.letter) != std::string::npos) words.push_back(kind.word);
   }
   // Layers of other kinds keep all, or run what is elementwise again.
   for (unsigned set = 0; set + 1 < 1u << words.size(); ++set) {

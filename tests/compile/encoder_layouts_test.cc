@@ -30,9 +30,8 @@ void Place(const Side& side, int first_rank, ModuleRecipe& module) {
 Recipe Apart(const Side& encoder, const Side& language, int micro_samples = 1) {
   Recipe recipe = testing::TinyRecipe({.colocated = false, .micro_samples = micro_samples});
   recipe.batch.global_samples = int64_t{4 * language.dp * micro_samples};
-  auto& lm = std::get<HybridLmModel>(recipe.modules[1].model.model);
-  lm.pattern = std::string("ME*E");
-  lm.mamba.groups = int64_t{4};
+  recipe.modules[1].model.pattern = std::string("ME*E");
+  Give(recipe.modules[1].model, {{"mamba.groups", 4}});
   Place(encoder, 0, recipe.modules[0]);
   Place(language, encoder.ranks(), recipe.modules[1]);
   return recipe;

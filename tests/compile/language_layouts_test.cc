@@ -35,7 +35,7 @@ Recipe RecipeOf(const Case& c) {
   language.dispatch = c.dispatch;
   if (c.frozen) language.train_backbone = std::string("frozen");
   for (const std::string& kind : c.recompute) language.recompute.push_back(kind);
-  std::get<HybridLmModel>(language.model.model).mamba.groups = int64_t{4};
+  Give(language.model, {{"mamba.groups", 4}});
   recipe.data.packed_documents = c.documents;
   return recipe;
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "planner/base/text/near_name.h"
 #include "planner/recipe/recipe_keys.h"
@@ -192,51 +194,36 @@ TEST(EveryKey, ThatIsGoneSaysWhatHoldsWithoutIt) {
   }
 }
 
+// "heads 6, init_std 0.03 real", by name.
+std::string NumbersText(const ModelRecipe& model) {
+  return absl::StrJoin(model.numbers, ", ", [](std::string* out, const auto& entry) {
+    const double* real = std::get_if<double>(&*entry.second);
+    absl::StrAppend(out, entry.first, " ");
+    real ? absl::StrAppend(out, *real, " real") : absl::StrAppend(out, std::get<int64_t>(*entry.second));
+  });
+}
+
 TEST(EveryKey, ModelsArriveWhole) {
   TempRecipes files;
   const Recipe r = MustRead(files.Write("r.yaml", kEveryKey));
-  const auto& vit = std::get<RadioVitModel>(r.modules.at(0).model.model);
-  EXPECT_EQ(*vit.layers, 3);
-  EXPECT_EQ(*vit.hidden, 36);
-  EXPECT_EQ(*vit.heads, 6);
-  EXPECT_EQ(*vit.ffn, 72);
-  EXPECT_EQ(*vit.patch, 8);
-  EXPECT_EQ(*vit.class_tokens, 5);
-  EXPECT_EQ(*vit.max_image, 96);
-  EXPECT_EQ(*vit.pixel_shuffle, 3);
-  EXPECT_EQ(*vit.positions, "crop");
-  EXPECT_EQ(*vit.activation, "gelu");
-  EXPECT_EQ(*vit.final_norm, "none");
-  EXPECT_EQ(*vit.norm_eps, 2e-6);
-  EXPECT_EQ(*vit.init_std, 0.03);
-  EXPECT_EQ(*vit.projector_hidden, 77);
-  EXPECT_EQ(*vit.projector_norm_eps, 3e-5);
-  const auto& lm = std::get<HybridLmModel>(r.modules.at(1).model.model);
+  const ModelRecipe &vit = r.modules.at(0).model, &lm = r.modules.at(1).model;
+  EXPECT_EQ(*vit.pattern, "VVV");
+  EXPECT_EQ(vit.pattern.where.line, 6);
+  EXPECT_EQ(NumbersText(vit),
+            "class_tokens 5, crop 1, erf_gelu 1, ffn 72, final_norm 0, heads 6, hidden 36, init_std 0.03 real, "
+            "max_image 96, norm_eps 2e-06 real, patch 8, pixel_shuffle 3, projector.hidden 77, "
+            "projector.norm_eps 3e-05 real");
   EXPECT_EQ(*lm.pattern, "M*E");
-  EXPECT_EQ(*lm.hidden, 48);
-  EXPECT_EQ(*lm.vocabulary, 300);
-  EXPECT_EQ(*lm.init_std, 0.04);
-  EXPECT_EQ(*lm.norm_eps, 4e-5);
   EXPECT_EQ(lm.sections, (std::set<std::string, std::less<>>{"attention", "mamba", "mlp", "moe"}));
-  EXPECT_EQ(*lm.attention.heads, 6);
-  EXPECT_EQ(*lm.attention.head_dim, 9);
-  EXPECT_EQ(*lm.attention.kv_groups, 3);
-  EXPECT_EQ(*lm.mamba.heads, 10);
-  EXPECT_EQ(*lm.mamba.head_dim, 11);
-  EXPECT_EQ(*lm.mamba.groups, 5);
-  EXPECT_EQ(*lm.mamba.state, 12);
-  EXPECT_EQ(*lm.mamba.conv, 3);
-  EXPECT_EQ(*lm.mamba.chunk, 13);
-  EXPECT_EQ(*lm.moe.experts, 14);
-  EXPECT_EQ(*lm.moe.top_k, 4);
-  EXPECT_EQ(*lm.moe.ffn, 15);
-  EXPECT_EQ(*lm.moe.shared_ffn, 16);
-  EXPECT_FALSE(**lm.moe.normalized);
-  EXPECT_EQ(*lm.moe.scale, 1.5);
-  EXPECT_EQ(*lm.moe.aux_loss, 0.25);
-  EXPECT_EQ(lm.constants.at("moe.bias_rate"), Attribute(0.125));
-  EXPECT_EQ(*lm.moe.imbalance, 3.5);
-  EXPECT_EQ(*lm.mlp.ffn, 17);
+  EXPECT_EQ(NumbersText(lm),
+            "attention.head_dim 9, attention.heads 6, attention.kv_groups 3, hidden 48, init_std 0.04 real, "
+            "mamba.chunk 13, mamba.conv 3, mamba.groups 5, mamba.head_dim 11, mamba.heads 10, mamba.state 12, "
+            "mlp.ffn 17, moe.aux_loss 0.25 real, moe.bias_rate 0.125 real, moe.experts 14, moe.ffn 15, "
+            "moe.imbalance 3.5 real, moe.normalized 0, moe.scale 1.5 real, moe.shared_ffn 16, moe.top_k 4, "
+            "norm_eps 4e-05 real, vocabulary 300");
+  for (const ModelRecipe* model : {&vit, &lm}) {
+    for (const auto& [name, number] : model->numbers) EXPECT_TRUE(number.where.known()) << name;
+  }
 }
 
 TEST(EveryKey, ModulesArriveWhole) {

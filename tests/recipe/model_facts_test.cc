@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "planner/base/text/limits.h"
 #include "tests/recipe/temp_recipes.h"
 #include "tests/support/recipe_builder.h"
@@ -16,9 +18,9 @@ bool IsOfAnotherModel(const StatedConstant& constant) { return constant.name.sta
 // Statements name their constants, recipes their keys. Each constant has a key of its type, whatever the pattern.
 TEST(ModelFacts, RecipesGiveTheConstantsOfStatements) {
   ModuleRecipe language = BuildLanguage(0, 8);
-  std::get<HybridLmModel>(language.model.model).moe.normalized = true;
+  Give(language.model, {{"moe.normalized", 1}});
   for (const ModuleRecipe& module : {language, BuildEncoder(0, 8)}) {
-    const LocatedNumbers numbers = NumbersOf(module.model);
+    const LocatedNumbers& numbers = module.model.numbers;
     for (const StatedConstant& constant : StatementOfModel(module.model).constants) {
       if (IsOfAnotherModel(constant)) continue;
       const auto number = numbers.find(constant.name);
@@ -29,7 +31,7 @@ TEST(ModelFacts, RecipesGiveTheConstantsOfStatements) {
 }
 
 TEST(ModelFacts, NumbersHaveThePlacesOfTheirKeys) {
-  const LocatedNumbers language = NumbersOf(BuildLanguage(0, 8).model);
+  const LocatedNumbers& language = BuildLanguage(0, 8).model.numbers;
   EXPECT_EQ(*SizeOf(language, "moe.experts"), 128);
   EXPECT_EQ(SizeOf(language, "moe.experts").where.line, 306);
   EXPECT_EQ(*RealOf(language, "moe.scale"), 2.5);
@@ -40,34 +42,34 @@ TEST(ModelFacts, NumbersHaveThePlacesOfTheirKeys) {
 
 TEST(ModelFacts, ChoicesAreFlags) {
   ModuleRecipe module = BuildEncoder(0, 8);
-  EXPECT_EQ(*SizeOf(NumbersOf(module.model), "crop"), 0);
-  std::get<RadioVitModel>(module.model.model).positions = {"crop", Line(410)};
-  EXPECT_EQ(*SizeOf(NumbersOf(module.model), "crop"), 1);
-  EXPECT_EQ(SizeOf(NumbersOf(module.model), "crop").where.line, 410);
+  EXPECT_EQ(*SizeOf(module.model.numbers, "crop"), 0);
+  EXPECT_EQ(*SizeOf(module.model.numbers, "final_norm"), 1);
+  const StatedKey& choice = *std::find_if(StatementOf("radio_vit")->keys.begin(), StatementOf("radio_vit")->keys.end(),
+                                          [](const StatedKey& key) { return key.name == "final_norm"; });
+  EXPECT_EQ(NumberOfWord(choice, "layernorm"), 1);
+  EXPECT_EQ(NumberOfWord(choice, "none"), 0);
+  EXPECT_DEATH(NumberOfWord(choice, "rmsnorm"), "rmsnorm");
 }
 
 // Without the key it is not said, and the module lacks the constant.
 TEST(ModelFacts, AChoiceThatIsNotMadeIsNotThere) {
   ModuleRecipe language = BuildLanguage(0, 8);
-  EXPECT_FALSE(NumbersOf(language.model).contains("moe.normalized"));
-  std::get<HybridLmModel>(language.model.model).moe.normalized = {false, Line(310)};
-  EXPECT_EQ(*SizeOf(NumbersOf(language.model), "moe.normalized"), 0);
-  EXPECT_EQ(SizeOf(NumbersOf(language.model), "moe.normalized").where.line, 310);
+  EXPECT_FALSE(language.model.numbers.contains("moe.normalized"));
+  EXPECT_FALSE(DefaultModel("hybrid_lm").numbers.contains("moe.imbalance"));
 }
 
-TEST(ModelFacts, PatternsHaveALetterForEachLayer) {
-  ModuleRecipe language = BuildLanguage(0, 8), encoder = BuildEncoder(0, 8);
-  std::get<HybridLmModel>(language.model.model).pattern = {"ME|*E", Line(300)};
-  std::get<RadioVitModel>(encoder.model.model).layers = {3, Line(400)};
-  EXPECT_EQ(*PatternOf(language.model), "ME|*E");
-  EXPECT_EQ(PatternOf(language.model).where.line, 300);
-  EXPECT_EQ(*PatternOf(encoder.model), "VVV");
-  EXPECT_EQ(PatternOf(encoder.model).where.line, 400);
+TEST(ModelFacts, ModelsThatARecipeSaysNothingOfHaveDefaults) {
+  const ModelRecipe language = DefaultModel("hybrid_lm");
+  EXPECT_EQ(*SizeOf(language.numbers, "mamba.conv"), 4);
+  EXPECT_EQ(*RealOf(language.numbers, "norm_eps"), 1e-5);
+  EXPECT_EQ(*SizeOf(language.numbers, "moe.experts"), 0) << "no default, so that sizes of a missing section are 0";
+  EXPECT_EQ(*language.pattern, "");
+  EXPECT_TRUE(language.sections.empty());
 }
 
 TEST(ModelFacts, LayersWithoutTheirSectionAreNotGiven) {
   ModuleRecipe language = BuildLanguage(0, 8);
-  std::get<HybridLmModel>(language.model.model).sections = {"mamba", "moe"};
+  language.model.sections = {"mamba", "moe"};
   EXPECT_TRUE(GivesLayer(language.model, 'M'));
   EXPECT_FALSE(GivesLayer(language.model, '*'));
   EXPECT_TRUE(GivesLayer(BuildEncoder(0, 8).model, 'V'));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
+#include "planner/recipe/model_facts.h"
 #include "tests/recipe/temp_recipes.h"
 #include "tests/support/folders.h"
 
@@ -10,10 +11,8 @@ namespace {
 
 std::string Shipped(const std::string& name) { return InSource("recipes/") + name + ".yaml"; }
 
-const HybridLmModel& Language(const Recipe& recipe) {
-  return std::get<HybridLmModel>(recipe.modules.at(1).model.model);
-}
-const RadioVitModel& Encoder(const Recipe& recipe) { return std::get<RadioVitModel>(recipe.modules.at(0).model.model); }
+const ModelRecipe& Language(const Recipe& recipe) { return recipe.modules.at(1).model; }
+const ModelRecipe& Encoder(const Recipe& recipe) { return recipe.modules.at(0).model; }
 
 TEST(ShippedRecipes, TwentyLayersOnEightRanksAreTheReferences) {
   const Recipe recipe = MustRead(Shipped("nemotron_moe_vlm_20l_mock_8r"));
@@ -24,12 +23,12 @@ TEST(ShippedRecipes, TwentyLayersOnEightRanksAreTheReferences) {
   EXPECT_EQ(*recipe.modules[1].first_rank, 4);
   EXPECT_EQ(*recipe.modules[1].ep, 4);
   EXPECT_EQ(*Language(recipe).pattern, "MEMEM*EMEMEM*EMEMEM*");
-  EXPECT_EQ(*Language(recipe).moe.experts, 128);
-  EXPECT_EQ(*Language(recipe).mamba.state, 128);
-  EXPECT_EQ(*Language(recipe).init_std, 0.0173);
-  EXPECT_EQ(*Encoder(recipe).projector_hidden, 20480);
-  EXPECT_EQ(*Encoder(recipe).class_tokens, 8);
-  EXPECT_EQ(*Encoder(recipe).positions, "crop");
+  EXPECT_EQ(*SizeOf(Language(recipe).numbers, "moe.experts"), 128);
+  EXPECT_EQ(*SizeOf(Language(recipe).numbers, "mamba.state"), 128);
+  EXPECT_EQ(*RealOf(Language(recipe).numbers, "init_std"), 0.0173);
+  EXPECT_EQ(*SizeOf(Encoder(recipe).numbers, "projector.hidden"), 20480);
+  EXPECT_EQ(*SizeOf(Encoder(recipe).numbers, "class_tokens"), 8);
+  EXPECT_EQ(*SizeOf(Encoder(recipe).numbers, "crop"), 1);
   EXPECT_EQ(*recipe.batch.global_samples, 8);
   EXPECT_EQ(*recipe.budget.learning_rate.peak, 2e-4);
   EXPECT_EQ(*recipe.budget.weight_decay.end, 0.05);
@@ -40,9 +39,9 @@ TEST(ShippedRecipes, TheToyKeepsLayersAndLayout) {
   const Recipe real = MustRead(Shipped("nemotron_moe_vlm_20l_mock_8r"));
   const Recipe toy = MustRead(Shipped("nemotron_moe_vlm_20l_mock_8r_toy"));
   EXPECT_EQ(*Language(toy).pattern, *Language(real).pattern);
-  EXPECT_EQ(*Language(toy).hidden, 64);
-  EXPECT_EQ(*Language(toy).moe.scale, 2.5);  // inherited
-  EXPECT_EQ(*Encoder(toy).layers, 4);
+  EXPECT_EQ(*SizeOf(Language(toy).numbers, "hidden"), 64);
+  EXPECT_EQ(*RealOf(Language(toy).numbers, "moe.scale"), 2.5);  // inherited
+  EXPECT_EQ(*Encoder(toy).pattern, "VVVV");
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(*toy.modules[i].first_rank, *real.modules[i].first_rank);
     EXPECT_EQ(*toy.modules[i].tp, *real.modules[i].tp);
@@ -88,7 +87,7 @@ TEST(ShippedRecipes, FiftyFourLayersAreTheReferenceTopologies) {
     EXPECT_EQ(*encoder.train_backbone, "frozen");
     EXPECT_EQ(*encoder.train_projection, "trained");
     EXPECT_EQ(*language.train_backbone, "trained");
-    EXPECT_EQ(Encoder(recipe).class_tokens.value, 10);
+    EXPECT_EQ(*SizeOf(Encoder(recipe).numbers, "class_tokens"), 10);
     const std::string pattern = *Language(recipe).pattern;
     EXPECT_EQ(std::count(pattern.begin(), pattern.end(), 'M'), 23);
     EXPECT_EQ(std::count(pattern.begin(), pattern.end(), 'E'), 23);
@@ -151,11 +150,11 @@ TEST(ShippedRecipes, TheYardsticksHaveTwins) {
       EXPECT_EQ(*module.first_rank, 0);
       EXPECT_EQ(*module.ranks, gpus);
       EXPECT_EQ(*module.tp, 1);
-      const auto* language = std::get_if<HybridLmModel>(&module.model.model);
+      const bool language = CarriesLoss(module.model);
       EXPECT_EQ(*module.train_backbone, !language && name.ends_with("_frozen") ? "frozen" : "trained");
       if (!language) continue;
       EXPECT_EQ(*module.ep, gpus);
-      EXPECT_EQ(*language->moe.experts, 128);
+      EXPECT_EQ(*SizeOf(module.model.numbers, "moe.experts"), 128);
     }
     // A lane on each GPU, 8 microbatches of one sample, 50 steps.
     EXPECT_EQ(*recipe.batch.global_samples, 8 * gpus);
@@ -188,7 +187,7 @@ TEST(ShippedRecipes, IconsReplaceTheDataWhole) {
   const Located<std::string>& shard = recipe.data.sources[0].shards[0];
   EXPECT_EQ(*shard, "../build/icons/icons-000000.tar");  // as written
   EXPECT_TRUE(shard.where.file->ends_with("recipes/icons_8r_toy.yaml"));
-  EXPECT_EQ(*Language(recipe).vocabulary, 260);
+  EXPECT_EQ(*SizeOf(Language(recipe).numbers, "vocabulary"), 260);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Values, OverABridgeHaveOneDimOfRunTimeSize) {
 // and V4 refuses the other one.
 TEST(Values, OfEqualSidesAreNotJoinedAlongTheOther) {
   Recipe recipe = testing::TinyRecipe({2, 2, 4, 2, 4, false});
-  std::get<HybridLmModel>(recipe.modules[1].model.model).hidden = recipe.batch.sequence_length.value;
+  Give(recipe.modules[1].model, {{"hidden", recipe.batch.sequence_length.value}});
   Diagnostics problems;
   Plan plan = CompileRecipe(recipe, problems).value();
   int turned = 0;

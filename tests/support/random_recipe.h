@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/layer_kinds.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright::testing {
 
@@ -140,7 +140,7 @@ class RandomRecipe {
 
   void Training(const std::string& pattern) {
     const std::string backbone = One({"trained", "frozen"});
-    const std::string kind(LayerWord(pattern[0]));
+    const std::string kind = StatementOf("hybrid_lm")->FindLayer(pattern[0])->word;
     Set("gradients.overlap_reduce", One({"true", "false"}));
     Set("gradients.overlap_gather", One({"true", "false"}));
     Set("gradients.buckets", One({1, 3, 50}));

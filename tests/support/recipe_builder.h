@@ -9,6 +9,7 @@
 
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/recipe.h"
+#include "tests/support/model_numbers.h"
 
 namespace planwright {
 
@@ -37,34 +38,39 @@ inline ModuleRecipe BuildModule(const std::string& name, int first_rank, int ran
 inline ModuleRecipe BuildLanguage(int first_rank, int ranks, const Parallel& parallel = {}, int line = 100,
                                   const std::string& name = "language") {
   ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
-  HybridLmModel model = Defaults<HybridLmModel>();
+  ModelRecipe& model = module.model = DefaultModel("hybrid_lm");
+  model.name = {"nemotron_hybrid_moe_20l", Line(299)};
   model.pattern = {"MEMEM*EMEMEM*EMEMEM*", Line(300)};
-  model.hidden = 2688;
-  model.vocabulary = {131072, Line(301)};
-  model.attention = {{32, Line(302)}, 128, {8, Line(303)}};
-  model.mamba = {{64, Line(304)}, 64, {8, Line(305)}, 128, 4, 128};
-  model.moe = {{128, Line(306)}, {6, Line(307)}, {1856, Line(308)}, {3712, Line(309)}, std::nullopt, 2.5, 1e-4, 2.0};
-  model.constants["moe.bias_rate"] = 1e-3;
+  Give(model, {{"hidden", 2688}, {"vocabulary", 131072, Line(301)}});
+  Give(model, {{"attention.heads", 32, Line(302)}, {"attention.head_dim", 128}, {"attention.kv_groups", 8, Line(303)}});
+  Give(model,
+       {{"mamba.heads", 64, Line(304)}, {"mamba.head_dim", 64}, {"mamba.groups", 8, Line(305)}, {"mamba.state", 128}});
+  Give(model, {{"moe.experts", 128, Line(306)},
+               {"moe.top_k", 6, Line(307)},
+               {"moe.ffn", 1856, Line(308)},
+               {"moe.shared_ffn", 3712, Line(309)},
+               {"moe.scale", 2.5},
+               {"moe.aux_loss", 1e-4},
+               {"moe.bias_rate", 1e-3},
+               {"moe.imbalance", 2.0}});
   model.sections = {"attention", "mamba", "moe"};
-  module.model = {{"nemotron_hybrid_moe_20l", Line(299)}, std::string("hybrid_lm"), model};
   return module;
 }
 
 inline ModuleRecipe BuildEncoder(int first_rank, int ranks, const Parallel& parallel = {}, int line = 200,
                                  const std::string& name = "images") {
   ModuleRecipe module = BuildModule(name, first_rank, ranks, parallel, line);
-  RadioVitModel model = Defaults<RadioVitModel>();
-  model.layers = 32;
-  model.hidden = {1280, Line(401)};
-  model.heads = {16, Line(402)};
-  model.ffn = {5120, Line(403)};
-  model.patch = {16, Line(404)};
-  model.class_tokens = 8;
-  model.max_image = {2048, Line(405)};
-  model.pixel_shuffle = {2, Line(406)};
-  model.positions = std::string("interpolate");
-  model.projector_hidden = {20480, Line(407)};
-  module.model = {{"radio_vit_h", Line(399)}, std::string("radio_vit"), model};
+  ModelRecipe& model = module.model = DefaultModel("radio_vit");
+  model.name = {"radio_vit_h", Line(399)};
+  model.pattern = std::string(32, 'V');
+  Give(model, {{"hidden", 1280, Line(401)},
+               {"heads", 16, Line(402)},
+               {"ffn", 5120, Line(403)},
+               {"patch", 16, Line(404)},
+               {"class_tokens", 8},
+               {"max_image", 2048, Line(405)},
+               {"pixel_shuffle", 2, Line(406)},
+               {"projector.hidden", 20480, Line(407)}});
   return module;
 }
 
@@ -74,10 +80,10 @@ inline Recipe BuildRecipe(std::vector<ModuleRecipe> modules) {
   recipe.name = {"test", Line(1)};
   std::string language;
   for (const ModuleRecipe& module : modules) {
-    if (*module.model.kind == "hybrid_lm") language = *module.name;
+    if (CarriesLoss(module.model)) language = *module.name;
   }
   for (const ModuleRecipe& module : modules) {
-    if (*module.model.kind != "hybrid_lm" && !language.empty())
+    if (!CarriesLoss(module.model) && !language.empty())
       recipe.bridges.push_back({.from = {*module.name, Line(50)}, .to = {language, Line(50)}, .where = Line(50)});
   }
   recipe.modules = std::move(modules);

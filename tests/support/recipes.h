@@ -3,6 +3,7 @@
 
 #include "planner/recipe/fill_defaults.h"
 #include "planner/recipe/recipe.h"
+#include "tests/support/model_numbers.h"
 
 namespace planwright::testing {
 
@@ -26,28 +27,37 @@ inline Recipe TinyRecipe(const TinyLayout& layout) {
 
   ModuleRecipe encoder = Defaults<ModuleRecipe>();
   encoder.name = std::string("radio_encoder");
+  encoder.model = DefaultModel("radio_vit");
   encoder.model.name = std::string("tiny_vit");
-  encoder.model.kind = std::string("radio_vit");
-  RadioVitModel vit = Defaults<RadioVitModel>();
-  vit.layers = 2, vit.hidden = 32, vit.heads = 4, vit.ffn = 64, vit.patch = 4, vit.class_tokens = 2, vit.max_image = 64;
-  vit.pixel_shuffle = 2, vit.positions = std::string("interpolate"), vit.projector_hidden = 48;
-  encoder.model.model = vit;
+  encoder.model.pattern = std::string("VV");
+  Give(encoder.model, {{"hidden", 32},
+                       {"heads", 4},
+                       {"ffn", 64},
+                       {"patch", 4},
+                       {"class_tokens", 2},
+                       {"max_image", 64},
+                       {"projector.hidden", 48}});
   encoder.first_rank = int64_t{0};
   encoder.ranks = int64_t{layout.encoder_ranks};
   encoder.tp = int64_t{layout.encoder_tp};
 
   ModuleRecipe language = Defaults<ModuleRecipe>();
   language.name = std::string("language");
+  language.model = DefaultModel("hybrid_lm");
   language.model.name = std::string("tiny_lm");
-  language.model.kind = std::string("hybrid_lm");
-  HybridLmModel lm = Defaults<HybridLmModel>();
-  lm.pattern = std::string("ME*E"), lm.hidden = 32, lm.vocabulary = 96, lm.init_std = 0.02;
-  lm.attention = {int64_t{4}, int64_t{8}, int64_t{2}};
-  lm.mamba = {int64_t{8}, int64_t{8}, int64_t{2}, int64_t{16}, int64_t{4}, int64_t{8}};
-  lm.moe.experts = int64_t{8}, lm.moe.top_k = int64_t{3}, lm.moe.ffn = int64_t{24}, lm.moe.shared_ffn = int64_t{32};
-  lm.moe.scale = 2.5, lm.moe.aux_loss = 1e-2, lm.constants["moe.bias_rate"] = 1e-3, lm.moe.imbalance = 0.0;
-  lm.sections = {"attention", "mamba", "moe"};
-  language.model.model = lm;
+  language.model.pattern = std::string("ME*E");
+  Give(language.model, {{"hidden", 32}, {"vocabulary", 96}});
+  Give(language.model, {{"attention.heads", 4}, {"attention.head_dim", 8}, {"attention.kv_groups", 2}});
+  Give(language.model,
+       {{"mamba.heads", 8}, {"mamba.head_dim", 8}, {"mamba.groups", 2}, {"mamba.state", 16}, {"mamba.chunk", 8}});
+  Give(language.model, {{"moe.experts", 8},
+                        {"moe.top_k", 3},
+                        {"moe.ffn", 24},
+                        {"moe.shared_ffn", 32},
+                        {"moe.scale", 2.5},
+                        {"moe.aux_loss", 1e-2},
+                        {"moe.bias_rate", 1e-3}});
+  language.model.sections = {"attention", "mamba", "moe"};
   language.first_rank = int64_t{layout.colocated ? 0 : layout.encoder_ranks};
   language.ranks = int64_t{layout.language_ranks};
   language.tp = int64_t{layout.tp};

@@ -29,7 +29,7 @@ std::optional<double> MeanLossTokens(const DataRecipe& data) {
 // PW0605
 void LintMasking(const Recipe& recipe, const ModuleRecipe* language, Diagnostics& diagnostics) {
   if (language == nullptr || !GivesExperts(language->model)) return;
-  const Located<double> aux_loss = RealOf(NumbersOf(language->model), "moe.aux_loss");
+  const Located<double> aux_loss = RealOf(language->model.numbers, "moe.aux_loss");
   if (*aux_loss == 0) return;
   const double sequence = static_cast<double>(*recipe.batch.sequence_length);
   const std::optional<double> tokens = MeanLossTokens(recipe.data);

@@ -27,7 +27,7 @@ struct ImageSizes {
 };
 
 ImageSizes ImageSizesOf(const ModelRecipe& encoder) {
-  const LocatedNumbers numbers = NumbersOf(encoder);
+  const LocatedNumbers& numbers = encoder.numbers;
   return {SizeOf(numbers, "patch"), SizeOf(numbers, "pixel_shuffle"), SizeOf(numbers, "max_image")};
 }
 
@@ -316,7 +316,7 @@ std::optional<DataPlan> CheckedData(const Recipe& recipe, Diagnostics& diagnosti
   }
   plan.encoders = EncoderDataOf(recipe);
   if (const ModuleRecipe* language = LanguageOf(recipe)) {
-    const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
+    const Located<int64_t> vocabulary = SizeOf(language->model.numbers, "vocabulary");
     plan.vocabulary = *vocabulary;
     if (KnowsEncoders(recipe) && !recipe.damaged.contains("bridges") && AllKnown(data.image_grids, data.classes))
       CheckVocabulary(vocabulary, plan, data, found);

@@ -143,13 +143,13 @@ void CheckIds(const Recipe& recipe, const DataPlan& plan, Diagnostics& diagnosti
   add("end_token", data.end_token, true);
   const ModuleRecipe* language = LanguageOf(recipe);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (language != nullptr && AllKnown(SizeOf(NumbersOf(language->model), "vocabulary")) &&
+    if (language != nullptr && AllKnown(SizeOf(language->model.numbers, "vocabulary")) &&
         ids[i].id >= plan.vocabulary) {
       diagnostics
           .Error(kTokenOutsideVocabulary, ids[i].where,
                  absl::StrCat("`data.", ids[i].key, "` ", ids[i].id, " is outside the vocabulary of ", plan.vocabulary),
                  absl::StrCat("use an id from 0 to ", plan.vocabulary - 1))
-          .notes.push_back({SizeOf(NumbersOf(language->model), "vocabulary").where, "the vocabulary is given here"});
+          .notes.push_back({SizeOf(language->model.numbers, "vocabulary").where, "the vocabulary is given here"});
     }
     for (size_t k = 0; k < i; ++k) {
       // Padding is known by its place, so one id may pad and end, as with many tokenizers.

@@ -202,7 +202,7 @@ void CompareWithRecipe(const std::vector<Found>& all, const Recipe& recipe, Diag
   const Found& found = *std::max_element(
       all.begin(), all.end(), [](const Found& a, const Found& b) { return a.file->vocabulary < b.file->vocabulary; });
   const Prepared& prepared = *found.file;
-  const Located<int64_t> vocabulary = SizeOf(NumbersOf(language->model), "vocabulary");
+  const Located<int64_t> vocabulary = SizeOf(language->model.numbers, "vocabulary");
   if (!AllKnown(vocabulary) || prepared.vocabulary <= *vocabulary) return;
   diagnostics
       .Error(kPreparedShards, found.where,

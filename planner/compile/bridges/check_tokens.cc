@@ -24,7 +24,7 @@ bool CheckVocabulary(const Located<int64_t>& token, const Located<int64_t>& voca
 // A token written at a bridge.
 bool CheckToken(const Located<int64_t>& token, const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe* language = LanguageOf(recipe);
-  if (language && !CheckVocabulary(token, SizeOf(NumbersOf(language->model), "vocabulary"), diagnostics)) return false;
+  if (language && !CheckVocabulary(token, SizeOf(language->model.numbers, "vocabulary"), diagnostics)) return false;
   if (!AllKnown(token, recipe.data.kind, recipe.data.tokenizer)) return true;
   if (TextIsBytes(recipe.data) && *token != kBytesImageToken) {
     diagnostics

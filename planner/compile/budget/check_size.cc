@@ -17,7 +17,7 @@ struct LayerCount {
 
 // Letters of a pattern are layers; '|' and '/' only separate them.
 LayerCount LayersOf(const ModelRecipe& model) {
-  const Located<std::string> pattern = PatternOf(model);
+  const Located<std::string> pattern = model.pattern;
   return {std::count_if(pattern->begin(), pattern->end(), [](char c) { return c != '|' && c != '/'; }), pattern.where};
 }
 

@@ -6,7 +6,6 @@
 #include "planner/base/text/bug.h"
 #include "planner/compile/model/expand_statement.h"
 #include "planner/compile/model/stage_split.h"
-#include "planner/plan/layer_kinds.h"
 
 namespace planwright {
 namespace {
@@ -19,7 +18,7 @@ double NumberOf(const Attribute& constant) {
 }  // namespace
 
 std::string LayersOf(const ModelRecipe& recipe) {
-  std::string layers = *PatternOf(recipe);
+  std::string layers = *recipe.pattern;
   std::erase(layers, '|');
   return layers;
 }
@@ -48,12 +47,12 @@ Attributes ConstantsOf(const ModelRecipe& recipe, LocatedNumbers numbers, const 
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
   const std::string layers = LayersOf(recipe.model);
   std::vector<std::string> kinds;
-  for (const LayerKind& kind : LayerKinds()) {
+  for (const StatedLayer& kind : StatementOfModel(recipe.model).layer_kinds) {
     const bool wanted =
         std::any_of(recipe.recompute.begin(), recipe.recompute.end(), [&](const Located<std::string>& word) {
           return *word == kind.word || (*word == "full" && layers.find(kind.letter) != std::string::npos);
         });
-    if (wanted) kinds.emplace_back(kind.word);
+    if (wanted) kinds.push_back(kind.word);
   }
   const bool elementwise = std::any_of(recipe.recompute.begin(), recipe.recompute.end(),
                                        [](const Located<std::string>& word) { return *word == kElementwise; });
@@ -62,7 +61,7 @@ std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe) {
 }
 
 ProjectorTarget TargetOf(const ModelRecipe& language) {
-  const LocatedNumbers numbers = NumbersOf(language);
+  const LocatedNumbers& numbers = language.numbers;
   return {SizeOf(numbers, "hidden"), RealOf(numbers, "init_std"), static_cast<int64_t>(LayersOf(language).size())};
 }
 
@@ -79,7 +78,7 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vec
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = statement.has_images ? *recipe.train_projection == "trained" : module.trains_backbone;
   module.recompute = RecomputedKinds(recipe);
-  const LocatedNumbers given = NumbersOf(recipe.model);
+  const LocatedNumbers& given = recipe.model.numbers;
   module.constants = ConstantsOf(recipe.model, given, target);
   const std::string layers = LayersOf(recipe.model);
   Require(stages.size() == layers.size(), "every layer has a stage");
@@ -90,7 +89,7 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vec
   ExpandStatement(statement, numbers, target.several_encoders, module);
   CountFlops(statement, numbers, data, sequence, module);
   // Not a constant, since no size of the model follows from it.
-  if (module.expert_layers() > 0) module.imbalance = RealOf(given, "moe.imbalance");
+  if (module.expert_layers() > 0 && given.contains("moe.imbalance")) module.imbalance = RealOf(given, "moe.imbalance");
   return module;
 }
 

@@ -29,7 +29,7 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vec
 // depend on them.
 Attributes ConstantsOf(const ModelRecipe& recipe, LocatedNumbers numbers, const ProjectorTarget& target);
 
-// The words of the layer kinds that are recomputed, in the order of layer_kinds.def, and then "elementwise" if the
+// The words of the layer kinds that are recomputed, in the order of the statement, and then "elementwise" if the
 // recipe has it. "full" means all kinds that the
 // model has layers of.
 std::vector<std::string> RecomputedKinds(const ModuleRecipe& recipe);

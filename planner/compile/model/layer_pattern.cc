@@ -12,14 +12,6 @@
 namespace planwright {
 namespace {
 
-using Of = LayerKind::Of;
-
-// Letters of layer kinds that are not built yet are part of the grammar too: topology refuses them with PW0900.
-bool IsLayer(char letter, Of of) {
-  const LayerKind* kind = FindLayerKind(letter);
-  return kind && (kind->of == of || kind->of == Of::kUnbuilt);
-}
-
 // The location of byte `offset` of the pattern. A pattern is on one line without escapes; if it is in quotes, its text
 // starts one column later.
 Location LocationInPattern(const Located<std::string>& pattern, size_t offset) {
@@ -31,8 +23,18 @@ Location LocationInPattern(const Located<std::string>& pattern, size_t offset) {
   return where;
 }
 
+// Letters of layers that are not built are part of the grammar too: topology refuses them with PW0900.
+std::vector<const StatedLayer*> KnownLayers(const ModelStatement& statement) {
+  std::vector<const StatedLayer*> layers;
+  for (const auto* its : {&statement.layer_kinds, &statement.unbuilt}) {
+    for (const StatedLayer& layer : *its) layers.push_back(&layer);
+  }
+  return layers;
+}
+
 // Reports every wrong character, at its own location.
-bool CheckCharacters(const Located<std::string>& pattern, Of of, Diagnostics& diagnostics) {
+bool CheckCharacters(const Located<std::string>& pattern, const ModelStatement& statement, Diagnostics& diagnostics) {
+  const std::vector<const StatedLayer*> layers = KnownLayers(statement);
   bool fine = true;
   if (pattern->size() > kMostLayers + kMostStages) {
     diagnostics.Error(DiagnosticKind::kOutOfRange, pattern.where,
@@ -43,12 +45,12 @@ bool CheckCharacters(const Located<std::string>& pattern, Of of, Diagnostics& di
   }
   for (size_t i = 0; i < pattern->size(); ++i) {
     const char c = (*pattern)[i];
-    if (c == '|' || c == '/' || IsLayer(c, of)) continue;
+    const auto has_it = [&](const StatedLayer* layer) { return layer->letter == c; };
+    if (c == '|' || c == '/' || std::any_of(layers.begin(), layers.end(), has_it)) continue;
     std::vector<std::string> known;
-    for (const LayerKind& kind : LayerKinds()) {
-      if (IsLayer(kind.letter, of))
-        known.push_back(absl::StrCat(std::string(1, kind.letter), " ", std::string(kind.word)));
-    }
+    for (const StatedLayer* layer : layers)
+      known.push_back(
+          absl::StrCat(std::string(1, layer->letter), " ", layer->word.empty() ? layer->title : layer->word));
     diagnostics.Error(DiagnosticKind::kUnknownLayer, LocationInPattern(pattern, i),
                       absl::StrCat("'", std::string(1, c), "' is not a layer kind"),
                       absl::StrCat("layer kinds are ", absl::StrJoin(known, ", ")));
@@ -57,13 +59,38 @@ bool CheckCharacters(const Located<std::string>& pattern, Of of, Diagnostics& di
   return fine;
 }
 
-// One part cannot mix `*` with another kind of attention.
-bool CheckAttentionKinds(std::string_view part, const Location& where, Diagnostics& diagnostics) {
-  if (part.find('*') == std::string_view::npos || part.find_first_of("D+") == std::string_view::npos) return true;
-  diagnostics.Error(DiagnosticKind::kPatternConflict, where,
-                    "the pattern mixes attention (*) with sparse or latent attention (D, +)",
-                    "use one kind of attention");
-  return false;
+// Titles of layers as one phrase: "sparse or latent attention".
+std::string JoinedTitles(const std::vector<const StatedLayer*>& layers) {
+  const std::string& last = layers.back()->title;
+  const std::string end = last.substr(std::min(last.size(), last.rfind(' ')));  // " attention"
+  std::vector<std::string> titles;
+  for (const StatedLayer* layer : layers) {
+    const bool shares = layer != layers.back() && layer->title.size() > end.size() && layer->title.ends_with(end);
+    titles.push_back(shares ? layer->title.substr(0, layer->title.size() - end.size()) : layer->title);
+  }
+  return absl::StrJoin(titles, " or ");
+}
+
+// One part cannot mix layers with those that they are not built to be beside.
+bool CheckMixture(std::string_view part, const Location& where, const ModelStatement& statement,
+                  Diagnostics& diagnostics) {
+  for (const StatedLayer& layer : statement.layer_kinds) {
+    if (part.find(layer.letter) == std::string_view::npos) continue;
+    std::vector<const StatedLayer*> others;
+    std::vector<std::string> letters;
+    for (const StatedLayer& other : statement.unbuilt) {
+      if (other.not_with.find(layer.letter) == std::string::npos) continue;
+      others.push_back(&other);
+      letters.emplace_back(1, other.letter);
+    }
+    if (part.find_first_of(absl::StrJoin(letters, "")) == std::string_view::npos) continue;
+    diagnostics.Error(DiagnosticKind::kPatternConflict, where,
+                      absl::StrCat("the pattern mixes ", layer.title, " (", std::string(1, layer.letter), ") with ",
+                                   JoinedTitles(others), " (", absl::StrJoin(letters, ", "), ")"),
+                      absl::StrCat("use one kind of ", layer.title));
+    return false;
+  }
+  return true;
 }
 
 // All MTP parts must have the same layers, because one part describes the layers of every depth.
@@ -91,8 +118,9 @@ int64_t LayerPattern::count(char layer) const {
   return std::count(layers.begin(), layers.end(), layer) + mtp_depths * std::count(mtp.begin(), mtp.end(), layer);
 }
 
-std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, Diagnostics& diagnostics, Of of) {
-  if (!CheckCharacters(pattern, of, diagnostics)) return std::nullopt;
+std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, const ModelStatement& statement,
+                                              Diagnostics& diagnostics) {
+  if (!CheckCharacters(pattern, statement, diagnostics)) return std::nullopt;
   std::vector<std::string> parts = absl::StrSplit(*pattern, '/');
   const std::string main = parts.front();
   parts.erase(parts.begin());
@@ -105,13 +133,13 @@ std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& patter
   if (!CheckMtp(parts, pattern.where, diagnostics)) return std::nullopt;
   if (!parts.empty()) result.mtp = parts.front();
   result.mtp_depths = static_cast<int>(parts.size());
-  if (!CheckAttentionKinds(result.layers, pattern.where, diagnostics)) return std::nullopt;
-  if (!CheckAttentionKinds(result.mtp, pattern.where, diagnostics)) return std::nullopt;
+  if (!CheckMixture(result.layers, pattern.where, statement, diagnostics)) return std::nullopt;
+  if (!CheckMixture(result.mtp, pattern.where, statement, diagnostics)) return std::nullopt;
   return result;
 }
 
 std::optional<LayerPattern> PatternOfLayers(const ModelRecipe& model, Diagnostics& diagnostics) {
-  return ParseLayerPattern(PatternOf(model), diagnostics, CarriesLoss(model) ? Of::kLanguage : Of::kEncoder);
+  return ParseLayerPattern(model.pattern, StatementOfModel(model), diagnostics);
 }
 
 }  // namespace planwright

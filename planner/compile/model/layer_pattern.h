@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/base/text/location.h"
-#include "planner/plan/layer_kinds.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
@@ -26,9 +26,9 @@ struct LayerPattern {
 };
 
 // Checks the grammar and splits the pattern into its parts. Nothing, with problems PW0501 or PW0502, if it is wrong.
-// `of`: whose layers it may have, besides those that are not built.
-std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, Diagnostics& diagnostics,
-                                              LayerKind::Of of = LayerKind::Of::kLanguage);
+// `statement`: whose layers it may have, besides those that are not built.
+std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, const ModelStatement& statement,
+                                              Diagnostics& diagnostics);
 
 // The pattern of a model, parsed.
 std::optional<LayerPattern> PatternOfLayers(const ModelRecipe& model, Diagnostics& diagnostics);

@@ -4,7 +4,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "planner/plan/layer_kinds.h"
 
 namespace planwright {
 
@@ -61,14 +60,13 @@ Diagnostic& SizeChecks::Shape(const Located<int64_t>& at, std::string message, s
                             absl::StrCat("model ", *module_.model.name, ": ", message), std::move(help));
 }
 
-void SizeChecks::MissingSection(const Location& pattern, char letter) {
+void SizeChecks::MissingSection(const Location& pattern, const StatedLayer& layer, const std::string& section) {
   failed_ = true;
-  const std::string word(LayerWord(letter));
-  diagnostics_.Error(
-      DiagnosticKind::kMissingModelSection, pattern,
-      absl::StrCat("the pattern has ", word, " layers (", std::string(1, letter), "), but model ", *module_.model.name,
-                   " has no section `", word, "`"),
-      absl::StrCat("add `", word, "` to the model, or remove ", std::string(1, letter), " from the pattern"));
+  const std::string letter(1, layer.letter);
+  diagnostics_.Error(DiagnosticKind::kMissingModelSection, pattern,
+                     absl::StrCat("the pattern has ", layer.word, " layers (", letter, "), but model ",
+                                  *module_.model.name, " has no section `", section, "`"),
+                     absl::StrCat("add `", section, "` to the model, or remove ", letter, " from the pattern"));
 }
 
 void SizeChecks::Note(Diagnostic& problem, const std::string& what, const Located<int64_t>& size) {

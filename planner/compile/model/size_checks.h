@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "planner/plan/statement/model_statement.h"
 #include "planner/recipe/diagnostics/diagnostic.h"
 #include "planner/recipe/recipe.h"
 
@@ -36,7 +37,7 @@ class SizeChecks {
   Diagnostic& Shape(const Located<int64_t>& at, std::string message, std::string help);
 
   // PW0504: the pattern has layers of this kind, but the model has no section for them.
-  void MissingSection(const Location& pattern, char letter);
+  void MissingSection(const Location& pattern, const StatedLayer& layer, const std::string& section);
 
   // Whether no check has failed.
   bool fine() const { return !failed_; }

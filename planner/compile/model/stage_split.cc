@@ -114,7 +114,7 @@ Location LocationOfStages(const ModuleRecipe& module) {
   if (module.stage_layers) return module.stage_layers->where;
   if (module.first_stage_layers) return module.first_stage_layers->where;
   if (module.last_stage_layers) return module.last_stage_layers->where;
-  return PatternOf(module.model).where;
+  return module.model.pattern.where;
 }
 
 std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, const LayerPattern& pattern,

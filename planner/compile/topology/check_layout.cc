@@ -16,7 +16,6 @@
 #include "planner/compile/model/layer_pattern.h"
 #include "planner/compile/model/size_checks.h"
 #include "planner/compile/model/stage_split.h"
-#include "planner/plan/layer_kinds.h"
 
 namespace planwright {
 namespace {
@@ -25,55 +24,56 @@ namespace {
 // model's.
 constexpr auto kMostParameters = static_cast<double>(kMostElements / 2);
 
+std::string WithLetter(const StatedLayer& layer) {
+  return absl::StrCat(std::string(1, layer.letter), " (", layer.word.empty() ? layer.title : layer.word, ")");
+}
+
 // The layer kinds that can be planned, for a message: "M (mamba), * (attention), E (moe) and - (mlp)".
-std::string BuiltLayers() {
+std::string BuiltLayers(const ModelStatement& statement) {
   std::vector<std::string> layers;
-  for (const LayerKind& kind : LayerKinds()) {
-    if (kind.of == LayerKind::Of::kLanguage)
-      layers.push_back(absl::StrCat(std::string(1, kind.letter), " (", std::string(kind.word), ")"));
-  }
+  for (const StatedLayer& layer : statement.layer_kinds) layers.push_back(WithLetter(layer));
   const std::string last = std::move(layers.back());
   layers.pop_back();
-  return absl::StrCat(absl::StrJoin(layers, ", "), " and ", last);
+  return layers.empty() ? last : absl::StrCat(absl::StrJoin(layers, ", "), " and ", last);
 }
 
 // The pattern's grammar knows more layer kinds than the planner has blocks for. Those are refused by name.
-bool CheckPatternBuilt(const Location& where, const LayerPattern& pattern, Diagnostics& diagnostics) {
+bool CheckPatternBuilt(const Location& where, const LayerPattern& pattern, const ModelStatement& statement,
+                       Diagnostics& diagnostics) {
   std::vector<std::string> unbuilt;
-  for (const LayerKind& kind : LayerKinds()) {
-    if (kind.of == LayerKind::Of::kUnbuilt && pattern.count(kind.letter) > 0) {
-      unbuilt.push_back(absl::StrCat(std::string(1, kind.letter), " (", std::string(kind.word), ")"));
-    }
+  for (const StatedLayer& layer : statement.unbuilt) {
+    if (pattern.count(layer.letter) > 0) unbuilt.push_back(WithLetter(layer));
   }
   if (pattern.mtp_depths > 0) unbuilt.push_back("/ (multi-token prediction)");
   if (unbuilt.empty()) return true;
   diagnostics.Error(DiagnosticKind::kNotBuiltYet, where,
                     absl::StrCat("layers not built yet: ", absl::StrJoin(unbuilt, ", ")),
-                    absl::StrCat("use ", BuiltLayers()));
+                    absl::StrCat("use ", BuiltLayers(statement)));
   return false;
 }
 
 // Layer kinds of the pattern that can be planned.
-std::vector<const LayerKind*> KindsOf(const LayerPattern& pattern) {
-  std::vector<const LayerKind*> kinds;
-  for (const LayerKind& kind : LayerKinds()) {
-    if (kind.of != LayerKind::Of::kUnbuilt && pattern.has(kind.letter)) kinds.push_back(&kind);
+std::vector<const StatedLayer*> KindsOf(const ModelRecipe& model, const LayerPattern& pattern) {
+  std::vector<const StatedLayer*> kinds;
+  for (const StatedLayer& layer : StatementOfModel(model).layer_kinds) {
+    if (pattern.has(layer.letter)) kinds.push_back(&layer);
   }
   return kinds;
 }
 
 // Those kinds of the pattern whose sizes the recipe gives. A missing section is reported by itself.
-std::vector<const LayerKind*> GivenKindsOf(const ModelRecipe& model, const LayerPattern& pattern) {
-  std::vector<const LayerKind*> kinds = KindsOf(pattern);
-  std::erase_if(kinds, [&](const LayerKind* kind) { return !GivesLayer(model, kind->letter); });
+std::vector<const StatedLayer*> GivenKindsOf(const ModelRecipe& model, const LayerPattern& pattern) {
+  std::vector<const StatedLayer*> kinds = KindsOf(model, pattern);
+  std::erase_if(kinds, [&](const StatedLayer* kind) { return !GivesLayer(model, kind->letter); });
   return kinds;
 }
 
 // The pieces of a model that can be checked, in the order in which problems are listed. `layers`: those kinds whose
 // sizes the recipe gives.
-std::vector<const StatedPiece*> PiecesOf(const ModelStatement& statement, const std::vector<const LayerKind*>& layers) {
+std::vector<const StatedPiece*> PiecesOf(const ModelStatement& statement,
+                                         const std::vector<const StatedLayer*>& layers) {
   std::vector<const StatedPiece*> pieces = {&statement.embed};
-  for (const LayerKind* kind : layers) pieces.push_back(&statement.layers.at(kind->letter));
+  for (const StatedLayer* kind : layers) pieces.push_back(&statement.layers.at(kind->letter));
   pieces.push_back(&statement.head);
   return pieces;
 }
@@ -249,21 +249,25 @@ void NeedChecks::CheckCut(const StatedNeed& need) {
 std::optional<std::vector<int>> CheckModelShape(const ModuleRecipe& module, const LayerPattern& pattern,
                                                 Diagnostics& diagnostics) {
   const ModelRecipe& model = module.model;
-  const Location where = PatternOf(model).where;
+  const Location where = model.pattern.where;
   SizeChecks check(module, diagnostics);
-  for (const LayerKind* kind : KindsOf(pattern)) {
-    if (!GivesLayer(model, kind->letter)) check.MissingSection(where, kind->letter);
+  const ModelStatement& statement = StatementOfModel(model);
+  for (const StatedLayer* kind : KindsOf(model, pattern)) {
+    if (!GivesLayer(model, kind->letter)) check.MissingSection(where, *kind, statement.SectionOf(kind->letter)->name);
   }
-  if (pattern.layers.empty()) check.Shape({0, where}, "the pattern has no layer", "write the layers, such as ME*E");
-  const std::vector<const LayerKind*> given = GivenKindsOf(model, pattern);
-  const LocatedNumbers numbers = NumbersOf(model);
+  if (pattern.layers.empty()) {
+    check.Shape({0, where}, "the pattern has no layer",
+                absl::StrCat("write the layers", statement.example.empty() ? "" : ", such as ", statement.example));
+  }
+  const std::vector<const StatedLayer*> given = GivenKindsOf(model, pattern);
+  const LocatedNumbers& numbers = model.numbers;
   NeedChecks needs(module, numbers, check);
-  for (const StatedPiece* piece : PiecesOf(StatementOfModel(model), given)) needs.CheckShape(*piece);
+  for (const StatedPiece* piece : PiecesOf(statement, given)) needs.CheckShape(*piece);
   std::string layers;
-  for (const LayerKind* kind : given) layers.append(static_cast<size_t>(pattern.count(kind->letter)), kind->letter);
+  for (const StatedLayer* kind : given) layers.append(static_cast<size_t>(pattern.count(kind->letter)), kind->letter);
   CheckSize(module, numbers, layers, check);
 
-  const bool fine = CheckPatternBuilt(where, pattern, diagnostics) && check.fine();
+  const bool fine = CheckPatternBuilt(where, pattern, statement, diagnostics) && check.fine();
   // Also checks that the split into pipeline stages places every layer.
   if (!AllKnown(module.pp, module.stage_layers, module.first_stage_layers, module.last_stage_layers))
     return std::nullopt;
@@ -274,7 +278,7 @@ std::optional<std::vector<int>> CheckModelShape(const ModuleRecipe& module, cons
 bool CheckLayout(const Recipe& recipe, const ModuleRecipe& module, const LayerPattern& pattern,
                  Diagnostics& diagnostics) {
   SizeChecks check(module, diagnostics);
-  const LocatedNumbers numbers = NumbersOf(module.model);
+  const LocatedNumbers& numbers = module.model.numbers;
   NeedChecks needs(module, numbers, check);
   for (const StatedPiece* piece : PiecesOf(StatementOfModel(module.model), GivenKindsOf(module.model, pattern)))
     needs.CheckLayout(*piece);

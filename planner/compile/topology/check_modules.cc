@@ -80,7 +80,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
   if (recipe.damaged.contains("modules")) return false;
   if (recipe.modules.empty()) {
     diagnostics.Error(DiagnosticKind::kLanguageModuleCount, recipe.name.where, "the recipe has no module",
-                      "add a module whose model is of kind hybrid_lm");
+                      absl::StrCat("add a module whose model is of kind ", LanguageKinds()));
     return false;
   }
   const ModuleRecipe* language = nullptr;
@@ -92,7 +92,7 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
     if (language != nullptr) {
       Diagnostic& problem = diagnostics.Error(DiagnosticKind::kLanguageModuleCount, module.name.where,
                                               absl::StrCat("a second language module, ", *module.name),
-                                              "keep one module whose model is of kind hybrid_lm");
+                                              absl::StrCat("keep one module whose model is of kind ", LanguageKinds()));
       problem.notes.push_back({language->name.where, absl::StrCat("language module ", *language->name, " is here")});
       fine = false;
     } else {
@@ -103,12 +103,12 @@ bool CheckOneLanguage(const Recipe& recipe, Diagnostics& diagnostics) {
   const ModuleRecipe& encoder = recipe.modules.front();
   diagnostics.Error(DiagnosticKind::kEncoderAlone, encoder.name.where,
                     absl::StrCat("encoder ", *encoder.name, " has no language module, so nothing gives it a loss"),
-                    "add a module whose model is of kind hybrid_lm, and a bridge to it");
+                    absl::StrCat("add a module whose model is of kind ", LanguageKinds(), ", and a bridge to it"));
   return false;
 }
 
 bool CheckExpertAxes(const ModuleRecipe& module, Diagnostics& diagnostics) {
-  if (!AllKnown(module.model.kind, PatternOf(module.model)) || HasExperts(module.model)) return true;
+  if (!AllKnown(module.model.kind, module.model.pattern) || HasExperts(module.model)) return true;
   bool fine = MustBeOne(module.ep, "ep", module, diagnostics);
   fine &= MustBeOne(module.expert_tp, "expert_tp", module, diagnostics);
   const auto without_effect = [&](const Location& where, const std::string& what, const char* key) {

@@ -228,7 +228,7 @@ Placement PlaceModules(const Recipe& recipe, Diagnostics& diagnostics) {
     std::vector<int>& stages = placement.stages.emplace_back();
     fine &= grid.has_value();
     fine &= CheckExpertAxes(module, diagnostics);
-    const bool known = AllKnown(module.model.kind) && AllKnown(PatternOf(module.model));
+    const bool known = AllKnown(module.model.kind) && AllKnown(module.model.pattern);
     const auto pattern = known ? PatternOfLayers(module.model, diagnostics) : std::nullopt;
     const auto shape = pattern ? CheckModelShape(module, *pattern, diagnostics) : std::nullopt;
     fine &= shape.has_value();

@@ -55,6 +55,9 @@ class KeyRules {
     for (const StatedKey& key : statement_.keys) CheckKey(key);
     if (!says_layers_) problems_.Add(BeginOf(statement_), "the statement has no line `layers`");
     for (const StatedConstant& constant : statement_.constants) CheckConstant(constant);
+    for (const StatedLayer& layer : statement_.unbuilt) {
+      for (const char letter : layer.not_with) NeedLayer(letter, layer.line, layer.not_with);
+    }
   }
 
  private:
@@ -64,6 +67,7 @@ class KeyRules {
     if (key.form == Form::kLayers) {
       says_layers_ = true;
       for (const char letter : statement_.repeated) NeedLayer(letter, key.line, statement_.repeated);
+      for (const char letter : statement_.example) NeedLayer(letter, key.line, statement_.example);
     } else if (key.form == Form::kSection) {
       sections_[key.name] = key.of;
       if (key.of != 0) NeedLayer(key.of, key.line, string(1, key.of));

@@ -38,16 +38,26 @@ ModelStatement BuiltIn(const KindText& kind) {
 }  // namespace
 
 // The texts are parsed once in a process, at the first use.
-const ModelStatement* StatementOf(string_view kind) {
+std::span<const ModelStatement> BuiltInStatements() {
   static const std::vector<ModelStatement> statements = [] {
     std::vector<ModelStatement> all;
     for (const KindText& kind : BuiltInKinds()) all.push_back(BuiltIn(kind));
     return all;
   }();
-  for (const ModelStatement& statement : statements) {
+  return statements;
+}
+
+const ModelStatement* StatementOf(string_view kind) {
+  for (const ModelStatement& statement : BuiltInStatements()) {
     if (statement.kind == kind) return &statement;
   }
   return nullptr;
+}
+
+string_view LayerWordOf(const Module& module, char letter) {
+  const ModelStatement* statement = StatementOf(module.kind);
+  const StatedLayer* layer = statement ? statement->FindLayer(letter) : nullptr;
+  return layer ? string_view(layer->word) : string_view();
 }
 
 const StatedLayer* ModelStatement::FindLayer(char letter) const {
@@ -60,6 +70,13 @@ const StatedLayer* ModelStatement::FindLayer(string_view word) const {
   const auto found = std::find_if(layer_kinds.begin(), layer_kinds.end(),
                                   [&](const StatedLayer& layer) { return layer.word == word; });
   return found == layer_kinds.end() ? nullptr : &*found;
+}
+
+const StatedKey* ModelStatement::SectionOf(char letter) const {
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const StatedKey& key) {
+    return key.form == StatedKey::Form::kSection && key.of == letter;
+  });
+  return found == keys.end() ? nullptr : &*found;
 }
 
 string PlainSlot(string_view slot) { return string(slot.substr(0, slot.size() - (slot.ends_with('?') ? 1 : 0))); }

@@ -11,8 +11,11 @@
 //   can WORD                         the model has_images (an encoder) or carries_loss (a language model)
 //   layer LETTER WORD [opens]: TITLE a kind of layers. LETTER: its piece, and in patterns. WORD: in `recompute` and in
 //                                    tables. opens: such a layer begins a block; if no line has it, each layer is one
-//   unbuilt LETTER: TITLE            a letter that patterns of the field have and no model here: refused by name
-//   layers pattern: HELP             the recipe gives layers as a letter for each of them
+//   unbuilt LETTER [not with LETTERS]: TITLE
+//                                    a letter that patterns of the field have and no model here: refused by name.
+//                                    not with: a pattern with it has none of these
+//   layers pattern [such as LETTERS]: HELP
+//                                    the recipe gives layers as a letter for each of them
 //   layers LETTERS: HELP             or as `layers`, the number of times that these come
 //   section NAME [of LETTER|required]: HELP
 //                                    a map of the recipe, in which the keys NAME.KEY are. `of`: required of a model
@@ -106,6 +109,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -131,9 +135,10 @@ inline Location PlaceOf(const StatedLine& line, std::string_view word = "", std:
 // A kind of layers, or a letter that no model here has.
 struct StatedLayer {
   char letter = 0;
-  std::string word;    // "mamba": in `recompute` and in tables; empty if it is not built
-  std::string title;   // "Mamba-2"
-  bool opens = false;  // a layer of this kind begins a block
+  std::string word;      // "mamba": in `recompute` and in tables; empty if it is not built
+  std::string title;     // "Mamba-2"
+  std::string not_with;  // letters of layers that a pattern with this one, which is not built, has none of
+  bool opens = false;    // a layer of this kind begins a block
   StatedLine line;
 };
 
@@ -269,6 +274,7 @@ struct ModelStatement {
   bool has_images = false, carries_loss = false;
   std::vector<StatedLayer> layer_kinds, unbuilt;  // in the order of the lines, and so are the keys
   std::string repeated;  // the letters that come as often as `layers` says; empty: the recipe has a pattern
+  std::string example;   // of a pattern
   std::vector<StatedKey> keys;
   std::vector<StatedConstant> constants;
   std::vector<StatedNumber> lets;
@@ -284,6 +290,8 @@ struct ModelStatement {
   // Null: no such kind of layers.
   const StatedLayer* FindLayer(char letter) const;
   const StatedLayer* FindLayer(std::string_view word) const;
+  // The section with the sizes of such layers; null: they have none of their own.
+  const StatedKey* SectionOf(char letter) const;
 
   // The number of a constant that a module with `others` lacks (`else`); NaN: it must have it, or this is none.
   double NumberWithout(std::string_view constant, const Attributes& others) const;
@@ -301,8 +309,17 @@ std::vector<LayerPlace> PlacesOf(const ModelStatement& statement, const std::vec
 // The name with these numbers.
 std::string NameAt(const LayerPlace& place, std::string_view name);
 
+// The statements of the kinds that come with this program, in the order in which pages and messages list kinds.
+std::span<const ModelStatement> BuiltInStatements();
+
 // The statement of a model kind ("hybrid_lm"); null if there is none.
 const ModelStatement* StatementOf(std::string_view kind);
+
+// The word of a layer of this module, as `recompute` takes it and tables show it; empty: its kind has no such layers.
+std::string_view LayerWordOf(const Module& module, char letter);
+
+// The word of `recompute` that is no kind of layers: of all layers, what is elementwise runs again (ops.def).
+inline constexpr std::string_view kElementwise = "elementwise";
 
 // The numbers that the formulas of a statement are evaluated with, for one module: its constants, axes and `let` names.
 class ModelNumbers {

@@ -108,17 +108,21 @@ void KeyParser::ParseLayer(LineReader& line) {
              Cat("a model has at most ", kMostLayerKinds, " kinds of layers"));
 }
 
-// "LETTER: TITLE"
+// "LETTER [not with LETTERS]: TITLE"
 void KeyParser::ParseUnbuilt(LineReader& line) {
   StatedLayer& layer = model_.unbuilt.emplace_back();
   layer.line = line.line();
   layer.letter = TakeKindOfLayer(line);
+  if (line.TakeIf("not")) {
+    line.Need("with");
+    layer.not_with = line.Take("letters of layers");
+  }
   layer.title = TakeText(line, "what such layers are");
   line.Check(model_.unbuilt.size() <= kMostLayerKinds,
              Cat("at most ", kMostLayerKinds, " kinds of layers are refused by name"));
 }
 
-// "pattern: HELP" or "LETTERS: HELP"
+// "pattern [such as LETTERS]: HELP" or "LETTERS: HELP"
 void KeyParser::ParseLayers(LineReader& line) {
   const bool twice = std::any_of(model_.keys.begin(), model_.keys.end(),
                                  [](const StatedKey& key) { return key.form == Form::kLayers; });
@@ -126,6 +130,10 @@ void KeyParser::ParseLayers(LineReader& line) {
   const string word = line.Take("`pattern` or the letters of layers");
   const bool pattern = word == "pattern";
   StatedKey key = KeyOf(Form::kLayers, pattern ? "pattern" : "layers", line);
+  if (pattern && line.TakeIf("such")) {
+    line.Need("as");
+    model_.example = line.Take("letters of layers");
+  }
   if (!pattern) {
     model_.repeated = word;
     // A plan lists layers one by one. With more of them the planner would run out of memory before it could refuse the

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/sample_images.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 namespace {
@@ -71,7 +71,7 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
   }
   const GradientsOf backbone = {module.trains_backbone, module.trains_backbone || upstream};
   for (const LayerSummary& layer : module.layers) {
-    const std::string_view name = LayerWord(layer.kind);
+    const std::string_view name = LayerWordOf(module, layer.kind);
     const bool recomputed = std::find(module.recompute.begin(), module.recompute.end(), name) != module.recompute.end();
     PartFlops& kind = part(name);
     ++kind.layers;

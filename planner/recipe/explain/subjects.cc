@@ -16,6 +16,7 @@
 #include "planner/recipe/explain/glossary.h"
 #include "planner/recipe/explain/pages.h"
 #include "planner/recipe/field_words.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_reference.h"
@@ -156,10 +157,17 @@ void AddLayers(std::vector<Subject>& subjects) {
          "layer kind",
          {}});
   };
-#define LAYER(id, letter, word, title) add(letter, word, title, "models.<name>." word);
-#define ENCODER_LAYER(letter, word, title) add(letter, word, title, "the model of kind radio_vit");
-#define UNBUILT_LAYER(letter, word, title) add(letter, word, title, "");
-#include "planner/plan/layer_kinds.def"
+  const std::vector<const ModelStatement*> kinds = LanguageKindsFirst();
+  for (const ModelStatement* kind : kinds) {
+    for (const StatedLayer& layer : kind->layer_kinds) {
+      const StatedKey* section = kind->SectionOf(layer.letter);
+      add(std::string(1, layer.letter), layer.word, layer.title,
+          section ? Cat("models.<name>.", section->name) : Cat("the model of kind ", kind->kind));
+    }
+  }
+  for (const ModelStatement* kind : kinds) {
+    for (const StatedLayer& layer : kind->unbuilt) add(std::string(1, layer.letter), layer.title, layer.title, "");
+  }
 }
 
 // The sections of docs/operations.md are the texts.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/text/bug.h"
 #include "planner/base/text/near_name.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/recipe/scalar.h"
 #include "planner/recipe/yaml/yaml_comments.h"
@@ -22,7 +23,10 @@ namespace {
 struct NamedModel {
   std::string name, kind;
   const YamlNode* keys = nullptr;
-  bool language() const { return kind == "hybrid_lm"; }
+  bool language() const {
+    const ModelStatement* statement = StatementOf(kind);
+    return statement && statement->carries_loss;
+  }
 };
 
 std::string TextOf(const YamlNode& map, const char* key) {
@@ -175,8 +179,8 @@ absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus
   const std::vector<NamedModel> models = ModelsOf(*tree);
   const auto languages = std::count_if(models.begin(), models.end(), [](const NamedModel& m) { return m.language(); });
   if (languages != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(model, " must have one language model (kind: hybrid_lm) in `models`; found ", languages));
+    return absl::InvalidArgumentError(absl::StrCat(model, " must have one language model (kind: ", LanguageKinds(),
+                                                   ") in `models`; found ", languages));
   }
   const std::string stem = std::filesystem::path(model).stem().string();
   const YamlEntry* data = tree->Find("data");

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/verify/rules.h"
 
 namespace planwright {
@@ -27,13 +27,14 @@ class RecomputeCheck {
     for (const LayerSummary& layer : module.layers) layers_.emplace(layer.frame, &layer);
   }
 
-  // Module::recompute has words of the module's layer kinds, each once, in the order of layer_kinds.def. So two plans
+  // Module::recompute has words of the module's layer kinds, each once, in the order of its statement. So two plans
   // that recompute the same have the same words. Last comes elementwise.
   void CheckWords() {
     std::vector<string> known;
-    for (const LayerKind& kind : LayerKinds()) {
-      const bool of_module = kind.of == (module_.has_images ? LayerKind::Of::kEncoder : LayerKind::Of::kLanguage);
-      if (of_module && Named(kind.word)) known.emplace_back(kind.word);
+    if (const ModelStatement* statement = StatementOf(module_.kind)) {
+      for (const StatedLayer& layer : statement->layer_kinds) {
+        if (Named(layer.word)) known.push_back(layer.word);
+      }
     }
     if (Named(kElementwise)) known.emplace_back(kElementwise);
     if (known != module_.recompute)
@@ -47,7 +48,7 @@ class RecomputeCheck {
       if (!pair.again.empty()) Fail("runs the forward of ", pair, " again, but recompute does not name it");
       return;
     }
-    if (Named(LayerWord(layer->second->kind))) return CheckWhole(pair);
+    if (Named(LayerWordOf(module_, layer->second->kind))) return CheckWhole(pair);
     if (Named(kElementwise)) return CheckElementwise(pair);
     if (!pair.again.empty()) Fail("runs the forward of ", pair, " again, but recompute does not name it");
   }

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_format.h"
 #include "planner/base/paper/table.h"
-#include "planner/plan/layer_kinds.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/predict/estimate/dispatch_time.h"
 #include "planner/predict/estimate/model_flops.h"
 #include "planner/predict/estimate/step_time.h"
@@ -18,7 +18,7 @@ int64_t Rounded(double flops) { return std::llround(flops); }
 std::string LayersText(const Module& module, size_t width) {
   Table table({"layer", "", "kind", "parameters", "forward FLOPs"});
   for (const LayerSummary& layer : module.layers) {
-    table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWord(layer.kind)),
+    table.Add({layer.frame, std::string(1, layer.kind), std::string(LayerWordOf(module, layer.kind)),
                WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
   }
   return table.Text("  ", width);

@@ -31,16 +31,14 @@ std::vector<std::string> ProblemsOf(const Recipe& recipe) {
 
 ModuleRecipe Encoder(int64_t max_image, int64_t pixel_shuffle, const std::string& name) {
   ModuleRecipe module = BuildEncoder(0, 1, {}, 600, name);
-  auto& model = std::get<RadioVitModel>(module.model.model);
-  model.max_image.value = max_image;
-  model.pixel_shuffle.value = pixel_shuffle;
+  Give(module.model, {{"max_image", max_image}, {"pixel_shuffle", pixel_shuffle}});
   return module;
 }
 
 // Without an auxiliary loss, so that there is no lint PW0605.
 ModuleRecipe Language(int first_rank, int ranks) {
   ModuleRecipe module = BuildLanguage(first_rank, ranks);
-  std::get<HybridLmModel>(module.model.model).moe.aux_loss.value = 0;
+  Give(module.model, {{"moe.aux_loss", 0.0}});
   return module;
 }
 

@@ -42,17 +42,16 @@ TEST(ExpandModel, SeveralEncodersCarryTheirNamesInFront) {
   for (const std::string& name : a) EXPECT_FALSE(b.contains(name)) << name;
 }
 
-Module Encoder(const char* final_norm, const char* activation) {
+Module Encoder(int final_norm, int erf_gelu) {
   ModuleRecipe recipe = BuildEncoder(0, 1);
-  auto& model = std::get<RadioVitModel>(recipe.model.model);
-  model.final_norm = std::string(final_norm), model.activation = std::string(activation);
+  Give(recipe.model, {{"final_norm", final_norm}, {"erf_gelu", erf_gelu}});
   const DataPlan data = {.encoders = {{.module = "images", .patch = 16, .pixel_shuffle = 2, .max_image = 2048}}};
   return Expanded(recipe, Grid{}, {2688, 0.0173, 20}, data);
 }
 
 // Plans from before these keys lack the constants, and mean what a recipe without the keys means.
 TEST(ExpandModel, WhatARecipeLeavesOutIsNoConstant) {
-  const Module plain = Encoder("layernorm", "gelu_tanh"), published = Encoder("none", "gelu");
+  const Module plain = Encoder(1, 0), published = Encoder(0, 1);
   EXPECT_FALSE(plain.constants.contains("final_norm"));
   EXPECT_FALSE(plain.constants.contains("erf_gelu"));
   EXPECT_EQ(published.constants.at("final_norm"), Attribute(int64_t{0}));
@@ -67,10 +66,9 @@ TEST(ExpandModel, WhatARecipeLeavesOutIsNoConstant) {
 // Nemotron-H: names and shapes of the published files (docs/model/mlp.md).
 TEST(ExpandModel, ADenseMlpHasThePublishedNames) {
   ModuleRecipe recipe = BuildLanguage(0, 2, {.tp = 2});
-  auto& model = std::get<HybridLmModel>(recipe.model.model);
-  model.pattern = std::string("M-*");
-  model.sections.insert("mlp");
-  model.mlp.ffn = int64_t{12544};
+  recipe.model.pattern = std::string("M-*");
+  recipe.model.sections.insert("mlp");
+  Give(recipe.model, {{"mlp.ffn", 12544}});
   const Module module = Expanded(recipe, Grid{.tp = 2}, {}, {});
   std::map<std::string, const Parameter*> found;
   for (const Parameter& parameter : module.parameters) found[parameter.file_name] = &parameter;

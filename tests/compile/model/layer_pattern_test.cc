@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "planner/compile/model/stage_split.h"
-#include "planner/plan/layer_kinds.h"
 #include "tests/support/golden.h"
 #include "tests/support/problems.h"
 #include "tests/support/recipe_builder.h"
@@ -20,7 +19,7 @@ using ::testing::ElementsAre;
 
 std::optional<LayerPattern> Parse(const std::string& pattern) {
   Diagnostics diagnostics;
-  auto result = ParseLayerPattern({pattern, Line(7)}, diagnostics);
+  auto result = ParseLayerPattern({pattern, Line(7)}, *StatementOf("hybrid_lm"), diagnostics);
   EXPECT_EQ(result.has_value(), !diagnostics.has_errors());
   return result;
 }
@@ -60,7 +59,7 @@ TEST(LayerPattern, RulesOfTheGrammar) {
 TEST(LayerPattern, UnknownLayerIsPointedAt) {
   Diagnostics diagnostics;
   const Location where = {std::make_shared<const std::string>("m.yaml"), 4, 12, 4};
-  EXPECT_FALSE(ParseLayerPattern({"ME?E", where}, diagnostics));
+  EXPECT_FALSE(ParseLayerPattern({"ME?E", where}, *StatementOf("hybrid_lm"), diagnostics));
   ASSERT_EQ(diagnostics.sorted().size(), 1u);
   EXPECT_EQ(diagnostics.sorted()[0].where.column, 14);
 }
@@ -111,17 +110,6 @@ TEST(LayerPattern, VirtualStagesAreDealtRoundRobin) {
   EXPECT_EQ((*stages)[2].layers, "EE");
   EXPECT_EQ((*stages)[2].pp_rank, 0);
   EXPECT_EQ((*stages)[2].first_layer, 4);
-}
-
-TEST(LayerKinds, HaveLettersAndWordsOfTheirOwn) {
-  std::set<char> letters = {'|', '/'};
-  std::set<std::string_view> words = {"none", "full"};
-  for (const LayerKind& kind : LayerKinds()) {
-    EXPECT_TRUE(letters.insert(kind.letter).second) << kind.letter;
-    EXPECT_TRUE(words.insert(kind.word).second) << kind.word;
-    EXPECT_EQ(FindLayerKind(kind.letter), &kind);
-    EXPECT_EQ(FindLayerKind(kind.word), &kind);
-  }
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Case {
   bool backbone = true, projection = true, recompute = false;
 };
 
-RadioVitModel Model() { return std::get<RadioVitModel>(testing::TinyRecipe({}).modules[0].model.model); }
+ModelRecipe Model() { return testing::TinyRecipe({}).modules[0].model; }
 
 struct Lowered {
   Module module;
@@ -46,11 +46,10 @@ Lowered Lower(const Case& layout) {
   module.trains_backbone = layout.backbone;
   module.trains_projection = layout.projection;
   if (layout.recompute) module.recompute = {"block"};
-  RadioVitModel model = Model();
-  model.positions = std::string("crop");
+  ModelRecipe recipe = Model();
+  Give(recipe, {{"crop", 1}});
   module.has_images = true;
-  const ModelRecipe recipe = {.name = {}, .kind = std::string("radio_vit"), .model = model};
-  module.constants = ConstantsOf(recipe, NumbersOf(recipe), {.hidden = 32, .init_std = 0.02, .layers = 4});
+  module.constants = ConstantsOf(recipe, recipe.numbers, {.hidden = 32, .init_std = 0.02, .layers = 4});
   module.layers.push_back({.kind = 'V', .frame = "images.layers.0"});
   const std::vector<Module> modules = {module};
   const Plan empty;
@@ -222,7 +221,7 @@ TEST(EncoderBlocks, RecomputeKeepsTheInputsOfALayer) {
 // Deals bands as docs/operations.md says (deal_bands), for many sets of images: parts are runs of bands, no row is
 // lost, and no part exceeds its declared maximum.
 TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
-  const RadioVitModel model = Model();  // 16 by 16 patches at most, squares of 2
+  const LocatedNumbers numbers = Model().numbers;  // 16 by 16 patches at most, squares of 2
   const Attributes constants = Lower({}).module.constants;
   uint64_t state = 1;
   const auto draw = [&](int64_t below) {
@@ -231,7 +230,7 @@ TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
   for (int round = 0; round < 2000; ++round) {
     const int cp = 2 + static_cast<int>(draw(7));
     std::vector<std::array<int64_t, 2>> grids(draw(6));
-    int64_t lane_rows = 0, factor = model.pixel_shuffle;
+    int64_t lane_rows = 0, factor = SizeOf(numbers, "pixel_shuffle");
     for (auto& grid : grids) {
       grid = {factor * (1 + draw(8)), factor * (1 + draw(8))};
       lane_rows += grid[0] * grid[1] / (factor * factor);
@@ -251,7 +250,7 @@ TEST(EncoderBlocks, PartsStayBelowTheirDeclaredMaxima) {
         const int64_t b = a + grid[1] / factor, part = cp * (a + b) / (2 * lane_rows);
         ASSERT_TRUE(last <= part && part < cp);
         rows[part] += b - a;
-        tokens[part] += (b - a) * factor * factor + (band == 0 ? *model.class_tokens : 0);
+        tokens[part] += (b - a) * factor * factor + (band == 0 ? *SizeOf(numbers, "class_tokens") : 0);
         last = part;
         a = b;
       }

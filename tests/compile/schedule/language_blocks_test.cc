@@ -41,9 +41,9 @@ struct Layouts {
   friend void PrintTo(const Layouts& layouts, std::ostream* out) { *out << layouts.Name(); }
 };
 
-HybridLmModel Model() {
-  auto model = std::get<HybridLmModel>(testing::TinyRecipe({}).modules[1].model.model);
-  model.mamba.groups = int64_t{4};
+ModelRecipe Model() {
+  ModelRecipe model = testing::TinyRecipe({}).modules[1].model;
+  Give(model, {{"mamba.groups", 4}});
   model.pattern = std::string("ME*");
   return model;
 }
@@ -52,7 +52,7 @@ HybridLmModel Model() {
 Plan Lower(const Layouts& layouts) {
   Plan plan;
   ModuleRecipe recipe = testing::TinyRecipe({}).modules[1];
-  recipe.model.model = Model();
+  recipe.model = Model();
   recipe.train_backbone = std::string(layouts.frozen ? "frozen" : "trained");
   Grid grid;
   grid.tp = layouts.tp, grid.cp = layouts.cp, grid.ep = layouts.ep, grid.expert_tp = layouts.expert_tp;

@@ -23,20 +23,20 @@ bool IsFine(const Recipe& recipe, Diagnostics& diagnostics) {
   return CheckLayout(recipe, module, *pattern, diagnostics) && shape;
 }
 
-std::vector<std::string> LanguageProblems(const Parallel& parallel, const std::function<void(HybridLmModel&)>& change,
+std::vector<std::string> LanguageProblems(const Parallel& parallel, const std::function<void(ModelRecipe&)>& change,
                                           int64_t sequence = 8192) {
   Recipe recipe = BuildRecipe({BuildLanguage(0, 8, parallel)});
   recipe.batch.sequence_length.value = sequence;
-  change(std::get<HybridLmModel>(recipe.modules[0].model.model));
+  change(recipe.modules[0].model);
   Diagnostics diagnostics;
   const bool fine = IsFine(recipe, diagnostics);
   EXPECT_EQ(fine, !diagnostics.has_errors());
   return KindsAndLines(diagnostics);
 }
 
-std::vector<std::string> EncoderProblems(const Parallel& parallel, const std::function<void(RadioVitModel&)>& change) {
+std::vector<std::string> EncoderProblems(const Parallel& parallel, const std::function<void(ModelRecipe&)>& change) {
   Recipe recipe = BuildRecipe({BuildEncoder(0, 8, parallel), BuildLanguage(8, 8)});
-  change(std::get<RadioVitModel>(recipe.modules[0].model.model));
+  change(recipe.modules[0].model);
   Diagnostics diagnostics;
   const bool fine = IsFine(recipe, diagnostics);
   EXPECT_EQ(fine, !diagnostics.has_errors());
@@ -49,27 +49,38 @@ TEST(CheckLayout, PresetsFit) {
 }
 
 TEST(CheckLayout, LanguageSizesOverTp) {
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.attention.heads.value = m.attention.kv_groups.value = 9; }),
+  EXPECT_THAT(LanguageProblems({.tp = 2},
+                               [](auto& m) {
+                                 Give(m, {{"attention.heads", 9}, {"attention.kv_groups", 9}});
+                               }),
               ElementsAre("LayoutDoesNotDivide:103", "LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.mamba.groups.value = 1; }),
+  EXPECT_THAT(LanguageProblems({.tp = 2},
+                               [](auto& m) {
+                                 Give(m, {{"mamba.groups", 1}});
+                               }),
               ElementsAre("LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.shared_ffn.value = 33; }),
+  EXPECT_THAT(LanguageProblems({.tp = 2},
+                               [](auto& m) {
+                                 Give(m, {{"moe.shared_ffn", 33}});
+                               }),
               ElementsAre("LayoutDoesNotDivide:103"));
-  EXPECT_THAT(LanguageProblems({.ep = 8}, [](auto& m) { m.moe.experts.value = 12; }),
+  EXPECT_THAT(LanguageProblems({.ep = 8},
+                               [](auto& m) {
+                                 Give(m, {{"moe.experts", 12}});
+                               }),
               ElementsAre("LayoutDoesNotDivide:106"));
   EXPECT_THAT(LanguageProblems(
                   {.tp = 2}, [](auto&) {}, 33),
               ElementsAre("LayoutDoesNotDivide:103"));
   // Experts are whole on a rank when expert_tp is 1.
-  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { m.moe.ffn.value = 33; }), ElementsAre());
+  EXPECT_THAT(LanguageProblems({.tp = 2}, [](auto& m) { Give(m, {{"moe.ffn", 33}}); }), ElementsAre());
 }
 
 // Ranks may share a key head, but then whole ones. The vocabulary need not divide.
 TEST(CheckLayout, KeyHeadsAndVocabularyOverTp) {
   const auto problems = [](int tp, int64_t heads, int64_t groups) {
     Recipe recipe = BuildRecipe({BuildLanguage(0, 8, {.tp = tp})});
-    auto& model = std::get<HybridLmModel>(recipe.modules[0].model.model);
-    model.attention.heads.value = heads, model.attention.kv_groups.value = groups, model.vocabulary.value = 131;
+    Give(recipe.modules[0].model, {{"attention.heads", heads}, {"attention.kv_groups", groups}, {"vocabulary", 131}});
     Diagnostics diagnostics;
     CheckLayout(recipe, recipe.modules[0], *PatternOfLayers(recipe.modules[0].model, diagnostics), diagnostics);
     std::string text;
@@ -103,17 +114,20 @@ TEST(CheckLayout, LanguageSizesOverCp) {
               ElementsAre("LayoutDoesNotDivide:104"));
   // 8 groups of Mamba
   EXPECT_THAT(LanguageProblems({.tp = 4, .cp = 4}, [](auto&) {}), ElementsAre("LayoutDoesNotDivide:104"));
-  EXPECT_THAT(LanguageProblems({.cp = 4}, [](auto& m) { m.mamba.heads.value = m.mamba.groups.value = 6; }),
+  EXPECT_THAT(LanguageProblems({.cp = 4},
+                               [](auto& m) {
+                                 Give(m, {{"mamba.heads", 6}, {"mamba.groups", 6}});
+                               }),
               ElementsAre("LayoutDoesNotDivide:104", "LayoutDoesNotDivide:104"));
   // Attention's heads are whole over cp.
-  EXPECT_THAT(LanguageProblems({.cp = 8}, [](auto& m) { m.attention.kv_groups.value = 2; }), ElementsAre());
+  EXPECT_THAT(LanguageProblems({.cp = 8}, [](auto& m) { Give(m, {{"attention.kv_groups", 2}}); }), ElementsAre());
 }
 
 TEST(CheckLayout, OnlyLayersOfThePatternCount) {
   EXPECT_THAT(LanguageProblems({.tp = 2},
                                [](auto& m) {
                                  m.pattern.value = "ME";
-                                 m.attention.kv_groups.value = 1;
+                                 Give(m, {{"attention.kv_groups", 1}});
                                  m.sections.erase("attention");
                                }),
               ElementsAre());
@@ -124,7 +138,7 @@ TEST(CheckLayout, TheWidthOfADenseMlpIsCutOverTp) {
     return [ffn](auto& m) {
       m.pattern.value = "M-E";
       m.sections.insert("mlp");
-      m.mlp.ffn = {ffn, Line(310)};
+      Give(m, {{"mlp.ffn", ffn, Line(310)}});
     };
   };
   EXPECT_THAT(LanguageProblems({.tp = 2}, with(34)), ElementsAre());
@@ -133,9 +147,13 @@ TEST(CheckLayout, TheWidthOfADenseMlpIsCutOverTp) {
 }
 
 TEST(CheckLayout, LanguageShapes) {
-  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.attention.kv_groups.value = 5; }), ElementsAre("ModelShape:302"));
-  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.mamba.groups.value = 5; }), ElementsAre("ModelShape:304"));
-  EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.moe.top_k.value = 129; }), ElementsAre("ModelShape:307"));
+  EXPECT_THAT(LanguageProblems({},
+                               [](auto& m) {
+                                 Give(m, {{"attention.kv_groups", 5}});
+                               }),
+              ElementsAre("ModelShape:302"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { Give(m, {{"mamba.groups", 5}}); }), ElementsAre("ModelShape:304"));
+  EXPECT_THAT(LanguageProblems({}, [](auto& m) { Give(m, {{"moe.top_k", 129}}); }), ElementsAre("ModelShape:307"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.sections.erase("moe"); }), ElementsAre("MissingModelSection:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = ""; }), ElementsAre("ModelShape:300"));
   EXPECT_THAT(LanguageProblems({}, [](auto& m) { m.pattern.value = "MxE"; }), ElementsAre("UnknownLayer:300"));
@@ -145,14 +163,28 @@ TEST(CheckLayout, LanguageShapes) {
 }
 
 TEST(CheckLayout, EncoderSizes) {
-  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.heads.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
-  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.ffn.value = 5; }), ElementsAre("LayoutDoesNotDivide:203"));
-  EXPECT_THAT(EncoderProblems({.tp = 2}, [](auto& m) { m.projector_hidden.value = 5; }),
+  EXPECT_THAT(EncoderProblems({.tp = 2},
+                              [](auto& m) {
+                                Give(m, {{"heads", 5}});
+                              }),
               ElementsAre("LayoutDoesNotDivide:203"));
-  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.heads.value = 3; }), ElementsAre("ModelShape:401"));
-  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.max_image.value = 2046; }),
+  EXPECT_THAT(EncoderProblems({.tp = 2},
+                              [](auto& m) {
+                                Give(m, {{"ffn", 5}});
+                              }),
+              ElementsAre("LayoutDoesNotDivide:203"));
+  EXPECT_THAT(EncoderProblems({.tp = 2},
+                              [](auto& m) {
+                                Give(m, {{"projector.hidden", 5}});
+                              }),
+              ElementsAre("LayoutDoesNotDivide:203"));
+  EXPECT_THAT(EncoderProblems({}, [](auto& m) { Give(m, {{"heads", 3}}); }), ElementsAre("ModelShape:401"));
+  EXPECT_THAT(EncoderProblems({},
+                              [](auto& m) {
+                                Give(m, {{"max_image", 2046}});
+                              }),
               ElementsAre("ModelShape:405", "ModelShape:405"));
-  EXPECT_THAT(EncoderProblems({}, [](auto& m) { m.max_image.value = 48; }), ElementsAre("ModelShape:405"));
+  EXPECT_THAT(EncoderProblems({}, [](auto& m) { Give(m, {{"max_image", 48}}); }), ElementsAre("ModelShape:405"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST(CheckModules, OnlyExpertsAreCutOverExpertAxes) {
   EXPECT_THAT(ProblemsOf(BuildRecipe({BuildEncoder(0, 4, {.expert_tp = 2}), BuildLanguage(4, 4)})),
               ElementsAre("NoExperts:207"));
   ModuleRecipe dense = BuildLanguage(0, 4, {.ep = 2});
-  std::get<HybridLmModel>(dense.model.model).pattern.value = "M*M*";
+  dense.model.pattern.value = "M*M*";
   EXPECT_THAT(ProblemsOf(BuildRecipe({dense})), ElementsAre("NoExperts:106"));
   EXPECT_THAT(ProblemsOf(BuildRecipe({BuildLanguage(0, 4, {.ep = 2})})), ElementsAre());
 }

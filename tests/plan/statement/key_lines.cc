@@ -31,10 +31,11 @@ string RangeText(const StatedKey& key, double lowest, double widest) {
   return absl::StrCat(text, ": ", key.help);
 }
 
-string KeyLine(const StatedKey& key, const string& repeated) {
+string KeyLine(const StatedKey& key, const ModelStatement& statement) {
   using Form = StatedKey::Form;
   if (key.form == Form::kLayers)
-    return absl::StrCat("layers ", repeated.empty() ? "pattern" : repeated, ": ", key.help);
+    return absl::StrCat("layers ", statement.repeated.empty() ? "pattern" : statement.repeated,
+                        statement.example.empty() ? "" : absl::StrCat(" such as ", statement.example), ": ", key.help);
   if (key.form == Form::kSection) {
     return absl::StrCat("section ", key.name, key.of != 0 ? absl::StrCat(" of ", string(1, key.of)) : "",
                         key.required ? " required" : "", ": ", key.help);
@@ -68,9 +69,11 @@ std::vector<string> KeyLines(const ModelStatement& statement) {
                                  layer.title));
   }
   for (const StatedLayer& layer : statement.unbuilt)
-    lines.push_back(absl::StrCat("unbuilt ", string(1, layer.letter), ": ", layer.title));
+    lines.push_back(absl::StrCat("unbuilt ", string(1, layer.letter),
+                                 layer.not_with.empty() ? "" : absl::StrCat(" not with ", layer.not_with), ": ",
+                                 layer.title));
   for (const StatedKey& key : statement.keys) {
-    if (key.form != StatedKey::Form::kConstant) lines.push_back(KeyLine(key, statement.repeated));
+    if (key.form != StatedKey::Form::kConstant) lines.push_back(KeyLine(key, statement));
   }
   for (const StatedConstant& constant : statement.constants) {
     const auto key = std::find_if(statement.keys.begin(), statement.keys.end(), [&](const StatedKey& each) {

@@ -17,23 +17,33 @@ constexpr int64_t kSequence = 96;
 
 ModuleRecipe SmallLanguage() {
   ModuleRecipe module = BuildLanguage(0, 8, {.tp = 2, .ep = 2, .expert_tp = 2});
-  auto& model = std::get<HybridLmModel>(module.model.model);
+  ModelRecipe& model = module.model;
   model.pattern = std::string("ME*-");
-  model.hidden = int64_t{50}, model.vocabulary = int64_t{110}, model.init_std = 0.03, model.norm_eps = 3e-5;
-  model.attention = {int64_t{6}, int64_t{10}, int64_t{2}};
-  model.mamba = {int64_t{8}, int64_t{7}, int64_t{4}, int64_t{9}, int64_t{3}, int64_t{16}};
-  model.moe = {int64_t{12}, int64_t{5}, int64_t{22}, int64_t{26}, std::nullopt, 2.5, 1e-4, 2.0};
-  model.mlp = {int64_t{34}};
+  Give(model, {{"hidden", 50}, {"vocabulary", 110}, {"init_std", 0.03}, {"norm_eps", 3e-5}, {"mlp.ffn", 34}});
+  Give(model, {{"attention.heads", 6}, {"attention.head_dim", 10}, {"attention.kv_groups", 2}});
+  Give(model, {{"mamba.heads", 8},
+               {"mamba.head_dim", 7},
+               {"mamba.groups", 4},
+               {"mamba.state", 9},
+               {"mamba.conv", 3},
+               {"mamba.chunk", 16}});
+  Give(model, {{"moe.experts", 12}, {"moe.top_k", 5}, {"moe.ffn", 22}, {"moe.shared_ffn", 26}});
   return module;
 }
 
 ModuleRecipe SmallEncoder() {
   ModuleRecipe module = BuildEncoder(0, 2, {.tp = 2});
-  auto& model = std::get<RadioVitModel>(module.model.model);
-  model.layers = int64_t{2}, model.hidden = int64_t{40}, model.heads = int64_t{4}, model.ffn = int64_t{70};
-  model.patch = int64_t{5}, model.class_tokens = int64_t{3}, model.max_image = int64_t{60};
-  model.pixel_shuffle = int64_t{2}, model.projector_hidden = int64_t{46};
-  model.norm_eps = 2e-6, model.projector_norm_eps = 7e-6, model.init_std = 0.025;
+  module.model.pattern = std::string("VV");
+  Give(module.model, {{"hidden", 40},
+                      {"heads", 4},
+                      {"ffn", 70},
+                      {"patch", 5},
+                      {"class_tokens", 3},
+                      {"max_image", 60},
+                      {"projector.hidden", 46},
+                      {"norm_eps", 2e-6},
+                      {"projector.norm_eps", 7e-6},
+                      {"init_std", 0.025}});
   module.train_backbone = std::string("frozen");
   module.train_projection = std::string("trained");
   return module;
@@ -64,7 +74,7 @@ Module ModuleOf(const ModelStatement& statement, const ModuleRecipe& recipe) {
   module.grid.expert_tp = static_cast<int>(*recipe.expert_tp);
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = !statement.has_images || *recipe.train_projection == "trained";
-  module.constants = ConstantsOf(recipe.model, NumbersOf(recipe.model), {.hidden = 50, .init_std = 0.03, .layers = 4});
+  module.constants = ConstantsOf(recipe.model, recipe.model.numbers, {.hidden = 50, .init_std = 0.03, .layers = 4});
   for (char letter : LayersOf(recipe.model))
     module.layers.push_back({.kind = letter, .frame = absl::StrCat(module.name, ".layers.", module.layers.size())});
   ExpandStatement(statement, ModelNumbers({.sequence_length = kSequence}, module, statement), false, module);
@@ -111,8 +121,8 @@ std::string DrawTables(const ModelStatement& statement) {
   std::string tables = absl::StrCat("\n== ", statement.kind, "\n", DrawTable(SmallModule(statement)));
   if (statement.has_images) return tables;
   ModuleRecipe recipe = SmallLanguage();
-  auto& model = std::get<HybridLmModel>(recipe.model.model);
-  model.pattern = std::string("*"), model.attention.kv_groups = int64_t{1}, model.vocabulary = int64_t{111};
+  recipe.model.pattern = std::string("*");
+  Give(recipe.model, {{"attention.kv_groups", 1}, {"vocabulary", 111}});
   return absl::StrCat(tables, "\n== ", statement.kind, " on more tp ranks than key heads, which do not divide ids\n",
                       DrawTable(ModuleOf(statement, recipe)));
 }

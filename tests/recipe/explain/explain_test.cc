@@ -12,7 +12,6 @@
 #include "absl/strings/str_replace.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/text/text.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/op_table.h"
 #include "planner/recipe/explain/glossary.h"
 #include "planner/recipe/explain/pages.h"
@@ -69,9 +68,14 @@ TEST(Explain, FindsEveryKindByItsName) {
     EXPECT_EQ(FindByName(KindNumber(kind), Subjects()), FindByName(KindName(kind), Subjects())) << KindName(kind);
     EXPECT_FALSE(FindByName(KindNumber(kind), Subjects()).empty());
   }
-  for (const LayerKind& kind : LayerKinds()) {
-    EXPECT_THAT(Named(std::string(kind.word), SubjectType::kLayer), Contains(std::string(kind.word)));
-    EXPECT_THAT(Named(std::string(1, kind.letter), SubjectType::kLayer), Contains(std::string(kind.word)));
+  for (const ModelStatement& statement : BuiltInStatements()) {
+    for (const auto* layers : {&statement.layer_kinds, &statement.unbuilt}) {
+      for (const StatedLayer& layer : *layers) {
+        const std::string word = layer.word.empty() ? layer.title : layer.word;
+        EXPECT_THAT(Named(word, SubjectType::kLayer), Contains(word));
+        EXPECT_THAT(Named(std::string(1, layer.letter), SubjectType::kLayer), Contains(word));
+      }
+    }
   }
   for (const OpInfo& info : AllOps()) {
     const std::string name(info.name);

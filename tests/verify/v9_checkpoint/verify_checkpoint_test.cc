@@ -276,8 +276,7 @@ TEST(Checkpoint, EveryElementIsWrittenByOneRank) {
 // Two key heads and 259 ids on 4 tp ranks: one rank writes keys and values, and no rank its padding.
 TEST(Checkpoint, WhatTpDoesNotDivideIsWrittenOnce) {
   Recipe recipe = TinyRecipe({1, 1, 8, 4, 2, false});
-  auto& model = std::get<HybridLmModel>(recipe.modules[1].model.model);
-  model.vocabulary = int64_t{259}, model.mamba.groups = int64_t{4};
+  Give(recipe.modules[1].model, {{"vocabulary", 259}, {"mamba.groups", 4}});
   for (const char* precision : {"bf16", "fp32"}) {
     recipe.precision = std::string(precision);
     Diagnostics diagnostics;

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/text/bug.h"
 #include "planner/compile/schedule/blocks/block_builder.h"
-#include "planner/plan/layer_kinds.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/statement/model_statement.h"
 
 namespace planwright {
 namespace {
@@ -188,7 +188,7 @@ Recompute RecomputeOf(const Module& module, char kind) {
   const auto named = [&](std::string_view word) {
     return std::find(module.recompute.begin(), module.recompute.end(), word) != module.recompute.end();
   };
-  if (named(LayerWord(kind))) return Recompute::kLayer;
+  if (named(LayerWordOf(module, kind))) return Recompute::kLayer;
   return named(kElementwise) ? Recompute::kElementwise : Recompute::kNothing;
 }
 

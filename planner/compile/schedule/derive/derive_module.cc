@@ -13,7 +13,6 @@
 #include "planner/compile/schedule/derive/forward.h"
 #include "planner/compile/schedule/derive/piece_context.h"
 #include "planner/compile/schedule/derive/stated_order.h"
-#include "planner/plan/layer_kinds.h"
 
 namespace planwright {
 namespace {
@@ -136,8 +135,7 @@ ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const
       DerivePiece(context, statement.embed, "embed"), DerivePiece(context, statement.head, "head"), {}};
   for (const LayerSummary& layer : module.layers) {
     if (blocks.layers.contains(layer.kind)) continue;
-    const LayerKind* kind = FindLayerKind(layer.kind);
-    const string word = kind->of == LayerKind::Of::kEncoder ? "layer" : string(kind->word);
+    const string word = statement.layers.size() == 1 ? "layer" : statement.FindLayer(layer.kind)->word;
     blocks.layers.emplace(layer.kind, DerivePiece(context, statement.layers.at(layer.kind), word));
   }
   if (inputs.evaluates) AddEvaluation(blocks);

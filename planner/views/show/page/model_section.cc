@@ -6,7 +6,7 @@
 #include "planner/base/paper/markup.h"
 #include "planner/base/paper/table.h"
 #include "planner/base/text/text.h"
-#include "planner/plan/layer_kinds.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/predict/estimate/model_flops.h"
 #include "planner/views/show/page/page.h"
 #include "planner/views/show/quantities.h"
@@ -86,7 +86,7 @@ std::string PartsTable(const Module& module, const ModuleFlops& flops) {
     int64_t parameters = 0;
     std::string letter;
     for (const LayerSummary& layer : module.layers) {
-      if (LayerWord(layer.kind) != part.name) continue;
+      if (LayerWordOf(module, layer.kind) != part.name) continue;
       parameters += layer.parameters;
       letter = Escaped(std::string(1, layer.kind));
     }
@@ -102,7 +102,7 @@ std::string PartsTable(const Module& module, const ModuleFlops& flops) {
 std::string LayerTable(const Module& module) {
   HtmlTable table({"layer", "", "kind", "stage", "parameters", "forward FLOPs of a token"});
   for (const LayerSummary& layer : module.layers) {
-    table.Add({Escaped(layer.frame), Escaped(std::string(1, layer.kind)), std::string(LayerWord(layer.kind)),
+    table.Add({Escaped(layer.frame), Escaped(std::string(1, layer.kind)), std::string(LayerWordOf(module, layer.kind)),
                std::to_string(layer.stage), WithCommas(layer.parameters), WithCommas(layer.forward_flops)});
   }
   return Cat("<details><summary>", module.layers.size(), " layers</summary>\n", table.Markup(), "</details>\n");

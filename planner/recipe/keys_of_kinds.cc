@@ -1,0 +1,158 @@
+// The keys inside models: what the statements of the kinds of models say of them.
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "planner/base/text/bug.h"
+#include "planner/base/text/text.h"
+#include "planner/recipe/key_tables.h"
+#include "planner/recipe/model_facts.h"
+
+namespace planwright {
+namespace {
+
+using enum Need;
+using Form = StatedKey::Form;
+
+constexpr const char* kTag = &kStructTag<ModelRecipe>;
+
+ModelRecipe& ModelIn(void* owner) { return *static_cast<ModelRecipe*>(owner); }
+
+template <typename Number>
+Located<Attribute> BrokenAt(const Location& where) {
+  Located<Attribute> number(Number{}, where);
+  number.where.broken = true;
+  return number;
+}
+
+template <typename T, typename Number>
+void ReadNumberOf(const YamlNode& value, std::string_view name, void* owner) {
+  T read{};
+  ReadValue(value, read);
+  ModelIn(owner).numbers.insert_or_assign(std::string(name), Located<Attribute>(Number{read}, LocationInRecipe(value)));
+}
+
+template <typename Number>
+void LoseNumber(const Location& where, std::string_view name, void* owner) {
+  ModelIn(owner).numbers.insert_or_assign(std::string(name), BrokenAt<Number>(where));
+}
+
+template <typename T, typename Number = T>
+constexpr KeyTarget kNumberOf = {kTypeOfField<T>, kTag, ReadNumberOf<T, Number>, nullptr, LoseNumber<Number>};
+
+const StatedKey& ChoiceOf(const ModelRecipe& model, std::string_view name) {
+  for (const StatedKey& key : StatementOfModel(model).keys) {
+    if (key.form == Form::kChoice && key.name == name) return key;
+  }
+  Bug(Cat("the kind ", *model.kind, " has no choice ", name));
+}
+
+constexpr KeyTarget kChoiceTarget = {
+    KeyType::kString, kTag,
+    [](const YamlNode& value, std::string_view name, void* owner) {
+      const StatedKey& key = ChoiceOf(ModelIn(owner), name);
+      ModelIn(owner).numbers.insert_or_assign(
+          key.sets, Located<Attribute>(NumberOfWord(key, value.text), LocationInRecipe(value)));
+    },
+    nullptr,
+    [](const Location& where, std::string_view name, void* owner) {
+      ModelIn(owner).numbers.insert_or_assign(ChoiceOf(ModelIn(owner), name).sets, BrokenAt<int64_t>(where));
+    }};
+
+constexpr KeyTarget kRepeatedTarget = {KeyType::kInteger, kTag,
+                                       [](const YamlNode& value, std::string_view, void* owner) {
+                                         int64_t times = 0;
+                                         ReadValue(value, times);
+                                         ModelRecipe& model = ModelIn(owner);
+                                         model.pattern = {"", LocationInRecipe(value)};
+                                         for (; times > 0; --times)
+                                           model.pattern.value += StatementOfModel(model).repeated;
+                                       },
+                                       nullptr, LoseMember<&ModelRecipe::pattern>};
+
+KeyTarget TargetOf(const StatedKey& key, const ModelStatement& statement) {
+  if (key.form == Form::kSection) return kMap;
+  if (key.form == Form::kChoice) return kChoiceTarget;
+  if (key.form == Form::kLayers) return statement.repeated.empty() ? To<&ModelRecipe::pattern> : kRepeatedTarget;
+  switch (key.type) {
+    case StatedKey::Type::kInteger: return kNumberOf<int64_t>;
+    case StatedKey::Type::kReal: return kNumberOf<double>;
+    case StatedKey::Type::kFlag: return kNumberOf<bool, int64_t>;
+  }
+  Bug("a key of no type");
+}
+
+std::string DefaultText(const StatedKey& key) {
+  if (key.type != StatedKey::Type::kFlag || key.default_text.empty()) return key.default_text;
+  return key.default_text == "1" ? "true" : "false";
+}
+
+// Of a pattern: with the meaning of its letters.
+std::string HelpText(const StatedKey& key, const ModelStatement& statement) {
+  std::string help = key.help;
+  if (key.form != Form::kLayers || !statement.repeated.empty()) return help;
+  for (const StatedLayer& layer : statement.layer_kinds)
+    Append(help, "; ", std::string(1, layer.letter), " ", layer.title);
+  return help;
+}
+
+// Makes the rows, and keeps their texts.
+class Rows {
+ public:
+  void AddKind() {
+    std::vector<std::string> kinds;
+    for (const ModelStatement& statement : BuiltInStatements()) kinds.push_back(statement.kind);
+    rows_.push_back({"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny,
+                     Kept(absl::StrJoin(kinds, "|")), "family of the model"});
+  }
+
+  void Add(const StatedKey& key, const ModelStatement& statement) {
+    std::vector<std::string> words;
+    for (const auto& [word, number] : key.words) words.push_back(word);
+    // Keys inside a section have no kind of their own: they exist if the section does.
+    const bool inside = key.name.find('.') != std::string::npos;
+    rows_.push_back({Kept(Cat("models.<name>.", key.name)), inside ? std::string_view() : statement.kind,
+                     TargetOf(key, statement), key.required ? kRequired : kOptional, Kept(DefaultText(key)), key.range,
+                     Kept(absl::StrJoin(words, "|")), Kept(HelpText(key, statement))});
+  }
+
+  const std::vector<KeySpec>& rows() const { return rows_; }
+
+ private:
+  std::string_view Kept(std::string text) { return texts_.emplace_back(std::move(text)); }
+
+  std::deque<std::string> texts_;
+  std::vector<KeySpec> rows_;
+};
+
+}  // namespace
+
+std::span<const KeySpec> KeysOfKinds() {
+  static const Rows* rows = [] {
+    auto* all = new Rows;
+    all->AddKind();
+    for (const ModelStatement& statement : BuiltInStatements()) {
+      for (const StatedKey& key : statement.keys) all->Add(key, statement);
+    }
+    return all;
+  }();
+  return rows->rows();
+}
+
+std::string_view WordsOfRecompute() {
+  static const auto* text = [] {
+    std::vector<std::string> words = {"none", "full", std::string(kElementwise)};
+    for (const ModelStatement* statement : LanguageKindsFirst()) {
+      for (const StatedLayer& layer : statement->layer_kinds) {
+        if (std::find(words.begin(), words.end(), layer.word) == words.end()) words.push_back(layer.word);
+      }
+    }
+    return new std::string(absl::StrJoin(words, "|"));
+  }();
+  return *text;
+}
+
+}  // namespace planwright
