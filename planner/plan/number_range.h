@@ -34,9 +34,6 @@ inline constexpr NumberRange kDevicePeak{1e-6, 1e9}, kDeviceSpeed{1e-6, 1e9};  /
 
 // ---- Models.
 inline constexpr NumberRange kEpsilon{1e-30, 1e10};      // that is added where a norm or the optimizer divides
-inline constexpr NumberRange kDeviation{1e-12, 1000};    // of initial weights
-inline constexpr NumberRange kExpertScale{1e-6, 1e6};    // a factor
-inline constexpr NumberRange kCoefficient{0, 1e6};       // of a loss, or a step size
 inline constexpr NumberRange kImbalance{1, kMostRanks};  // a multiple of the mean of all ranks
 inline constexpr NumberRange kConstant{0, 1e10};         // of a model: all real ones
 inline constexpr NumberRange kInitial{0, 1e9};           // the size of a number that weights are drawn with

@@ -1,6 +1,6 @@
-// The keys inside models: what the statements of the kinds of models say of them.
+#include "planner/recipe/keys_of_kinds.h"
+
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,46 +99,30 @@ std::string HelpText(const StatedKey& key, const ModelStatement& statement) {
   return help;
 }
 
-// Makes the rows, and keeps their texts.
-class Rows {
- public:
-  void AddKind() {
-    std::vector<std::string> kinds;
-    for (const ModelStatement& statement : BuiltInStatements()) kinds.push_back(statement.kind);
-    rows_.push_back({"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny,
-                     Kept(absl::StrJoin(kinds, "|")), "family of the model"});
-  }
-
-  void Add(const StatedKey& key, const ModelStatement& statement) {
-    std::vector<std::string> words;
-    for (const auto& [word, number] : key.words) words.push_back(word);
-    // Keys inside a section have no kind of their own: they exist if the section does.
-    const bool inside = key.name.find('.') != std::string::npos;
-    rows_.push_back({Kept(Cat("models.<name>.", key.name)), inside ? std::string_view() : statement.kind,
-                     TargetOf(key, statement), key.required ? kRequired : kOptional, Kept(DefaultText(key)), key.range,
-                     Kept(absl::StrJoin(words, "|")), Kept(HelpText(key, statement))});
-  }
-
-  const std::vector<KeySpec>& rows() const { return rows_; }
-
- private:
-  std::string_view Kept(std::string text) { return texts_.emplace_back(std::move(text)); }
-
-  std::deque<std::string> texts_;
-  std::vector<KeySpec> rows_;
-};
-
 }  // namespace
 
+KindRows::KindRows(std::span<const ModelStatement> statements) {
+  std::vector<std::string> kinds;
+  for (const ModelStatement& statement : statements) kinds.push_back(statement.kind);
+  rows_.push_back({"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny,
+                   Kept(absl::StrJoin(kinds, "|")), "family of the model"});
+  for (const ModelStatement& statement : statements) {
+    for (const StatedKey& key : statement.keys) Add(key, statement);
+  }
+}
+
+void KindRows::Add(const StatedKey& key, const ModelStatement& statement) {
+  std::vector<std::string> words;
+  for (const auto& [word, number] : key.words) words.push_back(word);
+  // Keys inside a section have no kind of their own: they exist if the section does.
+  const bool inside = key.name.find('.') != std::string::npos;
+  rows_.push_back({Kept(Cat("models.<name>.", key.name)), inside ? std::string_view() : Kept(statement.kind),
+                   TargetOf(key, statement), key.required ? kRequired : kOptional, Kept(DefaultText(key)), key.range,
+                   Kept(absl::StrJoin(words, "|")), Kept(HelpText(key, statement))});
+}
+
 std::span<const KeySpec> KeysOfKinds() {
-  static const Rows* rows = [] {
-    auto* all = new Rows;
-    all->AddKind();
-    for (const ModelStatement& statement : BuiltInStatements()) {
-      for (const StatedKey& key : statement.keys) all->Add(key, statement);
-    }
-    return all;
-  }();
+  static const auto* rows = new KindRows(BuiltInStatements());
   return rows->rows();
 }
 
