@@ -1,6 +1,7 @@
 #include "planner/recipe/keys_of_kinds.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,8 +107,14 @@ KindRows::KindRows(std::span<const ModelStatement> statements) {
   for (const ModelStatement& statement : statements) kinds.push_back(statement.kind);
   rows_.push_back({"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny,
                    Kept(absl::StrJoin(kinds, "|")), "family of the model"});
+  std::set<std::string> sections;
   for (const ModelStatement& statement : statements) {
-    for (const StatedKey& key : statement.keys) Add(key, statement);
+    for (const StatedKey& key : statement.keys) {
+      if (key.form == Form::kSection)
+        Require(sections.insert(key.name).second, Cat("two kinds of models have a section ", key.name,
+                                                      ", which is not built yet: its keys have no kind"));
+      Add(key, statement);
+    }
   }
 }
 
