@@ -18,8 +18,8 @@
 namespace planwright {
 namespace {
 
-// What recipes, pages and tables have of a statement: rows of keys, layers, and the constants that choices set or plans
-// lack.
+// What recipes, pages and tables have of a statement: rows of keys, layers, and constants that choices set, that
+// plans lack, or that other models give.
 std::string WhatIsSeen(const ModelStatement& statement) {
   std::string text = absl::StrCat("of ", statement.kind, "\n");
   const KindRows rows({&statement, 1});
@@ -40,6 +40,7 @@ std::string WhatIsSeen(const ModelStatement& statement) {
                     absl::StrJoin(key.words, ",", absl::PairFormatter(" ")), "\n");
   }
   for (const StatedConstant& constant : statement.constants) {
+    if (constant.given) absl::StrAppend(&text, constant.name, constant.real ? " is real\n" : " is whole\n");
     if (constant.otherwise) absl::StrAppend(&text, constant.name, " is ", constant.otherwise->text(), " without it\n");
   }
   return absl::StrCat(text, statement.repeated, " ", statement.example);

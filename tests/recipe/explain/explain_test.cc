@@ -13,6 +13,7 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/text/text.h"
 #include "planner/plan/op_table.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/recipe/explain/glossary.h"
 #include "planner/recipe/explain/pages.h"
 #include "planner/recipe/explain/search.h"

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <variant>
 
 #include "planner/base/files/file_io.h"
+#include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/yaml/yaml_text.h"
 #include "planner/search/results/tunable_keys.h"

@@ -26,6 +26,7 @@ Plan SixRanks() {
   plan.modules[0].name = "encoder";
   plan.modules[0].grid = {0, 1, 1, 2, 1, 1, 1, 2};
   plan.modules[1].name = "language";
+  plan.modules[1].kind = "hybrid_lm";
   plan.modules[1].grid = {2, 2, 1, 2, 1, 1, 4, 1};
   plan.modules[1].parameter_count = 123456;
   plan.modules[1].layers = {{'M', "language.layers.0", 100}, {'E', "language.layers.1", 200}};
