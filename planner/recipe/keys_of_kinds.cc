@@ -1,7 +1,7 @@
 #include "planner/recipe/keys_of_kinds.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,25 +107,25 @@ KindRows::KindRows(std::span<const ModelStatement> statements) {
   for (const ModelStatement& statement : statements) kinds.push_back(statement.kind);
   rows_.push_back({"models.<name>.kind", "", To<&ModelRecipe::kind>, kRequired, "", kAny,
                    Kept(absl::StrJoin(kinds, "|")), "family of the model"});
-  std::set<std::string> sections;
+  std::map<std::string_view, int> kinds_with;  // by section
   for (const ModelStatement& statement : statements) {
-    for (const StatedKey& key : statement.keys) {
-      if (key.form == Form::kSection)
-        Require(sections.insert(key.name).second, Cat("two kinds of models have a section ", key.name,
-                                                      ", which is not built yet: its keys have no kind"));
-      Add(key, statement);
-    }
+    for (const StatedKey& key : statement.keys) kinds_with[key.name] += key.form == Form::kSection ? 1 : 0;
+  }
+  for (const ModelStatement& statement : statements) {
+    for (const StatedKey& key : statement.keys)
+      Add(key, statement, kinds_with[std::string_view(key.name).substr(0, key.name.find('.'))] > 1);
   }
 }
 
-void KindRows::Add(const StatedKey& key, const ModelStatement& statement) {
+void KindRows::Add(const StatedKey& key, const ModelStatement& statement, bool shared) {
   std::vector<std::string> words;
   for (const auto& [word, number] : key.words) words.push_back(word);
   // Keys inside a section have no kind of their own: they exist if the section does.
   const bool inside = key.name.find('.') != std::string::npos;
   rows_.push_back({Kept(Cat("models.<name>.", key.name)), inside ? std::string_view() : Kept(statement.kind),
                    TargetOf(key, statement), key.required ? kRequired : kOptional, Kept(DefaultText(key)), key.range,
-                   Kept(absl::StrJoin(words, "|")), Kept(HelpText(key, statement))});
+                   Kept(absl::StrJoin(words, "|")), Kept(HelpText(key, statement)),
+                   shared ? Kept(statement.kind) : std::string_view()});
 }
 
 std::span<const KeySpec> KeysOfKinds() {

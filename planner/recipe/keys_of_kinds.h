@@ -23,7 +23,8 @@ class KindRows {
   const std::vector<KeySpec>& rows() const { return rows_; }
 
  private:
-  void Add(const StatedKey& key, const ModelStatement& statement);
+  // `shared`: another kind has a section of this name.
+  void Add(const StatedKey& key, const ModelStatement& statement, bool shared);
   std::string_view Kept(std::string text) { return texts_.emplace_back(std::move(text)); }
 
   std::deque<std::string> texts_;

@@ -51,7 +51,7 @@ RecipeFields RecipeFields::SectionOf(const KeySpec& spec) const {
   const YamlEntry* entry = map_ != nullptr ? map_->Find(WordOf(spec)) : nullptr;
   // A value of another type has been reported. Treat it as absent, but keep its location.
   const bool is_map = entry != nullptr && entry->value.is_map();
-  RecipeFields fields(is_map ? &entry->value : nullptr, std::string(spec.path),
+  RecipeFields fields(is_map ? &entry->value : nullptr, InnerPath(spec),
                       entry != nullptr ? entry->key_where : Location());
   fields.wrong_ = wrong_ || (entry != nullptr && !is_map);
   fields.missing_ = entry == nullptr && spec.need == Need::kRequired && (given() || missing_);

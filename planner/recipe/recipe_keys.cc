@@ -1,6 +1,7 @@
 #include "planner/recipe/recipe_keys.h"
 
 #include <cmath>
+#include <deque>
 #include <unordered_map>
 
 #include "absl/strings/str_format.h"
@@ -56,11 +57,20 @@ std::string_view ParentOf(std::string_view path) {
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
+// Of a section of one kind.
+std::string OfKind(std::string_view path, std::string_view kind) { return Cat(path, "<", kind, ">"); }
+
 // The keys of each map. A recipe is read again for each suggestion that is tried, so that searching counts.
 const std::vector<const KeySpec*>& KeysInside(std::string_view map_path) {
   static const auto* maps = [] {
     auto* all = new std::unordered_map<std::string_view, std::vector<const KeySpec*>>;
-    for (const KeySpec& spec : RecipeKeys()) (*all)[ParentOf(spec.path)].push_back(&spec);
+    auto* of_kinds = new std::deque<std::string>;  // the map above has views of them
+    for (const KeySpec& spec : RecipeKeys()) {
+      const std::string_view map = ParentOf(spec.path);
+      (*all)[map].push_back(&spec);
+      if (!spec.section_of.empty() && spec.type != KeyType::kMap)
+        (*all)[of_kinds->emplace_back(OfKind(map, spec.section_of))].push_back(&spec);
+    }
     return all;
   }();
   static const std::vector<const KeySpec*> kNone;
@@ -156,6 +166,7 @@ std::vector<std::string> ChoicesOf(const KeySpec& spec) { return absl::StrSplit(
 std::string InnerPath(const KeySpec& spec) {
   if (spec.type == KeyType::kNamedMaps) return Cat(spec.path, ".<name>");
   if (spec.type == KeyType::kListOfMaps) return Cat(spec.path, "[]");
+  if (!spec.section_of.empty()) return OfKind(spec.path, spec.section_of);
   return std::string(spec.path);
 }
 

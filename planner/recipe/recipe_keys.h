@@ -39,6 +39,8 @@ struct KeySpec {
   NumberRange range;              // of a number, or of each number of a list
   std::string_view choices;       // "a|b|c"
   std::string_view help;          // one line: what the value is
+  // Of a section that several kinds have, and of the keys in it: the kind. Empty: no other kind has such a section.
+  std::string_view section_of = {};
   // The type of the field, except that a string with choices is a choice.
   KeyType type = target.type == KeyType::kString && !choices.empty() ? KeyType::kChoice : target.type;
 };
@@ -89,7 +91,9 @@ std::string_view ConstantOf(const KeySpec& spec);
 // The choices as a list.
 std::vector<std::string> ChoicesOf(const KeySpec& spec);
 
-// The path of the maps under this key: "modules" -> "modules.<name>", "bridges" -> "bridges[]", "batch" -> "batch".
+// The path of the maps under this key: "modules" -> "modules.<name>", "bridges" -> "bridges[]", "batch" -> "batch". A
+// section that several kinds have is there for each of them: "models.<name>.attention" -> "models.<name>.attention<KIND>".
+// By its path without a kind, the keys of all are found.
 std::string InnerPath(const KeySpec& spec);
 
 }  // namespace planwright

@@ -50,6 +50,7 @@ std::string KindOfKey(const KeySpec& key) {
     const bool maps = around.type == KeyType::kMap || around.type == KeyType::kListOfMaps;
     const bool is_key = around.path == key.path && around.kind == key.kind;
     if (around.kind.empty() || !(is_key || (maps && around.path != key.path && IsUnder(key, around.path)))) continue;
+    if (!key.section_of.empty() && around.kind != key.section_of) continue;
     const std::string_view parent = around.path.substr(0, around.path.rfind('.'));
     Append(text, text.empty() ? "" : Cat(", in `", parent, "` kind "), "`", around.kind, "`");
   }
@@ -106,7 +107,8 @@ bool PathMatches(std::string_view path, std::string_view key) {
 
 // The text of one key for `plan explain`.
 std::string OneKey(const KeySpec& key) {
-  const std::string kind = key.kind.empty() ? "" : Cat(" (of kind ", key.kind, ")");
+  const std::string_view of = key.kind.empty() ? key.section_of : key.kind;
+  const std::string kind = of.empty() ? "" : Cat(" (of kind ", of, ")");
   std::string text = Cat(key.path, kind, "\n    ", key.help, "\n    value: ", ValueText(key), "\n");
   const std::string fallback =
       key.need == Need::kOptional && !key.default_text.empty() ? Cat("default: ", key.default_text) : DefaultText(key);
@@ -165,7 +167,8 @@ std::string ExplainKey(std::string_view path) {
     text += OneKey(key);
     // A map stands with all keys inside it.
     for (const KeySpec& inner : RecipeKeys()) {
-      if (inner.path != key.path && IsUnder(inner, key.path)) text += OneKey(inner);
+      const bool of_other_kind = !key.section_of.empty() && inner.section_of != key.section_of;
+      if (inner.path != key.path && IsUnder(inner, key.path) && !of_other_kind) text += OneKey(inner);
     }
   }
   for (const GoneKey& gone : GoneKeys()) {

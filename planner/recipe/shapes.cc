@@ -60,7 +60,7 @@ bool IsKeyOf(std::string_view path, std::string_view word) {
 // The path of the maps under a key: "modules" -> "modules.<name>".
 std::string MapsUnder(std::string_view path) {
   for (const KeySpec* spec : KeysCalled(path.substr(path.rfind('.') + 1))) {
-    if (spec->path == path) return InnerPath(*spec);
+    if (spec->path == path && spec->type != KeyType::kMap) return InnerPath(*spec);
   }
   return std::string(path);
 }
