@@ -92,8 +92,8 @@ std::string_view ConstantOf(const KeySpec& spec);
 std::vector<std::string> ChoicesOf(const KeySpec& spec);
 
 // The path of the maps under this key: "modules" -> "modules.<name>", "bridges" -> "bridges[]", "batch" -> "batch". A
-// section that several kinds have is there for each of them: "models.<name>.attention" -> "models.<name>.attention<KIND>".
-// By its path without a kind, the keys of all are found.
+// section that several kinds have is there for each of them: "models.<name>.attention" ->
+// "models.<name>.attention<KIND>". By its path without a kind, the keys of all are found.
 std::string InnerPath(const KeySpec& spec);
 
 }  // namespace planwright
