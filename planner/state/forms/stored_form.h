@@ -1,20 +1,5 @@
 // How files of others hold the parameters of a model (docs/weights.md#forms), as lines of a dialect state it:
-//
-//   names BEGIN -> BEGIN      names of files have the second beginning where ours have the first; the first line that
-//                             fits counts. {layer}, {block} and {tap} stand for a number, {encoder} for what names of
-//                             an encoder begin with
-//   tensor DISK = PARAM + PARAM ... [along DIM [each FORMULA]] [swap] [stack] [shape [SIZES]]
-//                             a tensor of a file, and the parameters of one piece that it holds. Each PARAM is the name
-//                             of a weight in its piece, or its whole published name. DISK is a whole name, to which the
-//                             lines `names` apply. For each expert the parameters make a matrix: `each` groups (one
-//                             without it), of which group g has the g-th part of each parameter along DIM (0 without
-//                             it). `swap` exchanges its last two dims, `stack` puts the matrices of all experts one
-//                             behind the other in a new dim 0, and `shape` gives the same elements another shape
-//   form GROUP: TEXT          begins an alternative of a group: the lines `names` and `tensor` up to the next `form`,
-//   or
-//                             to the end of the dialect. Files hold one alternative of each group
-//
-// A parameter that no `tensor` line names is a tensor of its own.
+// docs/model/notation.md#tensors explains them. A parameter that no `tensor` line names is a tensor of its own.
 #pragma once
 
 #include <optional>
