@@ -31,14 +31,16 @@ STEPS = 5
 class Toy:
     """A toy, the ranks that it trains on, and what its recipe has otherwise than that of the golden files."""
 
-    def __init__(self, golden, layout, final_norm="none"):
-        self.golden, self.layout, self.final_norm = golden, layout, final_norm
+    def __init__(self, golden, layout, final_norm="none", sizes=None):
+        self.golden, self.layout, self.final_norm, self.sizes = golden, layout, final_norm, sizes or {}
 
     def recipe(self):
         recipe = read_recipe(self.golden)
         encoder = model_of(recipe, "radio_vit")
         if encoder:
             encoder["final_norm"] = self.final_norm
+        for kind, sizes in self.sizes.items():
+            model_of(recipe, kind).update(sizes)
         return recipe
 
 
@@ -54,6 +56,17 @@ TOYS = {
     "omni": Toy("omni_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 2, tp=2, ep=2)}),
     "omni_normed": Toy("omni_oracle", {"radio_encoder": grid(0, 2), "language": grid(0, 2, tp=2)}, "layernorm"),
     "radio": Toy("radio_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 1)}),
+    # In other proportions: layers of all kinds, as many key heads as query heads, a width between those of heads.
+    "nano_other": Toy("nano_oracle", {"language": grid(0, 2, tp=2, ep=2)}, sizes={"hybrid_lm": {
+        "pattern": "E*M-E", "hidden": 58, "norm_eps": 2.0e-5,
+        "attention": {"heads": 6, "head_dim": 10, "kv_groups": 6},
+        "mamba": {"heads": 12, "head_dim": 4, "groups": 2, "state": 9, "conv": 5, "chunk": 4},
+        "moe": {"experts": 6, "top_k": 2, "ffn": 13, "shared_ffn": 18, "scale": 0.7, "aux_loss": 0.0,
+                "bias_rate": 0.0}, "mlp": {"ffn": 38}}}),
+    "omni_other": Toy("omni_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 2, tp=2)}, sizes={
+        "radio_vit": {"layers": 3, "hidden": 36, "heads": 6, "ffn": 90, "class_tokens": 5, "activation": "gelu_tanh",
+                      "projector": {"hidden": 26}},
+        "hybrid_lm": {"pattern": "M*", "hidden": 38}}),
 }
 
 
@@ -158,7 +171,7 @@ def judge_toy(plan, name, toy, folder):
                 "home_like": "after 5 steps, --like"}[home]
         show(name, what, verdict)
         wrong += not verdict.good()
-    for what, damage in DAMAGES[name].items():
+    for what, damage in DAMAGES.get(name, {}).items():
         damaged = folder / ("damaged " + what).replace(" ", "_")
         damage(folder / "home", damaged)
         verdict = judge(model, damaged, batch, *after)
