@@ -99,9 +99,9 @@ CliCommand ImportCommand() {
       JsonOption("print the same as JSON"),
   };
   command.details =
-      "FOLDER has config.json (of nemotron_h, nemotron_h_omni or radio) and weights in safetensors. Only config.json\n"
-      "and the headers of the weights are read. What a recipe cannot express, and keys that are not known, are listed\n"
-      "all at once, and then nothing is written. A recipe names the file under `extends`.\n"
+      "FOLDER has config.json (of a model_type that docs/hugging_face.md lists) and weights in safetensors. Only\n"
+      "config.json and the headers of the weights are read. What a recipe cannot express, and keys that are not known,\n"
+      "are listed all at once, and then nothing is written. A recipe names the file under `extends`.\n"
       "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n";
   command.see_also = {"export", "init", "weights"}, command.pages = {"docs/hugging_face.md"};
   return command;

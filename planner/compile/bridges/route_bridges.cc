@@ -1,7 +1,9 @@
 #include "planner/compile/bridges/route_bridges.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -40,10 +42,27 @@ int FindModule(const Recipe& recipe, const char* key, const Located<std::string>
   return -1;
 }
 
+// Whether the statement is given a value of each encoder.
+bool TakesImageRows(const ModelStatement& statement) {
+  return std::any_of(statement.given.begin(), statement.given.end(), [](const auto& given) {
+    const std::vector<StatedType::Size>& sizes = given.second.sizes;
+    return std::any_of(sizes.begin(), sizes.end(), [](const StatedType::Size& size) {
+      const std::string* symbol = std::get_if<std::string>(&size);
+      return symbol != nullptr && symbol->ends_with('*');
+    });
+  });
+}
+
 // Bridges lead from an encoder to the language model.
 bool CheckDirection(const BridgeRecipe& bridge, const ModuleRecipe& from, const ModuleRecipe& to,
                     Diagnostics& diagnostics) {
-  if (!IsLanguage(from) && IsLanguage(to)) return true;
+  if (!IsLanguage(from) && IsLanguage(to) && TakesImageRows(StatementOfModel(to.model))) return true;
+  if (!IsLanguage(from) && IsLanguage(to)) {
+    diagnostics.Error(DiagnosticKind::kBridgeDirection, bridge.to.where.known() ? bridge.to.where : bridge.where,
+                      absl::StrCat("a bridge to ", *to.name, ", but a ", *to.model.kind, " takes no image rows"),
+                      "train it without an encoder");
+    return false;
+  }
   const bool reversed = IsLanguage(from) && !IsLanguage(to);
   diagnostics.Error(
       DiagnosticKind::kBridgeDirection, bridge.from.where.known() ? bridge.from.where : bridge.where,

@@ -171,6 +171,13 @@ void PieceJudge::JudgeNeed(const StatedNeed& need) {
   };
   if (std::isnan(left) || std::isnan(right))
     return problem(Cat("needs something of ", need.left.text(), ", which has no value"));
+  for (const Expression* formula : {&need.left, need.right ? &*need.right : nullptr}) {
+    for (const string& name : formula == nullptr ? std::vector<string>() : formula->names()) {
+      const auto real = [&](const StatedConstant& constant) { return constant.name == name && constant.real; };
+      if (std::any_of(statement_.constants.begin(), statement_.constants.end(), real))
+        return problem(Cat("needs something of ", name, ", which is real: whole numbers are compared"));
+    }
+  }
   double divisor = need.relation == StatedNeed::Relation::kMultiple ? right : 1;
   for (Axis axis : need.axes) divisor *= PrimeOf(axis);
   const bool most = need.relation == StatedNeed::Relation::kAtMost;

@@ -6,11 +6,18 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/statement/built_in_kinds.h"
+#include "planner/plan/statement/parse_statement.h"
+#include "planner/plan/statement/statement_problems.h"
 
 namespace planwright::testing {
 namespace {
 
 TEST(AnyStatement, TheTextsOfThisProgramHaveNoProblem) {
+  for (const KindText& kind : BuiltInKinds()) {
+    const ParsedStatement parsed = ParseStatement(kind.file, kind.text);
+    EXPECT_EQ(ProblemsText(parsed.problems) + ProblemsText(StatementProblems(parsed.statement)), "");
+  }
   for (const std::string& text : StatementTexts()) EXPECT_TRUE(TryStatement(text));
 }
 
