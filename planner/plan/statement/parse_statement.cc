@@ -21,7 +21,7 @@ namespace {
 using std::string;
 using std::string_view;
 
-// The lines before the first that begins with `dialect`: what follows is of planner/exchange.
+// The lines before the first that begins with `dialect`: what follows is of planner/state/dialect.
 string_view BeforeDialects(string_view text) {
   constexpr string_view kBegin = "dialect ";
   if (text.starts_with(kBegin)) return {};
