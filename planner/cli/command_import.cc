@@ -100,7 +100,8 @@ CliCommand ImportCommand() {
   };
   command.details =
       "FOLDER has config.json (of a model_type that docs/hugging_face.md lists) and weights in safetensors. Only\n"
-      "config.json and the headers of the weights are read. What a recipe cannot express, and keys that are not known,\n"
+      "config.json and the headers of the weights are read. What a recipe cannot express, and keys that are not "
+      "known,\n"
       "are listed all at once, and then nothing is written. A recipe names the file under `extends`.\n"
       "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n";
   command.see_also = {"export", "init", "weights"}, command.pages = {"docs/hugging_face.md"};

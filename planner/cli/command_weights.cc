@@ -83,8 +83,7 @@ void AddSource(const SourceFit& source, std::vector<std::string>& lines) {
   for (const PassedThrough& passed : source.passed) {
     const bool anywhere = passed.extra->anywhere;
     lines.push_back(absl::StrCat("  passed through: ", anywhere ? "*" : "", passed.extra->pattern, ", ",
-                                 count(passed.names), ": ", passed.extra->what, ", for ",
-                                 passed.extra->who));
+                                 count(passed.names), ": ", passed.extra->what, ", for ", passed.extra->who));
   }
   if (!source.elsewhere.empty())
     lines.push_back(absl::StrCat("  not taken: ", count(source.elsewhere),
@@ -143,8 +142,7 @@ Json SourceJson(const SourceFit& source) {
   }
   Json passed = Json::array();
   for (const PassedThrough& one : source.passed) {
-    passed.push_back(
-        {{"what", one.extra->what}, {"needed_by", one.extra->who}, {"tensors", one.names}});
+    passed.push_back({{"what", one.extra->what}, {"needed_by", one.extra->who}, {"tensors", one.names}});
   }
   json["passed_through"] = passed;
   json["left_over"] = source.left_over;

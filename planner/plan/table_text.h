@@ -78,12 +78,12 @@ class LineReader {
   std::string Rest();                                               // all that is left, as it is written
   std::string_view Left() const { return std::string_view(text()).substr(at_); }  // the same; it is not taken
   void Skip(size_t size);                                                         // so many bytes of it are taken
-  bool TakeIf(std::string_view word);                               // whether it was the next word
-  bool TakeIf(char mark);                                           // whether it was the next character
-  size_t TakeNumber();                                              // a word of digits
-  OpKind TakeKind();                                                // the name of an operation
-  Expression TakeFormula();                                         // as much as is one formula
-  std::vector<Expression> TakeFormulas();                           // with commas between them
+  bool TakeIf(std::string_view word);                                             // whether it was the next word
+  bool TakeIf(char mark);                                                         // whether it was the next character
+  size_t TakeNumber();                                                            // a word of digits
+  OpKind TakeKind();                                                              // the name of an operation
+  Expression TakeFormula();                                                       // as much as is one formula
+  std::vector<Expression> TakeFormulas();                                         // with commas between them
 
   void Need(std::string_view word);  // takes the word, which must come next
   void Need(char mark);
