@@ -7,10 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/formula_reader.h"
 
 namespace planwright {
 namespace {
@@ -26,8 +25,6 @@ struct Function {
 constexpr Function kFunctions[] = {{"floor", 'f'},  {"sqrt", 's'},   {"log", 'l'},
                                    {"min", 'm', 2}, {"max", 'M', 2}, {"ratio", 'r', 2}};
 
-bool InWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
-
 double RatioOf(double part, double whole) {
   double ratio = part / whole;
   for (int i = 0; i < 2; ++i, ratio = std::nextafter(ratio, INFINITY)) {
@@ -38,11 +35,10 @@ double RatioOf(double part, double whole) {
 
 }  // namespace
 
-// A recursive descent parser. Each function takes its part off the front and appends to the code. Once there is a
-// problem, nothing more is taken.
-class DialectFormula::Parser {
+// A recursive descent parser. Each function takes its part off the front and appends to the code.
+class DialectFormula::Parser : public FormulaReader {
  public:
-  Parser(string_view text, DialectFormula& formula) : all_(text), rest_(text), formula_(formula) {}
+  Parser(string_view text, DialectFormula& formula) : FormulaReader(text), formula_(formula) {}
 
   // or [? choice : choice]
   void Choice() {
@@ -53,9 +49,6 @@ class DialectFormula::Parser {
     Choice();
     Add('?');
   }
-
-  string_view rest() const { return rest_; }
-  std::optional<FormulaFault>& problem() { return problem_; }
 
  private:
   // `next` WORD `next` ...
@@ -84,7 +77,7 @@ class DialectFormula::Parser {
 
   void Sum() {
     Product();
-    for (char mark = TakeOne("+-"); mark != 0; mark = TakeOne("+-")) {
+    for (char mark = TakeOneOf("+-"); mark != 0; mark = TakeOneOf("+-")) {
       Product();
       Add(mark);
     }
@@ -92,7 +85,7 @@ class DialectFormula::Parser {
 
   void Product() {
     Operand();
-    for (char mark = TakeOne("*/%"); mark != 0; mark = TakeOne("*/%")) {
+    for (char mark = TakeOneOf("*/%"); mark != 0; mark = TakeOneOf("*/%")) {
       Operand();
       Add(mark);
     }
@@ -104,17 +97,17 @@ class DialectFormula::Parser {
       return Close();
     }
     const string word(NextWord());
-    if (word.empty()) return Fail(Cat("the formula needs a number or a name here, found ", Found()));
+    if (word.empty()) return NeedOperand();
     if (std::isdigit(static_cast<unsigned char>(word[0]))) return Number(word);
     const size_t end = word.size();
-    const bool called = end < rest_.size() && rest_[end] == '(';
+    const bool called = end < rest().size() && rest()[end] == '(';
     const auto* function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
                                         [&](const Function& each) { return each.name == word; });
     if (called && function != std::end(kFunctions)) return Call(*function);
     if (!called) return Name(word);
-    const size_t close = rest_.find(')', end);
+    const size_t close = rest().find(')', end);
     if (word != "given" || close == string_view::npos) return Fail(Cat(Quoted(word), " is no function"));
-    Name(string(rest_.substr(0, close + 1)));
+    Name(string(rest().substr(0, close + 1)));
   }
 
   void Call(const Function& function) {
@@ -133,75 +126,25 @@ class DialectFormula::Parser {
 
   // "0.02", "1e-5".
   void Number(string word) {
-    if ((word.ends_with('e') || word.ends_with('E')) && rest_.size() > word.size() && rest_[word.size()] == '-') {
+    if ((word.ends_with('e') || word.ends_with('E')) && rest().size() > word.size() && rest()[word.size()] == '-') {
       size_t end = word.size() + 1;
-      while (end < rest_.size() && std::isdigit(static_cast<unsigned char>(rest_[end]))) ++end;
-      word = rest_.substr(0, end);
+      while (end < rest().size() && std::isdigit(static_cast<unsigned char>(rest()[end]))) ++end;
+      word = rest().substr(0, end);
     }
-    double number = 0;
-    if (!absl::SimpleAtod(word, &number) || !std::isfinite(number)) return Fail(Cat(Quoted(word), " is no number"));
-    formula_.code_.push_back({0, -1, number});
+    formula_.code_.push_back({0, -1, NumberOf(word)});
     Drop(word.size());
   }
 
-  // names_ has each name once, and the code refers to it by its index.
-  void Name(string name) {
+  void Name(const string& name) {
     Drop(name.size());
-    std::vector<string>& names = formula_.names_;
-    const auto known = std::find(names.begin(), names.end(), name);
-    formula_.code_.push_back({0, static_cast<int>(known - names.begin())});
-    if (known == names.end()) names.push_back(std::move(name));
+    formula_.code_.push_back({0, PlaceOfName(name, formula_.names_)});
   }
 
   void Add(char operation) {
-    if (!problem_) formula_.code_.push_back({operation});
+    if (!problem()) formula_.code_.push_back({operation});
   }
 
-  // The word or the mark that comes next, behind spaces.
-  void SkipSpaces() {
-    while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
-  }
-  string_view NextWord() {
-    if (problem_) return "";
-    SkipSpaces();
-    return rest_.substr(0, static_cast<size_t>(std::find_if_not(rest_.begin(), rest_.end(), InWord) - rest_.begin()));
-  }
-  bool TakeWord(string_view word) {
-    const string_view before = rest_;
-    if (NextWord() != word || word.empty()) return rest_ = before, false;
-    Drop(word.size());
-    return true;
-  }
-  bool TakeMark(char mark) {
-    const string_view before = rest_;
-    if (problem_) return false;
-    SkipSpaces();
-    if (rest_.empty() || rest_.front() != mark) return rest_ = before, false;
-    Drop(1);
-    return true;
-  }
-  char TakeOne(string_view marks) {
-    for (const char mark : marks) {
-      if (TakeMark(mark)) return mark;
-    }
-    return 0;
-  }
-  void Drop(size_t size) {
-    if (problem_) return;
-    if (++parts_ > kMostFormulaParts) return Fail(Cat("a formula has at most ", kMostFormulaParts, " parts"));
-    rest_.remove_prefix(size);
-  }
-
-  string Found() const { return rest_.empty() ? "the end" : Quoted(rest_.substr(0, 1)); }
-  void Fail(string message) {
-    if (!problem_) problem_ = FormulaFault{all_.size() - rest_.size(), std::move(message)};
-  }
-
-  const string_view all_;
-  string_view rest_;
   DialectFormula& formula_;
-  size_t parts_ = 0;
-  std::optional<FormulaFault> problem_;
 };
 
 DialectFormula DialectFormula::Take(LineReader& line) {
