@@ -1,12 +1,13 @@
-// The router (docs/model/mixture_of_experts.md#router): sigmoid scores, a bias that takes part in the choice only,
-// top-k with ties to the lower expert, and the statistics of the auxiliary loss
-// (docs/model/mixture_of_experts.md#auxiliary-loss). T = s B tokens of this rank, E experts, k of them for each token.
-// Token t is position * B + sample.
+// The routers: sigmoid scores with a bias that takes part in the choice only (docs/model/mixture_of_experts.md#router),
+// or a softmax (docs/model/decoder.md#softmax-router); top-k with ties to the lower expert, and the statistics of the
+// auxiliary loss (docs/model/mixture_of_experts.md#auxiliary-loss). T = s B tokens of this rank, E experts, k of them
+// for each token. Token t is position * B + sample.
 //
 //   route        n [s,B,H] -> weights [T,k], ids i64 [T,k], counts i64 [E], probs [T,E], aux_counts i64 [B,E],
 //                logits [T,E]; parameters gate [E,H], gate_bias [E]
 //   route_grad   dweights, n, weights, ids, logits, aux_counts -> dn [s,B,H]; adds to the gradient of gate. In a frozen
 //                model there is no gradient of gate and no auxiliary loss, and so no aux_counts.
+//   route_softmax, route_softmax_grad: the same without gate_bias and without a scale
 //
 // Everything is computed in fp32 (fp64 for fp64), the product with the gate included: in bf16 close scores would tie,
 // and the choice would depend on rounding. dn has the dtype of n. The backward reads n, ids and logits, and the counts
@@ -62,20 +63,36 @@ at::Tensor DividedGrad(const at::Tensor& dquotients, const at::Tensor& chosen) {
   return (dquotients - (dquotients * chosen).sum({-1}, true) / sum) / sum;
 }
 
-}  // namespace
+enum class Scores { kSigmoid, kSoftmax };  // of the experts, from logits [T,E]
 
-Tensors RunRoute(const ComputeContext& context) {
+at::Tensor ScoresOf(Scores scores, const at::Tensor& logits) {
+  return scores == Scores::kSigmoid ? logits.sigmoid() : logits.softmax(-1);
+}
+
+// The gradient of logits from that of their scores [T,E].
+at::Tensor LogitsGrad(Scores kind, const at::Tensor& dscores, const at::Tensor& scores) {
+  if (kind == Scores::kSigmoid) return dscores * scores * (1 - scores);
+  return (dscores - (dscores * scores).sum({-1}, true)) * scores;
+}
+
+// The factor on weights; 1 for kinds that have none.
+double ScaleOf(const Instruction& instruction) {
+  return instruction.attributes.contains("scale") ? instruction.real("scale") : 1;
+}
+
+Tensors Route(const ComputeContext& context, Scores kind) {
   const at::Tensor& n = context.inputs[0];
   const int64_t samples = n.size(1), experts = context.parameters[0].size(0),
                 top_k = context.instruction.integer("top_k");
   const at::Tensor logits = at::mm(Wide(AsRows(n)), Wide(context.parameters[0]).t());
-  const at::Tensor scores = logits.sigmoid();
+  const at::Tensor scores = ScoresOf(kind, logits);
   // A second input is not in the plan: the choices of another run, which a replay makes again.
-  const bool replayed = context.inputs.size() > 1;
-  const at::Tensor ids = replayed ? context.inputs[1] : TopExperts(scores + context.parameters[1], top_k);
+  const bool replayed = context.inputs.size() > 1, biased = context.parameters.size() > 1;
+  const at::Tensor ids =
+      replayed ? context.inputs[1] : TopExperts(biased ? scores + context.parameters[1] : scores, top_k);
   at::Tensor weights = scores.gather(1, ids);
   if (NormalizesWeights(context.instruction)) weights = weights / (weights.sum({-1}, true) + kTiny);
-  weights.mul_(context.instruction.real("scale"));
+  weights.mul_(ScaleOf(context.instruction));
 
   // For the auxiliary loss: the choice without the bias, counted for each sample.
   const at::Tensor probs = scores / scores.sum({-1}, true);
@@ -85,21 +102,28 @@ Tensors RunRoute(const ComputeContext& context) {
   return {weights, ids, CountOf(ids, experts), probs, aux_counts, logits};
 }
 
-Tensors RunRouteGrad(const ComputeContext& context) {
+Tensors RouteGrad(const ComputeContext& context, Scores kind) {
   const Instruction& instruction = context.instruction;
   const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[3];
-  const at::Tensor n = AsRows(context.inputs[1]), scores = Wide(context.inputs[4]).sigmoid();
+  const at::Tensor n = AsRows(context.inputs[1]), scores = ScoresOf(kind, Wide(context.inputs[4]));
 
-  at::Tensor dchosen = Wide(dweights) * instruction.real("scale");
+  at::Tensor dchosen = Wide(dweights) * ScaleOf(instruction);
   if (NormalizesWeights(instruction)) dchosen = DividedGrad(dchosen, scores.gather(1, ids));
   at::Tensor dscores =
       instruction.attributes.contains("aux_scale") ? AuxLossGrad(context, scores) : at::zeros_like(scores);
   dscores.scatter_add_(1, ids, dchosen);  // deterministic: the experts of a token are distinct
 
-  const at::Tensor dlogits = dscores.mul_(scores).mul_(1 - scores);
+  const at::Tensor dlogits = LogitsGrad(kind, dscores, scores);
   if (context.learns()) AddProduct(context.gradients[0], dlogits.t(), Wide(n));
   const at::Tensor dn = at::mm(dlogits, Wide(context.parameters[0]));
   return {Narrow(dn, n).view(context.inputs[1].sizes())};
 }
+
+}  // namespace
+
+Tensors RunRoute(const ComputeContext& context) { return Route(context, Scores::kSigmoid); }
+Tensors RunRouteGrad(const ComputeContext& context) { return RouteGrad(context, Scores::kSigmoid); }
+Tensors RunRouteSoftmax(const ComputeContext& context) { return Route(context, Scores::kSoftmax); }
+Tensors RunRouteSoftmaxGrad(const ComputeContext& context) { return RouteGrad(context, Scores::kSoftmax); }
 
 }  // namespace planwright::executor::ops

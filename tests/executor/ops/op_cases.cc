@@ -30,6 +30,10 @@ const std::vector<CutLine> kCuts = {
     // Rank r of n has the r-th part of the query heads; by r it knows which key head they share.
     {"causal_attention_all_kv causal_attention_all_kv_grad", 'h', "q_heads", "q_heads", true},
     {"packed_attention packed_attention_grad", 'f', "heads", "heads"},
+    // Heads that are normed and turn; a rank has as many key as value heads.
+    {"head_norm head_norm_grad rope rope_grad", 'f', "k_heads", "q_heads k_heads v_heads"},
+    {"gated_silu gated_silu_grad", 'f', "width", "width"},
+    {"gated_experts gated_experts_grad", 'f', "ffn", "ffn"},
     // What is joined keeps its parts, of 12, 6 and 18.
     {"concat split", 'f', "6", ""},
     // Rank r of n has the rows of the vocabulary from r V / n on.
@@ -148,6 +152,31 @@ void AddAttention(std::vector<OpCase>& cases) {
                    .parts = {2}});
 }
 
+// With all heads, with queries alone, and with keys and values alone, as where tp has more ranks than key heads.
+void AddHeads(std::vector<OpCase>& cases) {
+  const auto attributes = [](Integer queries, Integer keys) {
+    return Attributes{{"q_heads", queries}, {"k_heads", keys},      {"v_heads", keys}, {"head_dim", Integer{4}},
+                      {"eps", 0.01},        {"rotary", Integer{2}}, {"theta", 100.0}};
+  };
+  const Attributes all = attributes(24, 12),
+                   yarn = {{"scaling", Integer{3}}, {"factor", 2.5},    {"original", 40.0}, {"low", 1.0},
+                           {"high", 3.0},           {"amplitude", 1.25}};
+  cases.push_back({.name = "norms of heads",
+                   .stages = {{"head_norm"}},
+                   .sizes = "f 192, fh 36, D 4",
+                   .attributes = all,
+                   .values = {{"0.p1", Normal()}},
+                   .leading = {6, 4}});
+  cases.push_back({.name = "rotary embedding",
+                   .stages = {{"rope"}},
+                   .sizes = "t 24, b 4, f 192, A 1",
+                   .attributes = all,
+                   .values = {{"0.i1", Below(500)}}});
+  OpCase& turned = cases.emplace_back(cases.back());
+  turned.name += " by yarn";
+  turned.attributes.insert(yarn.begin(), yarn.end());
+}
+
 struct Lane {
   const char* name;
   std::vector<std::array<int64_t, 2>> grids;
@@ -204,6 +233,22 @@ void AddLane(const Lane& lane, bool over_cp, std::vector<OpCase>& cases) {
   add("packed_attention", "f 72, fa 24, f2 48", {{"heads", Integer{12}}, {"head_dim", Integer{2}}}, over_cp ? 2 : 1);
   add("drop_class_tokens", "H 3", {}, 1);
   add("pixel_shuffle", "H 3, G 12", {}, 1);
+}
+
+// As AddRoutes below, of the softmax router.
+void AddSoftmaxRoutes(std::vector<OpCase>& cases) {
+  for (const Integer normalized : {0, 1}) {
+    for (const Integer top_k : {1, 3, 8}) {
+      OpCase& c = cases.emplace_back(
+          OpCase{.name = absl::StrCat("softmax route to ", top_k, ", ", normalized), .stages = {{"route_softmax"}}});
+      c.sizes = "t 24, B 2, H 6, E 8";
+      c.attributes = {{"top_k", top_k}, {"normalized", normalized}};
+      if (top_k == 1) continue;
+      c.stages.push_back({"sequence_aux_loss", {{0, "0.o3"}, {1, "0.o4"}}});
+      c.attributes.insert({{"sequence", Integer{24}}, {"aux_scale", 0.7}});
+      c.cotangents = {{"1.do0", 0.7}};  // aux_scale
+    }
+  }
 }
 
 // Both rules for the weights of a token's experts, and what is meant without one: of one expert, of some and of all.
@@ -282,6 +327,11 @@ std::vector<OpCase> MakeCases() {
        .sizes = "f 6",
        .attributes = {{"erf", Integer{1}}},
        .leading = {6, 4}},
+      {.name = "gated silu",
+       .stages = {{"gated_silu"}},
+       .sizes = "f 24, f2 12",
+       .attributes = {{"width", Integer{12}}},
+       .leading = {6, 4}},
       {.name = "add", .stages = {{"add"}}, .sizes = "", .leading = {6, 4}, .parts_of_f = {6, 6, 6}},
       {.name = "add residual bias", .stages = {{"add_residual_bias"}}, .sizes = "H 7", .leading = {6, 4}},
       {.name = "concat",
@@ -346,6 +396,11 @@ std::vector<OpCase> MakeCases() {
        .values = {{"0.i0", Positive()},
                   {"0.i2", Fixed(at::tensor({2, 0, 4, 1, 5, 2}, at::kLong).view({2, 3}))},
                   {"0.p0", RowsOfOneSign()}}},
+      {.name = "gated experts",
+       .stages = {{"gated_experts"}},
+       .sizes = "X 14, L 3, H 5, f 12, f2 24",
+       .attributes = {{"ffn", Integer{12}}},
+       .values = {{"0.i0", Positive()}, {"0.i2", Fixed(at::tensor({2, 0, 4, 1, 5, 2}, at::kLong).view({2, 3}))}}},
       {.name = "unpermute rows",
        .stages = {{"unpermute_rows"}},
        .sizes = "t 24, B 2, K 2, H 4",
@@ -367,7 +422,9 @@ std::vector<OpCase> MakeCases() {
       {.name = "square sum", .stages = {{"square_sum"}}, .sizes = "f 6", .leading = {6, 4}},
   };
   AddRoutes(cases);
+  AddSoftmaxRoutes(cases);
   AddAttention(cases);
+  AddHeads(cases);
   for (const Lane& lane : kLanes) AddLane(lane, false, cases);
   AddLane(kLanes[1], true, cases);
   return cases;
