@@ -21,8 +21,9 @@ namespace {
 
 struct GatedRows {
   at::Tensor gate, up, share;  // wide; share: sigmoid(gate)
-  explicit GatedRows(const at::Tensor& pre) {
-    const int64_t width = pre.size(1) / 2;
+  GatedRows(const ComputeContext& context, const at::Tensor& pre) {
+    const int64_t width = context.instruction.integer("ffn");
+    TORCH_CHECK(pre.size(1) == 2 * width, "features of ", pre.sizes(), " for a gate of ", width);
     gate = Wide(pre.narrow(1, 0, width)), up = Wide(pre.narrow(1, width, width)), share = gate.sigmoid();
   }
   at::Tensor activation() const { return (gate * share).mul_(up); }
@@ -39,7 +40,7 @@ Tensors RunGatedExperts(const ComputeContext& context) {
   const ExpertRows order = RowsOf(context, received, context.inputs[2]);
   const at::Tensor pre = order.Product(order.Sort(received), gate_up.transpose(1, 2));
   // The weight multiplies the activation, as in `experts`: nothing else is kept for its gradient.
-  const at::Tensor act = GatedRows(pre).activation().mul_(order.Sort(context.inputs[1]).unsqueeze(-1));
+  const at::Tensor act = GatedRows(context, pre).activation().mul_(order.Sort(context.inputs[1]).unsqueeze(-1));
   return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), pre};
 }
 
@@ -48,7 +49,7 @@ Tensors RunGatedExpertsGrad(const ComputeContext& context) {
   const ExpertRows order = RowsOf(context, received, context.inputs[4]);
   const at::Tensor dout = order.Sort(context.inputs[0]), rows = order.Sort(received);
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
-  const GatedRows parts(context.inputs[3]);
+  const GatedRows parts(context, context.inputs[3]);
   const at::Tensor act = parts.activation();
 
   if (context.learns()) order.AddOuterProducts(context.gradients[1], dout, Narrow(act * weight, rows));

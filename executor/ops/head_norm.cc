@@ -80,7 +80,7 @@ Tensors RunHeadNormGrad(const ComputeContext& context) {
   for (const HeadGroup& group : heads.groups()) {
     const at::Tensor scale = scales.narrow(1, group.first, group.heads);
     const at::Tensor d = heads.Of(group, dy), unit = heads.Of(group, x) * scale;  // x / rms
-    if (context.learns()) context.gradients[group.weight].add_((d * unit).sum({0, 1}));
+    if (context.learns()) context.gradients[group.weight].add_((d * unit).sum(at::IntArrayRef({0, 1})));
     const at::Tensor dunit = d * context.parameters[group.weight];
     // As in rms_norm_grad: the part of the gradient along x is removed.
     parts.push_back((dunit - unit * (dunit * unit).mean({-1}, true)).mul_(scale));

@@ -7,7 +7,7 @@
 //                logits [T,E]; parameters gate [E,H], gate_bias [E]
 //   route_grad   dweights, n, weights, ids, logits, aux_counts -> dn [s,B,H]; adds to the gradient of gate. In a frozen
 //                model there is no gradient of gate and no auxiliary loss, and so no aux_counts.
-//   route_softmax, route_softmax_grad: the same without gate_bias and without a scale
+//   route_softmax, route_softmax_grad: the same without gate_bias and a scale, and the backward without weights
 //
 // Everything is computed in fp32 (fp64 for fp64), the product with the gate included: in bf16 close scores would tie,
 // and the choice would depend on rounding. dn has the dtype of n. The backward reads n, ids and logits, and the counts
@@ -43,9 +43,7 @@ at::Tensor CountOf(const at::Tensor& values, int64_t size) {
 
 // The gradient of the auxiliary loss for the scores [T,E]. It is linear in probs = s / (sum of s over all experts), and
 // its counts have no gradient.
-at::Tensor AuxLossGrad(const ComputeContext& context, const at::Tensor& scores) {
-  const Instruction& instruction = context.instruction;
-  const at::Tensor& counts = context.inputs[5];
+at::Tensor AuxLossGrad(const Instruction& instruction, const at::Tensor& counts, const at::Tensor& scores) {
   const int64_t tokens = scores.size(0), experts = scores.size(1), samples = counts.size(0);
   const auto k = static_cast<double>(instruction.integer("top_k")),
              sequence = static_cast<double>(instruction.integer("sequence"));
@@ -104,13 +102,15 @@ Tensors Route(const ComputeContext& context, Scores kind) {
 
 Tensors RouteGrad(const ComputeContext& context, Scores kind) {
   const Instruction& instruction = context.instruction;
-  const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[3];
-  const at::Tensor n = AsRows(context.inputs[1]), scores = ScoresOf(kind, Wide(context.inputs[4]));
+  const size_t at = kind == Scores::kSigmoid ? 3 : 2;  // weights, which are not needed here, stand before the ids
+  const at::Tensor &dweights = context.inputs[0], &ids = context.inputs[at];
+  const at::Tensor n = AsRows(context.inputs[1]), scores = ScoresOf(kind, Wide(context.inputs[at + 1]));
 
   at::Tensor dchosen = Wide(dweights) * ScaleOf(instruction);
   if (NormalizesWeights(instruction)) dchosen = DividedGrad(dchosen, scores.gather(1, ids));
-  at::Tensor dscores =
-      instruction.attributes.contains("aux_scale") ? AuxLossGrad(context, scores) : at::zeros_like(scores);
+  at::Tensor dscores = instruction.attributes.contains("aux_scale")
+                           ? AuxLossGrad(instruction, context.inputs[at + 2], scores)
+                           : at::zeros_like(scores);
   dscores.scatter_add_(1, ids, dchosen);  // deterministic: the experts of a token are distinct
 
   const at::Tensor dlogits = LogitsGrad(kind, dscores, scores);

@@ -238,10 +238,10 @@ void AddLane(const Lane& lane, bool over_cp, std::vector<OpCase>& cases) {
 // As AddRoutes below, of the softmax router.
 void AddSoftmaxRoutes(std::vector<OpCase>& cases) {
   for (const Integer normalized : {0, 1}) {
-    for (const Integer top_k : {1, 3, 8}) {
+    for (const Integer top_k : {1, 3, 4}) {
       OpCase& c = cases.emplace_back(
           OpCase{.name = absl::StrCat("softmax route to ", top_k, ", ", normalized), .stages = {{"route_softmax"}}});
-      c.sizes = "t 24, B 2, H 6, E 8";
+      c.sizes = absl::StrCat("t 24, B 2, H 6, E ", top_k == 4 ? 4 : 8);
       c.attributes = {{"top_k", top_k}, {"normalized", normalized}};
       if (top_k == 1) continue;
       c.stages.push_back({"sequence_aux_loss", {{0, "0.o3"}, {1, "0.o4"}}});
