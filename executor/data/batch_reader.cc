@@ -127,6 +127,7 @@ Tensors BatchReader::Read(const Instruction& instruction, const CallContext& cal
   int encoder = -1;
   switch (instruction.kind) {
     case OpKind::kReadTokens: values = ReadTokens(lane); break;
+    case OpKind::kReadPositions: values = {Positions(lane)}; break;
     case OpKind::kReadImages:
       values = ReadImages(lane, call);
       encoder = static_cast<int>(EncoderOf(call.module->name));
@@ -159,6 +160,22 @@ at::Tensor BatchReader::DocumentEnds(const Lane& lane) const {
   at::Tensor result = HostIntegers({static_cast<int64_t>(ends.size())});
   std::copy(ends.begin(), ends.end(), result.data_ptr<int64_t>());
   return result;
+}
+
+at::Tensor BatchReader::Positions(const Lane& lane) const {
+  const auto samples = static_cast<int64_t>(lane.size());
+  at::Tensor positions = HostIntegers({1, length_, samples});
+  for (int64_t i = 0; i < samples; ++i) {
+    int64_t begin = 0;
+    const auto fill = [&](int64_t end) {
+      for (int64_t at = begin; at < end; ++at) positions.data_ptr<int64_t>()[at * samples + i] = at - begin;
+      begin = end;
+    };
+    if (data_.packed_documents)
+      std::for_each(lane[i].sample->document_ends.begin(), lane[i].sample->document_ends.end(), fill);
+    fill(length_);
+  }
+  return positions;
 }
 
 Tensors BatchReader::ReadTokens(const Lane& lane) const {
@@ -268,6 +285,7 @@ size_t ReadForDevice(OpKind kind) {
   switch (kind) {
     case OpKind::kReadTokens: return 4;
     case OpKind::kReadSources: return 2;
+    case OpKind::kReadPositions:
     case OpKind::kReadImages: return 1;
     default: return 0;
   }

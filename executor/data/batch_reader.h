@@ -82,6 +82,7 @@ class BatchReader {
   size_t EncoderOf(std::string_view module) const;  // index in DataPlan::encoders
   Lane LaneOf(const CallContext& call);
   Tensors ReadTokens(const Lane& lane) const;
+  at::Tensor Positions(const Lane& lane) const;  // i64 [1,S,B], from 0 in each document
   Tensors ReadImages(const Lane& lane, const CallContext& call) const;
   Tensors ReadImageSizes(const Lane& lane, const CallContext& call) const;
   Tensors ReadSourceParts(const Lane& lane) const;

@@ -65,6 +65,11 @@ std::vector<WantedOutput> SourceOutputs(const Plan& plan) {
   return {{"parts of sums", DType::kInt64, {samples}}, {"counts of loss tokens", DType::kInt64, {samples}}};
 }
 
+// read_positions: of each token.
+std::vector<WantedOutput> PositionOutputs(const Plan& plan) {
+  return {{"positions", DType::kInt64, {1, plan.budget.sequence_length, plan.budget.micro_samples}}};
+}
+
 // read_images and read_image_sizes. Lanes can differ by a sample; values are as long as the largest lane, the first
 // (docs/layouts/bridges.md#samples).
 std::vector<WantedOutput> ImageOutputs(const Plan& plan, const Module& module, DType precision, bool pixels) {
@@ -86,9 +91,10 @@ std::vector<WantedOutput> ImageOutputs(const Plan& plan, const Module& module, D
 string ReadProblem(const Plan& plan, const Module& module, const Instruction& read) {
   const DType precision = plan.dtype();
   const std::vector<WantedOutput> wanted =
-      read.kind == OpKind::kReadTokens    ? TokenOutputs(plan, module, precision)
-      : read.kind == OpKind::kReadSources ? SourceOutputs(plan)
-                                          : ImageOutputs(plan, module, precision, read.kind == OpKind::kReadImages);
+      read.kind == OpKind::kReadTokens      ? TokenOutputs(plan, module, precision)
+      : read.kind == OpKind::kReadPositions ? PositionOutputs(plan)
+      : read.kind == OpKind::kReadSources   ? SourceOutputs(plan)
+                                            : ImageOutputs(plan, module, precision, read.kind == OpKind::kReadImages);
   if (read.outputs.size() != wanted.size())
     return absl::StrCat("reads ", read.outputs.size(), " values of ", module.name, ", not ", wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {

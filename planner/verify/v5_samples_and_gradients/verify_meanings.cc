@@ -30,6 +30,7 @@ class RoleMeanings {
     for (const Instruction& op : list_.Of(role_)) {
       switch (op.kind) {
         case OpKind::kReadTokens:
+        case OpKind::kReadPositions:
         case OpKind::kReadImages:
         case OpKind::kReadImageSizes:
         case OpKind::kReadSources: ReadSamples(op); break;
@@ -74,6 +75,8 @@ class RoleMeanings {
       const std::vector<Meaning>& counts = meanings_.RowCountsAt(*name);
       made.insert(made.end(), counts.begin(), counts.end());
       made.push_back(meanings_.Of("the ends of documents"));
+    } else if (op.kind == OpKind::kReadPositions) {
+      made = {meanings_.Of("the positions")};
     } else if (op.kind == OpKind::kReadSources) {
       made = {meanings_.Of("parts of sums"), meanings_.Of("counts of loss tokens")};
     } else {

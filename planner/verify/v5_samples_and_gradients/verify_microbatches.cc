@@ -85,6 +85,7 @@ class RoleMicrobatches {
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
     switch (op.kind) {
       case OpKind::kReadTokens:
+      case OpKind::kReadPositions:
       case OpKind::kReadImages:
       case OpKind::kReadImageSizes: return ReadSamples(op);
       case OpKind::kReadSources: return ReadSources(op);
@@ -127,7 +128,8 @@ class RoleMicrobatches {
   void ReadSamples(const Instruction& op) {
     const string* module = ReadModule(op);
     if (!module) return;
-    if (++reads_[{*module, op.kind == OpKind::kReadTokens, op.microbatch}] > 1) {
+    const OpKind what = op.kind == OpKind::kReadImageSizes ? OpKind::kReadImages : op.kind;
+    if (++reads_[{*module, what, op.microbatch}] > 1) {
       Fail(&op, absl::StrCat("reads microbatch ", op.microbatch, " of ", *module, " twice"));
     }
     for (const Output& output : op.outputs) microbatch_of_[output.name] = op.microbatch;
@@ -284,7 +286,7 @@ class RoleMicrobatches {
     const bool reads = stage == 0 || (language && stage == module.grid.pp - 1);
     if (frames_[module.name].empty()) return Fail(nullptr, absl::StrCat("never runs ", module.name));
     for (int m = 0; m < microbatches; ++m) {
-      if (reads && !reads_.contains({module.name, language, m})) {
+      if (reads && !reads_.contains({module.name, language ? OpKind::kReadTokens : OpKind::kReadImages, m})) {
         Fail(nullptr, absl::StrCat("never reads microbatch ", m, " of ", module.name));
       }
       for (const string& frame : frames_[module.name]) {
@@ -319,7 +321,7 @@ class RoleMicrobatches {
     size_t index = 0;
   };
   std::map<string, OpenTransfer> open_;
-  std::map<std::tuple<string, bool, int>, int> reads_;    // by module, whether tokens, and microbatch
+  std::map<std::tuple<string, OpKind, int>, int> reads_;  // by module, what is read, and microbatch
   std::map<std::pair<string, int>, int> calls_;           // by frame and microbatch
   std::map<string, std::set<string>> frames_;             // by module: those that are called
   std::map<string, std::pair<int, string>> loss_tokens_;  // by value: microbatch, and module that read it

@@ -22,6 +22,7 @@ class RoleDamage {
       switch (op.kind) {
         case OpKind::kCall: DamageCall(i); break;
         case OpKind::kReadTokens:
+        case OpKind::kReadPositions:
         case OpKind::kReadImages:
         case OpKind::kReadImageSizes:
         case OpKind::kReadSources: DamageRead(i); break;

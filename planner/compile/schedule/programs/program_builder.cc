@@ -82,8 +82,21 @@ void ProgramBuilder::ReadImages(const LoweredModule& lowered, int stage, int m) 
   read.outputs = {patches, grid, SampleData(module, m, "image_ids", DType::kInt64, per_image, true), sample_rows};
 }
 
+// Every stage has layers that turn by positions; what a stage does not take it does not read.
+void ProgramBuilder::ReadPositions(const LoweredModule& lowered, int stage, int m) {
+  const Module& module = *lowered.module;
+  const std::vector<Output>& given = ForwardOf(lowered, stage).inputs;
+  const auto is_positions = [](const Output& input) { return input.name == "positions"; };
+  const auto positions = std::find_if(given.begin(), given.end(), is_positions);
+  if (positions == given.end()) return;
+  Instruction& read = Emit(OpKind::kReadPositions, &module);
+  read.microbatch = m;
+  read.outputs = {{ValueOf(module, m, "positions"), positions->type}};
+}
+
 void ProgramBuilder::ReadTokens(const LoweredModule& lowered, int stage, int m) {
   const Module& module = *lowered.module;
+  ReadPositions(lowered, stage, m);
   const int64_t samples = inputs_.budget.micro_samples, sequence = inputs_.budget.sequence_length;
   const bool documents = inputs_.data.packed_documents, last = stage == lowered.last_stage();
   // The first stage embeds tokens and the last one has the loss. Stages between them need only where documents end.

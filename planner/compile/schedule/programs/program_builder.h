@@ -75,6 +75,7 @@ class ProgramBuilder {
   void ReadSamples(const LoweredModule& lowered, int stage, int microbatch);
   void ReadImages(const LoweredModule& lowered, int stage, int microbatch);
   void ReadTokens(const LoweredModule& lowered, int stage, int microbatch);
+  void ReadPositions(const LoweredModule& lowered, int stage, int microbatch);
   void Forward(const LoweredModule& lowered, int stage, int microbatch);
   void Backward(const LoweredModule& lowered, int stage, int microbatch);
   // What stage `stage` sends after an action ("F3") and receives before one. Both ends of an edge have its transfers in
