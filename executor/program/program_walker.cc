@@ -14,6 +14,7 @@
 #include "executor/program/step_profile.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/plan/evaluation_schedule.h"
+#include "planner/plan/expert_ops.h"
 #include "planner/wire/records/evaluated_round.h"
 
 namespace planwright::executor {
@@ -381,14 +382,16 @@ void ProgramWalker::Carry(const Launch& launch, Tensors& inputs) {
     const SlotOperands* slots = bound_.call(entry).operands;
     const SlotOperands& operands = slots == nullptr ? kNoOperands : slots[linked.index];
     // Samples of evaluations are not among those whose choices are recorded.
-    const bool routes = linked.source->kind == OpKind::kRoute && launch.context.evaluation < 0;
-    if (routes && walk_.handlers.replay_routing) {
+    const bool recorded =
+        launch.context.evaluation < 0 && (walk_.handlers.replay_routing || walk_.handlers.record_routing);
+    const std::optional<size_t> choices = recorded ? ChoicesOf(linked.source->kind) : std::nullopt;
+    if (choices && walk_.handlers.replay_routing) {
       const int64_t samples = inputs[0].size(1), top_k = linked.source->integer("top_k");
       inputs.push_back(ToDevice(walk_.handlers.replay_routing(launch.context, samples, top_k), rank_.device));
     }
     made = bound.compute(
         {*linked.source, launch.context, inputs, operands.parameters, operands.gradients, launch.overwrites});
-    if (routes && walk_.handlers.record_routing) walk_.handlers.record_routing(launch.context, made[1]);
+    if (choices && walk_.handlers.record_routing) walk_.handlers.record_routing(launch.context, made[*choices]);
     inputs.clear();  // or the walker would keep values alive after the plan has freed them
   } else {
     made = bound.action({linked, launch.context, launch.inputs, launch.parts});

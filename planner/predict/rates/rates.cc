@@ -22,8 +22,8 @@ std::array<KindRate, kOpKinds> ShippedKindRates() {
     set(kind, {.products = 0.9, .passes = 0, .beside = 2});
   // Sums of gradients come and go in fp32 while it computes.
   set(OpKind::kLinearWeightGrad, {.products = 0.9, .passes = 0, .beside = 1.3});
-  set(OpKind::kExperts, {.products = 0.58, .beside = 0.1});
-  set(OpKind::kExpertsGrad, {.products = 0.58, .beside = 0.21});
+  for (OpKind kind : {OpKind::kExperts, OpKind::kGatedExperts}) set(kind, {.products = 0.58, .beside = 0.1});
+  for (OpKind kind : {OpKind::kExpertsGrad, OpKind::kGatedExpertsGrad}) set(kind, {.products = 0.58, .beside = 0.21});
   set(OpKind::kCausalAttention, {.products = 0.53});
   set(OpKind::kCausalAttentionAllKv, {.products = 0.53});
   // Its FLOPs are counted as twice those of the forward, and it computes the scores a second time.
@@ -37,8 +37,8 @@ std::array<KindRate, kOpKinds> ShippedKindRates() {
   set(OpKind::kMambaScanGrad, {.passes = 4.2});
   set(OpKind::kMambaConv, {.passes = 1.3});
   set(OpKind::kMambaConvGrad, {.passes = 2.6});
-  set(OpKind::kRoute, {.passes = 2});
-  set(OpKind::kRouteGrad, {.passes = 2});
+  for (OpKind kind : {OpKind::kRoute, OpKind::kRouteGrad, OpKind::kRouteSoftmax, OpKind::kRouteSoftmaxGrad})
+    set(kind, {.passes = 2});
   set(OpKind::kPermuteRows, {.passes = 1.2});
   set(OpKind::kSelectRows, {.passes = 1.2});
   // Long streams of numbers reach 0.87 of the memory's speed.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "planner/base/files/file_io.h"
+#include "planner/plan/expert_ops.h"
 #include "planner/run/launch/held_signals.h"
 #include "planner/run/measure/measurements.h"
 #include "planner/run/measure/part_profile.h"
@@ -95,7 +96,7 @@ DeviceProfile Joined(const std::vector<MeasurePart>& parts, const std::vector<De
     for (size_t even = 0; even < parts.size(); ++even) {
       if (parts[even].fullest != 1 || parts[even].plan.digest != parts[i].plan.digest) continue;
       for (const MeasuredCompute& point : profiles[i].compute) {
-        if (point.kind != OpKind::kExperts && point.kind != OpKind::kExpertsGrad) continue;
+        if (!UsesExpertWeights(point.kind)) continue;
         for (const MeasuredCompute& alike : profiles[even].compute) {
           if (alike.kind == point.kind && alike.flops == point.flops && alike.bytes == point.bytes)
             skews.AddSkew(point.kind, parts[i].fullest, point.seconds.median / alike.seconds.median);

@@ -3,6 +3,8 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/expert_ops.h"
+#include "planner/plan/op_table.h"
 #include "planner/run/outcome/assemble_probe.h"
 #include "planner/run/outcome/tensor_file.h"
 #include "planner/wire/records/probe_format.h"
@@ -100,14 +102,27 @@ struct ProbedValue {
   } dims = Dims::kPacked;
 };
 
-const ValueType* TypeIn(const Block& block, const std::string& value, OpKind& maker) {
-  for (const Instruction& instruction : block.body) {
-    for (const Output& output : instruction.outputs) {
-      maker = instruction.kind;
-      if (output.name == value) return &output.type;
+// The instruction that makes the value, and the place among its outputs.
+struct Maker {
+  const Instruction* op = nullptr;  // null: none of the block
+  size_t output = 0;
+
+  const ValueType& type() const { return op->outputs[output].type; }
+  // Whether the first dim of the value is positions and samples in one, as ops.def says it.
+  bool makes_tokens() const {
+    const OpSignature* signature = SignatureOf(*op);
+    const OperandSignature* operand = signature ? OperandAt(signature->outputs, output) : nullptr;
+    return operand != nullptr && IsOfTokens(*operand);
+  }
+};
+
+Maker MakerOf(const Block& block, const std::string& value) {
+  for (const Instruction& op : block.body) {
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      if (op.outputs[i].name == value) return {&op, i};
     }
   }
-  return nullptr;
+  return {};
 }
 
 // The rows of the padded weight that `value` is made with; -1: it is made otherwise.
@@ -128,18 +143,19 @@ int64_t RowsOfPaddedWeight(const Module& module, const Block& block, const std::
 absl::StatusOr<ProbedValue> FindValue(const Plan& plan, const std::string& source) {
   const size_t slash = source.rfind('/');
   const Block* block = slash == std::string::npos ? nullptr : plan.FindBlock(source.substr(0, slash));
-  OpKind maker{};
-  const ValueType* type = block ? TypeIn(*block, source.substr(slash + 1), maker) : nullptr;
-  if (!type) return absl::DataLossError("a probed value comes from `" + source + "`, which is not in the plan");
-  ProbedValue result{plan.FindModule(block->module), *type};
+  const Maker maker = block ? MakerOf(*block, source.substr(slash + 1)) : Maker();
+  if (!maker.op) return absl::DataLossError("a probed value comes from `" + source + "`, which is not in the plan");
+  const ValueType& type = maker.type();
+  ProbedValue result{plan.FindModule(block->module), type};
   if (!result.module) return absl::DataLossError("block " + block->name + " belongs to no module");
-  if (maker == OpKind::kLinear) result.columns = RowsOfPaddedWeight(*result.module, *block, source.substr(slash + 1));
+  if (maker.op->kind == OpKind::kLinear)
+    result.columns = RowsOfPaddedWeight(*result.module, *block, source.substr(slash + 1));
   using Dims = ProbedValue::Dims;
-  if (type->dims.size() == 1) {
+  if (type.dims.size() == 1) {
     result.dims = Dims::kSum;
   } else if (result.module->carries_loss) {
-    result.dims = maker == OpKind::kRoute ? Dims::kTokens : Dims::kSequence;
-  } else if (type->dims[0] == Dim(result.module->name + ".tokens")) {
+    result.dims = maker.makes_tokens() ? Dims::kTokens : Dims::kSequence;
+  } else if (type.dims[0] == Dim(result.module->name + ".tokens")) {
     result.dims = Dims::kPackedWithClass;
   }
   return result;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/expert_ops.h"
 #include "planner/plan/op_table.h"
 
 namespace planwright {
@@ -110,8 +111,7 @@ class AxisLayouts {
   // Behind the token dispatch a rank's rows are pieces of what its expert_tp group gathers, except inside the experts,
   // which read what was gathered.
   bool IsPieceOfGather(const OperandSignature& operand) const {
-    const OpKind kind = typed_.instruction->kind;
-    return axis_ == Axis::kExpertTp && operand.of_rank && kind != OpKind::kExperts && kind != OpKind::kExpertsGrad;
+    return axis_ == Axis::kExpertTp && operand.of_rank && !UsesExpertWeights(typed_.instruction->kind);
   }
 
   void CheckDispatchedRows(const Held& held, const OperandSignature& operand, const string& name) {

@@ -14,6 +14,7 @@
 #include "executor/program/exit_error.h"
 #include "executor/program/program_walker.h"
 #include "planner/compile/compile.h"
+#include "planner/plan/expert_ops.h"
 #include "tests/executor/communication/world.h"
 #include "tests/support/compiled.h"
 #include "tests/support/eventually.h"
@@ -58,7 +59,7 @@ at::Tensor Make(const Output& output, const ComputeContext* compute, const CallC
     if (const auto* number = std::get_if<int64_t>(&dim)) {
       sizes.push_back(*number);
     } else if (EndsWith(std::get<std::string>(dim), ".expert_rows")) {
-      sizes.push_back(compute->inputs[compute->instruction.kind == OpKind::kExperts ? 0 : 1].size(0));
+      sizes.push_back(compute->inputs[UsesExpertWeights(compute->instruction.kind) ? 0 : 1].size(0));
     } else {
       sizes.push_back(SizeOf(std::get<std::string>(dim), call));
     }
@@ -78,7 +79,7 @@ at::Tensor Counts(int64_t experts, int64_t rows, int rank) {
 Tensors StandIn(const ComputeContext& context) {
   Tensors outputs;
   for (const Output& output : context.instruction.outputs) outputs.push_back(Make(output, &context, context.call));
-  if (context.instruction.kind == OpKind::kRoute)
+  if (ChoicesOf(context.instruction.kind))
     outputs[2] = Counts(outputs[2].size(0), outputs[1].numel(), context.call.rank);
   // A gradient that differs between ranks, so that a missing reduction shows.
   for (const at::Tensor& gradient : context.gradients) gradient.add_(0.1 * (context.call.rank + 1));

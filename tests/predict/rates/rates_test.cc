@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace planwright {
 namespace {
 
@@ -35,6 +37,20 @@ TEST(Rates, AKernelHasAStartAndNothingTakesNoTime) {
   table.start = 1e-3;
   EXPECT_DOUBLE_EQ(Compute(table, {OpKind::kAdd, 0, 1e9}), 2e-3);
   EXPECT_EQ(Compute(table, {OpKind::kAdd, 0, 0}), 0);
+}
+
+// Nobody has measured those of decoders alone: they are what those of hybrid_lm are, with a gate or without a bias.
+TEST(Rates, RoutersAndExpertsOfDecodersAreAsFastAsTheOthers) {
+  const Rates rates = RatesOf({.gpu = "h200_sxm"});
+  for (const auto& [decoder, other] :
+       {std::pair(OpKind::kRouteSoftmax, OpKind::kRoute), std::pair(OpKind::kRouteSoftmaxGrad, OpKind::kRouteGrad),
+        std::pair(OpKind::kGatedExperts, OpKind::kExperts),
+        std::pair(OpKind::kGatedExpertsGrad, OpKind::kExpertsGrad)}) {
+    for (const auto& [flops, bytes] : {std::pair(1e13, 1e9), std::pair(1e9, 1e11)}) {
+      EXPECT_EQ(rates.Compute({decoder, flops, bytes}).seconds, rates.Compute({other, flops, bytes}).seconds)
+          << OpName(decoder);
+    }
+  }
 }
 
 // Two H200 copied 76.9 GB in 0.72 s (docs/gpu.md#what-does-a-checkpoint-cost).

@@ -145,7 +145,7 @@ TEST_F(AssembleProbeTest, AnElementThatNobodyOwnsIsNamed) {
 
 // Encoder: rank 0 (tp1 dp1). Language: ranks 1-4 (tp2 dp2), two microbatches of 4 samples, 2 samples a lane, 4
 // positions, width 3.
-Plan ValuePlan() {
+Plan ValuePlan(OpKind router = OpKind::kRoute) {
   Plan plan;
   plan.world_size = 5;
   plan.budget.microbatches = 2;
@@ -167,7 +167,7 @@ Plan ValuePlan() {
   Instruction add, route;
   add.kind = OpKind::kAdd;
   add.outputs = {output("x", {int64_t{2}, int64_t{2}, int64_t{3}}, cut), output("loss", {int64_t{1}})};
-  route.kind = OpKind::kRoute;
+  route.kind = router;
   route.outputs = {output("weights", {int64_t{4}, int64_t{1}}, cut)};
   Block layer, image;
   layer.name = "language.layer";
@@ -237,6 +237,9 @@ TEST_F(AssembleProbeTest, PutsValuesInSampleOrder) {
   EXPECT_THAT(whole.tensors.at("outputs/vision.x").shape, ElementsAre(1, 3, 2));
   EXPECT_THAT(Numbers(whole.tensors.at("outputs/vision.x")), ElementsAre(0, 1, 2, 3, 4, 5));
   EXPECT_THAT(whole.tensors.at("outputs/rows").shape, ElementsAre(2, 1));
+  // Each router has rows of tokens.
+  ASSERT_EQ(AssembleValues(ValuePlan(OpKind::kRouteSoftmax), folder_, "values_first"), absl::OkStatus());
+  EXPECT_EQ(Numbers(Assembled("values_first").tensors.at("outputs/weights")), in_order);
 }
 
 TEST_F(AssembleProbeTest, AValueThatARankDidNotLeaveIsNamed) {
