@@ -34,14 +34,47 @@ std::string TextKind() {
                               {"dialect mamba2", "dialect mamba2_text"}});
 }
 
+// And with blocks: a Mamba layer opens one, and behind it may be a norm, of which there are two kinds. Names have the
+// number of the block.
+std::string BlockKind() {
+  constexpr char kNorms[] = R"(piece N
+  prefix backbone.layers.{block}.
+  weight norm norm_f.weight [hidden] ones
+  inputs x
+  n n_scale = rms_norm x [norm] eps norm_eps
+  outputs n
+  probe n block_lm.block{block}.out
+
+piece O
+  prefix backbone.layers.{block}.
+  weight norm norm_f.weight [hidden] ones
+  inputs x
+  n n_scale = rms_norm x [norm] eps norm_eps
+  x_out = add x n
+  outputs x_out
+
+piece head)";
+  return absl::StrReplaceAll(TextKind(), {{"kind text_lm", "kind block_lm"},
+                                          {"layer M mamba: Mamba-2\n",
+                                           "layer M mamba opens: Mamba-2\nlayer N norm: norm\n"
+                                           "layer O other: norm beside the stream\n"},
+                                          {"layers M: Mamba-2 layers", "layers pattern such as MNMO: layers"},
+                                          {"backbone.layers.{layer}.", "backbone.layers.{block}."},
+                                          {"piece head", kNorms},
+                                          {"dialect mamba2_text", "dialect mamba2_blocks"}});
+}
+
 }  // namespace
 
 std::span<const KindText> BuiltInKinds() {
   static const std::string encoder = testing::StatementText("radio_vit"),
                            language = testing::StatementText("hybrid_lm");
-  static const std::string own = OwnKind(), text = TextKind();
-  static const KindText kinds[] = {
-      {"radio_vit.model", encoder}, {"hybrid_lm.model", language}, {"own.model", own}, {"text.model", text}};
+  static const std::string own = OwnKind(), text = TextKind(), blocks = BlockKind();
+  static const KindText kinds[] = {{"radio_vit.model", encoder},
+                                   {"hybrid_lm.model", language},
+                                   {"own.model", own},
+                                   {"text.model", text},
+                                   {"blocks.model", blocks}};
   return kinds;
 }
 
@@ -107,7 +140,7 @@ std::string ProblemsOf(const std::string& recipe) {
 }
 
 TEST(OwnKind, ItsTextHasNoProblem) {
-  for (const std::string& text : {OwnKind(), TextKind()}) {
+  for (const std::string& text : {OwnKind(), TextKind(), BlockKind()}) {
     const ParsedStatement parsed = ParseStatement("own.model", text);
     EXPECT_EQ(ProblemsText(parsed.problems), "");
     EXPECT_EQ(ProblemsText(StatementProblems(parsed.statement)), "");
@@ -132,6 +165,30 @@ TEST(OwnKind, AnEncoderBesideAKindOfTextAloneIsToldAtItsBridge) {
   const std::string told = ProblemsOf(RecipeOf("text_lm", "2", "tp: 2", true));
   EXPECT_THAT(told, HasSubstr("a bridge to language, but a text_lm takes no image rows"));
   EXPECT_THAT(told, HasSubstr("PW0302"));
+}
+
+std::string PatternOf(const std::string& pattern, const std::string& axes = "tp: 1") {
+  return absl::StrReplaceAll(RecipeOf("block_lm", "2", axes), {{"layers: 4", "pattern: \"" + pattern + "\""}});
+}
+
+// Of one block no two layers have one name; what stands before the first layer that opens one is a block too.
+TEST(OwnKind, LayersOfABlockHaveNamesOfTheirOwn) {
+  for (const char* pattern : {"MNMO", "M", "MMN", "NMN", "OMO"}) {
+    SCOPED_TRACE(pattern);
+    const Plan plan = PlanOf(PatternOf(pattern));
+    EXPECT_EQ(plan.modules.at(0).layers.size(), std::string(pattern).size());
+    EXPECT_THAT(VerifyPlan(plan), ::testing::IsEmpty());
+  }
+  const std::string name = "both have backbone.layers.1.norm_f.weight";
+  const std::string alternatives = ProblemsOf(PatternOf("MMNO"));
+  EXPECT_THAT(alternatives, HasSubstr("O (norm beside the stream) is in one block with N (norm), and " + name));
+  EXPECT_THAT(alternatives, HasSubstr("PW0502"));
+  EXPECT_THAT(alternatives, HasSubstr("own.yaml:7:18"));
+  EXPECT_THAT(alternatives, HasSubstr("own.yaml:7:17"));
+  EXPECT_THAT(alternatives, HasSubstr("begin another block between them, with M (Mamba-2)"));
+  EXPECT_THAT(ProblemsOf(PatternOf("MM|NN", "pp: 2")), HasSubstr("own.yaml:7:19"));
+  EXPECT_THAT(ProblemsOf(PatternOf("NNM")), HasSubstr("N (norm) is in one block with N (norm), and both have "
+                                                      "backbone.layers.0.norm_f.weight"));
 }
 
 TEST(OwnKind, NeedsCompareWholeNumbers) {

@@ -13,11 +13,12 @@ namespace planwright {
 namespace {
 
 // The location of byte `offset` of the pattern. A pattern is on one line without escapes; if it is in quotes, its text
-// starts one column later.
+// starts one column later. A number of layers stands as a whole for all of them.
 Location LocationInPattern(const Located<std::string>& pattern, size_t offset) {
   Location where = pattern.where;
-  if (!where.known()) return where;
-  const bool quoted = where.length == static_cast<int>(pattern->size()) + 2;
+  const auto length = static_cast<int>(pattern->size());
+  const bool quoted = where.length == length + 2;
+  if (!where.known() || (!quoted && where.length != length)) return where;
   where.column += static_cast<int>(offset) + (quoted ? 1 : 0);
   where.length = 1;
   return where;
@@ -113,6 +114,13 @@ bool CheckMtp(const std::vector<std::string>& depths, const Location& where, Dia
 }
 
 }  // namespace
+
+Location LocationOfLayer(const Located<std::string>& pattern, size_t layer) {
+  for (size_t i = 0; i < pattern->size() && (*pattern)[i] != '/'; ++i) {
+    if ((*pattern)[i] != '|' && layer-- == 0) return LocationInPattern(pattern, i);
+  }
+  return pattern.where;
+}
 
 int64_t LayerPattern::count(char layer) const {
   return std::count(layers.begin(), layers.end(), layer) + mtp_depths * std::count(mtp.begin(), mtp.end(), layer);

@@ -2,6 +2,7 @@
 // for multi-token prediction (MTP). Grammar: docs/model/language_model.md#layer-pattern.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ struct LayerPattern {
 // `statement`: whose layers it may have, besides those that are not built.
 std::optional<LayerPattern> ParseLayerPattern(const Located<std::string>& pattern, const ModelStatement& statement,
                                               Diagnostics& diagnostics);
+
+// Where a layer of the pattern stands, by its number, from 0; the whole pattern for a layer that it does not have.
+Location LocationOfLayer(const Located<std::string>& pattern, size_t layer);
 
 // The pattern of a model, parsed.
 std::optional<LayerPattern> PatternOfLayers(const ModelRecipe& model, Diagnostics& diagnostics);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/text/bug.h"
 #include "planner/base/text/limits.h"
+#include "planner/compile/model/block_names.h"
 #include "planner/compile/model/expand_model.h"
 #include "planner/compile/model/layer_pattern.h"
 #include "planner/compile/model/size_checks.h"
@@ -90,12 +91,9 @@ double ElementsOf(const StatedPiece& piece, const ModelNumbers& numbers) {
   return elements;
 }
 
-// `layers`: the letters of those layers whose sizes the recipe gives.
-void CheckSize(const ModuleRecipe& recipe, const LocatedNumbers& given, const std::string& layers, SizeChecks& check) {
-  const ModelStatement& statement = StatementOfModel(recipe.model);
-  Module module;
-  module.constants = ConstantsOf(recipe.model, given, {});
-  const ModelNumbers numbers({}, module, statement);
+// `layers`: the letters of those layers whose sizes the recipe gives. `numbers`: those that it gives.
+void CheckSize(const ModelStatement& statement, const ModelNumbers& numbers, const LocatedNumbers& given,
+               const std::string& layers, SizeChecks& check) {
   double elements = ElementsOf(statement.embed, numbers) + ElementsOf(statement.head, numbers);
   for (char letter : layers) elements += ElementsOf(statement.layers.at(letter), numbers);
   for (const auto& [name, number] : given) {
@@ -265,9 +263,13 @@ std::optional<std::vector<int>> CheckModelShape(const ModuleRecipe& module, cons
   for (const StatedPiece* piece : PiecesOf(statement, given)) needs.CheckShape(*piece);
   std::string layers;
   for (const StatedLayer* kind : given) layers.append(static_cast<size_t>(pattern.count(kind->letter)), kind->letter);
-  CheckSize(module, numbers, layers, check);
+  Module on_one_rank;
+  on_one_rank.constants = ConstantsOf(model, numbers, {});
+  const ModelNumbers model_numbers({}, on_one_rank, statement);
+  CheckSize(statement, model_numbers, numbers, layers, check);
 
-  const bool fine = CheckPatternBuilt(where, pattern, statement, diagnostics) && check.fine();
+  const bool names = CheckBlockNames(model, pattern, model_numbers, diagnostics);
+  const bool fine = CheckPatternBuilt(where, pattern, statement, diagnostics) && names && check.fine();
   // Also checks that the split into pipeline stages places every layer.
   if (!AllKnown(module.pp, module.stage_layers, module.first_stage_layers, module.last_stage_layers))
     return std::nullopt;

@@ -23,20 +23,23 @@ namespace {
 
 using std::string;
 
-// Two blocks, each of which has a layer of each kind; where several kinds open a block, as many blocks as those.
+// Each kind of layers that opens a block with each of the others in it, twice. Those others may be alternatives of one
+// name, of which a block has one: recipes are held to that (PW0502).
 std::vector<LayerSummary> LayersInBlocks(const ModelStatement& statement) {
   std::vector<LayerSummary> opening, inside, layers;
   for (const auto& [letter, piece] : statement.layers) {
     const StatedLayer* kind = statement.FindLayer(letter);
     (kind && kind->opens ? opening : inside).push_back({.kind = letter});
   }
-  if (opening.empty()) opening = {{}};
-  for (int copy = 0; copy < 2; ++copy) {
+  if (opening.empty() || inside.empty()) {
+    layers = opening.empty() ? inside : opening;
+  } else {
     for (const LayerSummary& first : opening) {
-      if (first.kind != 0) layers.push_back(first);
-      layers.insert(layers.end(), inside.begin(), inside.end());
+      for (const LayerSummary& second : inside) layers.insert(layers.end(), {first, second});
     }
   }
+  const std::vector<LayerSummary> once = layers;
+  layers.insert(layers.end(), once.begin(), once.end());
   return layers;
 }
 
