@@ -73,21 +73,30 @@ void LintCheckpoint(const Recipe& recipe, const Plan& plan, double hours, Diagno
       .edits = {{"checkpoint.every_steps", absl::StrCat(every)}};
 }
 
-// Whether a layer of these knows the order of tokens: some operation of it reads all positions in their order, which is
-// why cp cuts its features.
-bool KnowsOrder(const StatedPiece& piece) {
-  return std::any_of(piece.computes.begin(), piece.computes.end(),
-                     [](const StatedCompute& compute) { return InfoOf(compute.kind).cp_by_features; });
+// Whether an operation knows the order of tokens: it is given their positions, or it goes through all of them in their
+// order, which is why cp cuts its features.
+bool KnowsOrder(const OpInfo& info) {
+  return info.cp_by_features || std::any_of(info.meanings.begin(), info.meanings.end(),
+                                            [](const auto& meaning) { return meaning.what == "the positions"; });
 }
 
-void LintPositions(const Recipe& recipe, Diagnostics& diagnostics) {
+bool KnowsOrder(const StatedPiece& piece, const ModelNumbers& numbers) {
+  return std::any_of(piece.computes.begin(), piece.computes.end(), [&](const StatedCompute& compute) {
+    return numbers.Hold(compute.when) && KnowsOrder(InfoOf(compute.kind));
+  });
+}
+
+void LintPositions(const Recipe& recipe, const Plan& plan, Diagnostics& diagnostics) {
   const ModuleRecipe* language = LanguageOf(recipe);
-  if (language == nullptr) return;
+  const Module* module = language ? plan.FindModule(*language->name) : nullptr;
+  if (module == nullptr) return;
   const Located<std::string>& pattern = language->model.pattern;
   const ModelStatement& statement = StatementOfModel(language->model);
+  const ModelNumbers numbers(plan.budget, *module, statement);
+  if (KnowsOrder(statement.embed, numbers)) return;
   std::vector<std::string> titles, letters;
   for (const StatedLayer& layer : statement.layer_kinds) {
-    if (!KnowsOrder(statement.layers.at(layer.letter))) continue;
+    if (!KnowsOrder(statement.layers.at(layer.letter), numbers)) continue;
     if (pattern->find(layer.letter) != std::string::npos) return;
     titles.push_back(absl::StrCat(layer.title, " layer (", std::string(1, layer.letter), ")"));
     letters.emplace_back(1, layer.letter);
@@ -95,8 +104,8 @@ void LintPositions(const Recipe& recipe, Diagnostics& diagnostics) {
   if (letters.empty()) return;  // no pattern of this kind would tell more
   diagnostics.Warning(DiagnosticKind::kNoPositions, pattern.where,
                       absl::StrCat("pattern \"", *pattern, "\" has no ", absl::StrJoin(titles, " and no "),
-                                   ", and attention here has no position embeddings: the model is not told the order "
-                                   "of tokens"),
+                                   ", and its other layers know no positions: the model is not told the order of "
+                                   "tokens"),
                       absl::StrCat("let some layers be ", absl::StrJoin(letters, " or "),
                                    "; or silence the lint if the model is meant so"));
 }
@@ -139,7 +148,7 @@ void LintTraining(const Recipe& recipe, const Plan& plan, Diagnostics& diagnosti
   const double seconds = plan.launch.predicted_step * static_cast<double>(plan.budget.steps);
   if (!(seconds > kLongSeconds)) return;
   LintCheckpoint(recipe, plan, seconds / 3600, diagnostics);
-  LintPositions(recipe, diagnostics);
+  LintPositions(recipe, plan, diagnostics);
 }
 
 }  // namespace planwright

@@ -19,14 +19,16 @@ lints: {PW0704: off})",
 
     {kPatternConflict,
      "Parts of the layer pattern contradict each other: it mixes attention with sparse or latent attention, its "
-     "multi-token-prediction parts differ, or one of these parts contains a pipeline break.",
+     "multi-token-prediction parts differ, or one of these parts contains a pipeline break. Or two layers of one block "
+     "would have weights of one name: where some kinds of layers open a block, names have the number of the block.",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "EM*MD"}
 lints: {PW0704: off})",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "EM*M*"}
 lints: {PW0704: off})",
-     "Use one kind of attention, and the same layers after every `/`."},
+     "Use one kind of attention, the same layers after every `/`, and one layer of a name between two that open a "
+     "block."},
 
     {kPatternSplit,
      "The layers cannot be divided among the pipeline stages so that each layer is in exactly one stage. Other "
@@ -133,10 +135,10 @@ lints: {PW0704: off})",
      "Use full, or layer kinds of this module: `block` for an encoder, the kinds in its pattern for a language model."},
 
     {kNoPositions,
-     "Attention here has no position embeddings: Mamba-2 layers tell a language model the order of tokens. Without an "
-     "M in its pattern only the causal mask does, and a layer that is no attention either sees one token alone. That "
-     "may do for a test. So only a training that is predicted to take more than an hour (docs/step_time.md) is warned "
-     "of; on a device of unknown speed none is.",
+     "No layer of the pattern knows positions: none reads them, as rotary embedding does, and none goes through the "
+     "tokens in their order, as Mamba-2 layers do. Then only the causal mask of attention tells the order of tokens, "
+     "and a layer that is no attention either sees one token alone. That may do for a test. So only a training that is "
+     "predicted to take more than an hour (docs/step_time.md) is warned of; on a device of unknown speed none is.",
      R"(models:
   nemotron_hybrid_moe_20l: {pattern: "*E*E*E*E*E*E*E*E*E*E"}
 budget: {train_samples: 80000, learning_rate: {decay_samples: 80000}}
@@ -145,7 +147,9 @@ checkpoint: {every_steps: 2000})",
   nemotron_hybrid_moe_20l: {pattern: "MEMEM*EMEMEM*EMEMEM*"}
 budget: {train_samples: 80000, learning_rate: {decay_samples: 80000}}
 checkpoint: {every_steps: 2000})",
-     "Let some layers be M, first of all the first one. If the model is meant so, silence the lint."},
+     "Let some layers be of a kind that the message names, first of all the first one. If the model is meant so, "
+     "silence "
+     "the lint."},
 };
 
 }  // namespace
