@@ -1,5 +1,6 @@
-// The router behind the product with the gate (executor/kernels/route.h). One warp works on a token: lane i has the
+// The routers behind the product with the gate (executor/kernels/route.h). One warp works on a token: lane i has the
 // experts i, i + 32, i + 64, ...
+#include <cmath>
 #include <type_traits>
 
 #include "executor/kernels/route.h"
@@ -15,8 +16,41 @@ constexpr float kTiny = 1e-20f;  // keeps the divisor of the weights from zero
 constexpr int kRouteWarps = 16, kTokensOfWarp = 4, kRouteTokens = kRouteWarps * kTokensOfWarp;
 constexpr int kGradWarps = 8;
 
-// To the last bits of fp32: close scores must not tie.
-__device__ __forceinline__ float Score(float x) { return 1.0f / (1.0f + expf(-x)); }
+// The scores of the experts of one token, from its logits. To the last bits of fp32: close scores must not tie.
+template <RouteScores kScores>
+struct TokenScores {
+  float largest = 0, sum = 1;  // of the softmax
+
+  // logits: those of this lane; behind the last expert they are -infinity.
+  template <int kEach>
+  __device__ __forceinline__ explicit TokenScores(const float (&logits)[kEach]) {
+    if constexpr (kScores == RouteScores::kSoftmax) {
+      largest = logits[0];
+#pragma unroll
+      for (int i = 1; i < kEach; ++i) largest = fmaxf(largest, logits[i]);
+#pragma unroll
+      for (int apart = kWarp / 2; apart > 0; apart /= 2)
+        largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, apart));
+      sum = 0;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) sum += expf(logits[i] - largest);
+      sum = WarpSum(sum);
+    }
+  }
+  __device__ __forceinline__ float operator()(float logit) const {
+    return kScores == RouteScores::kSoftmax ? expf(logit - largest) / sum : 1.0f / (1.0f + expf(-logit));
+  }
+};
+
+template <int kEach>
+__device__ __forceinline__ void LoadLogits(const float* logits, int64_t token, int lane, int experts,
+                                           float (&to)[kEach]) {
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) {
+    const int expert = lane + kWarp * i;
+    to[i] = expert < experts ? logits[token * experts + expert] : -INFINITY;
+  }
+}
 
 // Integers in the order of the floats, all of them above 0. Not-a-number comes last.
 __device__ __forceinline__ unsigned Ordered(float x) {
@@ -44,18 +78,20 @@ __device__ __forceinline__ int TakeBest(unsigned (&keys)[kEach], int lane) {
   return expert;
 }
 
-template <int kEach>
+template <RouteScores kScores, int kEach>
 __device__ void RouteToken(const float* logits, const float (&bias)[kEach], const RouteShape& shape,
                            const RouteOutputs& out, int64_t token, int* chosen, int* unbiased) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, experts = static_cast<int>(shape.experts),
             top_k = static_cast<int>(shape.top_k);
   float scores[kEach], sum = 0;
   unsigned keys[kEach], biased[kEach];
+  LoadLogits(logits, token, lane, experts, scores);
+  const TokenScores<kScores> score_of(scores);
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int expert = lane + kWarp * i;
     const bool real = expert < experts;
-    scores[i] = real ? Score(logits[token * experts + expert]) : 0.0f;
+    scores[i] = real ? score_of(scores[i]) : 0.0f;
     sum += scores[i];
     keys[i] = real ? Ordered(scores[i]) : 0;
     biased[i] = real ? Ordered(scores[i] + bias[i]) : 0;
@@ -99,7 +135,7 @@ __device__ void AddCount(int64_t* sum, int count) {
   if (count != 0) atomicAdd(reinterpret_cast<unsigned long long*>(sum), static_cast<unsigned long long>(count));
 }
 
-template <int kEach>
+template <RouteScores kScores, int kEach>
 __global__ void __launch_bounds__(kRouteWarps* kWarp)
     RouteKernel(const float* logits, const float* bias, RouteShape shape, RouteOutputs out) {
   __shared__ int chosen[kMostExperts], unbiased[kMostExperts];
@@ -112,11 +148,12 @@ __global__ void __launch_bounds__(kRouteWarps* kWarp)
 
   float own_bias[kEach];
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) own_bias[i] = lane + kWarp * i < experts ? bias[lane + kWarp * i] : 0.0f;
+  for (int i = 0; i < kEach; ++i)
+    own_bias[i] = bias != nullptr && lane + kWarp * i < experts ? bias[lane + kWarp * i] : 0.0f;
   for (int i = 0; i < kTokensOfWarp; ++i) {
     const int64_t position = first + i * kRouteWarps + warp;
     if (position < shape.positions)
-      RouteToken(logits, own_bias, shape, out, position * shape.samples + sample, chosen, unbiased);
+      RouteToken<kScores>(logits, own_bias, shape, out, position * shape.samples + sample, chosen, unbiased);
   }
 
   __syncthreads();
@@ -126,7 +163,7 @@ __global__ void __launch_bounds__(kRouteWarps* kWarp)
   }
 }
 
-template <int kEach>
+template <RouteScores kScores, int kEach>
 __global__ void __launch_bounds__(kGradWarps* kWarp)
     RouteGradKernel(const float* dweights, const int64_t* ids, const float* logits, const int64_t* aux_counts,
                     float aux_factor, RouteShape shape, __nv_bfloat16* terms) {
@@ -135,13 +172,17 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
   const int64_t token = static_cast<int64_t>(blockIdx.x) * kGradWarps + threadIdx.x / kWarp;
   if (token >= shape.positions * shape.samples) return;
 
+  float scores[kEach], dscores[kEach], sum = 0, inner = 0;
+  LoadLogits(logits, token, lane, experts, scores);
+  const TokenScores<kScores> score_of(scores);
+
   // The choices: lane j has the gradient of the score of choice j.
   int id = 0;
   float dchosen = 0, chosen = 0;
   if (lane < top_k) {
     id = static_cast<int>(ids[token * top_k + lane]);
     dchosen = dweights[token * top_k + lane] * shape.scale;
-    chosen = Score(logits[token * experts + id]);
+    chosen = score_of(logits[token * experts + id]);
   }
   if (shape.normalized) {
     const float sum = WarpSum(chosen) + kTiny, inner = WarpSum(dchosen * chosen);
@@ -150,12 +191,11 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
   }
 
   // All experts: the auxiliary loss acts on scores / (their sum).
-  float scores[kEach], dscores[kEach], sum = 0, inner = 0;
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int expert = lane + kWarp * i;
     const bool real = expert < experts;
-    scores[i] = real ? Score(logits[token * experts + expert]) : 0.0f;
+    scores[i] = real ? score_of(scores[i]) : 0.0f;
     dscores[i] = 0;
     if (aux_counts != nullptr && real)
       dscores[i] = static_cast<float>(aux_counts[token % shape.samples * experts + expert]) * aux_factor;
@@ -177,11 +217,18 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
     }
   }
 
+  float along = 0;  // of a softmax: scores that rise together change nothing
+  if constexpr (kScores == RouteScores::kSoftmax) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) along += dscores[i] * scores[i];
+    along = WarpSum(along);
+  }
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     const int expert = lane + kWarp * i;
     if (expert >= experts) continue;
-    const float dlogit = dscores[i] * scores[i] * (1.0f - scores[i]);
+    const float dlogit = kScores == RouteScores::kSoftmax ? (dscores[i] - along) * scores[i]
+                                                          : dscores[i] * scores[i] * (1.0f - scores[i]);
     const __nv_bfloat16 rounded = __float2bfloat16_rn(dlogit);
     __nv_bfloat16* row = terms + token * 2 * experts;
     row[expert] = rounded;
@@ -189,14 +236,21 @@ __global__ void __launch_bounds__(kGradWarps* kWarp)
   }
 }
 
-// Calls launch with the number of experts of a lane: 1, 2, 4, 8 or 16.
-template <typename Launch>
+template <RouteScores kScores, typename Launch>
 void WithExpertsOfLane(int64_t experts, Launch launch) {
-  if (experts <= kWarp) return launch(std::integral_constant<int, 1>());
-  if (experts <= 2 * kWarp) return launch(std::integral_constant<int, 2>());
-  if (experts <= 4 * kWarp) return launch(std::integral_constant<int, 4>());
-  if (experts <= 8 * kWarp) return launch(std::integral_constant<int, 8>());
-  launch(std::integral_constant<int, 16>());
+  const std::integral_constant<RouteScores, kScores> scores;
+  if (experts <= kWarp) return launch(scores, std::integral_constant<int, 1>());
+  if (experts <= 2 * kWarp) return launch(scores, std::integral_constant<int, 2>());
+  if (experts <= 4 * kWarp) return launch(scores, std::integral_constant<int, 4>());
+  if (experts <= 8 * kWarp) return launch(scores, std::integral_constant<int, 8>());
+  launch(scores, std::integral_constant<int, 16>());
+}
+
+// Calls launch with the kind of scores and the number of experts of a lane: 1, 2, 4, 8 or 16.
+template <typename Launch>
+void WithKernelOf(const RouteShape& shape, Launch launch) {
+  if (shape.scores == RouteScores::kSigmoid) return WithExpertsOfLane<RouteScores::kSigmoid>(shape.experts, launch);
+  WithExpertsOfLane<RouteScores::kSoftmax>(shape.experts, launch);
 }
 static_assert(kMostExperts == 16 * kWarp && kMostChoices <= kWarp);
 
@@ -204,8 +258,8 @@ static_assert(kMostExperts == 16 * kWarp && kMostChoices <= kWarp);
 
 void LaunchRoute(const float* logits, const float* bias, RouteShape shape, RouteOutputs out, cudaStream_t stream) {
   const int64_t blocks = (shape.positions + kRouteTokens - 1) / kRouteTokens * shape.samples;
-  WithExpertsOfLane(shape.experts, [&](auto each) {
-    RouteKernel<decltype(each)::value>
+  WithKernelOf(shape, [&](auto scores, auto each) {
+    RouteKernel<decltype(scores)::value, decltype(each)::value>
         <<<static_cast<unsigned>(blocks), kRouteWarps * kWarp, 0, stream>>>(logits, bias, shape, out);
   });
 }
@@ -213,9 +267,10 @@ void LaunchRoute(const float* logits, const float* bias, RouteShape shape, Route
 void LaunchRouteGrad(const float* dweights, const int64_t* ids, const float* logits, const int64_t* aux_counts,
                      float aux_factor, RouteShape shape, __nv_bfloat16* terms, cudaStream_t stream) {
   const int64_t blocks = (shape.positions * shape.samples + kGradWarps - 1) / kGradWarps;
-  WithExpertsOfLane(shape.experts, [&](auto each) {
-    RouteGradKernel<decltype(each)::value><<<static_cast<unsigned>(blocks), kGradWarps * kWarp, 0, stream>>>(
-        dweights, ids, logits, aux_counts, aux_factor, shape, terms);
+  WithKernelOf(shape, [&](auto scores, auto each) {
+    RouteGradKernel<decltype(scores)::value, decltype(each)::value>
+        <<<static_cast<unsigned>(blocks), kGradWarps * kWarp, 0, stream>>>(dweights, ids, logits, aux_counts,
+                                                                           aux_factor, shape, terms);
   });
 }
 

@@ -1,4 +1,4 @@
-// The formulas of the routed experts (experts.cc), for any way to sort and multiply their rows.
+// The formulas of the routed experts (experts.cc, gated_experts.cc), for any way to sort and multiply their rows.
 #pragma once
 
 #include "executor/ops/expert_rows.h"
@@ -9,5 +9,8 @@ namespace planwright::executor::ops {
 // The results of `experts` and of `experts_grad`, with the products and orders of `order`.
 Tensors ExpertsOfRows(const ExpertRows& order, const ComputeContext& context);
 Tensors ExpertsGradOfRows(const ExpertRows& order, const ComputeContext& context);
+// Those of `gated_experts` and of `gated_experts_grad`.
+Tensors GatedExpertsOfRows(const ExpertRows& order, const ComputeContext& context);
+Tensors GatedExpertsGradOfRows(const ExpertRows& order, const ComputeContext& context);
 
 }  // namespace planwright::executor::ops

@@ -12,8 +12,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 
-#include "executor/ops/expert_rows.h"
-#include "executor/ops/handler.h"
+#include "executor/ops/experts.h"
 #include "executor/ops/tensor_math.h"
 
 namespace planwright::executor::ops {
@@ -35,18 +34,16 @@ ExpertRows RowsOf(const ComputeContext& context, const at::Tensor& received, con
 
 }  // namespace
 
-Tensors RunGatedExperts(const ComputeContext& context) {
+Tensors GatedExpertsOfRows(const ExpertRows& order, const ComputeContext& context) {
   const at::Tensor &received = context.inputs[0], &gate_up = context.parameters[0], &down = context.parameters[1];
-  const ExpertRows order = RowsOf(context, received, context.inputs[2]);
   const at::Tensor pre = order.Product(order.Sort(received), gate_up.transpose(1, 2));
   // The weight multiplies the activation, as in `experts`: nothing else is kept for its gradient.
   const at::Tensor act = GatedRows(context, pre).activation().mul_(order.Sort(context.inputs[1]).unsqueeze(-1));
   return {order.Unsort(order.Product(Narrow(act, received), down.transpose(1, 2))), pre};
 }
 
-Tensors RunGatedExpertsGrad(const ComputeContext& context) {
+Tensors GatedExpertsGradOfRows(const ExpertRows& order, const ComputeContext& context) {
   const at::Tensor &gate_up = context.parameters[0], &down = context.parameters[1], &received = context.inputs[1];
-  const ExpertRows order = RowsOf(context, received, context.inputs[4]);
   const at::Tensor dout = order.Sort(context.inputs[0]), rows = order.Sort(received);
   const at::Tensor weight = Wide(order.Sort(context.inputs[2])).unsqueeze(-1);
   const GatedRows parts(context, context.inputs[3]);
@@ -59,6 +56,14 @@ Tensors RunGatedExpertsGrad(const ComputeContext& context) {
   const at::Tensor dpre = Narrow(at::cat({weighted * parts.up * slope, weighted * parts.gate * parts.share}, 1), rows);
   if (context.learns()) order.AddOuterProducts(context.gradients[0], dpre, rows);
   return {order.Unsort(order.Product(dpre, gate_up)), Narrow(order.Unsort(dweight), context.inputs[2])};
+}
+
+Tensors RunGatedExperts(const ComputeContext& context) {
+  return GatedExpertsOfRows(RowsOf(context, context.inputs[0], context.inputs[2]), context);
+}
+
+Tensors RunGatedExpertsGrad(const ComputeContext& context) {
+  return GatedExpertsGradOfRows(RowsOf(context, context.inputs[1], context.inputs[4]), context);
 }
 
 }  // namespace planwright::executor::ops

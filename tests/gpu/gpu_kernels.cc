@@ -1,5 +1,6 @@
-// Times each operation of the fast path at the widths of the 20-layer model, 8192 positions of one sample, beside what
-// the memory and the tensor cores allow, and beside the best time known before (kernels/kernel_case.h).
+// Times each operation of the fast path at the widths of the 20-layer model, and those of decoders at theirs, 8192
+// positions of one sample, beside what the memory and the tensor cores allow, and beside the best time known before
+// (kernels/kernel_case.h).
 //
 //   gpu_kernels [PART OF A NAME]
 #include <ATen/Context.h>
@@ -64,6 +65,7 @@ int Main(int argc, char** argv) {
   Time(ExpertCases(), wanted);
   Time(RunProductCases(), wanted);
   Time(OuterProductCases(), wanted);
+  Time(DecoderCases(), wanted);
   Time(DenseCases(), wanted);
   Time(LossAndStepCases(), wanted);
   return 0;

@@ -78,8 +78,13 @@ class ExpertKernels : public Kernels {
   struct Task {
     at::Tensor counts;
     int64_t experts, hidden, ffn;
-    bool learns = true, wide_weights = true;
+    bool learns = true, wide_weights = true, gated = false;
   };
+
+  static Task Gated(Task task) {
+    task.gated = true;
+    return task;
+  }
 
   // Forward and backward. On the way from operands to results, values are rounded to bf16 two or three times: pre
   // (which is then squared), the activation and the result; dact, dpre and the result. The plain form in fp64 rounds
@@ -88,21 +93,23 @@ class ExpertKernels : public Kernels {
     SCOPED_TRACE(name);
     const int64_t rows = task.counts.sum().item<int64_t>();
     const bool host = task.counts.dim() == 2;
+    const int64_t width = (task.gated ? 2 : 1) * task.ffn;
     const at::Tensor received = Random({rows, task.hidden}), dout = Random({rows, task.hidden}),
-                     weights = Random({rows}), pre = Random({rows, task.ffn});
+                     weights = Random({rows}), pre = Random({rows, width});
     const Tensors matrices = {
-        Random({task.experts, task.ffn, task.hidden}).div(std::sqrt(static_cast<double>(task.hidden))),
+        Random({task.experts, width, task.hidden}).div(std::sqrt(static_cast<double>(task.hidden))),
         Random({task.experts, task.hidden, task.ffn}).div(std::sqrt(static_cast<double>(task.ffn)))};
     KernelCheck forward = {
         .inputs = {received, weights, task.counts}, .parameters = matrices, .tolerances = {.narrow = 0.006}};
     KernelCheck backward = {.inputs = {dout, received, weights, pre, task.counts},
                             .parameters = matrices,
                             .tolerances = {.narrow = 0.0045, .wide = 0.003, .gradients = 0.004}};
+    if (task.gated) forward.attributes = backward.attributes = {{"ffn", task.ffn}};
     if (task.wide_weights) forward.wide_inputs = {1}, backward.wide_inputs = {2};
     if (host) forward.host_inputs = {2}, backward.host_inputs = {4};
     if (task.learns) backward.gradients_like = matrices;
-    const Tensors out = Check("experts", ops::RunExperts, forward);
-    const Tensors grads = Check("experts grad", ops::RunExpertsGrad, backward);
+    const Tensors out = Check("experts", task.gated ? ops::RunGatedExperts : ops::RunExperts, forward);
+    const Tensors grads = Check("experts grad", task.gated ? ops::RunGatedExpertsGrad : ops::RunExpertsGrad, backward);
     EXPECT_EQ(out[0].scalar_type(), at::kBFloat16);
     EXPECT_EQ(out[1].scalar_type(), at::kBFloat16);
     EXPECT_EQ(grads[1].scalar_type(), task.wide_weights ? at::kFloat : at::kBFloat16);
@@ -179,6 +186,24 @@ TEST_F(ExpertKernels, ExpertsInThePlainForm) {
   Experts("weights in bf16", {few, 3, 64, 40, true, false});
 }
 
+TEST_F(ExpertKernels, GatedExperts) {
+  const at::Tensor few = at::tensor({70, 0, 81}, at::kLong),
+                   sources = at::tensor({20, 0, 31, 10, 0, 40}, at::kLong).view({2, 3});
+  Experts("real widths", Gated({few, 3, 2048, 768}));
+  Experts("frozen", Gated({few, 3, 2048, 768, false}));
+  Experts("a wide gate", Gated({few, 3, 64, 1536}));
+  Experts("few rows", Gated({at::tensor({0, 30}, at::kLong), 2, 64, 40}));
+  Experts("counts on the host", Gated({sources, 3, 264, 136}));
+  Experts("frozen, counts on the host", Gated({sources, 3, 264, 136, false}));
+}
+
+TEST_F(ExpertKernels, GatedExpertsInThePlainForm) {
+  const at::Tensor few = at::tensor({30, 0, 21}, at::kLong);
+  Experts("an odd width", Gated({few, 3, 64, 36}));
+  Experts("an odd width on the host", Gated({few.view({1, 3}), 3, 64, 36}));
+  Experts("weights in bf16", Gated({few, 3, 64, 40, true, false}));
+}
+
 // Gradient buffers are parts of a flat buffer and start anywhere.
 TEST_F(ExpertKernels, GradientsOfAnyAddress) {
   const int64_t experts = 2, rows = 60, hidden = 64, ffn = 40;
@@ -212,6 +237,14 @@ TEST_F(ExpertKernels, NoRows) {
   const Tensors grads = Op().Run(ops::RunExpertsGrad, {none, none, weights, out[1], counts}, matrices);
   EXPECT_EQ(grads[0].sizes(), at::IntArrayRef({0, 32}));
   EXPECT_EQ(grads[1].sizes(), at::IntArrayRef({0}));
+
+  Op gated({{"ffn", int64_t{8}}});
+  const Tensors two = {matrices[0], at::zeros({2, 32, 8}, narrow)};
+  const Tensors its = gated.Run(ops::RunGatedExperts, {none, weights, counts}, two);
+  EXPECT_EQ(its[0].sizes(), at::IntArrayRef({0, 32}));
+  EXPECT_EQ(its[1].sizes(), at::IntArrayRef({0, 16}));
+  EXPECT_EQ(gated.Run(ops::RunGatedExpertsGrad, {none, none, weights, its[1], counts}, two)[0].sizes(),
+            at::IntArrayRef({0, 32}));
 }
 
 }  // namespace

@@ -71,6 +71,32 @@ TEST(FastForms, ExpertsTakeEveryPrecision) {
   }
 }
 
+TEST(FastForms, HeadsAndGatesAreWholeVectors) {
+  const auto rope = [](int64_t head_dim, int64_t rotary, const std::string& dtype = "bf16") {
+    return ChoiceOf(OpKind::kRope, {dtype + "[24,1,256]", "int64[1,24,1]"},
+                    {{"head_dim", head_dim}, {"rotary", rotary}});
+  };
+  EXPECT_EQ(rope(128, 128), Choice::kFast);
+  EXPECT_EQ(rope(24, 16), Choice::kFast);
+  EXPECT_EQ(rope(24, 24), Choice::kPlain);  // half of it is no whole vector
+  EXPECT_EQ(rope(12, 0), Choice::kPlain);
+  EXPECT_EQ(rope(264, 256), Choice::kPlain);
+  EXPECT_EQ(rope(128, 128, "fp32"), Choice::kPlain);
+
+  const auto norm = [](const std::string& scale, at::ScalarType dtype = at::kBFloat16) {
+    return ChoiceOf(OpKind::kHeadNormGrad, {"bf16[24,1,256]", "bf16[24,1,256]", scale}, {{"head_dim", int64_t{64}}},
+                    {Weight({64}, dtype), Weight({64}, dtype)});
+  };
+  EXPECT_EQ(norm("fp32[24,1,3]"), Choice::kFast);
+  EXPECT_EQ(norm("bf16[24,1,3]"), Choice::kPlain);
+  EXPECT_EQ(norm("fp32[24,1,3]", at::kFloat), Choice::kPlain);
+
+  for (const int64_t width : {128, 20}) {
+    const std::string type = "bf16[rows," + std::to_string(2 * width) + "]";
+    EXPECT_EQ(ChoiceOf(OpKind::kGatedSilu, {type}, {{"width", width}}), width == 128 ? Choice::kFast : Choice::kPlain);
+  }
+}
+
 TEST(FastForms, AKindWithoutOneHasOneForm) {
   EXPECT_EQ(ChoiceOf(OpKind::kGelu, {"bf16[24,1,64]"}), Choice::kOnly);
   EXPECT_EQ(ChoiceOf(OpKind::kLinear, {"bf16[24,1,64]"}, {}, {Weight({8, 64})}), Choice::kOnly);

@@ -1,4 +1,5 @@
-// The kernels of the router and of the statistics about routing.
+// The kernels of the routers and of the statistics about routing.
+#include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 
 #include <optional>
@@ -35,6 +36,35 @@ class RoutingKernels : public Kernels {
     return Check(
         name, ops::RunRoute,
         {.attributes = RouteAttributes(sizes), .inputs = {n}, .parameters = {gate, bias}, .wide_parameters = {1}});
+  }
+
+  // The same of a softmax. Its scores are close to each other where there are many experts, so logits lie four times as
+  // far apart: multiples of 1/16.
+  static void Softmax(const char* name, const Sizes& sizes) {
+    const at::Tensor n = Random({sizes.positions, sizes.samples, sizes.hidden}).mul(1.2).round().clamp(-2, 2),
+                     gate = Random({sizes.experts, sizes.hidden}).round().clamp(-1, 1).div(16);
+    Check(name, ops::RunRouteSoftmax,
+          {.attributes = {{"top_k", sizes.top_k}, {"normalized", sizes.normalized.value_or(1)}},
+           .inputs = {n},
+           .parameters = {gate}});
+  }
+
+  static void SoftmaxGrad(const char* name, const Sizes& sizes, bool trained) {
+    const int64_t tokens = sizes.positions * sizes.samples;
+    const at::Tensor n = Random({sizes.positions, sizes.samples, sizes.hidden}),
+                     logits = Random({tokens, sizes.experts}), gate = Random({sizes.experts, sizes.hidden}),
+                     ids = logits.argsort(-1, true).narrow(1, 0, sizes.top_k).contiguous(),
+                     dweights = Random({tokens, sizes.top_k});
+    KernelCheck check = {.attributes = {{"top_k", sizes.top_k}, {"normalized", sizes.normalized.value_or(1)}},
+                         .inputs = {dweights, n, ids, logits},
+                         .parameters = {gate},
+                         .wide_inputs = {0, 3}};
+    if (trained) {
+      check.inputs.push_back(at::randint(2 * sizes.positions, {sizes.samples, sizes.experts}, at::kLong));
+      check.gradients_like = {gate};
+      check.attributes.insert({{"sequence", 2 * sizes.positions}, {"aux_scale", 300.0}});
+    }
+    Check(name, ops::RunRouteSoftmaxGrad, check);
   }
 
   static void RouteGrad(const char* name, const Sizes& sizes, bool trained) {
@@ -107,6 +137,36 @@ TEST_F(RoutingKernels, RouteGradByBothRules) {
       RouteGrad("most experts and choices", {66, 1, 512, 16, 64, normalized}, trained);
     }
   }
+}
+
+TEST_F(RoutingKernels, SoftmaxByBothRules) {
+  for (const int64_t normalized : {0, 1}) {
+    SCOPED_TRACE(normalized);
+    Softmax("real widths", {75, 2, 128, 8, 2048, normalized});
+    Softmax("one token", {1, 1, 128, 8, 2048, normalized});
+    Softmax("experts that fill no warp", {40, 2, 20, 1, 48, normalized});
+    Softmax("all experts", {8, 2, 6, 6, 48, normalized});
+    Softmax("most experts and choices", {60, 1, 512, 16, 64, normalized});
+    Softmax("too many choices: the plain form", {20, 2, 40, 17, 64, normalized});
+    for (const bool trained : {true, false}) {
+      SCOPED_TRACE(trained ? "trained" : "frozen");
+      SoftmaxGrad("real widths", {75, 2, 128, 8, 2048, normalized}, trained);
+      SoftmaxGrad("one choice", {33, 3, 20, 1, 40, normalized}, trained);
+      SoftmaxGrad("an odd width", {33, 1, 70, 3, 37, normalized}, trained);
+      SoftmaxGrad("most experts and choices", {66, 1, 512, 16, 64, normalized}, trained);
+      SoftmaxGrad("too many experts: the plain form", {20, 2, 520, 3, 64, normalized}, trained);
+    }
+  }
+}
+
+// Large logits: the largest is taken away before the exponential.
+TEST_F(RoutingKernels, SoftmaxOfLargeLogits) {
+  const at::Tensor n = at::full({3, 1, 8}, 16.0, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16)),
+                   gate = at::full({40, 8}, 4.0, n.options());
+  const Tensors out =
+      Op({{"top_k", int64_t{4}}, {"normalized", int64_t{0}}}).Run(ops::RunRouteSoftmax, {n}, {gate});  // logits 512
+  EXPECT_LT(NormGap(out[3], at::full({3, 40}, 1.0 / 40, at::kDouble)), 1e-6);
+  EXPECT_LT(NormGap(out[0], at::full({3, 4}, 1.0 / 40, at::kDouble)), 1e-6);
 }
 
 TEST_F(RoutingKernels, SequenceAuxLoss) {

@@ -23,6 +23,7 @@ std::vector<KernelCase> ScanCases();          // Mamba-2 scan
 std::vector<KernelCase> ExpertCases();        // router, permutation, experts
 std::vector<KernelCase> RunProductCases();    // experts' rows with their matrices
 std::vector<KernelCase> OuterProductCases();  // weight gradients of experts
+std::vector<KernelCase> DecoderCases();       // rows of Qwen3-1.7B and experts of Qwen3-30B-A3B
 std::vector<KernelCase> DenseCases();         // dense products, attention
 std::vector<KernelCase> LossAndStepCases();   // cross entropy, optimizer
 
