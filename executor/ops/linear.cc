@@ -8,6 +8,7 @@
 // Products of activations have the dtype of their inputs, with sums inside the product in fp32 at least. Gradients are
 // added in the dtype of the gradient buffer (the master dtype). The backward is two instructions because a plan may
 // leave one of them out: a frozen weight needs no gradient, and a first layer has no use for that of its input.
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 
 #include "executor/ops/handler.h"
@@ -18,9 +19,12 @@ namespace planwright::executor::ops {
 Tensors RunLinear(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[0];
   const at::Tensor& weight = context.parameters[0];
-  at::Tensor y = at::mm(AsRows(x), weight.t());
-  if (context.parameters.size() > 1) y.add_(context.parameters[1]);
-  return {y.view(WithWidth(x, weight.size(0)))};
+  const auto shaped = [&](const at::Tensor& y) { return y.view(WithWidth(x, weight.size(0))); };
+  if (context.parameters.size() == 1) return {shaped(at::mm(AsRows(x), weight.t()))};
+  const at::Tensor& bias = context.parameters[1];
+  // cuBLAS adds the bias before it rounds, in the same pass.
+  if (x.is_cuda()) return {shaped(at::addmm(bias, AsRows(x), weight.t()))};
+  return {shaped(at::mm(AsRows(x), weight.t()).add_(bias))};
 }
 
 Tensors RunLinearInputGrad(const ComputeContext& context) {

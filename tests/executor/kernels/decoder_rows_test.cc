@@ -3,7 +3,9 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
-#include <ATen/ops/tensor.h>
+
+#include <array>
+#include <cmath>
 
 #include "tests/executor/kernels/check_kernel.h"
 
@@ -155,6 +157,19 @@ TEST_F(DecoderRows, RopeOfACutOfPositions) {
   const at::Tensor one = Op(attributes).Run(ops::RunRope, {x, cut})[0],
                    other = Op(attributes).Run(ops::RunRope, {x, cut.contiguous()})[0];
   EXPECT_TRUE(one.equal(other));
+}
+
+// The bias is added before the result is rounded, wherever it starts in the buffer of parameters.
+TEST_F(DecoderRows, LinearWithABias) {
+  for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{{75, 2048, 512}, {3, 24, 40}, {1, 8, 8}}) {
+    const double scale = 1 / std::sqrt(static_cast<double>(in));
+    const at::Tensor x = Random({rows, 2, in}), weight = Random({out, in}).mul(scale), bias = Random({out});
+    Check("linear", ops::RunLinear, {.inputs = {x}, .parameters = {weight, bias}, .tolerances = {.narrow = 0.0018}});
+    const at::Tensor narrow = OnGpu(bias);
+    EXPECT_LE(NormGap(Op().Run(ops::RunLinear, {OnGpu(x)}, {OnGpu(weight), Shifted(narrow)})[0],
+                      Op().Run(ops::RunLinear, {OnGpu(x)}, {OnGpu(weight), narrow})[0]),
+              0.0018);
+  }
 }
 
 // What does not start at 16 bytes goes through the plain form, and parameters may start anywhere.

@@ -1,9 +1,12 @@
 // What decoders have of their own: the rows of Qwen3-1.7B, its head and loss, and a layer of experts of Qwen3-30B-A3B.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bincount.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+
+#include <string>
 
 #include "tests/executor/ops/run_op.h"
 #include "tests/gpu/kernels/kernel_case.h"
@@ -30,11 +33,15 @@ struct Call {
   Tensors inputs, parameters = {}, gradients = {};
 };
 
-KernelCase Case(const char* name, double bytes, double flops, const Call& call) {
+KernelCase Case(const std::string& name, double bytes, double flops, const Call& call) {
   return {.name = name, .bytes = bytes, .flops = flops, .run = [call, op = Op(call.attributes)]() mutable {
             op.Run(call.handler, call.inputs, call.parameters, call.gradients);
           }};
 }
+
+// The plain forms, which fast forms are compared with: a function of its own is run as it is.
+Tensors PlainExperts(const ComputeContext& context) { return ops::RunGatedExperts(context); }
+Tensors PlainExpertsGrad(const ComputeContext& context) { return ops::RunGatedExpertsGrad(context); }
 
 double Bytes(int64_t values) { return 2.0 * static_cast<double>(values); }
 
@@ -63,10 +70,9 @@ void AddLinear(std::vector<KernelCase>& cases, const std::string& name, int64_t 
   if (biased) weights.push_back(Weights({out}));
   const double flops = 2.0 * kTokens * static_cast<double>(in) * static_cast<double>(out),
                bytes = Bytes(x.numel() + dy.numel() + weights[0].numel());
-  cases.push_back(Case(("linear " + name).c_str(), bytes, flops, {ops::RunLinear, {}, {x}, weights}));
-  cases.push_back(
-      Case(("linear_input_grad " + name).c_str(), bytes, flops, {ops::RunLinearInputGrad, {}, {dy}, {weights[0]}}));
-  cases.push_back(Case(("linear_weight_grad " + name).c_str(), bytes, flops,
+  cases.push_back(Case("linear " + name, bytes, flops, {ops::RunLinear, {}, {x}, weights}));
+  cases.push_back(Case("linear_input_grad " + name, bytes, flops, {ops::RunLinearInputGrad, {}, {dy}, {weights[0]}}));
+  cases.push_back(Case("linear_weight_grad " + name, bytes, flops,
                        {ops::RunLinearWeightGrad, {}, {dy, x}, {}, Gradients(weights)}));
 }
 
@@ -103,11 +109,15 @@ void AddExpertCases(std::vector<KernelCase>& cases) {
   const at::Tensor pre = Op(ffn).Run(ops::RunGatedExperts, {rows, weights, counts}, matrices)[1];
   const double moved = 2 * Bytes(rows.numel()) + Bytes(pre.numel()),
                read = Bytes(matrices[0].numel() + matrices[1].numel()), flops = 6.0 * kRows * kHidden * kFfn;
-  cases.push_back(
-      Case("gated_experts", moved + read, flops, {ops::RunGatedExperts, ffn, {rows, weights, counts}, matrices}));
-  cases.push_back(
-      Case("gated_experts_grad", moved + Bytes(rows.numel()) + 5 * read, 2 * flops,
-           {ops::RunGatedExpertsGrad, ffn, {dout, rows, weights, pre, counts}, matrices, Gradients(matrices)}));
+  const Tensors forward = {rows, weights, counts}, backward = {dout, rows, weights, pre, counts};
+  const Tensors sums = Gradients(matrices);
+  for (const bool fast : {true, false}) {
+    const std::string form = fast ? "" : ", plain";
+    cases.push_back(Case("gated_experts" + form, moved + read, flops,
+                         {fast ? ops::RunGatedExperts : PlainExperts, ffn, forward, matrices}));
+    cases.push_back(Case("gated_experts_grad" + form, moved + Bytes(rows.numel()) + 5 * read, 2 * flops,
+                         {fast ? ops::RunGatedExpertsGrad : PlainExpertsGrad, ffn, backward, matrices, sums}));
+  }
 }
 
 }  // namespace
