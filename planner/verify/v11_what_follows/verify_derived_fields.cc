@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "planner/plan/sample_images.h"
+#include "planner/plan/statement/expert_counts.h"
 #include "planner/predict/rates/device.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/shared/bridge_rows.h"
@@ -123,7 +124,8 @@ class DerivedFieldCheck {
     for (const Module& module : plan_.modules) {
       wanted[1].parts.push_back("norm." + module.name);
       ++wanted[1].elements;
-      if (module.experts() > 0)
+      const ModelStatement* statement = StatementOf(module.kind);
+      if (module.experts() > 0 && statement && CountsExperts(*statement))
         wanted.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
     }
     if (plan_.sums_by_source()) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "planner/plan/statement/expert_counts.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/verify/rules.h"
 
@@ -204,13 +205,14 @@ class LayerRuns {
     }
   }
 
-  // The language model adds each expert layer's auxiliary loss, routing fingerprint and counts of tokens, and the last
-  // stage's loss.
+  // The language model adds each expert layer's auxiliary loss, routing fingerprint and, for a router with a bias,
+  // counts of tokens, and the last stage's loss.
   void CheckLanguageStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
     const ModelStatement* statement = StatementOf(module.kind);  // null: V11
-    std::set<string_view> with_experts;
+    std::set<string_view> with_experts, counted;
     for (const LayerSummary& layer : module.layers) {
       if (statement && statement->HasExperts(layer.kind)) with_experts.insert(layer.frame);
+      if (statement && CountsExperts(*statement, layer.kind)) counted.insert(layer.frame);
     }
     int losses = 0;
     for (const auto& [frame, use] : uses) {
@@ -218,7 +220,8 @@ class LayerRuns {
       for (const char* into : {"$reals.aux", "$integers.routing", "$expert_counts"}) {
         const int times = TimesOf(use.statistics, into);
         // A frozen model runs as in evaluation. Only the fingerprint of its expert choices is left.
-        const int wanted = experts && (module.trains_backbone || into == string_view("$integers.routing")) ? 1 : 0;
+        const bool adds = into == string_view("$expert_counts") ? counted.contains(frame) : experts;
+        const int wanted = adds && (module.trains_backbone || into == string_view("$integers.routing")) ? 1 : 0;
         if (times == wanted) continue;
         Fail("V5",
              absl::StrCat(string(frame), " adds to ", into, " ", times, " times a microbatch, not ",

@@ -16,6 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "planner/base/text/bug.h"
 #include "planner/plan/state_table.h"
+#include "planner/plan/statement/expert_counts.h"
 #include "planner/plan/stream_dependencies.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/v7_updates/expanded_list.h"
@@ -119,15 +120,13 @@ class ListStates {
     states_.push_back(std::move(state));
   }
 
-  // The module of the role that has experts on its stage and steps their bias; null: none. `of`: the one module that
-  // may be it; null: any.
+  // The module of the role that steps the bias of experts on its stage; null: none. `of`: the one module that may be
+  // it; null: any.
   const Module* WithExperts(const Module* of) const {
     for (const string& name : role_.modules) {
       const Module* module = index_.module(name);
-      if (!module || (of && of != module) || module->experts() == 0 || !module->trains_backbone) continue;
-      const int stage = StageOf(role_, *module);
-      const auto here = [&](const LayerSummary& layer) { return layer.expert_row >= 0 && layer.stage == stage; };
-      if (std::any_of(module->layers.begin(), module->layers.end(), here)) return module;
+      if (!module || (of && of != module) || module->experts() == 0) continue;
+      if (StepsExpertBias(*module, StageOf(role_, *module))) return module;
     }
     return nullptr;
   }

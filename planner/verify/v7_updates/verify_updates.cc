@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "planner/plan/statement/expert_counts.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/shared/typed_instruction.h"
 #include "planner/verify/v7_updates/expanded_list.h"
@@ -178,10 +179,7 @@ class RoleUpdates {
   // The expert bias is updated from token counts that are summed over all ranks of the dense view
   // (docs/model/mixture_of_experts.md#expert-bias). A frozen model keeps its bias.
   void CheckBias(const Module& module) {
-    const int stage = StageOf(role_, module);
-    const bool here = std::any_of(module.layers.begin(), module.layers.end(),
-                                  [&](const LayerSummary& l) { return l.expert_row >= 0 && l.stage == stage; });
-    if (!here || module.experts() == 0 || !module.trains_backbone) return;
+    if (module.experts() == 0 || !StepsExpertBias(module, StageOf(role_, module))) return;
     std::vector<Axis> axes;
     for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp}) {
       if (module.grid.size(axis) > 1) axes.push_back(axis);

@@ -41,4 +41,27 @@ std::string ToyKind() {
   return text;
 }
 
+std::string GatedExpertsKind() {
+  std::string text = StatementText("hybrid_lm");
+  Replace(text,
+          "constant moe.scale real of E from 1e-6 to 1000000 = 1.0: factor on the weights of routed experts\n"
+          "constant moe.aux_loss real or 0 of E to 1000000 = 0.0: coefficient of the load-balancing loss\n"
+          "constant moe.bias_rate real or 0 of E to 1000000 = 0.0: step size of the expert bias, which balances the "
+          "load\n",
+          "constant moe.aux_loss real or 0 of E to 1000000 = 0.0: coefficient of the load-balancing loss\n");
+  Replace(text, "  buffer gate_bias mixer.gate.e_score_correction_bias [moe.experts] zeros\n", "");
+  Replace(text, "  experts up mixer.experts.{expert}.up_proj.weight [moe.ffn, hidden] cut 0 normal [init_std]\n",
+          "  experts gate_up mixer.experts.{expert}.gate_proj.weight [moe.ffn, hidden] cut 0 normal [init_std]\n"
+          "  joined gate_up mixer.experts.{expert}.up_proj.weight [moe.ffn, hidden] cut 0 normal [init_std]\n");
+  Replace(text, "= route n [gate gate_bias]", "= route_softmax n [gate]");
+  Replace(text, "  when trains_backbone: = accumulate_counts counts\n", "");
+  Replace(text, "= experts rows row_weights counts [up down]",
+          "= gated_experts rows row_weights counts [gate_up down]");
+  Replace(text, "gather_tokens.n route all_reduce", "gather_tokens.n route_softmax all_reduce");
+  Replace(text, "    experts reduce_scatter_v", "    gated_experts reduce_scatter_v");
+  Replace(text, "all_gather_v experts_grad", "all_gather_v gated_experts_grad");
+  Replace(text, "permute_rows_grad route_grad", "permute_rows_grad route_softmax_grad");
+  return text;
+}
+
 }  // namespace planwright::testing

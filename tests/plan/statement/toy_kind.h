@@ -15,4 +15,7 @@ std::string StatementText(const std::string& kind);
 //   - rows of each encoder that pass an operation before they are put among the tokens.
 std::string ToyKind();
 
+// That of hybrid_lm with experts as decoders have them: a softmax router without a bias, and gated experts.
+std::string GatedExpertsKind();
+
 }  // namespace planwright::testing

@@ -6,6 +6,7 @@
 #include "planner/base/text/bug.h"
 #include "planner/compile/schedule/blocks/lower_stage.h"
 #include "planner/compile/schedule/programs/program_builder.h"
+#include "planner/plan/statement/expert_counts.h"
 
 namespace planwright {
 
@@ -46,11 +47,6 @@ void ProgramBuilder::StepBuckets(const Module& module, int stage) {
 
 // Collectives over the world come in the same order in all roles, or ranks would wait for each other.
 void ProgramBuilder::Tail(const std::vector<const LoweredModule*>& modules, int stage) {
-  const auto has_experts = [&](const Module& module) {
-    return module.trains_backbone &&
-           std::any_of(module.layers.begin(), module.layers.end(),
-                       [&](const LayerSummary& layer) { return layer.expert_row >= 0 && layer.stage == stage; });
-  };
   for (const LoweredModule* lowered : modules) ReduceGradients(*lowered, stage);
   const bool alone = inputs_.world_size == 1;
   // $integers has the number of loss tokens N, by which gradients are scaled; $reals has the square norms of the scaled
@@ -71,7 +67,7 @@ void ProgramBuilder::Tail(const std::vector<const LoweredModule*>& modules, int 
   }
   for (const LoweredModule* lowered : modules) {
     const Module& module = *lowered->module;
-    if (has_experts(module) && module.grid.tp * module.grid.cp * module.grid.dp > 1) {
+    if (StepsExpertBias(module, stage) && module.grid.tp * module.grid.cp * module.grid.dp > 1) {
       SumOver(module.name + ".tp_dp_cp", "$expert_counts");
     }
   }
@@ -79,7 +75,7 @@ void ProgramBuilder::Tail(const std::vector<const LoweredModule*>& modules, int 
   for (const LoweredModule* lowered : modules) {
     const Module& module = *lowered->module;
     StepBuckets(module, stage);
-    if (has_experts(module)) Emit(OpKind::kUpdateExpertBias, &module);
+    if (StepsExpertBias(module, stage)) Emit(OpKind::kUpdateExpertBias, &module);
   }
   Emit(OpKind::kLogStep);
 }
