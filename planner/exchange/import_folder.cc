@@ -113,11 +113,7 @@ SaidModel Completed(SaidModel model) {
     some.letters =
         statement.repeated.empty() ? std::string(1, statement.layer_kinds.front().letter) : statement.repeated;
     some.layers = static_cast<int64_t>(some.letters.size());
-    if (statement.repeated.empty()) {
-      some.Set("pattern", Said{some.letters, ""});
-    } else {
-      some.Set("layers", Said{int64_t{1}, ""});
-    }
+    some.SetLayers("");
     AddMissingNumbers(some, 64);
   }
   return model;

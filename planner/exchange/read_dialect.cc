@@ -165,11 +165,7 @@ class DialectReader {
     part_.letters = layers_->letters;
     part_.layers = layers_->count;
     if (layers_->path.empty()) return;
-    if (statement_.repeated.empty()) {
-      part_.Set("pattern", Said{layers_->letters, layers_->path});
-    } else {
-      part_.Set("layers", Said{layers_->count / static_cast<int64_t>(statement_.repeated.size()), layers_->path});
-    }
+    part_.SetLayers(layers_->path);
   }
 
   void ReadLine(const DialectCheck& check) {

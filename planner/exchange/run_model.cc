@@ -19,12 +19,7 @@ SaidPart PartOf(const Module& module) {
   for (const StatedKey& key : part.statement->keys) {
     Said said{int64_t{0}, absl::StrCat("module ", module.name, " ", key.name)};
     if (key.form == StatedKey::Form::kLayers) {
-      if (part.statement->repeated.empty()) {
-        said.value = part.letters;
-      } else {
-        said.value = part.layers / static_cast<int64_t>(part.statement->repeated.size());
-      }
-      part.numbers.emplace_back(key.name, std::move(said));
+      part.SetLayers(said.from);
       continue;
     }
     const StatedConstant* constant = ConstantOfKey(*part.statement, key);

@@ -38,6 +38,21 @@ void SaidPart::Set(const std::string& key, Said said) {
   numbers.emplace_back(key, std::move(said));
 }
 
+void SaidPart::SetLayers(std::string from) {
+  const std::string& unit = statement->repeated;
+  const auto has_key = [&](const char* name) {
+    return std::any_of(statement->keys.begin(), statement->keys.end(),
+                       [&](const StatedKey& key) { return key.form == StatedKey::Form::kLayers && key.name == name; });
+  };
+  bool repeats = has_key("layers");
+  // Of a statement without patterns the letters follow from the number, and of too many layers there are none.
+  for (size_t i = 0; repeats && has_key("pattern") && i < letters.size(); ++i)
+    repeats = letters[i] == unit[i % unit.size()];
+  const auto size = static_cast<int64_t>(unit.size());
+  if (repeats && layers % size == 0) return Set("layers", Said{layers / size, std::move(from)});
+  Set("pattern", Said{letters, std::move(from)});
+}
+
 const Said* SaidPart::FindName(std::string_view name) const {
   const auto local = locals.find(name);
   return local != locals.end() ? &local->second : Find(name);

@@ -43,6 +43,8 @@ struct SaidPart {
   bool Has(char letter) const { return letter == 0 || letters.find(letter) != std::string::npos; }
   const Said* Find(std::string_view key) const;  // null: it does not say it
   void Set(const std::string& key, Said said);   // in its place, or behind all others
+  // The key of its layers: `layers` if they are a repetition that the statement has, else `pattern`.
+  void SetLayers(std::string from);
   // What a name is in formulas; NaN: nothing.
   double NumberOf(std::string_view name) const;
   // The local number or the key of this name; null: there is none.

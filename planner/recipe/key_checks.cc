@@ -90,12 +90,17 @@ class KeyChecker {
     // With a wrong kind, only the keys that all kinds have are known to be required.
     for (const KeySpec* spec : KeysOf(context.table_path)) {
       const bool applies = spec->kind.empty() || (kind_is_good && spec->kind == kind);
-      if (spec->need != Need::kRequired || !applies || node.Find(WordOf(*spec)) != nullptr) continue;
+      if (!applies) continue;
+      CheckOther(*spec, node, context);
+      if (!IsMissing(*spec, node)) continue;
       damaged_.emplace(spec->path);
-      if (told_.contains(context.Shown(WordOf(*spec)))) continue;
+      const bool told = told_.contains(context.Shown(WordOf(*spec))) || told_.contains(context.Shown(spec->or_key));
+      // Of two keys for one thing the first is told.
+      if (told || (!spec->or_key.empty() && FindKey(context.table_path, spec->or_key, kind) < spec)) continue;
+      const std::string other = spec->or_key.empty() ? "" : Cat("; or `", spec->or_key, "` in its place");
       problems_.Error(DiagnosticKind::kMissingKey, context.where,
                       Cat("`", context.Shown(WordOf(*spec)), "` is missing"),
-                      Cat("add `", WordOf(*spec), "`: ", spec->help));
+                      Cat("add `", WordOf(*spec), "`: ", spec->help, other));
     }
   }
 
@@ -114,6 +119,21 @@ class KeyChecker {
  private:
   static std::string FileOf(const YamlEntry& entry) {
     return entry.key_where.file ? *entry.key_where.file : std::string();
+  }
+
+  // Of two keys for one thing, a map has one.
+  void CheckOther(const KeySpec& spec, const YamlNode& node, const KeyContext& context) {
+    const YamlEntry* first = spec.or_key.empty() ? nullptr : node.Find(WordOf(spec));
+    const YamlEntry* second = first == nullptr ? nullptr : node.Find(spec.or_key);
+    if (second == nullptr || !damaged_.emplace(spec.path).second || damaged_.contains(OtherPath(spec))) return;
+    problems_
+        .Error(DiagnosticKind::kConflictingKeys, second->key_where,
+               Cat("`", context.Shown(spec.or_key), "` and `", WordOf(spec), "` both say the same thing"),
+               "remove one of the two")
+        .notes.push_back({first->key_where, Cat("`", WordOf(spec), "` is here")});
+  }
+  static std::string OtherPath(const KeySpec& spec) {
+    return Cat(spec.path.substr(0, spec.path.size() - WordOf(spec).size()), spec.or_key);
   }
 
   static bool IsContainer(const KeySpec& spec, const YamlNode& value) {

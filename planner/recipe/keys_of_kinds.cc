@@ -74,10 +74,10 @@ constexpr KeyTarget kRepeatedTarget = {KeyType::kInteger, kTag,
                                        },
                                        nullptr, LoseMember<&ModelRecipe::pattern>};
 
-KeyTarget TargetOf(const StatedKey& key, const ModelStatement& statement) {
+KeyTarget TargetOf(const StatedKey& key) {
   if (key.form == Form::kSection) return kMap;
   if (key.form == Form::kChoice) return kChoiceTarget;
-  if (key.form == Form::kLayers) return statement.repeated.empty() ? To<&ModelRecipe::pattern> : kRepeatedTarget;
+  if (key.form == Form::kLayers) return key.name == "pattern" ? To<&ModelRecipe::pattern> : kRepeatedTarget;
   switch (key.type) {
     case StatedKey::Type::kInteger: return kNumberOf<int64_t>;
     case StatedKey::Type::kReal: return kNumberOf<double>;
@@ -91,10 +91,18 @@ std::string DefaultText(const StatedKey& key) {
   return key.default_text == "1" ? "true" : "false";
 }
 
+// The other key that may say what layers there are.
+std::string OtherOf(const StatedKey& key, const ModelStatement& statement) {
+  if (key.form != Form::kLayers) return "";
+  const auto is_other = [&](const StatedKey& other) { return other.form == Form::kLayers && other.name != key.name; };
+  const auto other = std::find_if(statement.keys.begin(), statement.keys.end(), is_other);
+  return other == statement.keys.end() ? std::string() : other->name;
+}
+
 // Of a pattern: with the meaning of its letters.
 std::string HelpText(const StatedKey& key, const ModelStatement& statement) {
   std::string help = key.help;
-  if (key.form != Form::kLayers || !statement.repeated.empty()) return help;
+  if (key.form != Form::kLayers || key.name != "pattern") return help;
   for (const StatedLayer& layer : statement.layer_kinds)
     Append(help, "; ", std::string(1, layer.letter), " ", layer.title);
   return help;
@@ -123,9 +131,9 @@ void KindRows::Add(const StatedKey& key, const ModelStatement& statement, bool s
   // Keys inside a section have no kind of their own: they exist if the section does.
   const bool inside = key.name.find('.') != std::string::npos;
   rows_.push_back({Kept(Cat("models.<name>.", key.name)), inside ? std::string_view() : Kept(statement.kind),
-                   TargetOf(key, statement), key.required ? kRequired : kOptional, Kept(DefaultText(key)), key.range,
+                   TargetOf(key), key.required ? kRequired : kOptional, Kept(DefaultText(key)), key.range,
                    Kept(absl::StrJoin(words, "|")), Kept(HelpText(key, statement)),
-                   shared ? Kept(statement.kind) : std::string_view()});
+                   shared ? Kept(statement.kind) : std::string_view(), Kept(OtherOf(key, statement))});
 }
 
 std::span<const KeySpec> KeysOfKinds() {

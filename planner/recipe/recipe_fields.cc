@@ -83,7 +83,7 @@ const KeySpec& RecipeFields::Spec(std::string_view word) const {
 
 // Whether a key that is absent has no value.
 bool RecipeFields::IsLost(const KeySpec& key) const {
-  return wrong_ || (key.need == Need::kRequired && (given() || missing_));
+  return wrong_ || (key.need == Need::kRequired && (given() || missing_) && (map_ == nullptr || IsMissing(key, *map_)));
 }
 
 // `targets` are the structs that are being filled: those of the caller and, inside a section, the section's own. A key

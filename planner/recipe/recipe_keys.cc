@@ -150,6 +150,11 @@ std::string KindOf(const YamlNode& map, std::string_view map_path) {
   return spec != nullptr ? std::string(spec->default_text) : "";
 }
 
+bool IsMissing(const KeySpec& spec, const YamlNode& map) {
+  return spec.need == Need::kRequired && map.Find(WordOf(spec)) == nullptr &&
+         (spec.or_key.empty() || map.Find(spec.or_key) == nullptr);
+}
+
 std::string_view WordOf(const KeySpec& spec) {
   const size_t dot = spec.path.rfind('.');
   return dot == std::string_view::npos ? spec.path : spec.path.substr(dot + 1);

@@ -41,6 +41,8 @@ struct KeySpec {
   std::string_view help;          // one line: what the value is
   // Of a section that several kinds have, and of the keys in it: the kind. Empty: no other kind has such a section.
   std::string_view section_of = {};
+  // The word of the other key in the same map, if a map needs exactly one of the two. Both are required then.
+  std::string_view or_key = {};
   // The type of the field, except that a string with choices is a choice.
   KeyType type = target.type == KeyType::kString && !choices.empty() ? KeyType::kChoice : target.type;
 };
@@ -81,6 +83,9 @@ std::span<const KeySpec* const> KeysCalled(std::string_view word);
 
 // The kind of a map of a recipe: as written (even if wrong), else the default; empty if such maps have no kind.
 std::string KindOf(const YamlNode& map, std::string_view map_path);
+
+// Whether a map that was given must have this key, and lacks it, and the other key that may be in its place.
+bool IsMissing(const KeySpec& spec, const YamlNode& map);
 
 // The last part of the path: the key as it is written.
 std::string_view WordOf(const KeySpec& spec);

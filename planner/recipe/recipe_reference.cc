@@ -32,7 +32,7 @@ All keys of a recipe. This page is made by `plan explain --reference` from the t
 
 // The "default" column.
 std::string DefaultText(const KeySpec& key) {
-  if (key.need == Need::kRequired) return "required";
+  if (key.need == Need::kRequired) return key.or_key.empty() ? "required" : Cat("required, or `", key.or_key, "`");
   return key.default_text.empty() ? "" : Cat("`", key.default_text, "`");
 }
 

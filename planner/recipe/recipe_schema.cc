@@ -119,10 +119,11 @@ class SchemaBuilder {
   }
 
   Json WholeOfKind(const std::string& path, const std::string& kind) {
-    Json required = Json::array(), properties = Json::object();
+    Json required = Json::array(), one_of = Json::array(), properties = Json::object();
     for (const KeySpec* key : KeysOf(path)) {
       if (!Applies(*key, kind)) continue;
-      if (key->need == Need::kRequired) required.push_back(WordOf(*key));
+      if (key->need == Need::kRequired && key->or_key.empty()) required.push_back(WordOf(*key));
+      if (!key->or_key.empty()) one_of.push_back({{"required", {WordOf(*key)}}});
       if (key->type != KeyType::kMap && key->type != KeyType::kNamedMaps) continue;
       const Json inner = Whole(InnerPath(*key));
       if (inner.empty()) continue;  // nothing is required inside
@@ -131,6 +132,7 @@ class SchemaBuilder {
     }
     Json whole = Json::object();
     if (!required.empty()) whole["required"] = required;
+    if (!one_of.empty()) whole["oneOf"] = one_of;
     if (!properties.empty()) whole["properties"] = properties;
     return whole;
   }

@@ -93,6 +93,7 @@ std::vector<double> CutJudge::PartsOf(const RankPiece::Compute& compute, const s
     for (const CutSlot& cut : cuts) {
       if (parts.sizes.empty() && cut.dim->name == dim.name) sizes = cut.segments;
     }
+    std::erase(sizes, 0);  // such as the heads of keys where the queries are by themselves
     return sizes;
   }
   return {size};
@@ -141,6 +142,8 @@ void CutJudge::JudgeInputs(const RankPiece::Compute& compute, const std::vector<
     const OperandSignature& operand = *OperandAt(signature.inputs, i);
     const auto found = parts_.find(op.inputs[i]);
     if (found == parts_.end() || operand.dims.empty() || operand.dims.back().name.empty()) continue;
+    // What no axis can cut may be made of any parts.
+    if (!std::islower(static_cast<unsigned char>(operand.dims.back().index))) continue;
     bool more = false;
     const std::vector<double> wanted = PartsOf(compute, cuts, operand.dims.back(), compute.inputs[i].back(), &more);
     const bool fits = more ? found->second.sizes.size() >= wanted.size() &&

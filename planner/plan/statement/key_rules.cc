@@ -66,8 +66,8 @@ class KeyRules {
       problems_.Add(PlaceOf(key.line, key.name, " "), Cat("the key ", key.name, " is there twice"));
     if (key.form == Form::kLayers) {
       says_layers_ = true;
-      for (const char letter : statement_.repeated) NeedLayer(letter, key.line, statement_.repeated);
-      for (const char letter : statement_.example) NeedLayer(letter, key.line, statement_.example);
+      const string& letters = key.name == "layers" ? statement_.repeated : statement_.example;
+      for (const char letter : letters) NeedLayer(letter, key.line, letters);
     } else if (key.form == Form::kSection) {
       sections_[key.name] = key.of;
       if (key.of != 0) NeedLayer(key.of, key.line, string(1, key.of));

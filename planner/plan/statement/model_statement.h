@@ -175,7 +175,7 @@ struct ModelStatement {
   std::shared_ptr<const std::string> file;  // what messages call its text
   bool has_images = false, carries_loss = false;
   std::vector<StatedLayer> layer_kinds, unbuilt;  // in the order of the lines, and so are the keys
-  std::string repeated;  // the letters that come as often as `layers` says; empty: the recipe has a pattern
+  std::string repeated;  // the letters that come as often as `layers` says; empty: recipes have no such key
   std::string example;   // of a pattern
   std::vector<StatedKey> keys;
   std::vector<StatedConstant> constants;

@@ -122,14 +122,15 @@ void KeyParser::ParseUnbuilt(LineReader& line) {
              Cat("at most ", kMostLayerKinds, " kinds of layers are refused by name"));
 }
 
-// "pattern [such as LETTERS]: HELP" or "LETTERS: HELP"
+// "pattern [such as LETTERS]: HELP" or "LETTERS: HELP", or both, one behind the other
 void KeyParser::ParseLayers(LineReader& line) {
-  const bool twice = std::any_of(model_.keys.begin(), model_.keys.end(),
-                                 [](const StatedKey& key) { return key.form == Form::kLayers; });
-  line.Check(!twice, "the text says twice how layers are given");
   const string word = line.Take("`pattern` or the letters of layers");
   const bool pattern = word == "pattern";
   StatedKey key = KeyOf(Form::kLayers, pattern ? "pattern" : "layers", line);
+  const bool twice = std::any_of(model_.keys.begin(), model_.keys.end(), [&](const StatedKey& other) {
+    return other.form == Form::kLayers && other.name == key.name;
+  });
+  line.Check(!twice, Cat("the text says twice what `", key.name, "` is"));
   if (pattern && line.TakeIf("such")) {
     line.Need("as");
     model_.example = line.Take("letters of layers");
@@ -138,7 +139,7 @@ void KeyParser::ParseLayers(LineReader& line) {
     model_.repeated = word;
     // A plan lists layers one by one. With more of them the planner would run out of memory before it could refuse the
     // plan (docs/limits.md).
-    key.range = {1, static_cast<double>(kMostLayers)};
+    key.range = {1, static_cast<double>(kMostLayers / std::max<size_t>(word.size(), 1))};
   }
   key.required = true;
   key.help = TakeHelp(line);

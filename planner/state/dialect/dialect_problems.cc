@@ -92,9 +92,11 @@ class OneDialect {
 
   void CheckLine(const DialectLayers& layers) {
     const bool number = layers.form == DialectLayers::Form::kNumber;
-    if (number == statement_.repeated.empty())
-      Add(layers.line, "layers",
-          Cat("the recipe's key is ", number ? "`pattern`" : "`layers`", ", which such a line does not give"));
+    const char* key = number ? "layers" : "pattern";
+    const bool has = std::any_of(statement_.keys.begin(), statement_.keys.end(), [&](const StatedKey& its) {
+      return its.form == StatedKey::Form::kLayers && its.name == key;
+    });
+    if (!has) Add(layers.line, "layers", Cat("recipes have no key `", key, "`, which such a line gives"));
     for (const string& path : layers.paths) read_.insert(path);
     has_layers_ = true;
     if (number) letters_ += layers.letter;

@@ -1,6 +1,7 @@
 #include "planner/verify/v4_values/feature_parts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -104,7 +105,8 @@ FeatureParts::Wanted FeatureParts::WantedOf(const TypedInstruction& typed, const
       const int64_t* attribute = op.FindInteger(name);
       return attribute ? static_cast<double>(*attribute) : std::numeric_limits<double>::quiet_NaN();
     });
-    wanted.parts->push_back(value >= 0 && value <= static_cast<double>(size) ? static_cast<int64_t>(value) : -1);
+    const bool inside = value >= 0 && value <= static_cast<double>(size);
+    if (value != 0) wanted.parts->push_back(inside ? static_cast<int64_t>(value) : -1);
   }
   return wanted;
 }
@@ -128,7 +130,8 @@ string FeatureParts::ComputeProblem(const TypedInstruction& typed, const OpSigna
   if (string problem = SlotsProblem(typed, signature); !problem.empty()) return problem;
   const auto dim_of = [](const OperandSignature* operand, const ValueType& type) -> const SignatureDim* {
     if (!operand || operand->dims.empty() || operand->dims.back().name.empty() || !Features(type)) return nullptr;
-    return &operand->dims.back();
+    const bool cut = std::islower(static_cast<unsigned char>(operand->dims.back().index)) != 0;
+    return cut ? &operand->dims.back() : nullptr;
   };
   for (size_t i = 0; i < typed.inputs.size(); ++i) {
     const SignatureDim* dim = dim_of(OperandAt(signature.inputs, i), *typed.inputs[i]);

@@ -8,7 +8,8 @@
 //   - a reshard cuts what it moves in the parts that this has;
 //   - what is joined and taken apart by concat and split keeps the parts in order.
 //
-// A dim of one part may be joined and cut as one.
+// A dim of one part may be joined and cut as one. A dim that no axis can cut may be made of any parts, and a part of no
+// features (the heads of keys, where queries are by themselves) is none.
 #pragma once
 
 #include <cstdint>

@@ -34,8 +34,9 @@ string RangeText(const StatedKey& key, double lowest, double widest) {
 string KeyLine(const StatedKey& key, const ModelStatement& statement) {
   using Form = StatedKey::Form;
   if (key.form == Form::kLayers)
-    return absl::StrCat("layers ", statement.repeated.empty() ? "pattern" : statement.repeated,
-                        statement.example.empty() ? "" : absl::StrCat(" such as ", statement.example), ": ", key.help);
+    return key.name == "layers" ? absl::StrCat("layers ", statement.repeated, ": ", key.help)
+                                : absl::StrCat("layers pattern", statement.example.empty() ? "" : " such as ",
+                                               statement.example, ": ", key.help);
   if (key.form == Form::kSection) {
     return absl::StrCat("section ", key.name, key.of != 0 ? absl::StrCat(" of ", string(1, key.of)) : "",
                         key.required ? " required" : "", ": ", key.help);

@@ -71,8 +71,13 @@ TEST(ParseKeys, HowLayersAreGiven) {
   const ModelStatement number = Read("layers *-: blocks");
   EXPECT_EQ(number.repeated, "*-");
   EXPECT_EQ(number.keys.at(0).name, "layers");
-  EXPECT_EQ(number.keys.at(0).range, (NumberRange{1, 512}));
-  EXPECT_EQ(Fault("layers V: blocks\nlayers pattern: letters"), "f:2:1: the text says twice how layers are given");
+  EXPECT_EQ(number.keys.at(0).range, (NumberRange{1, 256}));
+  const ModelStatement both = Read("layers *-: blocks\nlayers pattern such as *-*: letters");
+  EXPECT_EQ(both.repeated, "*-");
+  EXPECT_EQ(both.example, "*-*");
+  EXPECT_EQ(both.keys.at(1).name, "pattern");
+  EXPECT_EQ(Fault("layers V: blocks\nlayers VV: blocks"), "f:2:8: the text says twice what `layers` is");
+  EXPECT_EQ(Fault("layers pattern: one\nlayers pattern: two"), "f:2:8: the text says twice what `pattern` is");
 }
 
 TEST(ParseKeys, Sections) {

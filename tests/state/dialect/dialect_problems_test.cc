@@ -50,7 +50,7 @@ TEST(DialectProblems, WhatARecipeNeedsIsGiven) {
   EXPECT_EQ(WholeProblems("dialect toy\n  layers = p letters\n"),
             "f:8:9: no line gives hidden, which a recipe must have\n");
   EXPECT_EQ(WholeProblems("dialect toy\n  hidden = h\n"), "f:8:9: no line says which layers there are\n");
-  EXPECT_THAT(WholeProblem("layers M = n"), HasSubstr("the recipe's key is `pattern`"));
+  EXPECT_THAT(WholeProblem("layers M = n"), HasSubstr("recipes have no key `layers`, which such a line gives"));
 }
 
 TEST(DialectProblems, NamesAreThoseOfNumbers) {
