@@ -104,7 +104,6 @@ at::Tensor ExpertCounts(const StepState& step, const Module& module, const Layer
 }
 
 void UpdateExpertBias(const StepState& step, ModuleState& state) {
-  if (state.expert_biases().empty()) return;  // routers without a bias: their counts balance nothing
   const Module& module = state.module();
   const double rate = module.real("moe.bias_rate");
   if (rate == 0) return;
