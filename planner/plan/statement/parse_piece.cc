@@ -177,7 +177,8 @@ void PieceParser::ParseNeed(LineReader& line, std::optional<Expression> when) {
     need.right = line.TakeFormula();
     if (line.TakeIf("called")) need.called = line.Rest();
   }
-  piece_->needs.push_back(std::move(need));
+  // Of a line that cannot be read the axes may be such as cut nothing.
+  if (!line.failed()) piece_->needs.push_back(std::move(need));
 }
 
 void PieceParser::ParseValues(LineReader& line, std::vector<string>& values, StatedLine& at) {

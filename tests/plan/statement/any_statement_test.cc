@@ -52,6 +52,15 @@ TEST(AnyStatement, RandomBytesHaveProblemsWithPlaces) {
   EXPECT_EQ(sound, 0) << "no random text has a stream";
 }
 
+// pp cuts no size, so that no size of a judged module is a multiple of it.
+TEST(AnyStatement, NeedsOfAnAxisThatCutsNothingHaveAPlace) {
+  for (const std::string& text : StatementTexts()) {
+    const size_t need = text.find("  needs ");
+    ASSERT_NE(need, text.npos);
+    EXPECT_FALSE(TryStatement(absl::StrCat(text.substr(0, need), "  needs pp divides hidden\n", text.substr(need))));
+  }
+}
+
 // A piece that is not there has no place: the whole text has.
 TEST(AnyStatement, LacksAPiece) {
   for (std::string text : StatementTexts()) {
