@@ -95,4 +95,9 @@ void ProbeWriter::WriteValues(const Rank& rank, const StepSpan& steps) {
   values_.clear();
 }
 
+void ProbeWriter::WriteEvaluated() {
+  Write("values_evaluated", values_, sources_);
+  values_.clear();
+}
+
 }  // namespace planwright::executor

@@ -26,6 +26,8 @@ class ProbeWriter {
   // the last step.
   void Keep(const Block& block, const Probe& probe, const CallContext& call, const at::Tensor& value);
   void WriteValues(const Rank& rank, const StepSpan& steps);
+  // The same of a run of no steps, after its evaluation: values were kept with their round as the microbatch.
+  void WriteEvaluated();
 
  private:
   void WriteWeights(const std::string& kind, const Rank& rank, at::Tensor BucketState::*of_bucket);

@@ -16,6 +16,7 @@
 #include "planner/plan/evaluation_schedule.h"
 #include "planner/plan/expert_ops.h"
 #include "planner/wire/records/evaluated_round.h"
+#include "planner/wire/records/probe_format.h"
 
 namespace planwright::executor {
 namespace {
@@ -48,6 +49,13 @@ void CheckType(const Output& output, const at::Tensor& value, bool any_size) {
 
 const SlotOperands kNoOperands;
 
+// The forward that a block of an evaluation was made of; null: there is none.
+const Block* ForwardOf(const Plan& plan, const Block& block) {
+  const std::string end = ".evaluate";
+  if (!block.name.ends_with(end)) return nullptr;
+  return plan.FindBlock(absl::StrCat(block.name.substr(0, block.name.size() - end.size()), ".forward"));
+}
+
 std::unique_ptr<Streams> MakeStreams(at::Device device, const Walk& walk, int streams) {
 #ifdef PLANWRIGHT_CUDA
   if (device.is_cuda()) return MakeCudaStreams(streams, walk.files.recorder, walk.before_instruction);
@@ -62,10 +70,10 @@ std::unique_ptr<Streams> MakeStreams(at::Device device, const Walk& walk, int st
 }  // namespace
 
 ProgramWalker::ProgramWalker(Rank& rank, Walk& walk)
-    : rank_(rank), walk_(walk), blocks_(rank.plan), program_(blocks_, rank.role),
+    : rank_(rank), walk_(walk), blocks_(rank.plan), program_(blocks_, rank.role), trains_(walk.steps.last >= 0),
       stop_rules_(rank.plan, rank.device.is_cuda() ? kUnreadStepsAllowed : 0),
       reports_(rank.plan, rank.step, walk.files.log, walk.files.events, walk.handlers.data_wait, stop_rules_),
-      evaluations_(rank.plan, walk.steps.last >= 0, rank.step, walk.files.log, walk.files.events),
+      evaluations_(rank.plan, trains_, rank.step, walk.files.log, walk.files.events),
       bound_(program_, rank, walk, reports_, evaluations_), values_(static_cast<size_t>(program_.values())),
       program_accesses_(program_), order_(program_accesses_.resources(), program_accesses_.streams()) {
   if (program_accesses_.streams() > 1) streams_ = MakeStreams(rank.device, walk, program_accesses_.streams());
@@ -111,7 +119,7 @@ bool ProgramWalker::RunAll() {
   const StepSpan& steps = walk_.steps;
   step_ = steps.first;
   stop_rules_.Resume(rank_.notes);
-  if (walk_.files.probe != nullptr) walk_.files.probe->WriteFirstParameters(rank_);
+  if (walk_.files.probe != nullptr && trains_) walk_.files.probe->WriteFirstParameters(rank_);
   BindList(program_.step(), "step");
   BindList(program_.evaluate(), "evaluate");
   BindList(program_.score(), "score");
@@ -129,6 +137,7 @@ bool ProgramWalker::RunAll() {
   // that is ended, there is nothing to save.
   if (evaluation.every_samples > 0 && !steps.evaluated && (!steps.resumes || evaluation.DueAfter(step_)))
     stopped = cut_off = !Evaluate(step_);
+  if (probes_evaluation() && !cut_off) walk_.files.probe->WriteEvaluated();
   for (int64_t step = step_; step <= steps.last && !stopped; ++step) {
     step_ = step;
     probing_ = walk_.files.probe != nullptr && (step == steps.first || step == steps.last);
@@ -152,7 +161,7 @@ bool ProgramWalker::RunAll() {
     }
   }
   reports_.Finish();
-  if (walk_.files.probe != nullptr) {
+  if (walk_.files.probe != nullptr && trains_) {
     JoinStreams();
     walk_.files.probe->WriteLastParameters(rank_);
   }
@@ -163,9 +172,9 @@ bool ProgramWalker::RunAll() {
   return !cut_off && (!stopped || step_ == steps.last);
 }
 
-bool ProgramWalker::StopsEvaluation(int64_t steps_done, int64_t rounds_done) {
+bool ProgramWalker::StopsEvaluation(int64_t steps_done) {
   if (!walk_.handlers.stops_evaluation) return false;
-  return walk_.handlers.stops_evaluation(steps_done, rounds_done, [this] {
+  return walk_.handlers.stops_evaluation(steps_done, rounds_done_, [this] {
     JoinStreams();
     if (rank_.device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(rank_.device.index());
     walk_.files.recorder.Launched();  // from here on this rank waits for others, and is in no instruction
@@ -178,20 +187,22 @@ bool ProgramWalker::Evaluate(int64_t steps_done) {
   evaluations_.Begin(steps_done);
   const std::string name = absl::StrCat("evaluation after step ", steps_done);
   const std::vector<EvaluationSet>& sets = rank_.plan.evaluation.sets;
-  int64_t rounds_done = 0;
+  rounds_done_ = 0;
   for (size_t set = 0; set < sets.size(); ++set) {
     evaluating_ = static_cast<int>(set);
     if (walk_.handlers.data_of_evaluation) walk_.handlers.data_of_evaluation(set, ReadsOf(program_.evaluate()));
-    for (round_ = 0; round_ < sets[set].rounds; ++round_, ++rounds_done) {
-      if (StopsEvaluation(steps_done, rounds_done)) {
+    for (round_ = 0; round_ < sets[set].rounds; ++round_, ++rounds_done_) {
+      if (StopsEvaluation(steps_done)) {
         evaluating_ = -1;
         return false;
       }
+      probing_ = probes_evaluation();
       RunList(program_.evaluate(), name + EvaluatedRound(sets[set].name, round_, sets[set].rounds));
+      probing_ = false;
     }
   }
   evaluating_ = -1;
-  if (StopsEvaluation(steps_done, rounds_done)) return false;
+  if (StopsEvaluation(steps_done)) return false;
   evaluations_.SetUnheard(walk_.handlers.unheard_in_evaluation ? walk_.handlers.unheard_in_evaluation() : 0);
   RunList(program_.score(), name);
   JoinStreams();
@@ -417,30 +428,19 @@ void ProgramWalker::EnterPath(uint32_t call) {
   path_call_ = call;
 }
 
-// Links each probe of a block to the entries that make its value, in every call of the block within the step.
+// Links each probe of a block to the entries that make its value, in every call of the block within the step. Blocks of
+// an evaluation state no probes: they make values of their forwards under the same names, and of these the logits.
 void ProgramWalker::FindProbePoints() {
+  const LinkedProgram::Range list = trains_ ? program_.step() : program_.evaluate();
   for (uint32_t c = 0; c < program_.calls().size(); ++c) {
     const LinkedCall& call = program_.calls()[c];
     const Block* block = call.block->block;
-    // Only blocks have probes, and only calls of the step are probed.
-    if (block == nullptr || call.first < program_.step().first || call.end > program_.step().end ||
-        call.first == call.end)
-      continue;
-    for (const Probe& probe : block->probes) {
-      // A probe names an input of the block, which exists before its first entry, or an output of one of its
-      // instructions.
-      for (size_t i = 0; i < block->inputs.size(); ++i) {
-        if (block->inputs[i].name == probe.value)
-          probe_points_.push_back({call.first, false, c, &probe, program_.ValueOf(c, call.block->inputs[i])});
-      }
-      for (size_t i = call.first; i < call.end; ++i) {
-        const LinkedEntry& entry = program_.entries()[i];
-        if (entry.call != c) continue;  // of a call inside this one
-        for (size_t k = 0; k < entry.instruction->outputs.size(); ++k) {
-          if (entry.instruction->source->outputs[k].name != probe.value || entry.instruction->outputs[k] < 0) continue;
-          probe_points_.push_back({i, true, c, &probe, program_.ValueOf(entry, entry.instruction->outputs[k])});
-        }
-      }
+    // Only blocks have probes, and only calls of the list are probed.
+    if (block == nullptr || call.first < list.first || call.end > list.end || call.first == call.end) continue;
+    const Block* probed = trains_ ? block : ForwardOf(rank_.plan, *block);
+    if (probed == nullptr) continue;
+    for (const Probe& probe : probed->probes) {
+      if (trains_ || probe.name == kLogitsProbe) AddProbePoints(c, *block, probe);
     }
   }
   const auto earlier = [](const ProbePoint& a, const ProbePoint& b) {
@@ -449,14 +449,32 @@ void ProgramWalker::FindProbePoints() {
   std::stable_sort(probe_points_.begin(), probe_points_.end(), earlier);
 }
 
+// A probe names an input of the block, which exists before its first entry, or an output of one of its instructions.
+void ProgramWalker::AddProbePoints(uint32_t number, const Block& block, const Probe& probe) {
+  const LinkedCall& call = program_.calls()[number];
+  for (size_t i = 0; i < block.inputs.size(); ++i) {
+    if (block.inputs[i].name == probe.value)
+      probe_points_.push_back({call.first, false, number, &probe, program_.ValueOf(number, call.block->inputs[i])});
+  }
+  for (size_t i = call.first; i < call.end; ++i) {
+    const LinkedEntry& entry = program_.entries()[i];
+    if (entry.call != number) continue;  // of a call inside this one
+    for (size_t k = 0; k < entry.instruction->outputs.size(); ++k) {
+      if (entry.instruction->source->outputs[k].name != probe.value || entry.instruction->outputs[k] < 0) continue;
+      probe_points_.push_back({i, true, number, &probe, program_.ValueOf(entry, entry.instruction->outputs[k])});
+    }
+  }
+}
+
 void ProgramWalker::KeepProbes(size_t entry, bool after) {
   for (; next_probe_point_ < probe_points_.size(); ++next_probe_point_) {
     const ProbePoint& point = probe_points_[next_probe_point_];
     if (point.entry != entry || point.after != after) return;
     const LinkedCall& call = program_.calls()[point.call];
     JoinStreams();
+    const int64_t microbatch = evaluating_ < 0 ? call.microbatch : rounds_done_;
     const CallContext context =
-        rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), call.microbatch);
+        rank_.Context(nullptr, call.frame < 0 ? "" : blocks_.frame(call.frame), static_cast<int>(microbatch));
     walk_.files.probe->Keep(*call.block->block, *point.probe, context, values_.Get(point.value)->tensor);
   }
 }

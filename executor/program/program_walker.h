@@ -31,7 +31,7 @@ class ProgramWalker {
   bool Run();
 
  private:
-  // A point in the step's list at which --probe keeps a value.
+  // A point in the list of the step at which --probe keeps a value; of a run of no steps, in that of a round.
   struct ProbePoint {
     size_t entry = 0;
     bool after = false;  // false: before the entry runs (an input of a call); true: after it (an output)
@@ -60,7 +60,8 @@ class ProgramWalker {
   // When so many steps are done: all rounds of all sets, and what they give. False: it was ended between two rounds, as
   // a rank is asked to stop, and gives nothing.
   bool Evaluate(int64_t steps_done);
-  bool StopsEvaluation(int64_t steps_done, int64_t rounds_done);
+  bool StopsEvaluation(int64_t steps_done);
+  bool probes_evaluation() const { return walk_.files.probe != nullptr && !trains_; }
   void RunOne(size_t index);
   void Prepare(size_t index, bool later, Launch& launch);
   void RunTimed(size_t index);
@@ -75,6 +76,7 @@ class ProgramWalker {
   void JoinStreams();
   void EnterPath(uint32_t call);
   void FindProbePoints();
+  void AddProbePoints(uint32_t number, const Block& block, const Probe& probe);
   void KeepProbes(size_t entry, bool after);
   void KeepGradients();
   void WriteProbes();
@@ -88,6 +90,7 @@ class ProgramWalker {
   Walk& walk_;
   LinkedBlocks blocks_;
   const LinkedProgram program_;
+  const bool trains_;  // whether the run has steps to do; if not, it evaluates
   StopRules stop_rules_;
   StepReports reports_;
   EvaluationReports evaluations_;
@@ -99,6 +102,7 @@ class ProgramWalker {
   int64_t step_ = 0;                  // from 0
   int evaluating_ = -1;               // CallContext::evaluation
   int64_t round_ = 0;                 // of the set that is evaluated
+  int64_t rounds_done_ = 0;           // of this evaluation, over all sets
   Launch launch_;            // of the instruction that runs on this thread; kept so that its vectors are reused
   Tensors inputs_;           // of the same
   std::string list_, path_;  // "step 3", "step 3 > m.s0 m.s0.forward"

@@ -17,12 +17,11 @@
 namespace planwright {
 namespace {
 
-// Mock data contains images only if the recipe has an encoder. A module of which that is not known is none.
-bool HasImages(const Recipe& recipe) {
-  const auto is_encoder = [](const ModuleRecipe& module) {
+// Whether some module turns images into rows. One of which that is not known is none.
+bool HasEncoder(const Recipe& recipe) {
+  return std::any_of(recipe.modules.begin(), recipe.modules.end(), [](const ModuleRecipe& module) {
     return AllKnown(module.model.kind) && !CarriesLoss(module.model);
-  };
-  return !RowOf(*recipe.data.kind).drawn || std::any_of(recipe.modules.begin(), recipe.modules.end(), is_encoder);
+  });
 }
 
 // Files of data with a tokenizer can say which id marks images, so that it is not known yet whether one is missing.
@@ -30,7 +29,7 @@ void CheckImageToken(const Recipe& recipe, const RecipeFields& fields, Diagnosti
   const DataRecipe& data = recipe.data;
   if (!AllKnown(data.kind, data.tokenizer, data.image_token)) return;
   const bool bytes = TextIsBytes(data);
-  if (!RowOf(*data.kind).tokenized && HasImages(recipe) && !fields.Has("image_token")) {
+  if (!RowOf(*data.kind).tokenized && HasEncoder(recipe) && !fields.Has("image_token")) {
     problems.Error(DiagnosticKind::kMissingKey, data.where, "`data.image_token` is missing",
                    "add `image_token`: the token id whose places take image rows");
   }

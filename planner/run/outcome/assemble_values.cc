@@ -163,7 +163,9 @@ absl::StatusOr<ProbedValue> FindValue(const Plan& plan, const std::string& sourc
 
 class ValueAssembly {
  public:
-  ValueAssembly(const Plan& plan, std::vector<TensorFile> parts) : plan_(plan), parts_(std::move(parts)) {}
+  // `microbatches`: of a step, or rounds of an evaluation.
+  ValueAssembly(const Plan& plan, int64_t microbatches, std::vector<TensorFile> parts)
+      : plan_(plan), microbatches_(microbatches), parts_(std::move(parts)) {}
 
   absl::StatusOr<TensorFile> All() {
     TensorFile file;
@@ -193,7 +195,7 @@ class ValueAssembly {
 
   absl::StatusOr<RawTensor> WholeOf(const ProbedValue& value, const std::string& name) const {
     std::vector<RawTensor> pieces;  // in sample order: microbatch by microbatch, lane by lane
-    for (int64_t microbatch = 0; microbatch < plan_.budget.microbatches; ++microbatch) {
+    for (int64_t microbatch = 0; microbatch < microbatches_; ++microbatch) {
       for (int lane = 0; lane < value.module->grid.dp; ++lane) {
         absl::StatusOr<RawTensor> piece = LaneOf(value, ProbeValueKey(value.module->name, microbatch, name), lane);
         if (!piece.ok()) return piece.status();
@@ -271,6 +273,7 @@ class ValueAssembly {
   }
 
   const Plan& plan_;
+  const int64_t microbatches_;
   const std::vector<TensorFile> parts_;
 };
 
@@ -283,7 +286,8 @@ absl::Status AssembleValues(const Plan& plan, const std::string& directory, cons
     if (!part.ok()) return part.status();
     parts.push_back(*std::move(part));
   }
-  absl::StatusOr<TensorFile> whole = ValueAssembly(plan, std::move(parts)).All();
+  const int64_t microbatches = kind == "values_evaluated" ? plan.evaluation.rounds() : plan.budget.microbatches;
+  absl::StatusOr<TensorFile> whole = ValueAssembly(plan, microbatches, std::move(parts)).All();
   if (!whole.ok()) return absl::DataLossError(kind + ": " + std::string(whole.status().message()));
   return WriteTensorFile(directory + "/" + kind + ".safetensors", *std::move(whole));
 }

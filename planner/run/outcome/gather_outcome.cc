@@ -39,8 +39,10 @@ void Complete(const Plan& plan, const RunOptions& options, const std::function<b
     if (!status.ok()) incomplete("choices are incomplete", status);
   }
   if (outcome.exit_code == kExitSuccess && !options.probe_dir.empty()) {
-    if (absl::Status status = AssembleProbe(plan, options.probe_dir); !status.ok())
-      incomplete("probe is incomplete", status);
+    const bool evaluates = StepsOf(plan, options) == 0;
+    const absl::Status status = evaluates ? AssembleValues(plan, options.probe_dir, "values_evaluated")
+                                          : AssembleProbe(plan, options.probe_dir);
+    if (!status.ok()) incomplete("probe is incomplete", status);
   }
   if (outcome.exit_code == kExitSuccess) outcome.memory = ReadRunMemory(plan, options.run_dir, OnGpus(plan, options));
   if (!options.profile || !options.joins_traces) return;

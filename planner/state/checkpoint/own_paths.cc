@@ -111,8 +111,8 @@ absl::Status CheckFreeForRun(const std::string& run_dir) {
 }
 
 absl::Status CheckFreeForProbe(const std::string& folder) {
-  for (const char* kind :
-       {"parameters", "parameters_last", "gradients_first", "gradients_last", "values_first", "values_last"}) {
+  for (const char* kind : {"parameters", "parameters_last", "gradients_first", "gradients_last", "values_first",
+                           "values_last", "values_evaluated"}) {
     const std::string whole = absl::StrCat(folder, "/", kind, ".safetensors");
     if (Exists(whole) && !Exists(ProbePartPath(folder, kind, 0))) return IsInTheWay(whole, "a probe");
   }

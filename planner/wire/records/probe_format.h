@@ -17,13 +17,21 @@
 //                                  The layout is that of the value in its block; the samples are those of this rank's
 //                                  lane in the microbatch (SamplesOfLane). The file's "__metadata__" has "BLOCK/VALUE"
 //                                  for each key, so that a reader finds the type.
+//
+//   KIND = values_evaluated                 of a run of no steps, which evaluates: nothing else is written then
+//     "MODULE/ROUND/logits"        As above: the value that is probed as kLogitsProbe, and no other. The samples are
+//                                  those of this rank's lane in a round, counted over all sets.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace planwright {
+
+// The logits of a model that carries the loss are probed under this name (`probe logits logits` of its statement).
+inline constexpr std::string_view kLogitsProbe = "logits";
 
 inline std::string ProbePartPath(const std::string& directory, const std::string& kind, int rank) {
   char suffix[32];
