@@ -1,5 +1,5 @@
-// Logits that another program computed of a few tokens, in a file of its own (docs/hugging_face.md#logits). As all of
-// them come from elsewhere, everything is checked before a rank starts.
+// Logits that another program computed of a few tokens, in a file of its own
+// (docs/hugging_face.md#the-file-of-logits). It comes from elsewhere, so everything is checked before a rank starts.
 #pragma once
 
 #include <cstdint>

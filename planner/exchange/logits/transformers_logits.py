@@ -4,9 +4,9 @@
     transformers_logits.py FOLDER -o LOGITS.safetensors
 
 FOLDER is a model with its weights, as `plan import` takes it. The tokens are those of a few short texts of this file,
-of the lines of --text, or ids of a file of JSON; without a tokenizer in FOLDER, ids are drawn. Each sequence is computed
-by itself, without padding and without a cache. Needs torch and transformers; loads no code of FOLDER.
-docs/hugging_face.md#logits says what the file has.
+of the lines of --text, or ids of a file of JSON; without a tokenizer in FOLDER, ids are drawn. Each sequence is
+computed by itself, without padding and without a cache. Needs torch and transformers; loads no code of FOLDER.
+docs/hugging_face.md#the-file-of-logits says what the file has.
 """
 import argparse
 import json
