@@ -98,8 +98,9 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
        "{kind: tokens, path: y}]}]}"},
       {"budget.learning_rate={warmup_fraction: 0.5}"},
       {"models.decoder={kind: decoder, layers: 2, hidden: 40, vocabulary: 301, init_std: 0.05, norm_eps: 5.0e-5, "
-       "tied: true, attention: {heads: 8, head_dim: 10, kv_groups: 4, biases: qkv, normed: true}, rope: {theta: 500.5, features: 6, "
-       "scaling: yarn, factor: 2.5, original: 64, low: 1.5, high: 30.5, amplitude: 1.25}, mlp: {ffn: 18}}"},
+       "tied: true, attention: {heads: 8, head_dim: 10, kv_groups: 4, biases: qkv, normed: true}, "
+       "rope: {theta: 500.5, features: 6, scaling: yarn, factor: 2.5, original: 64, low: 1.5, high: 30.5, amplitude: "
+       "1.25}, mlp: {ffn: 18}}"},
       {"models.decoder={kind: decoder, pattern: '*-*E', moe: {experts: 15, top_k: 3, ffn: 19, normalized: false, "
        "aux_loss: 0.5, imbalance: 4.5}}"},
       {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"},
