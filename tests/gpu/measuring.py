@@ -54,6 +54,7 @@ class Measure:
     gpus = None  # that every part needs
     limits = {}  # seconds of each part
     cases = {}  # of each part that launches runs; the first one is what the others are compared with
+    tensors = TENSORS
 
     def __init__(self, binaries, out):
         self.binaries, self.out, self.failed = binaries, out, []
@@ -197,10 +198,13 @@ class Measure:
         total = max((role["bytes"][-1] for role in self.outcome(case)["memory"]), key=lambda row: row["planned"])
         return total["planned"], total["measured"]
 
+    def even_rows(self, case):
+        """The case with as many rows for each expert as for every other."""
+        return dataclasses.replace(case, overrides=(*case.overrides, EVEN_ROWS))
+
     def memory_verdicts(self, records, case):
         """Memory beside the plan, as pairs of whether it is good, and what."""
-        even = dataclasses.replace(case, overrides=(*case.overrides, EVEN_ROWS))
-        least = {role["role"]: role["total"] for role in self.show("memory", even)["roles"]}
+        least = {role["role"]: role["total"] for role in self.show("memory", self.even_rows(case))["roles"]}
         verdicts = []
         for role in self.outcome(case)["memory"]:
             rows = {row["name"]: row for row in role["bytes"]}
@@ -212,7 +216,7 @@ class Measure:
             below = tensors / (least[role["role"]] - libraries["planned"]) - 1
             device = total["measured"] / total["planned"] - 1
             name = f"{case.name}, {role['role']}"
-            verdicts += [(above <= TENSORS and below >= -TENSORS,
+            verdicts += [(above <= self.tensors and below >= -self.tensors,
                           f"{name}: tensors at their peak are {above:+.1%} of the plan's, and {below:+.1%} of those of "
                           "even rows"),
                          (device <= DEVICE, f"{name}: the device has {device:+.1%} of the plan's in use")]

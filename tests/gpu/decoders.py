@@ -1,0 +1,101 @@
+"""The parts of `tests/gpu/measure` for decoders: a model of Qwen3-1.7B's sizes beside transformers and beside its
+prediction, and a layer of experts beside its plain form."""
+
+import dataclasses
+import json
+import re
+import statistics
+import sys
+
+from measuring import RECIPES, ROOT, WARM_UP, Case, Measure
+
+QWEN3 = RECIPES / "qwen3_1_7b_1g.yaml"
+MFU, AHEAD, AGREE, SAME, FAR, PLAIN = 0.47, 1.15, 3, 2e-3, 0.03, 2
+
+
+class Decoders(Measure):
+    gpus = 1
+    limits = {"qwen3": 560, "gated_experts": 60}
+    cases = {"qwen3": [Case("qwen3", QWEN3, (), 15)]}
+    tensors = 0.01
+
+    def even_rows(self, case):
+        return case    # there are no experts
+
+    def transformers(self):
+        """The lines of a run of transformers, eager and compiled. Both start from the weights that the first one
+        makes, and so do we."""
+        found = {}
+        (case,) = self.cases["qwen3"]
+        for name, options in (("eager", []), ("compiled", ["--compiled"])):
+            path = self.out / f"transformers_{name}.jsonl"
+            good, text = self.run("qwen3", f"transformers_{name}", [
+                sys.executable, ROOT / "tests/gpu/peers/transformers_lm.py", self.out / "qwen3_weights", "--steps",
+                case.steps, "--out", path, *options])
+            lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+            if not good or len(lines) != case.steps + 1:
+                self.judge(False, f"transformers, {name}: {len(lines)} lines")
+                continue
+            found[name] = lines
+            last = lines[-1]
+            print(f"transformers {last['transformers']}, {name}: step {last['ms']:.1f} ms (smallest "
+                  f"{last['least']:.1f}, largest {last['most']:.1f}), tensors {last['allocated_gb']:.1f} GB",
+                  flush=True)
+        return found
+
+    def predicted(self, case):
+        """Seconds of a step by a profile that `plan measure` makes now."""
+        path = self.out / "qwen3_profile.json"
+        good, text = self.run("qwen3", "qwen3_profile", [self.binaries / "plan", "measure", case.recipe, "--device",
+                                                         "cuda", "-o", path])
+        print("\n".join(text.splitlines()[-3:]))
+        if not good:
+            self.judge(False, "plan measure failed")
+            return None
+        profiled = dataclasses.replace(case, overrides=(*case.overrides, f"cluster.profile={path.resolve()}"))
+        answer = self.show("time", profiled)
+        print("known: " + ", ".join(f"{word} {share:.0%}" for word, share in answer["known"].items()))
+        return answer["seconds"]
+
+    def qwen3(self):
+        (case,) = self.cases["qwen3"]
+        theirs = self.transformers()
+        records, text = self.launch("qwen3", case, [f"initialize.from={self.out / 'qwen3_weights'}", "--trace",
+                                                    f"{case.steps}"] if theirs else ["--trace", f"{case.steps}"])
+        if records is None:
+            return
+        print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
+        times, seconds = [record["step_seconds"] for record in records[WARM_UP:-1]], self.seconds(records)
+        tokens, mfu, _ = self.rates(case, seconds)
+        print(f"Planwright: step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest "
+              f"{max(times) * 1e3:.1f}), {tokens:,.0f} tok/s, MFU {mfu:.1%}")
+        self.judge(mfu >= MFU, f"MFU {mfu:.1%}, wanted {MFU:.0%}")
+        self.finite("qwen3", records)
+        self.idle(text)
+        self.memory(records, case)
+        for name, lines in theirs.items():
+            ratio = lines[-1]["ms"] / 1e3 / seconds
+            self.judge(ratio >= AHEAD, f"{ratio:.2f} times as fast as transformers, {name} (MFU {mfu / ratio:.1%}), "
+                                       f"wanted {AHEAD}")
+            pairs = [(record["loss"], line["loss"]) for record, line in zip(records[:AGREE], lines)]
+            print("losses, ours and theirs: " + ", ".join(f"{ours:.4f} {other:.4f}" for ours, other in pairs))
+            print(f"gradient norms of the first step, ours and theirs: {records[0]['grad_norm']:.4f} "
+                  f"{lines[0]['grad_norm']:.4f}")
+            far = max(abs(ours / other - 1) for ours, other in pairs)
+            self.judge(far <= SAME, f"the first {AGREE} losses differ by at most {far:.1e} from those of transformers, "
+                                    f"{name}, allowed {SAME:.0e}")
+        took, said = statistics.median(times), self.predicted(case)
+        if said:
+            self.judge(abs(said / took - 1) <= FAR, f"predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms: "
+                                                    f"{said / took - 1:+.1%}, allowed {FAR:.0%}")
+
+    def gated_experts(self):
+        """The layer of experts of Qwen3-30B-A3B, 8,192 tokens, forward and backward."""
+        good, text = self.run("gated_experts", "gated_experts", [self.binaries / "gpu_kernels", "gated_experts"])
+        print(text.rstrip())
+        ms = {match[1].strip(): float(match[2]) for match in
+              re.finditer(r"^(.{34}) +([0-9.]+) ms", text, re.MULTILINE)}
+        both = {form: ms.get("gated_experts" + form, 0) + ms.get("gated_experts_grad" + form, 0)
+                for form in ("", ", plain")}
+        self.judge(good and both[""] > 0 and both[", plain"] / both[""] >= PLAIN,
+                   f"gated experts: {both['']:.2f} ms, in the plain form {both[', plain']:.2f} ms")
