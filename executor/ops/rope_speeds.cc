@@ -17,7 +17,8 @@ double Llama3(const Instruction& instruction, double speed) {
   const double before = Number(instruction, "original"), factor = Number(instruction, "factor"),
                low = Number(instruction, "low"), high = Number(instruction, "high");
   const double turns = before * speed / (2 * std::numbers::pi);
-  const double share = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+  // Without a way between the two it goes over at once.
+  const double share = high > low ? std::clamp((turns - low) / (high - low), 0.0, 1.0) : turns > low ? 1.0 : 0.0;
   return (1 - share) * speed / factor + share * speed;
 }
 

@@ -44,13 +44,6 @@ void LoseNumber(const Location& where, std::string_view name, void* owner) {
 template <typename T, typename Number = T>
 constexpr KeyTarget kNumberOf = {kTypeOfField<T>, kTag, ReadNumberOf<T, Number>, nullptr, LoseNumber<Number>};
 
-const StatedKey& ChoiceOf(const ModelRecipe& model, std::string_view name) {
-  for (const StatedKey& key : StatementOfModel(model).keys) {
-    if (key.form == Form::kChoice && key.name == name) return key;
-  }
-  Bug(Cat("the kind ", *model.kind, " has no choice ", name));
-}
-
 constexpr KeyTarget kChoiceTarget = {
     KeyType::kString, kTag,
     [](const YamlNode& value, std::string_view name, void* owner) {
@@ -99,9 +92,10 @@ std::string OtherOf(const StatedKey& key, const ModelStatement& statement) {
   return other == statement.keys.end() ? std::string() : other->name;
 }
 
-// Of a pattern: with the meaning of its letters.
+// Of a pattern: with the meaning of its letters. Of a number: with the words of a choice that it goes with.
 std::string HelpText(const StatedKey& key, const ModelStatement& statement) {
   std::string help = key.help;
+  if (!key.with.empty()) Append(help, "; has an effect with ", key.with, " ", absl::StrJoin(key.with_words, " or "));
   if (key.form != Form::kLayers || key.name != "pattern") return help;
   for (const StatedLayer& layer : statement.layer_kinds)
     Append(help, "; ", std::string(1, layer.letter), " ", layer.title);

@@ -74,6 +74,13 @@ bool GivesExperts(const ModelRecipe& model) {
   });
 }
 
+const StatedKey& ChoiceOf(const ModelRecipe& model, std::string_view name) {
+  for (const StatedKey& key : StatementOfModel(model).keys) {
+    if (key.form == StatedKey::Form::kChoice && key.name == name) return key;
+  }
+  Bug(Cat("the kind ", *model.kind, " has no choice ", name));
+}
+
 int64_t NumberOfWord(const StatedKey& choice, std::string_view word) {
   for (const auto& [its, number] : choice.words) {
     if (its == word) return number;

@@ -33,6 +33,9 @@ bool GivesLayer(const ModelRecipe& model, char letter);
 bool HasExperts(const ModelRecipe& model);
 bool GivesExperts(const ModelRecipe& model);
 
+// The choice of this name, which models of this kind must have.
+const StatedKey& ChoiceOf(const ModelRecipe& model, std::string_view name);
+
 // The number of a word of the choice, which it must have.
 int64_t NumberOfWord(const StatedKey& choice, std::string_view word);
 

@@ -41,7 +41,7 @@ using LocatedNumbers = std::map<std::string, Located<Attribute>, std::less<>>;
 // What a recipe gives of a model; the statement of its kind says which keys there are (model_facts.h).
 struct ModelRecipe {
   Located<std::string> name;  // key in `models`
-  Located<std::string> kind;  // of a statement: radio_vit | hybrid_lm
+  Located<std::string> kind;  // of a statement: radio_vit | hybrid_lm | decoder
   // A letter for each layer, with `|` and `/` as the grammar of patterns has them (compile/model/layer_pattern.h). Of a
   // model whose recipe gives only a number: the letters, at the place of the number.
   Located<std::string> pattern;

@@ -153,6 +153,31 @@ void CheckWeightOfOneExpert(const ModuleRecipe& module, Diagnostics& problems) {
       .edits = {{path, "false"}};
 }
 
+// A number that has an effect beside some words of a choice alone.
+void CheckEffects(const ModelRecipe& model, Diagnostics& problems) {
+  if (!AllKnown(model.kind)) return;
+  for (const StatedKey& key : StatementOfModel(model).keys) {
+    const auto number = model.numbers.find(key.name);
+    if (key.with.empty() || number == model.numbers.end() || !number->second.where.known()) continue;
+    const StatedKey& choice = ChoiceOf(model, key.with);
+    const auto chosen = model.numbers.find(choice.sets);
+    if (chosen == model.numbers.end() || !AllKnown(chosen->second)) continue;
+    const auto is_chosen = [&](const std::string& word) {
+      return *chosen->second == Attribute(NumberOfWord(choice, word));
+    };
+    if (std::any_of(key.with_words.begin(), key.with_words.end(), is_chosen)) continue;
+    const auto word =
+        std::find_if(choice.words.begin(), choice.words.end(), [&](const auto& one) { return is_chosen(one.first); });
+    const std::string model_path = Cat("models.", *model.name, ".");
+    Diagnostic& problem =
+        problems.Error(DiagnosticKind::kConflictingKeys, number->second.where,
+                       Cat("`", model_path, key.name, "` has no effect: `", key.with, "` is ",
+                           word == choice.words.end() ? std::string("another word") : word->first),
+                       Cat("remove it, or use ", key.with, ": ", absl::StrJoin(key.with_words, " or ")));
+    if (chosen->second.where.known()) problem.notes.push_back({chosen->second.where, Cat(key.with, " is here")});
+  }
+}
+
 void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
   const Located<std::string>* frozen = nullptr;
   for (const ModuleRecipe& module : recipe.modules) {
@@ -264,7 +289,9 @@ void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems) {
   CheckSomethingTrains(recipe, problems);
   std::set<std::string_view> models;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (models.insert(*module.model.name).second) CheckWeightOfOneExpert(module, problems);
+    if (!models.insert(*module.model.name).second) continue;
+    CheckWeightOfOneExpert(module, problems);
+    CheckEffects(module.model, problems);
     CheckProjection(module, problems);
     CheckStageKeys(module, problems);
     CheckRecompute(module, problems);

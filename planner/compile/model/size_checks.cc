@@ -34,6 +34,11 @@ void SizeChecks::Axis(const std::string& axis, const Located<int64_t>& size, int
 void SizeChecks::Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,
                           const Located<int64_t>& parts) {
   if (*parts >= 1 && *size % *parts == 0) return;
+  if (of.empty()) {
+    Shape(size, absl::StrCat(what, " is ", *size, ", which is not a multiple of ", *parts),
+          absl::StrCat("make it a multiple of ", *parts));
+    return;
+  }
   Diagnostic& problem = Shape(size, absl::StrCat(what, " is ", *size, ", which is not a multiple of ", of, " ", *parts),
                               absl::StrCat("make ", what, " a multiple of ", of, ", or change ", of));
   Note(problem, of, parts);

@@ -22,7 +22,8 @@ class SizeChecks {
   // PW0209 if the parallel size is above what the model can be cut to.
   void Axis(const std::string& axis, const Located<int64_t>& size, int64_t most);
 
-  // PW0505 unless `size` is a multiple of `parts`, another size of the model, whose name is `of`.
+  // PW0505 unless `size` is a multiple of `parts`, another size of the model, whose name is `of`,
+  // or a number ("").
   void Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,
                 const Located<int64_t>& parts);
 

@@ -199,7 +199,7 @@ Located<int64_t> NeedChecks::LocatedAt(const Expression& formula, const std::str
 void NeedChecks::CheckMultiple(const StatedNeed& need) {
   if (!AllKnownIn(need.left) || !AllKnownIn(*need.right)) return;
   if (!std::isfinite(Of(need.left))) return;  // a size divided by one that is 0, which is reported by itself
-  const std::string& of = need.right->text();
+  const std::string of = need.right->names().empty() ? "" : need.right->text();  // "": a number
   check_.Multiple(need.called.empty() ? need.left.text() : need.called, LocatedAt(need.left, need.left.names().front()),
                   WithoutSection(of), LocatedAt(*need.right, of));
 }

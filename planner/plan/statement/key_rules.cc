@@ -73,8 +73,10 @@ class KeyRules {
       if (key.of != 0) NeedLayer(key.of, key.line, string(1, key.of));
     } else {
       CheckSection(key);
+      CheckWith(key);
       if (key.form == Form::kConstant) keys_.insert(key.name);
       if (key.form == Form::kChoice) CheckChoice(key);
+      if (key.form == Form::kChoice) choices_[key.name] = &key;
     }
   }
 
@@ -120,6 +122,21 @@ class KeyRules {
       problems_.Add(PlaceOf(key.line, key.sets, "sets"), Cat("two choices set the constant ", key.sets));
   }
 
+  // The choice comes first, so that readers know it.
+  void CheckWith(const StatedKey& key) {
+    if (key.with.empty()) return;
+    const auto choice = choices_.find(key.with);
+    if (choice == choices_.end())
+      return problems_.Add(PlaceOf(key.line, key.with, "with"), Cat("no line before it is the choice ", key.with));
+    for (const string& word : key.with_words) {
+      std::vector<string> known;
+      for (const auto& [name, number] : choice->second->words) known.push_back(name);
+      if (std::find(known.begin(), known.end(), word) == known.end())
+        problems_.Add(PlaceOf(key.line, word, "with"),
+                      WithNear(Cat("the choice ", key.with, " has no word ", word), word, known));
+    }
+  }
+
   // Exactly one thing settles it.
   void CheckConstant(const StatedConstant& constant) {
     const Location where = PlaceOf(constant.line, constant.name);
@@ -137,6 +154,7 @@ class KeyRules {
   bool says_layers_ = false;
   std::set<string> taken_, keys_, set_;
   std::map<string, char> sections_;
+  std::map<string, const StatedKey*> choices_;  // so far
 };
 
 }  // namespace

@@ -64,6 +64,9 @@ struct StatedKey {
   std::string default_text;        // as it is written: "1.0e-6", "0" of a flag; empty: there is none
   std::vector<std::pair<std::string, int64_t>> words;  // kChoice
   std::string sets;                                    // kChoice: the constant
+  // The choice of which one of these words must be chosen, or the key has no effect. Empty: it has one always.
+  std::string with;
+  std::vector<std::string> with_words;
   StatedLine line;
 };
 

@@ -83,6 +83,16 @@ void TakeRange(LineReader& line, bool or_zero, StatedKey& key) {
   line.Check(line.failed() || key.range.Holds(number), "the default is outside of the range");
 }
 
+// "[with CHOICE WORD [or WORD ...]]"
+void TakeWith(LineReader& line, StatedKey& key) {
+  if (!line.TakeIf("with")) return;
+  line.Check(!key.default_text.empty(), "a key that has an effect beside some words alone has a default");
+  key.with = TakeName(line, "the choice on which the effect depends");
+  do key.with_words.push_back(TakeName(line, "a word of the choice"));
+  while (line.TakeIf("or"));
+  line.Check(key.with_words.size() <= kMostListedNames, Cat("a line lists at most ", kMostListedNames, " names"));
+}
+
 }  // namespace
 
 bool KeyParser::ParseLine(LineReader& line) {
@@ -159,7 +169,8 @@ void KeyParser::ParseSection(LineReader& line) {
   model_.keys.push_back(std::move(key));
 }
 
-// "NAME int|real|flag [or 0] [of LETTER] [else FORMULA] [given] [from|above N] [to|below N] [= DEFAULT] [: HELP]"
+// "NAME int|real|flag [or 0] [of LETTER] [else FORMULA] [given] [from|above N] [to|below N] [= DEFAULT]
+// [with CHOICE WORD [or WORD ...]] [: HELP]"
 void KeyParser::ParseConstant(LineReader& line) {
   StatedConstant& constant = model_.constants.emplace_back();
   constant.line = line.line();
@@ -178,6 +189,7 @@ void KeyParser::ParseConstant(LineReader& line) {
   StatedKey key = KeyOf(Form::kConstant, constant.name, line);
   key.type = constant.real ? Type::kReal : constant.flag ? Type::kFlag : Type::kInteger;
   TakeRange(line, constant.or_zero, key);
+  TakeWith(line, key);
   key.required = key.default_text.empty() && !constant.otherwise;
   key.help = TakeHelp(line);
   model_.keys.push_back(std::move(key));

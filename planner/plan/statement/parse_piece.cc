@@ -146,7 +146,7 @@ void PieceParser::ParseShared(LineReader& line, std::optional<Expression> when) 
   line.Check(piece_->shared.size() <= kMostPieceWeights, Cat("a piece has at most ", kMostPieceWeights, " weights"));
 }
 
-// "SIZE multiple of CONSTANT [called TEXT]", "SIZE at most SIZE", "AXIS at most NUMBER" or
+// "SIZE multiple of CONSTANT|NUMBER [called TEXT]", "SIZE at most SIZE", "AXIS at most NUMBER" or
 // "AXIS [x AXIS ...] divides CONSTANT [or is a multiple]"
 void PieceParser::ParseNeed(LineReader& line, std::optional<Expression> when) {
   using enum StatedNeed::Relation;

@@ -28,6 +28,7 @@ string RangeText(const StatedKey& key, double lowest, double widest) {
   if (!range.any() && (range.high != widest || range.below))
     absl::StrAppend(&text, range.below ? " below " : " to ", NumberText(range.high));
   if (!key.default_text.empty()) absl::StrAppend(&text, " = ", key.default_text);
+  if (!key.with.empty()) absl::StrAppend(&text, " with ", key.with, " ", absl::StrJoin(key.with_words, " or "));
   return absl::StrCat(text, ": ", key.help);
 }
 

@@ -91,6 +91,17 @@ TEST(ParseKeys, Sections) {
   EXPECT_EQ(Fault("section a.b: sizes"), "f:1:9: a section is in no other one");
 }
 
+TEST(ParseKeys, KeysWithAChoice) {
+  const StatedKey key = KeyOf("constant rope.factor real = 1.0 with rope.scaling linear or yarn: by how much");
+  EXPECT_EQ(key.with, "rope.scaling");
+  EXPECT_EQ(key.with_words, (std::vector<std::string>{"linear", "yarn"}));
+  EXPECT_EQ(key.help, "by how much");
+  EXPECT_EQ(Fault("constant rope.factor real with rope.scaling linear: by how much"),
+            "f:1:27: a key that has an effect beside some words alone has a default");
+  EXPECT_EQ(Fault("constant rope.factor real = 1.0 with rope.scaling: by how much"),
+            "f:1:50: expected a word of the choice, found \":\"");
+}
+
 TEST(ParseKeys, Constants) {
   const StatedKey plain = KeyOf("constant hidden int: width: of the stream");
   EXPECT_EQ(plain.form, Form::kConstant);
@@ -239,6 +250,10 @@ const BrokenKeys kBrokenKeys[] = {
     {"relu 1", "relu 2", "f:10:27: the number of relu is outside of the constant act"},
     {"piece M\n", "choice more a 0 = a sets act: more\npiece M\n", "f:11:26: two choices set the constant act"},
     {"choice activation", "choice hidden", "f:10:8: the key hidden is there twice"},
+    {"piece M\n", "constant slope int = 1 with activation relu or gelo: slope\npiece M\n",
+     "f:11:48: the choice activation has no word gelo; did you mean `gelu`?"},
+    {"constant act flag\n", "constant slope int = 1 with activation relu: slope\nconstant act flag\n",
+     "f:9:29: no line before it is the choice activation"},
     {"choice activation", "choice kind", "f:10:8: the key kind is there twice"},
 };
 

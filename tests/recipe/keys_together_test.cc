@@ -1,4 +1,5 @@
-// Layers of a kind that recipes give in one of two ways: as a number of blocks, or as a pattern.
+// Keys of a kind that depend on each other: layers as a number of blocks or as a pattern, and numbers that have an
+// effect beside some words of a choice alone.
 #include <string>
 
 #include "absl/strings/str_replace.h"
@@ -62,6 +63,19 @@ TEST(LayersOrPattern, BothContradictEachOther) {
 TEST(LayersOrPattern, AWrongOneIsNotMissingToo) {
   EXPECT_THAT(Read("    layers: 0").second, Not(HasSubstr("missing")));
   EXPECT_THAT(Read("    layers: [1]").second, Not(HasSubstr("missing")));
+}
+
+TEST(KeysWithAChoice, HaveAnEffectBesideItsWordsAlone) {
+  EXPECT_EQ(Read("    layers: 1\n    rope: {scaling: llama3, factor: 8.0, low: 1.0}").second, "");
+  EXPECT_EQ(Read("    layers: 1\n    rope: {theta: 5.0e+5}").second, "");
+  const std::string told = Read("    layers: 1\n    rope: {scaling: linear, factor: 8.0, low: 1.0}").second;
+  EXPECT_THAT(told,
+              HasSubstr("two_ways.yaml:7:47: error: `models.lm.rope.low` has no effect: `rope.scaling` is linear"));
+  EXPECT_THAT(told, HasSubstr("remove it, or use rope.scaling: llama3 or yarn"));
+  EXPECT_THAT(told, HasSubstr("rope.scaling is here"));
+  EXPECT_THAT(told, Not(HasSubstr("rope.factor")));
+  EXPECT_THAT(Read("    layers: 1\n    rope: {factor: 8.0}").second,
+              HasSubstr("`models.lm.rope.factor` has no effect: `rope.scaling` is none"));
 }
 
 }  // namespace
