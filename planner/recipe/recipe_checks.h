@@ -32,7 +32,8 @@ void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems);
 
 // All modules: that a parameter is trained at all (PW0508), keys of a module that contradict each other (PW0109),
 // recompute of layers that a module does not have (PW0509), and a frozen encoder with random crops (lint PW0507). Of
-// the models: a number that has no effect beside the word of a choice (PW0109), a router that chooses one expert, and does not say what its weight is (PW0102).
+// the models: a number that has no effect beside the word of a choice (PW0109), and a router that chooses one expert,
+// and does not say what its weight is (PW0102).
 void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems);
 
 }  // namespace planwright
