@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -104,6 +105,45 @@ TEST(HeldOut, StepsOfTwoGpus) {
   ExpectOnPage(table);
   for (size_t c = 0; c < predicted.size(); ++c)
     EXPECT_NEAR(predicted[c].step / kColumns[c].measured.step, 1, 0.11) << "column " << c;
+}
+
+// A decoder on one GPU: docs/gpu.md#how-fast-are-decoders. A row: the kinds of instructions that it has, with their
+// backward, and the part in which it counts them; none: any.
+struct DecoderRow {
+  const char* name;
+  std::vector<std::string> kinds, parts;
+  double measured = 0;  // milliseconds
+};
+
+TEST(HeldOut, ADecoderOfOneGpu) {
+  const std::vector<std::string> blocks = {"language.attention", "language.mlp"};
+  const std::vector<DecoderRow> rows = {
+      {"matrix products of blocks", {"linear", "linear_input_grad", "linear_weight_grad"}, blocks, 394},
+      {"attention, forward", {"causal_attention"}, blocks, 62},
+      {"attention, backward", {"causal_attention_grad"}, blocks, 191},
+      {"head and loss", {}, {"language.head"}, 89},
+      {"gated activation", {"gated_silu", "gated_silu_grad"}, blocks, 22},
+      {"RMS norms and sums", {"rms_norm", "rms_norm_grad", "add"}, blocks, 25},
+      {"norms of heads", {"head_norm", "head_norm_grad"}, blocks, 11},
+      {"rotary embedding", {"rope", "rope_grad"}, blocks, 8},
+      {"end of the step", {}, {"optimizer"}, 19}};
+  const StepTime time = TimeStep(testing::CompiledFile(InSource("recipes/qwen3_1_7b_1g.yaml")));
+  const auto has = [](const std::vector<std::string>& list, const std::string& one) {
+    return list.empty() || std::find(list.begin(), list.end(), one) != list.end();
+  };
+  std::string table = "| one H200, in ms | predicted | measured |\n|---|---|---|\n";
+  const auto add = [&](const char* name, double is, double was) {
+    absl::StrAppendFormat(&table, "| %s | %.0f, %+.0f %% | %.0f |\n", name, is, 100 * (is / was - 1), was);
+  };
+  add("a step", 1e3 * time.length, 821);
+  for (const DecoderRow& row : rows) {
+    double ms = 0;
+    for (const OperationTime& operation : time.roles.front().operations)
+      ms += has(row.kinds, operation.kind) && has(row.parts, operation.part) ? 1e3 * operation.seconds : 0;
+    add(row.name, ms, row.measured);
+  }
+  ExpectOnPage(table);
+  EXPECT_NEAR(1e3 * time.length / 821, 1, 0.04);
 }
 
 // Which layouts are faster, on 4 nodes of 8 H100: what a person would say, and why. Nothing of it was measured.
