@@ -30,6 +30,17 @@ TEST_F(Models, HaveTheDerivedParameterCounts) {
   }
 }
 
+// The numbers of parameters of the published models, with a tied head counted once.
+TEST_F(Models, HaveThePublishedParameterCounts) {
+  for (const auto& [recipe, parameters] : std::map<std::string, int64_t>{{"llama_3_1_8b_8g", 8'030'261'248},
+                                                                         {"qwen3_8b_8g", 8'190'735'360},
+                                                                         {"qwen3_1_7b_1g", 1'720'574'976},
+                                                                         {"qwen3_30b_a3b_16g", 30'532'122'624}}) {
+    const json language = ShowFile(InSource("recipes/") + recipe + ".yaml", "model")["modules"]["language"];
+    EXPECT_EQ(language["parameters"], parameters) << recipe;
+  }
+}
+
 // The rows of a published tensor of the 20-layer language model that tp coordinate `rank` holds in a slot.
 std::vector<std::pair<int64_t, int64_t>> RowsOf(const std::string& tensor, int tp, int rank) {
   Diagnostics problems;

@@ -114,7 +114,8 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
   }
   keys.emplace_back("checkpoint.every_steps=100");
   // Few tokens of mock samples have a loss, and nobody judges the balance of experts on them.
-  keys.emplace_back("lints.PW0605=off");
+  const auto experts = [](const NamedModel& model) { return model.keys->Find("moe") != nullptr; };
+  if (std::any_of(models.begin(), models.end(), experts)) keys.emplace_back("lints.PW0605=off");
   return keys;
 }
 
