@@ -84,9 +84,11 @@ std::vector<std::string> FaultNames() {
 void PrintAll() {
   Print("layouts of the tiny models", Described(AllLayouts()));
   Print("layouts of the toy", Described(ToyLayouts()));
+  Print("layouts of decoders", Described(DecoderLayouts()));
   Print("./dev test: layouts of the tiny models in fp64", NamesOf(CoveringLayouts(AllLayouts(), Cover::kPairs)));
   Print("./dev test: layouts of the tiny models in fp32", NamesOf(CoveringLayouts(AllLayouts(), Cover::kEach)));
   Print("./dev test: layouts of the toy", NamesOf(CoveringLayouts(ToyLayouts(), Cover::kEach)));
+  Print("./dev test: layouts of decoders in fp64", NamesOf(CoveringLayouts(DecoderLayouts(), Cover::kPairs)));
   Print("faults in lowered programs", FaultNames());
   Print("mutants of blocks", KindsOf(BlockMutants));
   Print("mutants of programs", KindsOf(ProgramMutants));

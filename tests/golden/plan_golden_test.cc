@@ -51,6 +51,7 @@ PlanGolden Made() {
   AddAll("blocks", BlockLayouts(), made);
   AddAll("tiny", AllLayouts(), made);
   AddAll("toy", ToyLayouts(), made);
+  AddAll("decoder", DecoderLayouts(), made);
   return made;
 }
 

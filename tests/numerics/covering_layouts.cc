@@ -24,10 +24,11 @@ struct Parsed {
   std::map<std::string, Placed> modules;
   std::set<std::string> others;  // overrides of other keys
 
-  // The value that an override of the key gives.
-  int Number(const std::string& key, int otherwise) const {
+  // The value that an override of this key of a model gives.
+  int OfModel(const std::string& key, int otherwise) const {
     for (const std::string& word : others) {
-      if (word.starts_with(key + "=")) return std::stoi(word.substr(key.size() + 1));
+      const size_t at = word.starts_with("models.") ? word.find("." + key + "=") : std::string::npos;
+      if (at != std::string::npos) return std::stoi(word.substr(at + key.size() + 2));
     }
     return otherwise;
   }
@@ -99,9 +100,8 @@ std::set<std::string> AxesOf(const Layout& layout) {
     }
     if (name != "language") continue;
     // Of the tiny models without these overrides.
-    if (placed.Size("tp") > parsed.Number("models.hybrid_moe_tiny.attention.kv_groups", 2)) axes.insert("shared_keys");
-    if (parsed.Number("models.hybrid_moe_tiny.vocabulary", 256) % placed.Size("tp") != 0)
-      axes.insert("padded_vocabulary");
+    if (placed.Size("tp") > parsed.OfModel("attention.kv_groups", 2)) axes.insert("shared_keys");
+    if (parsed.OfModel("vocabulary", 256) % placed.Size("tp") != 0) axes.insert("padded_vocabulary");
   }
   return axes;
 }

@@ -92,4 +92,7 @@ std::vector<Layout> AllLayouts();
 // Layouts of the 20-layer toy.
 std::vector<Layout> ToyLayouts();
 
+// Layouts of the tiny models of kind decoder: Llama, Qwen3, Qwen3-MoE, and Qwen3 behind an encoder.
+std::vector<Layout> DecoderLayouts();
+
 }  // namespace planwright::testing

@@ -149,6 +149,7 @@ void ExpectSameCurve(const Layout& layout, const std::string& precision, int ste
   const Comparison comparison =
       Compare(run, reference, tolerance, rounds ? std::numeric_limits<double>::infinity() : tolerance);
   for (const std::string& difference : comparison.differences) ADD_FAILURE() << difference;
+  for (const std::string& difference : CompareEvaluations(run, reference, tolerance)) ADD_FAILURE() << difference;
   std::printf("worst: loss %.1e, module norm %.1e, bridge %.1e, gradient at the first step %.1e, at the last %.1e\n",
               comparison.worst_loss, comparison.worst_norm, comparison.worst_bridge, comparison.worst_gradient_first,
               comparison.worst_gradient_last);
@@ -187,39 +188,78 @@ INSTANTIATE_TEST_SUITE_P(TinyInFp32, Layouts,
 INSTANTIATE_TEST_SUITE_P(Toy, Layouts,
                          ::testing::ValuesIn(Cases(CoveringLayouts(ToyLayouts(), Cover::kEach), "fp64", kFewSteps)),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(Decoders, Layouts,
+                         ::testing::ValuesIn(Cases(CoveringLayouts(DecoderLayouts(), Cover::kPairs), "fp64",
+                                                   kFewSteps)),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakTiny, Layouts, ::testing::ValuesIn(Cases(AllLayouts(), "fp64", kAllSteps)), NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakTinyInFp32, Layouts, ::testing::ValuesIn(Cases(AllLayouts(), "fp32", kAllSteps)), NameOf);
+INSTANTIATE_TEST_SUITE_P(SoakDecoders, Layouts, ::testing::ValuesIn(Cases(DecoderLayouts(), "fp64", kAllSteps)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(SoakDecodersInFp32, Layouts, ::testing::ValuesIn(Cases(DecoderLayouts(), "fp32", kAllSteps)),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakToy, Layouts, ::testing::ValuesIn(Cases(ToyLayouts(), "fp64", kAllSteps)), NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakToyInFp32, Layouts, ::testing::ValuesIn(Cases(ToyLayouts(), "fp32", kAllSteps)), NameOf);
 
-// What `./dev test` trains has every two axes together that any layout has, and every axis of every module.
-TEST(Covering, LosesNoPairOfAxes) {
-  const auto pairs_of = [](const std::vector<Layout>& layouts) {
-    std::set<std::pair<std::string, std::string>> pairs;
-    for (const Layout& layout : layouts) {
-      for (const std::string& a : AxesOf(layout)) {
-        for (const std::string& b : AxesOf(layout)) pairs.emplace(a, b);
-      }
+using Pairs = std::set<std::pair<std::string, std::string>>;
+
+Pairs PairsOfAxes(const std::vector<Layout>& layouts) {
+  Pairs pairs;
+  for (const Layout& layout : layouts) {
+    for (const std::string& a : AxesOf(layout)) {
+      for (const std::string& b : AxesOf(layout)) pairs.emplace(a, b);
     }
-    return pairs;
-  };
-  const std::vector<Layout> all = AllLayouts(), chosen = CoveringLayouts(all, Cover::kPairs);
-  std::printf("%zu of %zu layouts, %zu in fp32, have the same\n", chosen.size(), all.size(),
-              CoveringLayouts(all, Cover::kEach).size());
-  const auto pairs = pairs_of(all);
-  EXPECT_EQ(pairs_of(chosen), pairs);
+  }
+  return pairs;
+}
+
+void ExpectEveryAxis(const Pairs& pairs) {
   for (const char* axis : {"tp", "cp", "pp", "dp", "ep", "expert_tp", "expert_dp"}) {
     const std::string name = std::string("language.") + axis;
     EXPECT_TRUE(pairs.contains({name, name})) << name;
   }
+  for (const char* axis : {"tp", "cp", "pp", "dp"}) {
+    const std::string name = std::string("radio_encoder.") + axis;
+    EXPECT_TRUE(pairs.contains({name, name})) << name;
+  }
   EXPECT_TRUE(pairs.contains({"colocated", "language.tp"}));
   EXPECT_TRUE(pairs.contains({"language.cp", "language.pp"}));
-  EXPECT_TRUE(pairs.contains({"radio_encoder.cp", "radio_encoder.tp"}));
   for (const char* rest : {"shared_keys", "padded_vocabulary"}) {
     EXPECT_TRUE(pairs.contains({rest, "language.cp"})) << rest;
     EXPECT_TRUE(pairs.contains({rest, "language.pp"})) << rest;
   }
+}
+
+// What `./dev test` trains has every two axes together that any layout has, and every axis of every module.
+TEST(Covering, LosesNoPairOfAxes) {
+  const std::vector<Layout> all = AllLayouts(), chosen = CoveringLayouts(all, Cover::kPairs);
+  std::printf("%zu of %zu layouts, %zu in fp32, have the same\n", chosen.size(), all.size(),
+              CoveringLayouts(all, Cover::kEach).size());
+  const Pairs pairs = PairsOfAxes(all);
+  EXPECT_EQ(PairsOfAxes(chosen), pairs);
+  ExpectEveryAxis(pairs);
+  EXPECT_TRUE(pairs.contains({"radio_encoder.cp", "radio_encoder.tp"}));
   EXPECT_FALSE(pairs.contains({"language.tp", "radio_encoder.ep"}));
+}
+
+// One set of runs for Llama, Qwen3, Qwen3-MoE and Qwen3 behind an encoder, with the runs on one rank.
+TEST(Covering, OfDecodersIsOneSmallSet) {
+  const std::vector<Layout> all = DecoderLayouts(), chosen = CoveringLayouts(all, Cover::kPairs);
+  const Pairs pairs = PairsOfAxes(all);
+  EXPECT_EQ(PairsOfAxes(chosen), pairs);
+  ExpectEveryAxis(pairs);
+  std::set<std::string> one_rank, features, recipes;
+  for (const Layout& layout : chosen) {
+    one_rank.insert(layout.recipe + " " + absl::StrJoin(layout.training, " "));
+    recipes.insert(layout.recipe);
+    features.merge(FeaturesOf(layout));
+  }
+  std::printf("%zu of %zu layouts of decoders, %zu runs on one rank\n", chosen.size(), all.size(), one_rank.size());
+  EXPECT_LE(chosen.size() + one_rank.size(), 25u);
+  EXPECT_EQ(recipes.size(), 4u);
+  for (const Layout& layout : all) {
+    for (const std::string& feature : FeaturesOf(layout)) EXPECT_TRUE(features.contains(feature)) << feature;
+  }
 }
 
 TEST(Learning, TheTinyModelsLossFalls) {

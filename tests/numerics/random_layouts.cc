@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "tests/numerics/layouts/drawn_layouts.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {
@@ -20,8 +19,8 @@ bool Validates(const Layout& layout) {
 
 }  // namespace
 
-Layout RandomLayout(uint64_t seed) {
-  LayoutDraw draw(seed);
+Layout RandomLayout(uint64_t seed, DrawnFamily family) {
+  LayoutDraw draw(seed, family);
   for (int tries = 0; tries < 10000; ++tries) {
     Layout layout = draw.Next();
     if (draw.ranks() < 2 || draw.ranks() > kMostRanks || !Validates(layout)) continue;

@@ -5,10 +5,11 @@
 #include <cstdint>
 
 #include "tests/numerics/layouts.h"
+#include "tests/numerics/layouts/drawn_layouts.h"
 
 namespace planwright::testing {
 
 // The same layout for the same seed. Draws until `plan validate` accepts: what validates must run.
-Layout RandomLayout(uint64_t seed);
+Layout RandomLayout(uint64_t seed, DrawnFamily family = DrawnFamily::kHybrid);
 
 }  // namespace planwright::testing

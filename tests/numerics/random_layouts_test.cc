@@ -13,10 +13,7 @@ namespace {
 constexpr double kFp64 = 1e-9;
 constexpr int kSteps = 3;
 
-class RandomRecipe : public ::testing::TestWithParam<int> {};
-
-TEST_P(RandomRecipe, TrainsTheCurveOfOneRank) {
-  const Layout layout = RandomLayout(static_cast<uint64_t>(GetParam()));
+void ExpectTheCurveOfOneRank(const Layout& layout) {
   std::string words = layout.recipe;
   for (const std::string& word : Join(layout.training, layout.overrides)) words += " '" + word + "'";
   SCOPED_TRACE(words);
@@ -34,9 +31,21 @@ TEST_P(RandomRecipe, TrainsTheCurveOfOneRank) {
               comparison.worst_gradient_last);
 }
 
+class RandomRecipe : public ::testing::TestWithParam<int> {};
+TEST_P(RandomRecipe, TrainsTheCurveOfOneRank) {
+  ExpectTheCurveOfOneRank(RandomLayout(static_cast<uint64_t>(GetParam())));
+}
+
+// Llama, Qwen3, Qwen3-MoE, and Qwen3 behind an encoder.
+class RandomDecoder : public ::testing::TestWithParam<int> {};
+TEST_P(RandomDecoder, TrainsTheCurveOfOneRank) {
+  ExpectTheCurveOfOneRank(RandomLayout(static_cast<uint64_t>(GetParam()), DrawnFamily::kDecoder));
+}
+
 const auto kSeed = [](const auto& info) { return "seed_" + std::to_string(info.param); };
 INSTANTIATE_TEST_SUITE_P(Fixed, RandomRecipe, ::testing::Range(1, 13), kSeed);
 INSTANTIATE_TEST_SUITE_P(Soak, RandomRecipe, ::testing::Range(1000, 1100), kSeed);
+INSTANTIATE_TEST_SUITE_P(Soak, RandomDecoder, ::testing::Range(1000, 1100), kSeed);
 
 }  // namespace
 }  // namespace planwright::testing

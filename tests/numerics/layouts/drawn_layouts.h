@@ -12,9 +12,14 @@
 
 namespace planwright::testing {
 
+enum class DrawnFamily {
+  kHybrid,   // Mamba-2, attention, experts and dense layers
+  kDecoder,  // Llama, Qwen3 and Qwen3-MoE
+};
+
 class LayoutDraw {
  public:
-  explicit LayoutDraw(uint64_t seed) : random_(seed) {}
+  explicit LayoutDraw(uint64_t seed, DrawnFamily family = DrawnFamily::kHybrid) : random_(seed), family_(family) {}
 
   // The next layout, and how many ranks it has. The same ones for the same seed. It has no name.
   Layout Next();
@@ -25,14 +30,23 @@ class LayoutDraw {
   int Pick(std::initializer_list<int> choices) { return choices.begin()[random_() % choices.size()]; }
   bool Chance(int in_hundred) { return static_cast<int>(random_() % 100) < in_hundred; }
 
-  void Train(int encoders);
+  void Train(const std::string& text) { training_.push_back(text); }
+  // What is trained. Returns how many encoders there are.
+  int Hybrid(Layout& layout);
+  int Decoder(Layout& layout);
+  void Rope();
+  void Experts();
+  void Batch();
+  void Encoders(int encoders);
   void Place(int encoders);
   // Returns the rank behind the module.
   int AddModule(const std::string& name, bool language, int first_rank);
 
   std::mt19937_64 random_;
+  DrawnFamily family_;
   std::vector<std::string> training_, overrides_;
   int ranks_ = 0;
+  bool experts_ = false, tied_ = false;  // of the language model
 };
 
 }  // namespace planwright::testing
