@@ -126,11 +126,12 @@ class KeyChecker {
     const YamlEntry* first = spec.or_key.empty() ? nullptr : node.Find(WordOf(spec));
     const YamlEntry* second = first == nullptr ? nullptr : node.Find(spec.or_key);
     if (second == nullptr || !damaged_.emplace(spec.path).second || damaged_.contains(OtherPath(spec))) return;
-    problems_
-        .Error(DiagnosticKind::kConflictingKeys, second->key_where,
-               Cat("`", context.Shown(spec.or_key), "` and `", WordOf(spec), "` both say the same thing"),
-               "remove one of the two")
-        .notes.push_back({first->key_where, Cat("`", WordOf(spec), "` is here")});
+    Diagnostic& problem =
+        problems_.Error(DiagnosticKind::kConflictingKeys, second->key_where,
+                        Cat("`", context.Shown(spec.or_key), "` and `", WordOf(spec), "` both say the same thing"),
+                        "remove one of the two");
+    problem.notes.push_back({first->key_where, Cat("`", WordOf(spec), "` is here")});
+    problem.edits = {{context.Shown(WordOf(spec)), ""}};
   }
   static std::string OtherPath(const KeySpec& spec) {
     return Cat(spec.path.substr(0, spec.path.size() - WordOf(spec).size()), spec.or_key);

@@ -25,14 +25,14 @@
 namespace planwright {
 namespace {
 
-constexpr std::string_view kName = "<name>";
+constexpr std::string_view kName = "<name>", kModel = "models.<name>";
 constexpr std::string_view kOfOtherKind =
     "remove it: {whose} is `{key}` here, which exists only for kind {kinds}, but the kind here is {kind}";
 constexpr std::string_view kNowhere = "{whose} is `{key}` here: write {last}: {value} there{; why}";
 
 // An unknown key that is known elsewhere.
 struct Word {
-  std::string table_path, path, kind;  // of the map that has it
+  std::string table_path, path, kind;  // of the map that has it; the kind of a section of a model is that of the model
   YamlEntry entry;
   std::string target;                // path in the table of keys; empty: there is no key for it
   const FieldWord* field = nullptr;  // null: a key of another level
@@ -48,9 +48,10 @@ class Words {
  public:
   explicit Words(YamlNode& recipe) : recipe_(recipe) {}
 
-  // Finds the words of a map and of the maps in it.
-  void Find(const YamlNode& map, const std::string& table_path, const std::string& path) {
-    const std::string kind = KindOf(map, table_path);
+  // Finds the words of a map and of the maps in it. `model`: the kind of the model that the map is a section of.
+  void Find(const YamlNode& map, const std::string& table_path, const std::string& path,
+            const std::string& model = "") {
+    const std::string kind = model.empty() ? KindOf(map, table_path) : model;
     for (const YamlEntry& entry : map.entries) {
       const KeySpec* spec = FindKey(table_path, entry.key, kind);
       if (spec == nullptr) {
@@ -58,7 +59,7 @@ class Words {
         continue;
       }
       const std::string inner = InnerPath(*spec), shown = InsidePath(path, entry.key);
-      if (spec->type == KeyType::kMap) Find(entry.value, inner, shown);
+      if (spec->type == KeyType::kMap) Find(entry.value, inner, shown, table_path == kModel ? kind : model);
       if (spec->type == KeyType::kNamedMaps) {
         for (const YamlEntry& named : entry.value.entries) Find(named.value, inner, InsidePath(shown, named.key));
       }
@@ -94,7 +95,7 @@ class Words {
     }
     for (const KeySpec* spec : KeysCalled(entry.key)) {
       if (spec->path.find("[]") != std::string_view::npos) continue;
-      if (!spec->kind.empty() && !kind.empty() && spec->path.starts_with(table_path) && spec->kind != kind) continue;
+      if (!kind.empty() && spec->path.starts_with(table_path) && !IsOfKind(*spec, kind)) continue;
       std::vector<std::string>& list =
           !table_path.empty() && spec->path.starts_with(table_path + ".") ? deeper : elsewhere;
       if (list.empty() || list.back() != spec->path) list.emplace_back(spec->path);
@@ -105,7 +106,9 @@ class Words {
     } else if (const FieldWord* field = FindFieldWord(InsidePath(path, entry.key));
                field != nullptr && IsMeant(*field, entry, elsewhere)) {
       word.field = field;
-      word.target = TargetOf(*field, kind.empty() ? KindFor(*field, path) : kind, table_path);
+      const bool of_model = field->keys.starts_with("models.") && !table_path.starts_with(kModel);
+      if (of_model) word.kind = KindFor(*field, path);
+      word.target = TargetOf(*field, word.kind, table_path);
     } else if (elsewhere.size() == 1 && !NearName(entry.key, here) && IsValidAt(elsewhere[0], entry.value)) {
       word.target = elsewhere[0];
     } else {
@@ -142,8 +145,8 @@ class Words {
     });
   }
 
-  // The kind of the model that a word outside of models is for: that of the module, or the only one; empty if there are
-  // several.
+  // The kind of the model that a word is for: that of the model or module that it is in, or the only one; empty if
+  // there are several.
   std::string KindFor(const FieldWord& field, const std::string& path) const {
     if (!field.keys.starts_with("models.")) return "";
     const YamlNode* models = NodeAt(recipe_, "models");
@@ -152,11 +155,21 @@ class Words {
     return model != nullptr && model->is_map() ? KindOf(*model, "models.<name>") : "";
   }
 
-  // The model of the module that a path is in; null if it is in none.
+  // The model that a path is in, or that of the module that it is in; null if it is in none.
   const YamlNode* ModelOf(const std::string& path) const {
+    if (path.starts_with("models.")) return NodeAt(recipe_, path.substr(0, path.find('.', 7)));
     if (!path.starts_with("modules.")) return nullptr;
     const YamlNode* name = NodeAt(recipe_, path.substr(0, path.find('.', 8)) + ".model");
     return name != nullptr ? NodeAt(recipe_, InsidePath("models", name->text)) : nullptr;
+  }
+
+  // Whether maps of this kind have a key. Keys in a section of a model have no kind of their own: the section has.
+  static bool IsOfKind(const KeySpec& spec, const std::string& kind) {
+    if (!spec.section_of.empty()) return spec.section_of == kind;
+    const std::string_view own = ConstantOf(spec);
+    const size_t dot = own.find('.');
+    const bool inside = spec.path.starts_with(kModel) && dot != std::string_view::npos;
+    return inside ? FindKey(kModel, own.substr(0, dot), kind) != nullptr : spec.kind.empty() || spec.kind == kind;
   }
 
   // The key of a word in maps of this kind: the first of its keys that they have.
@@ -168,11 +181,8 @@ class Words {
       return key;  // in this section, whose keys have no kind
     }
     for (const std::string& key : keys) {
-      // Keys in a section of a model have no kind of their own: the section has.
-      const bool model = key.starts_with("models.") && !kind.empty();
-      const std::string own = model ? key.substr(0, key.find('.', key.find(kName) + kName.size() + 1)) : key;
-      for (const KeySpec* spec : KeysCalled(LastOf(own))) {
-        if (spec->path == own && (!model || spec->kind.empty() || spec->kind == kind)) return key;
+      for (const KeySpec* spec : KeysCalled(LastOf(key))) {
+        if (spec->path == key && (kind.empty() || !key.starts_with(kModel) || IsOfKind(*spec, kind))) return key;
       }
     }
     return keys.back();
@@ -187,7 +197,8 @@ class Words {
       if (found_.size() == kMostUnknownKeys) return;
       const FieldWord* field = FindFieldWord(InsidePath(inside, entry.key));
       if (field != nullptr && IsMeant(*field, entry, {})) {
-        found_.push_back({"", inside, "", entry, TargetOf(*field, KindFor(*field, inside), ""), field});
+        const std::string kind = KindFor(*field, inside);
+        found_.push_back({"", inside, kind, entry, TargetOf(*field, kind, ""), field});
       } else if (entry.value.is_map()) {
         FindSection(entry, inside);
       } else if (const std::string only = OnlyKeyCalled(entry.key, /*of_kinds=*/false);
@@ -257,8 +268,7 @@ class Words {
 
   static const KeySpec* SpecOf(const Word& word) {
     for (const KeySpec* spec : KeysCalled(LastOf(word.target))) {
-      if (spec->path == word.target && (spec->kind.empty() || word.kind.empty() || spec->kind == word.kind))
-        return spec;
+      if (spec->path == word.target && (word.kind.empty() || IsOfKind(*spec, word.kind))) return spec;
     }
     return nullptr;
   }
@@ -314,28 +324,58 @@ class Words {
 
   static std::string InMap(const Word& word) { return word.path.empty() ? "" : Cat(" in `", word.path, "`"); }
 
-  // `sample_packing` is data.packing, which mock data has not: the word is removed. False: the key may stand there, or
+  // The kinds of the map of a word whose key is known, if the map has another one; empty: the key may stand there, or
   // the other kind is meant, as by a word for its data.
-  bool RemoveOfOtherKind(const Word& word, Diagnostics& problems) {
-    const std::string map = MapOf(word.target);
-    const YamlNode* there = map.empty() || word.field == nullptr ? nullptr : NodeAt(recipe_, map);
-    if (there == nullptr) return false;
-    const std::string kind = KindOf(*there, map);
+  std::vector<std::string> OtherKinds(const Word& word, std::string& kind) const {
     std::vector<std::string> kinds;
-    for (const KeySpec* spec : KeysOf(map)) {
-      if (spec->path == word.target && spec->need == Need::kOptional) kinds.emplace_back(spec->kind);
+    if (word.field == nullptr || word.target.empty()) return {};
+    if (word.target.starts_with(kModel)) {
+      kind = word.kind;
+      if (kind.empty() || !IsKind(kind)) return {};
+      for (const std::string& other : ChoicesOf(*FindKey(kModel, "kind", ""))) {
+        const auto has = [&](const KeySpec* spec) { return spec->path == word.target && IsOfKind(*spec, other); };
+        const std::span<const KeySpec* const> specs = KeysCalled(LastOf(word.target));
+        if (std::any_of(specs.begin(), specs.end(), has)) kinds.push_back(other);
+      }
+    } else {
+      const std::string map = MapOf(word.target);
+      const YamlNode* there = map.empty() ? nullptr : NodeAt(recipe_, map);
+      if (there == nullptr) return {};
+      kind = KindOf(*there, map);
+      for (const KeySpec* spec : KeysOf(map)) {
+        if (spec->path == word.target && spec->need == Need::kOptional) kinds.emplace_back(spec->kind);
+      }
     }
     const bool fits = std::any_of(kinds.begin(), kinds.end(), [&](const auto& of) { return of.empty() || of == kind; });
-    if (fits || kinds.empty()) return false;
+    return fits ? std::vector<std::string>() : kinds;
+  }
+
+  static bool IsKind(const std::string& kind) {
+    const std::vector<std::string> kinds = ChoicesOf(*FindKey(kModel, "kind", ""));
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  }
+
+  // `sample_packing` is data.packing, which mock data has not, and `rope_theta` a key of other models: the word is
+  // removed.
+  bool RemoveOfOtherKind(const Word& word, Diagnostics& problems) {
+    std::string kind;
+    const std::vector<std::string> kinds = OtherKinds(word, kind);
+    if (kinds.empty()) return false;
     const std::string own = InsidePath(word.path, word.entry.key);
     problems
         .Error(DiagnosticKind::kUnknownKey, word.entry.key_where,
                Cat("unknown key ", Quoted(word.entry.key), InMap(word)),
                Saying(kOfOtherKind, *word.field,
-                      {{"{key}", word.target}, {"{kinds}", absl::StrJoin(kinds, " and ")}, {"{kind}", kind}}))
+                      {{"{key}", ShownKey(word)}, {"{kinds}", absl::StrJoin(kinds, " and ")}, {"{kind}", kind}}))
         .edits = {{own, ""}};
     ApplyEdits(std::vector<Edit>{{own, ""}}, recipe_);
     return true;
+  }
+
+  // The key in the recipe, or as the table has it.
+  std::string ShownKey(const Word& word) const {
+    const std::string named = Named(word.target, word);
+    return named.empty() ? word.target : named;
   }
 
   void Mend(const Word& word, Diagnostics& problems) {

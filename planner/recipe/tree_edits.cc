@@ -96,9 +96,16 @@ struct Orphans {
   }
 };
 
+// Whether the path is one of another program: its first step is no key, or it is in a model or a module and no key here
+// is called so.
+bool IsOfAnother(const std::vector<Step>& path) {
+  if (path.empty()) return false;
+  const bool deep = path.size() > 2 && !path.back().is_item;
+  return FindKey("", path[0].key, "") == nullptr || (deep && KeysCalled(path.back().key).empty());
+}
+
 // A section of another program is gone with its last key.
 void Remove(YamlNode& tree, std::vector<Step> steps, Orphans& orphans) {
-  const bool known = FindKey("", steps[0].key, "") != nullptr;
   const std::vector<Step> outer(steps.begin(), steps.end() - 1);
   const Step last = steps.back();
   steps.pop_back();
@@ -112,7 +119,7 @@ void Remove(YamlNode& tree, std::vector<Step> steps, Orphans& orphans) {
   std::erase_if(node->entries, [&](const YamlEntry& entry) { return !last.is_item && entry.key == last.key; });
   if (last.is_item && last.item < node->items.size())
     node->items.erase(node->items.begin() + static_cast<std::ptrdiff_t>(last.item));
-  if (!known && !outer.empty() && node->is_map() && node->entries.empty()) Remove(tree, outer, orphans);
+  if (IsOfAnother(outer) && node->is_map() && node->entries.empty()) Remove(tree, outer, orphans);
 }
 
 // The value at the end of the path, made if it is missing; null if there can be none. `made`: gets whether it was.

@@ -202,6 +202,8 @@ TEST(Slips, AndThoseOfNewcomers) { ScoreSlips("newcomer_slips.txt", "newcomer_sc
 
 TEST(Slips, AndThoseOfAFirstDay) { ScoreSlips("first_day_slips.txt", "first_day_scores.txt"); }
 
+TEST(Slips, AndThoseOfDecoders) { ScoreSlips("decoder_slips.txt", "decoder_scores.txt"); }
+
 // What is said of all recipes that are committed with something wrong.
 std::vector<Diagnostic> AllProblems() {
   std::vector<Diagnostic> all;
@@ -210,7 +212,7 @@ std::vector<Diagnostic> AllProblems() {
     ReadRecipe(path, overrides, problems);
     all.insert(all.end(), problems.as_found().begin(), problems.as_found().end());
   };
-  for (const std::string of : {"", "more_", "newcomer_", "first_day_"}) {
+  for (const std::string of : {"", "more_", "newcomer_", "first_day_", "decoder_"}) {
     for (const Slip& slip : ReadSlips(of + "slips.txt")) {
       WriteFile(RecipeFile(), slip.text);
       add(RecipeFile(), slip.overrides);

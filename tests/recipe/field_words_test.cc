@@ -42,7 +42,7 @@ TEST(FieldWords, AreFoundHoweverTheyAreWritten) {
     EXPECT_EQ(word->keys, "budget.train_samples");
   }
   EXPECT_EQ(FindFieldWord("train"), nullptr);
-  EXPECT_EQ(FindChoiceWord("models.<name>.kind", "GPT2")->choice, "hybrid_lm");
+  EXPECT_EQ(FindChoiceWord("models.<name>.kind", "GPT2")->choice, "decoder");
   EXPECT_EQ(FindChoiceWord("data.kind", "gpt2"), nullptr);
 }
 
@@ -110,13 +110,53 @@ TEST(FieldWords, StepsAreNeverTakenForSamples) {
   }
 }
 
-TEST(FieldWords, OtherFamiliesOfModelsAreToldWhatIsMissing) {
-  for (const char* family : {"llama", "qwen", "mistral", "gpt", "mixtral"}) {
-    const std::string said = Said({"models.lm.kind=" + std::string(family)});
-    EXPECT_NE(said.find("did you mean `hybrid_lm`? It has neither rotary positions (RoPE) nor gated MLPs (SwiGLU)"),
-              std::string::npos)
-        << said;
-  }
+TEST(FieldWords, FamiliesOfModelsAreToldTheirKindAndWhatIsMissing) {
+  const auto said = [](const std::string& family) { return Said({"models.lm.kind=" + family}); };
+  for (const char* family : {"llama", "llama3", "qwen2", "qwen3", "qwen3_moe"})
+    EXPECT_NE(said(family).find("did you mean `decoder`?\n"), std::string::npos) << said(family);
+  const std::pair<const char*, const char*> others[] = {{"mistral", "Attention has no window."},
+                                                        {"gpt", "Its blocks are those of Llama and Qwen3"},
+                                                        {"deepseek_v3", "Attention has grouped queries, and no latent"},
+                                                        {"qwen3_next", "Gated-delta layers are not built yet."}};
+  for (const auto& [family, why] : others)
+    EXPECT_NE(said(family).find("did you mean `decoder`? " + std::string(why)), std::string::npos) << said(family);
+}
+
+// A word is a key of some kinds of models, and is removed from the others.
+TEST(FieldWords, OfModelsAreAnsweredByTheKind) {
+  const std::string decoder =
+      "models.lm={kind: decoder, layers: 1, hidden: 32, vocabulary: 64, attention: {heads: 4, head_dim: 8, kv_groups: "
+      "2}, mlp: {ffn: 64}}";
+  const auto said = [&](const std::string& word) { return Said({decoder, word}); };
+  EXPECT_EQ(Said({"models.lm.rope_theta=5e5"}),
+            "unknown key \"rope_theta\" in `models.lm`: remove it: `rope_theta` of Transformers is "
+            "`models.lm.rope.theta` here, which exists only for kind decoder, but the kind here is hybrid_lm\n");
+  EXPECT_EQ(
+      said("models.lm.moe={experts: 4, top_k: 1, ffn: 8, normalized: true, "
+           "moe_shared_expert_intermediate_size: 8}"),
+      "unknown key \"moe_shared_expert_intermediate_size\" in `models.lm.moe`: remove it: "
+      "`moe_shared_expert_intermediate_size` of Megatron-LM is `models.lm.moe.shared_ffn` here, which exists only "
+      "for kind hybrid_lm, but the kind here is decoder\n");
+  EXPECT_EQ(said("models.lm.rope_theta=5e5"),
+            "unknown key \"rope_theta\" in `models.lm`: `rope_theta` of Transformers is `models.lm.rope.theta` here: "
+            "write models.lm.rope.theta=5e5\n");
+  EXPECT_EQ(said("models.lm.attention_bias=true"),
+            "unknown key \"attention_bias\" in `models.lm`: `attention_bias` of Transformers is "
+            "`models.lm.attention.biases` here: write models.lm.attention.biases=all\n");
+  EXPECT_EQ(said("models.lm.untie_embeddings_and_output_weights=true"),
+            "unknown key \"untie_embeddings_and_output_weights\" in `models.lm`: `untie_embeddings_and_output_weights` "
+            "of Megatron-LM is `tied` here: write models.lm.tied=false\n");
+  EXPECT_EQ(said("models.lm.num_hidden_layers=2"),
+            "unknown key \"num_hidden_layers\" in `models.lm`: `num_hidden_layers` of Transformers is `layers` here: "
+            "write models.lm.layers=2\n");
+  EXPECT_EQ(said("models.lm.attention.num_key_value_heads=4"),
+            "unknown key \"num_key_value_heads\" in `models.lm.attention`: `num_key_value_heads` of Transformers is "
+            "`kv_groups` here: write models.lm.attention.kv_groups=4\n");
+  EXPECT_EQ(said("models.lm.rope_scaling={rope_type: llama3, factor: 8.0}"),
+            "unknown key \"rope_type\" in `models.lm.rope_scaling`: `rope_type` of Transformers is "
+            "`models.lm.rope.scaling` here: write models.lm.rope.scaling=llama3\n"
+            "unknown key \"factor\" in `models.lm.rope_scaling`: `rope_scaling.factor` of Transformers is "
+            "`models.lm.rope.factor` here: write models.lm.rope.factor=8.0\n");
 }
 
 TEST(FieldWords, DataOfOtherProgramsAreSources) {
@@ -147,7 +187,7 @@ TEST(FieldWords, AreOneProblemWhateverTheirValue) {
   EXPECT_EQ(Said({"training.seed=7"}), "unknown key \"seed\" in `training`: did you mean `data.seed=7`?\n");
   EXPECT_EQ(Said({"models.lm.max_position_embeddings=4096"}),
             "unknown key \"max_position_embeddings\" in `models.lm`: remove it: `max_position_embeddings` of "
-            "Megatron-LM is no key here: language models have no position embedding; the length of a sample is "
+            "Megatron-LM is no key here: language models have no table of positions; the length of a sample is "
             "batch.sequence_length\n");
   EXPECT_EQ(Said({"modules.language.recompute_granularity=selective"}),
             "unknown key \"recompute_granularity\" in `modules.language`: `recompute_granularity` of Megatron-LM is "
