@@ -50,10 +50,10 @@ class Measure : public ::testing::Test {
     const int status = WaitFor(started.pid, kPatience).value_or(-1);
     return {status, ReadAll(started.output)};
   }
-  // The tiny recipe as a plan: of it alone there are no other sizes.
-  std::string Compiled(std::vector<std::string> overrides) const {
+  // A recipe as a plan: of it alone there are no other sizes.
+  std::string Compiled(std::vector<std::string> overrides, const std::string& recipe = kTiny) const {
     const std::string path = folder_ + "/plan.json";
-    std::vector<std::string> words = {"compile", kTiny};
+    std::vector<std::string> words = {"compile", recipe};
     words.insert(words.end(), overrides.begin(), overrides.end());
     words.insert(words.end(), {"-o", path});
     const Ended compiled = Run(words);
@@ -158,6 +158,21 @@ TEST_F(Measure, KnowsEveryUseOnTwoRanks) {
     EXPECT_GE(std::count_if(profile->communication.begin(), profile->communication.end(), alone), 2) << OpName(kind);
   }
   for (const MeasuredCompute& point : profile->compute) EXPECT_EQ(point.ranks, 2);
+}
+
+// Softmax routers are told whom to choose, as other routers are, so that products of unequal experts are measured.
+TEST_F(Measure, KnowsEveryUseOfADecoderAndItsUnequalExperts) {
+  profile_ = folder_ + "/profile.json";
+  const std::string recipe = InSource("recipes/qwen3_moe_tiny.yaml");
+  const Ended measured = Run({"measure", recipe, "-o", profile_});
+  ASSERT_EQ(measured.status, kExitSuccess) << measured.output;
+  const Plan known = WithProfile(Compiled({}, recipe), profile_);
+  EXPECT_TRUE(ExpectMeasured(known).empty());
+  std::set<std::pair<OpKind, double>> skews;
+  for (const MeasuredSkew& point : known.cluster.profile.skew) skews.emplace(point.kind, point.fullest);
+  EXPECT_THAT(skews, ::testing::ElementsAre(
+                         ::testing::Pair(OpKind::kGatedExperts, 2), ::testing::Pair(OpKind::kGatedExperts, 4),
+                         ::testing::Pair(OpKind::kGatedExpertsGrad, 2), ::testing::Pair(OpKind::kGatedExpertsGrad, 4)));
 }
 
 // The head of a measurement waits for agents, here two on this machine, and each recipe runs through them.

@@ -28,11 +28,16 @@ class Replay : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  TrainingRun Run(const std::vector<std::string>& layout, const char* option, int steps = kSteps) const {
-    return Launch({.recipe = kTinyRecipe,
+  TrainingRun Run(const std::vector<std::string>& layout, const char* option, int steps = kSteps,
+                  const char* recipe = kTinyRecipe) const {
+    return Launch({.recipe = recipe,
                    .overrides = Join(kOverrides, layout),
                    .steps = steps,
                    .options = {option, folder_.string()}});
+  }
+  // A decoder, whose router is a softmax without a bias.
+  TrainingRun RunDecoder(const std::vector<std::string>& layout, const char* option) const {
+    return Run(layout, option, kSteps, "recipes/qwen3_moe_tiny.yaml");
   }
   // Other choices: expert e becomes e + 1. Those of a token stay distinct.
   void TurnChoices() const {
@@ -78,6 +83,29 @@ TEST_F(Replay, ALayoutRecordsWhatOneRankDoes) {
   const TrainingRun one = Run(OneRankOnly(), "--replay-routing");
   ASSERT_EQ(one.exit_code, 0) << one.output;
   EXPECT_THAT(Compare(one, free, 1e-12).differences, ::testing::IsEmpty());
+}
+
+TEST_F(Replay, SoftmaxRoutersRecordAndMakeTheSameChoices) {
+  const TrainingRun recorded = RunDecoder(LanguageOn(0, 2, 2, 2), "--record-routing");
+  ASSERT_EQ(recorded.exit_code, 0) << recorded.output;
+  TurnChoices();
+  const TrainingRun one = RunDecoder(LanguageOn(0, 1, 1, 1), "--replay-routing");
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  for (size_t i = 0; i < one.steps.size(); ++i) EXPECT_NE(one.steps[i].routing, recorded.steps[i].routing) << i;
+  for (const std::vector<std::string>& layout :
+       {LanguageOn(0, 4, 2, 4), Join(LanguageOn(0, 2, 1, 2), {"modules.language.parallel.dispatch=all_gather"}),
+        Join(LanguageOn(0, 2, 1, 1), {"modules.language.parallel.cp=2"})}) {
+    SCOPED_TRACE(layout.back());
+    const TrainingRun other = RunDecoder(layout, "--replay-routing");
+    ASSERT_EQ(other.exit_code, 0) << other.output;
+    const Comparison comparison = Compare(other, one, 1e-9);
+    EXPECT_THAT(comparison.differences, ::testing::IsEmpty());
+    EXPECT_FALSE(comparison.parted_at);
+    // What routers made is probed in the order of tokens, whatever the layout.
+    for (const char* value : {"outputs/language.layer1.expert_ids", "outputs/language.layer1.expert_weights"}) {
+      EXPECT_LT(Distance(other.values_last.at(value), one.values_last.at(value)), 1e-9) << value;
+    }
+  }
 }
 
 // Exit code 2: no rank has started.

@@ -31,12 +31,13 @@ std::vector<PlanFault> EdgeFaults();
 std::vector<PlanFault> UndividedFaults();
 std::vector<PlanFault> PublishedModelFaults();
 std::vector<PlanFault> ExpertWeightFaults();
+std::vector<PlanFault> DecoderFaults();
 
 inline std::vector<PlanFault> AllPlanFaults() {
   std::vector<PlanFault> all;
   for (auto* of : {PipelineFaults, ContextParallelFaults, EncoderContextParallelFaults, ExpertTpFaults, DispatchFaults,
                    FrozenFaults, RecomputeFaults, PackedDocumentFaults, EncodersFaults, EdgeFaults, UndividedFaults,
-                   PublishedModelFaults, ExpertWeightFaults}) {
+                   PublishedModelFaults, ExpertWeightFaults, DecoderFaults}) {
     for (PlanFault& fault : of()) all.push_back(std::move(fault));
   }
   return all;

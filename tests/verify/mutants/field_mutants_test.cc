@@ -291,6 +291,11 @@ TEST_P(Fields, WhatFollowsIsRefusedWithAnotherValue) {
 INSTANTIATE_TEST_SUITE_P(
     Plans, Fields,
     ::testing::Values(Case{"tiny", "nemotron_moe_vlm_tiny", {}}, Case{"toy", "nemotron_moe_vlm_20l_mock_8r_toy", {}},
+                      Case{"decoder",
+                           "qwen3_moe_tiny",
+                           {"cluster.gpus_per_node=8", "modules.language.placement.ranks=8",
+                            "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}",
+                            "models.decoder_tiny.attention.biases=all"}},
                       Case{"every_axis",
                            "nemotron_moe_vlm_tiny",
                            {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8",

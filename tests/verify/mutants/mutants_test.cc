@@ -71,6 +71,13 @@ std::vector<std::string> Together(std::vector<std::string> some, const std::vect
   return some;
 }
 
+// The tiny decoder on so many ranks.
+Base Decoder(const std::string& name, int ranks, const std::string& axes, std::vector<std::string> more = {}) {
+  more.insert(more.end(), {"cluster.gpus_per_node=8", absl::StrCat("modules.language.placement.ranks=", ranks),
+                           absl::StrCat("modules.language.parallel={", axes, "}")});
+  return Few({name, "recipes/qwen3_moe_tiny.yaml", more});
+}
+
 std::vector<Base> Layouts() {
   const std::string wide = "models.hybrid_moe_tiny.mamba.groups=4",
                     heads = "models.hybrid_moe_tiny.attention.kv_groups=4";
@@ -123,6 +130,11 @@ std::vector<Base> Layouts() {
                {"models.radio_vit_tiny.final_norm=none", "models.radio_vit_tiny.activation=gelu",
                 "models.hybrid_moe_tiny.pattern='M-*E'", "models.hybrid_moe_tiny.mlp={ffn: 40}",
                 "models.hybrid_moe_tiny.moe.normalized=false"}),
+      Decoder("decoder", 8, "tp: 2, cp: 2, pp: 2, ep: 2",
+              {"modules.language.recompute=[elementwise]", "models.decoder_tiny.attention.biases=all"}),
+      Decoder("decoder_packed_and_gathered", 4, "tp: 4, ep: 2, expert_tp: 2, dispatch: all_gather",
+              {"data.packed_documents=true", "models.decoder_tiny.tied=true",
+               "models.decoder_tiny.rope={scaling: llama3, factor: 8.0}"}),
       {"two_encoders", "tests/verify/two_encoders.yaml"},
       {"encoders_of_unequal_depth", "tests/fuzz/regressions/recipe/encoders_of_unequal_depth.yaml"},
   };

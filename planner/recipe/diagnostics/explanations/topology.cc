@@ -8,8 +8,8 @@ using enum DiagnosticKind;
 
 constexpr Explanation kTopologyExplanations[] = {
     {kLanguageModuleCount,
-     "A recipe has exactly one module with a model of kind hybrid_lm. This module has the loss, and its lanes decide "
-     "the number of microbatches and how the data is divided.",
+     "A recipe has exactly one module with a language model. This module has the loss, and its lanes decide the number "
+     "of microbatches and how the data is divided.",
      R"(cluster: {nodes: 2}
 modules:
   second: {model: nemotron_hybrid_moe_20l, placement: {first_rank: 8, ranks: 8}})",
