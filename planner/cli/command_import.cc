@@ -42,7 +42,7 @@ absl::Status CheckImportTarget(const std::string& folder, const std::string& fil
 
 struct ImportOptions : CommandOptions {
   std::optional<std::string> output;
-  bool replace = false;
+  bool replace = false, untie = false;
   std::set<std::string> ignored;
 };
 
@@ -59,7 +59,8 @@ int Import(const ImportOptions& options) {
   }
   // What is printed is taken for a file of the current folder.
   const std::string named = PathInFile(folder, file.value_or("model.yaml"));
-  const absl::StatusOr<ImportedModel> imported = ImportFolder(folder, options.ignored, named);
+  const absl::StatusOr<ImportedModel> imported =
+      ImportFolder(folder, options.ignored, named, BuiltInDialects(), options.untie);
   if (!imported.ok()) return ImportFailed(imported.status());
   const bool expressed = imported->findings.problems.empty();
   if (expressed && file) {
@@ -87,13 +88,15 @@ int Import(const ImportOptions& options) {
 
 CliCommand ImportCommand() {
   CliCommand command = {"import", "writes the models of a recipe from a Hugging Face folder", Runs(Import), "d"};
-  command.usage = "FOLDER [-o FILE [--replace]] [--ignore KEYS] [--json]";
+  command.usage = "FOLDER [-o FILE [--replace]] [--untie] [--ignore KEYS] [--json]";
   command.options = {
       Option("-o, --output FILE", &ImportOptions::output, "write the recipe's part there; without it, it is printed",
              NameOf{"a file"})
           .Writes()
           .With({"plan import MODEL_FOLDER -o model.yaml", "writes the models of a recipe"}),
       {"--replace", &ImportOptions::replace, "let -o replace a file that is there"},
+      {"--untie", &ImportOptions::untie,
+       "a model whose output head is its embedding gets a head of its own, which begins as a copy"},
       {"--ignore KEYS", &ImportOptions::ignored, "keys of config.json that may stay unread: text_config.a,b",
        ListOption},
       JsonOption("print the same as JSON"),

@@ -89,6 +89,12 @@ const Json* ConfigKeys::Find(const Names& names, std::string* path) {
   return first;
 }
 
+bool ConfigKeys::Has(const std::string& name) {
+  const auto [place, key] = PlaceOf(name);
+  place->known_.insert(key);
+  return place->keys_.contains(key);
+}
+
 std::optional<Said> ConfigKeys::Integer(const Json& value, const std::string& path, bool or_zero) {
   const std::optional<int64_t> size = IntegerOf(value);
   if (size && *size >= (or_zero ? 0 : 1)) return Said{*size, path};
@@ -113,6 +119,20 @@ std::optional<Said> ConfigKeys::Word(const Json& value, const std::string& path)
   if (value.is_string()) return Said{value.get<std::string>(), path};
   findings_.Problem(path, ValueText(value), "is no text");
   return std::nullopt;
+}
+
+std::optional<std::set<int64_t>> ConfigKeys::List(const Json& value, const std::string& path) {
+  std::set<int64_t> numbers;
+  if (!value.is_array()) {
+    findings_.Problem(path, ValueText(value), "is no list");
+    return std::nullopt;
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    const std::optional<Said> number = Integer(value[i], absl::StrCat(path, "[", i, "]"), true);
+    if (!number) return std::nullopt;
+    numbers.insert(std::get<int64_t>(number->value));
+  }
+  return numbers;
 }
 
 void ConfigKeys::Known(const Names& names) {

@@ -34,12 +34,16 @@ class ConfigKeys {
   // different values are a problem.
   const Json* Find(const Names& names, std::string* path = nullptr);
 
+  bool Has(const std::string& name);  // also with the value null
+
   // What a value says of this type; none if it is of another kind, which is a problem at `path`. An integer is at most
   // 2^24.
   std::optional<Said> Integer(const Json& value, const std::string& path, bool or_zero);
   std::optional<Said> Real(const Json& value, const std::string& path, bool or_zero);
   std::optional<Said> Flag(const Json& value, const std::string& path);
   std::optional<Said> Word(const Json& value, const std::string& path);
+  // A list of integers from 0.
+  std::optional<std::set<int64_t>> List(const Json& value, const std::string& path);
 
   void Known(const Names& names);
   // All keys of an object: one note with the names of those that were not asked for, and why they say nothing.

@@ -168,12 +168,16 @@ std::set<std::string> ExpectedBuffers(const SaidModel& model, const HasTensor& h
 void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings& findings) {
   TensorShapes expected, optional;  // that files have, and need not have
   const auto has = [&](const std::string& name) { return found.contains(name); };
+  std::vector<TensorLine> lines;
   const TextProblems misfits = EachTensor(model, has, [&](const FolderTensor& tensor, const Parameter& parameter) {
-    (model.dialects->FindOptional(tensor.name) != nullptr ? optional : expected)[tensor.name] = tensor.shape;
+    auto& shapes = model.dialects->FindOptional(tensor.name) != nullptr ? optional : expected;
+    // A tied model's folder has one tensor for two parameters of an untied one.
+    if (!shapes.try_emplace(tensor.name, tensor.shape).second && !model.untied)
+      lines.push_back({"tensor ", parameter.file_name,
+                       absl::StrCat(" is missing, and config.json says that ", tensor.name, " is not in its place")});
   });
   for (const TextProblem& misfit : misfits) findings.Problem(TextOf(misfit), "", "");
   const DialectSet& dialects = *model.dialects;
-  std::vector<TensorLine> lines;
   const auto compare = [&](const std::string& name, const std::vector<int64_t>& in_file, const auto& shape) {
     if (in_file != shape) {
       lines.push_back(

@@ -124,15 +124,13 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     findings.problems = source->findings.problems;
     if (!findings.problems.empty()) return exported;
     CompareWithSource(run.said, *source, findings);
-  } else if (run.said.dialect == nullptr) {
-    findings.Problem("modules", "", "are of kinds that no dialect writes a config.json of: name a source with --like");
   } else {
     config = ConfigOf(opened->plan, run.said, exported.dtype, findings);
   }
   if (!findings.problems.empty()) return exported;
 
-  exported.model_type = source ? source->model_type : run.said.dialect->name();
-  const Dialect& dialect = source ? *source->said.dialect : *run.said.dialect;
+  const Dialect& dialect = source ? *source->said.dialect : *config->dialect;
+  exported.model_type = source ? source->model_type : dialect.name();
   std::map<std::string, DType> keys;
   for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
   std::vector<OutTensor> tensors;
@@ -142,6 +140,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   if (!findings.problems.empty()) return exported;
   std::vector<OutFile> files;
   if (source) {
+    AddCopies(*source, tensors);
     std::vector<OutTensor> passed = PassedThroughTensors(*source, tensors, findings);
     if (!findings.problems.empty()) return exported;
     absl::StatusOr<std::vector<OutFile>> beside = FilesBesideWeights(request.like, findings);

@@ -25,16 +25,18 @@
 #include "planner/recipe/yaml/yaml_text.h"
 #include "planner/state/weights/fit_part.h"
 #include "planner/state/weights/name_groups.h"
+#include "planner/state/weights/read_values.h"
 
 namespace planwright {
 
 namespace {
 
 // A problem for each tensor that a run would load and whose numbers are of a type that none has, such as FP8.
-void CheckTypes(const WeightFiles& files, const DialectSet& dialects, Findings& findings) {
+void CheckTypes(const WeightFiles& files, const DialectSet& dialects, const TensorShapes& expected,
+                Findings& findings) {
   std::vector<TensorLine> lines;
   for (const auto& [name, tensor] : files.all()) {
-    if (!ReadType(tensor.type) && dialects.FindExtra(name) == nullptr)
+    if (!ReadType(tensor.type) && (expected.contains(name) || dialects.FindExtra(name) == nullptr))
       lines.push_back({"tensor ", name, TypeIsNotRead(tensor.type)});
   }
   for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
@@ -81,12 +83,33 @@ void CheckStoredNorm(WeightFiles& files, const DialectSet& dialects, Findings& f
   }
 }
 
+// Gives a language model whose head is its embedding a head of its own.
+void Untie(SaidModel& model, Findings& findings) {
+  constexpr char kTied[] = "tied";
+  const Said* tied = model.language ? model.language->Find(kTied) : nullptr;
+  if (tied == nullptr || tied->number() == 0)
+    return findings.Problem("--untie", "", "the model has a head of its own already");
+  model.untied = true;
+  model.language->Set(kTied, Said{false, absl::StrCat("--untie, instead of ", tied->from, " = true")});
+}
+
+// A problem for each tensor that is no copy of the one that the model has in its place. Reads both.
+void CheckCopies(const WeightFiles& files, const DialectSet& dialects, const TensorShapes& expected,
+                 Findings& findings) {
+  for (const auto& [name, tensor] : files.all()) {
+    const DialectExtra* extra = expected.contains(name) ? nullptr : dialects.FindExtra(name);
+    if (extra == nullptr || extra->copy_of.empty()) continue;
+    std::string problem = WrongCopy(files, *extra, name);
+    if (!problem.empty()) findings.Problem("tensor " + std::move(problem), "", "");
+  }
+}
+
 // Numbers of a recipe that config.json does not say, so that it can be checked: an encoder alone has no projector and
 // no language model. They fit all others.
 void AddMissingNumbers(SaidPart& part, int64_t size) {
   for (const StatedKey& key : part.statement->keys) {
     const StatedConstant* constant = ConstantOfKey(*part.statement, key);
-    if (constant == nullptr || key.form != StatedKey::Form::kConstant || constant->or_zero ||
+    if (constant == nullptr || key.form != StatedKey::Form::kConstant || constant->or_zero || !key.required ||
         part.Find(key.name) != nullptr)
       continue;
     if (!part.Has(constant->of)) continue;
@@ -183,7 +206,7 @@ void CheckAsRecipe(const SaidModel& model, Findings& findings) {
 }  // namespace
 
 absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored,
-                                                 const DialectSet& dialects) {
+                                                 const DialectSet& dialects, bool untie) {
   const absl::StatusOr<nlohmann::ordered_json> config = ReadConfigFile(folder);
   if (!config.ok()) return config.status();
   absl::StatusOr<std::unique_ptr<WeightFiles>> weights = WeightFiles::Open(folder);
@@ -194,6 +217,7 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   read.said = ReadModel(*config, ignored, read.findings, dialects);
   read.weights = *std::move(weights);
   for (const std::string& warning : read.weights->warnings()) read.findings.notes.push_back(warning);
+  if (untie && read.findings.problems.empty()) Untie(read.said, read.findings);
   // Numbers that are problems would make others of every tensor.
   if (!read.findings.problems.empty()) return read;
   if (std::string why = SizesTooLarge(read.said); !why.empty()) {
@@ -203,14 +227,17 @@ absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, cons
   TensorShapes shapes;
   for (const auto& [name, tensor] : read.weights->all()) shapes[name] = tensor.shape;
   CompareTensors(read.said, shapes, read.findings);
-  CheckTypes(*read.weights, *read.said.dialects, read.findings);
-  if (read.said.encoder) CheckStoredNorm(*read.weights, *read.said.dialects, read.findings);
+  const TensorShapes expected =
+      ExpectedTensors(read.said, [&](const std::string& name) { return shapes.contains(name); });
+  CheckTypes(*read.weights, dialects, expected, read.findings);
+  if (read.said.encoder) CheckStoredNorm(*read.weights, dialects, read.findings);
+  if (read.findings.problems.empty()) CheckCopies(*read.weights, dialects, expected, read.findings);
   return read;
 }
 
 absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored,
-                                           const std::string& named, const DialectSet& dialects) {
-  absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(folder, ignored, dialects);
+                                           const std::string& named, const DialectSet& dialects, bool untie) {
+  absl::StatusOr<ReadFolder> read = ReadHuggingFaceFolder(folder, ignored, dialects, untie);
   if (!read.ok()) return read.status();
   ImportedModel imported;
   imported.findings = std::move(read->findings);

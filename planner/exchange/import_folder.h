@@ -20,11 +20,12 @@ struct ReadFolder {
   Findings findings;
   std::unique_ptr<WeightFiles> weights;
 };
-// Compares config.json with the headers. What does not fit is in `findings`. InvalidArgument or Unavailable, with the
-// path, if the folder has no config.json or no weights, or if they cannot be read. `ignored`: paths of keys.
-// `dialects` outlive the folder.
+// Compares config.json with the headers. `untie`: a model whose head is its embedding gets a head of its own, which
+// begins with the same numbers; a problem if it has one. What does not fit is in `findings`. InvalidArgument or
+// Unavailable, with the path, if the folder has no config.json or no weights, or if they cannot be read. `ignored`:
+// paths of keys. `dialects` outlive the folder.
 absl::StatusOr<ReadFolder> ReadHuggingFaceFolder(const std::string& folder, const std::set<std::string>& ignored,
-                                                 const DialectSet& dialects = BuiltInDialects());
+                                                 const DialectSet& dialects = BuiltInDialects(), bool untie = false);
 
 struct ImportedModel {
   std::string text;  // of the recipe's part; empty with any problem
@@ -33,6 +34,6 @@ struct ImportedModel {
 // `named`: the folder as the file of the text names it, as YAML; empty: the text does not say where the weights are.
 absl::StatusOr<ImportedModel> ImportFolder(const std::string& folder, const std::set<std::string>& ignored,
                                            const std::string& named = "",
-                                           const DialectSet& dialects = BuiltInDialects());
+                                           const DialectSet& dialects = BuiltInDialects(), bool untie = false);
 
 }  // namespace planwright

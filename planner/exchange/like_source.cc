@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -78,6 +79,23 @@ void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings&
     findings.Problem(theirs->from, theirs->text(),
                      absl::StrCat("is not that of the run: ", ours->from, " is ", ours->text()));
   }
+}
+
+void AddCopies(const ReadFolder& source, std::vector<OutTensor>& ours) {
+  std::vector<OutTensor> copies;
+  for (const auto& [name, tensor] : source.weights->all()) {
+    const DialectExtra* extra = source.said.dialects->FindExtra(name);
+    if (extra == nullptr || extra->copy_of.empty()) continue;
+    const auto named = [&ours](const std::string& wanted) {
+      return std::find_if(ours.begin(), ours.end(), [&](const OutTensor& one) { return one.name == wanted; });
+    };
+    const auto original = named(extra->copy_of);
+    if (original == ours.end() || named(name) != ours.end()) continue;
+    copies.push_back(*original);
+    copies.back().name = name;
+    copies.back().parameter = false;
+  }
+  std::move(copies.begin(), copies.end(), std::back_inserter(ours));
 }
 
 std::vector<OutTensor> PassedThroughTensors(const ReadFolder& folder, const std::vector<OutTensor>& ours,

@@ -17,6 +17,9 @@ namespace planwright {
 // A problem for each number of the run that SOURCE's config.json says otherwise, and for each part that it lacks.
 void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings& findings);
 
+// Adds what SOURCE stores as a copy of one of `ours`, such as the head of a tied model: another name of its numbers.
+void AddCopies(const ReadFolder& source, std::vector<OutTensor>& ours);
+
 // The tensors of SOURCE that are not among `ours`, as they are there. They keep a pointer to the source's files. A
 // problem for each of `ours` that SOURCE does not have, or has in another shape; but not for a final norm, which
 // published files do not store. A problem too for each scale of SOURCE's encoder that is not 1: blocks of a run have

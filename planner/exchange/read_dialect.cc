@@ -21,6 +21,8 @@ using RuleKind = DialectRule::Kind;
 
 constexpr double kLargestInteger = 1 << 24;
 
+bool IsDigit(char letter) { return letter >= '0' && letter <= '9'; }
+
 // JSON compares 1 and 1.0 as equal, and so does this.
 bool IsNothing(const Json& value) {
   return value.is_null() || value == Json(false) || value == Json(0) || (value.is_object() && value.empty());
@@ -66,8 +68,18 @@ class DialectReader {
 
   void ReadLine(const DialectNumber& number) {
     if (!part_.Has(number.of)) return keys_.Known(number.paths);
+    const double holds = number.when ? NumberOf(*number.when) : 1;
+    // Of what is a problem it cannot be said which keys there may be.
+    if (std::isnan(holds)) return keys_.Known(number.paths);
+    if (settled_.contains(number.name) || holds == 0) return;
+    if (number.when) settled_.insert(number.name);
     std::string path;
     const Json* value = keys_.Find(number.paths, &path);
+    if (number.type == Type::kList) {
+      if (value == nullptr) return;
+      if (auto list = keys_.List(*value, path)) part_.lists[number.name] = *std::move(list);
+      return;
+    }
     std::optional<Said> said;
     if (value != nullptr) {
       said = Convert(number, *value, path);
@@ -90,7 +102,8 @@ class DialectReader {
       case Type::kInteger: return keys_.Integer(value, path, number.or_zero);
       case Type::kReal: return keys_.Real(value, path, number.or_zero);
       case Type::kFlag: return keys_.Flag(value, path);
-      case Type::kWord: break;
+      case Type::kWord:
+      case Type::kList: break;
     }
     const std::optional<Said> word = keys_.Word(value, path);
     if (!word) return std::nullopt;
@@ -105,8 +118,8 @@ class DialectReader {
 
   std::optional<Said> Otherwise(const DialectNumber& number) {
     const std::string& text = number.otherwise;
-    if (FindDialectKey(statement_, text) != nullptr) {
-      const Said* other = part_.Find(text);
+    if (number.type != Type::kWord && text != "true" && text != "false" && !IsDigit(text.front())) {
+      const Said* other = part_.FindName(text);
       return other != nullptr ? std::optional<Said>(*other) : std::nullopt;
     }
     Said said{int64_t{0}, "default of " + dialect_.name(), false, false};
@@ -127,6 +140,8 @@ class DialectReader {
           if (theirs == text) said.value = ours;
         }
         absl::StrAppend(&said.from, " = ", text);
+        break;
+      case Type::kList: break;
     }
     return said;
   }
@@ -140,9 +155,10 @@ class DialectReader {
     if (!computed.formula) return part_.Set(computed.name, Said{computed.word, from, computed.loose, false});
     const double number = NumberOf(*computed.formula);
     const StatedConstant& constant = *ConstantOfKey(statement_, *FindDialectKey(statement_, computed.name));
-    const bool fits = constant.real ? std::isfinite(number)
-                                    : std::floor(number) == number && number >= (constant.or_zero ? 0 : 1) &&
-                                          number <= kLargestInteger;
+    const bool fits = constant.real   ? std::isfinite(number)
+                      : constant.flag ? number == 0 || number == 1
+                                      : std::floor(number) == number && number >= (constant.or_zero ? 0 : 1) &&
+                                            number <= kLargestInteger;
     if (fits) {
       Said said{number, from, computed.loose, false};
       if (constant.flag) {
@@ -161,11 +177,14 @@ class DialectReader {
   // All of them at the first one, as one may say what another one leaves open.
   void ReadLine(const DialectLayers&) {
     if (layers_) return;
-    layers_ = ReadLayers(dialect_, statement_, keys_);
+    layers_ = ReadLayers(dialect_, statement_, keys_, [this](std::string_view name, int64_t block) {
+      if (!name.starts_with(kBlockIsIn)) return part_.NumberOf(name);
+      const auto list = part_.lists.find(name.substr(kBlockIsIn.size()));
+      return list != part_.lists.end() && list->second.contains(block) ? 1.0 : 0.0;
+    });
     part_.letters = layers_->letters;
     part_.layers = layers_->count;
-    if (layers_->path.empty()) return;
-    part_.SetLayers(layers_->path);
+    if (!layers_->path.empty()) part_.SetLayers(layers_->path);
   }
 
   void ReadLine(const DialectCheck& check) {
@@ -193,6 +212,10 @@ class DialectReader {
         keys_.Known({path});
       } else if (const Json* value = keys_.Find({path})) {
         ReadRule(rule, path, *value);
+      } else if (!rule.otherwise.empty() && !keys_.Has(path)) {
+        findings().Problem(
+            keys_.PathOf(path), "",
+            absl::StrCat("is missing, and is then ", rule.otherwise, ", which cannot be expressed: ", rule.why));
       }
     }
   }
@@ -200,6 +223,13 @@ class DialectReader {
   void ReadRule(const DialectRule& rule, const std::string& path, const Json& value) {
     if (rule.kind == RuleKind::kOnly) {
       const Json wanted = Json::parse(rule.value);
+      if (rule.each && !value.is_array()) return keys_.WrongValue(path, value, "is no list");
+      for (size_t i = 0; rule.each && i < value.size(); ++i) {
+        if (value[i] != wanted)
+          keys_.WrongValue(absl::StrCat(path, "[", i, "]"), value[i],
+                           absl::StrCat("cannot be expressed, only ", SpokenValue(wanted), ": ", rule.why));
+      }
+      if (rule.each) return;
       if (rule.within ? IsNear(value, wanted, *rule.within) : value == wanted) return;
       keys_.WrongValue(path, value,
                        rule.within ? absl::StrCat("cannot be expressed: ", rule.why, ", ", ValueText(wanted))

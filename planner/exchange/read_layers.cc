@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "planner/base/text/bug.h"
 #include "planner/base/text/limits.h"
 #include "planner/exchange/said_text.h"
 
@@ -58,16 +59,34 @@ std::string LettersOfText(const ModelStatement& statement, const std::string& pa
   return letters;
 }
 
+using NumberOf = std::function<double(std::string_view name, int64_t block)>;
+
+char LetterAt(const DialectPlace& place, int64_t block, const NumberOf& number_of) {
+  for (const DialectPlace::Choice& choice : place.choices) {
+    const auto of_name = [&](const std::string& name) {
+      return name == kBlockNumber ? static_cast<double>(block) : number_of(name, block);
+    };
+    if (!choice.when || choice.when->Evaluate(of_name) > 0) return choice.letter;
+  }
+  Bug("the last letter of a line `place` has no condition");
+}
+
 // What one line says; none: its key is not there, or is of another kind.
 std::optional<SaidLayers> OneLine(const DialectLayers& layers, const ModelStatement& statement, const Json& value,
-                                  const std::string& path, ConfigKeys& keys) {
+                                  const std::string& path, ConfigKeys& keys, const NumberOf& number_of) {
   SaidLayers said;
   said.path = path;
-  if (layers.form == DialectLayers::Form::kNumber) {
+  const bool blocks = layers.form == DialectLayers::Form::kBlocks;
+  if (blocks || layers.form == DialectLayers::Form::kNumber) {
     const std::optional<Said> count = keys.Integer(value, path, false);
     if (!count) return std::nullopt;
-    said.count = std::get<int64_t>(count->value);
-    if (said.count <= int64_t{kMostLayers}) said.letters.assign(static_cast<size_t>(said.count), layers.letter);
+    const auto number = std::get<int64_t>(count->value);
+    said.count = number * (blocks ? static_cast<int64_t>(layers.places.size()) : 1);
+    if (said.count > int64_t{kMostLayers}) return said;
+    if (!blocks) said.letters.assign(static_cast<size_t>(number), layers.letter);
+    for (int64_t block = 0; blocks && block < number; ++block) {
+      for (const DialectPlace& place : layers.places) said.letters += LetterAt(place, block, number_of);
+    }
     return said;
   }
   const bool words = layers.form == DialectLayers::Form::kWords;
@@ -79,7 +98,8 @@ std::optional<SaidLayers> OneLine(const DialectLayers& layers, const ModelStatem
 
 }  // namespace
 
-SaidLayers ReadLayers(const Dialect& dialect, const ModelStatement& statement, ConfigKeys& keys) {
+SaidLayers ReadLayers(const Dialect& dialect, const ModelStatement& statement, ConfigKeys& keys,
+                      const NumberOf& number_of) {
   const size_t problems = keys.findings().problems.size();
   std::vector<SaidLayers> found;
   std::string missing;
@@ -88,7 +108,7 @@ SaidLayers ReadLayers(const Dialect& dialect, const ModelStatement& statement, C
     if (one == nullptr) continue;
     const Json* value = keys.Find(one->paths, &missing);
     if (value == nullptr) continue;
-    if (auto said = OneLine(*one, statement, *value, missing, keys)) found.push_back(*std::move(said));
+    if (auto said = OneLine(*one, statement, *value, missing, keys, number_of)) found.push_back(*std::move(said));
   }
   const bool right = keys.findings().problems.size() == problems;
   if (found.empty()) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "planner/exchange/config_keys.h"
 #include "planner/state/dialect/dialect.h"
@@ -17,6 +19,8 @@ struct SaidLayers {
 };
 
 // What the last of the lines says whose key is there. Problems of `keys`: there is none, or others say another thing.
-SaidLayers ReadLayers(const Dialect& dialect, const ModelStatement& statement, ConfigKeys& keys);
+// `number_of`: of a name in conditions of `place` that is not the block's number; of "i in LIST" with that number.
+SaidLayers ReadLayers(const Dialect& dialect, const ModelStatement& statement, ConfigKeys& keys,
+                      const std::function<double(std::string_view name, int64_t block)>& number_of);
 
 }  // namespace planwright

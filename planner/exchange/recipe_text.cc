@@ -95,7 +95,8 @@ YamlNode TreeOf(const SaidModel& model, const SaidPart& part) {
 }  // namespace
 
 std::string NameInRecipe(const SaidModel& model, const SaidPart& part) {
-  return model.dialects->RootOf(*part.dialect).name();
+  // What is known by its keys has no type of its own.
+  return part.dialect->where.empty() ? part.dialect->name() : model.dialects->RootOf(*part.dialect).name();
 }
 
 YamlNode ModelsTree(const SaidModel& model, const std::string& source, const std::string& kind,

@@ -77,12 +77,7 @@ RunModel ModelOfRun(const Plan& plan, const std::string& name, Findings& finding
     if (run.encoder != nullptr && bridge.from == run.encoder->name)
       run.said.image_token = Said{bridge.token, "bridge " + bridge.name + " token"};
   }
-  if (!findings.problems.empty()) return run;
-  const std::string language = run.language != nullptr ? run.language->kind : "";
-  const bool both = run.encoder != nullptr && run.language != nullptr;
   run.said.dialects = &dialects;
-  run.said.dialect =
-      run.said.dialects->ToWrite(run.encoder != nullptr ? run.encoder->kind : language, both ? language : "");
   return run;
 }
 

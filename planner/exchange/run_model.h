@@ -17,7 +17,7 @@ namespace planwright {
 struct RunModel {
   const Module* language = nullptr;  // null: it stays behind
   const Module* encoder = nullptr;
-  SaidModel said;  // `from`: the module's name and the recipe's key. Its dialect: the one that an export alone writes
+  SaidModel said;  // `from`: the module's name and the recipe's key
 };
 
 // The modules to export: all, or the one named `module`. Problems if there is none of this name, or if they are more

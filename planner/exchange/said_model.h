@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,8 +38,9 @@ struct SaidPart {
   // By the key of the recipe, in the order of its text: "pattern" or "layers", "moe.top_k". Those of layers that the
   // model does not have are not there.
   std::vector<std::pair<std::string, Said>> numbers;
-  std::map<std::string, Said, std::less<>> locals;  // of the dialect
-  std::vector<std::string> copied;                  // what people should know of a copy of the config.json, a line each
+  std::map<std::string, Said, std::less<>> locals;              // of the dialect
+  std::map<std::string, std::set<int64_t>, std::less<>> lists;  // of the dialect
+  std::vector<std::string> copied;  // what people should know of a copy of the config.json, a line each
 
   bool Has(char letter) const { return letter == 0 || letters.find(letter) != std::string::npos; }
   const Said* Find(std::string_view key) const;  // null: it does not say it
@@ -57,6 +59,7 @@ struct SaidModel {
   const DialectSet* dialects = nullptr;
   const Dialect* dialect = nullptr;  // of the whole; null: a run says it, or it is not known
   std::optional<SaidPart> language, encoder;
+  bool untied = false;              // the head of a tied model became a tensor of its own
   std::optional<Said> image_token;  // the id whose places in a text take image rows
 
   bool composite() const { return dialect != nullptr && dialect->composite(); }

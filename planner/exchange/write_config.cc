@@ -65,7 +65,12 @@ class DialectWriter {
     if (!write.value.empty()) {
       value = Json::parse(write.value);
     } else if (write.formula) {
-      value = JsonOf(NumberOf(*write.formula), IsReal(write.path));
+      const double number = NumberOf(*write.formula);
+      value = Takes(write.path, DialectNumber::Type::kFlag)
+                  ? Json(number > 0)
+                  : JsonOf(number, Takes(write.path, DialectNumber::Type::kReal));
+    } else if (write.blocks != 0) {
+      value = BlocksWith(write.blocks);
     } else if (write.path == "architectures") {
       value = Json::array({dialect_.architecture});
     } else {
@@ -95,7 +100,8 @@ class DialectWriter {
   // What is written without a line `write`; empty: nothing.
   static std::string PathToWrite(const DialectLine& line) {
     const auto* number = std::get_if<DialectNumber>(&line);
-    const bool check = std::holds_alternative<DialectCheck>(line);
+    const auto* rule = std::get_if<DialectRule>(&line);
+    const bool check = std::holds_alternative<DialectCheck>(line) || (rule != nullptr && rule->each);
     const DialectPaths* paths = PathsOf(line);
     return paths == nullptr || check || (number != nullptr && number->local) ? "" : paths->front();
   }
@@ -119,6 +125,7 @@ class DialectWriter {
   std::optional<Json> ValueOf(const DialectNumber& number) {
     const Said* said = part_.Find(number.name);
     if (said == nullptr || !part_.Has(number.of)) return std::nullopt;
+    if (number.when && !(NumberOf(*number.when) > 0)) return std::nullopt;
     if (const auto* flag = std::get_if<bool>(&said->value)) return Json(*flag);
     if (!said->is_word()) return JsonOf(said->number(), number.type == DialectNumber::Type::kReal);
     for (const auto& [theirs, ours] : number.words) {
@@ -129,6 +136,8 @@ class DialectWriter {
 
   std::optional<Json> ValueOf(const DialectLayers& layers) {
     if (layers.form == DialectLayers::Form::kNumber) return Json(part_.layers);
+    if (layers.form == DialectLayers::Form::kBlocks)
+      return Json(part_.layers / std::max<int64_t>(1, static_cast<int64_t>(layers.places.size())));
     if (layers.form == DialectLayers::Form::kLetters && HasWords()) return std::nullopt;
     if (layers.form == DialectLayers::Form::kLetters) return Json(part_.letters);
     Json words = Json::array();
@@ -140,6 +149,20 @@ class DialectWriter {
     return words;
   }
 
+  // The numbers of the blocks with such a layer.
+  Json BlocksWith(char letter) const {
+    size_t of_block = 1;
+    for (const DialectLine& line : dialect_.lines) {
+      const auto* layers = std::get_if<DialectLayers>(&line);
+      if (layers != nullptr && !layers->places.empty()) of_block = layers->places.size();
+    }
+    std::set<size_t> blocks;
+    for (size_t i = 0; i < part_.letters.size(); ++i) {
+      if (part_.letters[i] == letter) blocks.insert(i / of_block);
+    }
+    return Json(blocks);
+  }
+
   // Whether another line has a list of words: one of the two is enough.
   bool HasWords() const {
     return std::any_of(dialect_.lines.begin(), dialect_.lines.end(), [](const DialectLine& line) {
@@ -148,11 +171,11 @@ class DialectWriter {
     });
   }
 
-  // Whether what reads the path takes a real number.
-  bool IsReal(const std::string& path) const {
+  // Whether what reads the path takes a number of this type.
+  bool Takes(const std::string& path, DialectNumber::Type type) const {
     return std::any_of(dialect_.lines.begin(), dialect_.lines.end(), [&](const DialectLine& line) {
       const auto* number = std::get_if<DialectNumber>(&line);
-      return number != nullptr && number->type == DialectNumber::Type::kReal && HasPath(line, path);
+      return number != nullptr && number->type == type && HasPath(line, path);
     });
   }
 
@@ -194,11 +217,10 @@ void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, con
   }
 }
 
-}  // namespace
-
-WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Findings& findings) {
-  const Dialect& dialect = *run.dialect;
+WrittenConfig ConfigIn(const Dialect& dialect, const Plan& plan, const SaidModel& run, DType dtype,
+                       Findings& findings) {
   WrittenConfig written;
+  written.dialect = &dialect;
   written.config = DialectWriter(dialect, plan, run, written.made_up).Write();
   if (!written.config.contains("architectures")) written.config["architectures"] = Json::array({dialect.architecture});
   written.config["dtype"] = TorchName(dtype);
@@ -212,6 +234,26 @@ WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Find
   ComparePart(dialect, run.encoder, written.read.encoder, findings);
   ComparePart(dialect, run.language, written.read.language, findings);
   return written;
+}
+
+}  // namespace
+
+WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Findings& findings) {
+  const bool both = run.encoder && run.language;
+  const std::string language = run.language ? run.language->statement->kind : "";
+  WrittenConfig best;
+  Findings of_best;
+  for (const Dialect* dialect :
+       run.dialects->ToWrite(run.encoder ? run.encoder->statement->kind : language, both ? language : "")) {
+    Findings of_one;
+    WrittenConfig one = ConfigIn(*dialect, plan, run, dtype, of_one);
+    if (best.dialect != nullptr && of_one.problems.size() >= of_best.problems.size()) continue;
+    best = std::move(one), of_best = std::move(of_one);
+  }
+  if (best.dialect == nullptr)
+    findings.Problem("modules", "", "are of kinds that no dialect writes a config.json of: name a source with --like");
+  std::move(of_best.problems.begin(), of_best.problems.end(), std::back_inserter(findings.problems));
+  return best;
 }
 
 }  // namespace planwright

@@ -12,13 +12,14 @@
 namespace planwright {
 
 struct WrittenConfig {
+  const Dialect* dialect = nullptr;  // null: none writes models of these kinds
   nlohmann::ordered_json config;
   SaidModel read;                    // what the dialect reads of it
   std::vector<std::string> made_up;  // keys whose values no run has, a line each
 };
 
-// In the dialect that `run.dialect` names. `dtype`: of the tensors. A problem for each number of the run that is
-// another one when the config is read back.
+// In the first dialect that can say what the run is, or, if none can, in the one with the fewest problems. `dtype`: of
+// the tensors. A problem for each number of the run that is another one when the config is read back.
 WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Findings& findings);
 
 }  // namespace planwright

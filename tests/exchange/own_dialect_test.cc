@@ -48,6 +48,42 @@ DialectSet SetOf(const std::string& text) {
   return set;
 }
 
+// Blocks of two layers each, and numbers that are there in some models alone.
+const char kBlocks[] = R"(dialect plain
+  architecture PlainForCausalLM
+  blocks depth
+  place *
+  place -
+  hidden = d_model
+  vocabulary is 100
+  attention.heads = n_head
+  attention.head_dim is 4
+  attention.kv_groups is 1
+  mlp.ffn is 8
+  norm_eps = eps when hidden > 12
+dialect sparse
+  architecture SparseForCausalLM
+  read step int = moe_step else 1
+  read dense list = dense_blocks
+  blocks depth
+  place *
+  place E when (i + 1) % step = 0 and not i in dense, -
+  hidden = d_model
+  vocabulary is 100
+  attention.heads = n_head
+  attention.head_dim is 4
+  attention.kv_groups is 1
+  moe.experts = experts
+  moe.top_k is 1
+  moe.ffn is 8
+  moe.shared_ffn is 8
+  mlp.ffn is 8
+  nothing window else 4096: attention sees all
+  only each kinds full: attention is the same in each block
+  write dense_blocks blocks -
+  write window null
+)";
+
 class OwnDialect : public ::testing::Test {
  protected:
   SaidModel Read(const ordered_json& config) {
@@ -57,7 +93,6 @@ class OwnDialect : public ::testing::Test {
   // What export writes of a run that is as this config says.
   ordered_json Written(SaidModel model) {
     findings_ = {};
-    model.dialect = set_.ToWrite("hybrid_lm");
     return ConfigOf(Plan(), model, DType::kFp32, findings_).config;
   }
 
@@ -116,6 +151,81 @@ TEST_F(OwnDialect, ConditionsAndWhatIsComputed) {
   EXPECT_THAT(findings_.problems,
               ElementsAre(AllOf(Field(&Finding::where, "d_model / n_head"),
                                 Field(&Finding::message, HasSubstr("makes attention.head_dim 4.33")))));
+}
+
+class OwnBlocks : public ::testing::Test {
+ protected:
+  // The pattern, or the problems.
+  std::string PatternOf(const ordered_json& config) {
+    findings_ = {};
+    const SaidModel model = ReadModel(config, {}, findings_, set_);
+    if (findings_.problems.empty()) return model.language->Find("pattern")->text();
+    std::string text;
+    for (const Finding& problem : findings_.problems)
+      text += problem.where + "|" + problem.value + "|" + problem.message + "\n";
+    return text;
+  }
+  // What export writes of a run of these layers.
+  ordered_json Written(const std::string& pattern) {
+    Findings findings;
+    SaidModel run = ReadModel(config_, {}, findings, set_);
+    run.language->letters = pattern;
+    run.language->layers = static_cast<int64_t>(pattern.size());
+    run.language->Set("pattern", Said{pattern, "module m pattern"});
+    findings_ = {};
+    return ConfigOf(Plan(), run, DType::kFp32, findings_).config;
+  }
+
+  const DialectSet set_ = SetOf(kBlocks);
+  const ordered_json config_ = {{"model_type", "sparse"}, {"depth", 4},       {"d_model", 12}, {"n_head", 3},
+                                {"experts", 5},           {"window", nullptr}};
+  Findings findings_;
+};
+
+TEST_F(OwnBlocks, EachBlockHasItsLayers) {
+  ordered_json config = config_;
+  EXPECT_EQ(PatternOf(config), "*E*E*E*E");
+  config["dense_blocks"] = {0, 2};
+  EXPECT_EQ(PatternOf(config), "*-*E*-*E");
+  config["moe_step"] = 2, config["dense_blocks"] = {3, 9};
+  EXPECT_EQ(PatternOf(config), "*-*E*-*-");
+  config["dense_blocks"] = {-1};
+  EXPECT_EQ(PatternOf(config), "dense_blocks[0]|-1|is no integer from 0 to 16777216\n");
+  config["dense_blocks"] = 3;
+  EXPECT_EQ(PatternOf(config), "dense_blocks|3|is no list\n");
+}
+
+TEST_F(OwnBlocks, WhatItIsWithoutAKeyMayNotBeWhatIsRefused) {
+  ordered_json config = config_;
+  config.erase("window");
+  EXPECT_EQ(PatternOf(config), "window||is missing, and is then 4096, which cannot be expressed: attention sees all\n");
+  config["window"] = 8;
+  EXPECT_EQ(PatternOf(config), "window|8|cannot be expressed, only null, false or 0: attention sees all\n");
+  config["window"] = nullptr, config["kinds"] = {"full", "sliding"};
+  EXPECT_EQ(PatternOf(config),
+            "kinds[1]|\"sliding\"|cannot be expressed, only \"full\": attention is the same in each block\n");
+  config["kinds"] = "full";
+  EXPECT_EQ(PatternOf(config), "kinds|\"full\"|is no list\n");
+}
+
+// The first dialect that can say it; a key of some models alone is read and written of these alone.
+TEST_F(OwnBlocks, ARunLeavesInTheDialectThatCanSayIt) {
+  EXPECT_EQ(Written("*-*E").dump(),
+            R"({"model_type":"sparse","dense_blocks":[0],"window":null,"depth":2,"d_model":12,"n_head":3,"experts":5,)"
+            R"("architectures":["SparseForCausalLM"],"dtype":"float32","transformers_version":"5.23.0"})");
+  EXPECT_THAT(findings_.problems, IsEmpty());
+  EXPECT_EQ(Written("*-*-").dump(),
+            R"({"model_type":"plain","depth":2,"d_model":12,"n_head":3,"architectures":["PlainForCausalLM"],)"
+            R"("dtype":"float32","transformers_version":"5.23.0"})");
+  EXPECT_THAT(findings_.problems, IsEmpty());
+  Written("**-E");
+  EXPECT_THAT(findings_.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "module m pattern"), Field(&Finding::value, "**-E"),
+                                Field(&Finding::message, "cannot be expressed: plain has *-*-"))));
+  ordered_json config = {{"model_type", "plain"}, {"depth", 1}, {"d_model", 12}, {"n_head", 3}, {"eps", 1e-4}};
+  EXPECT_EQ(PatternOf(config), "eps|0.0001|is not known\n");
+  config["d_model"] = 16;
+  EXPECT_EQ(PatternOf(config), "*-");
 }
 
 TEST_F(OwnDialect, ObjectsInAConfigAreReadKeyByKey) {

@@ -130,7 +130,7 @@ TEST_F(StoredExport, PiecesOfAnySizeAreTheSame) {
   const RunModel run = ModelOfRun(plan_, "", findings, dialects_);
   const RawTensors expected = Fused(plain_, plan_, {true, true});
   const auto has = [&](const std::string& name) { return expected.contains(name); };
-  for (const LeavingTensor& leaving : LeavingTensors(run, *run.said.dialect, keys, has, findings)) {
+  for (const LeavingTensor& leaving : LeavingTensors(run, *dialects_.Find("nemotron_h_omni"), keys, has, findings)) {
     if (leaving.parts.size() == 1 && !leaving.parts[0].map) continue;
     const OutTensor tensor = FromCheckpoint(**opened, leaving, DType::kBf16);
     std::string bytes(static_cast<size_t>(tensor.bytes), '\0');

@@ -79,15 +79,15 @@ const Dialect& DialectSet::RootOf(const Dialect& dialect) const {
   return root ? *root : dialect;
 }
 
-const Dialect* DialectSet::ToWrite(std::string_view kind, std::string_view language) const {
+std::vector<const Dialect*> DialectSet::ToWrite(std::string_view kind, std::string_view language) const {
+  std::vector<const Dialect*> found;
   for (const Dialect& dialect : dialects_) {
     if (dialect.kind != kind || !dialect.where.empty() || dialect.composite() == language.empty()) continue;
-    if (language.empty()) return &dialect;
     const DialectPart* part = dialect.language();
     const Dialect* inner = part ? Find(part->dialects.front()) : nullptr;
-    if (inner && inner->kind == language) return &dialect;
+    if (language.empty() || (inner && inner->kind == language)) found.push_back(&dialect);
   }
-  return nullptr;
+  return found;
 }
 
 const DialectExtra* DialectSet::FindExtra(std::string_view tensor) const {

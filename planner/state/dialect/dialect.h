@@ -25,14 +25,15 @@ using DialectPaths = std::vector<std::string>;
 
 // KEY = ..., read LOCAL = ...
 struct DialectNumber {
-  enum class Type { kInteger, kReal, kFlag, kWord };
+  enum class Type { kInteger, kReal, kFlag, kWord, kList };  // kList: of integers, a local one
   std::string name;
   bool local = false;
   Type type = Type::kInteger;
   bool or_zero = false;
   DialectPaths paths;
   std::vector<std::pair<std::string, std::string>> words;  // of config.json, of the recipe
-  std::string otherwise;                                   // a value of the recipe, or a key before it; empty: none
+  std::string otherwise;                                   // a value of the recipe, or a name before it; empty: none
+  std::optional<DialectFormula> when;
   char of = 0;
   bool loose = false;
   StatedLine line;
@@ -50,12 +51,24 @@ struct DialectComputed {
   StatedLine line;
 };
 
+// One layer of each block: the first letter whose condition holds, over the block's number `i`.
+struct DialectPlace {
+  struct Choice {
+    char letter = 0;
+    std::optional<DialectFormula> when;  // none: it holds
+  };
+  std::vector<Choice> choices;
+  StatedLine line;
+};
+
+// layers, or blocks and its lines `place`
 struct DialectLayers {
-  enum class Form { kWords, kLetters, kNumber };
+  enum class Form { kWords, kLetters, kNumber, kBlocks };
   Form form = Form::kWords;
   DialectPaths paths;
   std::vector<std::pair<std::string, char>> words;
-  char letter = 0;  // kNumber
+  char letter = 0;                   // kNumber
+  std::vector<DialectPlace> places;  // kBlocks
   StatedLine line;
 };
 
@@ -70,7 +83,9 @@ struct DialectRule {
   enum class Kind { kOnly, kNothing, kNote, kCopied, kSilent };
   Kind kind{};
   DialectPaths paths;
-  std::string value;  // kOnly: as JSON
+  std::string value;      // kOnly: as JSON
+  bool each = false;      // kOnly: the path is a list, and each of its elements has the value
+  std::string otherwise;  // kNothing: what it is without the key, as JSON; empty: nothing
   std::optional<double> within, unless;
   char of = 0;
   std::string why;
@@ -111,6 +126,7 @@ struct DialectWrite {
   std::string path;
   std::string value;  // as JSON; empty: the formula, or as it is read
   std::optional<DialectFormula> formula;
+  char blocks = 0;  // the numbers of the blocks with such a layer
   char of = 0;
   std::optional<DialectFormula> when;
   std::string text;
@@ -136,6 +152,7 @@ struct DialectExtra {
   bool anywhere = false;
   std::optional<std::vector<DialectSize>> sizes;  // none: any
   std::string is;                                 // as JSON; empty: any numbers
+  std::string copy_of;                            // the tensor whose numbers it has; empty: none
   std::string what, who;
   StatedLine line;
 };
@@ -197,9 +214,8 @@ class DialectSet {
   const Dialect* OfType(std::string_view model_type) const;
   // The one whose names and tensors it has: itself, or what it is `like`.
   const Dialect& RootOf(const Dialect& dialect) const;
-  // The one of a kind of models that export writes, alone or as a composite with a language model of `language`; null:
-  // there is none.
-  const Dialect* ToWrite(std::string_view kind, std::string_view language = "") const;
+  // Those of a kind of models that export may write, alone or as a composite with a language model of `language`.
+  std::vector<const Dialect*> ToWrite(std::string_view kind, std::string_view language = "") const;
   // The dialect of an extra tensor of this name, and the tensor.
   const DialectExtra* FindExtra(std::string_view tensor) const;
   // Whether files need not have the tensor; `missing`: what is said if one does not have it.

@@ -104,7 +104,7 @@ class DialectFormula::Parser : public FormulaReader {
     const auto* function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
                                         [&](const Function& each) { return each.name == word; });
     if (called && function != std::end(kFunctions)) return Call(*function);
-    if (!called) return Name(word);
+    if (!called) return word == kBlockNumber ? Block() : Name(word);
     const size_t close = rest().find(')', end);
     if (word != "given" || close == string_view::npos) return Fail(Cat(Quoted(word), " is no function"));
     Name(string(rest().substr(0, close + 1)));
@@ -137,6 +137,19 @@ class DialectFormula::Parser : public FormulaReader {
 
   void Name(const string& name) {
     Drop(name.size());
+    formula_.code_.push_back({0, PlaceOfName(name, formula_.names_)});
+  }
+
+  // "i" or "i in NAME"
+  void Block() {
+    Drop(kBlockNumber.size());
+    string name(kBlockNumber);
+    if (TakeWord("in")) {
+      const string list(NextWord());
+      if (list.empty()) return Fail("the formula needs the name of a list here");
+      Drop(list.size());
+      name = Cat(string(kBlockIsIn), list);
+    }
     formula_.code_.push_back({0, PlaceOfName(name, formula_.names_)});
   }
 

@@ -10,9 +10,12 @@
 
 namespace planwright {
 
+// The number of a block, in conditions of lines `place`, and what the name "i in LIST" begins with.
+inline constexpr std::string_view kBlockNumber = "i", kBlockIsIn = "i in ";
+
 // Numbers, names, + - * / %, = < >, `and`, `or`, `not`, `CONDITION ? A : B`, parentheses, and the functions floor,
 // sqrt, log, min, max and ratio. ratio(a, b) is the least double r from a / b on by which floor(b * r) is a. Conditions
-// are 1 or 0. `given(NAME)` is a name as a whole. Evaluated in double, as statements are.
+// are 1 or 0. `given(NAME)` and `i in NAME` are names as a whole. Evaluated in double, as statements are.
 class DialectFormula {
  public:
   // The longest formula that the line begins with. It has no value if there is none, and the line has failed.

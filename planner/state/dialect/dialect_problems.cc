@@ -29,7 +29,8 @@ class OneDialect {
     names_ = keys_;
     names_.insert({"layers", "sequence", "end_token", "pad_token"});
     for (const DialectLine& line : dialect_.lines) {
-      if (const auto* number = std::get_if<DialectNumber>(&line); number && number->local) names_.insert(number->name);
+      const auto* number = std::get_if<DialectNumber>(&line);
+      if (number && number->local) (number->type == DialectNumber::Type::kList ? lists_ : names_).insert(number->name);
     }
     if (!dialect_.like.empty()) {
       const Dialect* like = all_.Find(dialect_.like);
@@ -59,7 +60,8 @@ class OneDialect {
   void CheckLine(const DialectNumber& number) {
     const string& otherwise = number.otherwise;
     for (const string& path : number.paths) read_.insert(path);
-    const bool names_key = keys_.contains(otherwise);
+    if (number.when) CheckFormula(*number.when, number.line);
+    const bool names_key = names_.contains(otherwise) && number.type != DialectNumber::Type::kWord;
     if (names_key && !given_.contains(otherwise))
       Add(number.line, otherwise, Cat("no line before it gives ", otherwise));
     if (number.type == DialectNumber::Type::kWord) {
@@ -70,9 +72,9 @@ class OneDialect {
           Add(number.line, otherwise, Cat(Quoted(otherwise), " is none of the words of config.json before it"));
       }
     } else if (!otherwise.empty() && !names_key && !IsNumberOf(number, otherwise)) {
-      Add(number.line, otherwise, Cat(Quoted(otherwise), " is neither such a number nor a key before it"));
+      Add(number.line, otherwise, Cat(Quoted(otherwise), " is neither such a number nor a name before it"));
     }
-    if (!number.local) given_.insert(number.name);
+    given_.insert(number.name);
   }
 
   static bool IsNumberOf(const DialectNumber& number, const string& text) {
@@ -92,16 +94,39 @@ class OneDialect {
 
   void CheckLine(const DialectLayers& layers) {
     const bool number = layers.form == DialectLayers::Form::kNumber;
+    const bool blocks = layers.form == DialectLayers::Form::kBlocks;
     const char* key = number ? "layers" : "pattern";
     const bool has = std::any_of(statement_.keys.begin(), statement_.keys.end(), [&](const StatedKey& its) {
       return its.form == StatedKey::Form::kLayers && its.name == key;
     });
-    if (!has) Add(layers.line, "layers", Cat("recipes have no key `", key, "`, which such a line gives"));
+    if (!blocks && !has) Add(layers.line, "layers", Cat("recipes have no key `", key, "`, which such a line gives"));
     for (const string& path : layers.paths) read_.insert(path);
     has_layers_ = true;
+    if (blocks && layers.places.empty()) Add(layers.line, "blocks", "no line `place` says which layers a block has");
+    for (const DialectPlace& place : layers.places) {
+      for (const DialectPlace::Choice& choice : place.choices) {
+        letters_ += choice.letter;
+        if (choice.when) CheckPlace(*choice.when, place.line);
+      }
+    }
     if (number) letters_ += layers.letter;
     for (const auto& [word, letter] : layers.words) letters_ += letter;
     if (layers.form == DialectLayers::Form::kLetters) letters_ += AllLetters();
+  }
+
+  // Letters are known before any key of a layer is read.
+  void CheckPlace(const DialectFormula& formula, const StatedLine& line) {
+    for (const string& name : formula.names()) {
+      if (name == kBlockNumber) continue;
+      const bool list = name.starts_with(kBlockIsIn);
+      const string inner = list ? name.substr(kBlockIsIn.size()) : name;
+      const std::set<string>& known = list ? lists_ : names_;
+      if (!known.contains(inner)) {
+        Add(line, inner, WithNear(Cat(Quoted(inner), list ? " is no list here" : " is no number here"), inner, &known));
+      } else if (!given_.contains(inner)) {
+        Add(line, inner, Cat("no line before `blocks` gives ", inner));
+      }
+    }
   }
 
   void CheckLine(const DialectCheck& check) {
@@ -172,7 +197,9 @@ class OneDialect {
     if (write.formula) CheckFormula(*write.formula, write.line);
     if (write.when) CheckFormula(*write.when, write.line);
     CheckTemplate(write.text, write.line);
-    if (write.formula || !write.value.empty() || write.path == "architectures" || read_.contains(write.path)) return;
+    if (write.formula || !write.value.empty() || write.blocks != 0 || write.path == "architectures" ||
+        read_.contains(write.path))
+      return;
     Add(write.line, write.path,
         WithNear(Cat("no line reads ", write.path, ", so it has no value here"), write.path, &read_));
   }
@@ -221,8 +248,9 @@ class OneDialect {
   const ModelStatement& statement_;
   TextProblems& problems_;
   std::set<string> keys_, names_, given_;
-  std::set<string> read_;  // paths
-  string letters_;         // of layers that lines say
+  std::set<string> lists_;  // local names of lists
+  std::set<string> read_;   // paths
+  string letters_;          // of layers that lines say
   bool has_layers_ = false, has_function_ = false;
 };
 

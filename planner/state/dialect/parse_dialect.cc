@@ -36,19 +36,66 @@ class DialectParser {
       if (lines > kMostStatementLines) {
         line.Expect(false, Cat("the end of the text: it may have ", kMostStatementLines, " lines"));
       } else if (line.TakeIf("dialect")) {
-        ParseHead(line);
+        open_ = nullptr;
+        if (line.TakeIf("lines")) {
+          ParseCommon(line);
+        } else {
+          ParseHead(line);
+        }
+      } else if (open_ != nullptr) {
+        open_->lines.push_back(line);
+        return;
+      } else if (line.TakeIf("has")) {
+        ParseHas(line, parsed.problems);
       } else {
         ParseLine(line);
       }
       line.NeedEnd();
       if (line.failed()) parsed.problems.push_back(*line.problem());
     });
+    for (const auto& [name, common] : common_) {
+      if (!common.used)
+        parsed.problems.push_back({PlaceOf(common.line, name), Cat("no dialect has the lines ", Quoted(name)), {}});
+    }
     parsed.dialects = std::move(dialects_);
     return parsed;
   }
 
  private:
+  // Lines that dialects have in common. They are read in each dialect that has them.
+  struct Common {
+    std::vector<LineReader> lines;
+    bool used = false, told = false;  // told: what is wrong with them
+    StatedLine line;
+  };
+
   Dialect& dialect() { return dialects_.back(); }
+
+  // "NAME"
+  void ParseCommon(LineReader& line) {
+    const string name = TakeName(line, "what dialects call these lines");
+    line.Check(line.failed() || !common_.contains(name), Cat("there are lines ", Quoted(name), " already"));
+    open_ = &common_[name];
+    open_->line = line.line();
+  }
+
+  // "NAME"
+  void ParseHas(LineReader& line, TextProblems& problems) {
+    const string name = line.Take("the name of lines before it");
+    const auto found = common_.find(name);
+    if (found == common_.end()) {
+      std::vector<string> known;
+      for (const auto& [each, common] : common_) known.push_back(each);
+      return RefuseUnless(line, false, Cat("no lines ", Quoted(name), " are before it"), known);
+    }
+    found->second.used = true;
+    for (LineReader each : found->second.lines) {
+      ParseLine(each);
+      each.NeedEnd();
+      if (each.failed() && !found->second.told) problems.push_back(*each.problem());
+    }
+    found->second.told = true;
+  }
 
   // "NAME, NAME ... [where PATH or PATH] [called TEXT]"
   void ParseHead(LineReader& line) {
@@ -70,6 +117,14 @@ class DialectParser {
     if (ParseTensorLine(line, dialect()) || ParseRule(line) || ParseOfWhole(line)) return;
     if (line.TakeIf("layers")) {
       ParseLayers(line);
+    } else if (line.TakeIf("blocks")) {
+      DialectLayers layers;
+      layers.line = line.line();
+      layers.form = DialectLayers::Form::kBlocks;
+      layers.paths = TakePaths(line);
+      dialect().lines.emplace_back(std::move(layers));
+    } else if (line.TakeIf("place")) {
+      ParsePlace(line);
     } else if (line.TakeIf("read")) {
       ParseRead(line);
     } else if (line.TakeIf("check")) {
@@ -138,7 +193,7 @@ class DialectParser {
     return true;
   }
 
-  // "PATH ... [VALUE] [within NUMBER] [unless NUMBER] [of LETTER]: WHY"
+  // "[each] PATH ... [VALUE] [within NUMBER] [unless NUMBER] [else VALUE] [of LETTER]: WHY"
   bool ParseRule(LineReader& line) {
     constexpr std::pair<const char*, RuleKind> kRules[] = {{"only", RuleKind::kOnly},
                                                            {"nothing", RuleKind::kNothing},
@@ -151,7 +206,8 @@ class DialectParser {
       rule.kind = kind;
       rule.line = line.line();
       const bool only = kind == RuleKind::kOnly;
-      while (!line.Peek().empty() && line.Peek() != "within" && line.Peek() != "unless" && line.Peek() != "of") {
+      rule.each = only && line.TakeIf("each");
+      while (!line.Peek().empty() && !IsOption(line.Peek())) {
         if (only && !rule.paths.empty() && IsLastWord(line)) break;
         rule.paths.push_back(line.Take());
       }
@@ -160,6 +216,7 @@ class DialectParser {
       if (only && line.TakeIf("within")) rule.within = TakeReal(line);
       const bool notes = kind == RuleKind::kNote || kind == RuleKind::kCopied;
       if (notes && line.TakeIf("unless")) rule.unless = TakeReal(line);
+      if (kind == RuleKind::kNothing && line.TakeIf("else")) rule.otherwise = TakeValue(line, true);
       rule.of = TakeOfLayer(line, statement_);
       rule.why = TakeFreeText(line, "why");
       dialect().lines.emplace_back(std::move(rule));
@@ -168,11 +225,15 @@ class DialectParser {
     return false;
   }
 
+  static bool IsOption(string_view word) {
+    return word == "within" || word == "unless" || word == "else" || word == "of";
+  }
+
   // Whether one word is left before a mark or an option.
   static bool IsLastWord(const LineReader& line) {
     LineReader ahead = line;
     ahead.Take();
-    return ahead.Peek() == "within" || ahead.Peek() == "of" || ahead.Left().starts_with(":") || ahead.empty();
+    return IsOption(ahead.Peek()) || ahead.Left().starts_with(":") || ahead.empty();
   }
 
   // "= PATH letters", "= PATH | PATH words WORD LETTER, ..." or "LETTER = PATH"
@@ -199,6 +260,26 @@ class DialectParser {
     dialect().lines.emplace_back(std::move(layers));
   }
 
+  // "LETTER [when FORMULA], LETTER [when FORMULA] ..."
+  void ParsePlace(LineReader& line) {
+    DialectLayers* blocks = nullptr;
+    for (DialectLine& each : dialect().lines) {
+      auto* layers = std::get_if<DialectLayers>(&each);
+      if (layers != nullptr && layers->form == DialectLayers::Form::kBlocks) blocks = layers;
+    }
+    if (blocks == nullptr) return line.Check(false, "no line `blocks` is before it");
+    DialectPlace place;
+    place.line = line.line();
+    do {
+      line.Check(place.choices.empty() || place.choices.back().when, "no letter comes behind one without a condition");
+      DialectPlace::Choice& choice = place.choices.emplace_back();
+      choice.letter = TakeLetter(line);
+      if (line.TakeIf("when")) choice.when = DialectFormula::Take(line);
+    } while (line.TakeIf(','));
+    line.Check(line.failed() || !place.choices.back().when, "the last letter has no condition, as each block has one");
+    blocks->places.push_back(std::move(place));
+  }
+
   char TakeLetter(LineReader& line) const {
     const char letter = TakeKindOfLayer(line);
     line.Check(line.failed() || statement_.FindLayer(letter) != nullptr,
@@ -206,7 +287,7 @@ class DialectParser {
     return letter;
   }
 
-  // "by FUNCTION", or "LOCAL int|real|flag [or 0] = ..."
+  // "by FUNCTION", or "LOCAL int|real|flag|list [or 0] = ..."
   void ParseRead(LineReader& line) {
     if (line.TakeIf("by")) {
       dialect().lines.emplace_back(DialectFunction{line.TakeOneOf({kRadioArguments}), line.line()});
@@ -217,8 +298,11 @@ class DialectParser {
     number.name = TakeName(line, "a name");
     line.Check(line.failed() || FindKey(number.name) == nullptr,
                "it is a key of the recipe, which is read without `read`");
-    const string type = line.TakeOneOf({"int", "real", "flag"});
-    number.type = type == "real" ? Type::kReal : type == "flag" ? Type::kFlag : Type::kInteger;
+    const string type = line.TakeOneOf({"int", "real", "flag", "list"});
+    number.type = type == "real"   ? Type::kReal
+                  : type == "flag" ? Type::kFlag
+                  : type == "list" ? Type::kList
+                                   : Type::kInteger;
     if (line.TakeIf("or")) {
       line.Need("0");
       number.or_zero = true;
@@ -227,7 +311,7 @@ class DialectParser {
     ParseNumber(line, std::move(number));
   }
 
-  // "PATH | PATH ... [words WORD VALUE, ...] [else VALUE|KEY] [loose]"
+  // "PATH | PATH ... [words WORD VALUE, ...] [else VALUE|NAME] [loose] [when FORMULA]"
   void ParseNumber(LineReader& line, DialectNumber number) {
     number.line = line.line();
     number.paths = TakePaths(line);
@@ -238,8 +322,9 @@ class DialectParser {
         number.words.emplace_back(std::move(word), line.Take("a word of the recipe"));
       } while (line.TakeIf(','));
     }
-    if (line.TakeIf("else")) number.otherwise = line.Take("a number or a key");
+    if (number.type != Type::kList && line.TakeIf("else")) number.otherwise = line.Take("a number or a name");
     number.loose = line.TakeIf("loose");
+    if (line.TakeIf("when")) number.when = DialectFormula::Take(line);
     dialect().lines.emplace_back(std::move(number));
   }
 
@@ -291,7 +376,7 @@ class DialectParser {
     dialect().lines.emplace_back(std::move(tell));
   }
 
-  // "PATH ... [VALUE|is FORMULA] [of LETTER] [when FORMULA] [: TEXT]" or "only KEY VALUE: WHY"
+  // "PATH ... [VALUE|is FORMULA|blocks LETTER] [of LETTER] [when FORMULA] [: TEXT]" or "only KEY VALUE: WHY"
   void ParseWrite(LineReader& line) {
     if (line.TakeIf("only")) {
       DialectSayable& only = dialect().sayable.emplace_back();
@@ -307,11 +392,13 @@ class DialectParser {
     write.line = line.line();
     std::vector<string> paths;
     while (!line.Peek().empty() && !IsValue(line.Peek()) && line.Peek() != "is" && line.Peek() != "of" &&
-           line.Peek() != "when")
+           line.Peek() != "blocks" && line.Peek() != "when")
       paths.push_back(line.Take());
     line.Expect(!paths.empty(), "a key of config.json");
     if (line.TakeIf("is")) {
       write.formula = DialectFormula::Take(line);
+    } else if (line.TakeIf("blocks")) {
+      write.blocks = TakeLetter(line);
     } else if (!line.Peek().empty() ? IsValue(line.Peek()) : line.Left().starts_with("[")) {
       write.value = TakeValue(line, false);
     }
@@ -338,15 +425,18 @@ class DialectParser {
   std::vector<string> BeginsOfLines() const {
     std::vector<string> names = KeysOfDialects(statement_);
     for (const char* word :
-         {"architecture", "like",   "without", "read",   "layers",  "check",    "refuse",      "only",   "nothing",
-          "note",         "copied", "tell",    "silent", "encoder", "language", "image_token", "remark", "write",
-          "unwritten",    "names",  "tensor",  "form",   "extra",   "optional", "missing",     "make",   "dialect"})
+         {"architecture", "like",  "without",   "read",  "layers", "blocks",     "place",  "check",
+          "refuse",       "only",  "nothing",   "note",  "copied", "tell",       "silent", "encoder",
+          "language",     "write", "unwritten", "names", "tensor", "form",       "extra",  "optional",
+          "missing",      "make",  "dialect",   "has",   "remark", "image_token"})
       names.emplace_back(word);
     return names;
   }
 
   const ModelStatement& statement_;
   std::vector<Dialect> dialects_;
+  std::map<string, Common> common_;
+  Common* open_ = nullptr;  // that takes the lines now; null: a dialect does
 };
 
 }  // namespace

@@ -44,7 +44,7 @@ DialectSize TakeSize(LineReader& line) {
   return size;
 }
 
-// "[..]PATTERN [SIZES] [is VALUE]: WHAT, WHO"
+// "[..]PATTERN [SIZES] [is VALUE|copy of NAME]: WHAT, WHO"
 void ParseExtra(LineReader& line, Dialect& dialect) {
   DialectExtra& extra = dialect.extras.emplace_back();
   extra.line = line.line();
@@ -58,7 +58,12 @@ void ParseExtra(LineReader& line, Dialect& dialect) {
     while (line.TakeIf(','));
     line.Need(']');
   }
-  if (line.TakeIf("is")) extra.is = TakeValue(line, false);
+  if (line.TakeIf("is")) {
+    extra.is = TakeValue(line, false);
+  } else if (line.TakeIf("copy")) {
+    line.Need("of");
+    extra.copy_of = line.Take("the name of a tensor");
+  }
   const string text = TakeFreeText(line, "what the tensor is, and who needs it");
   const size_t comma = text.find(", ");
   line.Check(line.failed() || comma != string::npos,

@@ -34,7 +34,7 @@ class LeftOver {
     std::vector<TensorLine>& lines = tensors.lines;
     if (source.opened->files() != nullptr) {
       for (const auto& [name, tensor] : source.opened->files()->all()) {
-        if (!used.contains(name)) SortFile(name, tensor.shape, source, lines);
+        if (!used.contains(name)) SortFile(name, tensor.shape, used, source, lines);
       }
       return;
     }
@@ -51,12 +51,16 @@ class LeftOver {
   }
 
  private:
-  void SortFile(const std::string& name, const std::vector<int64_t>& shape, SourceFit& source,
-                std::vector<TensorLine>& lines) {
+  void SortFile(const std::string& name, const std::vector<int64_t>& shape, const std::set<std::string>& used,
+                SourceFit& source, std::vector<TensorLine>& lines) {
     const auto other = file_names_.find(name);
+    const KnownExtra* extra = FindKnownExtra(name);
+    // A copy is one beside its original, of models that have no such tensor of their own.
+    const bool copies = extra != nullptr && !extra->copy_of.empty();
+    if (copies && (other != file_names_.end() || !used.contains(extra->copy_of))) extra = nullptr;
     if (other != file_names_.end() && other->second != source.named) {
       source.elsewhere.push_back(name);
-    } else if (const KnownExtra* extra = FindKnownExtra(name)) {
+    } else if (extra != nullptr) {
       auto group = std::find_if(source.passed.begin(), source.passed.end(),
                                 [&](const PassedThrough& passed) { return passed.extra == extra; });
       if (group == source.passed.end()) group = source.passed.insert(source.passed.end(), {extra, {}});

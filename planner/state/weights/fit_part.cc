@@ -224,6 +224,7 @@ std::vector<WantedTensor> WantedOf(const WeightPart& part) {
     const Parameter& parameter = part.module->parameters[static_cast<size_t>(index)];
     const bool rows = vocabulary > 0 && parameter.shape.size() == 2 && parameter.shape[0] == vocabulary &&
                       (absl::EndsWith(parameter.file_name, "embeddings.weight") ||
+                       absl::EndsWith(parameter.file_name, "embed_tokens.weight") ||
                        absl::EndsWith(parameter.file_name, "lm_head.weight"));
     // A parameter of experts is published as one tensor for each expert.
     for (int64_t i = 0; i < std::max<int64_t>(parameter.experts, 1); ++i) {

@@ -170,7 +170,7 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
     for (const WantedTensor& wanted : WantedOf(part)) {
       const auto taken = fit.taken.find(wanted.name);
       if (taken == fit.taken.end()) continue;
-      const bool embedding = wanted.vocabulary && absl::EndsWith(wanted.file_name, "embeddings.weight");
+      const bool embedding = wanted.vocabulary && !absl::EndsWith(wanted.file_name, "lm_head.weight");
       reader.Add({&fit.ReaderOf(taken->second), taken->second.key, taken->second.dtype,
                   wanted.parameter->buffer ? plan.master() : plan.dtype(), taken->second.elements,
                   embedding ? wanted.parameter->shape[1] : 0});
@@ -178,6 +178,14 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
   }
   WeightValues values = reader.Run(threads);
   for (std::string& line : WrongExtras(fit)) values.problems.push_back(std::move(line));
+  for (const SourceFit& source : fit.sources) {
+    for (const PassedThrough& passed : source.passed) {
+      for (size_t i = 0; i < passed.names.size() && !passed.extra->copy_of.empty(); ++i) {
+        std::string line = WrongCopy(*source.opened->files(), *passed.extra, passed.names[i]);
+        if (!line.empty()) values.problems.push_back(std::move(line));
+      }
+    }
+  }
   return values;
 }
 
@@ -197,6 +205,30 @@ std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::s
     const double number = NumberAt(dtype, bytes.data() + i * DTypeBytes(dtype));
     const std::string wrong = WrongNumber(numbers, files.all().at(name).type, i, number);
     if (!wrong.empty()) return absl::StrCat(files.PlaceOf(name), ": element ", i, wrong);
+  }
+  return "";
+}
+
+std::string WrongCopy(const WeightFiles& files, const KnownExtra& extra, const std::string& name) {
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  const WeightTensor& copy = files.all().at(name);
+  const auto found = files.all().find(extra.copy_of);
+  if (found == files.all().end()) return "";  // it is missing, which is told elsewhere
+  const WeightTensor& original = found->second;
+  const std::string differs = absl::StrCat(files.PlaceOf(name), " is no copy of ", extra.copy_of);
+  if (copy.type != original.type || copy.shape != original.shape)
+    return absl::StrCat(differs, ": it has another type or shape");
+  std::vector<std::byte> a(static_cast<size_t>(std::min(kPiece, copy.bytes))), b = a;
+  const int64_t width = copy.bytes / std::max<int64_t>(1, ElementsOf(copy.shape));
+  for (int64_t first = 0; first < copy.bytes; first += kPiece) {
+    const auto count = static_cast<size_t>(std::min(kPiece, copy.bytes - first));
+    for (const auto& [tensor, bytes] : {std::pair(&copy, &a), std::pair(&original, &b)}) {
+      const absl::Status read = files.ReadBytes(*tensor, first, std::span(*bytes).first(count));
+      if (!read.ok()) return std::string(read.message());
+    }
+    const auto [one, other] = std::mismatch(a.begin(), a.begin() + static_cast<int64_t>(count), b.begin());
+    if (one != a.begin() + static_cast<int64_t>(count))
+      return absl::StrCat(differs, ": element ", (first + (one - a.begin())) / width, " is another number");
   }
   return "";
 }

@@ -12,7 +12,7 @@ namespace planwright {
 
 struct WeightValues {
   std::vector<std::string> problems;  // infinity or NaN, numbers too large for the run, scales and normalizations that
-                                      // are others, bytes that are gone or damaged
+                                      // are others, copies that are none, bytes that are gone or damaged
   std::vector<std::string> warnings;  // rows of embeddings that are zero
   int64_t bytes = 0;                  // that were read
 };
@@ -25,6 +25,9 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
 // What is wrong with the numbers of a tensor of `files` that is passed through (KnownExtra::numbers): a line with file,
 // tensor and element. Empty: they are as the model takes them for granted.
 std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::string& name);
+
+// The same of a tensor that is a copy of another one: they must have the same bytes. Reads both, which may be large.
+std::string WrongCopy(const WeightFiles& files, const KnownExtra& extra, const std::string& name);
 
 // Tensors that are passed through, whose numbers the model here takes for granted (KnownExtra::numbers), and that have
 // others: a line each. They are a few KiB. `fit` fits.

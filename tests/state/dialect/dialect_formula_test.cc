@@ -19,8 +19,8 @@ double NumberOf(const std::string& text) {
   const DialectFormula formula = DialectFormula::Take(line);
   line.NeedEnd();
   EXPECT_FALSE(line.failed()) << text << ": " << line.problem()->message;
-  const std::map<std::string, double> numbers = {{"a", 6},  {"b", 4},        {"yes", 1},
-                                                 {"no", 0}, {"given(a)", 1}, {"x.y", 7}};
+  const std::map<std::string, double> numbers = {{"a", 6},        {"b", 4},   {"yes", 1}, {"no", 0},
+                                                 {"given(a)", 1}, {"x.y", 7}, {"i", 5},   {"i in odd", 1}};
   return formula.Evaluate([&](const std::string& name) {
     const auto found = numbers.find(name);
     return found == numbers.end() ? std::nan("") : found->second;
@@ -53,6 +53,8 @@ TEST(DialectFormula, HasConditions) {
   EXPECT_EQ(NumberOf("no ? 1 : yes ? 2 : 3"), 2);
   EXPECT_EQ(NumberOf("yes ? a : nothing"), 6) << "what is not chosen may have no value";
   EXPECT_EQ(NumberOf("given(a)"), 1);
+  EXPECT_EQ(NumberOf("i in odd and (i + 1) % b = 2"), 1);
+  EXPECT_EQ(NumberOf("not i in odd"), 0);
   // A condition of what has no value does not hold, and neither does its opposite.
   for (const char* text : {"nothing = nothing", "not nothing > 1", "nothing or yes", "nothing ? 1 : 2"})
     EXPECT_TRUE(std::isnan(NumberOf(text))) << text;

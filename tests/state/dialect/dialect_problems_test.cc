@@ -53,6 +53,21 @@ TEST(DialectProblems, WhatARecipeNeedsIsGiven) {
   EXPECT_THAT(WholeProblem("layers M = n"), HasSubstr("recipes have no key `layers`, which such a line gives"));
 }
 
+TEST(DialectProblems, BlocksHaveTheirLayers) {
+  const auto of_blocks = [](const std::string& lines) {
+    return WholeProblems("dialect toy\n  read some list = s\n  read step int = t else 1\n" + lines + "  hidden = h\n");
+  };
+  EXPECT_EQ(of_blocks("  blocks n\n  place M when (i + 1) % step = 0 and not i in some, M\n"), "");
+  EXPECT_EQ(of_blocks("  blocks n\n"), "f:11:3: no line `place` says which layers a block has\n");
+  EXPECT_EQ(of_blocks("  blocks n\n  place M when i in soome, M\n"),
+            "f:12:21: \"soome\" is no list here; did you mean `some`?\n");
+  EXPECT_EQ(of_blocks("  blocks n\n  place M when i in step, M\n"), "f:12:21: \"step\" is no list here\n");
+  EXPECT_EQ(of_blocks("  blocks n\n  place M when i > stp, M\n"),
+            "f:12:20: \"stp\" is no number here; did you mean `step`?\n");
+  EXPECT_EQ(of_blocks("  blocks n\n  place M when i > hidden, M\n"), "f:12:20: no line before `blocks` gives hidden\n");
+  EXPECT_EQ(of_blocks("  blocks n\n  place M\n  heads is some\n"), "f:13:12: \"some\" is no number here\n");
+}
+
 TEST(DialectProblems, NamesAreThoseOfNumbers) {
   EXPECT_EQ(WholeProblem("heads is hiden / 2"), "f:11:12: \"hiden\" is no number here; did you mean `hidden`?\n");
   EXPECT_EQ(WholeProblem("heads is hidden / 2: {hiden} / 2"),
@@ -73,9 +88,11 @@ TEST(DialectProblems, WordsAreThoseOfTheChoice) {
               HasSubstr("\"none\" is none of the words of config.json"));
   EXPECT_THAT(WholeProblem("norm is non"), HasSubstr("did you mean `none`?"));
   EXPECT_THAT(WholeProblem("write only norm non: why"), HasSubstr("did you mean `none`?"));
-  EXPECT_THAT(WholeProblem("heads = h else none"), HasSubstr("is neither such a number nor a key before it"));
+  EXPECT_THAT(WholeProblem("heads = h else none"), HasSubstr("is neither such a number nor a name before it"));
   EXPECT_THAT(WholeProblem("heads = h else 0"), HasSubstr("is neither such a number"));
   EXPECT_EQ(WholeProblem("heads = h else hidden"), "");
+  EXPECT_EQ(WholeProblem("read width int = w else 2\n  heads = h else width"), "");
+  EXPECT_THAT(WholeProblem("heads = h when hiden > 1"), HasSubstr("\"hiden\" is no number here"));
 }
 
 TEST(DialectProblems, WhatIsWrittenIsRead) {

@@ -98,7 +98,9 @@ TEST(ParseDialect, Numbers) {
   EXPECT_EQ(LineProblem("hidden ="), "11 expected a key of config.json, found the end of the line");
   EXPECT_EQ(LineProblem("norm = kind"), "14 expected `words`, found the end of the line");
   EXPECT_EQ(LineProblem("read hidden int = a"), "8 it is a key of the recipe, which is read without `read`");
-  EXPECT_EQ(LineProblem("read a whole = b"), "10 expected `int` or `real` or `flag`, found \"whole\"");
+  EXPECT_EQ(LineProblem("read a whole = b"), "10 expected `int` or `real` or `flag` or `list`, found \"whole\"");
+  EXPECT_EQ(LineOf<DialectNumber>("read some list = a.b").type, DialectNumber::Type::kList);
+  EXPECT_EQ(LineOf<DialectNumber>("hidden = a else b loose when eps > 1").when->text(), "eps > 1");
   EXPECT_EQ(LineOf<DialectFunction>("read by radio_arguments").name, "radio_arguments");
   EXPECT_EQ(LineProblem("read by hand"), "11 expected `radio_arguments`, found \"hand\"");
 }
@@ -124,6 +126,23 @@ TEST(ParseDialect, Layers) {
   EXPECT_THAT(words.paths, ElementsAre("types", "kinds"));
   EXPECT_EQ(LineOf<DialectLayers>("layers = p letters").form, DialectLayers::Form::kLetters);
   EXPECT_EQ(LineOf<DialectLayers>("layers M = n").letter, 'M');
+  const Dialect blocks =
+      ParsedOf(kDialectHead + "  blocks n | m\n  place M when i > 0 and not i in some, -\n  place -\n").dialects.at(0);
+  const auto& places = std::get<DialectLayers>(blocks.lines.at(0)).places;
+  EXPECT_THAT(std::get<DialectLayers>(blocks.lines.at(0)).paths, ElementsAre("n", "m"));
+  ASSERT_EQ(places.size(), 2U);
+  ASSERT_EQ(places[0].choices.size(), 2U);
+  EXPECT_EQ(places[0].choices[0].letter, 'M');
+  EXPECT_THAT(places[0].choices[0].when->names(), ElementsAre("i", "i in some"));
+  EXPECT_EQ(places[0].choices[1].letter, '-');
+  EXPECT_FALSE(places[0].choices[1].when || places[1].choices[0].when);
+  EXPECT_EQ(LineProblem("place M"), "3 no line `blocks` is before it");
+  const auto place = [](const std::string& line) {
+    return ProblemsText(ParsedOf(kDialectHead + "  blocks n\n  " + line + "\n").problems);
+  };
+  EXPECT_EQ(place("place M when i > 1"), "f:13:16: the last letter has no condition, as each block has one\n");
+  EXPECT_EQ(place("place M, -"), "f:13:9: no letter comes behind one without a condition\n");
+  EXPECT_EQ(place("place M when i in, -"), "f:13:20: the formula needs the name of a list here\n");
   EXPECT_EQ(LineProblem("layers = types words moe E"), "28 no kind of layers has the letter E");
   EXPECT_EQ(LineProblem("layers = types"), "17 expected `words`, found the end of the line");
 }
@@ -141,6 +160,11 @@ TEST(ParseDialect, Rules) {
   EXPECT_EQ(LineOf<DialectRule>("note a unless 0 of M: not taken").unless, 0);
   EXPECT_EQ(LineOf<DialectRule>("copied a unless 0: copied").kind, DialectRule::Kind::kCopied);
   EXPECT_THAT(LineOf<DialectRule>("silent a.* b: why").paths, ElementsAre("a.*", "b"));
+  const auto each = LineOf<DialectRule>("only each kinds full: all are");
+  EXPECT_TRUE(each.each);
+  EXPECT_THAT(each.paths, ElementsAre("kinds"));
+  EXPECT_EQ(each.value, "\"full\"");
+  EXPECT_EQ(LineOf<DialectRule>("nothing window else 4096 of M: none").otherwise, "4096");
   EXPECT_EQ(LineProblem("only bias: it has"), "12 expected a value, found \":\"");
   EXPECT_EQ(LineProblem("nothing: why"), "10 expected a key of config.json, found \":\"");
   EXPECT_EQ(LineProblem("nothing a"), "12 expected `:`, found the end of the line");
@@ -171,6 +195,8 @@ TEST(ParseDialect, Writing) {
   EXPECT_EQ(DialectOf("write act \"gelu\"").writing.at(0).value, "\"gelu\"");
   EXPECT_EQ(DialectOf("write list [0, 1]").writing.at(0).value, "[0,1]");
   EXPECT_EQ(DialectOf("write a is 1 / hidden").writing.at(0).formula->text(), "1 / hidden");
+  EXPECT_EQ(DialectOf("write list blocks M").writing.at(0).blocks, 'M');
+  EXPECT_EQ(LineProblem("write list blocks E"), "21 no kind of layers has the letter E");
   EXPECT_EQ(DialectOf("write only hidden 2: no other width").sayable.at(0).value, "2");
   EXPECT_EQ(LineProblem("write 5"), "9 expected a key of config.json, found \"5\"");
   EXPECT_EQ(LineProblem("write only hiden 2: none"), "14 \"hiden\" is no key of such a recipe; did you mean `hidden`?");
@@ -194,6 +220,7 @@ TEST(ParseDialect, Tensors) {
   EXPECT_EQ(extra.is, "1");
   EXPECT_EQ(extra.what, "scales of blocks");
   EXPECT_EQ(extra.who, "users, all of them");
+  EXPECT_EQ(DialectOf("extra a [hidden] copy of b.c: a copy, others").extras.at(0).copy_of, "b.c");
   EXPECT_EQ(LineProblem("extra a: scales").substr(0, 3), "9 b") << "who needs it?";
   const DialectHint optional = DialectOf("optional a b called a final norm: it is drawn").optional.at(0);
   EXPECT_THAT(optional.names, ElementsAre("a", "b"));
@@ -208,6 +235,29 @@ TEST(ParseDialect, Tensors) {
   EXPECT_EQ(made.text, "a: ones");
   EXPECT_EQ(LineProblem("make a [1] many"),
             "14 \"many\" is no value: expected a number, true, false, null, a list, or a word in quotes");
+}
+
+// Lines in common are lines of each dialect that has them, where it has them.
+TEST(ParseDialect, LinesInCommon) {
+  const char common[] = "dialect lines wide\n  hidden = a\n  only act silu: why\n";
+  const ParsedDialects parsed =
+      ParsedOf(absl::StrCat(common, "dialect one\n  eps = e\n  has wide\ndialect two\n  has wide\n  like one\n"));
+  EXPECT_EQ(ProblemsText(parsed.problems), "");
+  ASSERT_EQ(parsed.dialects.size(), 2U);
+  EXPECT_EQ(parsed.dialects[0].lines.size(), 3U);
+  EXPECT_EQ(std::get<DialectNumber>(parsed.dialects[0].lines[1]).name, "hidden");
+  EXPECT_EQ(parsed.dialects[1].lines.size(), 2U);
+  EXPECT_EQ(parsed.dialects[1].like, "one");
+  const auto problems = [](const std::string& lines) { return ProblemsText(ParsedOf(lines).problems); };
+  EXPECT_EQ(problems(absl::StrCat(common, "dialect one\n")), "f:11:15: no dialect has the lines \"wide\"\n");
+  EXPECT_EQ(problems(absl::StrCat(common, "dialect one\n  has wde\n")),
+            "f:15:7: no lines \"wde\" are before it; did you mean `wide`?\n"
+            "f:11:15: no dialect has the lines \"wide\"\n");
+  EXPECT_EQ(problems("dialect lines a\n  hiden = b\ndialect one\n  has a\ndialect two\n  has a\n"),
+            "f:12:3: \"hiden\" is no key of such a recipe, and begins no line of a dialect; did you mean `hidden`?\n")
+      << "it is told once";
+  EXPECT_EQ(problems("dialect lines a\ndialect lines a\ndialect b\n  has a\n"),
+            "f:12:15: there are lines \"a\" already\n");
 }
 
 TEST(ParseDialect, HasTheLimitsOfItsText) {
