@@ -310,9 +310,9 @@ TEST_F(Import, AllThatCannotBeExpressedIsOneListAndNothingIsWritten) {
 
 TEST_F(Import, OtherModelsAreRefusedByTheirType) {
   Toy toy = ReadToy("lm");
-  toy.config["model_type"] = "llama";
+  toy.config["model_type"] = "gemma3";
   EXPECT_THAT(Imported(toy).findings.problems,
-              ElementsAre(AllOf(Field(&Finding::where, "model_type"), Field(&Finding::value, "\"llama\""))));
+              ElementsAre(AllOf(Field(&Finding::where, "model_type"), Field(&Finding::value, "\"gemma3\""))));
   Toy omni = ReadToy("omni");
   omni.config["text_config"]["model_type"] = "qwen3",
   omni.config["vision_config"]["model_type"] = "siglip_vision_model";

@@ -82,8 +82,17 @@ OF_EXPERTS = {"two experts are exchanged": swap("experts.0.up_proj.weight", "exp
 OF_ENCODER = {"a weight is transposed": transpose("attn.proj.weight"),
               "a weight has another name": rename("pos_embed", "position_embed")}
 
+OF_DECODERS = {"a norm is left out": drop("post_attention_layernorm.weight"),
+               "k and v are exchanged": swap("k_proj.weight", "v_proj.weight"),
+               "gate and up are exchanged": swap("gate_proj.weight", "up_proj.weight"),
+               "positions turn at another speed": configured({"rope_parameters.rope_theta": 1000.0})}
+
 # By toy and what is wrong.
 DAMAGES = {
+    "llama": OF_DECODERS | {"a bias is zero": zero("q_proj.bias"),
+                            "another stretch": configured({"rope_parameters.factor": 2.0})},
+    "llama_tied": OF_DECODERS | {"it is untied": configured({"tie_word_embeddings": False})},
+    "mistral": OF_DECODERS | {"another stretch": configured({"rope_parameters.factor": 2.0})},
     "nano": OF_LANGUAGE | OF_EXPERTS | {"another scale of experts": configured({"routed_scaling_factor": 2.5}),
                                         "time steps are clamped": configured({"time_step_min": 0.01})},
     "one_expert": {"the other rule for its weight": configured({"norm_topk_prob": False})},

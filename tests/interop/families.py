@@ -12,7 +12,9 @@ import pathlib
 import torch
 import yaml
 from torch import nn
-from transformers import NemotronHConfig, NemotronHForCausalLM, RadioConfig, RadioModel
+from transformers import (
+    LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, NemotronHConfig, NemotronHForCausalLM,
+    Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, RadioConfig, RadioModel)
 from transformers.models.nemotron_h_omni.configuration_nemotron_h_omni import NemotronH_Omni_Reasoning_V3_Config
 from transformers.models.nemotron_h_omni.modeling_nemotron_h_omni import (
     NemotronH_Omni_Reasoning_V3, NemotronH_Omni_Reasoning_V3MultiModalProjector)
@@ -20,6 +22,7 @@ from transformers.models.nemotron_h_omni.modeling_nemotron_h_omni import (
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 LAYERS = {"M": "linear_attention", "*": "full_attention", "E": "moe", "-": "mlp"}
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
+LANGUAGE = ("hybrid_lm", "decoder")  # kinds of language models
 SUMMARY_TOKENS = 3  # of an encoder's class tokens; the others are registers
 
 
@@ -30,6 +33,10 @@ def read_recipe(name):
 def model_of(recipe, kind):
     found = [model for model in recipe["models"].values() if model["kind"] == kind]
     return found[0] if found else None
+
+
+def language_of(recipe):
+    return next(model for model in recipe["models"].values() if model["kind"] in LANGUAGE)
 
 
 def text_config(recipe):
@@ -97,6 +104,108 @@ class TextModel(nn.Module):
 
     def probes(self):
         return language_probes(self.language)
+
+
+def rope_parameters(rope):
+    """What transformers calls the numbers of a rotary embedding."""
+    scaling = rope.get("scaling", "none")
+    found = {"rope_type": "default" if scaling == "none" else scaling, "rope_theta": rope["theta"]}
+    names = {"linear": {"factor": "factor"},
+             "llama3": {"factor": "factor", "original": "original_max_position_embeddings", "low": "low_freq_factor",
+                        "high": "high_freq_factor"},
+             "yarn": {"factor": "factor", "original": "original_max_position_embeddings", "low": "beta_slow",
+                      "high": "beta_fast", "amplitude": "attention_factor"}}
+    return found | {theirs: rope[ours] for ours, theirs in names.get(scaling, {}).items()}
+
+
+def decoder_config(recipe, config):
+    """The configuration of a decoder, of this class."""
+    model = language_of(recipe)
+    attention, moe = model["attention"], model.get("moe")
+    pattern = model.get("pattern", "*-" * model.get("layers", 0)).replace("|", "")
+    sizes = dict(vocab_size=model["vocabulary"], hidden_size=model["hidden"], num_hidden_layers=len(pattern) // 2,
+                 num_attention_heads=attention["heads"], num_key_value_heads=attention["kv_groups"],
+                 head_dim=attention["head_dim"], rms_norm_eps=model["norm_eps"],
+                 tie_word_embeddings=model.get("tied", False), rope_parameters=rope_parameters(model["rope"]),
+                 max_position_embeddings=512, use_cache=False, attn_implementation="eager")
+    if "mlp" in model:
+        sizes |= dict(intermediate_size=model["mlp"]["ffn"])
+    if config is MistralConfig:
+        sizes |= dict(sliding_window=None)
+    else:
+        sizes |= dict(attention_bias=attention.get("biases", "none") == "all")
+    if moe:
+        sizes |= dict(num_experts=moe["experts"], num_experts_per_tok=moe["top_k"], moe_intermediate_size=moe["ffn"],
+                      norm_topk_prob=moe.get("normalized", True), experts_implementation="eager",
+                      mlp_only_layers=[i // 2 for i, letter in enumerate(pattern) if letter == "-"])
+    return config(**sizes)
+
+
+class InputOf:
+    """A probe of what a module is given."""
+
+    def __init__(self, module):
+        self.module = module
+
+
+class Decoder(nn.Module):
+    """A published decoder. Each of its layers is two here."""
+
+    published = "language"
+    config, model = LlamaConfig, LlamaForCausalLM
+
+    def __init__(self, recipe):
+        super().__init__()
+        self.language = self.model(decoder_config(recipe, self.config))
+
+    def forward(self, batch):
+        return self.run(batch).logits
+
+    def loss(self, batch):
+        return self.run(batch, labels=own_labels(batch)).loss
+
+    def run(self, batch, **more):
+        # Positions that begin anew tell transformers where documents begin.
+        return self.language(input_ids=batch["token_ids"], position_ids=positions_of(batch), use_cache=False, **more)
+
+    def parts(self):
+        return [(self.language, "language_model.")]
+
+    def probes(self):
+        found = {}
+        for i, layer in enumerate(self.language.model.layers):
+            found[f"language.layer{2 * i}.out"] = InputOf(layer.post_attention_layernorm)
+            found[f"language.layer{2 * i + 1}.out"] = layer
+            if hasattr(layer.mlp, "gate"):
+                found[f"language.layer{2 * i + 1}.router"] = layer.mlp.gate
+        return found
+
+
+class Mistral(Decoder):
+    config, model = MistralConfig, MistralForCausalLM
+
+
+class Qwen3(Decoder):
+    config, model = Qwen3Config, Qwen3ForCausalLM
+
+
+class Qwen3Moe(Decoder):
+    config, model = Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+
+def positions_of(batch):
+    """Those of packed documents; None: each sample is one."""
+    if "document_ends" not in batch:
+        return None
+    positions, ends = [], batch["document_ends"].tolist()
+    for count in batch["documents_per_sample"].tolist():
+        begin, row = 0, []
+        for _ in range(count):
+            end = ends.pop(0)
+            row += range(end - begin)
+            begin = end
+        positions.append(row)
+    return torch.tensor(positions)
 
 
 class OmniModel(nn.Module):
@@ -195,4 +304,4 @@ def vision_probes(model):
 
 FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": RadioWithText,
             "nano_v2_oracle": TextModel, "one_expert_oracle": TextModel, "one_expert_undivided_oracle": TextModel,
-            "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel}
+            "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder}

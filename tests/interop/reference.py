@@ -1,7 +1,7 @@
 """One batch through a toy of transformers: outputs, loss and gradients, and whether the gradients are slopes."""
 import torch
 
-from families import token_losses
+from families import InputOf, language_of, token_losses
 
 TOP_K_MARGIN = 1e-5  # between the last expert that is chosen and the first that is not
 STEP = 2e-6  # of a slope
@@ -26,7 +26,8 @@ def random_weights(model, generator, dtype):
             return draw(shape, 0.3, 1.0)
         if len(shape) == 1:
             return draw(shape, 0.2)
-        if leaf in ("position_embedding", "cls_register_token") or name.endswith("embeddings.weight"):
+        embedding = name.endswith(("embeddings.weight", "embed_tokens.weight"))
+        if leaf in ("position_embedding", "cls_register_token") or embedding:
             return draw(shape, 0.7)
         return draw(shape, 1.1 / shape[-1] ** 0.5)
 
@@ -38,10 +39,11 @@ def random_weights(model, generator, dtype):
                 buffer.copy_(draw(buffer.shape, 0.1).to(dtype))
 
 
-def random_batch(recipe, encoder, grids, images_per_sample, generator):
-    """Recorded samples as Planwright reads them (docs/training/data.md#recorded): fp32 numbers."""
+def random_batch(recipe, encoder, grids, images_per_sample, generator, documents=()):
+    """Recorded samples as Planwright reads them (docs/training/data.md#recorded): fp32 numbers. `documents`: the ends
+    of those of each sample; none: each sample is one."""
     samples, length = recipe["batch"]["global_samples"], recipe["batch"]["sequence_length"]
-    vocabulary = next(m["vocabulary"] for m in recipe["models"].values() if m["kind"] == "hybrid_lm")
+    vocabulary = language_of(recipe)["vocabulary"]
     ids = torch.randint(0, vocabulary, (samples, length), generator=generator)
     # Recorded data always has an image token. Where there is no encoder, no row comes to its place, and it embeds as 0.
     token = recipe["data"]["image_token"]
@@ -64,6 +66,11 @@ def random_batch(recipe, encoder, grids, images_per_sample, generator):
     mask[:, -1] = 0
     if encoder:
         mask[labels == recipe["data"]["image_token"]] = 0
+    if documents:
+        batch |= {"documents_per_sample": torch.tensor([len(ends) for ends in documents]),
+                  "document_ends": torch.tensor([end for ends in documents for end in ends])}
+        for row, ends in enumerate(documents):
+            mask[row, torch.tensor(ends) - 1] = 0
     return batch | {"token_ids": ids, "labels": labels, "loss_mask": mask}
 
 
@@ -80,7 +87,11 @@ def forward(model, batch):
                 outputs[name] = output
         return hook
 
-    hooks = [module.register_forward_hook(keep(name)) for name, module in model.probes().items()]
+    def keep_input(name):
+        return lambda _module, inputs: outputs.__setitem__(name, inputs[0])
+
+    hooks = [module.module.register_forward_pre_hook(keep_input(name)) if isinstance(module, InputOf)
+             else module.register_forward_hook(keep(name)) for name, module in model.probes().items()]
     outputs["logits"] = model({name: value.to(torch.get_default_dtype()) if value.is_floating_point() else value
                                for name, value in batch.items()})
     for hook in hooks:
@@ -95,7 +106,9 @@ def expect_no_ties(model, outputs):
     for name, module in model.probes().items():
         if not name.endswith(".router"):
             continue
-        scores = outputs[name + "_logits"].sigmoid() + module.e_score_correction_bias
+        bias = getattr(module, "e_score_correction_bias", None)
+        logits = outputs[name + "_logits"]
+        scores = logits.softmax(-1) if bias is None else logits.sigmoid() + bias
         ranked = scores.sort(-1, descending=True)[0]
         # Where all are chosen, rounding can only change their order.
         margin = ((ranked[:, module.top_k - 1] - ranked[:, module.top_k]).min().item()

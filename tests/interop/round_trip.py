@@ -20,7 +20,7 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from damage import DAMAGES
-from families import FAMILIES, model_of, read_recipe
+from families import FAMILIES, Mistral, language_of, model_of, read_recipe
 from judge import TOLERANCE, judge, tensors_of
 from make_goldens import CASES, NOT_OURS, published
 from reference import expect_no_clamp, random_batch, random_weights
@@ -29,10 +29,12 @@ STEPS = 5
 
 
 class Toy:
-    """A toy, the ranks that it trains on, and what its recipe has otherwise than that of the golden files."""
+    """A toy, the ranks that it trains on, and what its recipe has otherwise than that of the golden files. `family`:
+    the model of transformers; None: that of the golden files."""
 
-    def __init__(self, golden, layout, final_norm="none", sizes=None):
+    def __init__(self, golden, layout, final_norm="none", sizes=None, family=None):
         self.golden, self.layout, self.final_norm, self.sizes = golden, layout, final_norm, sizes or {}
+        self.family = family or FAMILIES[golden]
 
     def recipe(self):
         recipe = read_recipe(self.golden)
@@ -67,6 +69,12 @@ TOYS = {
         "radio_vit": {"layers": 3, "hidden": 36, "heads": 6, "ffn": 90, "class_tokens": 5, "activation": "gelu_tanh",
                       "projector": {"hidden": 26}},
         "hybrid_lm": {"pattern": "M*", "hidden": 38}}),
+    "llama": Toy("llama_oracle", {"language": grid(0, 2, tp=2)}),
+    "llama_tied": Toy("llama_oracle", {"language": grid(0, 2, tp=2)}, sizes={"decoder": {
+        "tied": True, "rope": {"theta": 700.0}, "attention": {"heads": 4, "head_dim": 6, "kv_groups": 4}}}),
+    "mistral": Toy("llama_oracle", {"language": grid(0, 2, cp=2)}, family=Mistral, sizes={"decoder": {
+        "hidden": 14, "rope": {"theta": 700.0, "scaling": "linear", "factor": 3.0},
+        "attention": {"heads": 4, "head_dim": 6, "kv_groups": 2}}}),
 }
 
 
@@ -82,7 +90,8 @@ def run(command, folder):
 def training_recipe(toy, recipe, imported):
     """The recipe that extends what `plan import` wrote."""
     names = {model["kind"]: name for name, model in imported["models"].items()}
-    modules = {"radio_encoder": "radio_vit", "language": "hybrid_lm"}
+    language = language_of(recipe)["kind"]
+    modules = {"radio_encoder": "radio_vit", "language": language}
     more = {}
     ours = {module: names.get(kind) for module, kind in modules.items() if module in toy.layout}
     initialize = {"from": "published"}
@@ -97,8 +106,9 @@ def training_recipe(toy, recipe, imported):
         initialize = {"sources": [{"for": "radio_encoder.backbone", "from": "published"},
                                   {"for": "radio_encoder.projection", "from": "others.safetensors"},
                                   {"for": "language", "from": "others.safetensors"}]}
-    elif "E" in model_of(recipe, "hybrid_lm")["pattern"]:
-        more = {names["hybrid_lm"]: {"moe": {"aux_loss": 0.0, "bias_rate": 1.0e-3}}}
+    elif "E" in language_of(recipe)["pattern"]:
+        bias = {"bias_rate": 1.0e-3} if language == "hybrid_lm" else {}
+        more = {names[language]: {"moe": {"aux_loss": 0.0} | bias}}
     batch = recipe["batch"]
     written = {"name": "round_trip", "extends": ["imported.yaml"],
                "cluster": {"nodes": 1, "gpus_per_node": 1, "gpu": "none"},
@@ -129,7 +139,7 @@ def travel(plan, name, toy, folder):
     """There and back. Returns the model, its batch, and our loss and logits before the steps and after them."""
     recipe, (seed, grids, images) = toy.recipe(), CASES[toy.golden]
     generator = torch.Generator().manual_seed(seed + 5)
-    model = FAMILIES[toy.golden](recipe).eval()
+    model = toy.family(recipe).eval()
     random_weights(model, generator, torch.float32)
     batch = random_batch(recipe, model_of(recipe, "radio_vit"), grids, images, generator)
     expect_no_clamp(model, batch)

@@ -2,23 +2,32 @@
 import types
 
 import torch
+from transformers import modeling_rope_utils
+from transformers.models.llama import modeling_llama
+from transformers.models.mistral import modeling_mistral
 from transformers.models.nemotron_h import modeling_nemotron_h
 from transformers.models.nemotron_h_omni import modeling_nemotron_h_omni
+from transformers.models.qwen3 import modeling_qwen3
+from transformers.models.qwen3_moe import modeling_qwen3_moe
 from transformers.models.radio import modeling_radio
+
+MODULES = (modeling_llama, modeling_mistral, modeling_nemotron_h, modeling_nemotron_h_omni, modeling_qwen3,
+           modeling_qwen3_moe, modeling_radio, modeling_rope_utils)
 
 
 class WideTorch(types.ModuleType):
     """The module torch, whose float32 is float64."""
 
     def __getattr__(self, name):
-        return torch.float64 if name == "float32" else getattr(torch, name)
+        return torch.float64 if name in ("float32", "float") else getattr(torch, name)
 
 
 def lift():
-    """From now on models are made, and compute, in fp64. Nothing else of transformers is changed."""
+    """From now on models are made, and compute, in fp64, angles of rotary embeddings too. Nothing else of transformers
+    is changed."""
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = torch.Tensor.double
-    for module in (modeling_nemotron_h, modeling_nemotron_h_omni, modeling_radio):
+    for module in MODULES:
         module.torch = WideTorch("torch")
 
 

@@ -101,6 +101,17 @@ TEST(NanoV2, Tp4) { ExpectNanoV2(LanguageAlone(4, 4, 1)); }
 TEST(NanoV2, Pp2) { ExpectNanoV2(Join(OverTwo("pp"), {"models.nano_v2.pattern=M-M|*-"})); }
 TEST(NanoV2, Cp2) { ExpectNanoV2(OverTwo("cp")); }
 
+// Llama 3, with biases and stretched positions. On four ranks each two share a key head.
+void ExpectLlama(const std::vector<std::string>& layout) {
+  ExpectOracle(layout, "tests/golden/llama_oracle/oracle.yaml");
+}
+TEST(Llama, OneRank) { ExpectLlama({}); }
+TEST(Llama, Tp2) { ExpectLlama(LanguageAlone(2, 2, 1)); }
+TEST(Llama, Tp4OfTwoKvHeads) { ExpectLlama(LanguageAlone(4, 4, 1)); }
+TEST(Llama, Pp2) { ExpectLlama(Join(OverTwo("pp"), {"models.llama.pattern=\"*-*|-\""})); }
+TEST(Llama, Cp2) { ExpectLlama(OverTwo("cp")); }
+TEST(Llama, Cp2Tp2) { ExpectLlama(Join(LanguageAlone(4, 2, 1), Parallel("language", {{"cp", 2}}))); }
+
 // Nemotron 3 Nano Omni: RADIO as it is published, projector and language model.
 void ExpectOmni(const std::vector<std::string>& layout) {
   ExpectOracle(layout, "tests/golden/omni_oracle/oracle.yaml");

@@ -1,0 +1,285 @@
+// Folders of decoders, which transformers saved: they become recipes that plan their tensors, what they say is written
+// again as it was, and models whose head is their embedding go in and out without a second tensor.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/exchange/export_run.h"
+#include "planner/exchange/import_folder.h"
+#include "planner/exchange/read_model.h"
+#include "planner/exchange/write_config.h"
+#include "planner/plan/shard_map.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/read_values.h"
+#include "tests/exchange/toy_folder.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::ReadToy;
+using testing::Toy;
+
+constexpr char kHead[] = "lm_head.weight", kEmbedding[] = "model.embed_tokens.weight";
+
+class Decoders : public testing::FolderTest {
+ protected:
+  ImportedModel Imported(const std::string& folder, bool untie = false) {
+    absl::StatusOr<ImportedModel> imported = ImportFolder(In(folder), {}, In(folder), BuiltInDialects(), untie);
+    EXPECT_TRUE(imported.ok()) << imported.status();
+    return imported.ok() ? *std::move(imported) : ImportedModel{};
+  }
+  ImportedModel Imported(const Toy& toy, bool untie = false) {
+    const std::string folder = "source" + std::to_string(++folders_);
+    WriteToy(In(folder), toy);
+    return Imported(folder, untie);
+  }
+  // The plan of a recipe that extends the imported text and begins with a folder.
+  Plan Extended(const std::string& text, const std::string& from) {
+    const size_t name = text.find("models:\n  ") + 10;
+    const std::string model = text.substr(name, text.find(':', name) - name);
+    std::ofstream(In("model.yaml")) << text;
+    std::ofstream(In("recipe.yaml"))
+        << "name: toy\nextends: [model.yaml]\ncluster: {nodes: 1, gpus_per_node: 1, gpu: none}\n"
+           "batch: {global_samples: 2, sequence_length: 32}\n"
+           "budget: {train_samples: 4, learning_rate: {peak: 1.0e-3}}\nprecision: {params: fp32}\n"
+           "data: {kind: mock, max_images: 0, classes: 2, text_tokens: 4}\n"
+           "modules:\n  language: {model: "
+        << model << ", placement: {first_rank: 0, ranks: 1}}\ninitialize: {from: " << In(from) << "}\n";
+    return testing::CompiledFile(In("recipe.yaml"), {"lints.PW0605=off"});
+  }
+  // A run of the model that is imported from here.
+  Plan RunOf(const std::string& folder, bool untie = false) {
+    const Plan plan = Extended(Imported(folder, untie).text, folder);
+    EXPECT_EQ(*TakeLife(In("run")), 1);
+    EXPECT_TRUE(WriteLifeStart(In("run"), 1, testing::StartOf(plan)).ok());
+    testing::WriteCheckpointOf(plan, In("run"), 2, 1);
+    return plan;
+  }
+  // The bytes of each tensor of a folder that was exported.
+  std::map<std::string, std::string> Home(const std::string& like) {
+    ExportRequest request{.from = In("run"), .to = In("home" + like), .shard_bytes = int64_t{5'000'000'000}};
+    if (!like.empty()) request.like = In(like);
+    const absl::StatusOr<ExportedRun> exported = ExportRun(request, {});
+    EXPECT_TRUE(exported.ok()) << exported.status();
+    if (!exported.ok()) return {};
+    EXPECT_THAT(exported->findings.problems, IsEmpty());
+    const absl::StatusOr<std::unique_ptr<WeightFiles>> files = WeightFiles::Open(In("home" + like));
+    EXPECT_TRUE(files.ok()) << files.status();
+    std::map<std::string, std::string> tensors;
+    for (const auto& [name, tensor] : (*files)->all()) {
+      std::string& bytes = tensors[name];
+      bytes.resize(static_cast<size_t>(tensor.bytes));
+      EXPECT_TRUE((*files)->ReadBytes(tensor, 0, std::as_writable_bytes(std::span(bytes))).ok()) << name;
+    }
+    return tensors;
+  }
+
+  int folders_ = 0;
+};
+
+// Every parameter of the plan is a tensor of the toy, and every tensor a parameter.
+void ExpectTheTensorsOf(const Toy& toy, const Plan& plan) {
+  std::map<std::string, std::vector<int64_t>> ours, theirs;
+  for (const auto& [name, tensor] : toy.tensors) theirs["language_model." + name] = tensor.shape;
+  for (const Parameter& parameter : plan.modules.at(0).parameters) {
+    for (int64_t expert = 0; expert < std::max<int64_t>(parameter.experts, 1); ++expert)
+      ours[ExpertName(parameter.file_name, parameter.experts > 0 ? expert : -1)] = parameter.shape;
+  }
+  EXPECT_EQ(ours, theirs);
+}
+
+Toy Tied(Toy toy, bool stores_head = false) {
+  toy.config["tie_word_embeddings"] = true;
+  if (!stores_head) toy.tensors.erase(kHead);
+  return toy;
+}
+
+std::string ZerosOf(const testing::ToyTensor& tensor) {
+  int64_t bytes = DTypeBytes(tensor.dtype);
+  for (const int64_t size : tensor.shape) bytes *= size;
+  return std::string(static_cast<size_t>(bytes), '\0');
+}
+
+const std::vector<std::string> kToys = {"llama", "mistral"};
+
+TEST_F(Decoders, OfTransformersPlanTheirTensors) {
+  for (const std::string& name : kToys) {
+    const Toy toy = ReadToy(name);
+    const ImportedModel imported = Imported(toy);
+    EXPECT_THAT(imported.findings.problems, IsEmpty()) << name;
+    EXPECT_THAT(imported.text, HasSubstr("\n  " + name + ":\n    kind: decoder\n"));
+    const Plan plan = Extended(imported.text, "source" + std::to_string(folders_));
+    ExpectTheTensorsOf(toy, plan);
+    EXPECT_EQ(FitWeights(plan).problems, std::vector<std::string>()) << name;
+  }
+}
+
+// What import reads, export writes: the same numbers come back, and of each key that it writes what was there.
+TEST_F(Decoders, WhatGoesInComesHome) {
+  const std::vector<ordered_json> ropes = {{{"rope_type", "default"}, {"rope_theta", 5000.0}},
+                                           {{"rope_type", "linear"}, {"rope_theta", 5000.0}, {"factor", 8.0}},
+                                           {{"rope_type", "llama3"},
+                                            {"rope_theta", 500000.0},
+                                            {"factor", 8.0},
+                                            {"original_max_position_embeddings", 32},
+                                            {"low_freq_factor", 1.0},
+                                            {"high_freq_factor", 4.0}},
+                                           {{"rope_type", "yarn"},
+                                            {"rope_theta", 5000.0},
+                                            {"factor", 8.0},
+                                            {"original_max_position_embeddings", 32},
+                                            {"beta_slow", 1.5},
+                                            {"beta_fast", 30.0},
+                                            {"attention_factor", 1.25}}};
+  for (const std::string& name : kToys) {
+    for (const ordered_json& rope : ropes) {
+      for (const bool tied : {false, true}) {
+        Toy toy = ReadToy(name);
+        if (tied) toy = Tied(std::move(toy));
+        toy.config["rope_parameters"] = rope;
+        Findings findings;
+        const SaidModel said = ReadModel(toy.config, {}, findings);
+        EXPECT_THAT(findings.problems, IsEmpty()) << name << rope;
+        Plan plan;
+        plan.budget.sequence_length = 16;
+        const WrittenConfig written = ConfigOf(plan, said, DType::kFp32, findings);
+        EXPECT_THAT(findings.problems, IsEmpty()) << name << rope;
+        for (const auto& [key, value] : written.config.items()) {
+          if (key == "transformers_version" || key == "max_position_embeddings" || !toy.config.contains(key)) continue;
+          // The first dialect that can say it: a Mistral without a window is a Llama.
+          const bool family = key == "model_type" || key == "architectures";
+          if (!family || written.dialect->name() == name) {
+            EXPECT_EQ(nlohmann::json(value), nlohmann::json(toy.config[key])) << name << " " << key;
+          }
+        }
+        ASSERT_EQ(written.read.language->numbers.size(), said.language->numbers.size());
+        for (const auto& [key, number] : said.language->numbers)
+          EXPECT_EQ(written.read.language->Find(key)->text(), number.text()) << name << " " << key;
+      }
+    }
+  }
+}
+
+TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
+  struct Refusal {
+    const char *toy, *path, *value, *word;
+  };
+  const Refusal refusals[] = {
+      {"llama", "rope_parameters/rope_type", "\"dynamic\"", "only default, linear, llama3 and yarn"},
+      {"llama", "rope_parameters/rope_type", "\"longrope\"", "only default"},
+      {"llama", "rope_parameters/mscale", "0.7", "attention_factor"},
+      {"llama", "rope_parameters/mrope_section", "[1, 1, 1]", "one position"},
+      {"llama", "rope_parameters/partial_rotary_factor", "0.5", "whole heads"},
+      {"llama", "rope_parameters/truncate", "false", "whole plane"},
+      {"llama", "partial_rotary_factor", "0.5", "whole heads"},
+      {"llama", "rope_theta", "1.0", "is another name of rope_parameters.rope_theta"},
+      {"llama", "mlp_bias", "true", "no biases"},
+      {"llama", "hidden_act", "\"gelu\"", "only \"silu\""},
+      {"llama", "attention_dropout", "0.1", "no dropout"},
+      {"llama", "hidden_dropout", "0.1", "no dropout"},
+      {"llama", "q_lora_rank", "8", "no latents"},
+      {"llama", "kv_lora_rank", "8", "no latents"},
+      {"llama", "quantization_config", "{\"bits\": 4}", "not quantized"},
+      {"llama", "sliding_window", "32", "is not known"},
+      {"llama", "model_type", "\"gemma3\"", "cannot be expressed, only "},
+      {"mistral", "sliding_window", "4096", "all earlier tokens"},
+      {"mistral", "attention_bias", "true", "is not known"},
+  };
+  for (const Refusal& refusal : refusals) {
+    Toy toy = ReadToy(refusal.toy);
+    const ordered_json::json_pointer at(std::string("/") + refusal.path);
+    toy.config[at] = ordered_json::parse(refusal.value);
+    Findings findings;
+    ReadModel(toy.config, {}, findings);
+    std::string path = refusal.path;
+    std::replace(path.begin(), path.end(), '/', '.');
+    ASSERT_EQ(findings.problems.size(), 1U) << refusal.path;
+    EXPECT_EQ(findings.problems[0].where, path);
+    EXPECT_EQ(findings.problems[0].value, toy.config[at].dump());
+    EXPECT_THAT(findings.problems[0].message, HasSubstr(refusal.word));
+  }
+}
+
+TEST_F(Decoders, ATiedModelHasOneTensor) {
+  const Toy toy = Tied(ReadToy("llama"));
+  WriteToy(In("tied"), toy);
+  const ImportedModel imported = Imported("tied");
+  EXPECT_THAT(imported.findings.problems, IsEmpty());
+  EXPECT_THAT(imported.text, HasSubstr("tied: true"));
+  const Plan plan = RunOf("tied");
+  ExpectTheTensorsOf(toy, plan);
+  EXPECT_TRUE(FitWeights(plan).fits());
+  const std::map<std::string, std::string> home = Home("");
+  EXPECT_FALSE(home.contains(kHead));
+  EXPECT_TRUE(home.contains(kEmbedding));
+  EXPECT_THAT(Imported("home").text, HasSubstr("tied: true"));
+}
+
+// Some folders of tied models store the head as well.
+TEST_F(Decoders, AStoredHeadOfATiedModelIsACopy) {
+  const Toy toy = Tied(ReadToy("llama"), true);
+  WriteToy(In("copied"), toy);
+  const ImportedModel imported = Imported("copied");
+  EXPECT_THAT(imported.findings.problems, IsEmpty());
+  const Plan plan = RunOf("copied");
+  EXPECT_TRUE(FitWeights(plan).fits());
+  const std::map<std::string, std::string> home = Home("copied");
+  EXPECT_EQ(home.at(kHead), home.at(kEmbedding));
+  EXPECT_NE(home.at(kHead), ZerosOf(toy.tensors.at(kHead)));
+  EXPECT_THAT(Imported("homecopied").findings.problems, IsEmpty());
+  Toy other = toy;
+  std::string& bytes = other.tensors.at(kHead).bytes;
+  bytes = ZerosOf(other.tensors.at(kHead));
+  bytes[4 * 100 + 3] = 0x3f;
+  EXPECT_THAT(
+      Imported(other).findings.problems,
+      ElementsAre(Field(&Finding::where, AllOf(HasSubstr("lm_head.weight is no copy of " + std::string(kEmbedding)),
+                                               HasSubstr("element 100 is another number")))));
+  WeightsFit fit = FitWeights(Extended(imported.text, "source" + std::to_string(folders_)));
+  EXPECT_TRUE(fit.fits());
+  EXPECT_THAT(ReadAllValues(plan, fit, 1).problems, ElementsAre(HasSubstr("is no copy of")));
+}
+
+// Asked for, a tied model gets a head of its own, which begins as a copy of the embedding.
+TEST_F(Decoders, ATiedModelIsUntiedIfAskedFor) {
+  for (const bool stores_head : {false, true}) {
+    const std::string folder = stores_head ? "copied" : "tied";
+    WriteToy(In(folder), Tied(ReadToy("llama"), stores_head));
+    const ImportedModel imported = Imported(folder, true);
+    EXPECT_THAT(imported.findings.problems, IsEmpty());
+    EXPECT_THAT(imported.text, HasSubstr("tied: false             # --untie, instead of tie_word_embeddings = true"));
+    const Plan plan = Extended(imported.text, folder);
+    const WeightsFit fit = FitWeights(plan);
+    EXPECT_EQ(fit.problems, std::vector<std::string>());
+    EXPECT_EQ(fit.taken.size(), plan.modules[0].parameters.size());
+    const std::vector<Parameter>& all = plan.modules[0].parameters;
+    const auto head =
+        std::find_if(all.begin(), all.end(), [](const Parameter& each) { return each.file_name.ends_with(kHead); });
+    ASSERT_NE(head, all.end());
+    EXPECT_EQ(fit.taken.at(head->name).key, stores_head ? kHead : kEmbedding);
+  }
+  RunOf("tied", true);
+  const std::map<std::string, std::string> home = Home("");
+  EXPECT_NE(home.at(kHead), home.at(kEmbedding));
+  EXPECT_THAT(Imported("home").text, HasSubstr("tied: false "));
+  EXPECT_THAT(Imported(ReadToy("llama"), true).findings.problems, ElementsAre(Field(&Finding::where, "--untie")));
+}
+
+// Without being asked, the embedding is not taken for a head that is missing.
+TEST_F(Decoders, AHeadThatIsMissingIsMissing) {
+  Toy toy = ReadToy("llama");
+  toy.tensors.erase(kHead);
+  EXPECT_THAT(Imported(toy).findings.problems,
+              ElementsAre(Field(&Finding::where, HasSubstr("tensor language_model.lm_head.weight is missing"))));
+}
+
+}  // namespace
+}  // namespace planwright

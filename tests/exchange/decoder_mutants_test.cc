@@ -1,0 +1,133 @@
+// Each line of the dialects of decoders counts, as in dialect_mutants_test.
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "planner/state/dialect/dialect_forms.h"
+#include "tests/exchange/dialect_judge.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::CompiledFile;
+using testing::DialectJudge;
+using testing::ReadToy;
+using testing::Toy;
+
+// What `plan weights` says of tensors that no run has, and what it calls those of a run.
+std::string WeightsOfDecoders(const DialectSet& dialects) {
+  std::string text;
+  for (const char* name : {"lm_head.weight", "model.layers.12.self_attn.rotary_emb.inv_freq"}) {
+    if (const DialectExtra* extra = dialects.FindExtra(name))
+      absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", extra->copy_of, "\n");
+  }
+  for (const auto& [kind, all] : FormsOf(dialects)) {
+    for (const DialectForms& dialect : all) {
+      for (const StoredForm& form : dialect.forms)
+        absl::StrAppend(&text, kind, " ", dialect.names.front(), " ", form.text, " ",
+                        form.NameOf("language_model.lm_head.weight", ""), " ", form.NameOf("language_model.c", ""),
+                        "\n");
+    }
+  }
+  return text;
+}
+
+// The toy with another rotary embedding, by its names of today and by those of older releases.
+std::vector<Toy> WithRope(const Toy& toy, const ordered_json& rope) {
+  Toy today = toy, older = toy, oldest = toy;
+  today.config["rope_parameters"] = rope;
+  older.config.erase("rope_parameters");
+  older.config["rope_scaling"] = rope;
+  oldest.config = older.config;
+  oldest.config["rope_scaling"].erase("rope_type");
+  oldest.config["rope_scaling"]["type"] = rope["rope_type"];
+  return {today, older, oldest};
+}
+
+std::vector<Toy> RopesOf(const Toy& toy) {
+  const ordered_json yarn = {{"rope_type", "yarn"},
+                             {"rope_theta", 9000.0},
+                             {"factor", 5.0},
+                             {"original_max_position_embeddings", 12},
+                             {"beta_fast", 30.0},
+                             {"beta_slow", 2.0},
+                             {"attention_factor", 1.3},
+                             {"truncate", true},
+                             {"partial_rotary_factor", 1.0}};
+  std::vector<Toy> toys;
+  for (const ordered_json& rope :
+       {yarn, ordered_json{{"rope_type", "yarn"}, {"factor", 4.0}}, ordered_json{{"rope_type", "default"}},
+        ordered_json{{"rope_type", "linear"}, {"factor", 4.0}},
+        ordered_json{{"rope_type", "llama3"}, {"factor", 4.0}, {"low_freq_factor", 1.5}, {"high_freq_factor", 3.5}}}) {
+    const std::vector<Toy> some = WithRope(toy, rope);
+    toys.insert(toys.end(), some.begin(), some.end());
+  }
+  return toys;
+}
+
+std::vector<Toy> LlamasOf(const Toy& llama) {
+  std::vector<Toy> toys = RopesOf(llama);
+  Toy bare = llama, narrow = llama, tied = llama, copied = llama, headless = llama;
+  for (const char* key : {"head_dim", "initializer_range", "rms_norm_eps", "num_key_value_heads", "attention_bias",
+                          "tie_word_embeddings", "max_position_embeddings", "rope_parameters"})
+    bare.config.erase(key);
+  bare.config["rope_scaling"] = {{"type", "yarn"}, {"factor", 4.0}};
+  narrow.config["hidden_size"] = 50;
+  copied.config["tie_word_embeddings"] = true;
+  tied.config = copied.config;
+  tied.tensors.erase("lm_head.weight");
+  headless.tensors.erase("lm_head.weight");
+  toys.insert(toys.end(), {bare, narrow, tied, copied, headless});
+  return toys;
+}
+
+// The plan of the oracle's recipe with another rotary embedding.
+Plan PlanWith(const std::string& rope, const std::vector<std::string>& overrides) {
+  std::ifstream file(InSource("tests/golden/llama_oracle/oracle.yaml"));
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  const size_t begin = text.find("    rope: {"), end = text.find('\n', begin);
+  EXPECT_NE(begin, std::string::npos);
+  text.replace(begin, end - begin, "    rope: {theta: 900.0, " + rope + "}");
+  const std::string path = ::testing::TempDir() + "llama.yaml";
+  std::ofstream(path) << text;
+  return CompiledFile(path, overrides);
+}
+
+TEST(DialectMutants, OfDecoders) {
+  DialectJudge judge;
+  const Toy llama = ReadToy("llama"), mistral = ReadToy("mistral");
+  Toy window = mistral, bare = mistral;
+  window.config.erase("sliding_window");
+  for (const char* key : {"head_dim", "num_key_value_heads", "max_position_embeddings"}) bare.config.erase(key);
+  bare.config["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  const std::vector<Toy> llamas = LlamasOf(llama);
+  for (const Toy& toy : {llama, mistral, window, bare}) judge.AddImport(toy);
+  for (const Toy& toy : llamas) judge.AddImport(toy);
+  judge.Add(WeightsOfDecoders);
+  // Of a rotary embedding, and what else the run has.
+  const std::string model = "models.llama.", llama3 = "scaling: llama3, factor: 4.0, original: 10, low: 1.5, high: 3.5";
+  const std::vector<std::pair<std::string, std::vector<std::string>>> runs = {
+      {llama3, {}},
+      // Heads do not divide the width: such a run is no Llama, but it is a Mistral.
+      {llama3, {model + "hidden=14", model + "attention.biases=none"}},
+      {"scaling: none", {model + "tied=true", "batch.sequence_length=8"}},
+      {"features: 4", {}},
+      {llama3, {model + "attention.biases=qkv"}},
+      {llama3, {model + "attention.normed=true"}},
+      {"scaling: linear, factor: 4.0", {}},
+      {"scaling: yarn, factor: 4.0, original: 10, low: 1.5, high: 3.5, amplitude: 1.25", {}},
+      {llama3, {"batch.sequence_length=128"}}};
+  for (const auto& [rope, overrides] : runs) {
+    Plan plan = PlanWith(rope, overrides);
+    if (plan.budget.sequence_length != 16) plan.data.end_token = 3, plan.data.pad_token = 4;
+    judge.AddExport(std::move(plan), {""});
+  }
+  const auto vary = [&](const Toy& toy, const char* dialect) { judge.Vary(toy, *BuiltInDialects().Find(dialect)); };
+  vary(llama, "llama"), vary(mistral, "mistral");
+  for (const Toy& toy : llamas) vary(toy, "llama");
+  judge.ExpectEachLineCounts({"decoder"}, 500);
+}
+
+}  // namespace
+}  // namespace planwright
