@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "planner/compile/compile.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
@@ -53,6 +54,22 @@ TEST(Memory, StateOfTheShippedLayouts) {
   ExpectState(Shipped("nemotron_moe_vlm_20l_mock_8r"), 6.4, 12.8, 34.6);
   ExpectState(Shipped("nemotron_moe_vlm_54l_33n", kPlain), 9.6, 19.3, 1.5);
   ExpectState(Shipped("nemotron_moe_vlm_54l_9n", kPlain), 6.0, 11.9, 5.9);
+}
+
+// What each word computes again is not kept: rotary embedding, norms of heads and gates are elementwise.
+TEST(Memory, EachWordOfADecoderKeepsLess) {
+  const auto kept = [](const std::string& words) {
+    const Plan plan = Shipped("qwen3_moe_tiny", {"modules.language.recompute=" + words});
+    return EstimateMemory(plan).at(0).planned.activations;
+  };
+  const int64_t all = kept("none"), least = kept("full");
+  for (const char* word : {"attention", "moe", "mlp", "elementwise"}) {
+    EXPECT_LT(kept(word), all) << word;
+    EXPECT_GT(kept(word), least) << word;
+    EXPECT_LT(kept(absl::StrCat("[", word, ", elementwise]")), all) << word;
+  }
+  EXPECT_LT(kept("[attention, elementwise]"), std::min(kept("attention"), kept("elementwise")));
+  EXPECT_EQ(kept("[attention, moe, mlp]"), least);
 }
 
 TEST(Memory, WiderNumbersTakeMore) {
