@@ -42,6 +42,7 @@ class EvaluateAgainst : public CheckpointRun {
   }
 
   void Copy(const std::string& golden) {
+    fs::remove_all(Oracle());
     fs::copy(InSource("tests/golden/" + golden), Oracle(), fs::copy_options::recursive);
     const TensorFile batch = Read(Oracle() + "/batch.safetensors"), found = Read(Oracle() + "/expected.safetensors");
     TensorFile logits;
@@ -133,6 +134,37 @@ TEST_F(EvaluateAgainst, SeesDamagedWeights) {
   // Of one expert alone, which few tokens choose.
   exchanged(layer + "1.mixer.experts.0.up_proj.weight", layer + "1.mixer.experts.1.up_proj.weight");
   ExpectOther({}, kOther);
+}
+
+// What goes wrong with rotary positions, and shapes do not show: another base or another stretch, and the rows of a
+// head in the order of programs that turn neighbours (2i, 2i + 1) in place of halves (i, i + half).
+TEST_F(EvaluateAgainst, SeesOtherPositionsOfADecoder) {
+  Copy("llama_oracle");
+  ExpectSame({kRanks + "4", kParallel + "tp=2", kParallel + "cp=2"}, "ours: fp64 on 4 ranks, sequences of 16\n");
+  const std::string positions = "The first tokens of sequences agree";
+  ExpectOther({"models.llama.rope.theta=1000.0", "precision.params=fp32"}, positions);
+  ExpectOther({"models.llama.rope.factor=2.0"}, positions);
+
+  const TensorFile good = Read(Weights());
+  const std::string layer = "language_model.model.layers.1.";
+  TensorFile file = good;
+  for (const char* name : {"self_attn.q_proj.weight", "self_attn.k_proj.weight"}) {
+    RawTensor& heads = file.tensors.at(layer + name);
+    const size_t row = heads.bytes.size() / static_cast<size_t>(heads.shape[0]), half = 3;
+    std::string neighbours;
+    for (size_t head = 0; head < heads.bytes.size(); head += 2 * half * row) {
+      for (size_t i = 0; i < half; ++i)
+        neighbours += heads.bytes.substr(head + i * row, row) + heads.bytes.substr(head + (i + half) * row, row);
+    }
+    heads.bytes = neighbours;
+  }
+  Write(Weights(), file);
+  ExpectOther({}, positions);
+
+  file = good;
+  std::swap(file.tensors.at(layer + "mlp.gate_proj.weight").bytes, file.tensors.at(layer + "mlp.up_proj.weight").bytes);
+  Write(Weights(), file);
+  ExpectOther({"precision.params=bf16"}, "Already the first tokens of sequences differ");
 }
 
 // Numbers of a config.json that no shape shows.

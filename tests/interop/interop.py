@@ -3,15 +3,16 @@
     interop.py BIN [PART...]
 
 BIN has the programs. The parts: `check` computes the golden files of the oracles anew and compares them; `round_trip`
-lets models go in, train and come home; without any, both. `make` writes the golden files, and is only done if it is
-named.
+lets models go in, train and come home; `logits` compares logits as users do, with `plan evaluate`; without any, all
+three. `make` writes the golden files, and is only done if it is named.
 """
 import pathlib
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PARTS = {"check": ["make_goldens.py", "--check"], "round_trip": ["round_trip.py"], "make": ["make_goldens.py"]}
+PARTS = {"check": ["make_goldens.py", "--check"], "round_trip": ["round_trip.py"], "logits": ["logits.py"],
+         "make": ["make_goldens.py"]}
 
 
 def main(arguments):
@@ -20,9 +21,9 @@ def main(arguments):
         return 2
     binaries = pathlib.Path(arguments[0]).resolve()
     status = 0
-    for part in arguments[1:] or ["check", "round_trip"]:
+    for part in arguments[1:] or ["check", "round_trip", "logits"]:
         program, *options = PARTS[part]
-        more = [str(binaries)] if part == "round_trip" else []
+        more = [str(binaries)] if part in ("round_trip", "logits") else []
         # Each by itself: to compute in fp64, one of them changes what transformers sees of torch.
         status |= subprocess.run([sys.executable, HERE / program, *options, *more]).returncode != 0
     return status
