@@ -107,7 +107,7 @@ CliCommand ImportCommand() {
       "known,\n"
       "are listed all at once, and then nothing is written. A recipe names the file under `extends`.\n"
       "Exit status: 1 if the model cannot be expressed, 2 if the folder cannot be read.\n";
-  command.see_also = {"export", "init", "weights"}, command.pages = {"docs/hugging_face.md"};
+  command.see_also = {"export", "init", "weights", "evaluate"}, command.pages = {"docs/hugging_face.md"};
   return command;
 }
 
