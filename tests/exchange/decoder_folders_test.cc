@@ -108,7 +108,15 @@ std::string ZerosOf(const testing::ToyTensor& tensor) {
   return std::string(static_cast<size_t>(bytes), '\0');
 }
 
-const std::vector<std::string> kToys = {"llama", "mistral"};
+// As folders of old may have it; transformers writes one word for each block today.
+TEST_F(Decoders, AWindowOfOneBlockIsRefused) {
+  Toy toy = ReadToy("qwen3");
+  toy.config["layer_types"][1] = "sliding_attention";
+  EXPECT_THAT(Imported(toy).findings.problems, ElementsAre(AllOf(Field(&Finding::where, "layer_types[1]"),
+                                                                 Field(&Finding::value, "\"sliding_attention\""))));
+}
+
+const std::vector<std::string> kToys = {"llama", "mistral", "qwen2", "qwen3"};
 
 TEST_F(Decoders, OfTransformersPlanTheirTensors) {
   for (const std::string& name : kToys) {
@@ -192,6 +200,10 @@ TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"llama", "model_type", "\"gemma3\"", "cannot be expressed, only "},
       {"mistral", "sliding_window", "4096", "all earlier tokens"},
       {"mistral", "attention_bias", "true", "is not known"},
+      {"qwen2", "attention_bias", "true", "is not known"},
+      {"qwen2", "use_sliding_window", "true", "all earlier tokens"},
+      {"qwen3", "use_sliding_window", "true", "all earlier tokens"},
+      {"qwen3", "rope_parameters/rope_type", "\"proportional\"", "only default"},
   };
   for (const Refusal& refusal : refusals) {
     Toy toy = ReadToy(refusal.toy);

@@ -101,8 +101,16 @@ TEST(DialectMutants, OfDecoders) {
   window.config.erase("sliding_window");
   for (const char* key : {"head_dim", "num_key_value_heads", "max_position_embeddings"}) bare.config.erase(key);
   bare.config["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  const Toy qwen2 = ReadToy("qwen2"), qwen3 = ReadToy("qwen3");
+  Toy bare2 = qwen2, bare3 = qwen3, biased3 = qwen3;
+  for (Toy* toy : {&bare2, &bare3}) {
+    for (const char* key : {"head_dim", "num_key_value_heads", "max_position_embeddings", "attention_bias"})
+      toy->config.erase(key);
+    toy->config["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  }
+  biased3.config["attention_bias"] = true;
   const std::vector<Toy> llamas = LlamasOf(llama);
-  for (const Toy& toy : {llama, mistral, window, bare}) judge.AddImport(toy);
+  for (const Toy& toy : {llama, mistral, window, bare, qwen2, qwen3, bare2, bare3, biased3}) judge.AddImport(toy);
   for (const Toy& toy : llamas) judge.AddImport(toy);
   judge.Add(WeightsOfDecoders);
   // Of a rotary embedding, and what else the run has.
@@ -115,6 +123,7 @@ TEST(DialectMutants, OfDecoders) {
       {"features: 4", {}},
       {llama3, {model + "attention.biases=qkv"}},
       {llama3, {model + "attention.normed=true"}},
+      {llama3, {model + "attention.normed=true", model + "attention.biases=none"}},
       {"scaling: linear, factor: 4.0", {}},
       {"scaling: yarn, factor: 4.0, original: 10, low: 1.5, high: 3.5, amplitude: 1.25", {}},
       {llama3, {"batch.sequence_length=128"}}};
@@ -124,7 +133,7 @@ TEST(DialectMutants, OfDecoders) {
     judge.AddExport(std::move(plan), {""});
   }
   const auto vary = [&](const Toy& toy, const char* dialect) { judge.Vary(toy, *BuiltInDialects().Find(dialect)); };
-  vary(llama, "llama"), vary(mistral, "mistral");
+  vary(llama, "llama"), vary(mistral, "mistral"), vary(qwen2, "qwen2"), vary(qwen3, "qwen3");
   for (const Toy& toy : llamas) vary(toy, "llama");
   judge.ExpectEachLineCounts({"decoder"}, 500);
 }

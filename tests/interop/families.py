@@ -14,7 +14,8 @@ import yaml
 from torch import nn
 from transformers import (
     LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, NemotronHConfig, NemotronHForCausalLM,
-    Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, RadioConfig, RadioModel)
+    Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, RadioConfig,
+    RadioModel)
 from transformers.models.nemotron_h_omni.configuration_nemotron_h_omni import NemotronH_Omni_Reasoning_V3_Config
 from transformers.models.nemotron_h_omni.modeling_nemotron_h_omni import (
     NemotronH_Omni_Reasoning_V3, NemotronH_Omni_Reasoning_V3MultiModalProjector)
@@ -132,7 +133,7 @@ def decoder_config(recipe, config):
         sizes |= dict(intermediate_size=model["mlp"]["ffn"])
     if config is MistralConfig:
         sizes |= dict(sliding_window=None)
-    else:
+    elif config is not Qwen2Config:
         sizes |= dict(attention_bias=attention.get("biases", "none") == "all")
     if moe:
         sizes |= dict(num_experts=moe["experts"], num_experts_per_tok=moe["top_k"], moe_intermediate_size=moe["ffn"],
@@ -183,6 +184,10 @@ class Decoder(nn.Module):
 
 class Mistral(Decoder):
     config, model = MistralConfig, MistralForCausalLM
+
+
+class Qwen2(Decoder):
+    config, model = Qwen2Config, Qwen2ForCausalLM
 
 
 class Qwen3(Decoder):
@@ -304,4 +309,5 @@ def vision_probes(model):
 
 FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": RadioWithText,
             "nano_v2_oracle": TextModel, "one_expert_oracle": TextModel, "one_expert_undivided_oracle": TextModel,
-            "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder}
+            "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder,
+            "qwen3_oracle": Qwen3}

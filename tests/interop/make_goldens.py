@@ -16,6 +16,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+import rope
 import wide
 from families import FAMILIES, GOLDEN, language_of, model_of, read_recipe
 from reference import (
@@ -34,9 +35,11 @@ CASES = {
     "all_experts_oracle": (31, [], []),
     "all_experts_undivided_oracle": (37, [], []),
     "llama_oracle": (41, [], []),
+    "qwen3_oracle": (43, [], []),
 }
 # Ends of the documents of each sample, of families whose samples pack several.
-DOCUMENTS = {}
+DOCUMENTS = {"qwen3_oracle": [[5, 13, 16], [9, 16]]}
+ROPE = "rope_scaling"  # no model: rotary embeddings alone
 SLOPE_TOLERANCE = 1e-6
 SAME = 1e-12  # on another machine
 # What transformers saves and Planwright does not have: the embedder of videos, which no image passes; layer scales,
@@ -128,14 +131,14 @@ def differences(files, folder):
 
 def main(arguments):
     check = "--check" in arguments
-    names = [name for name in arguments if name != "--check"] or list(CASES)
+    names = [name for name in arguments if name != "--check"] or [*CASES, ROPE]
     torch.set_num_threads(1)  # toys are too small for more
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     wide.lift()
     status = 0
     for name in names:
-        files, case = compute(name)
+        files, case = rope.compute() if name == ROPE else compute(name)
         folder = GOLDEN / name
         if check:
             found = differences(files, folder)

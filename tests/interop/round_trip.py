@@ -20,9 +20,9 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from damage import DAMAGES
-from families import FAMILIES, Mistral, language_of, model_of, read_recipe
+from families import FAMILIES, Mistral, Qwen2, language_of, model_of, read_recipe
 from judge import TOLERANCE, judge, tensors_of
-from make_goldens import CASES, NOT_OURS, published
+from make_goldens import CASES, DOCUMENTS, NOT_OURS, published
 from reference import expect_no_clamp, random_batch, random_weights
 
 STEPS = 5
@@ -75,6 +75,9 @@ TOYS = {
     "mistral": Toy("llama_oracle", {"language": grid(0, 2, cp=2)}, family=Mistral, sizes={"decoder": {
         "hidden": 14, "rope": {"theta": 700.0, "scaling": "linear", "factor": 3.0},
         "attention": {"heads": 4, "head_dim": 6, "kv_groups": 2}}}),
+    "qwen2": Toy("llama_oracle", {"language": grid(0, 2, tp=2)}, family=Qwen2, sizes={"decoder": {
+        "rope": {"theta": 700.0}, "attention": {"heads": 4, "head_dim": 6, "kv_groups": 2, "biases": "qkv"}}}),
+    "qwen3": Toy("qwen3_oracle", {"language": grid(0, 2, tp=2)}),
 }
 
 
@@ -117,7 +120,7 @@ def training_recipe(toy, recipe, imported):
                "budget": {"train_samples": (STEPS + 1) * batch["global_samples"],
                           "learning_rate": {"peak": 1.0e-3, "style": "constant"},
                           "weight_decay": {"start": 0.01, "end": 0.01}},
-               "data": {"kind": "recorded", "path": "batch.safetensors", "image_token": recipe["data"]["image_token"]},
+               "data": recipe["data"],
                "checkpoint": {"every_steps": STEPS}, "initialize": initialize}
     if more:
         written["models"] = more
@@ -141,7 +144,8 @@ def travel(plan, name, toy, folder):
     generator = torch.Generator().manual_seed(seed + 5)
     model = toy.family(recipe).eval()
     random_weights(model, generator, torch.float32)
-    batch = random_batch(recipe, model_of(recipe, "radio_vit"), grids, images, generator)
+    batch = random_batch(recipe, model_of(recipe, "radio_vit"), grids, images, generator,
+                         DOCUMENTS.get(toy.golden, ()))
     expect_no_clamp(model, batch)
     getattr(model, model.published).save_pretrained(folder / "published")
     save_file(batch, folder / "batch.safetensors")

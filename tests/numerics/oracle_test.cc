@@ -112,6 +112,16 @@ TEST(Llama, Pp2) { ExpectLlama(Join(OverTwo("pp"), {"models.llama.pattern=\"*-*|
 TEST(Llama, Cp2) { ExpectLlama(OverTwo("cp")); }
 TEST(Llama, Cp2Tp2) { ExpectLlama(Join(LanguageAlone(4, 2, 1), Parallel("language", {{"cp", 2}}))); }
 
+// Qwen3, tied, with norms of heads, YaRN and packed documents, whose positions begin anew.
+void ExpectQwen3(const std::vector<std::string>& layout) {
+  ExpectOracle(layout, "tests/golden/qwen3_oracle/oracle.yaml");
+}
+TEST(Qwen3, OneRank) { ExpectQwen3({}); }
+TEST(Qwen3, Tp2) { ExpectQwen3(LanguageAlone(2, 2, 1)); }
+TEST(Qwen3, Tp4OfTwoKvHeads) { ExpectQwen3(LanguageAlone(4, 4, 1)); }
+TEST(Qwen3, Cp2) { ExpectQwen3(OverTwo("cp")); }
+TEST(Qwen3, Cp2Tp2) { ExpectQwen3(Join(LanguageAlone(4, 2, 1), Parallel("language", {{"cp", 2}}))); }
+
 // Nemotron 3 Nano Omni: RADIO as it is published, projector and language model.
 void ExpectOmni(const std::vector<std::string>& layout) {
   ExpectOracle(layout, "tests/golden/omni_oracle/oracle.yaml");
