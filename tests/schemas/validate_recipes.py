@@ -97,6 +97,7 @@ UNSEEN = {
     "105_options_of_sbatch": "what other keys give sbatch",
     "99_evaluation_mistakes": "names, and numbers that do not fit",
     "117_weight_of_one_expert": "a key that one choice of another key requires",
+    "119_two_mlps_in_one_block": "the letters of a pattern",
 }
 
 
