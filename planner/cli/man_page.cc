@@ -10,7 +10,8 @@
 namespace planwright {
 namespace {
 
-// Text that roff prints as it is: no escapes, no requests at the start of a line, and dashes that can be copied.
+// Text that roff prints as it is: no escapes, no requests at the start of a line, and dashes that can be copied. A line
+// may end behind a |, as lists of choices are long.
 std::string Roff(std::string_view text) {
   std::string out;
   bool begins = true;
@@ -24,6 +25,7 @@ std::string Roff(std::string_view text) {
       case '`': out += "\\(ga"; break;
       case '^': out += "\\(ha"; break;
       case '~': out += "\\(ti"; break;
+      case '|': out += "|\\:"; break;
       default: out += c;
     }
   }

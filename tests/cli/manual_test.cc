@@ -36,6 +36,7 @@ class Manual : public testing::PlanProgram {
                                       {"\\fB", ""},
                                       {"\\fR", ""},
                                       {"\\&", ""},
+                                      {"\\:", ""},
                                       {"\\(aq", "'"},
                                       {"\\(ga", "`"},
                                       {"\\(ha", "^"},
