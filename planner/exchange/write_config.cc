@@ -209,6 +209,12 @@ void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, con
       findings.Problem(said->from, said->text(), absl::StrCat("cannot be expressed: ", only.why));
   }
   for (const auto& [key, said] : run->numbers) {
+    if (key == "pattern" || key == "layers") {  // they say the same in two ways
+      if (run->letters != read->letters)
+        findings.Problem(said.from, said.text(),
+                         absl::StrCat("cannot be expressed: ", dialect.name(), " has ", read->letters));
+      continue;
+    }
     const Said* back = read->Find(key);
     // Of what no key says, a run may have any number if nothing that is computed depends on it.
     if (back == nullptr || told.contains(key) || (back->loose && !back->given) || back->text() == said.text()) continue;
