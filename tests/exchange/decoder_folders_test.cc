@@ -116,7 +116,7 @@ TEST_F(Decoders, AWindowOfOneBlockIsRefused) {
                                                                  Field(&Finding::value, "\"sliding_attention\""))));
 }
 
-const std::vector<std::string> kToys = {"llama", "mistral", "qwen2", "qwen3"};
+const std::vector<std::string> kToys = {"llama", "mistral", "qwen2", "qwen3", "qwen3_moe"};
 
 TEST_F(Decoders, OfTransformersPlanTheirTensors) {
   for (const std::string& name : kToys) {
@@ -153,6 +153,7 @@ TEST_F(Decoders, WhatGoesInComesHome) {
         Toy toy = ReadToy(name);
         if (tied) toy = Tied(std::move(toy));
         toy.config["rope_parameters"] = rope;
+        if (toy.config.contains("router_aux_loss_coef")) toy.config["router_aux_loss_coef"] = 0.0;
         Findings findings;
         const SaidModel said = ReadModel(toy.config, {}, findings);
         EXPECT_THAT(findings.problems, IsEmpty()) << name << rope;
@@ -203,6 +204,10 @@ TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"qwen2", "attention_bias", "true", "is not known"},
       {"qwen2", "use_sliding_window", "true", "all earlier tokens"},
       {"qwen3", "use_sliding_window", "true", "all earlier tokens"},
+      {"qwen3_moe", "use_sliding_window", "true", "all earlier tokens"},
+      {"qwen3_moe", "num_experts_per_tok", "0", "is no integer from 1"},
+      {"qwen3_moe", "n_shared_experts", "1", "is not known"},
+      {"qwen3_moe", "mlp_only_layers", "3", "is no list"},
       {"qwen3", "rope_parameters/rope_type", "\"proportional\"", "only default"},
   };
   for (const Refusal& refusal : refusals) {
@@ -218,6 +223,40 @@ TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
     EXPECT_EQ(findings.problems[0].value, toy.config[at].dump());
     EXPECT_THAT(findings.problems[0].message, HasSubstr(refusal.word));
   }
+}
+
+// Dense blocks among those with experts, by their numbers or by a step.
+TEST_F(Decoders, BlocksOfExpertsAreThoseThatTheConfigSays) {
+  Toy toy = ReadToy("qwen3_moe");
+  const auto pattern = [&] {
+    Findings findings;
+    const SaidModel said = ReadModel(toy.config, {}, findings);
+    EXPECT_THAT(findings.problems, IsEmpty());
+    Plan plan;
+    plan.budget.sequence_length = 16;
+    WrittenConfig written = ConfigOf(plan, said, DType::kFp32, findings);
+    EXPECT_THAT(findings.problems, IsEmpty());
+    EXPECT_EQ(written.config["decoder_sparse_step"], 1);
+    EXPECT_EQ(written.config["num_hidden_layers"], toy.config["num_hidden_layers"]);
+    EXPECT_EQ(written.read.language->letters, said.language->letters);
+    return said.language->Find("pattern")->text();
+  };
+  EXPECT_EQ(pattern(), "*-*E*E");
+  EXPECT_THAT(
+      Imported(toy).findings.notes,
+      ElementsAre("router_aux_loss_coef = 0.001 is not taken over: transformers adds one loss over the routers of "
+                  "all layers and samples, which no layer can take by itself; see moe.aux_loss"));
+  EXPECT_THAT(Imported(toy).text, HasSubstr("see aux_loss."));
+  toy.config["mlp_only_layers"] = ordered_json::array();
+  EXPECT_EQ(pattern(), "*E*E*E");
+  toy.config["decoder_sparse_step"] = 2;
+  EXPECT_EQ(pattern(), "*-*E*-");
+  toy.config["mlp_only_layers"] = nullptr, toy.config["decoder_sparse_step"] = 3;
+  EXPECT_EQ(pattern(), "*-*-*E");
+  toy.config["router_aux_loss_coef"] = 0.0;
+  Findings findings;
+  ReadModel(toy.config, {}, findings);
+  EXPECT_THAT(findings.notes, IsEmpty());
 }
 
 TEST_F(Decoders, ATiedModelHasOneTensor) {

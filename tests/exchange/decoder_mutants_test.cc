@@ -109,9 +109,19 @@ TEST(DialectMutants, OfDecoders) {
     toy->config["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
   }
   biased3.config["attention_bias"] = true;
+  const Toy experts = ReadToy("qwen3_moe");
+  std::vector<Toy> moes(5, experts);
+  for (const char* key : {"head_dim", "num_key_value_heads", "max_position_embeddings", "attention_bias",
+                          "decoder_sparse_step", "norm_topk_prob", "mlp_only_layers"})
+    moes[1].config.erase(key);
+  moes[1].config["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+  moes[2].config["decoder_sparse_step"] = 2, moes[2].config["attention_bias"] = true;
+  moes[3].config["mlp_only_layers"] = {0, 1, 2}, moes[3].config["router_aux_loss_coef"] = -1;
+  moes[4].config["decoder_sparse_step"] = 3, moes[4].config["router_aux_loss_coef"] = 0;
   const std::vector<Toy> llamas = LlamasOf(llama);
   for (const Toy& toy : {llama, mistral, window, bare, qwen2, qwen3, bare2, bare3, biased3}) judge.AddImport(toy);
   for (const Toy& toy : llamas) judge.AddImport(toy);
+  for (const Toy& toy : moes) judge.AddImport(toy);
   judge.Add(WeightsOfDecoders);
   // Of a rotary embedding, and what else the run has.
   const std::string model = "models.llama.", llama3 = "scaling: llama3, factor: 4.0, original: 10, low: 1.5, high: 3.5";
@@ -132,9 +142,14 @@ TEST(DialectMutants, OfDecoders) {
     if (plan.budget.sequence_length != 16) plan.data.end_token = 3, plan.data.pad_token = 4;
     judge.AddExport(std::move(plan), {""});
   }
+  const std::string moe = "models.qwen3_moe.";
+  for (const std::vector<std::string>& overrides : std::vector<std::vector<std::string>>{
+           {}, {moe + "attention.biases=all", moe + "moe.normalized=false"}, {moe + "attention.biases=qkv"}})
+    judge.AddExport(CompiledFile(InSource("tests/golden/qwen3_moe_oracle/oracle.yaml"), overrides), {""});
   const auto vary = [&](const Toy& toy, const char* dialect) { judge.Vary(toy, *BuiltInDialects().Find(dialect)); };
   vary(llama, "llama"), vary(mistral, "mistral"), vary(qwen2, "qwen2"), vary(qwen3, "qwen3");
   for (const Toy& toy : llamas) vary(toy, "llama");
+  for (const Toy& toy : moes) vary(toy, "qwen3_moe");
   judge.ExpectEachLineCounts({"decoder"}, 500);
 }
 

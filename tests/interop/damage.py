@@ -95,6 +95,10 @@ DAMAGES = {
     "qwen2": OF_DECODERS | {"a bias is zero": zero("k_proj.bias")},
     "qwen3": OF_DECODERS | {"norms of heads are exchanged": swap("q_norm.weight", "k_norm.weight"),
                             "another amplitude": configured({"rope_parameters.attention_factor": 1.0})},
+    "qwen3_moe": OF_DECODERS | {
+        "two experts are exchanged": swap("experts.0.gate_proj.weight", "experts.1.gate_proj.weight"),
+        "the other rule for its weights": configured({"norm_topk_prob": False})},
+    "moe_undivided": {"the other rule for its weights": configured({"norm_topk_prob": True})},
     "mistral": OF_DECODERS | {"another stretch": configured({"rope_parameters.factor": 2.0})},
     "nano": OF_LANGUAGE | OF_EXPERTS | {"another scale of experts": configured({"routed_scaling_factor": 2.5}),
                                         "time steps are clamped": configured({"time_step_min": 0.01})},

@@ -310,4 +310,5 @@ def vision_probes(model):
 FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": RadioWithText,
             "nano_v2_oracle": TextModel, "one_expert_oracle": TextModel, "one_expert_undivided_oracle": TextModel,
             "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder,
-            "qwen3_oracle": Qwen3}
+            "qwen3_oracle": Qwen3,
+            "qwen3_moe_oracle": Qwen3Moe, "qwen3_moe_undivided_oracle": Qwen3Moe}

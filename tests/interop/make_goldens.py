@@ -36,6 +36,8 @@ CASES = {
     "all_experts_undivided_oracle": (37, [], []),
     "llama_oracle": (41, [], []),
     "qwen3_oracle": (43, [], []),
+    "qwen3_moe_oracle": (47, [], []),
+    "qwen3_moe_undivided_oracle": (53, [], []),
 }
 # Ends of the documents of each sample, of families whose samples pack several.
 DOCUMENTS = {"qwen3_oracle": [[5, 13, 16], [9, 16]]}

@@ -78,6 +78,8 @@ TOYS = {
     "qwen2": Toy("llama_oracle", {"language": grid(0, 2, tp=2)}, family=Qwen2, sizes={"decoder": {
         "rope": {"theta": 700.0}, "attention": {"heads": 4, "head_dim": 6, "kv_groups": 2, "biases": "qkv"}}}),
     "qwen3": Toy("qwen3_oracle", {"language": grid(0, 2, tp=2)}),
+    "qwen3_moe": Toy("qwen3_moe_oracle", {"language": grid(0, 2, tp=2, ep=2)}),
+    "moe_undivided": Toy("qwen3_moe_undivided_oracle", {"language": grid(0, 2, ep=2)}),
 }
 
 

@@ -122,6 +122,22 @@ TEST(Qwen3, Tp4OfTwoKvHeads) { ExpectQwen3(LanguageAlone(4, 4, 1)); }
 TEST(Qwen3, Cp2) { ExpectQwen3(OverTwo("cp")); }
 TEST(Qwen3, Cp2Tp2) { ExpectQwen3(Join(LanguageAlone(4, 2, 1), Parallel("language", {{"cp", 2}}))); }
 
+// Qwen3 with experts and a dense block; and with weights of experts that are not divided by their sum.
+void ExpectQwen3Moe(const std::vector<std::string>& layout, const std::string& name = "qwen3_moe") {
+  ExpectOracle(layout, "tests/golden/" + name + "_oracle/oracle.yaml");
+}
+TEST(Qwen3Moe, OneRank) { ExpectQwen3Moe({}); }
+TEST(Qwen3Moe, Tp2Ep2) { ExpectQwen3Moe(LanguageAlone(2, 2, 2)); }
+TEST(Qwen3Moe, Tp4OfTwoKvHeads) { ExpectQwen3Moe(LanguageAlone(4, 4, 2)); }
+TEST(Qwen3Moe, ExpertTp2Ep2) { ExpectQwen3Moe(kExpertTp2Ep2); }
+TEST(Qwen3Moe, Pp2) { ExpectQwen3Moe(Join(OverTwo("pp"), {"models.qwen3_moe.pattern=\"*-*|E\""})); }
+TEST(Qwen3Moe, Cp2) { ExpectQwen3Moe(OverTwo("cp")); }
+TEST(Qwen3Moe, Gathered) {
+  ExpectQwen3Moe(Join(LanguageAlone(2, 1, 2), {"modules.language.parallel.dispatch=all_gather"}));
+}
+TEST(Qwen3Moe, Undivided) { ExpectQwen3Moe({}, "qwen3_moe_undivided"); }
+TEST(Qwen3Moe, UndividedOnEp2) { ExpectQwen3Moe(LanguageAlone(2, 1, 2), "qwen3_moe_undivided"); }
+
 // Nemotron 3 Nano Omni: RADIO as it is published, projector and language model.
 void ExpectOmni(const std::vector<std::string>& layout) {
   ExpectOracle(layout, "tests/golden/omni_oracle/oracle.yaml");
