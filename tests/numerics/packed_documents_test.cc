@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
+#include <ostream>
+#include <string>
+#include <vector>
 
 #include "planner/wire/records/safetensors.h"
 #include "tests/numerics/layouts.h"
@@ -49,7 +52,14 @@ struct Batch {
   }
 };
 
-TEST(PackedDocuments, TrainAsEachDocumentAlone) {
+struct Case {
+  const char *name, *recipe, *model;
+  friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+};
+
+class PackedDocuments : public ::testing::TestWithParam<Case> {};
+
+TEST_P(PackedDocuments, TrainAsEachDocumentAlone) {
   Batch packed, alone;
   int64_t id = 0;
   for (const std::vector<int64_t>& lengths : kPackings) {
@@ -75,12 +85,13 @@ TEST(PackedDocuments, TrainAsEachDocumentAlone) {
   // Routing statistics count padding, too, so that they differ: without the auxiliary loss they change nothing.
   const auto run = [&](const std::string& name, size_t samples, std::vector<std::string> more) {
     const std::string count = std::to_string(samples);
-    return Launch({kTextRecipe,
-                   Join({"precision.params=fp64", "data.kind=recorded", "data.path=" + folder + "/" + name,
-                         "data.image_token=254", "batch.global_samples=" + count, "budget.train_samples=" + count,
-                         "budget.learning_rate.warmup_samples=0", "models.hybrid_moe_tiny.moe.aux_loss=0"},
-                        more),
-                   1, ""});
+    return Launch(
+        {GetParam().recipe,
+         Join({"precision.params=fp64", "data.kind=recorded", "data.path=" + folder + "/" + name,
+               "data.image_token=254", "batch.global_samples=" + count, "budget.train_samples=" + count,
+               "budget.learning_rate.warmup_samples=0", std::string("models.") + GetParam().model + ".moe.aux_loss=0"},
+              more),
+         1, ""});
   };
   const TrainingRun whole = run("alone.safetensors", alone.tokens.size() / kSequence, {});
   ASSERT_EQ(whole.exit_code, 0) << whole.output;
@@ -102,6 +113,12 @@ TEST(PackedDocuments, TrainAsEachDocumentAlone) {
               1e-4);
   }
 }
+
+// The scan of a Mamba-2 layer ends with a document, and rotary positions begin anew.
+INSTANTIATE_TEST_SUITE_P(Of, PackedDocuments,
+                         ::testing::Values(Case{"a_hybrid", kTextRecipe, "hybrid_moe_tiny"},
+                                           Case{"a_decoder", "recipes/qwen3_moe_tiny.yaml", "decoder_tiny"}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace planwright::testing
