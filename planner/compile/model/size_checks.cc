@@ -20,7 +20,8 @@ void SizeChecks::Cut(const std::string& what, const Located<int64_t>& size, cons
   Note(problem, what, size);
 }
 
-void SizeChecks::Axis(const std::string& axis, const Located<int64_t>& size, int64_t most) {
+void SizeChecks::Axis(const std::string& axis, const Located<int64_t>& size, int64_t most,
+                      const LocatedNumbers& because) {
   if (*size <= most) return;
   failed_ = true;
   Diagnostic& problem =
@@ -29,6 +30,9 @@ void SizeChecks::Axis(const std::string& axis, const Located<int64_t>& size, int
                                       *module_.model.name, " can have at most ", most),
                          absl::StrCat("use ", axis, most == 1 ? " " : " up to ", most));
   if (size.where.known()) problem.edits = {{"", absl::StrCat(most)}};
+  for (const auto& [name, number] : because) {
+    if (number.where.known()) problem.notes.push_back({number.where, absl::StrCat("`", name, "` asks for it here")});
+  }
 }
 
 void SizeChecks::Multiple(const std::string& what, const Located<int64_t>& size, const std::string& of,

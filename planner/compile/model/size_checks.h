@@ -19,8 +19,8 @@ class SizeChecks {
   void Cut(const std::string& what, const Located<int64_t>& size, const std::string& axis,
            const Located<int64_t>& parts, bool may_repeat = false);
 
-  // PW0209 if the parallel size is above what the model can be cut to.
-  void Axis(const std::string& axis, const Located<int64_t>& size, int64_t most);
+  // PW0209 if the parallel size is above what the model can be cut to. `because`: numbers of the model that ask for it.
+  void Axis(const std::string& axis, const Located<int64_t>& size, int64_t most, const LocatedNumbers& because);
 
   // PW0505 unless `size` is a multiple of `parts`, another size of the model, whose name is `of`,
   // or a number ("").

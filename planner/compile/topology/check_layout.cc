@@ -219,8 +219,12 @@ void NeedChecks::CheckAtMost(const StatedNeed& need) {
 void NeedChecks::CheckAxis(const StatedNeed& need) {
   const Axis axis = need.axes.front();
   const Located<int64_t>& size = SizeOf(axis, module_);
-  if (AllKnownIn(*need.right) && AllKnown(size))
-    check_.Axis(std::string(AxisName(axis)), size, static_cast<int64_t>(Of(*need.right)));
+  if (!AllKnownIn(*need.right) || !AllKnown(size)) return;
+  LocatedNumbers because;
+  for (const std::string& name : need.when ? need.when->names() : std::vector<std::string>()) {
+    if (const auto number = numbers_.find(name); number != numbers_.end()) because.insert(*number);
+  }
+  check_.Axis(std::string(AxisName(axis)), size, static_cast<int64_t>(Of(*need.right)), because);
 }
 
 // The axes are named up to the last that cuts: with cp 1, "tp x cp" is "tp".
