@@ -232,6 +232,26 @@ TEST(EveryKey, ModelsArriveWhole) {
   }
 }
 
+TEST(EveryKey, ADecoderArrivesWhole) {
+  TempRecipes files;
+  const std::string decoder =
+      "models.dec={kind: decoder, pattern: '*E*-', hidden: 40, vocabulary: 320, init_std: 0.05, norm_eps: 5.0e-5, "
+      "tied: "
+      "true, attention: {heads: 8, head_dim: 10, kv_groups: 4, biases: qkv, normed: true}, rope: {theta: 500.5, "
+      "features: 6, scaling: yarn, factor: 3.5, original: 77, low: 2.5, high: 33.5, amplitude: 1.25}, moe: {experts: "
+      "18, top_k: 5, ffn: 19, normalized: true, aux_loss: 0.75, imbalance: 4.5}, mlp: {ffn: 21}}";
+  const ModelRecipe dec =
+      MustRead(files.Write("r.yaml", kEveryKey), {decoder, "modules.mouth.model=dec"}).modules.at(1).model;
+  EXPECT_EQ(*dec.pattern, "*E*-");
+  EXPECT_EQ(dec.sections, (std::set<std::string, std::less<>>{"attention", "mlp", "moe", "rope"}));
+  EXPECT_EQ(NumbersText(dec),
+            "attention.biases 1, attention.head_dim 10, attention.heads 8, attention.kv_groups 4, attention.normed 1, "
+            "hidden 40, init_std 0.05 real, mlp.ffn 21, moe.aux_loss 0.75 real, moe.experts 18, moe.ffn 19, "
+            "moe.imbalance 4.5 real, moe.normalized 1, moe.top_k 5, norm_eps 5e-05 real, rope.amplitude 1.25 real, "
+            "rope.factor 3.5 real, rope.features 6, rope.high 33.5 real, rope.low 2.5 real, rope.original 77, "
+            "rope.scaling 3, rope.theta 500.5 real, tied 1, vocabulary 320");
+}
+
 TEST(EveryKey, ModulesArriveWhole) {
   TempRecipes files;
   const Recipe r = MustRead(files.Write("r.yaml", kEveryKey));

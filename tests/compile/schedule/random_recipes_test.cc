@@ -23,8 +23,9 @@ int WantedPlans() {
   return wanted ? std::atoi(wanted) : 150;
 }
 
-TEST(RandomRecipes, PlansKeepTheRules) {
-  LayoutDraw draw(1);
+// `layers`: those that draws must reach, with and without what they keep for their backward.
+void ExpectPlansKeepTheRules(DrawnFamily family, const std::vector<std::string>& layers) {
+  LayoutDraw draw(1, family);
   std::map<std::string, int> blocks;  // plans that have a block of this name
   for (int plans = 0, drawn = 0; plans < WantedPlans(); ++drawn) {
     ASSERT_LT(drawn, 100 * WantedPlans()) << "nearly all draws are invalid";
@@ -41,11 +42,20 @@ TEST(RandomRecipes, PlansKeepTheRules) {
     ++plans;
     for (const Block& block : plan->blocks) ++blocks[block.name];
   }
-  // The draws reach every kind of layer, with and without what it keeps for its backward.
-  for (const char* layer : {"language.mamba", "language.attention", "language.moe", "radio_encoder.layer"}) {
+  for (const std::string& layer : layers) {
     for (const char* pass : {".forward", ".backward", ".recompute"})
-      EXPECT_GT(blocks[std::string(layer) + pass], 5) << layer << pass;
+      EXPECT_GT(blocks[layer + pass], 5) << layer << pass;
   }
+}
+
+TEST(RandomRecipes, PlansKeepTheRules) {
+  ExpectPlansKeepTheRules(DrawnFamily::kHybrid,
+                          {"language.mamba", "language.attention", "language.moe", "radio_encoder.layer"});
+}
+
+TEST(RandomRecipes, PlansOfDecodersKeepTheRules) {
+  ExpectPlansKeepTheRules(DrawnFamily::kDecoder,
+                          {"language.attention", "language.mlp", "language.moe", "radio_encoder.layer"});
 }
 
 }  // namespace
