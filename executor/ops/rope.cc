@@ -11,6 +11,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/tensor.h>
 
+#include "executor/base/tensors.h"
 #include "executor/ops/handler.h"
 #include "executor/ops/rope_speeds.h"
 #include "executor/ops/tensor_math.h"
@@ -29,7 +30,7 @@ at::Tensor Turned(const ComputeContext& context, int way) {
               "features of ", x.sizes(), " and positions of ", positions.sizes(), " for ", heads, " heads of ",
               head_dim, ", of which ", rotary, " turn");
   const RopeSpeeds speeds(instruction);
-  const at::Tensor speed = at::tensor(speeds.of, at::kDouble).to(x.device());
+  const at::Tensor speed = ToDevice(at::tensor(speeds.of, at::kDouble), x.device());
   const at::Tensor angle = positions[0].to(at::kDouble).unsqueeze(-1) * speed;  // [t,b,rotary/2]
   const at::Tensor cosine = (angle.cos() * speeds.amplitude).to(WideType(x)).unsqueeze(2),
                    sine = (angle.sin() * (way * speeds.amplitude)).to(WideType(x)).unsqueeze(2);

@@ -240,6 +240,54 @@ TEST_P(Gpu, Dispatch) {
   Both("combine grad", ops::RunCombineRowsGrad, rows_of, {n, here[2]});
 }
 
+TEST_P(Gpu, Decoder) {
+  const int64_t S = 20, B = 2, q = 4, k = 2, d = 16, width = 40;
+  Attributes heads = {{"q_heads", q}, {"k_heads", k},         {"v_heads", k}, {"head_dim", d},
+                      {"eps", 1e-5},  {"rotary", int64_t{8}}, {"theta", 1e4}};
+  const at::Tensor qkv = Random({S, B, (q + 2 * k) * d}), dqkv = Random({S, B, (q + 2 * k) * d}),
+                   positions = at::randint(131073, {1, S, B}, at::kLong);
+  const Tensors weights = {Random({d}), Random({d})};
+  Both("rope", ops::RunRope, heads, {qkv, positions});
+  Both("rope grad", ops::RunRopeGrad, heads, {dqkv, positions});
+  heads.insert({{"scaling", int64_t{2}}, {"factor", 8.0}, {"original", 8192.0}, {"low", 1.0}, {"high", 4.0}});
+  Both("rope of llama3", ops::RunRope, heads, {qkv, positions});
+  const Tensors norm = Both("head norm", ops::RunHeadNorm, heads, {qkv}, weights);
+  Both("head norm grad", ops::RunHeadNormGrad, heads, {dqkv, qkv, norm[1]}, weights, weights);
+  const at::Tensor gu = Random({S, B, 2 * width}), dh = Random({S, B, width});
+  Both("gate", ops::RunGatedSilu, {{"width", width}}, {gu});
+  Both("gate grad", ops::RunGatedSiluGrad, {{"width", width}}, {dh, gu});
+}
+
+TEST_P(Gpu, GatedExperts) {
+  const int64_t L = 3, H = 32, E = 8, s = 10, B = 2;
+  for (const int64_t width : {int64_t{48}, int64_t{37}}) {
+    const Attributes ffn = {{"ffn", width}};
+    const at::Tensor rows = Random({100, H}), weights = Random({100}), dout = Random({100, H}),
+                     few = at::tensor({70, 0, 30}, at::kLong),
+                     sources = at::tensor({20, 0, 30, 10, 0, 40}, at::kLong).view({2, 3});
+    const Tensors matrices = {Random({L, 2 * width, H}), Random({L, H, width})};
+    for (const at::Tensor& counts : {few, sources}) {
+      const bool host = counts.dim() == 2;
+      const auto at_place = [&](size_t place) { return host ? std::set<size_t>{place} : std::set<size_t>{}; };
+      const Tensors out =
+          Both("experts", ops::RunGatedExperts, ffn, {rows, weights, counts}, matrices, {}, at_place(2));
+      Both("experts grad", ops::RunGatedExpertsGrad, ffn, {dout, rows, weights, out[1], counts}, matrices, matrices,
+           at_place(4));
+    }
+  }
+  if (GetParam() != at::kDouble) return;  // rounded scores may tie
+  const at::Tensor n = Random({s, B, H});
+  const Tensors gate = {Random({E, H})};
+  for (const int64_t choices : {int64_t{1}, int64_t{3}, E}) {
+    for (const int64_t normalized : {0, 1}) {
+      const Attributes rule = {{"top_k", choices}, {"normalized", normalized}, {"sequence", s}, {"aux_scale", 0.5}};
+      const Tensors made = Both("route", ops::RunRouteSoftmax, rule, {n}, gate);
+      Both("route grad", ops::RunRouteSoftmaxGrad, rule, {Random({s * B, choices}), n, made[1], made[5], made[4]}, gate,
+           gate);
+    }
+  }
+}
+
 TEST_P(Gpu, EmbeddingAndLoss) {
   const int64_t S = 40, B = 2, H = 16, V = 24;
   const Attributes image = {{"image_token", int64_t{5}}};
