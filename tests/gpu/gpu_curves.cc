@@ -1,4 +1,4 @@
-// Trains the tiny model on GPUs over NCCL, layout by layout, and compares every curve with one rank on the CPU of this
+// Trains the tiny models on GPUs over NCCL, layout by layout, and compares every curve with one rank on the CPU of this
 // machine: losses and module norms of every step, every parameter's gradient at the first and the last. Prints a table
 // and a verdict; exits 0 if all agree. The processes are real: `plan launch --device ...` of the binaries in a folder.
 //
@@ -43,6 +43,7 @@ std::vector<GpuLayout> GpuLayouts() {
                                       {"gradients.overlap_reduce=true", "gradients.overlap_gather=true"})}},
   };
   for (Layout& layout : AllLayouts()) all.push_back({std::move(layout)});
+  for (Layout& layout : DecoderLayouts()) all.push_back({std::move(layout)});
   return all;
 }
 
