@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/export_run.h"
 #include "planner/exchange/import_folder.h"
 #include "planner/exchange/read_model.h"
@@ -11,6 +12,7 @@
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/weights/fit.h"
 #include "planner/state/weights/read_values.h"
+#include "planner/wire/records/safetensors.h"
 #include "tests/exchange/toy_folder.h"
 #include "tests/state/checkpoint/plan_checkpoint.h"
 #include "tests/support/compiled.h"
@@ -177,6 +179,71 @@ TEST_F(Decoders, WhatGoesInComesHome) {
   }
 }
 
+// As these are published: no key is unknown, and there are as many parameters as their makers say.
+TEST_F(Decoders, PublishedConfigsAreKnown) {
+  struct Published {
+    const char* config;
+    int64_t parameters;
+  };
+  const Published published[] = {
+      // Llama-3.1-8B
+      {R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+           "bos_token_id": 128000, "eos_token_id": 128001, "hidden_act": "silu", "hidden_size": 4096,
+           "initializer_range": 0.02, "intermediate_size": 14336, "max_position_embeddings": 131072, "mlp_bias": false,
+           "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+           "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0,
+           "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"},
+           "rope_theta": 500000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+           "transformers_version": "4.43.0.dev0", "use_cache": true, "vocab_size": 128256})",
+       8030261248},
+      // Mistral-7B-v0.3
+      {R"({"architectures": ["MistralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+           "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02, "intermediate_size": 14336,
+           "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+           "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 1000000.0,
+           "sliding_window": null, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+           "transformers_version": "4.42.0.dev0", "use_cache": true, "vocab_size": 32768})",
+       7248023552},
+      // Qwen2.5-7B
+      {R"({"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 151643,
+           "eos_token_id": 151643, "hidden_act": "silu", "hidden_size": 3584, "initializer_range": 0.02,
+           "intermediate_size": 18944, "max_position_embeddings": 131072, "max_window_layers": 28,
+           "model_type": "qwen2", "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
+           "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 131072, "tie_word_embeddings": false,
+           "torch_dtype": "bfloat16", "transformers_version": "4.40.1", "use_cache": true, "use_mrope": false,
+           "use_sliding_window": false, "vocab_size": 152064})",
+       7615616512},
+      // Qwen3-1.7B
+      {R"({"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+           "bos_token_id": 151643, "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048,
+           "initializer_range": 0.02, "intermediate_size": 6144, "max_position_embeddings": 40960,
+           "max_window_layers": 28, "model_type": "qwen3", "num_attention_heads": 16, "num_hidden_layers": 28,
+           "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000,
+           "sliding_window": null, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+           "transformers_version": "4.51.0", "use_cache": true, "use_sliding_window": false, "vocab_size": 151936})",
+       1720574976},
+      // Qwen3-30B-A3B
+      {R"({"architectures": ["Qwen3MoeForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+           "bos_token_id": 151643, "decoder_sparse_step": 1, "eos_token_id": 151645, "head_dim": 128,
+           "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 6144,
+           "max_position_embeddings": 40960, "max_window_layers": 48, "mlp_only_layers": [],
+           "model_type": "qwen3_moe", "moe_intermediate_size": 768, "norm_topk_prob": true, "num_attention_heads": 32,
+           "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4,
+           "output_router_logits": false, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000.0,
+           "router_aux_loss_coef": 0.001, "sliding_window": null, "tie_word_embeddings": false,
+           "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": true,
+           "use_sliding_window": false, "vocab_size": 151936})",
+       30532122624}};
+  for (const Published& one : published) {
+    Findings findings;
+    const SaidModel said = ReadModel(ordered_json::parse(one.config), {}, findings);
+    EXPECT_THAT(findings.problems, IsEmpty());
+    int64_t parameters = 0;
+    for (const auto& [name, shape] : ExpectedTensors(said)) parameters += ElementsOf(shape);
+    EXPECT_EQ(parameters, one.parameters) << one.config;
+  }
+}
+
 TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
   struct Refusal {
     const char *toy, *path, *value, *word;
@@ -203,6 +270,7 @@ TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
       {"mistral", "attention_bias", "true", "is not known"},
       {"qwen2", "attention_bias", "true", "is not known"},
       {"qwen2", "use_sliding_window", "true", "all earlier tokens"},
+      {"qwen2", "use_mrope", "true", "one position"},
       {"qwen3", "use_sliding_window", "true", "all earlier tokens"},
       {"qwen3_moe", "use_sliding_window", "true", "all earlier tokens"},
       {"qwen3_moe", "num_experts_per_tok", "0", "is no integer from 1"},
