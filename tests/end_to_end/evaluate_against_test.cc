@@ -98,7 +98,8 @@ TEST_F(EvaluateAgainst, FindsTheSameModelOnEveryLayout) {
 }
 
 TEST_F(EvaluateAgainst, TheToleranceIsThatOfTheCoarserPrecision) {
-  ExpectSame({"precision.params=fp32"}, "0.0001 and 0.002 are allowed (fp32 beside");
+  ExpectSame({"precision.params=fp32", "--run-dir", RunDir()}, "0.0001 and 0.002 are allowed (fp32 beside");
+  EXPECT_TRUE(fs::exists(RunDir() + "/plan.json") && !fs::exists(RunDir() + "/probe"));
   ExpectSame({"precision.params=bf16"}, "0.05 and 1 are allowed (bf16 beside fp64).");
   ExpectOther({"precision.params=bf16", "--tolerance", "0.0001"}, "compare in fp32");
   const Ended json = Against({"precision.params=fp32", "--json"});
@@ -187,7 +188,6 @@ TEST_F(EvaluateAgainst, WhatCannotBeCompared) {
   ExpectRefused({"batch.sequence_length=16"}, kExitUsage,
                 "has a sequence of 28 tokens, and batch.sequence_length is 16");
   ExpectRefused({"models.nano.hidden=48"}, kExitUsage, "the weights do not fit the plan");
-  ExpectRefused({"initialize={sources: [{for: language, from: drawn}]}"}, kExitInvalid, "initialize");
   ExpectRefused({"--tolerance", "0"}, kExitUsage, "--tolerance must be a number from 1e-15 to 10");
   ExpectRefused({"--run-dir", Oracle()}, kExitUsage, "is not empty; choose another --run-dir");
   const std::string drawn = Oracle() + "/drawn.yaml", text = ReadAll(Oracle() + "/oracle.yaml");
@@ -195,6 +195,10 @@ TEST_F(EvaluateAgainst, WhatCannotBeCompared) {
   const Ended no_weights = Plan({"evaluate", drawn, "--against", Logits()});
   EXPECT_EQ(no_weights.status, kExitUsage);
   EXPECT_THAT(no_weights.output, HasSubstr(drawn + " has no `initialize`, so its weights are drawn"));
+  const std::string drawn_part = Oracle() + "/drawn_part.yaml";
+  std::ofstream(drawn_part) << "extends: drawn.yaml\ninitialize: {sources: [{for: language, from: drawn}]}\n";
+  EXPECT_THAT(Plan({"evaluate", drawn_part, "--against", Logits()}).output,
+              HasSubstr(drawn_part + " draws the weights of language (initialize.sources)"));
   EXPECT_THAT(Plan({"evaluate", "plan.json", "--against", Logits()}).output,
               HasSubstr("plan.json is a compiled plan, whose data is fixed"));
   EXPECT_THAT(Plan({"evaluate", drawn, "--against", Weights()}).output, HasSubstr(Weights() + ": has a tensor "));
