@@ -1,7 +1,6 @@
 #include "planner/exchange/logits/logits_text.h"
 
 #include <cmath>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "planner/base/paper/table.h"
