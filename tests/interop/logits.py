@@ -64,7 +64,7 @@ def verdict(plan, name, what, published, folder, status):
         raise SystemExit(f"{name}: plan evaluate ended with {done.returncode}:\n{done.stderr}")
     found = json.loads(done.stdout)
     good = done.returncode == status
-    print(f"{name:<12} {what:<24} {found['difference']:>9.1e} {found['worst_difference']:>9.1e} "
+    print(f"{name:<14} {what:<24} {found['difference']:>9.1e} {found['worst_difference']:>9.1e} "
           f"{found['same_most_likely']:>3} of {found['positions']}  "
           f"{'the same model' if found['same'] else 'another model'}{'' if good else ', which is WRONG'}")
     return not good
@@ -105,7 +105,7 @@ def main(arguments):
     torch.set_num_threads(1)  # toys are too small for more
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    print(f"{'family':<12} {'config.json':<24} {'median':>9} {'worst':>9} most likely  verdict")
+    print(f"{'family':<14} {'config.json':<24} {'median':>9} {'worst':>9} most likely  verdict")
     wrong = 0
     for name in options.names or names:
         with tempfile.TemporaryDirectory() as folder:
