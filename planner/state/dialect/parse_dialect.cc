@@ -11,6 +11,7 @@
 #include "planner/base/text/utf8.h"
 #include "planner/plan/statement/take_words.h"
 #include "planner/state/dialect/dialect_keys.h"
+#include "planner/state/dialect/take_dialect_lines.h"
 #include "planner/state/dialect/take_dialect_words.h"
 
 namespace planwright {
@@ -19,7 +20,6 @@ namespace {
 using std::string;
 using std::string_view;
 using Type = DialectNumber::Type;
-using RuleKind = DialectRule::Kind;
 
 class DialectParser {
  public:
@@ -114,17 +114,11 @@ class DialectParser {
   }
 
   void ParseLine(LineReader& line) {
-    if (ParseTensorLine(line, dialect()) || ParseRule(line) || ParseOfWhole(line)) return;
-    if (line.TakeIf("layers")) {
-      ParseLayers(line);
-    } else if (line.TakeIf("blocks")) {
-      DialectLayers layers;
-      layers.line = line.line();
-      layers.form = DialectLayers::Form::kBlocks;
-      layers.paths = TakePaths(line);
-      dialect().lines.emplace_back(std::move(layers));
+    if (ParseTensorLine(line, dialect()) || TakeRule(line, statement_, dialect()) || ParseOfWhole(line)) return;
+    if (auto layers = TakeLayers(line, statement_)) {
+      dialect().lines.emplace_back(*std::move(layers));
     } else if (line.TakeIf("place")) {
-      ParsePlace(line);
+      TakePlace(line, statement_, dialect());
     } else if (line.TakeIf("read")) {
       ParseRead(line);
     } else if (line.TakeIf("check")) {
@@ -191,100 +185,6 @@ class DialectParser {
       return false;
     }
     return true;
-  }
-
-  // "[each] PATH ... [VALUE] [within NUMBER] [unless NUMBER] [else VALUE] [of LETTER]: WHY"
-  bool ParseRule(LineReader& line) {
-    constexpr std::pair<const char*, RuleKind> kRules[] = {{"only", RuleKind::kOnly},
-                                                           {"nothing", RuleKind::kNothing},
-                                                           {"note", RuleKind::kNote},
-                                                           {"copied", RuleKind::kCopied},
-                                                           {"silent", RuleKind::kSilent}};
-    for (const auto& [word, kind] : kRules) {
-      if (!line.TakeIf(word)) continue;
-      DialectRule rule;
-      rule.kind = kind;
-      rule.line = line.line();
-      const bool only = kind == RuleKind::kOnly;
-      rule.each = only && line.TakeIf("each");
-      while (!line.Peek().empty() && !IsOption(line.Peek())) {
-        if (only && !rule.paths.empty() && IsLastWord(line)) break;
-        rule.paths.push_back(line.Take());
-      }
-      line.Expect(!rule.paths.empty(), "a key of config.json");
-      if (only) rule.value = TakeValue(line, true);
-      if (only && line.TakeIf("within")) rule.within = TakeReal(line);
-      const bool notes = kind == RuleKind::kNote || kind == RuleKind::kCopied;
-      if (notes && line.TakeIf("unless")) rule.unless = TakeReal(line);
-      if (kind == RuleKind::kNothing && line.TakeIf("else")) rule.otherwise = TakeValue(line, true);
-      rule.of = TakeOfLayer(line, statement_);
-      rule.why = TakeFreeText(line, "why");
-      dialect().lines.emplace_back(std::move(rule));
-      return true;
-    }
-    return false;
-  }
-
-  static bool IsOption(string_view word) {
-    return word == "within" || word == "unless" || word == "else" || word == "of";
-  }
-
-  // Whether one word is left before a mark or an option.
-  static bool IsLastWord(const LineReader& line) {
-    LineReader ahead = line;
-    ahead.Take();
-    return IsOption(ahead.Peek()) || ahead.Left().starts_with(":") || ahead.empty();
-  }
-
-  // "= PATH letters", "= PATH | PATH words WORD LETTER, ..." or "LETTER = PATH"
-  void ParseLayers(LineReader& line) {
-    DialectLayers layers;
-    layers.line = line.line();
-    if (line.Peek() != "=") {
-      layers.form = DialectLayers::Form::kNumber;
-      layers.letter = TakeLetter(line);
-    }
-    line.Need("=");
-    layers.paths = TakePaths(line);
-    if (layers.letter == 0) {
-      if (line.TakeIf("letters")) {
-        layers.form = DialectLayers::Form::kLetters;
-      } else {
-        line.Need("words");
-        do {
-          string word = line.Take("a word of config.json");
-          layers.words.emplace_back(std::move(word), TakeLetter(line));
-        } while (line.TakeIf(','));
-      }
-    }
-    dialect().lines.emplace_back(std::move(layers));
-  }
-
-  // "LETTER [when FORMULA], LETTER [when FORMULA] ..."
-  void ParsePlace(LineReader& line) {
-    DialectLayers* blocks = nullptr;
-    for (DialectLine& each : dialect().lines) {
-      auto* layers = std::get_if<DialectLayers>(&each);
-      if (layers != nullptr && layers->form == DialectLayers::Form::kBlocks) blocks = layers;
-    }
-    if (blocks == nullptr) return line.Check(false, "no line `blocks` is before it");
-    DialectPlace place;
-    place.line = line.line();
-    do {
-      line.Check(place.choices.empty() || place.choices.back().when, "no letter comes behind one without a condition");
-      DialectPlace::Choice& choice = place.choices.emplace_back();
-      choice.letter = TakeLetter(line);
-      if (line.TakeIf("when")) choice.when = DialectFormula::Take(line);
-    } while (line.TakeIf(','));
-    line.Check(line.failed() || !place.choices.back().when, "the last letter has no condition, as each block has one");
-    blocks->places.push_back(std::move(place));
-  }
-
-  char TakeLetter(LineReader& line) const {
-    const char letter = TakeKindOfLayer(line);
-    line.Check(line.failed() || statement_.FindLayer(letter) != nullptr,
-               Cat("no kind of layers has the letter ", string(1, letter)));
-    return letter;
   }
 
   // "by FUNCTION", or "LOCAL int|real|flag|list [or 0] = ..."
@@ -398,7 +298,7 @@ class DialectParser {
     if (line.TakeIf("is")) {
       write.formula = DialectFormula::Take(line);
     } else if (line.TakeIf("blocks")) {
-      write.blocks = TakeLetter(line);
+      write.blocks = TakeLetter(line, statement_);
     } else if (!line.Peek().empty() ? IsValue(line.Peek()) : line.Left().starts_with("[")) {
       write.value = TakeValue(line, false);
     }

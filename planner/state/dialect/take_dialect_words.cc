@@ -161,12 +161,15 @@ std::vector<string> TakeWordsTo(LineReader& line, std::initializer_list<string_v
   return words;
 }
 
-char TakeOfLayer(LineReader& line, const ModelStatement& statement) {
-  if (!line.TakeIf("of")) return 0;
+char TakeLetter(LineReader& line, const ModelStatement& statement) {
   const char letter = TakeKindOfLayer(line);
   line.Check(line.failed() || statement.FindLayer(letter) != nullptr,
              Cat("no kind of layers has the letter ", string(1, letter)));
   return letter;
+}
+
+char TakeOfLayer(LineReader& line, const ModelStatement& statement) {
+  return line.TakeIf("of") ? TakeLetter(line, statement) : char{0};
 }
 
 bool ParseTensorLine(LineReader& line, Dialect& dialect) {

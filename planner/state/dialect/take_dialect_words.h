@@ -25,7 +25,9 @@ std::string TakeFreeText(LineReader& line, std::string_view what);
 // The words up to one of these, or to a mark.
 std::vector<std::string> TakeWordsTo(LineReader& line, std::initializer_list<std::string_view> ends);
 
-// "[of LETTER]", a letter of the model.
+// The letter of a kind of layers that the model has.
+char TakeLetter(LineReader& line, const ModelStatement& statement);
+// "[of LETTER]", such a letter; 0 without it.
 char TakeOfLayer(LineReader& line, const ModelStatement& statement);
 
 // Reads lines of tensors. Whether it is such a line.
