@@ -38,10 +38,18 @@ Tensors AttentionGrad(const ComputeContext& context, AttendedKeys whose) {
 }  // namespace
 
 // Of a backward the second input is q.
-bool TakesCausalAttention(const ComputeBinding& binding) { return PlannedInBf16(binding, 1); }
-bool TakesCausalAttentionAllKv(const ComputeBinding& binding) { return PlannedInBf16(binding, 1); }
-bool TakesCausalAttentionGrad(const ComputeBinding& binding) { return PlannedInBf16(binding, 2); }
-bool TakesCausalAttentionAllKvGrad(const ComputeBinding& binding) { return PlannedInBf16(binding, 2); }
+bool TakesCausalAttention(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 1) && FlashTakesHeads(binding);
+}
+bool TakesCausalAttentionAllKv(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 1) && FlashTakesHeads(binding);
+}
+bool TakesCausalAttentionGrad(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 2) && FlashTakesHeads(binding);
+}
+bool TakesCausalAttentionAllKvGrad(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 2) && FlashTakesHeads(binding);
+}
 
 Tensors FastCausalAttention(const ComputeContext& context) { return Attention(context, AttendedKeys::kOwn); }
 Tensors FastCausalAttentionAllKv(const ComputeContext& context) { return Attention(context, AttendedKeys::kAll); }

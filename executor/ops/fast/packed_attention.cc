@@ -184,8 +184,12 @@ Tensors FlashBackward(const PackedAttention& attention, const at::Tensor& da, co
 
 }  // namespace
 
-bool TakesPackedAttention(const ComputeBinding& binding) { return PlannedInBf16(binding, 1); }
-bool TakesPackedAttentionGrad(const ComputeBinding& binding) { return PlannedInBf16(binding, 2); }
+bool TakesPackedAttention(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 1) && FlashTakesHeads(binding);
+}
+bool TakesPackedAttentionGrad(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 2) && FlashTakesHeads(binding);
+}
 
 Tensors FastPackedAttention(const ComputeContext& context) {
   const PackedAttention attention(context, 0, context.inputs.size() - 1);

@@ -16,6 +16,12 @@ inline bool PlannedInBf16(const ComputeBinding& binding, size_t count) {
   return true;
 }
 
+// Whether LibTorch's flash kernel and cuDNN's have heads of this size.
+inline bool FlashTakesHeads(const ComputeBinding& binding) {
+  const int64_t head_dim = binding.instruction.integer("head_dim");
+  return head_dim % 8 == 0 && head_dim <= 256;
+}
+
 // A planned size; -1: it is known at run time only.
 inline int64_t PlannedSize(const Dim& dim) {
   const auto* size = std::get_if<int64_t>(&dim);

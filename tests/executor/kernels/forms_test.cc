@@ -97,6 +97,20 @@ TEST(FastForms, HeadsAndGatesAreWholeVectors) {
   }
 }
 
+TEST(FastForms, AttentionHasHeadsThatItsKernelsHave) {
+  const std::string qkv = "bf16[24,1,480]", a = "bf16[24,1,240]";
+  for (const auto& [head_dim, fits] :
+       std::vector<std::pair<int64_t, bool>>{{80, true}, {256, true}, {10, false}, {264, false}}) {
+    const Choice choice = fits ? Choice::kFast : Choice::kPlain;
+    const Attributes attributes = {{"head_dim", head_dim}};
+    EXPECT_EQ(ChoiceOf(OpKind::kCausalAttention, {qkv}, attributes), choice) << head_dim;
+    EXPECT_EQ(ChoiceOf(OpKind::kCausalAttentionGrad, {a, qkv, a, "fp32[1,3,24]"}, attributes), choice) << head_dim;
+    EXPECT_EQ(ChoiceOf(OpKind::kCausalAttentionAllKv, {a, qkv}, attributes), choice) << head_dim;
+    EXPECT_EQ(ChoiceOf(OpKind::kPackedAttention, {"bf16[tokens,480]", "int64[2,2] host"}, attributes), choice)
+        << head_dim;
+  }
+}
+
 TEST(FastForms, AKindWithoutOneHasOneForm) {
   EXPECT_EQ(ChoiceOf(OpKind::kGelu, {"bf16[24,1,64]"}), Choice::kOnly);
   EXPECT_EQ(ChoiceOf(OpKind::kLinear, {"bf16[24,1,64]"}, {}, {Weight({8, 64})}), Choice::kOnly);
