@@ -65,7 +65,8 @@ FirstStep RunFirstStep(const Plan& plan, const std::string& folder) {
   nlohmann::json metrics;
   std::ifstream(folder + "/metrics.jsonl") >> metrics;
   first.loss = metrics.at("loss");
-  first.mean_square = metrics.at("bridge_mean_square").begin().value();
+  const auto& rows = metrics.at("bridge_mean_square");
+  first.mean_square = rows.empty() ? 0 : rows.begin().value().get<double>();
   return first;
 }
 

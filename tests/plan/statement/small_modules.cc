@@ -115,6 +115,25 @@ std::string DrawTable(const Module& module) {
   return table;
 }
 
+// Of a kind that no recipe here has: without what flags may say, and with more tp ranks than key heads, where it has
+// heads. Empty: it has neither.
+std::string BareTable(const ModelStatement& statement) {
+  constexpr char kKeyHeads[] = "attention.kv_groups";
+  Module module = PrimeModule(statement, 1);
+  bool differs = module.constants.contains(kKeyHeads);
+  if (differs) module.constants[kKeyHeads] = int64_t{1};
+  for (const StatedConstant& constant : statement.constants) {
+    if (!constant.flag) continue;
+    module.constants[constant.name] = int64_t{0};
+    differs = true;
+  }
+  module.grid.tp = 2;
+  module.trains_backbone = true;
+  ExpandStatement(statement, ModelNumbers({.sequence_length = kSequence}, module, statement), false, module);
+  if (!differs) return "";
+  return absl::StrCat("\n== ", statement.kind, " without flags, on more tp ranks than key heads\n", DrawTable(module));
+}
+
 }  // namespace
 
 std::vector<std::string> ModelKinds() {
@@ -132,7 +151,8 @@ Module SmallModule(const ModelStatement& statement) {
 
 std::string DrawTables(const ModelStatement& statement) {
   std::string tables = absl::StrCat("\n== ", statement.kind, "\n", DrawTable(SmallModule(statement)));
-  if (statement.has_images || !HasRecipe(statement)) return tables;
+  if (!HasRecipe(statement)) return absl::StrCat(tables, BareTable(statement));
+  if (statement.has_images) return tables;
   ModuleRecipe recipe = SmallLanguage();
   recipe.model.pattern = std::string("*");
   Give(recipe.model, {{"attention.kv_groups", 1}, {"vocabulary", 111}});
