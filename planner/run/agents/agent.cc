@@ -31,7 +31,8 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr auto kGrace = 1200ms;  // from SIGTERM to SIGKILL, where the head is lost
+// From SIGTERM to SIGKILL where the head is lost, and for the last words of an agent that a signal ends.
+constexpr auto kGrace = 1200ms;
 constexpr auto kRetry = 200ms;
 constexpr auto kHandshake = 10s;
 // What the ranks of this node print waits in their pipes while so many bytes wait for the head.
@@ -98,6 +99,7 @@ class Agent {
       if (processes_ && stream_.unsent() <= kMostUnsent) Report();
       if (done_) break;
       if (interrupted_ != 0) {
+        (void)SendAll(stream_, "", Clock::now() + kGrace);  // how the ranks ended
         processes_.reset();  // from here on the signal is not held any more, and ends this program
         raise(interrupted_);
       }

@@ -463,7 +463,8 @@ TEST_F(FleetTest, ASignalToAnAgentInterruptsTheRunOnce) {
   const Supervision result = Run(Program({"pid_of_rank=" + folder_ + "/pid", "sleep"}), {.grace = kPatience});
   sender.join();
   EXPECT_EQ(result.interrupted_by, SIGTERM);
-  for (const ProcessEnd& end : result.ends) EXPECT_EQ(end.signal, SIGTERM) << end.child;
+  for (const ProcessEnd& end : result.ends)
+    EXPECT_EQ(end.signal, SIGTERM) << end.child << " exit " << end.exit_status << " " << end.unreachable;
 }
 
 }  // namespace
