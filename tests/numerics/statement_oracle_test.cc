@@ -188,13 +188,14 @@ struct Unseen {
   StatementMutant mutant;
 };
 
-// Those that neither the checker of statements nor the table of draws sees, nor are the same sum.
-std::vector<Unseen> UnseenMutants(const ModelStatement& statement) {
+// Of every `step`-th mutant, from `first`: those that neither the checker of statements nor the table of draws sees, nor
+// are the same sum.
+std::vector<Unseen> UnseenMutants(const ModelStatement& statement, size_t first, size_t step) {
   const std::string draws = DrawTables(statement);
   const std::vector<std::string> lines = LinesOfSums(statement);
   std::vector<Unseen> unseen;
   std::vector<StatementMutant> mutants = MutantsOf(statement);
-  for (size_t i = 0; i < mutants.size(); ++i) {
+  for (size_t i = first; i < mutants.size(); i += step) {
     const ModelStatement& mistaken = mutants[i].statement;
     if (!StatementProblems(mistaken).empty() || DrawTables(mistaken) != draws) continue;
     if (LinesOfSums(mistaken) != lines) unseen.push_back({i, std::move(mutants[i])});
@@ -226,16 +227,16 @@ std::string JudgeLaunched(const std::string& kind, const Unseen& unseen) {
 
 class StatementOracle : public ::testing::TestWithParam<std::string> {};
 
-// Every `step`-th of them, from `first`.
 void ExpectSeen(const std::string& kind, size_t first, size_t step) {
   const ModelStatement& statement = *StatementOf(kind);
   ASSERT_EQ(JudgeApart(statement), "same");
-  const std::vector<Unseen> mutants = UnseenMutants(statement);
+  const std::vector<Unseen> mutants = UnseenMutants(statement, first, step);
+  EXPECT_FALSE(mutants.empty());
   std::map<std::string, int> counts;
-  for (size_t i = first; i < mutants.size(); i += step) {
-    const StatementMutant& mutant = mutants[i].mutant;
+  for (const Unseen& unseen : mutants) {
+    const StatementMutant& mutant = unseen.mutant;
     std::string seen = JudgeApart(mutant.statement);
-    if (seen.empty()) seen = JudgeLaunched(kind, mutants[i]);
+    if (seen.empty()) seen = JudgeLaunched(kind, unseen);
     EXPECT_NE(seen, "") << "nothing sees piece " << mutant.piece << ": " << mutant.name;
     ++counts[seen.substr(0, seen.find(' '))];
   }
