@@ -188,8 +188,8 @@ struct Unseen {
   StatementMutant mutant;
 };
 
-// Of every `step`-th mutant, from `first`: those that neither the checker of statements nor the table of draws sees, nor
-// are the same sum.
+// Of every `step`-th mutant, from `first`: those that neither the checker of statements nor the table of draws sees,
+// and that are not the same sum.
 std::vector<Unseen> UnseenMutants(const ModelStatement& statement, size_t first, size_t step) {
   const std::string draws = DrawTables(statement);
   const std::vector<std::string> lines = LinesOfSums(statement);
