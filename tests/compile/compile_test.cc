@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+
+#include "planner/compile/advise.h"
 #include "planner/plan/plan_json.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/verify/verify.h"
@@ -52,6 +55,33 @@ TEST(Compile, GivesTheStepThatItPredicts) {
   for (const RoleTime& role : time.roles) {
     EXPECT_GE(role.role, plan.roles.data());
     EXPECT_LT(role.role, plan.roles.data() + plan.roles.size());
+  }
+}
+
+// Empty parts for multi-token prediction are none (docs/model/language_model.md).
+TEST(Compile, EmptyPartsOfAPatternAddNothing) {
+  const std::string recipe = InSource("recipes/qwen3_moe_tiny.yaml");
+  const Plan without = testing::CompiledFile(recipe);
+  ASSERT_EQ(without.modules.at(0).layers.size(), 4u);
+  for (const std::string end : {"/", "//"}) {
+    const Plan with = testing::CompiledFile(recipe, {"models.decoder_tiny.pattern=\"*E*-" + end + "\""});
+    EXPECT_EQ(PlanDigest(with), PlanDigest(without)) << end;
+  }
+}
+
+// Each change that is tried for a help is a whole check: none takes time with the number of stages that is written.
+TEST(Compile, AdviceOnAMillionStagesTakesNoSecond) {
+  for (const std::vector<std::string>& layers : std::vector<std::vector<std::string>>{
+           {"models.decoder_tiny.pattern=/*-"}, {"modules.language.parallel.first_stage_layers=4"}}) {
+    std::vector<std::string> overrides = {"modules.language.parallel.pp=1000000", "modules.language.parallel.tp=16",
+                                          "modules.language.parallel.cp=4"};
+    overrides.insert(overrides.end(), layers.begin(), layers.end());
+    Diagnostics problems;
+    const std::optional<Recipe> recipe = ReadRecipe(InSource("recipes/qwen3_moe_tiny.yaml"), overrides, problems);
+    ASSERT_TRUE(recipe);
+    const std::clock_t start = std::clock();
+    EXPECT_FALSE(CompileWithAdvice(*recipe, problems));
+    EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
   }
 }
 

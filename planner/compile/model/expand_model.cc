@@ -18,7 +18,7 @@ double NumberOf(const Attribute& constant) {
 }  // namespace
 
 std::string LayersOf(const ModelRecipe& recipe) {
-  std::string layers = *recipe.pattern;
+  std::string layers = recipe.pattern->substr(0, recipe.pattern->find('/'));
   std::erase(layers, '|');
   return layers;
 }

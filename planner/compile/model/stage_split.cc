@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/text/limits.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
@@ -92,6 +93,14 @@ std::optional<std::vector<LayerStage>> SplitIntoStages(const LayerPattern& patte
     return std::nullopt;
   }
   const int64_t layers = static_cast<int64_t>(pattern.layers.size());
+  // Stages may be without layers, but no more of them are made than a plan has.
+  if (split.pp > kMostStages) {
+    diagnostics.Error(
+        DiagnosticKind::kPatternSplit, where,
+        absl::StrCat(layers, " layers cannot be split into ", split.pp, " pipeline stages", GivenSizes(split)),
+        absl::StrCat("use a smaller pp: a plan has at most ", kMostStages, " stages"));
+    return std::nullopt;
+  }
   const std::vector<int64_t> sizes = StageSizes(layers, split);
   if (static_cast<int>(sizes.size()) != split.pp) {
     diagnostics.Error(
@@ -119,6 +128,8 @@ Location LocationOfStages(const ModuleRecipe& module) {
 
 std::optional<std::vector<int>> StagesOfLayers(const ModuleRecipe& module, const LayerPattern& pattern,
                                                Diagnostics& diagnostics) {
+  // That there is no layer is told by itself.
+  if (pattern.layers.empty() && pattern.segments.size() == 1) return std::vector<int>();
   const StageSplit split = {.pp = static_cast<int>(*module.pp),
                             .first_layers = ValueOf(module.first_stage_layers),
                             .last_layers = ValueOf(module.last_stage_layers),

@@ -38,6 +38,15 @@ Views SizesInRange(const ModuleRecipe& m, Diagnostics& diagnostics) {
 
 int64_t NextMultiple(int64_t value, int64_t of) { return (value + of - 1) / of * of; }
 
+// Ranks that are a multiple of `parts`, for a help: only as many as a plan may have.
+std::string RanksFor(int64_t parts, int64_t ranks) {
+  if (parts > kMostRanks) return absl::StrCat("use smaller parallel sizes: a plan has at most ", kMostRanks, " ranks");
+  if (ranks < parts) return absl::StrCat("use ", parts, " ranks or a multiple, or smaller parallel sizes");
+  const int64_t less = ranks / parts * parts, more = NextMultiple(ranks, parts);
+  return absl::StrCat("use ", less, more > kMostRanks ? "" : absl::StrCat(" or ", more),
+                      " ranks, or other parallel sizes");
+}
+
 // Points at the sizes that a message names.
 void NoteSizes(Diagnostic& problem, std::initializer_list<std::pair<const char*, const Located<int64_t>*>> sizes) {
   for (const auto& [name, size] : sizes) {
@@ -53,9 +62,7 @@ bool CheckDenseView(const ModuleRecipe& m, Diagnostics& diagnostics) {
       DiagnosticKind::kGridDoesNotFit, m.ranks.where,
       absl::StrCat("module ", *m.name, " has ", *m.ranks, *m.ranks == 1 ? " rank" : " ranks",
                    ", not a multiple of tp x cp x pp = ", *m.tp, " x ", *m.cp, " x ", *m.pp, " = ", parts),
-      *m.ranks > parts ? absl::StrCat("use ", *m.ranks / parts * parts, " or ", NextMultiple(*m.ranks, parts),
-                                      " ranks, or other parallel sizes")
-                       : absl::StrCat("use ", parts, " ranks or a multiple, or smaller parallel sizes"));
+      RanksFor(parts, *m.ranks));
   NoteSizes(problem, {{"tp", &m.tp}, {"cp", &m.cp}, {"pp", &m.pp}});
   return false;
 }
@@ -79,11 +86,13 @@ bool CheckExpertView(const ModuleRecipe& m, Diagnostics& diagnostics) {
 bool CheckWrittenDp(const ModuleRecipe& m, int64_t dp, Diagnostics& diagnostics) {
   if (!AllKnown(m.dp)) return false;
   if (!m.dp || **m.dp == dp) return true;
+  const int64_t written = **m.dp * *m.tp * *m.cp * *m.pp;
   Diagnostic& problem = diagnostics.Error(
       DiagnosticKind::kDataParallelMismatch, m.dp->where,
       absl::StrCat("dp of module ", *m.name, " is written as ", **m.dp, ", but ", *m.ranks, " ranks / (tp ", *m.tp,
                    " x cp ", *m.cp, " x pp ", *m.pp, ") = ", dp),
-      absl::StrCat("write dp: ", dp, ", leave dp out, or give the module ", **m.dp * *m.tp * *m.cp * *m.pp, " ranks"));
+      written > kMostRanks ? absl::StrCat("write dp: ", dp, ", or leave dp out")
+                           : absl::StrCat("write dp: ", dp, ", leave dp out, or give the module ", written, " ranks"));
   NoteSizes(problem, {{"ranks", &m.ranks}});
   return false;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "planner/base/text/limits.h"
 #include "planner/compile/model/stage_split.h"
 #include "tests/support/golden.h"
 #include "tests/support/problems.h"
@@ -101,6 +102,17 @@ TEST(LayerPattern, BreaksBeyondThePipelineAreAnError) {
   Diagnostics diagnostics;
   EXPECT_FALSE(SplitIntoStages(*Parse("MM|M*"), {.pp = 1}, Line(7), diagnostics));
   EXPECT_THAT(KindsAndLines(diagnostics), ElementsAre("PatternSplit:7"));
+}
+
+// A stage may be without layers, so that any number of them would do.
+TEST(LayerPattern, NoMoreStagesAreMadeThanAPlanHas) {
+  Diagnostics diagnostics;
+  const StageSplit most = {.pp = static_cast<int>(kMostStages), .first_layers = 2};
+  ASSERT_TRUE(SplitIntoStages(*Parse("M*"), most, Line(7), diagnostics));
+  const StageSplit more = {.pp = static_cast<int>(kMostStages) + 1, .first_layers = 2};
+  EXPECT_FALSE(SplitIntoStages(*Parse("M*"), more, Line(7), diagnostics));
+  ASSERT_EQ(diagnostics.as_found().size(), 1u);
+  EXPECT_EQ(diagnostics.as_found()[0].help, "use a smaller pp: a plan has at most 96 stages");
 }
 
 TEST(LayerPattern, VirtualStagesAreDealtRoundRobin) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "planner/compile/topology/derive_grids.h"
 #include "tests/compile/topology/placing_problems.h"
 #include "tests/support/problems.h"
@@ -61,6 +63,19 @@ TEST(PlaceModules, SizesThatDoNotDivide) {
   recipe = Mock();
   recipe.modules[1].ep.value = 8;
   EXPECT_THAT(ProblemsOf(recipe), ElementsAre("ExpertGridDoesNotFit:106"));
+}
+
+TEST(PlaceModules, NoMoreRanksAreProposedThanAPlanHas) {
+  Recipe recipe = Mock();
+  recipe.modules[0].tp.value = 1 << 10;
+  recipe.modules[0].cp.value = 1 << 11;
+  Diagnostics diagnostics;
+  EXPECT_FALSE(PlaceModules(recipe, diagnostics).complete);
+  const auto& found = diagnostics.as_found();
+  const auto grid = std::find_if(found.begin(), found.end(),
+                                 [](const Diagnostic& d) { return d.kind == DiagnosticKind::kGridDoesNotFit; });
+  ASSERT_NE(grid, found.end());
+  EXPECT_EQ(grid->help, "use smaller parallel sizes: a plan has at most 1048576 ranks");
 }
 
 TEST(PlaceModules, WrittenDpIsChecked) {
