@@ -133,6 +133,11 @@ void CheckRecompute(const ModuleRecipe& module, Diagnostics& problems) {
       problems.Error(DiagnosticKind::kNothingToRecompute, word.where,
                      Cat("module ", module.name.value, " cannot recompute ", word.value, ": ", why),
                      Cat("remove ", word.value));
+    } else if (word.value != "full" && HasFull(module)) {
+      problems.Error(DiagnosticKind::kConflictingKeys, word.where,
+                     Cat("`recompute` of module ", module.name.value, " lists ", word.value,
+                         " beside full, which runs all layers again"),
+                     Cat("remove ", word.value, ", or full"));
     }
   }
 }
