@@ -196,10 +196,9 @@ class KeyChecker {
                             const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys) return "";
     std::vector<std::string> known;
-    std::vector<std::string> other_kinds;  // those that have this key
+    const std::vector<std::string> other_kinds = KindsWith(context.table_path, entry.key);  // those that have this key
     for (const KeySpec* spec : KeysOf(context.table_path)) {
       if (spec->kind.empty() || spec->kind == kind) known.emplace_back(WordOf(*spec));
-      if (WordOf(*spec) == entry.key) other_kinds.emplace_back(spec->kind);
     }
     // Four kinds of help, the most specific one last: the known keys, a similar key, a kind that has the key, and that
     // earlier versions had it.
@@ -209,12 +208,13 @@ class KeyChecker {
     const GoneKey* gone = FindGoneKey(context.table_path, entry.key);
     const bool moves = gone && !gone->now.empty() && !there.contains(std::string(gone->now)) &&
                        FindKey(context.table_path, gone->now, kind) != nullptr;
-    std::string near = gone ? "" : NearKey(entry.key, known);
+    std::string near = gone || !other_kinds.empty() ? "" : NearKey(entry.key, known);
     if (there.contains(near)) {
       help = Cat("`", near, "` is there already; ", help);
       near.clear();
     }
     if (!near.empty()) help = Cat("did you mean `", near, "`?");
+    const std::optional<SectionOfKind> section = SectionOfKindAt(context.table_path);
     bool of_source = false;
     if (context.table_path == "data" && FindKey("data", "sources", kind) != nullptr) {
       for (const KeySpec* spec : KeysOf("data.sources[]")) of_source = of_source || WordOf(*spec) == entry.key;
@@ -224,7 +224,7 @@ class KeyChecker {
                  FlowText(entry.value), "}]");
     } else if (!other_kinds.empty()) {
       help = Cat("`", entry.key, "` exists only for ", other_kinds.size() > 1 ? "kinds " : "kind ",
-                 absl::StrJoin(other_kinds, " and "), ", but the kind here is ", kind);
+                 absl::StrJoin(other_kinds, " and "), ", but the kind here is ", section ? section->kind : kind);
       // Elsewhere the path of a data set is that of its ids.
       if (context.table_path == "data" && entry.key == "path")
         help +=

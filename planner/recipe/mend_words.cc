@@ -89,8 +89,8 @@ class Words {
                    const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys || FindGoneKey(table_path, entry.key) != nullptr) return;
     std::vector<std::string> here, deeper, elsewhere;
+    if (!KindsWith(table_path, entry.key).empty()) return;  // a key of another kind
     for (const KeySpec* spec : KeysOf(table_path)) {
-      if (WordOf(*spec) == entry.key) return;  // a key of another kind
       if (spec->kind.empty() || spec->kind == kind) here.emplace_back(WordOf(*spec));
     }
     for (const KeySpec* spec : KeysCalled(entry.key)) {

@@ -134,6 +134,23 @@ const GoneValue* FindGoneValue(std::string_view path, std::string_view value) {
 
 std::span<const KeySpec* const> KeysOf(std::string_view map_path) { return KeysInside(map_path); }
 
+std::optional<SectionOfKind> SectionOfKindAt(std::string_view map_path) {
+  const size_t begin = map_path.rfind('<');
+  const bool named = begin != std::string_view::npos && begin > 0 && map_path[begin - 1] == '.';  // models.<name>
+  if (begin == std::string_view::npos || named || !map_path.ends_with('>')) return std::nullopt;
+  return SectionOfKind{map_path.substr(0, begin), map_path.substr(begin + 1, map_path.size() - begin - 2)};
+}
+
+std::vector<std::string> KindsWith(std::string_view map_path, std::string_view word) {
+  const std::optional<SectionOfKind> section = SectionOfKindAt(map_path);
+  std::vector<std::string> kinds;
+  for (const KeySpec* spec : KeysOf(section ? section->path : map_path)) {
+    const std::string_view kind = section ? spec->section_of : spec->kind;
+    if (WordOf(*spec) == word && !kind.empty()) kinds.emplace_back(kind);
+  }
+  return kinds;
+}
+
 std::span<const KeySpec* const> KeysCalled(std::string_view word) {
   static const auto* words = [] {
     auto* all = new std::unordered_map<std::string_view, std::vector<const KeySpec*>>;

@@ -78,6 +78,16 @@ std::span<const GoneValue> GoneValues();
 // The keys of the maps at `map_path`, of all kinds, in the order of the table.
 std::span<const KeySpec* const> KeysOf(std::string_view map_path);
 
+// Whether the map of a section that several kinds have is meant ("models.<name>.attention<KIND>"): the path for all of
+// them, and the kind. Nothing: another map.
+struct SectionOfKind {
+  std::string_view path, kind;
+};
+std::optional<SectionOfKind> SectionOfKindAt(std::string_view map_path);
+
+// The kinds whose maps at `map_path` have this key, if it is a key of some kinds alone. `map_path`: as of FindKey.
+std::vector<std::string> KindsWith(std::string_view map_path, std::string_view word);
+
 // The keys whose path ends in a word, in all maps and of all kinds, in the order of the table.
 std::span<const KeySpec* const> KeysCalled(std::string_view word);
 

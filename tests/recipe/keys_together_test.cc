@@ -1,5 +1,5 @@
 // Keys of a kind that depend on each other: layers as a number of blocks or as a pattern, and numbers that have an
-// effect beside some words of a choice alone.
+// effect beside some words of a choice alone. Keys of a section that another kind has, and words beside full.
 #include <string>
 
 #include "absl/strings/str_replace.h"
@@ -7,6 +7,8 @@
 #include "gtest/gtest.h"
 #include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
+#include "planner/recipe/recipe_tree.h"
+#include "tests/support/folders.h"
 
 namespace planwright {
 namespace {
@@ -63,6 +65,36 @@ TEST(LayersOrPattern, BothContradictEachOther) {
 TEST(LayersOrPattern, AWrongOneIsNotMissingToo) {
   EXPECT_THAT(Read("    layers: 0").second, Not(HasSubstr("missing")));
   EXPECT_THAT(Read("    layers: [1]").second, Not(HasSubstr("missing")));
+}
+
+// `moe` of hybrid_lm has keys that `moe` of decoder has not.
+TEST(SectionsOfSeveralKinds, AKeyOfTheOtherKindSaysWhichHasIt) {
+  const std::string told =
+      Read("    layers: 1\n    moe: {experts: 4, top_k: 2, ffn: 8, normalized: true, shared_ffn: 4, scale: 2.5}")
+          .second;
+  EXPECT_THAT(told, HasSubstr("two_ways.yaml:7:59: error: unknown key \"shared_ffn\" in `models.lm.moe`"));
+  EXPECT_THAT(told, HasSubstr("`shared_ffn` exists only for kind hybrid_lm, but the kind here is decoder"));
+  EXPECT_THAT(told, HasSubstr("`scale` exists only for kind hybrid_lm, but the kind here is decoder"));
+  EXPECT_THAT(told, Not(HasSubstr("is given here")));
+}
+
+TEST(SectionsOfSeveralKinds, AnOverrideOfTheOtherKindIsToldOnce) {
+  Diagnostics problems;
+  ReadRecipe(InSource("recipes/qwen3_moe_tiny.yaml"), {"models.decoder_tiny.moe.shared_ffn=4"}, problems);
+  ASSERT_EQ(problems.as_found().size(), 1u);
+  EXPECT_EQ(problems.as_found()[0].help, "`shared_ffn` exists only for kind hybrid_lm, but the kind here is decoder");
+  EXPECT_EQ(*problems.as_found()[0].where.file, kCommandLine);
+}
+
+// All layers run again, so that words of layers beside full say nothing.
+TEST(Recompute, FullIsBesideNoOtherWord) {
+  for (const std::string word : {"mlp", "elementwise"}) {
+    Diagnostics problems;
+    ReadRecipe(InSource("recipes/qwen3_moe_tiny.yaml"), {"modules.language.recompute=[full, " + word + "]"}, problems);
+    ASSERT_EQ(problems.as_found().size(), 1u) << word;
+    EXPECT_EQ(problems.as_found()[0].kind, DiagnosticKind::kConflictingKeys);
+    EXPECT_EQ(problems.as_found()[0].help, "remove " + word + ", or full");
+  }
 }
 
 TEST(KeysWithAChoice, HaveAnEffectBesideItsWordsAlone) {

@@ -75,6 +75,7 @@ TEST(SectionsOfKinds, AKeyOfTheOtherKindIsUnknown) {
                                  [](const Diagnostic& problem) { return problem.kind == DiagnosticKind::kUnknownKey; });
   ASSERT_NE(told, list.end());
   EXPECT_EQ(told->where.line, 15);
+  EXPECT_EQ(told->help, "`kv_groups` exists only for kind hybrid_lm, but the kind here is other_lm");
 }
 
 TEST(SectionsOfKinds, PagesSayOfWhichKindAKeyIs) {
