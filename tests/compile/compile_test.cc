@@ -81,7 +81,7 @@ TEST(Compile, AMillionStagesAreRefusedAsTooMany) {
     ASSERT_TRUE(recipe);
     EXPECT_FALSE(CompileWithAdvice(*recipe, problems));
     SourceTexts texts;
-    EXPECT_THAT(RenderText(problems.sorted(), texts, false), ::testing::HasSubstr("a plan has at most 96 stages"));
+    EXPECT_THAT(RenderText(problems.sorted(), texts, false), ::testing::HasSubstr("a plan has at most 1048576 ranks"));
   }
 }
 
