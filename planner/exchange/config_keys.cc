@@ -27,6 +27,17 @@ std::optional<int64_t> IntegerOf(const Json& value) {
   return static_cast<int64_t>(number);
 }
 
+// A key of which two objects say different things; the keys have no order, and null counts as none. Empty: there is
+// none.
+std::string DifferingKey(const Json& one, const Json& other) {
+  for (const auto& [first, second] : {std::pair(&one, &other), std::pair(&other, &one)}) {
+    for (const auto& [key, value] : first->items()) {
+      if (!value.is_null() && (!second->contains(key) || second->at(key) != value)) return key;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string ValueText(const Json& value) {
@@ -79,8 +90,15 @@ const Json* ConfigKeys::Find(const Names& names, std::string* path) {
     place->known_.insert(key);
     const auto found = place->keys_.find(key);
     if (found == place->keys_.end() || found->is_null()) continue;
-    if (first == nullptr) {
+    const bool objects = first != nullptr && first->is_object() && found->is_object();
+    if (first == nullptr || (objects && first->empty())) {
       first = &*found, first_name = name;
+    } else if (objects) {
+      const std::string differs = found->empty() ? "" : DifferingKey(*first, *found);
+      if (!differs.empty())
+        findings_.Problem(
+            PathOf(name), "",
+            absl::StrCat("is another name of ", first_name, ", and says other things: ", Printable(differs)));
     } else if (*first != *found) {
       WrongValue(name, *found, absl::StrCat("is another name of ", first_name, ", which is ", ValueText(*first)));
     }

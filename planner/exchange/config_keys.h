@@ -30,8 +30,8 @@ class ConfigKeys {
   std::string PathOf(std::string_view name) const;
   Findings& findings() const { return findings_; }
 
-  // The value under the first of the names that has one, and that name's path; null counts as none. Two names with
-  // different values are a problem.
+  // The value under the first of the names that has one, and that name's path; null counts as none, and so does
+  // an empty object beside another one. Two names with different values are a problem.
   const Json* Find(const Names& names, std::string* path = nullptr);
 
   bool Has(const std::string& name);  // also with the value null

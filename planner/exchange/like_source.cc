@@ -35,6 +35,11 @@ void CompareParts(const std::optional<SaidPart>& run, const std::optional<SaidPa
   for (const auto& [key, our] : ours) {
     const Said* their = source->Find(key);
     if (their == nullptr || their->loose || their->text() == our->text()) continue;
+    const auto same = [&, &key = key](const DialectSayable& only) {
+      return only.key == key && only.value == their->text() && run->Says(only);
+    };
+    const auto* sayable = source->dialect != nullptr ? &source->dialect->sayable : nullptr;
+    if (sayable != nullptr && std::any_of(sayable->begin(), sayable->end(), same)) continue;
     // "hidden_act = gelu" is already a key with its value: what follows from it is said behind.
     const bool derived = absl::StrContains(their->from, " = ");
     findings.Problem(their->from, derived ? "" : their->text(),

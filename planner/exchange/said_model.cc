@@ -74,6 +74,13 @@ double SaidPart::NumberOf(std::string_view name) const {
   return std::nan("");
 }
 
+bool SaidPart::Says(const DialectSayable& only) const {
+  const Said* said = Find(only.key);
+  if (said == nullptr) return false;
+  return said->text() == only.value ||
+         (only.same && only.same->Evaluate([this](std::string_view name) { return NumberOf(name); }) == said->number());
+}
+
 Attributes SaidPart::Constants() const {
   Attributes constants;
   for (const auto& [name, said] : numbers) {

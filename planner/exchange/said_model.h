@@ -51,6 +51,8 @@ struct SaidPart {
   double NumberOf(std::string_view name) const;
   // The local number or the key of this name; null: there is none.
   const Said* FindName(std::string_view name) const;
+  // Whether its number is the value of the line, or one that says the same.
+  bool Says(const DialectSayable& only) const;
   // The constants of a module, as far as they are said.
   Attributes Constants() const;
 };

@@ -205,8 +205,9 @@ void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, con
   std::set<std::string> told;
   for (const DialectSayable& only : dialect.sayable) {
     const Said* said = run->Find(only.key);
-    if (said != nullptr && said->text() != only.value && told.insert(only.key).second)
-      findings.Problem(said->from, said->text(), absl::StrCat("cannot be expressed: ", only.why));
+    if (said == nullptr || said->text() == only.value || !told.insert(only.key).second) continue;
+    if (run->Says(only)) continue;
+    findings.Problem(said->from, said->text(), absl::StrCat("cannot be expressed: ", only.why));
   }
   for (const auto& [key, said] : run->numbers) {
     if (key == "pattern" || key == "layers") {  // they say the same in two ways

@@ -6,6 +6,7 @@
 #include "planner/exchange/expected_tensors.h"
 #include "planner/exchange/export_run.h"
 #include "planner/exchange/import_folder.h"
+#include "planner/exchange/like_source.h"
 #include "planner/exchange/read_model.h"
 #include "planner/exchange/write_config.h"
 #include "planner/plan/shard_map.h"
@@ -293,6 +294,60 @@ TEST_F(Decoders, WhatCannotBeExpressedIsNamedByKeyAndValue) {
   }
 }
 
+// 0 and the width of a head are one model; a part of a head is none that these config.json can say.
+TEST_F(Decoders, WholeHeadsThatTurnLeaveHoweverARecipeSaysIt) {
+  for (const std::string& name : kToys) {
+    Findings none;
+    SaidModel said = ReadModel(ReadToy(name).config, {}, none);
+    const auto head_dim = static_cast<int64_t>(said.language->NumberOf("attention.head_dim"));
+    const auto problems = [&](int64_t features) {
+      said.language->Set("rope.features", Said{features, "the recipe"});
+      Plan plan;
+      plan.budget.sequence_length = 16;
+      Findings findings;
+      ConfigOf(plan, said, DType::kFp32, findings);
+      return findings.problems;
+    };
+    EXPECT_THAT(problems(0), IsEmpty()) << name;
+    EXPECT_THAT(problems(head_dim), IsEmpty()) << name;
+    Findings like;
+    ReadFolder source;
+    source.said = ReadModel(ReadToy(name).config, {}, like);
+    CompareWithSource(said, source, like);
+    EXPECT_THAT(like.problems, IsEmpty()) << name;
+    EXPECT_THAT(problems(head_dim - 2),
+                ElementsAre(AllOf(Field(&Finding::where, "the recipe"),
+                                  Field(&Finding::message, HasSubstr("cannot be expressed: whole heads turn")))));
+  }
+}
+
+// transformers lets rope_scaling replace rope_parameters, so that what only the latter says would be another number.
+TEST_F(Decoders, RopeIsSaidTwiceOnlyInTheSameWay) {
+  const ordered_json whole = {{"rope_type", "linear"}, {"rope_theta", 500.0}, {"factor", 8.0}};
+  const auto problems = [](const ordered_json& parameters, const ordered_json& scaling) {
+    Toy toy = ReadToy("llama");
+    toy.config["rope_parameters"] = parameters;
+    toy.config["rope_scaling"] = scaling;
+    Findings findings;
+    ReadModel(toy.config, {}, findings);
+    return findings.problems;
+  };
+  ordered_json partly = whole, turned = {{"factor", 8}, {"rope_theta", 500.0}, {"rope_type", "linear"}};
+  partly.erase("rope_theta");
+  const auto refused = ElementsAre(AllOf(Field(&Finding::where, "rope_scaling"),
+                                         Field(&Finding::message, HasSubstr("is another name of rope_parameters, and "
+                                                                            "says other things: rope_theta"))));
+  EXPECT_THAT(problems(whole, partly), refused);
+  EXPECT_THAT(problems(partly, whole), refused);
+  EXPECT_THAT(problems(whole, turned), IsEmpty()) << "keys have no order";
+  turned["attention_factor"] = nullptr;
+  EXPECT_THAT(problems(whole, turned), IsEmpty());
+  for (const ordered_json& nothing : {ordered_json(nullptr), ordered_json::object()}) {
+    EXPECT_THAT(problems(whole, nothing), IsEmpty());
+    EXPECT_THAT(problems(nothing, whole), IsEmpty());
+  }
+}
+
 // Dense blocks among those with experts, by their numbers or by a step.
 TEST_F(Decoders, BlocksOfExpertsAreThoseThatTheConfigSays) {
   Toy toy = ReadToy("qwen3_moe");
@@ -364,7 +419,12 @@ TEST_F(Decoders, AStoredHeadOfATiedModelIsACopy) {
                                                HasSubstr("element 100 is another number")))));
   WeightsFit fit = FitWeights(Extended(imported.text, "source" + std::to_string(folders_)));
   EXPECT_TRUE(fit.fits());
+  // What a launch asks.
+  EXPECT_THAT(WrongExtras(fit), ElementsAre(AllOf(HasSubstr("lm_head.weight is no copy of " + std::string(kEmbedding)),
+                                                  HasSubstr("write `tied: false` in the model of the recipe"))));
   EXPECT_THAT(ReadAllValues(plan, fit, 1).problems, ElementsAre(HasSubstr("is no copy of")));
+  WeightsFit right = FitWeights(plan);
+  EXPECT_THAT(WrongExtras(right), IsEmpty());
 }
 
 // Asked for, a tied model gets a head of its own, which begins as a copy of the embedding.

@@ -20,7 +20,8 @@ std::string WeightsOfDecoders(const DialectSet& dialects) {
   std::string text;
   for (const char* name : {"lm_head.weight", "model.layers.12.self_attn.rotary_emb.inv_freq"}) {
     if (const DialectExtra* extra = dialects.FindExtra(name))
-      absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", extra->copy_of, "\n");
+      absl::StrAppend(&text, name, extra->what, "|", extra->who, "|", extra->copy_of, "|", extra->own_key,
+                      extra->own_value, "\n");
   }
   for (const auto& [kind, all] : FormsOf(dialects)) {
     for (const DialectForms& dialect : all) {
@@ -131,6 +132,7 @@ TEST(DialectMutants, OfDecoders) {
       {llama3, {model + "hidden=14", model + "attention.biases=none"}},
       {"scaling: none", {model + "tied=true", "batch.sequence_length=8"}},
       {"features: 4", {}},
+      {"features: 6", {}},  // whole heads
       {llama3, {model + "attention.biases=qkv"}},
       {llama3, {model + "attention.normed=true"}},
       {llama3, {model + "attention.normed=true", model + "attention.biases=none"}},

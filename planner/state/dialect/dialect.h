@@ -135,7 +135,8 @@ struct DialectWrite {
 
 // write only KEY VALUE
 struct DialectSayable {
-  std::string key, value;  // of the recipe
+  std::string key, value;              // of the recipe
+  std::optional<DialectFormula> same;  // a number that says the same as the value
   std::string why;
   StatedLine line;
 };
@@ -153,6 +154,7 @@ struct DialectExtra {
   std::optional<std::vector<DialectSize>> sizes;  // none: any
   std::string is;                                 // as JSON; empty: any numbers
   std::string copy_of;                            // the tensor whose numbers it has; empty: none
+  std::string own_key, own_value;  // of the recipe: with them the model has such a tensor of its own; empty: never
   std::string what, who;
   StatedLine line;
 };

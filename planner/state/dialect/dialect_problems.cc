@@ -40,7 +40,10 @@ class OneDialect {
     }
     for (const DialectLine& line : dialect_.lines) std::visit([this](const auto& one) { CheckLine(one); }, line);
     for (const DialectWrite& write : dialect_.writing) CheckWrite(write);
-    for (const DialectSayable& only : dialect_.sayable) CheckWord(only.key, only.value, only.line);
+    for (const DialectSayable& only : dialect_.sayable) {
+      CheckWord(only.key, only.value, only.line);
+      if (only.same) CheckFormula(*only.same, only.line);
+    }
     for (const DialectMade& made : dialect_.made) {
       for (const DialectFormula& size : made.sizes) CheckFormula(size, made.line);
     }
@@ -48,6 +51,8 @@ class OneDialect {
       for (const DialectSize& size : extra.sizes.value_or(std::vector<DialectSize>())) {
         if (size.formula) CheckFormula(*size.formula, extra.line);
       }
+      if (!extra.own_key.empty() && !keys_.contains(extra.own_key))
+        Add(extra.line, extra.own_key, WithNear(Cat(Quoted(extra.own_key), " is no key"), extra.own_key, &keys_));
     }
     CheckGiven();
   }

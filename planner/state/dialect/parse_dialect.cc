@@ -276,7 +276,8 @@ class DialectParser {
     dialect().lines.emplace_back(std::move(tell));
   }
 
-  // "PATH ... [VALUE|is FORMULA|blocks LETTER] [of LETTER] [when FORMULA] [: TEXT]" or "only KEY VALUE: WHY"
+  // "PATH ... [VALUE|is FORMULA|blocks LETTER] [of LETTER] [when FORMULA] [: TEXT]" or "only KEY VALUE [or FORMULA]:
+  // WHY"
   void ParseWrite(LineReader& line) {
     if (line.TakeIf("only")) {
       DialectSayable& only = dialect().sayable.emplace_back();
@@ -285,6 +286,7 @@ class DialectParser {
       RefuseUnless(line, FindKey(only.key) != nullptr, Cat(Quoted(only.key), " is no key of such a recipe"),
                    KeysOfDialects(statement_));
       only.value = line.Take("a value of the recipe");
+      if (line.TakeIf("or")) only.same = DialectFormula::Take(line);
       only.why = TakeFreeText(line, "why");
       return;
     }

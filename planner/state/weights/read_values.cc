@@ -178,14 +178,6 @@ WeightValues ReadAllValues(const Plan& plan, WeightsFit& fit, int threads,
   }
   WeightValues values = reader.Run(threads);
   for (std::string& line : WrongExtras(fit)) values.problems.push_back(std::move(line));
-  for (const SourceFit& source : fit.sources) {
-    for (const PassedThrough& passed : source.passed) {
-      for (size_t i = 0; i < passed.names.size() && !passed.extra->copy_of.empty(); ++i) {
-        std::string line = WrongCopy(*source.opened->files(), *passed.extra, passed.names[i]);
-        if (!line.empty()) values.problems.push_back(std::move(line));
-      }
-    }
-  }
   return values;
 }
 
@@ -237,10 +229,18 @@ std::vector<std::string> WrongExtras(WeightsFit& fit) {
   std::vector<std::string> lines;
   for (SourceFit& source : fit.sources) {
     for (const PassedThrough& passed : source.passed) {
-      if (passed.extra->is.empty()) continue;
+      const KnownExtra& extra = *passed.extra;
       for (const std::string& name : passed.names) {
-        if (std::string line = WrongExtra(*source.opened->files(), *passed.extra, name); !line.empty())
-          lines.push_back(std::move(line));
+        WeightFiles& files = *source.opened->files();
+        std::string line = !extra.is.empty()        ? WrongExtra(files, extra, name)
+                           : !extra.copy_of.empty() ? WrongCopy(files, extra, name)
+                                                    : std::string();
+        if (line.empty()) continue;
+        if (!extra.own_key.empty())
+          absl::StrAppend(
+              &line, ": write `", extra.own_key, ": ", extra.own_value,
+              "` in the model of the recipe, which then has this tensor of its own, or `plan import` it anew");
+        lines.push_back(std::move(line));
       }
     }
   }

@@ -29,8 +29,9 @@ std::string WrongExtra(WeightFiles& files, const KnownExtra& extra, const std::s
 // The same of a tensor that is a copy of another one: they must have the same bytes. Reads both, which may be large.
 std::string WrongCopy(const WeightFiles& files, const KnownExtra& extra, const std::string& name);
 
-// Tensors that are passed through, whose numbers the model here takes for granted (KnownExtra::numbers), and that have
-// others: a line each. They are a few KiB. `fit` fits.
+// Tensors that are passed through, whose numbers the model here takes for granted (KnownExtra::numbers, copy_of), and
+// that have others: a line each. Those with numbers are a few KiB; a copy is read as a whole, and its original too.
+// `fit` fits.
 std::vector<std::string> WrongExtras(WeightsFit& fit);
 
 // "a, b: rows 3, 7 to 9": what a warning says of rows of an embedding that are zero. Empty: there are none.

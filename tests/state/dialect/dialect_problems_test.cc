@@ -79,6 +79,9 @@ TEST(DialectProblems, NamesAreThoseOfNumbers) {
   EXPECT_THAT(WholeProblem("refuse hidden when hidden > 4: too wide"), HasSubstr("\"hidden\" is no local number"));
   EXPECT_THAT(WholeProblem("make a [width] ones"), HasSubstr("\"width\" is no number here"));
   EXPECT_THAT(WholeProblem("extra a [width]: a, b"), HasSubstr("\"width\" is no number here"));
+  EXPECT_THAT(WholeProblem("extra a copy of b unless nrm none: a, b"),
+              HasSubstr("\"nrm\" is no key; did you mean `norm`?"));
+  EXPECT_THAT(WholeProblem("write only heads 2 or width: why"), HasSubstr("\"width\" is no number here"));
 }
 
 TEST(DialectProblems, WordsAreThoseOfTheChoice) {

@@ -198,6 +198,7 @@ TEST(ParseDialect, Writing) {
   EXPECT_EQ(DialectOf("write list blocks M").writing.at(0).blocks, 'M');
   EXPECT_EQ(LineProblem("write list blocks E"), "21 no kind of layers has the letter E");
   EXPECT_EQ(DialectOf("write only hidden 2: no other width").sayable.at(0).value, "2");
+  EXPECT_EQ(DialectOf("write only hidden 2 or 2 * heads: no other").sayable.at(0).same->text(), "2 * heads");
   EXPECT_EQ(LineProblem("write 5"), "9 expected a key of config.json, found \"5\"");
   EXPECT_EQ(LineProblem("write only hiden 2: none"), "14 \"hiden\" is no key of such a recipe; did you mean `hidden`?");
 }
@@ -221,6 +222,8 @@ TEST(ParseDialect, Tensors) {
   EXPECT_EQ(extra.what, "scales of blocks");
   EXPECT_EQ(extra.who, "users, all of them");
   EXPECT_EQ(DialectOf("extra a [hidden] copy of b.c: a copy, others").extras.at(0).copy_of, "b.c");
+  const DialectExtra copy = DialectOf("extra a copy of b.c unless norm none: a copy, others").extras.at(0);
+  EXPECT_EQ(copy.own_key + ": " + copy.own_value, "norm: none");
   EXPECT_EQ(LineProblem("extra a: scales").substr(0, 3), "9 b") << "who needs it?";
   const DialectHint optional = DialectOf("optional a b called a final norm: it is drawn").optional.at(0);
   EXPECT_THAT(optional.names, ElementsAre("a", "b"));
