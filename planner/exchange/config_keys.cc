@@ -179,6 +179,7 @@ void ConfigKeys::Rest(const std::set<std::string>& ignored) {
     if (known_.contains(key)) continue;
     const std::string where = PathOf(Printable(key));
     if (ignored.contains(PathOf(key))) {
+      findings_.ignored.insert(PathOf(key));
       findings_.notes.push_back(absl::StrCat(where, " = ", ValueText(value), " is ignored, as --ignore says"));
     } else if (value.is_null()) {
       findings_.notes.push_back(absl::StrCat(where, " = null is not known"));

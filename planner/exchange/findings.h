@@ -2,6 +2,7 @@
 // it is shown together and not only the first.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@ struct Finding {
 struct Findings {
   std::vector<Finding> problems;   // with any of them, nothing is written
   std::vector<std::string> notes;  // one line each
+  std::set<std::string> ignored;   // keys of config.json that stay unread because --ignore names them
 
   void Problem(std::string where, std::string value, std::string message) {
     problems.push_back({std::move(where), std::move(value), std::move(message)});

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/base/text/utf8.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/read_dialect.h"
 #include "planner/exchange/said_text.h"
@@ -53,6 +54,11 @@ SaidModel ReadModel(const Json& config, const std::set<std::string>& ignored, Fi
   }
   ConfigKeys keys(config, "", findings);
   ReadByDialect(*model.dialect, keys, ignored, model);
+  for (const std::string& key : ignored) {
+    if (!findings.ignored.contains(key))
+      findings.notes.push_back(
+          absl::StrCat("--ignore ", Printable(key), " has no effect: it is no unknown key of config.json"));
+  }
   return model;
 }
 

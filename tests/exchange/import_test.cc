@@ -334,6 +334,13 @@ TEST_F(Import, KeysThatAreNotKnownAreReportedByTheirPath) {
   const ImportedModel ignored = Imported(toy, {"text_config.hiden_size", "vision_config.windows"});
   EXPECT_THAT(ignored.findings.problems, IsEmpty());
   EXPECT_THAT(ignored.findings.notes, Contains(HasSubstr("vision_config.windows = [1,2] is ignored")));
+  EXPECT_THAT(ignored.findings.notes, Not(Contains(HasSubstr("has no effect"))));
+  // A key that is known is read, and one that is not there says nothing.
+  const std::set<std::string> more = {"text_config.hiden_size", "vision_config.windows", "text_config.hidden_size",
+                                      "x"};
+  const ImportedModel without = Imported(toy, more);
+  EXPECT_THAT(without.findings.notes, Contains(HasSubstr("--ignore text_config.hidden_size has no effect")));
+  EXPECT_THAT(without.findings.notes, Contains(HasSubstr("--ignore x has no effect")));
 }
 
 TEST_F(Import, TwoNamesOfOneNumberMustAgree) {
