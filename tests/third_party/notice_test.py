@@ -15,7 +15,7 @@ C_LIBRARY = {'-latomic', '-ldl', '-lm', '-lpthread', '-lrt'}  # of the compiler 
 # Linked by the compiler itself, by glog, or on GPUs alone.
 UNNAMED = {'libstdc++.a', 'libgcc.a', 'libgcc_eh.a', 'libatomic.a', 'libc.a', 'libm.a', 'libstdc++.so', 'libgcc_s.so',
            'libatomic.so', 'libc.so', 'libm.so', 'libpthread.so', 'libunwind.so', 'libgflags.so', 'libtorch_cuda.so',
-           'libc10_cuda.so', 'libnccl.so', 'libcudart.so', 'headers'}
+           'libc10_cuda.so', 'libnccl.so', 'libcudart.so', 'liblzma.so', 'libgomp.so', 'libz.so', 'headers'}
 
 
 def read(path):

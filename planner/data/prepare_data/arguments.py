@@ -9,7 +9,8 @@ from .formats import FORMATS
 from .problems import Problem, Problems
 from .workers import MOST_JOBS
 
-USAGE = "./dev prepare --tokenizer FOLDER -o OUT INPUT..."
+PROGRAM = os.environ.get("PLANWRIGHT_PREPARE", "./dev prepare")  # as who started it called it (package/prepare)
+USAGE = f"{PROGRAM} --tokenizer FOLDER -o OUT INPUT..."
 TEXT = """Makes shards of token ids from conversations, texts and pictures, for `data.kind: sources` with
 `tokenizer: ids`. OUT gets tar files, prepared.json and pieces.json. Pictures stay where they are, and OUT points to
 them; those of parquet are written into OUT. docs/training/prepare_data.md is the tour."""
@@ -25,11 +26,11 @@ energon      a folder with .nv-meta"""
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise Problem("arguments", message, "`./dev prepare --help` lists them all")
+        raise Problem("arguments", message, f"`{PROGRAM} --help` lists them all")
 
 
 def parser():
-    p = Parser(prog="./dev prepare", usage=USAGE, description=TEXT, allow_abbrev=False,
+    p = Parser(prog=PROGRAM, usage=USAGE, description=TEXT, allow_abbrev=False,
                formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("inputs", nargs="*", metavar="INPUT", help="files or folders, all of one format")
     p.add_argument("-o", "--out", metavar="OUT", help="the folder to make; it must not exist")
