@@ -18,6 +18,7 @@
 #include "planner/wire/records/recorder_reader.h"
 #include "tests/end_to_end/processes.h"
 #include "tests/support/eventually.h"
+#include "tests/support/one_rank_nodes.h"
 
 namespace planwright::testing {
 namespace {
@@ -114,13 +115,28 @@ KillSetup TwoGpus(const std::string& binaries, const std::string& recipe) {
           .hang_ends = 5};
 }
 
+KillSetup FourNodes(const std::string& binaries, const std::string& recipe, const std::string& device) {
+  KillSetup setup = FourRanks(binaries, recipe);
+  setup.device = device;
+  setup.nodes = 4;
+  if (device == "cuda") setup.overrides.push_back("precision.deterministic=true");
+  return setup;
+}
+
 Started KillRuns::Launch(const std::string& executor, const std::string& run_dir, int steps,
                          const std::vector<std::string>& environment) const {
   std::vector<std::string> argv = {setup_.binaries + "/plan", "launch", setup_.recipe, "checkpoint.every_steps=2"};
   argv.insert(argv.end(), setup_.overrides.begin(), setup_.overrides.end());
-  argv.insert(argv.end(), {"--local", "--yes", "--device", setup_.device, "--executor",
-                           setup_.binaries + "/" + executor, "--steps", std::to_string(steps), "--run-dir", run_dir});
-  return StartProgram(argv, environment, run_dir + ".output");
+  argv.insert(argv.end(), {"--device", setup_.device, "--executor", setup_.binaries + "/" + executor, "--steps",
+                           std::to_string(steps), "--run-dir", run_dir});
+  const std::vector<std::string> where =
+      setup_.nodes > 0 ? OneRankNodes(setup_.nodes) : std::vector<std::string>{"--local", "--yes"};
+  argv.insert(argv.end(), where.begin(), where.end());
+  if (setup_.nodes == 0) return StartProgram(argv, environment, run_dir + ".output");
+  std::string command;
+  for (const std::string& word : argv) command += (command.empty() ? "" : " ") + Quoted(word);
+  return StartProgram({"/bin/sh", "-c", WithAgents(command, Quoted(argv[0]), run_dir, setup_.nodes)}, environment,
+                      run_dir + ".output");
 }
 
 KillRuns::KillRuns(KillSetup setup) : setup_(std::move(setup)) {

@@ -19,6 +19,7 @@ struct KillSetup {
   std::string recipe;                  // the tiny one
   std::vector<std::string> overrides;  // its layout
   std::string device = "cpu";          // or "cuda"
+  int nodes = 0;                       // above 0: so many, each with one rank and an agent (one_rank_nodes.h)
   bool judges_times = false;           // only on a machine that does nothing else
   double noticed = 1, gone = 2;        // seconds until a death is noticed; from then until no process is left
   double hang_ends = 2;                // seconds from the time-out until no process is left
@@ -28,6 +29,8 @@ struct KillSetup {
 KillSetup FourRanks(const std::string& binaries, const std::string& recipe);
 // Two ranks on GPUs, one of each module. Their kernels repeat their bits.
 KillSetup TwoGpus(const std::string& binaries, const std::string& recipe);
+// Four ranks as FourRanks, each on a node of its own, all of them on one device: "cpu", or one GPU as "cuda".
+KillSetup FourNodes(const std::string& binaries, const std::string& recipe, const std::string& device);
 
 // What is left of a run with a fault. Times in seconds.
 struct KillAftermath {

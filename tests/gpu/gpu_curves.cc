@@ -2,12 +2,10 @@
 // machine: losses and module norms of every step, every parameter's gradient at the first and the last. Prints a table
 // and a verdict; exits 0 if all agree. The processes are real: `plan launch --device ...` of the binaries in a folder.
 //
-//   gpu_curves BINARIES ROOT GPUS [WORD ...]           a rank has a GPU: layouts of more ranks than GPUs are left out
-//   gpu_curves BINARIES ROOT share:I/N [WORD ...]      all ranks share a GPU, each as a node of its own: the layouts I,
-//                                                      I + N, I + 2 N and so on of all (I from 0), for a few steps
-//   gpu_curves BINARIES ROOT nodes:I/N [WORD ...]      the same on CPUs, which shows that the nodes are launched
+//   gpu_curves BINARIES ROOT GPUS [WORD ...]     layouts of more ranks than GPUs are left out
 //
-// ROOT: the source folder. Words choose layouts, and fp32 or fp64; default: all of both.
+// ROOT: the source folder. Words choose layouts, and fp32 or fp64; default: all of both. Layouts of more ranks than
+// there are GPUs: gpu_shared.cc.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +22,7 @@
 namespace planwright::testing {
 namespace {
 
-constexpr int kSteps = 20, kSharedSteps = 3;  // a step through sockets takes seconds
+constexpr int kSteps = 20;
 
 struct GpuLayout {
   Layout layout;
@@ -55,26 +53,19 @@ constexpr Precision kPrecisions[] = {{"fp32", 1e-5}, {"fp64", 1e-9}};
 
 class Judge {
  public:
-  // `shares`: each rank is a node of its own, and all share one device.
-  Judge(std::string binaries, std::string root, bool shares, std::string device)
-      : binaries_(std::move(binaries)), root_(std::move(root)), shares_(shares), device_(std::move(device)) {}
-  int steps() const { return shares_ ? kSharedSteps : kSteps; }
+  Judge(std::string binaries, std::string root) : binaries_(std::move(binaries)), root_(std::move(root)) {}
 
   bool JudgeLayouts(const Precision& precision, const std::vector<GpuLayout>& layouts, int gpus) {
     bool all = true;
     size_t judged = 0;
     for (const GpuLayout& layout : layouts) {
       const int ranks = RanksOf(layout.layout);
-      if (!shares_ && ranks > gpus) continue;
+      if (ranks > gpus) continue;
       all &= JudgeLayout(precision, layout, ranks);
       ++judged;
     }
-    if (shares_) {
-      std::printf("%s: %zu layouts, each rank on a node of its own\n", precision.name, judged);
-    } else {
-      std::printf("%s: %zu layouts of at most %d ranks, %zu of more left out\n", precision.name, judged, gpus,
-                  layouts.size() - judged);
-    }
+    std::printf("%s: %zu layouts of at most %d ranks, %zu of more left out\n", precision.name, judged, gpus,
+                layouts.size() - judged);
     return all;
   }
 
@@ -88,26 +79,25 @@ class Judge {
   }
 
  private:
-  // One rank on the device, with what the layout trains. Each is run once.
-  const TrainingRun& Reference(const Precision& precision, const Layout& layout, const std::string& device = "cpu") {
-    std::string key = device + precision.name + layout.recipe;
+  // One rank on the CPU, with what the layout trains. Each is run once.
+  const TrainingRun& Reference(const Precision& precision, const Layout& layout) {
+    std::string key = precision.name + layout.recipe;
     for (const std::string& word : layout.training) key += " " + word;
     const auto [it, fresh] = references_.try_emplace(key);
-    if (fresh) it->second = Train(precision, layout, Join(layout.one_rank, layout.training), device, "", 0);
+    if (fresh) it->second = Train(precision, layout, Join(layout.one_rank, layout.training), "cpu", "");
     return it->second;
   }
 
   TrainingRun Train(const Precision& precision, const Layout& layout, const std::vector<std::string>& overrides,
-                    const std::string& device, const char* streams, int nodes) {
+                    const std::string& device, const char* streams) {
     started_ = std::chrono::steady_clock::now();
     setenv("PLANWRIGHT_FAULT", streams, 1);
     return Launch({.recipe = root_ + "/" + layout.recipe,
                    .overrides = Join({std::string("precision.params=") + precision.name}, overrides),
-                   .steps = steps(),
+                   .steps = kSteps,
                    .executor = *streams != '\0' ? "faulty_executor" : "",
                    .device = device,
-                   .binaries = binaries_,
-                   .nodes = nodes});
+                   .binaries = binaries_});
   }
 
   int RanksOf(const Layout& layout) const {
@@ -121,7 +111,7 @@ class Judge {
   }
 
   bool Ran(const TrainingRun& run, const std::string& what) {
-    if (run.exit_code == 0 && run.steps.size() == static_cast<size_t>(steps()) && !::testing::Test::HasFailure())
+    if (run.exit_code == 0 && run.steps.size() == static_cast<size_t>(kSteps) && !::testing::Test::HasFailure())
       return true;
     std::printf("%s did not run: exit status %d after %zu steps\n%s\n", what.c_str(), run.exit_code, run.steps.size(),
                 run.output.c_str());
@@ -131,22 +121,9 @@ class Judge {
   bool JudgeLayout(const Precision& precision, const GpuLayout& layout, int ranks) {
     const TrainingRun& reference = Reference(precision, layout.layout);
     if (!Ran(reference, "the reference of " + layout.layout.name + " on the CPU")) return false;
-    const TrainingRun run = Train(precision, layout.layout, Join(layout.layout.training, layout.layout.overrides),
-                                  device_, layout.streams, shares_ ? ranks : 0);
+    const TrainingRun run =
+        Train(precision, layout.layout, Join(layout.layout.training, layout.layout.overrides), "cuda", layout.streams);
     if (!Ran(run, layout.layout.name)) return false;
-    if (JudgeRun(precision, layout, ranks, run, reference)) return true;
-    // A GPU sums in another order than the CPU. In fp32 the gradients of the first step agree to 2e-6, and those after
-    // two steps of some models to 3e-5, on one rank as on several. What a layout does is seen beside one rank of the
-    // GPU.
-    if (!shares_ || device_ != "cuda" || std::strcmp(precision.name, "fp32") != 0) return false;
-    const TrainingRun& same = Reference(precision, layout.layout, device_);
-    if (!Ran(same, "the reference of " + layout.layout.name + " on the GPU")) return false;
-    std::printf("    beside one rank of the same GPU:\n");
-    return JudgeRun(precision, layout, ranks, run, same);
-  }
-
-  bool JudgeRun(const Precision& precision, const GpuLayout& layout, int ranks, const TrainingRun& run,
-                const TrainingRun& reference) {
     const Comparison comparison = Compare(run, reference, precision.tolerance);
     // If the first step chooses other experts, nothing is compared; and in fp64 there are no ties.
     const bool parted_too_early =
@@ -177,8 +154,6 @@ class Judge {
   }
 
   const std::string binaries_, root_;
-  const bool shares_;
-  const std::string device_;
   std::map<std::string, TrainingRun> references_;
   std::chrono::steady_clock::time_point started_;  // start of the run that is printed next
 };
@@ -195,30 +170,22 @@ std::vector<Item> Chosen(const std::vector<Item>& items, std::vector<std::string
 
 int Main(int argc, char** argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: gpu_curves BINARIES ROOT GPUS|share:I/N|nodes:I/N [fp32 | fp64] [LAYOUT ...]\n");
+    std::fprintf(stderr, "usage: gpu_curves BINARIES ROOT GPUS [fp32 | fp64] [LAYOUT ...]\n");
     return 2;
   }
   std::vector<std::string> words(argv + 4, argv + argc);
   const auto precisions = Chosen(std::vector<Precision>(std::begin(kPrecisions), std::end(kPrecisions)), words,
                                  [](const Precision& p) { return p.name; });
-  auto layouts = Chosen(GpuLayouts(), words, [](const GpuLayout& l) { return l.layout.name; });
+  const auto layouts = Chosen(GpuLayouts(), words, [](const GpuLayout& l) { return l.layout.name; });
   if (!words.empty()) {
     std::fprintf(stderr, "gpu_curves: no layout or precision is named `%s`\n", words[0].c_str());
     return 2;
   }
-  char device[8] = "";
-  unsigned first = 0, apart = 0;
-  const bool shares = std::sscanf(argv[3], "%7[a-z]:%u/%u", device, &first, &apart) == 3 && apart > 0;
-  if (shares) {
-    std::vector<GpuLayout> mine;
-    for (size_t i = first; i < layouts.size(); i += apart) mine.push_back(layouts[i]);
-    layouts = std::move(mine);
-  }
-  Judge judge(argv[1], argv[2], shares, std::strcmp(device, "nodes") == 0 ? "cpu" : "cuda");
+  Judge judge(argv[1], argv[2]);
   std::printf(
       "GPUs over NCCL against one rank on the CPU, %d steps; worst relative distances, bounds fp32 1e-5 and fp64 1e-9, "
       "TF32 off\n",
-      judge.steps());
+      kSteps);
   std::printf(
       "type  layout                           ranks      loss      norm  grad first  grad last  expert choices    time "
       " verdict\n");

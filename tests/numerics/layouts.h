@@ -89,6 +89,10 @@ std::vector<Layout> ExpertWeightLayouts();
 // All of the above.
 std::vector<Layout> AllLayouts();
 
+// Layouts that save and load each other's checkpoints, of the tiny recipe with this training.
+std::vector<Layout> ReshardLayouts();
+std::vector<std::string> ReshardTraining();
+
 // Layouts of the 20-layer toy.
 std::vector<Layout> ToyLayouts();
 

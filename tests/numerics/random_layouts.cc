@@ -10,20 +10,20 @@ namespace {
 
 constexpr int kMostRanks = 16;
 
-bool Validates(const Layout& layout) {
-  std::string command =
-      InBuild("bin/plan") + " validate '" + InSource() + "/" + layout.recipe + "' precision.params=fp64";
+bool Validates(const Layout& layout, const std::string& plan, const std::string& source) {
+  std::string command = "'" + (plan.empty() ? InBuild("bin/plan") : plan) + "' validate '" +
+                        (source.empty() ? InSource() : source) + "/" + layout.recipe + "' precision.params=fp64";
   for (const std::string& word : Join(layout.training, layout.overrides)) command += " '" + word + "'";
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
 }
 
 }  // namespace
 
-Layout RandomLayout(uint64_t seed, DrawnFamily family) {
+Layout RandomLayout(uint64_t seed, DrawnFamily family, const std::string& plan, const std::string& source) {
   LayoutDraw draw(seed, family);
   for (int tries = 0; tries < 10000; ++tries) {
     Layout layout = draw.Next();
-    if (draw.ranks() < 2 || draw.ranks() > kMostRanks || !Validates(layout)) continue;
+    if (draw.ranks() < 2 || draw.ranks() > kMostRanks || !Validates(layout, plan, source)) continue;
     layout.name = "seed_" + std::to_string(seed);
     return layout;
   }

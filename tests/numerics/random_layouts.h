@@ -9,7 +9,9 @@
 
 namespace planwright::testing {
 
-// The same layout for the same seed. Draws until `plan validate` accepts: what validates must run.
-Layout RandomLayout(uint64_t seed, DrawnFamily family = DrawnFamily::kHybrid);
+// The same layout for the same seed. Draws until `plan validate` accepts: what validates must run. `plan` and `source`:
+// the program and the clone with the recipes; empty: this build's and its own.
+Layout RandomLayout(uint64_t seed, DrawnFamily family = DrawnFamily::kHybrid, const std::string& plan = "",
+                    const std::string& source = "");
 
 }  // namespace planwright::testing

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/folders.h"
+#include "tests/support/one_rank_nodes.h"
 
 namespace planwright::testing {
 namespace {
@@ -23,9 +24,6 @@ std::string FreshFolder() {
   EXPECT_NE(mkdtemp(pattern.data()), nullptr);
   return pattern;
 }
-
-// Arguments are quoted simply: paths and overrides of these tests contain no quotes.
-std::string Quoted(const std::string& argument) { return "'" + argument + "'"; }
 
 int RunCommand(const std::string& command, std::string& output) {
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
@@ -123,16 +121,6 @@ double WorstGradient(const char* when, const Tensors& run, const Tensors& refere
   return worst;
 }
 
-// `launch` as the head of a run, and an agent for each of its nodes; ends as the head does.
-std::string WithAgents(const std::string& launch, const std::string& plan, const std::string& run_dir, int nodes) {
-  const std::string head = Quoted(run_dir + "/job/head.json");
-  return "{ " + launch + " & launch=$!; until [ -e " + head +
-         " ] || ! kill -0 $launch 2>/dev/null; do sleep 0.05; done; node=0; while [ $node -lt " +
-         std::to_string(nodes) +
-         " ]; do CUDA_VISIBLE_DEVICES=0 NCCL_HOSTID=node$node NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 " + plan +
-         " agent " + head + " --node $node >/dev/null & node=$((node + 1)); done; wait $launch; }";
-}
-
 }  // namespace
 
 TrainingRun Launch(const LaunchOptions& options) {
@@ -144,8 +132,7 @@ TrainingRun Launch(const LaunchOptions& options) {
   std::string command = Quoted(bin + "plan") + " launch " + Quoted(fs::path(InSource()) / options.recipe);
   for (const std::string& override : options.overrides) command += " " + Quoted(override);
   if (options.nodes > 0) {
-    command +=
-        " cluster.nodes=" + std::to_string(options.nodes) + " cluster.gpus_per_node=1 launch.interface=lo --agents";
+    for (const std::string& word : OneRankNodes(options.nodes)) command += " " + word;
   } else {
     command += " --local --yes";
   }
