@@ -7,11 +7,15 @@ import subprocess
 # Of the C library, which belongs to its machine: it knows the machine's name service and locales, and the loader of a
 # program is one of its files.
 GLIBC = re.compile(r"(ld-linux[\w-]*|lib(c|m|dl|rt|pthread|util|resolv|anl|mvec|BrokenLocale))\.so\.\d+")
-# Of the driver of NVIDIA, which belongs to the kernel of its machine.
-DRIVER = re.compile(r"lib(cuda|nvidia-[\w-]+)\.so\.\d+")
+# Of drivers, which belong to the kernel of their machine: NVIDIA's, and those of network cards.
+DRIVER = re.compile(r"lib(cuda|nvidia-[\w-]+|ibverbs|rdmacm|mlx\d)\.so\.\d+")
 # A name by which a library opens another one while it runs. cuDNN leaves the number at the end out, and adds it.
 OPENED = re.compile(rb"\0(lib[\w+-]+\.so(?:\.\d+)*)(?=\0)")
 VERSION = re.compile(r"Name: GLIBC_(\d+(?:\.\d+)+)")
+
+
+def of_machine(name):
+    return bool(GLIBC.fullmatch(name) or DRIVER.fullmatch(name))
 
 
 def clean_environment():
@@ -22,29 +26,36 @@ def said(*command):
     return subprocess.run(command, env=clean_environment(), check=True, capture_output=True, text=True).stdout
 
 
-def is_elf(path):
-    with open(path, "rb") as file:
-        return file.read(4) == b"\x7fELF"
-
-
 def interpreter(program):
     return re.search(r"program interpreter: (\S+?)\]", said("readelf", "--program-headers", "--wide", program))[1]
 
 
-def needed(loader, path, *folders):
+def resolved(loader, path, *folders):
     """All that the loader takes for a program or a library, by name: a path, or None where it finds nothing. It looks
     into `folders` first."""
     first = ["--library-path", ":".join(folders)] if folders else []
     # As ldd asks it. With --list it would end at the first that it does not find.
     listed = subprocess.run([loader, *first, path], env={**clean_environment(), "LD_TRACE_LOADED_OBJECTS": "1"},
                             capture_output=True, text=True)
-    found = {}
+    places = {}
     for line in listed.stdout.splitlines():
         name, _, place = line.strip().partition(" => ")
         if place:
-            found[name] = None if place == "not found" else place.split(" (0x")[0]
-    if not found and listed.returncode != 0:
+            places[name] = None if place == "not found" else place.split(" (0x")[0]
+    if not places and listed.returncode != 0:
         raise ValueError(f"{loader} cannot load {path}: {listed.stderr.strip()}")
+    return places
+
+
+def needed(loader, path, *folders):
+    """The same without what belongs to the machine, and without what only that needs."""
+    places, found, look_at = resolved(loader, path, *folders), {}, [path]
+    while look_at:
+        for tag, name in dynamic(look_at.pop()):
+            if tag == "NEEDED" and name not in found and not of_machine(name):
+                found[name] = places.get(name)
+                if found[name]:
+                    look_at.append(found[name])
     return found
 
 
@@ -87,11 +98,11 @@ def name_of(path):
 def libraries_of(program):
     """What a package with this program holds: paths by name, and what was left out, by name, with the reason.
 
-    That is all that the program and its libraries need but for glibc. If it is built for GPUs, also what they open
-    by name, where all that this needs is there. A build for CPUs opens no library of its folders by name, although
-    LibTorch names there its own for GPUs."""
+    That is all that the program and its libraries need but what belongs to the machine. If it is built for GPUs, also
+    what they open by name, where all that this needs is there. A build for CPUs opens no library of its folders by
+    name, although LibTorch names there its own for GPUs."""
     loader = interpreter(program)
-    inside = {name: path for name, path in needed(loader, program).items() if not GLIBC.fullmatch(name)}
+    inside = needed(loader, program)
     missing = sorted(name for name, path in inside.items() if path is None)
     if missing:
         raise ValueError(f"{program} does not run here: the loader does not find {', '.join(missing)}")
@@ -101,15 +112,15 @@ def libraries_of(program):
     while look_at:
         for path in sorted(opened_by_name(look_at.pop())):
             name = name_of(path)
-            if name in inside or name in left_out:
+            if name in inside or name in left_out or of_machine(name):
                 continue
             more = {name: path, **needed(loader, path, *folders)}
-            missing = sorted(other for other, place in more.items() if place is None and not DRIVER.fullmatch(other))
+            missing = sorted(other for other, place in more.items() if place is None)
             if missing:
                 left_out[name] = f"needs {', '.join(missing)}"
                 continue
             for other, place in more.items():
-                if place and other not in inside and not GLIBC.fullmatch(other) and not DRIVER.fullmatch(other):
+                if other not in inside:
                     inside[other] = place
                     look_at.append(place)
     return {name: os.path.realpath(path) for name, path in inside.items()}, left_out
@@ -122,10 +133,8 @@ def problems_of(root):
 
     def judge(path, libraries):
         for name, place in sorted(libraries.items()):
-            if GLIBC.fullmatch(name) or (place is None and DRIVER.fullmatch(name)):
-                continue
             if place is None:
-                found.append(f"{path} needs {name}, which is neither in the package nor of glibc")
+                found.append(f"{path} needs {name}, which is neither in the package nor of the machine")
             elif os.path.dirname(os.path.realpath(place)) != os.path.realpath(folder):
                 found.append(f"{path} takes {name} from {place}, which is not in the package")
     judge("bin/executor", needed(loader, program))

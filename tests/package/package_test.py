@@ -66,7 +66,7 @@ class Package(unittest.TestCase):
         cls.executor = str(cls.folder / "bin/executor")
 
     def in_bare_root(self, inside, *command):
-        glibc = [path for name, path in loader.needed(loader.interpreter(self.executor), self.executor).items()
+        glibc = [path for name, path in loader.resolved(loader.interpreter(self.executor), self.executor).items()
                  if loader.GLIBC.fullmatch(name)]
         with tempfile.TemporaryDirectory(prefix="planwright_root_") as root:
             return subprocess.run(["unshare", "-rm", "sh", "-c", ENTER, "sh", root, self.folder, inside,
@@ -139,7 +139,7 @@ class Package(unittest.TestCase):
         (folder / "lib/libunwind.so.8").unlink()
         self.assertIn("libunwind.so.8", "\n".join(loader.problems_of(folder)))
         (folder / "lib/libc10.so").unlink()
-        self.assertIn("bin/executor needs libc10.so, which is neither in the package nor of glibc",
+        self.assertIn("bin/executor needs libc10.so, which is neither in the package nor of the machine",
                       loader.problems_of(folder))
 
     def test_an_executor_with_another_path_is_found(self):
@@ -186,14 +186,16 @@ class Opened(unittest.TestCase):
         self.library("libplugin.so.2", needs=["libgone.so.1"])
         (ROOT / "opened/libgone.so.1").unlink()
         self.library("libunnamed.so.1")
+        self.library("libibverbs.so.1")
+        self.library("libcard.so.1", needs=["libibverbs.so.1"])
         self.library("libtorch_cuda.so", opens.format("one", "libpart.so") + opens.format("two", "libplugin.so.2") +
-                     opens.format("three", "libnot_here.so.4"))
+                     opens.format("three", "libnot_here.so.4") + opens.format("four", "libcard.so.1"))
         program = ROOT / "opened/program"
         subprocess.run(["cc", "-x", "c", "-", "-x", "none", "-o", program, f"-L{ROOT}/opened", "-Wl,--no-as-needed",
                         "-l:libtorch_cuda.so", f"-Wl,-rpath,{ROOT}/opened"],
                        input="int main() { return 0; }", text=True, check=True)
         inside, left_out = loader.libraries_of(str(program))
-        self.assertEqual(sorted(inside), ["libdeep.so.1", "libpart.so.9", "libtorch_cuda.so"])
+        self.assertEqual(sorted(inside), ["libcard.so.1", "libdeep.so.1", "libpart.so.9", "libtorch_cuda.so"])
         self.assertEqual(left_out, {"libplugin.so.2": "needs libgone.so.1"})
 
 
