@@ -76,13 +76,14 @@ Ended CheckpointRun::RunUntilKilled(int steps, const KillPoint& at, std::vector<
   return End(LaunchWithFault("SIGKILL", steps, at, std::move(words)));
 }
 
-Ended CheckpointRun::InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words) {
+Started CheckpointRun::BeginPaused(int steps, const KillPoint& at, std::vector<std::string> words) {
   fs::remove(Folder() + "/mark");
-  const Started launch = LaunchWithFault("pause", steps, at, std::move(words));
-  const std::string stopped = "rank " + std::to_string(at.rank) + " is stopped";
-  EXPECT_TRUE(Eventually([&] {  // by the log of this life
-    return fs::exists(Folder() + "/mark") && ReadAll(RunDir() + "/logs/launch.log").find(stopped) != std::string::npos;
-  }));
+  return LaunchWithFault("pause", steps, at, std::move(words));
+}
+
+Ended CheckpointRun::InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words) {
+  const Started launch = BeginPaused(steps, at, std::move(words));
+  WaitForPause(at.rank);
   kill(launch.pid, SIGTERM);
   return End(launch);
 }
@@ -109,6 +110,13 @@ Ended CheckpointRun::Plan(const std::vector<std::string>& words) {
 
 void CheckpointRun::WaitForSteps(size_t steps) {
   ASSERT_TRUE(Eventually([&] { return CurveOf(RunDir()).size() >= steps; })) << "no step " << steps;
+}
+
+void CheckpointRun::WaitForPause(int rank) {
+  const std::string stopped = "rank " + std::to_string(rank) + " is stopped";
+  ASSERT_TRUE(Eventually([&] {  // by the log of this life
+    return fs::exists(Folder() + "/mark") && ReadAll(RunDir() + "/logs/launch.log").find(stopped) != std::string::npos;
+  })) << "no rank has stopped itself";
 }
 
 void CheckpointRun::WaitForRanks() {

@@ -44,6 +44,8 @@ class CheckpointRun : public ::testing::Test {
   Ended Run(int steps, const std::vector<std::string>& words = {}) { return End(Begin(steps, words)); }
   // Until a rank is killed by SIGKILL.
   Ended RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words = {});
+  // Begin, with a rank that stops itself (SIGSTOP) at a moment and can go on.
+  Started BeginPaused(int steps, const KillPoint& at, std::vector<std::string> words = {});
   // Until a rank stops itself (SIGSTOP) and SIGTERM is sent to the launch, which lets it go on.
   Ended InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words = {});
   // The manifest of a checkpoint of the first life: a KillPoint may wait for it.
@@ -53,6 +55,8 @@ class CheckpointRun : public ::testing::Test {
 
   // Returns when so many steps are in RUN/metrics.jsonl.
   void WaitForSteps(size_t steps);
+  // Returns when the rank of BeginPaused has stopped itself and the launch knows.
+  void WaitForPause(int rank);
   // Returns when both ranks have been started.
   void WaitForRanks();
   // Returns when the folder of a checkpoint is there that is not in `known`, which then has it. It may be unfinished.
