@@ -61,6 +61,8 @@ def text_config(recipe):
                       norm_topk_prob=moe.get("normalized", True), routed_scaling_factor=moe["scale"])
     if mlp:
         sizes |= dict(intermediate_size=mlp["ffn"])
+    if "init_std" in model:
+        sizes |= dict(initializer_range=model["init_std"])
     if (model_of(recipe, "radio_vit") or {}).get("final_norm") == "layernorm":
         # Only with multi-token prediction nemotron_h_omni has a norm behind its encoder. It builds no layers for that.
         sizes |= dict(num_nextn_predict_layers=1)
@@ -70,6 +72,8 @@ def text_config(recipe):
 def vision_config(recipe, **more):
     """The configuration of the encoder."""
     model = model_of(recipe, "radio_vit")
+    if "init_std" in model:
+        more |= dict(initializer_range=model["init_std"])
     return RadioConfig(hidden_size=model["hidden"], num_hidden_layers=model["layers"],
                        num_attention_heads=model["heads"], mlp_ratio=model["ffn"] / model["hidden"],
                        hidden_act=ACTIVATIONS[model["activation"]], layer_norm_eps=model["norm_eps"],

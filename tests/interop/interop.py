@@ -1,10 +1,12 @@
 """Compares Planwright with Hugging Face transformers (README.md beside this file). ./dev interop starts it.
 
     interop.py BIN [PART...]
+    interop.py BIN curves [OPTION...]
 
 BIN has the programs. The parts: `check` computes the golden files of the oracles anew and compares them; `round_trip`
-lets models go in, train and come home; `logits` compares logits as users do, with `plan evaluate`; without any, all
-three. `make` writes the golden files, and is only done if it is named.
+lets models go in, train and come home; `logits` compares logits as users do, with `plan evaluate`; `steps` compares the
+losses of 40 steps of training; without any, all four. `make` writes the golden files, and `curves` compares curves of
+3,000 steps (long_curves.py has its options): these are only done if they are named.
 """
 import pathlib
 import subprocess
@@ -12,18 +14,21 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 PARTS = {"check": ["make_goldens.py", "--check"], "round_trip": ["round_trip.py"], "logits": ["logits.py"],
-         "make": ["make_goldens.py"]}
+         "steps": ["long_curves.py", "--short"], "make": ["make_goldens.py"]}
+WITH_PROGRAMS = ("round_trip", "logits", "steps")
 
 
 def main(arguments):
+    binaries = pathlib.Path(arguments[0]).resolve() if arguments else None
+    if arguments[1:2] == ["curves"]:
+        return subprocess.run([sys.executable, HERE / "long_curves.py", binaries, *arguments[2:]]).returncode
     if not arguments or not set(arguments[1:]) <= PARTS.keys():
-        print(f"usage: interop.py BIN [{'|'.join(PARTS)}]...", file=sys.stderr)
+        print(f"usage: interop.py BIN [{'|'.join(PARTS)}]... or interop.py BIN curves [OPTION...]", file=sys.stderr)
         return 2
-    binaries = pathlib.Path(arguments[0]).resolve()
     status = 0
-    for part in arguments[1:] or ["check", "round_trip", "logits"]:
+    for part in arguments[1:] or ["check", "round_trip", "logits", "steps"]:
         program, *options = PARTS[part]
-        more = [str(binaries)] if part in ("round_trip", "logits") else []
+        more = [str(binaries)] if part in WITH_PROGRAMS else []
         # Each by itself: to compute in fp64, one of them changes what transformers sees of torch.
         status |= subprocess.run([sys.executable, HERE / program, *options, *more]).returncode != 0
     return status
