@@ -90,6 +90,15 @@ class Package(unittest.TestCase):
             (ROOT / "libglog.so.1").rename(library)
         self.assertRegex(ran.stderr, r"libglog\.so\.1: cannot open shared object file")
 
+    def test_takes_its_own_libraries_before_those_of_the_environment(self):
+        other = ROOT / "other"
+        other.mkdir()
+        (other / "libglog.so.1").write_text("no library")
+        for program, begins in ((self.executor, 0), (BINARIES / "executor", 127)):
+            ran = subprocess.run([program, "--devices"], env={"LD_LIBRARY_PATH": str(other)}, capture_output=True,
+                                 text=True)
+            self.assertEqual(ran.returncode, begins, ran.stderr)
+
     def test_each_library_has_an_owner_and_a_licence(self):
         rows = re.findall(r"^\| `lib/(\S+)` \| (.+) \| `(licences/.+)` \|$", (self.folder / "PACKAGE.md").read_text(),
                           re.MULTILINE)
