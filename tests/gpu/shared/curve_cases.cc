@@ -16,8 +16,9 @@ namespace {
 // As among layouts on the CPU (tests/numerics/layouts_test.cc).
 constexpr double kFp64 = 1e-9, kFp32 = 1e-5;
 // As bf16 beside fp32 there (bf16_test.cc): the first step has forwards alone. Norms and gradients have the rounding of
-// every sum that the layout cuts otherwise; a wrong weight, sample or factor shows above a tenth.
-constexpr double kBf16FirstLoss = 5e-4, kBf16Loss = 5e-3, kBf16Gradients = 0.1;
+// every sum that the layout cuts otherwise: of 53 layouts on CPUs the worst are 1.8e-3, and 0.019 and 0.076 of a
+// parameter in the first and the last step.
+constexpr double kBf16FirstLoss = 5e-4, kBf16Loss = 5e-3, kBf16Norm = 0.02, kBf16First = 0.1, kBf16Last = 0.2;
 constexpr size_t kSteps = 3;
 constexpr int kRandomSeeds = 25, kFirstSeed = 3000;  // of each family
 
@@ -85,14 +86,14 @@ SharedResult JudgeBf16(SharedRuns& runs, const Layout& layout) {
     for (const auto& [module, expected] : b.module_grad_norms) {
       const auto found = a.module_grad_norms.find(module);
       const double off = found == a.module_grad_norms.end() ? INFINITY : Off(found->second, expected);
-      norm = std::max(norm, judge("the norm of " + module + at, off, kBf16Gradients));
+      norm = std::max(norm, judge("the norm of " + module + at, off, kBf16Norm));
     }
   }
   std::string worst_first, worst_last;
   const double first = WorstDistance(run.gradients_first, one.run.gradients_first, worst_first),
                last = WorstDistance(run.gradients_last, one.run.gradients_last, worst_last);
-  judge("the gradient of " + worst_first + " in the first step", first, kBf16Gradients);
-  judge("the gradient of " + worst_last + " in the last step", last, kBf16Gradients);
+  judge("the gradient of " + worst_first + " in the first step", first, kBf16First);
+  judge("the gradient of " + worst_last + " in the last step", last, kBf16Last);
   result.figures = "loss " + Scientific(loss) + ", norm " + Scientific(norm) + ", gradients " + Scientific(first) +
                    " first, " + Scientific(last) + " last";
   return result;
@@ -138,15 +139,19 @@ std::optional<Layout> WithDispatch(Layout layout, const char* kind) {
 
 // A packed sample is a microbatch of its own, and recorded batches have the documents that they have.
 std::optional<Layout> WithDocuments(Layout layout) {
-  if (Has(layout.training, "micro_samples") || Has(layout.training, "packed_documents")) return std::nullopt;
+  const std::vector<std::string> words = Join(layout.training, layout.overrides);
+  if (Has(words, "micro_samples") || Has(words, "packed_documents")) return std::nullopt;
   layout.training.push_back("data.packed_documents=true");
   return layout;
 }
 
 std::optional<Layout> WithRecompute(Layout layout) {
   if (Has(layout.overrides, ".recompute=")) return std::nullopt;
-  for (const std::string& module : ModulesOf(layout))
-    layout.overrides.push_back("modules." + module + ".recompute=[full]");
+  for (const std::string& module : ModulesOf(layout)) {
+    // A frozen encoder has no backward, for which it would compute anything again.
+    const bool frozen = module != "language" && Has(layout.training, module + ".train.backbone=frozen");
+    if (!frozen) layout.overrides.push_back("modules." + module + ".recompute=[full]");
+  }
   return layout;
 }
 
