@@ -66,19 +66,49 @@ std::unique_ptr<InstructionClock> ClockFor(at::Device device, int64_t spans) {
   return MakeHostInstructionClock(static_cast<size_t>(spans));
 }
 
+double SecondsOf(const InstructionSpan& span) { return static_cast<double>(span.end - span.begin) * 1e-9; }
+
+// How often a slow network lets a communication be timed: a batch may last so long, and all of them together.
+constexpr double kLongestBatch = 0.05, kLongestRound = 0.7;
+constexpr int64_t kFewestBatches = 3;
+
+struct Repeats {
+  int64_t batches, repetitions;
+};
+
+// Not more than the round says, and the same for all members: as the one decides to whom it takes longest.
+Repeats RepeatsOf(const CommunicationRound& round, const std::function<void()>& work, Communicator& group,
+                  const at::TensorOptions& options) {
+  const std::unique_ptr<InstructionClock> clock = ClockFor(options.device(), 1);
+  work();  // brings the members together
+  clock->Begin(0);
+  work();
+  clock->End(0);
+  at::Tensor longest = at::full({1}, SecondsOf(clock->Read().front()), options.dtype(at::kFloat));
+  group.AllReduce(longest, Reduce::kMax);
+  const double seconds = std::max(1e-6, static_cast<double>(longest.item<float>()));
+  const auto fit = [](double wanted, int64_t least, int64_t most) {
+    return std::clamp(static_cast<int64_t>(std::min(wanted, 1e6)), std::min(least, most), most);
+  };
+  const int64_t repetitions = fit(kLongestBatch / seconds, 1, round.repetitions);
+  const double batch = seconds * static_cast<double>(repetitions + 1);
+  return {fit(kLongestRound / batch, kFewestBatches, round.batches), repetitions};
+}
+
 // Seconds of one communication, by batch.
 std::vector<double> TimesOf(const CommunicationRound& round, Communicator& group, const at::TensorOptions& options) {
   const std::function<void()> work = WorkOf(round, group, options);
-  const std::unique_ptr<InstructionClock> clock = ClockFor(options.device(), round.batches);
-  for (int64_t batch = 0; batch < round.batches; ++batch) {
+  const auto [batches, repetitions] = RepeatsOf(round, work, group, options);
+  const std::unique_ptr<InstructionClock> clock = ClockFor(options.device(), batches);
+  for (int64_t batch = 0; batch < batches; ++batch) {
     work();
     clock->Begin(static_cast<size_t>(batch));
-    for (int64_t i = 0; i < round.repetitions; ++i) work();
+    for (int64_t i = 0; i < repetitions; ++i) work();
     clock->End(static_cast<size_t>(batch));
   }
   std::vector<double> seconds;
   for (const InstructionSpan& span : clock->Read())
-    seconds.push_back(static_cast<double>(span.end - span.begin) * 1e-9 / static_cast<double>(round.repetitions));
+    seconds.push_back(SecondsOf(span) / static_cast<double>(repetitions));
   return seconds;
 }
 

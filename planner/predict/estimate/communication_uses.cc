@@ -34,15 +34,31 @@ const Members& CommunicationUses::MembersOf(int group, int rank) {
   return at->second;
 }
 
+const std::map<int, CommunicationUses::Load>& CommunicationUses::LoadsOf(int bridge, bool backward) {
+  const auto [at, is_new] = loads_.try_emplace({bridge, backward});
+  if (!is_new) return at->second;
+  const Bridge& over = plan_.bridges[static_cast<size_t>(bridge)];
+  for (const Transfer& transfer : backward ? over.backward : over.forward) {
+    if (transfer.from_rank == transfer.to_rank) continue;  // what a rank hands to itself crosses nothing
+    at->second[transfer.from_rank].sent += transfer.end_sample - transfer.first_sample;
+    at->second[transfer.to_rank].received += transfer.end_sample - transfer.first_sample;
+  }
+  return at->second;
+}
+
 const Crossing& CommunicationUses::CrossingOf(int bridge, bool backward, int rank) {
   const auto [at, is_new] = crossings_.try_emplace({bridge, backward, rank});
   if (!is_new) return at->second;
   const Bridge& over = plan_.bridges[static_cast<size_t>(bridge)];
+  const std::map<int, Load>& loads = LoadsOf(bridge, backward);
   for (const Transfer& transfer : backward ? over.backward : over.forward) {
-    // What a rank hands to itself crosses nothing.
     if ((transfer.from_rank != rank && transfer.to_rank != rank) || transfer.from_rank == transfer.to_rank) continue;
     (transfer.from_rank == rank ? at->second.sent : at->second.received) += transfer.end_sample - transfer.first_sample;
     at->second.leaves_node |= !SameNode(transfer.from_rank, transfer.to_rank);
+    for (int end : {transfer.from_rank, transfer.to_rank}) {
+      const Load& load = loads.at(end);
+      at->second.busiest = std::max({at->second.busiest, load.sent, load.received});
+    }
   }
   return at->second;
 }

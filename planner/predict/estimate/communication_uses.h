@@ -21,6 +21,7 @@ Members MembersAmong(const std::vector<int>& ranks, int gpus_per_node);
 // The samples of a microbatch that a rank sends to and receives from other ranks.
 struct Crossing {
   int64_t sent = 0, received = 0;
+  int64_t busiest = 0;       // the most that it, or a rank with which it exchanges some, sends or receives in all
   bool leaves_node = false;  // some of them
 };
 
@@ -36,11 +37,17 @@ class CommunicationUses {
   bool SameNode(int a, int b) const;
 
  private:
+  // What each rank sends and receives over a bridge in one direction.
+  struct Load {
+    int64_t sent = 0, received = 0;
+  };
   Members FindMembers(const Group& group, int rank) const;
+  const std::map<int, Load>& LoadsOf(int bridge, bool backward);  // by rank
 
   const Plan& plan_;
-  std::map<std::pair<int, int>, Members> members_;            // by group and rank
-  std::map<std::tuple<int, bool, int>, Crossing> crossings_;  // by bridge, direction and rank
+  std::map<std::pair<int, int>, Members> members_;             // by group and rank
+  std::map<std::pair<int, bool>, std::map<int, Load>> loads_;  // by bridge and direction
+  std::map<std::tuple<int, bool, int>, Crossing> crossings_;   // by bridge, direction and rank
 };
 
 }  // namespace planwright

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <system_error>
 
@@ -49,12 +50,13 @@ class GroupsOfTokens {
 // Rows of a microbatch by group and expert, and what they make of a layer.
 class Counter {
  public:
-  Counter(const Module& module, LayerRows& layer)
-      : ep_(static_cast<size_t>(std::max(1, module.grid.ep))),
+  // `nodes`: by ep coordinate, the node of that rank of a group.
+  Counter(const Module& module, const std::vector<int>& nodes, LayerRows& layer)
+      : nodes_(nodes), ep_(static_cast<size_t>(std::max(1, module.grid.ep))),
         experts_of_rank_(static_cast<size_t>(std::max<int64_t>(1, module.experts() / std::max(1, module.grid.ep)))),
         counts_(ep_ * experts_of_rank_ * static_cast<size_t>(std::max(1, module.grid.expert_dp)), 0), layer_(layer) {
     layer_.ranks.assign(ep_, 0);
-    layer_.fullest = layer_.fullest_expert = 0;
+    layer_.fullest = layer_.fullest_node = layer_.fullest_expert = 0;
   }
 
   void Add(int group, RoutingId expert) {
@@ -67,15 +69,21 @@ class Counter {
   void Fold() {
     for (size_t first = 0; first < counts_.size(); first += ep_ * experts_of_rank_) {
       int64_t sum = 0, most = 0, most_of_expert = 0;
+      std::map<int, std::pair<int64_t, int64_t>> of_node;  // rows and ranks
       for (size_t e = 0; e < ep_; ++e) {
         const int64_t* begin = counts_.data() + first + e * experts_of_rank_;
         const int64_t* end = begin + experts_of_rank_;
         const int64_t of_rank = std::accumulate(begin, end, int64_t{0});
         layer_.ranks[e] += static_cast<double>(of_rank);
         sum += of_rank;
+        of_node[nodes_[e]].first += of_rank, ++of_node[nodes_[e]].second;
         if (of_rank > most) most = of_rank, most_of_expert = *std::max_element(begin, end);
       }
       if (sum == 0) continue;
+      double most_of_node = 0;  // of each of its ranks
+      for (const auto& [node, rows] : of_node)
+        most_of_node = std::max(most_of_node, static_cast<double>(rows.first) / static_cast<double>(rows.second));
+      layer_.fullest_node += most_of_node * static_cast<double>(ep_) / static_cast<double>(sum);
       layer_.fullest += static_cast<double>(most) * static_cast<double>(ep_) / static_cast<double>(sum);
       layer_.fullest_expert +=
           static_cast<double>(most_of_expert) * static_cast<double>(experts_of_rank_) / static_cast<double>(most);
@@ -86,11 +94,13 @@ class Counter {
 
   void Finish() {
     layer_.fullest = folded_ > 0 ? layer_.fullest / folded_ : 1;
+    layer_.fullest_node = folded_ > 0 ? layer_.fullest_node / folded_ : 1;
     layer_.fullest_expert = folded_ > 0 ? layer_.fullest_expert / folded_ : 1;
     for (double& rows : layer_.ranks) rows = all_ > 0 ? rows * static_cast<double>(ep_) / all_ : 1;
   }
 
  private:
+  const std::vector<int> nodes_;
   const size_t ep_, experts_of_rank_;
   std::vector<int64_t> counts_;
   LayerRows& layer_;
@@ -105,7 +115,12 @@ absl::Status CountLayer(const Plan& plan, const Module& module, const std::strin
   std::ifstream file(path, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(sizeof(RoutingId) * of_sample) * first_step * budget.global_samples);
   const GroupsOfTokens groups(module.grid, budget.sequence_length);
-  Counter counter(module, layer);
+  const int gpus = std::max(1, plan.cluster.gpus_per_node);
+  std::vector<int> nodes;
+  for (int rank : GroupOf(module.grid, View::kExpert, {Axis::kEp}, module.grid.first_rank))
+    nodes.push_back(rank / gpus);
+  nodes.resize(static_cast<size_t>(std::max(1, module.grid.ep)), module.grid.first_rank / gpus);
+  Counter counter(module, nodes, layer);
   std::vector<RoutingId> ids(of_sample);  // files are little-endian, as all machines that this runs on
   for (int64_t sample = 0; sample < steps * budget.global_samples; ++sample) {
     if (!file.read(reinterpret_cast<char*>(ids.data()), static_cast<std::streamsize>(sizeof(RoutingId) * of_sample)))

@@ -17,6 +17,7 @@ struct LayerRows {
   // Of the rank of an ep group to which most rows come, in one microbatch: the mean over microbatches, groups and
   // steps.
   double fullest = 1;
+  double fullest_node = 1;  // the same of the node whose ranks of an ep group get most rows, as their mean
   // The rows of the fullest expert of that rank, as multiples of the mean over its experts: the same mean.
   double fullest_expert = 1;
   std::vector<double> ranks;  // by ep coordinate: over all microbatches

@@ -40,11 +40,19 @@ uint32_t InstructionTimes::KindOf(const LinkedEntry& entry) {
   int& kind =
       layer ? by_layer_.try_emplace({number, layer}, -1).first->second : by_number_[static_cast<size_t>(number)];
   if (kind < 0) {
-    fullest_ = layer ? layer->fullest : 1, fullest_expert_ = layer ? layer->fullest_expert : 1;
+    fullest_ = layer ? FullestOf(*layer, *entry.instruction) : 1;
+    fullest_expert_ = layer ? layer->fullest_expert : 1;
     kind = static_cast<int>(kinds_.size());
     kinds_.push_back(Find(entry));
   }
   return static_cast<uint32_t>(kind);
+}
+
+double InstructionTimes::FullestOf(const LayerRows& layer, const LinkedInstruction& instruction) const {
+  // A GPU has its own share of the network. CPU ranks have the whole of it together, so what a node gets decides.
+  const bool together = plan_.cluster.gpu == "none" && Communicates(instruction) && instruction.group >= 0 &&
+                        uses_.MembersOf(instruction.group, ranks_.first_rank()).nodes > 1;
+  return together ? layer.fullest_node : layer.fullest;
 }
 
 std::optional<ComputeUse> InstructionTimes::ComputeOf(const LinkedEntry& entry) const {
@@ -69,10 +77,14 @@ InstructionTime InstructionTimes::Find(const LinkedEntry& entry) const {
     seconds.seconds *= rates_.Skew(instruction.source->kind, fullest_expert_);
     return seconds;
   };
+  const auto communicate = [&](const CommunicationUse& use) { time.network = rates_.NetworkShare(use, time.seconds); };
   if (instruction.op_class == OpClass::kState) {
     set(rates_.Compute(StateUseOf(instruction)));
   } else if (instruction.source->kind == OpKind::kExchange) {
-    set(rates_.Communication(ExchangeUseOf(entry)));
+    const CommunicationUse use = ExchangeUseOf(entry);
+    set(rates_.Communication(use));
+    time.announce = std::min(time.seconds, rates_.Announcement(use));
+    communicate(use);
   } else if (Communicates(instruction) || instruction.op_class == OpClass::kCompute) {
     set(measure(Rows::kMean));
     if (!Communicates(instruction)) time.flops = ComputeUseOf(entry, Rows::kMean).flops;
@@ -81,6 +93,7 @@ InstructionTime InstructionTimes::Find(const LinkedEntry& entry) const {
       set(measure(Rows::kMost));
       time.spread = std::max(0.0, time.seconds - mean);
     }
+    if (Communicates(instruction)) communicate(CommunicationUseOf(entry, time.spread > 0 ? Rows::kMost : Rows::kMean));
   }
   return time;
 }
@@ -238,9 +251,8 @@ CommunicationUse InstructionTimes::ExchangeUseOf(const LinkedEntry& entry) const
       int64_t samples = 0;
       for (size_t m = 0; m < plan_.modules.size(); ++m)
         samples += plan_.modules[m].name == side ? ranks_.samples[m] : 0;
-      bytes *= samples > 0
-                   ? static_cast<double>(part.send ? crossing.sent : crossing.received) / static_cast<double>(samples)
-                   : 0;
+      const bool takes_part = samples > 0 && (part.send ? crossing.sent : crossing.received) > 0;
+      bytes *= takes_part ? static_cast<double>(crossing.busiest) / static_cast<double>(samples) : 0;
       leaves_node = crossing.leaves_node;
     } else if (linked.group >= 0) {
       const Module* module = plan_.FindModule(plan_.groups[static_cast<size_t>(linked.group)].module);
@@ -251,6 +263,7 @@ CommunicationUse InstructionTimes::ExchangeUseOf(const LinkedEntry& entry) const
     if (bytes > 0) use.members = 2, use.nodes = std::max(use.nodes, leaves_node ? 2 : 1);
   }
   use.bytes = std::max(sent, received);
+  use.sends_only = sent > 0 && received == 0;
   use.per_node = use.nodes > 1 ? 1 : use.members;
   return use;
 }

@@ -15,10 +15,12 @@
 namespace planwright {
 
 struct InstructionTime {
-  double seconds = 0;  // of a stream, on the rank of its role to which most rows of experts come
-  double spread = 0;   // how much of it a rank with the mean number of rows is done earlier
-  double flops = 0;    // at the mean
-  double launch = 0;   // of the host
+  double seconds = 0;   // of a stream, on the rank of its role to which most rows of experts come
+  double spread = 0;    // how much of it a rank with the mean number of rows is done earlier
+  double flops = 0;     // at the mean
+  double launch = 0;    // of the host
+  double announce = 0;  // of a communication: Rates::Announcement, a part of `seconds`
+  double network = 0;   // of a communication: Rates::NetworkShare
   Known known = Known::kEstimated;
 };
 
@@ -45,6 +47,8 @@ class InstructionTimes {
   enum class Rows { kMean, kMost };
 
   InstructionTime Find(const LinkedEntry& entry) const;
+  // How many times the mean number of rows the one has that others wait for.
+  double FullestOf(const LayerRows& layer, const LinkedInstruction& instruction) const;
   const LayerRows* RowsOf(const LinkedEntry& entry) const;  // null: its layer has no rows of its own
   double Elements(const ValueType& type, Rows rows) const;
   double Bytes(const ValueType* type, Rows rows) const;  // 0 for none, and for one in host memory

@@ -256,8 +256,10 @@ std::vector<RoleTimes> GivenTimes(const Programs& programs, const Rates& rates, 
       const bool runs = host == HostModel::kRunsMainStream;
       role.kinds.push_back({.before = runs ? time.launch : 0,
                             .launch = runs ? 0 : time.launch,
-                            .run = time.seconds,
-                            .beside = rates.Beside(entry.instruction->source->kind)});
+                            .run = time.seconds - time.announce,
+                            .beside = rates.Beside(entry.instruction->source->kind),
+                            .announce = time.announce,
+                            .network = time.network});
     }
   }
   return given;

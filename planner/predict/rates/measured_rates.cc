@@ -159,27 +159,44 @@ std::optional<double> MeasuredRates::Beside(OpKind kind) const {
   return found->second;
 }
 
-MeasuredRates::Messages MeasuredRates::messages() const {
+MeasuredRates::Messages MeasuredRates::messages(Transport transport, GroupReach reach) const {
   // Of a smaller one the difference is noise of the latency.
   constexpr double kLonger = 2;
-  const auto speed_of = [](const Points& points) {
+  const bool across = reach == GroupReach::kAcrossNodes;
+  struct Line {  // what a group of one shape took, from the smallest message to the largest
+    double bytes = 0, more_bytes = 0;
+    double seconds = 0, more_seconds = 0;
+    double rounds = 1;
+  };
+  std::vector<Line> lines;
+  for (const auto& [key, points] : communication_) {
+    const auto& [kind, members, per_node, nodes] = key;
+    if ((nodes > 1) != across) continue;
+    const auto bytes_of = [&](const Point& point) {
+      const Traffic traffic = TrafficOf({kind, point.size, members, per_node, nodes}, transport);
+      return across ? traffic.network : traffic.link;
+    };
     const Point &small = points.front(), &large = points.back();
-    const bool told = large.size > small.size && large.seconds >= kLonger * small.seconds;
-    return told ? (large.size - small.size) / (large.seconds - small.seconds) : 0;
+    lines.push_back({bytes_of(small), bytes_of(large) - bytes_of(small), small.seconds, large.seconds - small.seconds,
+                     TrafficOf({kind, small.size, members, per_node, nodes}, transport).rounds});
+  }
+  std::vector<double> speeds, latencies;
+  for (const Line& line : lines) {
+    if (line.more_bytes > 0 && line.more_seconds >= (kLonger - 1) * line.seconds)
+      speeds.push_back(line.more_bytes / line.more_seconds);
+  }
+  const auto median = [](std::vector<double>& of) {
+    const auto middle = of.begin() + static_cast<std::ptrdiff_t>(of.size() / 2);
+    std::nth_element(of.begin(), middle, of.end());
+    return *middle;
   };
   Messages messages;
-  for (const auto& [key, points] : communication_) messages.speed = std::max(messages.speed, speed_of(points));
-  if (messages.speed == 0) messages.speed = most_bytes_;
-  std::vector<double> latencies;
-  for (const auto& [key, points] : communication_) {
-    const double own = speed_of(points), speed = own > 0 ? own : messages.speed;
-    const Point& small = points.front();
-    latencies.push_back(std::max(0.0, small.seconds - (speed > 0 ? small.size / speed : 0)));
+  if (!speeds.empty()) messages.speed = median(speeds);
+  for (const Line& line : lines) {
+    const double of_bytes = messages.speed > 0 ? line.bytes / messages.speed : 0;
+    latencies.push_back(std::max(0.0, line.seconds - of_bytes) / line.rounds);
   }
-  if (latencies.empty()) return messages;
-  const auto middle = latencies.begin() + static_cast<std::ptrdiff_t>(latencies.size() / 2);
-  std::nth_element(latencies.begin(), middle, latencies.end());
-  messages.latency = *middle;
+  if (!latencies.empty()) messages.latency = median(latencies);
   return messages;
 }
 

@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "planner/plan/device_profile.h"
+#include "planner/predict/rates/traffic.h"
 #include "planner/predict/rates/uses.h"
 
 namespace planwright {
+
+enum class GroupReach { kWithinNodes, kAcrossNodes };  // of the members of a group
 
 class MeasuredRates {
  public:
@@ -38,12 +41,13 @@ class MeasuredRates {
   // The best that any kind reached, for those that were not measured; 0: nothing of the sort was.
   double most_flops() const { return most_flops_; }  // FLOP/s
   double most_bytes() const { return most_bytes_; }  // bytes/s
-  // What communications take on a device without a data sheet (docs/measure.md#between-the-points).
+  // What messages take on a device without a data sheet (docs/measure.md#between-the-points): of groups within nodes,
+  // or across them, by what their algorithms send.
   struct Messages {
-    std::optional<double> latency;  // seconds of a message without bytes; nullopt: no communication was measured
-    double speed = 0;               // bytes/s of what a message has more; 0: nothing tells
+    std::optional<double> latency;  // seconds of a round without bytes; nullopt: no such communication was measured
+    double speed = 0;               // bytes/s of a link, or of a member's share of the network; 0: nothing tells
   };
-  Messages messages() const;
+  Messages messages(Transport transport, GroupReach reach) const;
 
  private:
   struct Point {

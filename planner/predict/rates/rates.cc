@@ -9,9 +9,6 @@ namespace {
 // Seconds for so many bytes or FLOPs at a speed; 0: unlimited.
 double At(double amount, double speed) { return speed > 0 ? amount / speed : 0; }
 
-// How often a byte of the whole value crosses the links of a member, for `members` who share it: a ring.
-double RingShare(double members) { return members > 1 ? (members - 1) / members : 0; }
-
 }  // namespace
 
 std::array<KindRate, kOpKinds> ShippedKindRates() {
@@ -61,15 +58,19 @@ Rates::Rates(RateTable table, const DeviceProfile& profile, int ranks) : table_(
   const auto fill = [](double& speed, double best, double share) {
     if (speed == 0) speed = best / share;
   };
-  const MeasuredRates::Messages messages = measured_->messages();
-  if (device.node_link == 0) table_.latency = messages.latency.value_or(table_.latency);
+  const MeasuredRates::Messages within = measured_->messages(table_.transport, GroupReach::kWithinNodes),
+                                across = measured_->messages(table_.transport, GroupReach::kAcrossNodes);
+  if (device.node_link == 0) table_.latency = within.latency.value_or(across.latency.value_or(table_.latency));
+  if (device.network == 0 && across.latency) table_.node_latency = std::max(0.0, *across.latency - table_.latency);
   if (device.bf16 == 0) {
     device.bf16 = device.fp32 = device.fp64 = measured_->most_flops();
     for (KindRate& kind : table_.kinds) kind.products = 1;
   }
   fill(device.memory_speed, measured_->most_bytes(), table_.memory);
-  fill(device.node_link, messages.speed, table_.link);
-  fill(device.network, messages.speed, table_.network);
+  // Where one of the two has no message that shows it, the other is the best guess, and after it the memory.
+  const auto first = [](double a, double b, double c) { return a > 0 ? a : b > 0 ? b : c; };
+  fill(device.node_link, first(within.speed, across.speed, measured_->most_bytes()), table_.link);
+  fill(device.network, first(across.speed, within.speed, measured_->most_bytes()), table_.network);
 }
 
 Seconds Rates::Compute(const ComputeUse& use) const {
@@ -80,11 +81,37 @@ Seconds Rates::Compute(const ComputeUse& use) const {
 }
 
 Seconds Rates::Communication(const CommunicationUse& use) const {
+  if (const std::optional<Seconds> found = HandOver(use)) return *found;
   if (measured_ && use.members > 1) {
     if (const std::optional<Seconds> found = BeyondLatency(use)) return *found;
     if (const std::optional<Seconds> found = measured_->Communication(use)) return *found;
   }
   return EstimateCommunication(use);
+}
+
+std::optional<Seconds> Rates::HandOver(const CommunicationUse& use) const {
+  // Linux lets a connection have so much on the way (tcp_wmem). The rest has to wait.
+  constexpr double kBuffer = 4 << 20;
+  if (!use.sends_only || table_.transport != Transport::kGloo || use.bytes > kBuffer || !known()) return std::nullopt;
+  // What the sender's host has taken it sends by itself.
+  return Seconds{0};
+}
+
+double Rates::Announcement(const CommunicationUse& use) const {
+  const bool announced = use.kind == OpKind::kExchange && table_.transport == Transport::kGloo && !use.sends_only;
+  return announced && known() && use.members > 1 ? RoundLatency(use) / 2 : 0;  // the first half of a round
+}
+
+double Rates::NetworkShare(const CommunicationUse& use, double seconds) const {
+  const double network = table_.network * table_.device.network;
+  if (!known() || use.members <= 1 || use.nodes <= 1 || use.sends_only || seconds <= 0) return 0;
+  return std::min(1.0, At(TrafficOf(use, table_.transport).network, network) / seconds);
+}
+
+double Rates::RoundLatency(const CommunicationUse& use) const {
+  // Of NCCL's tree or ring over nodes the latency grows with their number. Gloo's rounds are counted.
+  const bool gloo = table_.transport == Transport::kGloo;
+  return table_.latency + table_.node_latency * (gloo ? (use.nodes > 1 ? 1 : 0) : std::log2(std::max(1, use.nodes)));
 }
 
 std::optional<Seconds> Rates::BeyondLatency(const CommunicationUse& use) const {
@@ -142,29 +169,9 @@ Seconds Rates::EstimateCompute(const ComputeUse& use) const {
 
 Seconds Rates::EstimateCommunication(const CommunicationUse& use) const {
   if (!known() || use.members <= 1) return {};
+  const Traffic traffic = TrafficOf(use, table_.transport);
   const double link = table_.link * table_.device.node_link, network = table_.network * table_.device.network;
-  const double members = use.members, per_node = std::max(1, use.per_node);
-  double seconds = table_.latency + table_.node_latency * std::log2(std::max(1, use.nodes));
-  switch (use.kind) {
-    case OpKind::kAllToAll:
-    case OpKind::kAllToAllV:
-    case OpKind::kReshard:
-      // A part for each member, itself too.
-      seconds += std::max(At(use.bytes * (per_node - 1) / members, link),
-                          At(use.bytes * (members - per_node) / members, network));
-      break;
-    case OpKind::kExchange: seconds += At(use.bytes, use.nodes > 1 ? network : link); break;
-    case OpKind::kBroadcast:
-      seconds += std::max(At(use.bytes, link), use.nodes > 1 ? At(use.bytes, network) : 0);
-      break;
-    default: {
-      // Each node's members share what crosses the network. A sum that all get goes round twice.
-      const double rounds = use.kind == OpKind::kAllReduce ? 2 : 1;
-      seconds += rounds * std::max(At(use.bytes * RingShare(members), link),
-                                   At(use.bytes * RingShare(use.nodes), network * per_node));
-    }
-  }
-  return {seconds};
+  return {traffic.rounds * RoundLatency(use) + std::max(At(traffic.link, link), At(traffic.network, network))};
 }
 
 namespace {
@@ -172,7 +179,9 @@ namespace {
 Rates RatesWith(const Cluster& cluster, int ranks) {
   RateTable table;
   table.device = DeviceOf(cluster);
-  if (cluster.gpu != "none") {
+  if (cluster.gpu == "none") {
+    table.transport = Transport::kGloo;
+  } else {
     constexpr auto at = [](OpClass op_class) { return static_cast<size_t>(op_class); };
     table.beside = 0.15;
     table.launch[at(OpClass::kData)] = 20e-6;

@@ -11,6 +11,7 @@
 #include "planner/plan/plan.h"
 #include "planner/predict/rates/device.h"
 #include "planner/predict/rates/measured_rates.h"
+#include "planner/predict/rates/traffic.h"
 #include "planner/predict/rates/uses.h"
 
 namespace planwright {
@@ -40,10 +41,13 @@ struct RateTable {
   Device device;
   std::array<KindRate, kOpKinds> kinds = ShippedKindRates();
   double memory = 0.8, link = 0.68, network = 0.8, host_link = 0.84;  // shares of the data sheet
-  double beside = 1;                             // the speed at which work goes on beside a communication of its device
-  double start = 3e-6;                           // seconds until a kernel does its work
-  double latency = 30e-6, node_latency = 10e-6;  // of a communication; more for each doubling of nodes
-  std::array<double, 6> launch{};                // seconds of the host, by OpClass
+  double beside = 1;    // the speed at which work goes on beside a communication of its device
+  double start = 3e-6;  // seconds until a kernel does its work
+  // Of a communication; more for each doubling of nodes. With Gloo: of each of its rounds; more where they leave a
+  // node.
+  double latency = 30e-6, node_latency = 10e-6;
+  Transport transport = Transport::kNccl;
+  std::array<double, 6> launch{};  // seconds of the host, by OpClass
 };
 
 class Rates {
@@ -54,6 +58,12 @@ class Rates {
 
   Seconds Compute(const ComputeUse& use) const;
   Seconds Communication(const CommunicationUse& use) const;
+  // How much of an exchange is the announcement of who receives, without which Gloo sends nothing; 0 for others, and
+  // where no message is received.
+  double Announcement(const CommunicationUse& use) const;
+  // The part of its `seconds` in which a communication keeps its way out of the node busy: others of the same rank that
+  // leave the node share it. 0: it stays in its node, or nobody knows the network.
+  double NetworkShare(const CommunicationUse& use, double seconds) const;
   // What the host takes to come to an instruction of this kind and to launch it.
   Seconds HostLaunch(OpKind kind) const;
 
@@ -76,6 +86,9 @@ class Rates {
   // Of a message that is longer than all that were measured, if the longest of these shows a latency alone: its time,
   // and the data sheet's for the further bytes.
   std::optional<Seconds> BeyondLatency(const CommunicationUse& use) const;
+  double RoundLatency(const CommunicationUse& use) const;
+  // Of a member that only sends with Gloo; nullopt: it is none, or sends more than its host takes over.
+  std::optional<Seconds> HandOver(const CommunicationUse& use) const;
   Seconds EstimateCompute(const ComputeUse& use) const;
   Seconds EstimateCommunication(const CommunicationUse& use) const;
 

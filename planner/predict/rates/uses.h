@@ -32,11 +32,13 @@ struct ComputeUse {
 struct CommunicationUse {
   OpKind kind{};
   // Of the whole value. A gather: what it makes. A reduce-scatter: what it reads. All_reduce, broadcast: the value.
-  // All_to_all and reshard: what the member has before. Exchange: the larger of what it sends and receives.
+  // All_to_all and reshard: what the member has before. Exchange: the largest of what it and those at the other ends
+  // send or receive, as all of them are at it until the busiest one is through.
   double bytes = 0;
   int members = 1;
   int per_node = 1;  // members on the fullest node
   int nodes = 1;
+  bool sends_only = false;  // an exchange in which the member receives nothing
 };
 
 }  // namespace planwright

@@ -32,7 +32,7 @@ class Simulator {
             const CommunicationMatches& matches, const std::vector<RoleTimes>& times, HostModel host)
       : matches_(matches), host_(host), runners_(programs.size()) {
     for (const RoleTimes& role : times) {
-      for (const EntryTime& kind : role.kinds) slows_ |= kind.beside < 1;
+      for (const EntryTime& kind : role.kinds) slows_ |= kind.beside < 1 || kind.network > 0;
     }
     step_.roles.resize(programs.size());
     for (size_t r = 0; r < programs.size(); ++r) {
@@ -83,6 +83,7 @@ class Simulator {
       if (!runner.arrived) Arrive(runner, entry);
       entry.start = entry.arrived;
       entry.last.role = -1;
+      double known = entry.arrived + runner.times->of(runner.next).announce;
       if (runner.times->of(runner.next).waits) {
         for (const StepEntry& met : matches_.of(role, runner.next)) {
           Runner& other = runners_[met.role];
@@ -92,9 +93,10 @@ class Simulator {
           }
           const double arrived = step_.roles[met.role].entries[met.entry].arrived;
           if (arrived > entry.start) entry.start = arrived, entry.last = met;
+          known = std::max(known, arrived + other.times->of(met.entry).announce);
         }
       }
-      Finish(runner, entry);
+      Finish(runner, entry, known - entry.start);
     }
     Wake(runner);
   }
@@ -134,8 +136,8 @@ class Simulator {
 
   // When an instruction ends that takes `run` by itself. While streams launched something of the other sort before,
   // which still runs, it goes on slowly.
-  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, const EntryTime& time) {
-    const double run = time.run, beside = std::min(1.0, time.beside);
+  double EndBeside(Runner& runner, const LinkedInstruction& instruction, double start, double run, double slowed) {
+    const double beside = std::min(1.0, slowed);
     if (!slows_ || runner.ran.size() == 1 || run <= 0) return start + run;
     const std::vector<SimulatedEntry>& entries = step_.roles[static_cast<size_t>(&runner - runners_.data())].entries;
     const bool communicates = instruction.op_class == OpClass::kCommunication;
@@ -162,14 +164,55 @@ class Simulator {
     return at + left;
   }
 
+  // What left the node at the same time, on other streams, shares the way with this entry, which comes last: both take
+  // longer by what both have of it, as far as it is more than there is.
+  void ShareNetwork(Runner& runner, SimulatedEntry& entry) {
+    const double network = runner.times->of(runner.next).network;
+    if (network <= 0) return;
+    const size_t own = EntryOf(runner).instruction->stream;
+    std::vector<SimulatedEntry>& entries = step_.roles[static_cast<size_t>(&runner - runners_.data())].entries;
+    for (size_t stream = 0; stream < runner.ran.size(); ++stream) {
+      const std::vector<uint32_t>& ran = runner.ran[stream];
+      size_t first = ran.size();
+      while (first > 0 && entries[ran[first - 1]].end > entry.start) --first;
+      if (stream == own) continue;
+      for (size_t i = first; i < ran.size(); ++i) {
+        SimulatedEntry& other = entries[ran[i]];
+        const double wanted = network + runner.times->of(ran[i]).network;
+        const double both = std::min(entry.end, other.end) - std::max(entry.start, other.start);
+        if (wanted <= 1 || both <= 0 || !Communicates(runner, ran[i])) continue;
+        entry.end += both * (wanted - 1);
+        Delay(runner, stream, i, both * (wanted - 1));
+      }
+    }
+  }
+
+  // An entry ends later than was known when its stream came to the next one.
+  void Delay(Runner& runner, size_t stream, size_t at, double seconds) {
+    std::vector<SimulatedEntry>& entries = step_.roles[static_cast<size_t>(&runner - runners_.data())].entries;
+    const std::vector<uint32_t>& ran = runner.ran[stream];
+    entries[ran[at]].end += seconds;
+    for (size_t i = at + 1; i < ran.size(); ++i) {
+      const double later = entries[ran[i - 1]].end - entries[ran[i]].start;
+      if (later <= 0) break;
+      SimulatedEntry& next = entries[ran[i]];
+      next.arrived = std::max(next.arrived, entries[ran[i - 1]].end);
+      next.start += later, next.end += later;
+    }
+    runner.stream[stream] = std::max(runner.stream[stream], entries[ran.back()].end);
+  }
+
   bool Communicates(const Runner& runner, size_t entry) const {
     return runner.program->entries()[runner.program->step().first + entry].instruction->op_class ==
            OpClass::kCommunication;
   }
 
-  void Finish(Runner& runner, SimulatedEntry& entry) {
+  // `announced`: after its start, when all members know of all.
+  void Finish(Runner& runner, SimulatedEntry& entry, double announced) {
     const LinkedInstruction& instruction = *EntryOf(runner).instruction;
-    entry.end = EndBeside(runner, instruction, entry.start, runner.times->of(runner.next));
+    const EntryTime& time = runner.times->of(runner.next);
+    entry.end = EndBeside(runner, instruction, entry.start, announced + time.run, time.beside);
+    if (slows_ && runner.ran.size() > 1) ShareNetwork(runner, entry);
     const int index = static_cast<int>(runner.next);
     runner.stream[instruction.stream] = entry.end, runner.stream_after[instruction.stream] = index;
     signed char& waits = runner.host_waits[static_cast<size_t>(instruction.number)];
@@ -180,7 +223,7 @@ class Simulator {
 
   const CommunicationMatches& matches_;
   const HostModel host_;
-  bool slows_ = false;                         // some entry goes on slowly beside others
+  bool slows_ = false;                         // some entry takes longer beside others
   std::vector<Runner> runners_;                // by role
   std::vector<int> ready_;                     // roles that may go on
   std::vector<const SimulatedEntry*> beside_;  // what EndBeside looks at; kept so that its memory is reused

@@ -28,6 +28,12 @@ struct EntryTime {
   // The speed at which it goes on, as a share of its own, while something of the other sort (work, or a communication)
   // that its rank launched before runs on another stream; above 0.
   double beside = 1;
+  // Of a communication: how long it takes until the others know that this member is there. It goes on in all of them
+  // when all of them know of all.
+  double announce = 0;
+  // Of a communication: the part of `run` in which it keeps its rank's way out of the node busy. Where others of the
+  // rank do at the same time, on other streams, all of them take longer.
+  double network = 0;
 };
 
 struct RoleTimes {

@@ -69,6 +69,39 @@ std::vector<Point> MergedPoints(const std::vector<DeviceProfile>& profiles, std:
   return list;
 }
 
+// What communications took in steps, against what they took alone, by their bytes. A small message may be twice as long
+// in a step, as its latency is; that says nothing of a large one.
+class InSteps {
+ public:
+  void Add(double bytes, double ratio) { ratios_[bytes].push_back(ratio); }
+  bool empty() const { return ratios_.empty(); }
+
+  // On a line between the two sizes around this one, on a logarithmic scale; beyond all sizes that of the nearest one.
+  double At(double bytes) const {
+    const auto above = ratios_.lower_bound(bytes);
+    if (above == ratios_.end()) return Of(*ratios_.rbegin());
+    if (above == ratios_.begin()) return Of(*above);
+    const auto below = std::prev(above);
+    const double share = std::log(bytes / below->first) / std::log(above->first / below->first);
+    return (1 - share) * Of(*below) + share * Of(*above);
+  }
+  // The median of those that have about this size, or else of all.
+  double Around(double bytes) const {
+    constexpr double kAbout = 4;
+    std::vector<double> near, all;
+    for (const auto& [size, ratios] : ratios_) {
+      all.insert(all.end(), ratios.begin(), ratios.end());
+      if (size < bytes * kAbout && bytes < size * kAbout) near.insert(near.end(), ratios.begin(), ratios.end());
+    }
+    return TimeOf(near.empty() ? all : near).median;
+  }
+
+ private:
+  static double Of(const std::pair<const double, std::vector<double>>& size) { return TimeOf(size.second).median; }
+
+  std::map<double, std::vector<double>> ratios_;
+};
+
 }  // namespace
 
 void Measurements::Add(double seconds, const Beside& beside, Times& times) {
@@ -159,16 +192,16 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
     of_alone.communication.push_back({kind, bytes, members, per_node, nodes, TimeOf(seconds)});
   }
   const MeasuredRates alone(of_alone);
-  std::map<std::tuple<OpKind, int, int, int>, std::vector<double>> by_group;
-  std::map<bool, std::vector<double>> by_distance;  // whether a group is on several nodes
-  std::vector<double> all;
+  std::map<std::tuple<OpKind, int, int, int>, InSteps> by_group;
+  std::map<bool, InSteps> by_distance;  // whether a group is on several nodes
+  InSteps all;
   for (const MeasuredCommunication& point : profile.communication) {
     const auto found = alone.Communication({point.kind, point.bytes, point.members, point.per_node, point.nodes});
     if (!found || found->known == Known::kEstimated) continue;  // beyond what was timed alone
     const double ratio = point.seconds.median / found->seconds;
-    by_group[{point.kind, point.members, point.per_node, point.nodes}].push_back(ratio);
-    by_distance[point.nodes > 1].push_back(ratio);
-    all.push_back(ratio);
+    by_group[{point.kind, point.members, point.per_node, point.nodes}].Add(point.bytes, ratio);
+    by_distance[point.nodes > 1].Add(point.bytes, ratio);
+    all.Add(point.bytes, ratio);
   }
   std::map<CommunicationKey, MeasuredCommunication> points;
   for (const MeasuredCommunication& point : profile.communication)
@@ -176,10 +209,10 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
   for (MeasuredCommunication point : of_alone.communication) {
     const auto group = by_group.find({point.kind, point.members, point.per_node, point.nodes});
     const auto distance = by_distance.find(point.nodes > 1);
-    point.scaled = group != by_group.end()         ? TimeOf(group->second).median
-                   : distance != by_distance.end() ? TimeOf(distance->second).median
+    point.scaled = group != by_group.end()         ? group->second.At(point.bytes)
+                   : distance != by_distance.end() ? distance->second.Around(point.bytes)
                    : all.empty()                   ? 1
-                                                   : TimeOf(all).median;
+                                                   : all.Around(point.bytes);
     point.seconds.median *= point.scaled, point.seconds.low *= point.scaled, point.seconds.high *= point.scaled;
     points.emplace(CommunicationKey(point.kind, point.members, point.per_node, point.nodes, point.bytes), point);
   }

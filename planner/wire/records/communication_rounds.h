@@ -19,7 +19,8 @@ struct CommunicationRound {
   OpKind kind{};                // of class communication
   int per_node = 2, nodes = 1;  // of a group; together at least 2 members, of an exchange exactly 2
   int64_t bytes = 0;            // of the whole value, as of CommunicationUse (planner/predict/rates/uses.h)
-  // Each batch is one communication that is not timed, so that all members are there, and `repetitions` in a row.
+  // Each batch is one communication that is not timed, so that all members are there, and `repetitions` in a row. Where
+  // they would take too long, the members agree on fewer (executor/rank/time_communications.cc).
   int64_t batches = 1, repetitions = 1;
 
   int members() const { return per_node * nodes; }

@@ -179,6 +179,45 @@ TEST(StepTime, ASlowNetworkTakesTheBytesThatPassIt) {
   ExpectWhole(time);
 }
 
+// Two communications that leave a node at the same time share its way out: overlap makes the network no faster.
+TEST(StepTime, CommunicationsBesideEachOtherShareTheNetwork) {
+  const auto time = [](const char* overlap) {
+    const Plan plan =
+        CompiledFile(kTiny, {"modules.radio_encoder.placement.ranks=2", "modules.language.placement.ranks=2",
+                             "modules.language.parallel={ep: 2, dispatch: all_to_all}", "cluster.nodes=2",
+                             "gradients.buckets=4", absl::StrCat("gradients.overlap_reduce=", overlap)});
+    RateTable table = OnlyKinds({}, 1);
+    table.device.network = 1e6, table.network = 1;
+    return TimeStep(plan, Rates(table));
+  };
+  const StepTime one_by_one = time("false"), beside = time("true");
+  EXPECT_NEAR(beside.length / one_by_one.length, 1, 1e-6);
+  ExpectWhole(beside);
+}
+
+// An encoder serves four lanes: each of them is at its message until the encoder is through with all four.
+TEST(StepTime, AnExchangeLastsUntilItsBusiestRankIsThrough) {
+  const Plan plan = CompiledFile(kTiny, {"modules.language.placement={first_rank: 1, ranks: 4}", "cluster.nodes=5",
+                                         "batch.global_samples=8", "models.hybrid_moe_tiny.pattern=M"});
+  RateTable table = OnlyKinds({}, 1);
+  table.device.network = 1e6, table.network = 1;
+  const Rates rates(table);
+  const StepTime time = TimeStep(plan, rates);
+  std::vector<double> longest;
+  LinkedBlocks blocks(plan);
+  for (const RoleTime& role : time.roles) {
+    const LinkedProgram program(blocks, *role.role);
+    longest.push_back(0);
+    for (size_t i = 0; i < role.entries.size(); ++i) {
+      if (program.entries()[program.step().first + i].instruction->source->kind == OpKind::kExchange)
+        longest.back() = std::max(longest.back(), role.entries[i].length);
+    }
+  }
+  ASSERT_EQ(longest.size(), 2u);
+  EXPECT_GT(longest[0], 0);
+  EXPECT_NEAR(longest[1], longest[0], 0.1 * longest[0]);  // rounded numbers of rows
+}
+
 // What is launched later goes on slowly: overlap gains less than all that is overlapped.
 TEST(StepTime, WorkBesideACommunicationIsSlow) {
   const auto length = [](const char* overlap, double beside) {

@@ -164,12 +164,13 @@ TEST(Rates, OfAProfileAloneEstimateByTheBestThatWasMeasured) {
   cluster.profile = TwoPoints();
   const Rates rates = RatesOf(cluster);
   EXPECT_TRUE(rates.known());
-  // 1e14 FLOP/s. Of memory 1e9 bytes/s; of messages 9.9e7 bytes in 9 ms, which leaves 0.909 ms for the first byte.
+  // 1e14 FLOP/s. Of memory 1e9 bytes/s; of messages 9.9e7 bytes in 9 ms, and an all_reduce of
+  // four sends each one and a half times: 1.65e10 bytes/s, which leaves 0.909 ms for its six rounds.
   const Seconds product = rates.Compute({OpKind::kLinearInputGrad, 1e14, 1e6, DType::kFp32});
   EXPECT_NEAR(product.seconds, 1, 1e-3);
   EXPECT_EQ(product.known, Known::kEstimated);
   EXPECT_NEAR(rates.Compute({OpKind::kGelu, 0, 1e10}).seconds, 1, 1e-3);
-  EXPECT_NEAR(rates.Communication({OpKind::kAllGather, 1e10, 2, 2, 1}).seconds, 0.5 / 1.1 + 0.909e-3, 1e-6);
+  EXPECT_NEAR(rates.Communication({OpKind::kAllGather, 1e10, 2, 2, 1}).seconds, 0.5 / 1.65 + 0.909e-3 / 6, 1e-6);
   EXPECT_EQ(rates.HostLaunch(OpKind::kAdd).seconds, 0);
 }
 
@@ -179,20 +180,52 @@ TEST(Rates, OfTinyMessagesAreNoBandwidth) {
   cluster.profile = TwoPoints();
   cluster.profile.communication = {{OpKind::kAllReduce, 64, 2, 2, 1, Took(1e-3)},
                                    {OpKind::kAllReduce, 256, 2, 2, 1, Took(1.1e-3)}};
-  // Memory moves 1e10 bytes/s.
-  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 1e-3 + 5e-5, 1e-6);
-  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 256, 2, 2, 1}).seconds, 1e-3, 1e-6);
-  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 256, 2, 1, 2}).seconds, 1e-3 + 1e-5, 1e-6);
+  // Memory moves 1e10 bytes/s. An all_reduce of two has two rounds, an all_gather one.
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 5e-4 + 5e-5, 1e-6);
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 256, 2, 2, 1}).seconds, 5e-4, 1e-6);
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 256, 2, 1, 2}).seconds, 5e-4 + 1e-5, 1e-6);
   // One size is no bandwidth either.
   cluster.profile.communication.pop_back();
-  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 1e-3 + 5e-5, 1e-6);
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 5e-4 + 5e-5, 1e-6);
   // A message that takes a hundred times as long is one, of whatever kind: 1e6 bytes in 0.1 s.
   cluster.profile.communication.push_back({OpKind::kExchange, 1e3, 2, 2, 1, Took(1e-3)});
   cluster.profile.communication.push_back({OpKind::kExchange, 1.001e6, 2, 2, 1, Took(0.101)});
-  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 0.05 + 1e-3, 1e-4);
+  EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e6, 2, 2, 1}).seconds, 0.05 + 0.9e-3, 1e-4);
   // Without any, a message passes at the speed of memory.
   cluster.profile.communication.clear();
   EXPECT_NEAR(RatesOf(cluster).Communication({OpKind::kAllGather, 1e10, 2, 2, 1}).seconds, 0.5, 1e-3);
+}
+
+// Nodes of two ranks: within a node a gigabyte a second and 1 us a round, between nodes 10 MB/s of each rank's share
+// and 1 ms. A ring of three nodes, which nobody measured, has both ways' figures from groups of other shapes.
+TEST(Rates, OfAProfileKnowTheNetworkApartFromTheLinks) {
+  Cluster cluster{.gpus_per_node = 2, .profile = TwoPoints()};
+  const auto add = [&](OpKind kind, double bytes, int per_node, int nodes, double seconds) {
+    cluster.profile.communication.push_back({kind, bytes, per_node * nodes, per_node, nodes, Took(seconds)});
+  };
+  cluster.profile.communication.clear();
+  for (double bytes : {1e4, 1e8}) {
+    add(OpKind::kAllGather, bytes, 2, 1, 1e-6 + 0.5 * bytes / 1e9);
+    add(OpKind::kAllReduce, bytes, 2, 2, 6e-3 + 1.5 / 2 * bytes / 1e7);
+    add(OpKind::kExchange, bytes, 1, 2, 1e-3 + bytes / 1e7);
+  }
+  const Rates rates = RatesOf(cluster);
+  const auto seconds = [&](const CommunicationUse& use) { return rates.Communication(use).seconds; };
+  EXPECT_NEAR(seconds({OpKind::kAllReduce, 1e7, 2, 2, 1}), 2e-6 + 1e7 / 1e9, 1e-6);
+  EXPECT_NEAR(seconds({OpKind::kAllReduce, 1e7, 6, 2, 3}), 10e-3 + 2.0 * 5 / 6 / 2 * 1e7 / 1e7, 1e-5);
+  EXPECT_NEAR(seconds({OpKind::kReduceScatter, 1e7, 3, 1, 3}), 4e-3 + 2.0 * 2 / 3, 1e-5);
+  // Who only sends goes on when the message is announced, half a round after its receiver has come, unless it is more
+  // than a host takes over.
+  const CommunicationUse sends = {OpKind::kExchange, 1e6, 2, 1, 2, true};
+  EXPECT_EQ(seconds(sends), 0);
+  EXPECT_EQ(rates.Announcement(sends), 0);
+  EXPECT_NEAR(rates.Announcement({OpKind::kExchange, 1e6, 2, 1, 2}), 0.5e-3, 1e-6);
+  EXPECT_EQ(rates.Announcement({OpKind::kAllReduce, 1e6, 2, 1, 2}), 0);
+  EXPECT_EQ(rates.NetworkShare(sends, 0.5e-3), 0);
+  EXPECT_NEAR(seconds({OpKind::kExchange, 1e8, 2, 1, 2, true}), 10 + 1e-3, 1e-5);
+  // Of an all_reduce of 1e5 bytes, 7.5 of 13.5 ms are bytes on their way out of the node.
+  EXPECT_NEAR(rates.NetworkShare({OpKind::kAllReduce, 1e5, 4, 2, 2}, 13.5e-3), 7.5 / 13.5, 1e-4);
+  EXPECT_EQ(rates.NetworkShare({OpKind::kAllReduce, 1e5, 2, 2, 1}, 13.5e-3), 0);
 }
 
 // A link that the recipe gives stays, with the latency of the table.
