@@ -103,11 +103,6 @@ std::vector<Beside> BesideOthers(const LinkedProgram& program, const Trace& trac
   return beside;
 }
 
-// Kinds in which counts say how many rows each rank has. A trace does not tell them.
-bool HasRowsOfItsOwn(OpKind kind) {
-  return kind == OpKind::kAllToAllV || kind == OpKind::kAllGatherV || kind == OpKind::kReduceScatterV;
-}
-
 // How much later than this rank the last member of its communication is done. Of the next one all wait for that member.
 double UntilLast(const RankPrograms& ranks, const std::vector<Trace>& traces, size_t rank, size_t entry, int64_t step) {
   const auto at = [&](size_t of, size_t index) -> const TraceInstruction& {

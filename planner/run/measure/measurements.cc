@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -195,7 +196,9 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
   std::map<std::tuple<OpKind, int, int, int>, InSteps> by_group;
   std::map<bool, InSteps> by_distance;  // whether a group is on several nodes
   InSteps all;
+  std::set<OpKind> in_steps;
   for (const MeasuredCommunication& point : profile.communication) {
+    in_steps.insert(point.kind);
     const auto found = alone.Communication({point.kind, point.bytes, point.members, point.per_node, point.nodes});
     if (!found || found->known == Known::kEstimated) continue;  // beyond what was timed alone
     const double ratio = point.seconds.median / found->seconds;
@@ -209,7 +212,10 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
   for (MeasuredCommunication point : of_alone.communication) {
     const auto group = by_group.find({point.kind, point.members, point.per_node, point.nodes});
     const auto distance = by_distance.find(point.nodes > 1);
-    point.scaled = group != by_group.end()         ? group->second.At(point.bytes)
+    // Rows that nobody counted are left out of steps. Others' factors are not theirs: they have waits of their own.
+    const bool left_out = HasRowsOfItsOwn(point.kind) && !in_steps.contains(point.kind);
+    point.scaled = left_out                        ? 1
+                   : group != by_group.end()       ? group->second.At(point.bytes)
                    : distance != by_distance.end() ? distance->second.Around(point.bytes)
                    : all.empty()                   ? 1
                                                    : all.Around(point.bytes);
@@ -218,6 +224,10 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
   }
   profile.communication.clear();
   for (auto& [key, point] : points) profile.communication.push_back(point);
+}
+
+bool HasRowsOfItsOwn(OpKind kind) {
+  return kind == OpKind::kAllToAllV || kind == OpKind::kAllGatherV || kind == OpKind::kReduceScatterV;
 }
 
 MeasuredTime TimeOf(std::vector<double> seconds) {

@@ -78,6 +78,9 @@ class Measurements {
   std::map<std::pair<OpKind, double>, std::vector<double>> skew_;  // by the part of the fullest expert
 };
 
+// Kinds in which counts say how many rows each rank has. A trace does not tell them.
+bool HasRowsOfItsOwn(OpKind kind);
+
 // The median and the quartiles. `seconds` has at least one.
 MeasuredTime TimeOf(std::vector<double> seconds);
 
