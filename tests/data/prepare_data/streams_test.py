@@ -78,8 +78,8 @@ class Streams(Case):
 
     def test_the_program_of_the_project_reads_names_as_utf_8(self):
         """Whatever the locale is: names of files are bytes of UTF-8, and in JSON too."""
-        with open(os.path.join(os.path.dirname(__file__), "../../../dev"), encoding="utf-8") as file:
-            self.assertEqual(file.read().count('exec "$python" -X utf8 -m prepare_data'), 2)
+        with open(os.path.join(os.path.dirname(__file__), "../../../package/prepare"), encoding="utf-8") as file:
+            self.assertEqual(file.read().count('exec "$python" -X utf8 -m prepare_data'), 1)
         self.assertTrue(locale.getpreferredencoding())
 
 
