@@ -15,7 +15,6 @@
 #include "planner/compile/batches/plan_data.h"
 #include "planner/data/samples/prepared.h"
 #include "planner/data/samples/shard_list.h"
-#include "planner/plan/remote_names.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
@@ -86,8 +85,7 @@ class SourceFiles {
   // Then the help that a path is relative to a folder would mislead.
   bool IsNotMounted(const char* key, const Located<std::string>& path) {
     const std::string why = NotMounted(*path);
-    if (!why.empty())
-      diagnostics_.Error(kDataFile, path.where, absl::StrCat(key, " ", *path, ": ", why), HowToFetch(key, *path));
+    if (!why.empty()) diagnostics_.Error(kDataFile, path.where, absl::StrCat(key, " ", *path, ": ", why));
     return !why.empty();
   }
 

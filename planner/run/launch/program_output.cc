@@ -25,12 +25,7 @@ void Keep(std::string_view line, std::string& text) {
 }  // namespace
 
 absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments) {
-  return OutputOf(arguments, OwnEnvironment());
-}
-
-absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments,
-                                     const std::vector<std::string>& environment) {
-  const absl::StatusOr<ChildProcess> child = Start({.arguments = arguments, .environment = environment});
+  const absl::StatusOr<ChildProcess> child = Start({.arguments = arguments, .environment = OwnEnvironment()});
   if (!child.ok()) return child.status();
   LinePipe output(child->output), errors(child->errors);
   std::string printed, complaint;
