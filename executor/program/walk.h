@@ -86,8 +86,7 @@ struct RankFiles {
 };
 
 struct Walk {
-  StepSpan steps;      // of a run that resumes they are known after the list `resume`
-  bool trial = false;  // steps alone: nothing is evaluated and nothing is saved
+  StepSpan steps;  // of a run that resumes they are known after the list `resume`
   Handlers handlers;
   RankFiles files;
   DeadlineRule deadlines = {};                // none by default

@@ -34,7 +34,8 @@ class LoggingHandler : public c10::WarningHandler {
 absl::StatusOr<std::unique_ptr<Recorder>> OpenLogs(const Assignment& assignment) {
   const RankOptions& options = assignment.options;
   const absl::Status opened = OpenLog(options.run_dir, assignment.rank(), [&] {
-    return assignment.keeps() ? CheckNoNewerLife(options.run_dir, options.life) : absl::OkStatus();
+    const bool has_lives = assignment.plan.checkpoint.every_steps > 0;
+    return has_lives ? CheckNoNewerLife(options.run_dir, options.life) : absl::OkStatus();
   });
   if (!opened.ok()) return opened;
   LogTorchWarnings();
@@ -55,7 +56,7 @@ absl::StatusOr<StepFiles> OpenStepFiles(const Assignment& assignment) {
     const absl::StatusOr<std::optional<std::string>> run_id = ReadRunId(options.run_dir);
     if (absl::IsUnavailable(run_id.status())) return absl::ResourceExhaustedError(run_id.status().message());
     if (!run_id.ok()) return run_id.status();
-    files.log->SetRun(run_id->value_or(""), options.life);
+    files.log->SetRun(run_id->value_or(""));
     files.events =
         std::make_unique<EventFile>(assignment.plan, options.run_dir, options.life, assignment.environment.host);
   }

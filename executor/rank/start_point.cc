@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<StartPoint>> StartPoint::Choose(const Assignment&
   const Plan& plan = assignment.plan;
   const RankOptions& options = assignment.options;
   std::unique_ptr<StartPoint> start(new StartPoint(assignment, store, log));
-  if (assignment.keeps()) {
+  if (plan.checkpoint.every_steps > 0) {
     start->checkpoints_ = std::make_unique<RunCheckpoints>(
         plan, assignment.environment, options.run_dir, options.life, store,
         [](int status, const std::string& what) { Exit(status, what); }, fail_point);
@@ -41,7 +41,7 @@ absl::Status StartPoint::ChooseCheckpoint() {
   const absl::StatusOr<bool> chosen = checkpoints_->Choose();
   if (!chosen.ok()) return chosen.status();
   resumes_ = *chosen;
-  if (log_ != nullptr) log_->SetRun(checkpoints_->run_id(), assignment_.options.life);
+  if (log_ != nullptr) log_->SetRun(checkpoints_->run_id());
   if (resumes_) first_step_ = checkpoints_->first_step();
   // A checkpoint may still be found to be damaged, so the steps after it are dropped when it is loaded. Where there is
   // none, a life before this one may have done steps, but kept none of them.

@@ -22,8 +22,7 @@ JobFiles JobHere() {
 int SubmitJob(const JobFiles& job, int signal_seconds, bool dry_run, bool as_json) {
   const std::string& run_dir = job.options.run_dir;
   const absl::StatusOr<std::string> script = RenderJobScript(
-      LargestPlan(job.plans),
-      {.program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds, .trial = job.options.trial});
+      LargestPlan(job.plans), {.program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds});
   if (!script.ok()) return UsageError(script.status());
   if (dry_run) {
     if (as_json) {
@@ -47,10 +46,6 @@ int SubmitJob(const JobFiles& job, int signal_seconds, bool dry_run, bool as_jso
     const std::string shown = Printable(run_dir), job_number = Printable(*number);
     std::cout << "job " << job_number << "\n";
     std::cerr << "its output: " << shown << "/job/slurm-" << job_number << ".log\n";
-    if (job.options.trial) {
-      std::cerr << "the verdict will be at the end of it, and `plan status " << shown << " --follow` waits for it\n";
-      return kExitSuccess;
-    }
     measures ? std::cerr << "it will write " << Printable(job.measure->output) << "\n"
              : std::cerr << "run directory: " << shown << "\n";
   }

@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,11 +25,12 @@ absl::Status WriteOutcome(const std::string& run_dir, const Outcome& outcome) {
   return WriteFileAtomically(OutcomePath(run_dir), OutcomeFile(outcome));
 }
 
-// Gathers what a life left, and writes it.
-Outcome EndLife(const Plan& plan, const RunOptions& options, const EndedLife& life, HeldSignals& signals,
-                const Terminal& terminal) {
+absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
+                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal) {
+  const absl::StatusOr<EndedLife> life = LaunchLife(plan, options, timeout, starter, terminal);
+  if (!life.ok()) return life.status();
   int number = 0;
-  Outcome outcome = GatherOutcome(plan, options, life, [&] {
+  Outcome outcome = GatherOutcome(plan, options, *life, [&] {
     if (number == 0) number = signals.Next();
     return number != 0;
   });
@@ -40,7 +40,7 @@ Outcome EndLife(const Plan& plan, const RunOptions& options, const EndedLife& li
     if (outcome.interrupted_by == 0) outcome.interrupted_by = number;
   }
   // The files in the run directory may be those of a newer life by now.
-  const absl::StatusOr<bool> replaced = life.directory.IsReplaced();
+  const absl::StatusOr<bool> replaced = life->directory.IsReplaced();
   if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
   absl::Status written = replaced.status();
@@ -50,17 +50,6 @@ Outcome EndLife(const Plan& plan, const RunOptions& options, const EndedLife& li
   if (outcome.exit_code == kExitSuccess)
     return Outcome{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())};
   terminal(true, "outcome.json is not written: " + std::string(written.message()));
-  return outcome;
-}
-
-// `ended` is told while the run directory is still held: whoever looks at it then knows whether another life follows.
-absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
-                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal,
-                                const std::function<void(const Outcome&)>& ended) {
-  const absl::StatusOr<EndedLife> life = LaunchLife(plan, options, timeout, starter, terminal);
-  if (!life.ok()) return life.status();
-  Outcome outcome = EndLife(plan, options, *life, signals, terminal);
-  ended(outcome);
   return outcome;
 }
 
@@ -80,9 +69,9 @@ Outcome Interrupted(const Outcome& last, int number, const RunOptions& options, 
   outcome.cause =
       "interrupted by signal " + std::to_string(number) + " before it was started again, after this: " + last.cause;
   outcome.interrupted_by = number;
+  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
   const absl::Status written = WriteOutcome(options.run_dir, outcome);
   if (!written.ok()) terminal(true, "outcome.json is not written: " + std::string(written.message()));
-  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);  // now no life follows
   return outcome;
 }
 
@@ -109,25 +98,20 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
       terminal(true, "not started again: " + few);
       return *last;
     }
-    std::optional<std::chrono::seconds> pause;
-    absl::StatusOr<Outcome> outcome =
-        RunLife(*plan, options, *timeout, starter, signals, terminal, [&](const Outcome& ended) {
-          std::string why;
-          pause = policy.Next(ended, NewestStep(options.run_dir), why);
-          if (!why.empty()) terminal(true, why);
-          if (!why.empty()) LogEvent(why);
-          if (!pause) return;
-          const std::string again = "restart " + std::to_string(policy.restarts()) + " of " +
-                                    std::to_string(plans[0].launch.restarts) + " in " + std::to_string(pause->count()) +
-                                    " s";
-          LogEvent(again);
-          terminal(true, OutcomeText(ended) + again);
-        });
+    absl::StatusOr<Outcome> outcome = RunLife(*plan, options, *timeout, starter, signals, terminal);
     // The life could not begin, as its files had no room.
     if (absl::IsResourceExhausted(outcome.status()))
       return Outcome{kExitStorage, std::string(outcome.status().message())};
     if (!outcome.ok()) return outcome;
+    std::string why;
+    const auto pause = policy.Next(*outcome, NewestStep(options.run_dir), why);
+    if (!why.empty()) terminal(true, why);
+    if (!why.empty()) LogEvent(why);
     if (!pause) return outcome;
+    const std::string again = "restart " + std::to_string(policy.restarts()) + " of " +
+                              std::to_string(plans[0].launch.restarts) + " in " + std::to_string(pause->count()) + " s";
+    LogEvent(again);
+    terminal(true, OutcomeText(*outcome) + again);
     if (const int number = starter.Pause(*pause); number != 0) return Interrupted(*outcome, number, options, terminal);
     last = *std::move(outcome);
   }

@@ -6,12 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "planner/base/files/file_io.h"
 #include "planner/run/launch/launch_log.h"
 #include "planner/run/launch/rank_environment.h"
 #include "planner/run/launch/until_saved.h"
-#include "planner/wire/records/rank_trial.h"
 #include "planner/wire/records/routing_folder.h"
 #include "planner/wire/records/run_timeout.h"
 
@@ -39,13 +37,12 @@ RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, con
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) program.arguments.insert(program.arguments.end(), {name, value});
   };
-  if (Keeps(plan, options)) add("--life", std::to_string(life));
-  if (options.trial) add("--try", TrialFilesPath(options.run_dir));
+  if (plan.checkpoint.every_steps > 0) add("--life", std::to_string(life));
   add("--probe", options.probe_dir);
   add("--device", options.device);
   add("--record-routing", options.record_routing);
   add("--replay-routing", options.replay_routing);
-  add("--rounds", options.trial ? TrialRoundsPath(options.run_dir) : options.rounds);
+  add("--rounds", options.rounds);
   if (options.profile)
     add("--trace", std::to_string(options.profile->first) + "-" + std::to_string(options.profile->last));
   if (options.steps) add("--steps", std::to_string(*options.steps));
@@ -92,7 +89,7 @@ LineSink PrintTo(const Terminal& terminal) {
 
 absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
                                      RankStarter& starter, const Terminal& terminal) {
-  absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir, options.trial);
+  absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir);
   if (!directory.ok()) return directory.status();
   if (absl::Status status = PrepareFolders(options); !status.ok()) return status;
   absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
@@ -103,12 +100,11 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
            options.executor);
   const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, options, timeout);
   if (!times.ok()) return times.status();
-  const double begun = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   absl::StatusOr<std::unique_ptr<Processes>> processes =
       starter.Start(ProgramOf(plan, options, directory->life(), *world));
   if (!processes.ok()) return processes.status();
   Supervision supervision = Supervise(**processes, PrintTo(terminal), *times);
-  return EndedLife{*std::move(directory), *std::move(processes), std::move(supervision), begun};
+  return EndedLife{*std::move(directory), *std::move(processes), std::move(supervision)};
 }
 
 }  // namespace planwright

@@ -16,7 +16,6 @@ struct JobScript {
   std::string run_dir;  // absolute
   // How long before the end of the job's time Slurm tells the head, so that it can save.
   int signal_seconds = 120;
-  bool trial = false;  // its name ends in "-try", and Slurm does not start it again
 };
 
 // InvalidArgument, with the option, its value and what it may be, if a value could mean something else to sbatch.
