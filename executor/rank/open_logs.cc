@@ -8,6 +8,7 @@
 #include "executor/checkpoint/resume_point.h"
 #include "executor/log/log.h"
 #include "planner/state/checkpoint/run_id.h"
+#include "planner/wire/records/rank_variables.h"
 
 namespace planwright::executor {
 namespace {
@@ -19,6 +20,14 @@ void LogStart(const Assignment& assignment) {
                        environment.world_size, " on ", environment.host, ", process ", getpid(), ", life ",
                        assignment.options.life));
   LogInfo(absl::StrCat("plan ", plan.name, ", digest ", plan.digest, ", role ", assignment.role().name));
+}
+
+// What can change the work of a rank is in its log. The first rank of a node leaves it for the outcome, too.
+absl::Status KeepVariables(const Assignment& assignment) {
+  const std::vector<RankVariable> variables = LibraryVariables(assignment.rank());
+  for (const RankVariable& one : variables) LogInfo(absl::StrCat("environment ", one.name, "=", one.value));
+  if (assignment.environment.local_rank != 0) return absl::OkStatus();
+  return WriteRankVariables(assignment.options.run_dir, assignment.rank(), variables);
 }
 
 class LoggingHandler : public c10::WarningHandler {
@@ -40,6 +49,7 @@ absl::StatusOr<std::unique_ptr<Recorder>> OpenLogs(const Assignment& assignment)
   if (!opened.ok()) return opened;
   LogTorchWarnings();
   LogStart(assignment);
+  if (absl::Status kept = KeepVariables(assignment); !kept.ok()) return kept;
   return Recorder::Open(options.run_dir, assignment.rank(), assignment.environment.host);
 }
 

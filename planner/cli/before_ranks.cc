@@ -23,6 +23,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/remote_names.h"
 #include "planner/run/launch/check_machine.h"
 #include "planner/state/checkpoint/own_plan.h"
 #include "planner/views/diff/resume_diff.h"
@@ -107,6 +108,12 @@ std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
       return absl::IsDataLoss(file.problem) ? kExitDamaged : kExitUsage;
     }
     const std::string what = file.key == FileOfPlan::Key::kWeights ? "weights" : "samples";
+    if (file.key == FileOfPlan::Key::kWeights && MayBeHubName(file.named)) {
+      return UsageError("there is no " + file.path +
+                        ", where the recipe has its weights, and a run downloads nothing; "
+                        "if it is a name of the Hugging Face hub, " +
+                        HowToFetch("from", file.named));
+    }
     if (here)
       return UsageError("cannot read " + file.path + ": No such file or directory, where the recipe has its " + what);
     std::cerr << Printable("note: " + what + " " + file.path + " are not on this machine: the ranks compare them")

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "absl/strings/str_join.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/text/limits.h"
 #include "planner/base/text/status_macros.h"
@@ -19,6 +20,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/run/launch/local_starter.h"
+#include "planner/run/launch/recipe_environment.h"
 #include "planner/run/launch_run.h"
 #include "planner/run/slurm/job_script.h"
 #include "planner/run/slurm/save_time.h"
@@ -100,7 +102,20 @@ absl::StatusOr<Outcome> RunWithAgents(const std::vector<Plan>& plans, RunOptions
   return LaunchRun(plans, options, *fleet, terminal);
 }
 
+// Variables of this shell that libraries read and the recipe does not name: where ranks are its processes they have
+// them, and agents have those of their own shells.
+void TellVariables(const LaunchPlan& launch, bool agents) {
+  const std::vector<std::string> names = LibraryVariablesLeftBehind(launch);
+  if (names.empty()) return;
+  const std::string all = absl::StrJoin(names, ", ");
+  std::cerr << Printable(agents
+                             ? "note: agents do not get " + all + " of this shell; launch.env passes variables on"
+                             : "note: ranks have " + all + " of this shell; launch.env keeps variables in the recipe")
+            << "\n";
+}
+
 int RunAndReport(const std::vector<Plan>& plans, const RunOptions& options, const LaunchFlags& flags) {
+  TellVariables(plans[0].launch, flags.agents);
   const BackgroundOutput output;
   const Terminal terminal = PrintingTerminal(flags.json);
   const absl::StatusOr<Outcome> outcome =
@@ -195,7 +210,7 @@ CliCommand LaunchCommand() {
        "keeps the run there; the same line again goes on with it"},
   };
   command.see_also = {"status", "report", "checkpoint", "explain"},
-  command.pages = {"docs/failures.md", "docs/checkpoints.md", "docs/agents.md"};
+  command.pages = {"docs/failures.md", "docs/checkpoints.md", "docs/agents.md", "docs/jobs.md"};
   command.runs = true;
   return command;
 }

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
 #include "planner/plan/ranks_text.h"
+#include "planner/plan/remote_names.h"
 #include "planner/state/weights/fit.h"
 #include "planner/state/weights/initial_pieces.h"
 #include "planner/state/weights/read_values.h"
@@ -40,10 +43,16 @@ struct CheckedWeights {
 
 using Json = nlohmann::ordered_json;
 
+bool IsAbsent(const SourceFit& source) {
+  std::error_code error;
+  return source.opened == nullptr && !std::filesystem::exists(source.path, error);
+}
+
 // "fits", or how many tensors do not.
 std::string StateOf(const WeightsFit& fit, const PartFit& part) {
   if (part.source < 0) return "drawn";
-  if (fit.sources[static_cast<size_t>(part.source)].opened == nullptr) return "not read";
+  const SourceFit& source = fit.sources[static_cast<size_t>(part.source)];
+  if (source.opened == nullptr) return IsAbsent(source) ? "absent" : "not read";
   if (part.found == part.tensors) return "fits";
   std::vector<std::string> counts = {absl::StrCat(WithCommas(part.found), " fit")};
   if (part.missing > 0) counts.push_back(absl::StrCat(WithCommas(part.missing), " missing"));
@@ -128,7 +137,7 @@ void AddLines(const char* begin, const std::vector<std::string>& lines, std::str
 }
 
 Json SourceJson(const SourceFit& source) {
-  Json json = {{"path", source.path}, {"opened", source.opened != nullptr}};
+  Json json = {{"path", source.path}, {"opened", source.opened != nullptr}, {"absent", IsAbsent(source)}};
   if (source.opened == nullptr) return json;
   const WeightFiles* files = source.opened->files();
   json["kind"] = files != nullptr ? "files" : "checkpoint";
@@ -151,6 +160,19 @@ Json SourceJson(const SourceFit& source) {
   return json;
 }
 
+// For sources that are absent and may be names of the Hugging Face hub.
+std::vector<std::string> HowToFetchAll(const WeightsFit& fit) {
+  std::set<std::string> names;
+  for (const PartFit& part : fit.parts) {
+    if (part.source >= 0 && IsAbsent(fit.sources[static_cast<size_t>(part.source)]) && MayBeHubName(part.from))
+      names.insert(part.from);
+  }
+  std::vector<std::string> lines;
+  for (const std::string& name : names)
+    lines.push_back(absl::StrCat("if it is a name of the Hugging Face hub, ", HowToFetch("from", name)));
+  return lines;
+}
+
 std::string WeightsText(const CheckedWeights& weights, size_t width) {
   const WeightsFit& fit = weights.fit;
   std::string text = PartsTable(fit, width);
@@ -163,9 +185,15 @@ std::string WeightsText(const CheckedWeights& weights, size_t width) {
   problems.insert(problems.end(), weights.values.problems.begin(), weights.values.problems.end());
   AddLines("warning: ", warnings, text);
   AddLines("error: ", problems, text);
+  AddLines("help: ", HowToFetchAll(fit), text);
+  const bool absent = std::any_of(fit.sources.begin(), fit.sources.end(), IsAbsent);
   const std::string read =
       weights.values_read ? absl::StrCat("; ", BytesText(weights.values.bytes), " of values were read") : "";
-  absl::StrAppend(&text, problems.empty() ? "the weights fit" : "the weights do not fit", read, "\n");
+  absl::StrAppend(&text,
+                  problems.empty() ? "the weights fit"
+                  : absent         ? "the weights are not here"
+                                   : "the weights do not fit",
+                  read, "\n");
   return text;
 }
 

@@ -1,8 +1,8 @@
 #include "planner/cli/files_of_plan.h"
 
 #include <filesystem>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "planner/base/files/file_io.h"
 #include "planner/data/samples/sample_source.h"
@@ -19,13 +19,13 @@ bool IsHere(const std::string& path) {
 
 void CompareWeights(const Plan& plan, std::vector<FileOfPlan>& files) {
   const absl::StatusOr<std::vector<PartSource>> sources = SourcesOfParts(plan);
-  std::set<std::string> absent;
+  std::map<std::string, std::string> absent;  // by path: as the recipe names it
   if (sources.ok()) {
     for (const PartSource& source : *sources) {
-      if (!source.path.empty() && !IsHere(source.path)) absent.insert(source.path);
+      if (!source.path.empty() && !IsHere(source.path)) absent.emplace(source.path, source.from);
     }
   }
-  for (const std::string& path : absent) files.push_back({.path = path, .here = false});
+  for (const auto& [path, named] : absent) files.push_back({.path = path, .named = named, .here = false});
   if (!absent.empty()) return;
   if (const absl::Status fits = FitWeights(plan).status(); !fits.ok()) files.push_back({.problem = fits});
 }

@@ -14,7 +14,8 @@ struct FileOfPlan {
   enum class Key { kWeights, kSamples };
   Key key = Key::kWeights;
   std::string path;
-  bool here = true;  // it is on this machine
+  std::string named{};  // of weights that are not here: as the recipe has it
+  bool here = true;     // it is on this machine
   // Why it does not fit the plan, maybe in several lines: InvalidArgument; DataLoss for a damaged checkpoint; what
   // reading it gives.
   absl::Status problem;

@@ -40,7 +40,8 @@ std::string EscapedWord(std::string_view text) {
   return word + "'";
 }
 
-// A word that a shell reads as this text.
+}  // namespace
+
 std::string ShellWord(const std::string& text) {
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) || std::string_view("%+,-./:=@_").find(static_cast<char>(c)) != std::string_view::npos;
@@ -55,6 +56,8 @@ std::string ShellWord(const std::string& text) {
   for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";
 }
+
+namespace {
 
 // This program, as the shell was asked for it.
 std::string CalledAs() {

@@ -10,6 +10,9 @@
 
 namespace planwright {
 
+// A word that a shell reads as this text.
+std::string ShellWord(const std::string& text);
+
 // Whether the run did all steps that the launch asked for, and its budget has more.
 bool StoppedEarly(const Plan& plan, const RunOptions& options, const Outcome& outcome);
 

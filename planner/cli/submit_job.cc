@@ -1,40 +1,133 @@
 #include "planner/cli/submit_job.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
 #include "planner/cli/launch_report.h"
+#include "planner/cli/needs_of_job.h"
+#include "planner/cli/open_fleet.h"
 #include "planner/cli/own_program.h"
+#include "planner/cli/show_job.h"
+#include "planner/cli/temporary_folder.h"
+#include "planner/cli/terminal.h"
+#include "planner/run/launch/recipe_environment.h"
 #include "planner/run/slurm/job_script.h"
 #include "planner/run/slurm/slurm_commands.h"
+#include "planner/views/show/show.h"
 
 namespace planwright {
 
-JobFiles JobHere() {
-  std::error_code error;
-  return {.environment = EnvironmentToTake(), .program = OwnProgram(), .folder = std::filesystem::current_path(error)};
+namespace {
+
+// Ranks of a container are in another folder than this program, so that paths of a plan may not depend on it.
+void MakePathsAbsolute(Plan& plan) {
+  plan.data.base = AbsolutePath(plan.data.base.empty() ? "." : plan.data.base);
+  for (EvaluationSet& set : plan.evaluation.sets)
+    set.data.base = AbsolutePath(set.data.base.empty() ? "." : set.data.base);
+  if (!plan.initialize) return;
+  plan.initialize->base = AbsolutePath(plan.initialize->base.empty() ? "." : plan.initialize->base);
+  for (WeightSourcePlan& source : plan.initialize->sources)
+    source.base = AbsolutePath(source.base.empty() ? "." : source.base);
 }
 
-int SubmitJob(const JobFiles& job, int signal_seconds, bool dry_run, bool as_json) {
-  const std::string& run_dir = job.options.run_dir;
-  const absl::StatusOr<std::string> script = RenderJobScript(
-      LargestPlan(job.plans), {.program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds});
+// What the shell and the recipe give the job. In a container it runs where the container surely has a folder.
+absl::Status PrepareJob(JobFiles& job) {
+  for (Plan& plan : job.plans) {
+    MakePathsAbsolute(plan);
+    ABSL_ASSIGN_OR_RETURN(const Variables of_recipe, VariablesOfRecipe(plan.launch));
+    for (const auto& [name, value] : of_recipe) job.environment.insert_or_assign(name, value);
+  }
+  if (!LargestPlan(job.plans).launch.container.empty()) job.folder = job.options.run_dir;
+  return absl::OkStatus();
+}
+
+// Why the job would not be submitted, all of it.
+std::vector<std::string> ProblemsOf(JobFiles& job, JobNeeds& needs) {
+  const LaunchPlan& launch = LargestPlan(job.plans).launch;
+  std::vector<std::string> problems;
+  if (const absl::Status status = CheckLibraries(job, needs); !status.ok()) problems.emplace_back(status.message());
+  if (!launch.container.empty()) {
+    ContainerMounts mounts = MountsFor(launch, needs.files);
+    for (const std::string& note : mounts.notes) std::cerr << "warning: " << Printable(note) << "\n";
+    problems.insert(problems.end(), mounts.problems.begin(), mounts.problems.end());
+    job.mounts = std::move(mounts.all);
+  }
+  const std::vector<std::string> partitions = launch.partition.empty() ? std::vector<std::string>() : PartitionsHere();
+  const std::vector<std::string> asked = absl::StrSplit(launch.partition, ',');
+  for (const std::string& one : asked) {
+    if (partitions.empty() || std::find(partitions.begin(), partitions.end(), one) != partitions.end()) continue;
+    problems.push_back(absl::StrCat("launch.slurm.partition: this cluster has no partition ", one, "; it has ",
+                                    absl::StrJoin(partitions, ", ")));
+  }
+  return problems;
+}
+
+// Asks Slurm about the script, without a file that stays.
+void AskSlurm(ShownJob& shown) {
+  shown.slurm_answers = !PartitionsHere().empty();
+  const absl::StatusOr<TemporaryFolder> folder = TemporaryFolder::Make("planwright-job");
+  if (!shown.slurm_answers || !folder.ok()) return;
+  const std::string file = folder->path() + "/job.sbatch";
+  if (!WriteFileAtomically(file, shown.script).ok()) return;
+  shown.sbatch = std::string(TestScript(file).message());
+}
+
+}  // namespace
+
+JobFiles JobHere() {
+  std::error_code error;
+  return {.environment = VariablesOfShell(), .program = OwnProgram(), .folder = std::filesystem::current_path(error)};
+}
+
+int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
+  const std::string run_dir = job.options.run_dir;
+  if (absl::Status status = PrepareJob(job); !status.ok()) return UsageError(status);
+  const Plan& plan = LargestPlan(job.plans);
+  ShownJob shown;
+  shown.needs = NeedsOf(job);
+  shown.problems = ProblemsOf(job, shown.needs);
+  shown.left_behind = LibraryVariablesLeftBehind(plan.launch);
+  const JobScript options = {
+      .program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds, .mounts = job.mounts};
+  const absl::StatusOr<std::string> script = RenderJobScript(plan, options);
   if (!script.ok()) return UsageError(script.status());
+  const absl::StatusOr<std::vector<std::string>> srun =
+      AgentStepCommand(plan, NodesOfPlan(plan), options, run_dir + "/job/head-JOB.json");
+  if (!srun.ok()) return UsageError(srun.status());
+  shown.script = *script, shown.srun = *srun;
   if (dry_run) {
-    if (as_json) {
-      nlohmann::ordered_json json = {{"script", *script}, {"launch", nlohmann::ordered_json::parse(LaunchJson(job))}};
-      std::cout << JsonText(json, 2) << "\n";
-    } else {
-      std::cout << PrintableLines("# " + JobScriptPath(run_dir) + "\n" + *script + "\n# " + run_dir +
-                                  "/job/launch.json\n" + LaunchJson(job));
-    }
-    return kExitSuccess;
+    AskSlurm(shown);
+    std::cout << (as_json ? JsonText(JobJson(job, shown), 2) + "\n"
+                          : PrintableLines(JobText(job, shown, LineWidth(STDOUT_FILENO, kShowWidth))));
+    std::cout.flush();
+  }
+  for (const std::string& problem : shown.problems) UsageError(absl::InvalidArgumentError(problem));
+  if (!shown.problems.empty()) return kExitUsage;
+  if (dry_run) return shown.sbatch.empty() ? kExitSuccess : UsageError(shown.sbatch);
+  if (!shown.left_behind.empty()) {
+    std::cerr << Printable("note: no rank gets " + absl::StrJoin(shown.left_behind, ", ") +
+                           " of this shell; launch.env passes variables on")
+              << "\n";
   }
   if (absl::Status status = WriteJobFiles(job, *script); !status.ok()) return ReportFailedLaunch(status);
+  if (!job.options.probe_dir.empty()) {
+    if (absl::Status made = MakeDirectories(job.options.probe_dir); !made.ok()) return ReportFailedLaunch(made);
+  }
   const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(run_dir));
   if (!number.ok()) return UsageError(number.status());
   const bool measures = job.measure.has_value();
@@ -43,11 +136,11 @@ int SubmitJob(const JobFiles& job, int signal_seconds, bool dry_run, bool as_jso
     if (measures) json["path"] = job.measure->output;
     std::cout << JsonText(json, 2) << "\n";
   } else {
-    const std::string shown = Printable(run_dir), job_number = Printable(*number);
+    const std::string folder = Printable(run_dir), job_number = Printable(*number);
     std::cout << "job " << job_number << "\n";
-    std::cerr << "its output: " << shown << "/job/slurm-" << job_number << ".log\n";
+    std::cerr << "its output: " << folder << "/job/slurm-" << job_number << ".log\n";
     measures ? std::cerr << "it will write " << Printable(job.measure->output) << "\n"
-             : std::cerr << "run directory: " << shown << "\n";
+             : std::cerr << "run directory: " << folder << "\n";
   }
   return kExitSuccess;
 }

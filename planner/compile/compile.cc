@@ -62,10 +62,15 @@ LaunchPlan LaunchOf(const LaunchRecipe& recipe) {
                      .account = text(recipe.slurm.account),
                      .qos = text(recipe.slurm.qos),
                      .constraint = text(recipe.slurm.constraint),
+                     .reservation = text(recipe.slurm.reservation),
                      .time = text(recipe.slurm.time),
+                     .gres = text(recipe.slurm.gres),
+                     .cpus_per_task = recipe.slurm.cpus_per_task ? **recipe.slurm.cpus_per_task : 0,
                      .container = text(recipe.slurm.container)};
   for (const auto& name : recipe.fallbacks) plan.fallbacks.push_back(*name);
   if (!recipe.fallbacks.empty()) plan.base = FolderOf(recipe.fallbacks[0].where);
+  for (const auto& entry : recipe.env) plan.env.push_back(*entry);
+  for (const auto& line : recipe.setup) plan.setup.push_back(*line);
   for (const auto& mount : recipe.slurm.mounts) plan.mounts.push_back(*mount);
   for (const auto& option : recipe.slurm.options) plan.options.push_back(*option);
   return plan;

@@ -54,12 +54,17 @@ struct LaunchPlan {
       0;  // seconds (docs/step_time.md); 0: the device is unknown, or an earlier version compiled it
   std::vector<std::string> fallbacks;  // recipes for fewer nodes, in the order in which they are tried
   std::string base;                    // folder of the file that names them
+  // Variables of the ranks, "NAME=VALUE", or "NAME" with the value of the shell that launches; and lines of bash that
+  // run before them, with `"$@"` as the command of a rank (launch_environment.h).
+  std::vector<std::string> env, setup;
   // Options of sbatch; empty: not given.
-  std::string partition, account, qos, constraint;
+  std::string partition, account, qos, constraint, reservation;
   std::string time;                  // "1-04:00:00"
+  std::string gres;                  // "gpu:h100:8,nvme:1"; "none": the cluster does not count GPUs
+  int64_t cpus_per_task = 0;         // cores of an agent with its ranks; 0: as the plan says
   std::string container;             // image that the nodes run the ranks in
   std::vector<std::string> mounts;   // "FROM:TO[:FLAGS]" of the container
-  std::vector<std::string> options;  // others of sbatch, as it takes them: "--reservation=big"
+  std::vector<std::string> options;  // others of sbatch, as it takes them: "--exclude=n17"
 
   bool operator==(const LaunchPlan&) const = default;
 };

@@ -163,7 +163,8 @@ void Describe(V& v, Visited<V, Cluster>& x) {
 template <typename V>
 void Describe(V& v, Visited<V, LaunchPlan>& x) {
   auto& [interface, restarts, deadline_floor, deadline_first_step, deadline_factor, predicted_step, fallbacks, base,
-         partition, account, qos, constraint, time, container, mounts, options] = x;
+         env, setup, partition, account, qos, constraint, reservation, time, gres, cpus_per_task, container, mounts,
+         options] = x;
   v.Omittable("interface", kFree | kKeeps, interface, {});
   v.Omittable("restarts", kFree | kKeeps, restarts, int64_t{0});
   v("deadline_floor", kFree | kKeeps | kDeadline.OrZero(), deadline_floor);
@@ -172,11 +173,16 @@ void Describe(V& v, Visited<V, LaunchPlan>& x) {
   v.Omittable("predicted_step", kFree | kKeeps | kPredicted, predicted_step, 0.0);
   v.Omittable("fallbacks", kFree | kKeeps, fallbacks, {});
   v.Omittable("base", kFree | kKeeps, base, {});
+  v.Omittable("env", kFree | kKeeps, env, {});
+  v.Omittable("setup", kFree | kKeeps, setup, {});
   v.Omittable("partition", kFree | kKeeps, partition, {});
   v.Omittable("account", kFree | kKeeps, account, {});
   v.Omittable("qos", kFree | kKeeps, qos, {});
   v.Omittable("constraint", kFree | kKeeps, constraint, {});
+  v.Omittable("reservation", kFree | kKeeps, reservation, {});
   v.Omittable("time", kFree | kKeeps, time, {});
+  v.Omittable("gres", kFree | kKeeps, gres, {});
+  v.Omittable("cpus_per_task", kFree | kKeeps, cpus_per_task, int64_t{0});
   v.Omittable("container", kFree | kKeeps, container, {});
   v.Omittable("mounts", kFree | kKeeps, mounts, {});
   v.Omittable("options", kFree | kKeeps, options, {});

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/base/text/limits.h"
+#include "planner/plan/launch_environment.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/sample_images.h"
 #include "planner/plan/slurm_options.h"
@@ -320,8 +321,10 @@ std::string RangeProblem(const Bridge& bridge) { return NumberProblem("bridge", 
 std::string RangeProblem(const LaunchPlan& launch) {
   if (std::string problem = NumberProblem("launch", launch); !problem.empty()) return problem;
   // Which options a plan for GPUs gives by itself is known where its job is written.
-  return Outside(launch.restarts, kMostRestarts) ? "restarts out of range"
-                                                 : SlurmOptionsProblem(launch, /*on_gpus=*/false);
+  if (Outside(launch.restarts, kMostRestarts)) return "restarts out of range";
+  if (Outside(launch.cpus_per_task, kMostCores)) return "cpus_per_task out of range";
+  if (std::string problem = EnvironmentProblemOf(launch); !problem.empty()) return problem;
+  return SlurmOptionsProblem(launch, /*on_gpus=*/false);
 }
 
 std::string RangeProblem(const Plan& plan) {

@@ -39,7 +39,10 @@ constexpr Taken kTaken[] = {
     {"account", kKeyOfItsOwn, "write launch.slurm.account"},
     {"qos", kKeyOfItsOwn, "write launch.slurm.qos"},
     {"constraint", kKeyOfItsOwn, "write launch.slurm.constraint"},
+    {"reservation", kKeyOfItsOwn, "write launch.slurm.reservation"},
     {"time", kKeyOfItsOwn, "write launch.slurm.time"},
+    {"gres", kKeyOfItsOwn, "write launch.slurm.gres"},
+    {"cpus-per-task", kKeyOfItsOwn, "write launch.slurm.cpus_per_task"},
     {"container", kKeyOfItsOwn, "write launch.slurm.container"},
     {"nodes", kNodes, kRemoveChange},
     {"ntasks", kTasks, kRemoveChange},
@@ -51,7 +54,6 @@ constexpr Taken kTaken[] = {
     {"gpus-per-node", kGpus, kRemoveChange},
     {"gpus-per-socket", kGpus, kRemoveChange},
     {"gpus-per-task", kGpus, kRemoveChange},
-    {"cpus-per-task", kCores, kRemove},
     {"cpus-per-gpu", kCores, kRemove},
     {"mem", kWhole, kRemove, true},
     {"mem-per-cpu", kWhole, kRemove, true},
@@ -92,7 +94,7 @@ SbatchProblem NotInFull(std::string_view option) {
   return {"`" + std::string(option) +
               "` is no option of sbatch in full: --NAME or --NAME=VALUE of letters, digits, and . _ - + : @ % , / = & "
               "| * ( ) [ ]",
-          "write it as on sbatch's command line, without quotes or spaces: --reservation=NAME"};
+          "write it as on sbatch's command line, without quotes or spaces: --exclude=NODES"};
 }
 
 bool IsName(std::string_view name) {
@@ -120,7 +122,6 @@ SbatchProblem SbatchOptionProblem(std::string_view option, bool on_gpus) {
     return {quoted + "sbatch may take it for --" + std::string(taken.name) + ", which the plan gives",
             "write the name of the option in full", true};
   }
-  if (name == "gres" && text.find("gpu") != std::string_view::npos) return {quoted + kGpus, kRemoveChange, true};
   return {};
 }
 

@@ -13,11 +13,11 @@ struct SbatchProblem {
   bool taken = false;      // the plan gives this option; false: it is no option in full
 };
 
-// What is wrong with one option, such as "--reservation=big". `on_gpus`: the ranks compute on GPUs, so that their jobs
+// What is wrong with one option, such as "--exclude=n17". `on_gpus`: the ranks compute on GPUs, so that their jobs
 // have whole nodes.
 SbatchProblem SbatchOptionProblem(std::string_view option, bool on_gpus);
 
-// "--reservation" of "--reservation=big".
+// "--exclude" of "--exclude=n17".
 std::string_view SbatchOptionName(std::string_view option);
 
 // The first problem of a list, with one that is there twice; empty without one.

@@ -12,9 +12,29 @@ namespace planwright {
 namespace {
 
 // The characters that an option may have besides those of every word.
-constexpr std::pair<std::string_view, std::string_view> kMore[] = {{"partition", ","},   {"account", ""},
-                                                                   {"qos", ""},          {"constraint", "&|,*()[]"},
-                                                                   {"container", "/#="}, {"mounts", "/="}};
+constexpr std::pair<std::string_view, std::string_view> kMore[] = {
+    {"partition", ","},   {"account", ""}, {"qos", ""},          {"constraint", "&|,*()[]"},
+    {"reservation", ","}, {"gres", ","},   {"container", "/#="}, {"mounts", "/="}};
+
+// Flags of mounts, as enroot takes them, joined by +.
+constexpr std::string_view kMountFlags[] = {"ro",     "rw",           "bind",         "rbind",   "private", "rprivate",
+                                            "slave",  "rslave",       "shared",       "rshared", "nosuid",  "suid",
+                                            "nodev",  "dev",          "noexec",       "exec",    "noatime", "relatime",
+                                            "nofail", "x-create=dir", "x-create=file"};
+
+std::vector<std::string_view> PartsAt(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool AllOf(const std::vector<std::string_view>& parts, bool (*holds)(std::string_view)) {
+  return std::all_of(parts.begin(), parts.end(), holds);
+}
 
 // A number of at most nine digits, and nothing else.
 std::optional<int64_t> Digits(std::string_view text) {
@@ -22,6 +42,16 @@ std::optional<int64_t> Digits(std::string_view text) {
   const char* end = text.data() + text.size();
   const bool fits = text.size() <= 9 && std::from_chars(text.data(), end, number) == std::from_chars_result{end, {}};
   return fits ? std::optional<int64_t>(number) : std::nullopt;
+}
+
+std::string MountProblem(std::string_view value) {
+  const std::vector<std::string_view> parts = PartsAt(value, ':');
+  const bool paths = parts.size() > 1 && parts[0].starts_with('/') && parts[1].starts_with('/');
+  const bool flags = parts.size() < 3 || AllOf(PartsAt(parts[2], '+'), [](std::string_view flag) {
+                       return std::find(std::begin(kMountFlags), std::end(kMountFlags), flag) != std::end(kMountFlags);
+                     });
+  if (paths && parts.size() <= 3 && flags) return "";
+  return "a mount is FROM:TO or FROM:TO:FLAGS, two absolute paths and flags such as ro";
 }
 
 }  // namespace
@@ -61,11 +91,39 @@ std::optional<int64_t> SlurmSeconds(std::string_view time) {
   return seconds;
 }
 
+bool GresNamesGpus(std::string_view gres) {
+  if (gres == "none") return true;
+  return !AllOf(PartsAt(gres, ','), [](std::string_view one) { return one != "gpu" && !one.starts_with("gpu:"); });
+}
+
+GresProblem GresProblemOf(std::string_view gres, int64_t gpus) {
+  if (gres.empty() || !GresNamesGpus(gres)) return {};
+  const std::string quoted = "`launch.slurm.gres` is `" + std::string(gres) + "`";
+  if (gpus == 0) return {quoted + ", and ranks compute on CPUs", "remove its GPUs, or write cluster.gpu"};
+  if (gres == "none") return {};
+  int64_t count = 0;
+  std::string type;
+  for (const std::string_view one : PartsAt(gres, ',')) {
+    const std::vector<std::string_view> parts = PartsAt(one, ':');  // gpu[:TYPE][:COUNT]
+    if (parts[0] != "gpu") continue;
+    const std::optional<int64_t> number = parts.size() > 1 ? Digits(parts.back()) : std::nullopt;
+    count += number.value_or(1);
+    if (parts.size() > (number ? 2U : 1U)) type = ":" + std::string(parts[1]);
+  }
+  if (count == gpus) return {};
+  const std::string help = "gpu" + type + ":" + std::to_string(gpus);
+  return {quoted + ", " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs") +
+              " of each node, and `cluster.gpus_per_node` is " + std::to_string(gpus),
+          "write gres: " + help + ", or change cluster.gpus_per_node"};
+}
+
 std::string SlurmOptionProblem(std::string_view option, std::string_view value) {
   if (option == "time")
     return SlurmSeconds(value) ? "" : "sbatch takes MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS:MINUTES:SECONDS";
   for (const auto& [name, more] : kMore) {
-    if (name == option) return SlurmWordProblem(value, more);
+    if (name != option) continue;
+    const std::string problem = SlurmWordProblem(value, more);
+    return problem.empty() && option == "mounts" ? MountProblem(value) : problem;
   }
   return "there is no such option";
 }
@@ -81,7 +139,9 @@ std::string SlurmOptionsProblem(const LaunchPlan& launch, bool on_gpus) {
   check("account", launch.account);
   check("qos", launch.qos);
   check("constraint", launch.constraint);
+  check("reservation", launch.reservation);
   check("time", launch.time);
+  check("gres", launch.gres);
   check("container", launch.container);
   for (const std::string& mount : launch.mounts) check("mounts", mount);
   return found.empty() ? SbatchOptionsProblem(launch.options, on_gpus) : found;

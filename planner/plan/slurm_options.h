@@ -11,7 +11,7 @@
 namespace planwright {
 
 // Why a value cannot be that option; empty if it can. The options: partition, account, qos, constraint, time,
-// container, mounts (each of them).
+// reservation, gres, container, mounts (each of them).
 std::string SlurmOptionProblem(std::string_view option, std::string_view value);
 
 // The same of a word that has letters, digits, . _ - + : @ % and the characters of `more`, and does not begin with -.
@@ -19,6 +19,15 @@ std::string SlurmWordProblem(std::string_view value, std::string_view more);
 
 // The seconds of a value of `time`, as sbatch reads it; 0 is no limit. None: it is not a time.
 std::optional<int64_t> SlurmSeconds(std::string_view time);
+
+// Why a value of `gres` that is of the right characters does not fit ranks on `gpus` GPUs of each node (0: on CPUs),
+// and what to write; both empty if it fits.
+struct GresProblem {
+  std::string what, help;
+};
+GresProblem GresProblemOf(std::string_view gres, int64_t gpus);
+// Whether a value of `gres` says how many GPUs a node gives, or that nobody counts them.
+bool GresNamesGpus(std::string_view gres);
 
 // The first problem of all options that are given: "launch.slurm.time is `4h`; ..."; empty without one.
 // `on_gpus`: of the ranks.

@@ -8,6 +8,7 @@
 #include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/remote_names.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_checks.h"
 
@@ -71,6 +72,15 @@ void CheckParts(const Recipe& recipe, const InitializeRecipe& initialize, Diagno
   }
 }
 
+// What no file system has is no source on any machine.
+void CheckMounted(const Located<std::string>& from, Diagnostics& problems) {
+  if (!AllKnown(from)) return;
+  const std::string why = NotMounted(*from);
+  if (why.empty()) return;
+  problems.Error(DiagnosticKind::kBadName, from.where, Cat("`from` is ", Quoted(*from), "; ", why),
+                 HowToFetch("from", *from));
+}
+
 // Keys that only one checkpoint can fill.
 void CheckState(const InitializeRecipe& initialize, Diagnostics& problems) {
   if (!AllKnown(initialize.from, initialize.optimizer, initialize.schedule)) return;
@@ -93,6 +103,8 @@ void CheckState(const InitializeRecipe& initialize, Diagnostics& problems) {
 }  // namespace
 
 void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initialize, Diagnostics& problems) {
+  if (initialize.from) CheckMounted(*initialize.from, problems);
+  for (const WeightSourceRecipe& source : initialize.sources) CheckMounted(source.from, problems);
   const bool sources = !initialize.sources.empty() || recipe.damaged.contains("initialize.sources");
   if (recipe.damaged.contains("initialize") || !AllKnown(initialize.from)) return;
   if (initialize.from && sources) {

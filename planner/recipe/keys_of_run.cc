@@ -8,6 +8,7 @@ namespace {
 using enum Need;
 
 constexpr NumberRange kRestarts{0, static_cast<double>(kMostRestarts)};
+constexpr NumberRange kCores{1, static_cast<double>(kMostCores)};
 
 constexpr KeySpec kRunKeys[] = {
     {"checkpoint", "", Section<&Recipe::checkpoint>, kOptional, "", kAny, "", "saving and resuming"},
@@ -42,6 +43,10 @@ constexpr KeySpec kRunKeys[] = {
      "the floor until the first step is done"},
     {"launch.deadline.factor", "", To<&DeadlineRecipe::factor>, kOptional, "20.0", kMultiple, "",
      "multiple of the estimated time: of the instruction, or of a step where it waits for other ranks"},
+    {"launch.env", "", To<&LaunchRecipe::env>, kOptional, "", kAny, "",
+     "environment variables of ranks: NAME=VALUE, or NAME for the value of the shell that launches"},
+    {"launch.setup", "", To<&LaunchRecipe::setup>, kOptional, "", kAny, "",
+     "lines of bash that each rank runs first, such as module load; \"$@\" in them is the rank's command"},
     {"launch.slurm", "", Section<&LaunchRecipe::slurm>, kOptional, "", kAny, "", "options for sbatch"},
     {"launch.slurm.partition", "", To<&SlurmRecipe::partition>, kOptional, "", kAny, "", "Slurm partition"},
     {"launch.slurm.account", "", To<&SlurmRecipe::account>, kOptional, "", kAny, "", "Slurm account"},
@@ -49,12 +54,18 @@ constexpr KeySpec kRunKeys[] = {
     {"launch.slurm.constraint", "", To<&SlurmRecipe::constraint>, kOptional, "", kAny, "", "features of the nodes"},
     {"launch.slurm.time", "", To<&SlurmRecipe::time>, kOptional, "", kAny, "",
      "wall time of one job, in quotes: MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS:MINUTES:SECONDS"},
+    {"launch.slurm.reservation", "", To<&SlurmRecipe::reservation>, kOptional, "", kAny, "", "Slurm reservation"},
+    {"launch.slurm.gres", "", To<&SlurmRecipe::gres>, kOptional, "", kAny, "",
+     "generic resources of each node, as gpu:h100:8; default: gpus_per_node GPUs; none: the cluster does not count "
+     "GPUs"},
+    {"launch.slurm.cpus_per_task", "", To<&SlurmRecipe::cpus_per_task>, kOptional, "", kCores, "",
+     "cores of each node for its ranks; default: whole nodes with GPUs, and a core for each rank on CPUs"},
     {"launch.slurm.container", "", To<&SlurmRecipe::container>, kOptional, "", kAny, "",
      "container image in which nodes run their ranks (pyxis)"},
     {"launch.slurm.mounts", "", To<&SlurmRecipe::mounts>, kOptional, "", kAny, "",
      "folders that the container sees, as FROM:TO[:FLAGS]"},
     {"launch.slurm.options", "", To<&SlurmRecipe::options>, kOptional, "", kAny, "",
-     "further options of sbatch in full, as --reservation=NAME"},
+     "further options of sbatch in full, as --exclude=n17"},
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/remote_names.h"
 #include "planner/recipe/model_facts.h"
 #include "planner/recipe/recipe_keys.h"
 #include "planner/recipe/recipe_tree.h"
@@ -146,29 +147,15 @@ class ValueLints {
     problems_.Warning(kind, where, std::move(message), std::move(help)).edits = std::move(edits);
   }
 
-  // `organization/Model-8B`: two words, the second with a size in billions or millions.
-  static bool LooksLikeHubName(const std::string& name) {
-    const size_t slash = name.find('/');
-    if (slash == 0 || slash == std::string::npos || name.find('/', slash + 1) != std::string::npos) return false;
-    const auto is_part = [](char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.' || c == '/'; };
-    if (!absl::c_all_of(name, is_part) || !absl::ascii_isalnum(name[0]) || name.ends_with(".safetensors")) return false;
-    for (size_t i = slash + 1; i + 1 < name.size(); ++i) {
-      const bool ends = i + 2 == name.size() || !absl::ascii_isalnum(name[i + 2]);
-      if (absl::ascii_isdigit(name[i]) && std::string_view("bBmM").find(name[i + 1]) != std::string_view::npos && ends)
-        return true;
-    }
-    return false;
-  }
-
   void LintHubName(const std::string& path, const Located<std::string>& from) {
     if (!AllKnown(from) || !IsOwn(from.where) || !LooksLikeHubName(*from)) return;
     std::error_code error;
     if (std::filesystem::exists(ResolvePath(*from, from.where), error)) return;
-    Warn(from.where,
-         Cat("`", path, "` is a folder or a file, and ", Quoted(*from), " looks like a name of the Hugging Face hub"),
-         Cat("a run downloads nothing: download it into a folder, and name that; or write from: ./", *from,
-             ", if it is a folder"),
-         {{path, Cat("./", *from)}});
+    Warn(
+        from.where,
+        Cat("`", path, "` is a folder or a file, and ", Quoted(*from), " looks like a name of the Hugging Face hub"),
+        Cat("a run downloads nothing; ", HowToFetch("from", *from), "; or write from: ./", *from, " if it is a folder"),
+        {{path, Cat("./", *from)}});
   }
 
   // What a recipe takes over from a file that it extends need not fit it in all.

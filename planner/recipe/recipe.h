@@ -214,7 +214,8 @@ struct DeadlineRecipe {
 };
 
 struct SlurmRecipe {
-  std::optional<Located<std::string>> partition, account, qos, constraint, time;
+  std::optional<Located<std::string>> partition, account, qos, constraint, reservation, time, gres;
+  std::optional<Located<int64_t>> cpus_per_task;
   std::optional<Located<std::string>> container;
   std::vector<Located<std::string>> mounts;
   std::vector<Located<std::string>> options;
@@ -225,6 +226,7 @@ struct LaunchRecipe {
   Located<int64_t> restarts;
   DeadlineRecipe deadline;
   std::vector<Located<std::string>> fallbacks;
+  std::vector<Located<std::string>> env, setup;
   SlurmRecipe slurm;
 };
 

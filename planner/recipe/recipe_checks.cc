@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/text/limits.h"
 #include "planner/base/text/text.h"
+#include "planner/plan/launch_environment.h"
 #include "planner/plan/sbatch_options.h"
 #include "planner/plan/slurm_options.h"
 #include "planner/recipe/model_facts.h"
@@ -257,6 +258,44 @@ void CheckSbatchOptions(const Recipe& recipe, Diagnostics& problems) {
 
 }  // namespace
 
+namespace {
+
+void CheckEnvironment(const LaunchRecipe& launch, Diagnostics& problems) {
+  const auto tell = [&](const char* key, const EnvironmentProblem& problem, const Location& where) {
+    problems.Error(problem.taken ? DiagnosticKind::kConflictingKeys : DiagnosticKind::kBadName, where,
+                   Cat("`launch.", key, "`: ", problem.what), problem.help);
+  };
+  std::map<std::string_view, Location> first;
+  for (const Located<std::string>& entry : launch.env) {
+    if (!AllKnown(entry)) continue;
+    if (const EnvironmentProblem problem = EnvironmentEntryProblem(*entry); !problem.what.empty()) {
+      tell("env", problem, entry.where);
+      continue;
+    }
+    const auto [other, added] = first.try_emplace(VariableOf(*entry), entry.where);
+    if (added) continue;
+    problems
+        .Error(DiagnosticKind::kConflictingKeys, entry.where, Cat("`launch.env` has ", other->first, " twice"),
+               "remove one of the two")
+        .notes.push_back({other->second, "the other one is here"});
+  }
+  for (const Located<std::string>& line : launch.setup) {
+    if (!AllKnown(line)) continue;
+    if (const EnvironmentProblem problem = SetupLineProblem(*line); !problem.what.empty())
+      tell("setup", problem, line.where);
+  }
+}
+
+void CheckGres(const Recipe& recipe, Diagnostics& problems) {
+  const std::optional<Located<std::string>>& gres = recipe.launch.slurm.gres;
+  if (!gres || !AllKnown(*gres, recipe.cluster.gpu, recipe.cluster.gpus_per_node)) return;
+  const int64_t gpus = *recipe.cluster.gpu == "none" ? 0 : *recipe.cluster.gpus_per_node;
+  const GresProblem problem = GresProblemOf(**gres, gpus);
+  if (!problem.what.empty()) problems.Error(DiagnosticKind::kConflictingKeys, gres->where, problem.what, problem.help);
+}
+
+}  // namespace
+
 void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems) {
   const LaunchRecipe& launch = recipe.launch;
   const auto check = [&](std::string_view option, const Located<std::string>& value) {
@@ -264,12 +303,16 @@ void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems) {
     if (problem.empty()) return;
     problems.Error(option == "time" ? DiagnosticKind::kWrongType : DiagnosticKind::kBadName, value.where,
                    Cat("`launch.slurm.", option, "` is `", *value, "`; ", problem),
-                   option == "time" ? "write it in quotes: time: \"4:00:00\"" : "use the name as Slurm shows it");
+                   option == "time"     ? "write it in quotes: time: \"4:00:00\""
+                   : option == "mounts" ? "write it as /lustre/data:/data:ro"
+                   : option == "gres"   ? "write it as gpu:h100:8"
+                                        : "use the name as Slurm shows it");
   };
   const SlurmRecipe& slurm = launch.slurm;
-  for (const auto& [option, value] : {std::pair("partition", &slurm.partition), std::pair("account", &slurm.account),
-                                      std::pair("qos", &slurm.qos), std::pair("constraint", &slurm.constraint),
-                                      std::pair("time", &slurm.time), std::pair("container", &slurm.container)}) {
+  for (const auto& [option, value] :
+       {std::pair("partition", &slurm.partition), std::pair("account", &slurm.account), std::pair("qos", &slurm.qos),
+        std::pair("constraint", &slurm.constraint), std::pair("reservation", &slurm.reservation),
+        std::pair("time", &slurm.time), std::pair("gres", &slurm.gres), std::pair("container", &slurm.container)}) {
     if (*value && AllKnown(*value)) check(option, **value);
   }
   for (const Located<std::string>& mount : slurm.mounts) {
@@ -281,6 +324,8 @@ void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems) {
                    "add container: the image that sees them, or remove mounts");
   }
   CheckSbatchOptions(recipe, problems);
+  CheckGres(recipe, problems);
+  CheckEnvironment(launch, problems);
   if (!launch.fallbacks.empty() && AllKnown(launch.restarts) && *launch.restarts == 0) {
     problems.Error(DiagnosticKind::kConflictingKeys, launch.fallbacks[0].where,
                    "`launch.fallbacks` has no effect without `launch.restarts`: only a run that is started again takes "

@@ -61,8 +61,10 @@ divergence: {window: 45, factor: 2.5}
 checkpoint: {every_steps: 44, keep_last: 3, keep_every_steps: 440, keep_best: held}
 log: {every_steps: 9}
 launch: {interface: ib7, restarts: 4, deadline: {floor: 61.0, first_step: 62.0, factor: 6.5}, fallbacks: [less.yaml],
-         slurm: {partition: long, account: team, qos: high, constraint: gpu, time: "2:00:00", container: image.sqsh,
-                 mounts: ["/a:/b"], options: [--reservation=big]}}
+         env: [NCCL_DEBUG=INFO, HF_TOKEN], setup: [module load cuda, ulimit -l unlimited],
+         slurm: {partition: long, account: team, qos: high, constraint: gpu, reservation: big, time: "2:00:00",
+                 gres: "gpu:h100:8", cpus_per_task: 96, container: image.sqsh, mounts: ["/a:/b"],
+                 options: [--exclude=n17]}}
 lints: {PW0407: error, PW0605: off}
 )";
 
@@ -354,17 +356,25 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(*r.launch.deadline.factor, 6.5);
   ASSERT_EQ(r.launch.fallbacks.size(), 1u);
   EXPECT_EQ(*r.launch.fallbacks[0], "less.yaml");
+  ASSERT_EQ(r.launch.env.size(), 2u);
+  EXPECT_EQ(*r.launch.env[0], "NCCL_DEBUG=INFO");
+  EXPECT_EQ(*r.launch.env[1], "HF_TOKEN");
+  ASSERT_EQ(r.launch.setup.size(), 2u);
+  EXPECT_EQ(*r.launch.setup[1], "ulimit -l unlimited");
   const SlurmRecipe& slurm = r.launch.slurm;
   EXPECT_EQ(**slurm.partition, "long");
   EXPECT_EQ(**slurm.account, "team");
   EXPECT_EQ(**slurm.qos, "high");
   EXPECT_EQ(**slurm.constraint, "gpu");
+  EXPECT_EQ(**slurm.reservation, "big");
   EXPECT_EQ(**slurm.time, "2:00:00");
+  EXPECT_EQ(**slurm.gres, "gpu:h100:8");
+  EXPECT_EQ(**slurm.cpus_per_task, 96);
   EXPECT_EQ(**slurm.container, "image.sqsh");
   ASSERT_EQ(slurm.mounts.size(), 1u);
   EXPECT_EQ(*slurm.mounts[0], "/a:/b");
   ASSERT_EQ(slurm.options.size(), 1u);
-  EXPECT_EQ(*slurm.options[0], "--reservation=big");
+  EXPECT_EQ(*slurm.options[0], "--exclude=n17");
   EXPECT_EQ(**r.initialize->from, "runs/before");
   EXPECT_TRUE(*r.initialize->optimizer);
   EXPECT_EQ(*r.initialize->schedule, "checkpoint");

@@ -28,6 +28,7 @@ inline constexpr JsonLimits kOutcomeJson = {"outcome.json", 1 << 24, 1 << 18, 12
 inline constexpr JsonLimits kStepLineJson = {"line of metrics.jsonl", 1 << 20, 1 << 16, 8, 1 << 12};
 inline constexpr JsonLimits kCheckpointLineJson = {"line of the log of checkpoints", 1 << 14, 1 << 8, 4, 1 << 6};
 inline constexpr JsonLimits kRankMemoryJson = {"peak of a rank's memory", 1 << 12, 1 << 6, 2, 1 << 5};
+inline constexpr JsonLimits kRankVariablesJson = {"environment of a rank", 1 << 22, 1 << 14, 4, 1 << 4};
 // 16 steps of at most 32,768 instructions.
 inline constexpr JsonLimits kTraceJson = {"trace of a rank", 1 << 29, 1 << 25, 8, 1 << 6};
 inline constexpr JsonLimits kRoundsJson = {"rounds of communications", 1 << 21, 1 << 17, 4, 1 << 4};
@@ -55,10 +56,11 @@ inline constexpr JsonLimits kAgentLineJson = {"message of a head or an agent", 1
 inline constexpr JsonLimits kStoreValueJson = {"value in the store of a run", 1 << 16, 1 << 8, 4, 1 << 6};
 
 inline constexpr const JsonLimits* kAllJsonLimits[] = {
-    &kPlanJson,       &kProfileJson,     &kStartJson,       &kOutcomeJson,     &kStepLineJson, &kCheckpointLineJson,
-    &kRankMemoryJson, &kTraceJson,       &kRoutingJson,     &kJobJson,         &kStartsJson,   &kManifestJson,
-    &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson, &kPreparedJson, &kPiecesJson,
-    &kImagesJson,     &kHeadJson,        &kAgentLineJson,   &kStoreValueJson,  &kRoundsJson,   &kRoundTimesJson};
+    &kPlanJson,           &kProfileJson,    &kStartJson,      &kOutcomeJson,     &kStepLineJson,
+    &kCheckpointLineJson, &kRankMemoryJson, &kTraceJson,      &kRoutingJson,     &kJobJson,
+    &kStartsJson,         &kManifestJson,   &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson,
+    &kModelConfigJson,    &kPreparedJson,   &kPiecesJson,     &kImagesJson,      &kHeadJson,
+    &kAgentLineJson,      &kStoreValueJson, &kRoundsJson,     &kRoundTimesJson,  &kRankVariablesJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestNameFile = 512;           // who holds a run directory

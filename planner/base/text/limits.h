@@ -35,6 +35,7 @@ inline constexpr int64_t kMostInstructions = 5 << 19, kMostCalls = 1 << 19;
 
 // ---- Runs.
 inline constexpr int64_t kMostRestarts = 1'000'000'000;
+inline constexpr int64_t kMostCores = 1 << 20;  // that a job asks for on a node
 
 // ---- Evaluation.
 inline constexpr size_t kMostEvaluationSets = 1 << 6;

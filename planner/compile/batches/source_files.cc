@@ -15,6 +15,7 @@
 #include "planner/compile/batches/plan_data.h"
 #include "planner/data/samples/prepared.h"
 #include "planner/data/samples/shard_list.h"
+#include "planner/plan/remote_names.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
@@ -85,7 +86,8 @@ class SourceFiles {
   // Then the help that a path is relative to a folder would mislead.
   bool IsNotMounted(const char* key, const Located<std::string>& path) {
     const std::string why = NotMounted(*path);
-    if (!why.empty()) diagnostics_.Error(kDataFile, path.where, absl::StrCat(key, " ", *path, ": ", why));
+    if (!why.empty())
+      diagnostics_.Error(kDataFile, path.where, absl::StrCat(key, " ", *path, ": ", why), HowToFetch(key, *path));
     return !why.empty();
   }
 

@@ -16,6 +16,7 @@
 
 #include "planner/base/files/file_io.h"
 #include "planner/data/samples/brace_pattern.h"
+#include "planner/plan/remote_names.h"
 
 namespace planwright {
 namespace {
@@ -109,13 +110,6 @@ absl::Status AddMatches(const std::string& base, const std::string& pattern, con
 }
 
 }  // namespace
-
-std::string NotMounted(const std::string& path) {
-  if (path.starts_with('~')) return "~ is not read: write the path of the folder";
-  const size_t colon = path.find("://");
-  if (colon == std::string::npos || path.find('/') < colon) return "";
-  return "object stores and URLs are not read: mount the store, and write the path of the file";
-}
 
 absl::StatusOr<int64_t> CountShardNames(const std::string& pattern) {
   const absl::StatusOr<BracePattern> parsed = ParsePattern(pattern);

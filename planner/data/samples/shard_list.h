@@ -9,9 +9,6 @@
 
 namespace planwright {
 
-// Why a path of a recipe names no file of a mounted file system, for a message; empty: it may name one.
-std::string NotMounted(const std::string& path);
-
 // More files of a source than this are refused, by the names that braces make before any is made, and by the files that
 // are found: a wrong range must not take the memory of the machine.
 inline constexpr int64_t kMostShards = 1'000'000;

@@ -62,7 +62,8 @@ class TreeBuilder : public YAML::EventHandler {
     // the lines of a block there are line breaks.
     if (!IsPrintable(value)) {
       Refuse(DiagnosticKind::kFileEncoding, node.where, Cat("the text has a control character: ", Quoted(value)),
-             "remove it: terminals obey it, and a plan has no such text");
+             value.find('\n') == std::string::npos ? "remove it: terminals obey it, and a plan has no such text"
+                                                   : "write one line; of a list, an item for each line");
     }
     Add(std::move(node));
   }

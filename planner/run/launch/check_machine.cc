@@ -7,18 +7,19 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/run/launch/core_binding.h"
 #include "planner/run/launch/program_output.h"
+#include "planner/run/launch/rank_environment.h"
+#include "planner/run/launch/recipe_environment.h"
 
 namespace planwright {
 namespace {
 
 // -1: built for CPUs.
-std::optional<int> GpusOf(const std::string& executor) {
-  const absl::StatusOr<std::string> output = OutputOf({executor, "--devices"});
-  if (!output.ok()) return std::nullopt;
-  // A script around the executor may print other lines.
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(*output, '\n'))) {
+std::optional<int> GpusOf(const std::string& printed) {
+  // A script around the executor, or a line of launch.setup, may print other lines.
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(printed, '\n'))) {
     const std::string cuda = "cuda ";
     int gpus = 0;
     if (line == "cpu") return -1;
@@ -27,12 +28,44 @@ std::optional<int> GpusOf(const std::string& executor) {
   return std::nullopt;
 }
 
+// What the executor says of its devices, begun as a rank is. `here`: of this shell; else as in a job, of which a shell
+// is not the parent.
+absl::StatusOr<std::string> DevicesOf(const Plan& plan, const RunOptions& options, bool here) {
+  ABSL_ASSIGN_OR_RETURN(const Variables of_recipe, VariablesOfRecipe(plan.launch));
+  std::vector<std::string> environment;
+  if (here) {
+    for (std::string& variable : OwnEnvironment()) {
+      if (!of_recipe.contains(variable.substr(0, variable.find('=')))) environment.push_back(std::move(variable));
+    }
+  } else {
+    for (const auto& [name, value] : VariablesOfShell()) {
+      if (!of_recipe.contains(name)) environment.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+  for (const auto& [name, value] : of_recipe) environment.push_back(absl::StrCat(name, "=", value));
+  return OutputOf(WithSetup(plan.launch, {options.executor, "--devices"}), environment);
+}
+
 }  // namespace
 
 absl::Status CheckExecutor(const Plan& plan, const RunOptions& options, bool here) {
-  if (!OnGpus(plan, options)) return absl::OkStatus();
-  const std::optional<int> gpus = GpusOf(options.executor);
-  if (!gpus) return absl::OkStatus();
+  const bool has_setup = !plan.launch.setup.empty();
+  if (!OnGpus(plan, options) && !has_setup) return absl::OkStatus();
+  // Lines that run in an image cannot be tried outside of it.
+  if (!here && has_setup && !plan.launch.container.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> printed = DevicesOf(plan, options, here);
+  if (!printed.ok() && has_setup) {
+    std::string said(printed.status().message());
+    const bool no_module = said.find("module: command not found") != std::string::npos;
+    return absl::InvalidArgumentError(
+        absl::StrCat("no rank could begin: ", said,
+                     no_module ? "\nmodules are a function of the shell: begin with a line that defines it, such as "
+                                 "source /usr/share/lmod/lmod/init/bash"
+                               : "\nlines that only the nodes of a job can run may ask for it: [ -z "
+                                 "\"$SLURM_JOB_ID\" ] || module load ..."));
+  }
+  const std::optional<int> gpus = printed.ok() ? GpusOf(*printed) : std::nullopt;
+  if (!gpus || !OnGpus(plan, options)) return absl::OkStatus();
   if (*gpus < 0) {
     const std::string who = options.device == "cuda" ? std::string("--device cuda asks for GPUs")
                                                      : absl::StrCat("the plan is for ", plan.cluster.gpu, " GPUs");

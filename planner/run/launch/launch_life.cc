@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "planner/base/files/file_io.h"
+#include "planner/base/text/status_macros.h"
 #include "planner/run/launch/launch_log.h"
 #include "planner/run/launch/rank_environment.h"
+#include "planner/run/launch/recipe_environment.h"
 #include "planner/run/launch/until_saved.h"
+#include "planner/wire/records/rank_variables.h"
 #include "planner/wire/records/routing_folder.h"
 #include "planner/wire/records/run_timeout.h"
 
@@ -23,34 +27,25 @@ bool IsScript(const std::string& file) {
   return program.ok() && program->Read(0, begin).ok() && begin[0] == std::byte{'#'} && begin[1] == std::byte{'!'};
 }
 
-RankProgram ProgramOf(const Plan& plan, const RunOptions& options, int life, const World& world) {
-  RankProgram program = {
-      .run_dir = options.run_dir,
-      .arguments = {options.executor, "--plan", options.run_dir + "/plan.json", "--run-dir", options.run_dir},
-      .variables = VariablesOf(world),
-      .holds_stop_signal = Saves(plan, options),
-      .gpus = OnGpus(plan, options),
-      // Libraries of GPUs do not promise to outlive a fork.
-      .forks = !OnGpus(plan, options) && !IsScript(options.executor),
-      .world_size = plan.world_size,
-      .ranks_per_node = plan.cluster.gpus_per_node};
-  const auto add = [&](const char* name, const std::string& value) {
-    if (!value.empty()) program.arguments.insert(program.arguments.end(), {name, value});
-  };
-  if (plan.checkpoint.every_steps > 0) add("--life", std::to_string(life));
-  add("--probe", options.probe_dir);
-  add("--device", options.device);
-  add("--record-routing", options.record_routing);
-  add("--replay-routing", options.replay_routing);
-  add("--rounds", options.rounds);
-  if (options.profile)
-    add("--trace", std::to_string(options.profile->first) + "-" + std::to_string(options.profile->last));
-  if (options.steps) add("--steps", std::to_string(*options.steps));
+absl::StatusOr<RankProgram> ProgramOf(const Plan& plan, const RunOptions& options, int life, const World& world) {
+  ABSL_ASSIGN_OR_RETURN(const Variables of_recipe, VariablesOfRecipe(plan.launch));
+  RankProgram program = {.run_dir = options.run_dir,
+                         .arguments = CommandOfRanks(plan, options, life),
+                         .variables = VariablesOf(world),
+                         .holds_stop_signal = Saves(plan, options),
+                         .gpus = OnGpus(plan, options),
+                         // Libraries of GPUs do not promise to outlive a fork.
+                         .forks = !OnGpus(plan, options) && plan.launch.setup.empty() && !IsScript(options.executor),
+                         .world_size = plan.world_size,
+                         .ranks_per_node = plan.cluster.gpus_per_node};
+  program.variables.insert(of_recipe.begin(), of_recipe.end());
   return program;
 }
 
 // The folders of the options.
 absl::Status PrepareFolders(const RunOptions& options) {
+  std::error_code error;
+  std::filesystem::remove_all(RankVariablesFolder(options.run_dir), error);  // of an earlier life, maybe on other nodes
   if (!options.probe_dir.empty()) {
     if (absl::Status status = MakeDirectories(options.probe_dir + "/parts"); !status.ok()) return status;
   }
@@ -87,6 +82,24 @@ LineSink PrintTo(const Terminal& terminal) {
 
 }  // namespace
 
+std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& options, int life) {
+  std::vector<std::string> command = {options.executor, "--plan", options.run_dir + "/plan.json", "--run-dir",
+                                      options.run_dir};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) command.insert(command.end(), {name, value});
+  };
+  if (plan.checkpoint.every_steps > 0) add("--life", std::to_string(life));
+  add("--probe", options.probe_dir);
+  add("--device", options.device);
+  add("--record-routing", options.record_routing);
+  add("--replay-routing", options.replay_routing);
+  add("--rounds", options.rounds);
+  if (options.profile)
+    add("--trace", std::to_string(options.profile->first) + "-" + std::to_string(options.profile->last));
+  if (options.steps) add("--steps", std::to_string(*options.steps));
+  return WithSetup(plan.launch, std::move(command));
+}
+
 absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
                                      RankStarter& starter, const Terminal& terminal) {
   absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir);
@@ -100,8 +113,8 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
            options.executor);
   const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, options, timeout);
   if (!times.ok()) return times.status();
-  absl::StatusOr<std::unique_ptr<Processes>> processes =
-      starter.Start(ProgramOf(plan, options, directory->life(), *world));
+  ABSL_ASSIGN_OR_RETURN(const RankProgram program, ProgramOf(plan, options, directory->life(), *world));
+  absl::StatusOr<std::unique_ptr<Processes>> processes = starter.Start(program);
   if (!processes.ok()) return processes.status();
   Supervision supervision = Supervise(**processes, PrintTo(terminal), *times);
   return EndedLife{*std::move(directory), *std::move(processes), std::move(supervision)};

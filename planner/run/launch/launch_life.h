@@ -4,7 +4,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "planner/plan/plan.h"
@@ -23,6 +25,9 @@ struct EndedLife {
   std::unique_ptr<Processes> processes;  // of the ranks; they tell where each one was
   Supervision supervision;
 };
+
+// What LaunchLife starts for each rank, `launch.setup` before it included. `life`: its number.
+std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& options, int life);
 
 // Opens the run directory and starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D]
 // [--steps N] [--trace STEPS] [--record-routing DIR | --replay-routing DIR]` for each rank, with that rank's

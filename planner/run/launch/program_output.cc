@@ -25,7 +25,12 @@ void Keep(std::string_view line, std::string& text) {
 }  // namespace
 
 absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments) {
-  const absl::StatusOr<ChildProcess> child = Start({.arguments = arguments, .environment = OwnEnvironment()});
+  return OutputOf(arguments, OwnEnvironment());
+}
+
+absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& environment) {
+  const absl::StatusOr<ChildProcess> child = Start({.arguments = arguments, .environment = environment});
   if (!child.ok()) return child.status();
   LinePipe output(child->output), errors(child->errors);
   std::string printed, complaint;

@@ -8,8 +8,11 @@
 
 namespace planwright {
 
-// `arguments`: the program's path first. Returns the beginning of what it printed on standard output
-// (kLongestProgramOutput). Unavailable, with what it printed on standard error, if it fails; the errors of Start.
+// `arguments`: the program's path first. `environment`: "NAME=value"; without it, that of this program. Returns the
+// beginning of what it printed on standard output (kLongestProgramOutput). Unavailable, with what it printed on
+// standard error, if it fails; the errors of Start.
 absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments);
+absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& environment);
 
 }  // namespace planwright

@@ -50,7 +50,7 @@ std::vector<std::string> RankEnvironment(const Variables& shared, const RankNumb
   // What Slurm tells the agent, and what a launch around this one may have told.
   constexpr std::string_view kDropped[] = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "PLANWRIGHT_OWN_CORES"};
   std::vector<std::string> environment;
-  bool threads_set = false;
+  bool threads_set = ours.contains("OMP_NUM_THREADS");
   for (const std::string& variable : inherited) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
     threads_set |= name == "OMP_NUM_THREADS";

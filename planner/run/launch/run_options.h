@@ -35,9 +35,9 @@ bool Saves(const Plan& plan, const RunOptions& options);
 // Whether its ranks compute on GPUs.
 bool OnGpus(const Plan& plan, const RunOptions& options);
 
-// NotFound if there is no executor program, InvalidArgument if the run has not all the steps to profile or would record
-// choices of a run that goes on, and the errors of the checks of routing_folder.h. Call it first, so that a launch that
-// fails leaves no run directory.
+// NotFound if there is no executor program, InvalidArgument if launch.env passes on what this shell lacks, the run has
+// not all the steps to profile or would record choices of a run that goes on, and the errors of the checks of
+// routing_folder.h. Call it first, so that a launch that fails leaves no run directory.
 absl::Status CheckRun(const Plan& plan, const RunOptions& options);
 
 }  // namespace planwright

@@ -74,6 +74,7 @@ Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLi
   Complete(plan, options, stop, outcome);
   outcome.slow = FindSlowRanks(plan, position);
   outcome.run_id = run_id;
+  outcome.environment = ReadRankVariables(options.run_dir, plan.world_size);
   return outcome;
 }
 

@@ -12,9 +12,10 @@ std::string SlowRankText(const SlowRank& slow) {
 }
 
 std::string OutcomeText(const Outcome& outcome) {
-  std::string slow;
-  for (const SlowRank& one : outcome.slow) slow += "note: " + SlowRankText(one) + "\n";
-  if (!outcome.failure) return slow + outcome.cause + "\n";
+  std::string notes;
+  for (const SlowRank& one : outcome.slow) notes += "note: " + SlowRankText(one) + "\n";
+  for (const std::string& line : VariablesThatDiffer(outcome.environment)) notes += "note: environment: " + line + "\n";
+  if (!outcome.failure) return notes + outcome.cause + "\n";
   const Failure& failure = *outcome.failure;
   std::string text = "error: " + outcome.cause + " on " + failure.host + "\n";
   if (!failure.message.empty()) text += "  " + failure.message + "\n";
@@ -28,7 +29,7 @@ std::string OutcomeText(const Outcome& outcome) {
     text += "  last lines of " + file.file + ":\n";
     for (const std::string& line : file.lines) text += "    " + line + "\n";
   }
-  return slow + text;
+  return notes + text;
 }
 
 }  // namespace planwright

@@ -1,9 +1,6 @@
 #include "planner/run/slurm/job_files.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <string_view>
 
 #include "nlohmann/json.hpp"
 #include "planner/base/files/file_io.h"
@@ -11,7 +8,6 @@
 #include "planner/base/text/status_macros.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/plan_json.h"
-#include "planner/run/launch/rank_environment.h"
 #include "planner/run/slurm/job_script.h"
 
 namespace planwright {
@@ -44,26 +40,6 @@ MeasureJob ReadMeasure(const Json& json) {
 
 }  // namespace
 
-Variables EnvironmentToTake() {
-  constexpr std::string_view kNames[] = {"PATH", "HOME", "USER", "LANG", "TMPDIR"};
-  constexpr std::string_view kBeginnings[] = {"CUDA_", "GLOO_",       "LD_",    "MELLANOX_", "NCCL_",
-                                              "OMP_",  "PLANWRIGHT_", "TORCH_", "UCX_"};
-  Variables taken;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string_view name = text.substr(0, equals);
-    const bool wanted = std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
-                        std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
-                                    [&](std::string_view beginning) { return name.starts_with(beginning); });
-    // The name and the secret of a run are made anew for each life. Those of a run that submits another one are not its
-    // business.
-    if (wanted && name != kSecretVariable && name != kLifeVariable) taken.emplace(name, text.substr(equals + 1));
-  }
-  return taken;
-}
-
 const Plan& LargestPlan(const std::vector<Plan>& plans) {
   return *std::max_element(plans.begin(), plans.end(),
                            [](const Plan& a, const Plan& b) { return NodesOfPlan(a) < NodesOfPlan(b); });
@@ -75,6 +51,7 @@ std::string LaunchJson(const JobFiles& job) {
   if (job.options.steps) json["steps"] = *job.options.steps;
   if (job.options.profile) json["profile"] = {job.options.profile->first, job.options.profile->last};
   if (!job.options.probe_dir.empty()) json["probe"] = job.options.probe_dir;
+  if (!job.mounts.empty()) json["mounts"] = job.mounts;
   if (job.measure) json["measure"] = MeasureJson(*job.measure);
   return JsonText(json, 1) + "\n";
 }
@@ -106,6 +83,7 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
     if (json.contains("profile"))
       job.options.profile = {json["profile"].at(0).get<int64_t>(), json["profile"].at(1).get<int64_t>()};
     if (json.contains("probe")) job.options.probe_dir = json["probe"].get<std::string>();
+    if (json.contains("mounts")) job.mounts = json["mounts"].get<std::vector<std::string>>();
     if (json.contains("measure")) job.measure = ReadMeasure(json["measure"]);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(path + " is damaged (" + error.what() +

@@ -30,15 +30,13 @@ struct JobFiles {
   std::vector<Plan> plans;  // the plan, and those to fall back to; or those to measure
   RunOptions options;
   std::optional<MeasureJob> measure;
-  // What the job takes over from the shell that submits it: NAME = value. Everything else is as Slurm gives it.
+  // What the head and its agents have beside what Slurm and the nodes give them: VariablesOfShell, and the variables of
+  // the recipe, with their values (recipe_environment.h).
   Variables environment;
-  std::string program;  // absolute path of `plan`
-  std::string folder;   // in which it runs: that of the submission
+  std::vector<std::string> mounts;  // of the container, all of them (container_mounts.h)
+  std::string program;              // absolute path of `plan`
+  std::string folder;  // in which it runs: that of the submission; with a container the run directory, which it sees
 };
-
-// What a job takes from this process: PATH, LD_LIBRARY_PATH, HOME, USER, LANG, TMPDIR, and names that begin with CUDA_,
-// GLOO_, LD_, MELLANOX_, NCCL_, OMP_, PLANWRIGHT_, TORCH_ or UCX_; without the name and the secret of a run.
-Variables EnvironmentToTake();
 
 // The text of launch.json.
 std::string LaunchJson(const JobFiles& job);

@@ -25,6 +25,17 @@ std::string JobName(const Plan& plan) {
   return name;
 }
 
+// Of a plan for GPUs; empty where launch.slurm.gres says it.
+std::string GpusPerNode(const Plan& plan) {
+  return GresNamesGpus(plan.launch.gres) ? "" : std::to_string(plan.cluster.gpus_per_node);
+}
+
+// What an agent and its ranks have: as the recipe says, else a core for each rank on a CPU.
+std::string Cores(const Plan& plan) {
+  return std::to_string(plan.launch.cpus_per_task > 0 ? plan.launch.cpus_per_task
+                                                      : std::min(plan.world_size, plan.cluster.gpus_per_node));
+}
+
 }  // namespace
 
 int NodesOfPlan(const Plan& plan) {
@@ -36,6 +47,9 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   const bool gpus = plan.cluster.gpu != "none";
   if (const std::string problem = SlurmOptionsProblem(launch, gpus); !problem.empty())
     return absl::InvalidArgumentError(problem);
+  if (const GresProblem problem = GresProblemOf(launch.gres, gpus ? plan.cluster.gpus_per_node : 0);
+      !problem.what.empty())
+    return absl::InvalidArgumentError(problem.what + "; " + problem.help);
   for (const absl::Status& status :
        {CheckPath("the run directory", job.run_dir), CheckPath("the program", job.program)}) {
     if (!status.ok()) return status;
@@ -56,15 +70,18 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   option("account", launch.account);
   option("qos", launch.qos);
   option("constraint", launch.constraint);
+  option("reservation", launch.reservation);
   option("time", launch.time);
   option("nodes", std::to_string(NodesOfPlan(plan)));
   options += "#SBATCH --ntasks-per-node=1\n";
   if (gpus) {
-    options += "#SBATCH --gpus-per-node=" + std::to_string(plan.cluster.gpus_per_node) + "\n";
+    option("gpus-per-node", GpusPerNode(plan));
+    option("gres", launch.gres == "none" ? "" : launch.gres);
+    if (launch.cpus_per_task > 0) option("cpus-per-task", Cores(plan));
     options += "#SBATCH --exclusive\n#SBATCH --mem=0\n";
   } else {
-    options +=
-        "#SBATCH --cpus-per-task=" + std::to_string(std::min(plan.world_size, plan.cluster.gpus_per_node)) + "\n";
+    option("gres", launch.gres);
+    option("cpus-per-task", Cores(plan));
   }
   // Slurm tells the batch script alone (B:) before the time is over, and starts a job again whose node failed. With
   // layouts to fall back to, the job outlives a node.
@@ -84,20 +101,18 @@ absl::StatusOr<std::vector<std::string>> AgentStepCommand(const Plan& plan, int 
   std::vector<std::string> arguments = {
       "srun",         "--nodes=" + count, "--ntasks=" + count,   "--ntasks-per-node=1",
       "--export=ALL", "--cpu-bind=none",  "--kill-on-bad-exit=0"};
-  if (plan.cluster.gpu == "none") {
-    arguments.push_back("--cpus-per-task=" + std::to_string(std::min(plan.world_size, plan.cluster.gpus_per_node)));
-  } else {
-    arguments.push_back("--gpus-per-node=" + std::to_string(plan.cluster.gpus_per_node));
-  }
+  const bool gpus = plan.cluster.gpu != "none";
+  if (!gpus || plan.launch.cpus_per_task > 0) arguments.push_back("--cpus-per-task=" + Cores(plan));
+  if (const std::string number = GpusPerNode(plan); gpus && !number.empty())
+    arguments.push_back("--gpus-per-node=" + number);
+  if (gpus && GresNamesGpus(plan.launch.gres) && plan.launch.gres != "none")
+    arguments.push_back("--gres=" + plan.launch.gres);
   if (!plan.launch.fallbacks.empty()) arguments.push_back("--no-kill");
   if (!plan.launch.container.empty()) {
-    if (const std::string problem = SlurmOptionsProblem(plan.launch, plan.cluster.gpu != "none"); !problem.empty())
+    if (const std::string problem = SlurmOptionsProblem(plan.launch, gpus); !problem.empty())
       return absl::InvalidArgumentError(problem);
     arguments.push_back("--container-image=" + plan.launch.container);
-    std::vector<std::string> mounts = plan.launch.mounts;
-    for (const std::string& folder : {job.run_dir, job.program.substr(0, job.program.rfind('/'))})
-      mounts.push_back(folder + ":" + folder);
-    arguments.push_back("--container-mounts=" + absl::StrJoin(mounts, ","));
+    if (!job.mounts.empty()) arguments.push_back("--container-mounts=" + absl::StrJoin(job.mounts, ","));
   }
   arguments.insert(arguments.end(), {job.program, "agent", head_file});
   return arguments;

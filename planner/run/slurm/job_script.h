@@ -16,14 +16,15 @@ struct JobScript {
   std::string run_dir;  // absolute
   // How long before the end of the job's time Slurm tells the head, so that it can save.
   int signal_seconds = 120;
+  std::vector<std::string> mounts;  // of the container (container_mounts.h)
 };
 
 // InvalidArgument, with the option, its value and what it may be, if a value could mean something else to sbatch.
 absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& job);
 
 // The arguments of srun that start one agent on each node of a job of `nodes` nodes: "srun", ..., PROGRAM, "agent",
-// HEAD_FILE. A container sees the run directory and the program's folder besides what the plan mounts. InvalidArgument
-// as above, for the container.
+// HEAD_FILE; in the container of the plan, if it has one, with the mounts of the job. InvalidArgument as above, for the
+// container.
 absl::StatusOr<std::vector<std::string>> AgentStepCommand(const Plan& plan, int nodes, const JobScript& job,
                                                           const std::string& head_file);
 

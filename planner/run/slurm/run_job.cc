@@ -170,8 +170,9 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   const int nodes = NodesOfPlan(plan);
   terminal(true, "job " + id + " on " + Variable("SLURM_JOB_NODELIST") + ", life of Slurm's " +
                      (Variable("SLURM_RESTART_COUNT").empty() ? "0" : Variable("SLURM_RESTART_COUNT")) + " restarts");
-  ABSL_ASSIGN_OR_RETURN(const std::vector<std::string> arguments,
-                        AgentStepCommand(plan, job_nodes, {.program = job->program, .run_dir = run_dir}, file));
+  ABSL_ASSIGN_OR_RETURN(
+      const std::vector<std::string> arguments,
+      AgentStepCommand(plan, job_nodes, {.program = job->program, .run_dir = run_dir, .mounts = job->mounts}, file));
   ABSL_ASSIGN_OR_RETURN(std::unique_ptr<AgentStep> step, AgentStep::Begin(arguments, terminal));
 
   absl::StatusOr<Outcome> outcome;

@@ -27,6 +27,17 @@ absl::StatusOr<std::string> RunProgram(const std::vector<std::string>& arguments
   return OutputOf(command);
 }
 
+absl::Status TestScript(const std::string& path) {
+  const absl::Status tested = RunProgram({"sbatch", "--test-only", path}).status();
+  return absl::IsNotFound(tested) ? absl::OkStatus() : tested;
+}
+
+std::vector<std::string> PartitionsHere() {
+  const absl::StatusOr<std::string> printed = RunProgram({"sinfo", "--noheader", "--all", "--format=%R"});
+  if (!printed.ok()) return {};
+  return absl::StrSplit(*printed, '\n', absl::SkipEmpty());
+}
+
 absl::StatusOr<std::string> SubmitScript(const std::string& path) {
   const absl::StatusOr<std::string> printed = RunProgram({"sbatch", "--parsable", path});
   if (!printed.ok()) return printed.status();

@@ -15,6 +15,12 @@ absl::StatusOr<std::string> RunProgram(const std::vector<std::string>& arguments
 // The path of a program of PATH. NotFound if there is none.
 absl::StatusOr<std::string> FindProgram(const std::string& name);
 
+// Whether sbatch would take the script: what it says where it would not. OK also where there is no sbatch here.
+absl::Status TestScript(const std::string& path);
+
+// The partitions of the cluster, in the order of sinfo; none if it does not answer.
+std::vector<std::string> PartitionsHere();
+
 // Submits a script, and returns the number of its job.
 absl::StatusOr<std::string> SubmitScript(const std::string& path);
 

@@ -71,6 +71,7 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   if (outcome.memory) json["memory"] = RunMemoryJson(*outcome.memory);
   for (const SlowRank& slow : outcome.slow) json["slow_ranks"].push_back(SlowRankJson(slow));
   if (outcome.failure) AddFailure(*outcome.failure, json);
+  if (!outcome.environment.empty()) json["environment"] = RankVariablesJson(outcome.environment);
   return json;
 }
 
@@ -91,6 +92,7 @@ absl::StatusOr<Outcome> ReadOutcome(std::string_view text) {
     if (std::optional<SlowRank> one = SlowRankFrom(slow)) outcome.slow.push_back(*std::move(one));
   }
   outcome.failure = FailureFrom(json);
+  outcome.environment = RankVariablesFrom(FieldOf(json, "environment"));
   return outcome;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "planner/wire/records/rank_variables.h"
 #include "planner/wire/records/run_memory.h"
 #include "planner/wire/records/run_profile.h"
 
@@ -52,11 +53,12 @@ struct Outcome {
   int exit_code = 0;  // of `plan launch`; planner/base/files/exit_status.h
   std::string cause;  // "done", "rank 3 was killed by SIGKILL", ...
   std::optional<Failure> failure;
-  std::vector<SlowRank> slow;         // also of a run that is done
-  std::optional<RunProfile> profile;  // of a run with --trace that came to the end of these steps
-  std::optional<RunMemory> memory;    // of a run that is done
-  int interrupted_by = 0;             // the signal that asked the run to end; 0: none
-  std::string run_id = {};            // of the run directory; empty: the launch has not come so far
+  std::vector<SlowRank> slow;                  // also of a run that is done
+  std::optional<RunProfile> profile;           // of a run with --trace that came to the end of these steps
+  std::optional<RunMemory> memory;             // of a run that is done
+  int interrupted_by = 0;                      // the signal that asked the run to end; 0: none
+  std::string run_id = {};                     // of the run directory; empty: the launch has not come so far
+  std::vector<RankVariable> environment = {};  // that ranks had, of those that libraries read
   bool operator==(const Outcome&) const = default;
 };
 

@@ -43,6 +43,9 @@ TEST(RankEnvironment, SaysWhetherCoresAreTheRanksOwn) {
 TEST(RankEnvironment, KeepsAThreadCountThatIsSet) {
   EXPECT_THAT(RankEnvironment({}, {}, {"OMP_NUM_THREADS=4"}), Contains("OMP_NUM_THREADS=4"));
   EXPECT_THAT(RankEnvironment({}, {}, {"OMP_NUM_THREADS=4"}), Not(Contains("OMP_NUM_THREADS=1")));
+  // The recipe's is the last word.
+  EXPECT_THAT(RankEnvironment({{"OMP_NUM_THREADS", "2"}}, {}, {"OMP_NUM_THREADS=4"}), Contains("OMP_NUM_THREADS=2"));
+  EXPECT_THAT(RankEnvironment({{"OMP_NUM_THREADS", "2"}}, {}, {}), Not(Contains("OMP_NUM_THREADS=1")));
 }
 
 TEST(RankEnvironment, NamesTheInterfaceToAllThatConnect) {

@@ -12,6 +12,7 @@
 #include "planner/base/json/json_limits.h"
 #include "planner/plan/plan_json.h"
 #include "planner/run/launch/rank_environment.h"
+#include "planner/run/launch/recipe_environment.h"
 #include "tests/support/folders.h"
 
 namespace planwright {
@@ -55,7 +56,7 @@ class JobFilesTest : public ::testing::Test {
 
 // A shell inside of a run, which submits another run.
 TEST_F(JobFilesTest, TheCallersSecretIsNotTaken) {
-  const Variables taken = EnvironmentToTake();
+  const Variables taken = VariablesOfShell();
   EXPECT_FALSE(taken.contains(kSecretVariable));
   EXPECT_FALSE(taken.contains(kLifeVariable));
   EXPECT_EQ(taken.at("PLANWRIGHT_TIMEOUT_SECONDS"), "17");
@@ -68,7 +69,7 @@ TEST_F(JobFilesTest, OnlyTheOwnerReadsTheEnvironment) {
   std::string folder = ::testing::TempDir() + "job_filesXXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   JobFiles job;
-  job.environment = EnvironmentToTake();
+  job.environment = VariablesOfShell();
   job.options.run_dir = folder;
   ASSERT_TRUE(WriteJobFiles(job, "#!/bin/sh\n").ok());
   struct stat about {};

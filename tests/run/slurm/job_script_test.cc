@@ -6,8 +6,11 @@
 namespace planwright {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Plan SmallPlan() {
   Plan plan;
@@ -50,9 +53,50 @@ exec '/opt/planwright/bin/plan' job '/data/runs/a'
 
 TEST(JobScript, OtherOptionsAreThoseOfTheRecipe) {
   Plan plan = SmallPlan();
-  plan.launch.options = {"--reservation=big", "--nodelist=n[0-1]", "--hold"};
+  plan.launch.options = {"--exclude=n17", "--nodelist=n[0-1]", "--hold"};
   EXPECT_THAT(*RenderJobScript(plan, kJob),
-              HasSubstr("\n#SBATCH --reservation=big\n#SBATCH --nodelist=n[0-1]\n#SBATCH --hold\n"));
+              HasSubstr("\n#SBATCH --exclude=n17\n#SBATCH --nodelist=n[0-1]\n#SBATCH --hold\n"));
+}
+
+// How a cluster counts its GPUs and cores is asked for in its own words, by the job and by the step of its agents.
+TEST(JobScript, ResourcesAreThoseOfTheRecipe) {
+  Plan plan = SmallPlan();
+  plan.launch.gres = "gpu:h100:8,nvme:1";
+  plan.launch.cpus_per_task = 96;
+  plan.launch.reservation = "big";
+  const std::string script = *RenderJobScript(plan, kJob);
+  for (const char* line : {"#SBATCH --gres=gpu:h100:8,nvme:1\n", "#SBATCH --cpus-per-task=96\n",
+                           "#SBATCH --reservation=big\n", "#SBATCH --exclusive\n"})
+    EXPECT_THAT(script, HasSubstr(line));
+  EXPECT_THAT(script, Not(HasSubstr("--gpus-per-node")));
+  EXPECT_THAT(*AgentStepCommand(plan, 2, kJob, "/f"),
+              ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--export=ALL", "--cpu-bind=none",
+                          "--kill-on-bad-exit=0", "--cpus-per-task=96", "--gres=gpu:h100:8,nvme:1",
+                          "/opt/planwright/bin/plan", "agent", "/f"));
+  // A cluster that counts no GPUs gives whole nodes.
+  plan.launch.gres = "none";
+  EXPECT_THAT(*RenderJobScript(plan, kJob), AllOf(Not(HasSubstr("gres")), Not(HasSubstr("gpus-per-node"))));
+  EXPECT_THAT(*AgentStepCommand(plan, 2, kJob, "/f"), Not(Contains(HasSubstr("gpus"))));
+  // Other resources are asked for beside the GPUs of the plan.
+  plan.launch.gres = "nvme:1";
+  EXPECT_THAT(*RenderJobScript(plan, kJob), HasSubstr("#SBATCH --gpus-per-node=8\n#SBATCH --gres=nvme:1\n"));
+}
+
+TEST(JobScript, GpusOfAnotherNumberAreRefused) {
+  Plan plan = SmallPlan();
+  const auto refusal = [&](const std::string& gres) {
+    plan.launch.gres = gres;
+    return std::string(RenderJobScript(plan, kJob).status().message());
+  };
+  EXPECT_THAT(refusal("gpu:h100:4"), AllOf(HasSubstr("4 GPUs of each node"), HasSubstr("write gres: gpu:h100:8")));
+  EXPECT_THAT(refusal("gpu"), AllOf(HasSubstr("1 GPU of each node"), HasSubstr("write gres: gpu:8")));
+  EXPECT_THAT(refusal("gpu:h100"), HasSubstr("write gres: gpu:h100:8"));
+  EXPECT_EQ(refusal("gpu:8"), "");
+  EXPECT_EQ(refusal("gpu:a:4,gpu:b:4"), "");
+  plan.cluster.gpu = "none";
+  EXPECT_THAT(refusal("gpu:8"), HasSubstr("ranks compute on CPUs"));
+  EXPECT_THAT(refusal("none"), HasSubstr("ranks compute on CPUs"));
+  EXPECT_EQ(refusal("nvme:1"), "");
 }
 
 // What the script says already, however it is written, and what would change whom sbatch answers.
@@ -98,6 +142,7 @@ TEST(JobScript, AllItsOptionsAreItsOwn) {
     Plan plan = SmallPlan();
     plan.cluster.gpu = gpu;
     plan.launch.partition = plan.launch.account = plan.launch.qos = plan.launch.constraint = "x";
+    plan.launch.reservation = "x", plan.launch.gres = "x:1", plan.launch.cpus_per_task = 9;
     plan.launch.time = "1:00:00";
     plan.launch.fallbacks = {"smaller.yaml"};
     const std::string script = *RenderJobScript(plan, kJob);
@@ -146,7 +191,8 @@ const char* const kHostile[] = {"$(touch x)", "`id`", "a b",   "a;b",     "a|sh"
 
 TEST(JobScript, NothingElseThanPlainWordsIsAnOption) {
   for (const char* value : kHostile) {
-    for (std::string LaunchPlan::*field : {&LaunchPlan::partition, &LaunchPlan::account, &LaunchPlan::qos}) {
+    for (std::string LaunchPlan::*field : {&LaunchPlan::partition, &LaunchPlan::account, &LaunchPlan::qos,
+                                           &LaunchPlan::reservation, &LaunchPlan::gres}) {
       Plan plan = SmallPlan();
       plan.launch.*field = value;
       const absl::StatusOr<std::string> script = RenderJobScript(plan, kJob);
@@ -189,18 +235,18 @@ TEST(AgentStep, OneAgentOnEachNode) {
                           "/data/runs/a/job/head-7.json"));
 }
 
-TEST(AgentStep, AContainerSeesTheRunAndTheProgram) {
+TEST(AgentStep, AContainerHasTheMountsOfTheJob) {
   Plan plan = SmallPlan();
   plan.cluster.gpu = "none";
   plan.launch.container = "registry.example.com#team/train:2.1";
-  plan.launch.mounts = {"/data/shards:/shards:ro"};
+  JobScript job = kJob;
+  job.mounts = {"/data/shards:/shards:ro", "/data/runs/a:/data/runs/a"};
   EXPECT_THAT(
-      *AgentStepCommand(plan, 2, kJob, "/f"),
+      *AgentStepCommand(plan, 2, job, "/f"),
       ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--export=ALL", "--cpu-bind=none",
                   "--kill-on-bad-exit=0", "--cpus-per-task=8", "--container-image=registry.example.com#team/train:2.1",
-                  "--container-mounts=/data/shards:/shards:ro,/data/runs/a:/data/runs/a,/opt/planwright/bin:/opt/"
-                  "planwright/bin",
-                  "/opt/planwright/bin/plan", "agent", "/f"));
+                  "--container-mounts=/data/shards:/shards:ro,/data/runs/a:/data/runs/a", "/opt/planwright/bin/plan",
+                  "agent", "/f"));
 }
 
 }  // namespace

@@ -1,0 +1,111 @@
+// What a recipe gives the processes of its ranks: variables, and lines that a real bash runs.
+#include "planner/run/launch/recipe_environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "planner/run/launch/program_output.h"
+#include "planner/run/launch/rank_environment.h"
+
+namespace planwright {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+LaunchPlan WithLines(std::vector<std::string> lines) {
+  LaunchPlan launch;
+  launch.setup = std::move(lines);
+  return launch;
+}
+
+class RecipeEnvironment : public ::testing::Test {
+ protected:
+  RecipeEnvironment() {
+    setenv("TOKEN_OF_TEST", "a secret", 1);
+    setenv("UCX_OF_TEST", "shell", 1);
+    setenv(kSecretVariable, "the caller's secret", 1);
+  }
+  ~RecipeEnvironment() override {
+    for (const char* name : {"TOKEN_OF_TEST", "UCX_OF_TEST", kSecretVariable}) unsetenv(name);
+  }
+};
+
+TEST_F(RecipeEnvironment, HasItsOwnValuesAndThoseOfTheShell) {
+  LaunchPlan launch;
+  launch.env = {"NCCL_DEBUG=INFO", "EMPTY=", "EQUAL=a=b", "TOKEN_OF_TEST"};
+  const absl::StatusOr<Variables> variables = VariablesOfRecipe(launch);
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  EXPECT_THAT(*variables, UnorderedElementsAre(Pair("NCCL_DEBUG", "INFO"), Pair("EMPTY", ""), Pair("EQUAL", "a=b"),
+                                               Pair("TOKEN_OF_TEST", "a secret")));
+}
+
+TEST_F(RecipeEnvironment, APassedOnVariableMustBeThere) {
+  LaunchPlan launch;
+  launch.env = {"NO_SUCH_ONE", "TOKEN_OF_TEST", "NOR_THIS"};
+  EXPECT_THAT(std::string(VariablesOfRecipe(launch).status().message()),
+              HasSubstr("launch.env passes on NO_SUCH_ONE, NOR_THIS, and this shell has no such variables"));
+}
+
+TEST_F(RecipeEnvironment, AJobTakesLittleOfTheShell) {
+  const Variables taken = VariablesOfShell();
+  EXPECT_TRUE(taken.contains("PATH"));
+  for (const char* name : {"TOKEN_OF_TEST", "UCX_OF_TEST", kSecretVariable}) EXPECT_FALSE(taken.contains(name)) << name;
+  LaunchPlan launch;
+  EXPECT_THAT(LibraryVariablesLeftBehind(launch), AllOf(Contains("UCX_OF_TEST"), Not(Contains("TOKEN_OF_TEST"))));
+  launch.env = {"UCX_OF_TEST"};
+  EXPECT_THAT(LibraryVariablesLeftBehind(launch), Not(Contains("UCX_OF_TEST")));
+}
+
+TEST(Setup, WithoutLinesTheCommandIsItself) {
+  EXPECT_THAT(WithSetup({}, {"/bin/executor", "--plan", "p"}), ElementsAre("/bin/executor", "--plan", "p"));
+}
+
+TEST(Setup, LinesGoBeforeTheProgram) {
+  const LaunchPlan launch = WithLines({"export SET_BY_LINE=\"it's $GIVEN\"", "cd /", "answer() { echo \"$1\"; }"});
+  const absl::StatusOr<std::string> printed =
+      OutputOf(WithSetup(launch, {"/bin/sh", "-c", "echo \"$SET_BY_LINE in $PWD: $1\"", "sh", "a  b"}),
+               {"PATH=/usr/bin:/bin", "GIVEN=there"});
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_EQ(*printed, "it's there in /: a  b\n");
+}
+
+// The same process: what the launcher knows of it holds.
+TEST(Setup, TheShellBecomesTheProgram) {
+  const absl::StatusOr<std::string> printed =
+      OutputOf(WithSetup(WithLines({"echo $$"}), {"/bin/sh", "-c", "echo $$"}), {"PATH=/usr/bin:/bin"});
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_EQ(printed->substr(0, printed->find('\n')) + "\n", printed->substr(printed->find('\n') + 1));
+}
+
+TEST(Setup, ALineMayRunTheProgramInSomethingElse) {
+  const absl::StatusOr<std::string> printed =
+      OutputOf(WithSetup(WithLines({"exec env WRAPPED=yes \"$@\""}), {"/bin/sh", "-c", "echo $WRAPPED"}),
+               {"PATH=/usr/bin:/bin"});
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_EQ(*printed, "yes\n");
+}
+
+TEST(Setup, TheFirstLineThatFailsIsTold) {
+  const auto failure = [](std::vector<std::string> lines) {
+    return std::string(OutputOf(WithSetup(WithLines(std::move(lines)), {"/bin/echo", "begun"}), {"PATH=/usr/bin:/bin"})
+                           .status()
+                           .message());
+  };
+  EXPECT_THAT(failure({"true", "no_such_command cuda", "true"}),
+              AllOf(HasSubstr("launch.setup: line 2: no_such_command: command not found"),
+                    HasSubstr("launch.setup ended with status 127 before the program of the rank")));
+  EXPECT_THAT(failure({"true", "false"}), HasSubstr("launch.setup ended with status 1 before"));
+  EXPECT_THAT(failure({"if true; then"}), HasSubstr("syntax error"));
+  // A rank that did nothing did not do its work.
+  EXPECT_THAT(failure({"exit 0"}), HasSubstr("launch.setup ended with status 0 before"));
+}
+
+}  // namespace
+}  // namespace planwright
