@@ -66,7 +66,7 @@ absl::StatusOr<StepFiles> OpenStepFiles(const Assignment& assignment) {
     const absl::StatusOr<std::optional<std::string>> run_id = ReadRunId(options.run_dir);
     if (absl::IsUnavailable(run_id.status())) return absl::ResourceExhaustedError(run_id.status().message());
     if (!run_id.ok()) return run_id.status();
-    files.log->SetRun(run_id->value_or(""));
+    files.log->SetRun(run_id->value_or(""), options.life);
     files.events =
         std::make_unique<EventFile>(assignment.plan, options.run_dir, options.life, assignment.environment.host);
   }

@@ -41,7 +41,7 @@ absl::Status StartPoint::ChooseCheckpoint() {
   const absl::StatusOr<bool> chosen = checkpoints_->Choose();
   if (!chosen.ok()) return chosen.status();
   resumes_ = *chosen;
-  if (log_ != nullptr) log_->SetRun(checkpoints_->run_id());
+  if (log_ != nullptr) log_->SetRun(checkpoints_->run_id(), assignment_.options.life);
   if (resumes_) first_step_ = checkpoints_->first_step();
   // A checkpoint may still be found to be damaged, so the steps after it are dropped when it is loaded. Where there is
   // none, a life before this one may have done steps, but kept none of them.

@@ -158,13 +158,13 @@ StepLog::~StepLog() {
 
 absl::Status StepLog::Write(const StepRecord& record) {
   StepRecord own = record;
-  own.run_id = run_id_;
+  own.run_id = run_id_, own.life = life_;
   return WriteLine(StepJson(own));
 }
 
 absl::Status StepLog::WriteEvaluation(const EvaluationRecord& record) {
   EvaluationRecord own = record;
-  own.run_id = run_id_;
+  own.run_id = run_id_, own.life = life_;
   return WriteLine(EvaluationJson(own));
 }
 

@@ -26,8 +26,9 @@ class StepLog {
  public:
   // Opens RUN/metrics.jsonl to append. ResourceExhausted if that fails.
   static absl::Status Open(const std::string& run_dir, std::unique_ptr<StepLog>& log);
-  // The run that the records are of (planner/state/checkpoint/run_id.h); without it they say none. Before the first.
-  void SetRun(std::string run_id) { run_id_ = std::move(run_id); }
+  // The run that the records are of (planner/state/checkpoint/run_id.h), and its life; without them they say none.
+  // Before the first.
+  void SetRun(std::string run_id, int life) { run_id_ = std::move(run_id), life_ = life; }
   ~StepLog();
   // Moves the records of steps and evaluations after `samples` consumed samples to the end of the file `dropped`: a run
   // that resumes does these steps again. A last line that was cut off goes. What it reads and holds in memory does not
@@ -50,6 +51,7 @@ class StepLog {
   absl::Status Drop(LineFile& file, int64_t from, const std::string& dropped) const;
 
   std::string path_, run_id_;
+  int life_ = 0;
   std::FILE* file_ = nullptr;
 };
 

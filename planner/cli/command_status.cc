@@ -12,20 +12,21 @@
 #include "planner/cli/command.h"
 #include "planner/cli/terminal.h"
 #include "planner/views/report/report_text.h"
+#include "planner/views/report/run_stream.h"
 #include "planner/views/show/show.h"
 
 namespace planwright {
 namespace {
 
 constexpr std::chrono::seconds kPause{2};  // of --follow
+constexpr std::chrono::milliseconds kStreamPause{500};
 // The last steps are enough, however long the run is.
 constexpr int64_t kMetricsBytes = int64_t{256} << 10;
 
 // Prints the status once. `again`: it has been printed before.
 int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
   if (as_json) {
-    // A run that is followed has an object a line.
-    std::cout << JsonText(StatusJson(report), follow ? -1 : 2) << std::endl;
+    std::cout << JsonText(StatusJson(report), 2) << std::endl;
     return ExitStatusOf(report);
   }
   // A terminal is cleared, so that the status stays in its place.
@@ -39,11 +40,11 @@ int PrintOnce(const RunReport& report, bool as_json, bool follow, bool again) {
 }
 
 // Prints the status of a run that waits for Slurm to start its job.
-void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_json, bool follow, bool again) {
+void PrintSubmitted(const std::string& run_dir, const std::string& why, bool as_json, bool again) {
   using Json = nlohmann::ordered_json;
   if (as_json) {
     const Json json = {{"state", "submitted"}, {"run_dir", run_dir}, {"note", why}};
-    std::cout << JsonText(json, follow ? -1 : 2) << std::endl;
+    std::cout << JsonText(json, 2) << std::endl;
   } else if (!again) {
     std::cout << Printable(why) << std::endl;
   }
@@ -53,14 +54,29 @@ struct StatusOptions : CommandOptions {
   bool follow = false;
 };
 
+// Prints an event a line, until the run is over or nobody reads them.
+int Stream(const std::string& run_dir) {
+  RunStream stream(run_dir);
+  for (;;) {
+    const absl::StatusOr<bool> over = stream.Next([](const nlohmann::ordered_json& event) {
+      std::cout << JsonText(event) << std::endl;  // whoever follows has it at once
+      return static_cast<bool>(std::cout);
+    });
+    if (!over.ok()) return UsageError(Printable(std::string(over.status().message())));
+    if (*over) return stream.exit_status();
+    std::this_thread::sleep_for(kStreamPause);
+  }
+}
+
 int Status(const StatusOptions& options) {
   if (options.words.size() != 1)
     return UsageError("`plan status` needs one run directory; found " + std::to_string(options.words.size()));
+  if (options.follow && options.json) return Stream(options.words[0]);
   for (bool again = false;; again = true) {
     const absl::StatusOr<RunReport> report =
         GatherRun(options.words[0], {.metrics_bytes = kMetricsBytes, .ranks = true});
     if (absl::IsFailedPrecondition(report.status())) {
-      PrintSubmitted(options.words[0], std::string(report.status().message()), options.json, options.follow, again);
+      PrintSubmitted(options.words[0], std::string(report.status().message()), options.json, again);
       if (!options.follow || !std::cout) return kExitSuccess;
       std::this_thread::sleep_for(kPause);
       continue;
@@ -79,9 +95,11 @@ CliCommand StatusCommand() {
                         "d"};
   command.usage = "RUN [--follow] [--json]";
   command.options = {
-      Option("--follow", &StatusOptions::follow, "say it again every two seconds, until the run is over")
+      Option("--follow", &StatusOptions::follow,
+             "say it again every two seconds, until the run is over; with --json, give each event of the run as "
+             "a line")
           .With({"plan status runs/toy --follow", "says how far a run is, until it is over"}),
-      JsonOption("print the same as JSON; with --follow, an object a line"),
+      JsonOption("print the same as JSON; with --follow, a stream of events"),
   };
   command.details =
       "RUN is a run directory. Only its files are read, so this works on any node that sees them.\n"

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,12 +26,11 @@ absl::Status WriteOutcome(const std::string& run_dir, const Outcome& outcome) {
   return WriteFileAtomically(OutcomePath(run_dir), OutcomeFile(outcome));
 }
 
-absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
-                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal) {
-  const absl::StatusOr<EndedLife> life = LaunchLife(plan, options, timeout, starter, terminal);
-  if (!life.ok()) return life.status();
+// Gathers what a life left, and writes it.
+Outcome EndLife(const Plan& plan, const RunOptions& options, const EndedLife& life, HeldSignals& signals,
+                const Terminal& terminal) {
   int number = 0;
-  Outcome outcome = GatherOutcome(plan, options, *life, [&] {
+  Outcome outcome = GatherOutcome(plan, options, life, [&] {
     if (number == 0) number = signals.Next();
     return number != 0;
   });
@@ -40,7 +40,7 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std
     if (outcome.interrupted_by == 0) outcome.interrupted_by = number;
   }
   // The files in the run directory may be those of a newer life by now.
-  const absl::StatusOr<bool> replaced = life->directory.IsReplaced();
+  const absl::StatusOr<bool> replaced = life.directory.IsReplaced();
   if (replaced.ok() && *replaced) return Outcome{kExitReplaced, "a newer life of this run has begun; this one ended"};
   LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
   absl::Status written = replaced.status();
@@ -50,6 +50,17 @@ absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std
   if (outcome.exit_code == kExitSuccess)
     return Outcome{kExitStorage, "the run is done, but its outcome is not written: " + std::string(written.message())};
   terminal(true, "outcome.json is not written: " + std::string(written.message()));
+  return outcome;
+}
+
+// `ended` is told while the run directory is still held: whoever looks at it then knows whether another life follows.
+absl::StatusOr<Outcome> RunLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
+                                RankStarter& starter, HeldSignals& signals, const Terminal& terminal,
+                                const std::function<void(const Outcome&)>& ended) {
+  const absl::StatusOr<EndedLife> life = LaunchLife(plan, options, timeout, starter, terminal);
+  if (!life.ok()) return life.status();
+  Outcome outcome = EndLife(plan, options, *life, signals, terminal);
+  ended(outcome);
   return outcome;
 }
 
@@ -69,9 +80,9 @@ Outcome Interrupted(const Outcome& last, int number, const RunOptions& options, 
   outcome.cause =
       "interrupted by signal " + std::to_string(number) + " before it was started again, after this: " + last.cause;
   outcome.interrupted_by = number;
-  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);
   const absl::Status written = WriteOutcome(options.run_dir, outcome);
   if (!written.ok()) terminal(true, "outcome.json is not written: " + std::string(written.message()));
+  LogEvent("exit code " + std::to_string(outcome.exit_code) + ": " + outcome.cause);  // now no life follows
   return outcome;
 }
 
@@ -98,20 +109,25 @@ absl::StatusOr<Outcome> LaunchRun(const std::vector<Plan>& plans, const RunOptio
       terminal(true, "not started again: " + few);
       return *last;
     }
-    absl::StatusOr<Outcome> outcome = RunLife(*plan, options, *timeout, starter, signals, terminal);
+    std::optional<std::chrono::seconds> pause;
+    absl::StatusOr<Outcome> outcome =
+        RunLife(*plan, options, *timeout, starter, signals, terminal, [&](const Outcome& ended) {
+          std::string why;
+          pause = policy.Next(ended, NewestStep(options.run_dir), why);
+          if (!why.empty()) terminal(true, why);
+          if (!why.empty()) LogEvent(why);
+          if (!pause) return;
+          const std::string again = "restart " + std::to_string(policy.restarts()) + " of " +
+                                    std::to_string(plans[0].launch.restarts) + " in " + std::to_string(pause->count()) +
+                                    " s";
+          LogEvent(again);
+          terminal(true, OutcomeText(ended) + again);
+        });
     // The life could not begin, as its files had no room.
     if (absl::IsResourceExhausted(outcome.status()))
       return Outcome{kExitStorage, std::string(outcome.status().message())};
     if (!outcome.ok()) return outcome;
-    std::string why;
-    const auto pause = policy.Next(*outcome, NewestStep(options.run_dir), why);
-    if (!why.empty()) terminal(true, why);
-    if (!why.empty()) LogEvent(why);
     if (!pause) return outcome;
-    const std::string again = "restart " + std::to_string(policy.restarts()) + " of " +
-                              std::to_string(plans[0].launch.restarts) + " in " + std::to_string(pause->count()) + " s";
-    LogEvent(again);
-    terminal(true, OutcomeText(*outcome) + again);
     if (const int number = starter.Pause(*pause); number != 0) return Interrupted(*outcome, number, options, terminal);
     last = *std::move(outcome);
   }

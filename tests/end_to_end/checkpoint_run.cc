@@ -24,7 +24,8 @@ std::vector<std::string> CurveOf(const std::string& run_dir) {
   std::stringstream lines(text.substr(0, text.rfind('\n') + 1));
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line);
-    for (const char* key : {"step_seconds", "pace", "evaluation_seconds", "unheard_seconds", "run_id"}) step.erase(key);
+    for (const char* key : {"step_seconds", "pace", "evaluation_seconds", "unheard_seconds", "run_id", "life"})
+      step.erase(key);
     curve.push_back(step.dump());
   }
   return curve;

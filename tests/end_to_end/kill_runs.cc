@@ -37,7 +37,8 @@ std::vector<std::string> MetricsOf(const std::string& run_dir) {
   for (std::string line; std::getline(lines, line);) {
     nlohmann::json step = nlohmann::json::parse(line, nullptr, false);
     if (step.is_object())
-      step.erase("step_seconds"), step.erase("pace"), step.erase("device_memory"), step.erase("run_id");
+      step.erase("step_seconds"), step.erase("pace"), step.erase("device_memory"), step.erase("run_id"),
+          step.erase("life");
     metrics.push_back(step.dump());
   }
   return metrics;

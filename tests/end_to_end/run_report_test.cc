@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
@@ -147,6 +150,65 @@ TEST_F(Report, OfARunInProgress) {
   EXPECT_EQ(followed.status, 0) << followed.output;
   const std::string last = followed.output.substr(followed.output.rfind('\n', followed.output.size() - 2) + 1);
   EXPECT_EQ(json::parse(last, nullptr, false)["state"], "ended") << last;
+}
+
+// A follower that was there from the first step on, through a restart, and one that comes when all is over.
+TEST_F(Report, AStreamGoesThroughARestartAndIsTheSameLater) {
+  const Started launch = Begin(kSteps, {"launch.restarts=3"});
+  WaitForSteps(1);
+  const std::vector<std::string> follow = {InBuild("bin/plan"), "status", RunDir(), "--follow", "--json"};
+  const Started follows = StartProgram(follow, {}, Folder() + "/follow");
+  WaitForSteps(5);
+  const std::vector<pid_t> ranks = Ranks();
+  ASSERT_FALSE(ranks.empty()) << "the run ended before it could be killed";
+  kill(ranks.back(), SIGKILL);
+  EXPECT_EQ(End(launch).status, 0);
+  const Ended followed = End(follows), late = End(StartProgram(follow, {}, Folder() + "/late"));
+  EXPECT_EQ(followed.status, 0) << followed.output;
+  EXPECT_EQ(late.status, 0) << late.output;
+  // Checkpoints stand where they were seen.
+  const auto parts = [](const std::string& text) {
+    std::pair<std::vector<std::string>, std::set<std::string>> all;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (json::parse(line, nullptr, false).value("event", "") == "checkpoint")
+        all.second.insert(line);
+      else
+        all.first.push_back(line);
+    }
+    return all;
+  };
+  EXPECT_EQ(parts(followed.output), parts(late.output));
+  std::map<int, std::set<int>> steps;  // by life
+  std::vector<std::string> others;
+  for (const std::string& line : parts(late.output).first) {
+    const json event = json::parse(line, nullptr, false);
+    ASSERT_TRUE(event.is_object()) << line;
+    if (event["event"] != "step") {
+      others.push_back(event["event"]);
+      continue;
+    }
+    const int life = event["life"], step = event["step"];
+    EXPECT_TRUE(steps[life].insert(step).second) << "twice: " << line;
+    EXPECT_EQ(event["again"].get<bool>(), life == 2 && steps[1].contains(step)) << line;
+  }
+  EXPECT_THAT(others, ::testing::ElementsAre("run", "life", "end", "life", "outcome"));
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_GE(steps[1].size(), 5U);
+  EXPECT_EQ(*steps[1].begin(), 1);
+  EXPECT_LE(*steps[2].begin(), *steps[1].rbegin() + 1) << "none is left out";
+  EXPECT_EQ(*steps[2].rbegin(), kSteps);
+  for (auto& [life, done] : steps) EXPECT_EQ(*done.rbegin() - *done.begin() + 1, static_cast<int>(done.size()));
+  EXPECT_EQ(parts(late.output).second.size(), static_cast<size_t>(kSteps / 2)) << "each is published once";
+
+  // The example, with the output that needs no package.
+  const std::string example = InSource("docs/examples/follow_run.py");
+  const Ended fed = End(StartProgram({"/bin/sh", "-c", "exec python3 " + example + " plain < " + Folder() + "/late"},
+                                     {}, Folder() + "/fed"));
+  EXPECT_EQ(fed.status, 0) << fed.output;
+  EXPECT_THAT(fed.output, ::testing::MatchesRegex("begin nemotron_moe_vlm_tiny as [0-9a-f]+, 40 steps on 2 ranks\n"
+                                                  "1 loss=(.|\n)*\nend: good, done\n"));
+  EXPECT_EQ(std::count(fed.output.begin(), fed.output.end(), '\n'), kSteps + 2) << "each step once";
 }
 
 TEST_F(Report, OfARunWhoseLaunchWasKilled) {

@@ -18,17 +18,6 @@ Json OrNull(const std::optional<double>& value) { return value ? Json(*value) : 
 Json OrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json OrNull(const std::optional<absl::Time>& time) { return time ? Json(UtcText(*time)) : Json(); }
 
-const char* StateName(RunState state) {
-  switch (state) {
-    case RunState::kRunning: return "running";
-    case RunState::kBetween: return "between lives";
-    case RunState::kEnded: return "ended";
-    case RunState::kVanished: return "vanished";
-    case RunState::kUnseen: return "not seen from this host";
-  }
-  return "";
-}
-
 Json StepJson(const StepPoint& point) {
   Json json = {{"step", point.step},
                {"consumed_samples", point.samples},
@@ -66,17 +55,7 @@ Json LifeJson(const RunLife& life) {
                {"outcome", nullptr},
                {"profile", nullptr}};
   if (life.outcome) {
-    const Failure failure = life.outcome->failure.value_or(Failure{});
-    json["outcome"] = {{"exit_code", life.outcome->exit_code},
-                       {"cause", life.outcome->cause},
-                       {"rank", failure.rank >= 0 ? Json(failure.rank) : Json()},
-                       {"host", OrNull(failure.host)},
-                       {"instruction", OrNull(failure.instruction)},
-                       {"recipe_line", OrNull(failure.recipe_line)},
-                       {"message", OrNull(failure.message)},
-                       {"others", failure.others},
-                       {"slow_ranks", Json::array()}};
-    for (const SlowRank& slow : life.outcome->slow) json["outcome"]["slow_ranks"].push_back(SlowRankText(slow));
+    json["outcome"] = OutcomeFactsJson(*life.outcome);
     if (life.outcome->profile) json["profile"] = RunProfileJson(*life.outcome->profile);
   }
   return json;
@@ -107,15 +86,7 @@ Json CommonJson(const RunReport& report) {
                {"plan", nullptr},
                {"step", report.steps.empty() ? Json() : StepJson(report.steps.back())},
                {"evaluation", EvaluationJson(report.evaluations)}};
-  if (const std::optional<PlanFacts>& plan = report.plan) {
-    json["plan"] = {{"name", plan->name},
-                    {"digest", plan->digest},
-                    {"ranks", plan->ranks},
-                    {"steps", plan->steps},
-                    {"global_samples", plan->global_samples},
-                    {"sequence_length", plan->sequence_length},
-                    {"predicted_step_seconds", plan->predicted_step > 0 ? Json(plan->predicted_step) : Json()}};
-  }
+  if (report.plan) json["plan"] = PlanFactsJson(*report.plan);
   json["pace"] = nullptr;
   if (const std::optional<Pace> pace = PaceOf(report)) {
     json["pace"] = {{"steps", pace->steps},
@@ -146,6 +117,42 @@ void WriteSteps(const char* name, const EachStep& each, std::vector<std::string>
 }
 
 }  // namespace
+
+const char* StateName(RunState state) {
+  switch (state) {
+    case RunState::kRunning: return "running";
+    case RunState::kBetween: return "between lives";
+    case RunState::kEnded: return "ended";
+    case RunState::kVanished: return "vanished";
+    case RunState::kUnseen: return "not seen from this host";
+  }
+  return "";
+}
+
+Json PlanFactsJson(const PlanFacts& plan) {
+  return {{"name", plan.name},
+          {"digest", plan.digest},
+          {"ranks", plan.ranks},
+          {"steps", plan.steps},
+          {"global_samples", plan.global_samples},
+          {"sequence_length", plan.sequence_length},
+          {"predicted_step_seconds", plan.predicted_step > 0 ? Json(plan.predicted_step) : Json()}};
+}
+
+Json OutcomeFactsJson(const Outcome& outcome) {
+  const Failure failure = outcome.failure.value_or(Failure{});
+  Json json = {{"exit_code", outcome.exit_code},
+               {"cause", outcome.cause},
+               {"rank", failure.rank >= 0 ? Json(failure.rank) : Json()},
+               {"host", OrNull(failure.host)},
+               {"instruction", OrNull(failure.instruction)},
+               {"recipe_line", OrNull(failure.recipe_line)},
+               {"message", OrNull(failure.message)},
+               {"others", failure.others},
+               {"slow_ranks", Json::array()}};
+  for (const SlowRank& slow : outcome.slow) json["slow_ranks"].push_back(SlowRankText(slow));
+  return json;
+}
 
 Json EvaluationRecordJson(const EvaluationRecord& record) {
   Json sets = Json::object();

@@ -21,6 +21,13 @@ nlohmann::ordered_json StatusJson(const RunReport& report);
 // With curves of `width` columns.
 std::string ReportText(const RunReport& report, size_t width);
 
+// "running", "ended", ...
+const char* StateName(RunState state);
+// {"name", "digest", "ranks", "steps", ...}
+nlohmann::ordered_json PlanFactsJson(const PlanFacts& plan);
+// {"exit_code", "cause", "rank", ...}: how a life ended, without its profile and its memory.
+nlohmann::ordered_json OutcomeFactsJson(const Outcome& outcome);
+
 // {"step", "consumed_samples", "seconds", "sets": {NAME: {"loss", "tokens", "sources"}}}
 nlohmann::ordered_json EvaluationRecordJson(const EvaluationRecord& record);
 

@@ -385,8 +385,8 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
     report.run_id = run_id->value_or("");
   }
   ReadLives(run_dir, /*dropped=*/options.metrics_bytes == 0, report);
-  // And again, as a launch may have begun meanwhile.
-  if (!lock.held && !report.life().outcome) lock = LookAtLock(run_dir);
+  // And again, as a launch may have begun meanwhile, and moved the files of the life before it.
+  if (!lock.held) lock = LookAtLock(run_dir);
   report.holder = lock.holder;
   report.state = StateOf(lock, report.life().outcome.has_value());
   report.restart = RestartOf(report.life(), absl::Now());

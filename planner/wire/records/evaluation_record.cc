@@ -50,7 +50,8 @@ std::string EvaluationJson(const EvaluationRecord& record) {
       "{\"step\": ", record.step, ", \"consumed_samples\": ", record.consumed_samples, ", \"evaluation\": {", sets,
       "}, \"evaluation_seconds\": ", std::isfinite(record.seconds) ? absl::StrFormat("%.17g", record.seconds) : "null",
       record.unheard > 0 ? absl::StrFormat(", \"unheard_seconds\": %.6g", record.unheard) : "",
-      record.run_id.empty() ? "" : ", \"run_id\": " + JsonText(nlohmann::json(record.run_id)), "}");
+      record.run_id.empty() ? "" : ", \"run_id\": " + JsonText(nlohmann::json(record.run_id)),
+      record.life == 0 ? "" : absl::StrCat(", \"life\": ", record.life), "}");
 }
 
 std::optional<EvaluationRecord> ReadEvaluationRecord(std::string_view line) {
@@ -67,6 +68,7 @@ std::optional<EvaluationRecord> ReadEvaluationRecord(std::string_view line) {
   record.unheard = std::max(0.0, NumberOf(json, "unheard_seconds").value_or(0));
   for (const auto& [name, set] : sets.items()) record.sets.push_back(SetFrom(name, set));
   record.run_id = TextOf(json, "run_id");
+  record.life = static_cast<int>(IntegerOf(json, "life", 1, kLargestRank).value_or(0));
   return record;
 }
 

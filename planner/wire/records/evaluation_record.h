@@ -38,6 +38,7 @@ struct EvaluationRecord {
   double unheard = 0;
   std::vector<EvaluatedSet> sets;
   std::string run_id = {};  // as that of a step (step_record.h)
+  int life = 0;             // the same
   bool operator==(const EvaluationRecord&) const = default;
 };
 

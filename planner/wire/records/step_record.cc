@@ -39,8 +39,9 @@ std::string MemoryJson(const std::optional<DeviceMemory>& memory) {
                       ", \"reserved_peak\": ", memory->reserved_peak, ", \"used\": ", memory->used, "}");
 }
 
-std::string RunIdJson(const std::string& run_id) {
-  return run_id.empty() ? "" : absl::StrCat(", \"run_id\": ", JsonText(Json(run_id)));
+std::string RunJson(const StepRecord& record) {
+  return absl::StrCat(record.run_id.empty() ? "" : absl::StrCat(", \"run_id\": ", JsonText(Json(record.run_id))),
+                      record.life == 0 ? "" : absl::StrCat(", \"life\": ", record.life));
 }
 
 StepSpeed SpeedFrom(const Json& json) {
@@ -79,7 +80,7 @@ std::string StepJson(const StepRecord& record) {
       ", \"routing\": \"", absl::StrFormat("%016x", record.routing), "\", \"aux_loss\": ", Number(record.aux_loss),
       ", \"bridge_mean_square\": ", Numbers(record.bridge_mean_squares),
       record.source_losses.empty() ? "" : absl::StrCat(", \"source_loss\": ", Numbers(record.source_losses)),
-      MemoryJson(record.memory), RunIdJson(record.run_id), "}");
+      MemoryJson(record.memory), RunJson(record), "}");
 }
 
 std::optional<StepRecord> ReadStepRecord(std::string_view line) {
@@ -110,14 +111,15 @@ std::optional<StepRecord> ReadStepRecord(std::string_view line) {
   record.source_losses = NumbersFrom(FieldOf(json, "source_loss"));
   if (const Json& memory = FieldOf(json, "device_memory"); memory.is_object()) record.memory = MemoryFrom(memory);
   record.run_id = TextOf(json, "run_id");
+  record.life = static_cast<int>(IntegerOf(json, "life", 1, kLargestRank).value_or(0));
   return record;
 }
 
 std::optional<RecordPlace> PlaceOfRecord(std::string_view line) {
   if (const std::optional<StepRecord> step = ReadStepRecord(line))
-    return RecordPlace{step->consumed_samples, step->run_id};
+    return RecordPlace{step->consumed_samples, step->run_id, step->life};
   if (const std::optional<EvaluationRecord> evaluation = ReadEvaluationRecord(line))
-    return RecordPlace{evaluation->consumed_samples, evaluation->run_id};
+    return RecordPlace{evaluation->consumed_samples, evaluation->run_id, evaluation->life};
   return std::nullopt;
 }
 

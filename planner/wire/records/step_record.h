@@ -54,6 +54,7 @@ struct StepRecord {
   std::vector<std::pair<std::string, std::optional<double>>> source_losses;
   std::optional<DeviceMemory> memory;  // of rank 0's GPU, when the step had been launched; nullopt: it is a CPU rank
   std::string run_id;                  // of the run that did the step; empty: of a release before records had it
+  int life = 0;                        // of that run, that did the step; 0: of a release before records had it
   bool operator==(const StepRecord&) const = default;
 };
 
@@ -73,6 +74,7 @@ std::optional<StepRecord> ReadStepRecord(std::string_view line);
 struct RecordPlace {
   int64_t samples = 0;  // consumed_samples
   std::string run_id;   // as StepRecord has it
+  int life = 0;         // the same
 };
 std::optional<RecordPlace> PlaceOfRecord(std::string_view line);
 

@@ -287,14 +287,14 @@ TEST(StepLog, GoesOnWithNoOtherRun) {
   std::unique_ptr<StepLog> log;
   ASSERT_TRUE(StepLog::Open(run, log).ok());
   ASSERT_TRUE(log->Write({.step = 1, .consumed_samples = 8}).ok()) << "of a release before records said their run";
-  log->SetRun("one");
+  log->SetRun("one", 1);
   for (int step = 2; step <= 4; ++step) ASSERT_TRUE(log->Write({.step = step, .consumed_samples = 8 * step}).ok());
   const absl::StatusOr<int64_t> own = log->KeepUpTo(24, dropped);
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_EQ(*own, 24);
   EXPECT_EQ(*log->KeepUpTo(8, dropped), 8);
   ASSERT_TRUE(log->Write({.step = 2, .consumed_samples = 16}).ok());
-  log->SetRun("two");
+  log->SetRun("two", 1);
   std::ostringstream before;
   before << std::ifstream(StepsPath(run)).rdbuf();
   for (const int64_t samples : {16, 100, 8, -1}) {
@@ -303,7 +303,7 @@ TEST(StepLog, GoesOnWithNoOtherRun) {
   std::ostringstream after;
   after << std::ifstream(StepsPath(run)).rdbuf();
   EXPECT_EQ(after.str(), before.str());
-  log->SetRun("");
+  log->SetRun("", 1);
   EXPECT_TRUE(log->KeepUpTo(16, dropped).ok()) << "nobody knows which run this is";
 }
 
