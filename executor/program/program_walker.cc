@@ -130,7 +130,8 @@ bool ProgramWalker::RunAll() {
   if (walk_.files.profile != nullptr) walk_.files.profile->Prepare(program_, rank_.device);
   if (walk_.handlers.ready) walk_.handlers.ready(rank_, steps);
   const Budget& budget = rank_.plan.budget;
-  const EvaluationSchedule evaluation{budget.steps, budget.global_samples, rank_.plan.evaluation.every_samples};
+  const EvaluationSchedule evaluation{budget.steps, budget.global_samples,
+                                      walk_.trial ? 0 : rank_.plan.evaluation.every_samples};
   if (steps.evaluation_seconds > 0) reports_.Evaluated(steps.evaluation_seconds);
   bool stopped = false, cut_off = false;  // cut_off: an evaluation that is due was ended
   // A run that begins is evaluated as it is, a run that goes on where that is due and no earlier life has done it. If
@@ -148,7 +149,7 @@ bool ProgramWalker::RunAll() {
     if (profiling_ && walk_.files.profile->EndsWith(step)) WriteProfile();
     probing_ = profiling_ = false;
     stopped = stop_rules_.StopAfter(step);
-    const int64_t every = rank_.plan.checkpoint.every_steps;
+    const int64_t every = walk_.trial ? 0 : rank_.plan.checkpoint.every_steps;
     rank_.notes.evaluation.clear();
     // A run that is asked to stop saves first of all. The next life evaluates then, before its first step.
     if (evaluation.DueAfter(step + 1) && (!stopped || step == steps.last) && !Evaluate(step + 1))

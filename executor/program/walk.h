@@ -86,7 +86,8 @@ struct RankFiles {
 };
 
 struct Walk {
-  StepSpan steps;  // of a run that resumes they are known after the list `resume`
+  StepSpan steps;      // of a run that resumes they are known after the list `resume`
+  bool trial = false;  // steps alone: nothing is evaluated and nothing is saved
   Handlers handlers;
   RankFiles files;
   DeadlineRule deadlines = {};                // none by default

@@ -25,10 +25,11 @@ struct RankOptions {
   std::string record_routing, replay_routing;  // folders; at most one is not empty
   std::optional<StepRange> profile;            // steps to trace
   std::string rounds;                          // file of communications to time after the steps; empty: none
+  std::string trial;                           // file of TrialFiles: this is a trial; empty: it is none
 };
 
 // executor --plan FILE --run-dir DIR [--life N] [--probe DIR] [--steps N] [--trace STEP[-LAST]]
-//     [--record-routing DIR | --replay-routing DIR] [--rounds FILE] [--device cpu|cuda]
+//     [--record-routing DIR | --replay-routing DIR] [--rounds FILE] [--try FILE] [--device cpu|cuda]
 // (`executor --devices` alone prints what its ranks can compute on, device.h.)
 // InvalidArgument, with the usage, names what cannot be read.
 absl::StatusOr<RankOptions> ReadOptions(int argc, const char* const* argv);
@@ -41,6 +42,9 @@ struct Assignment {
   DeadlineRule deadlines;   // PLANWRIGHT_TIMEOUT_SECONDS replaces those of the plan
 
   int rank() const { return environment.rank; }
+  // Its steps are those that `--steps` says, from wherever it begins. Nothing is evaluated, and nothing is kept.
+  bool trial() const { return !options.trial.empty(); }
+  bool keeps() const { return plan.checkpoint.every_steps > 0 && !trial(); }  // checkpoints, and so it has lives
   const Role& role() const { return *plan.RoleOf(environment.rank); }
   // "rank 3 on node1: ", for messages.
   std::string self() const;

@@ -58,6 +58,7 @@ int FinishRun(const TrainingParts& parts, const Training& training, bool whole) 
   if (handlers.finish_routing) handlers.finish_routing();
   ExitUnlessOk(parts.files.Close());
   ExitUnlessOk(WriteMemoryReport(assignment.options.run_dir, training.rank));
+  parts.trial.Done();
   parts.recorder.Done();
   if (handlers.all_data_waits) LogInfo(handlers.all_data_waits());
   LogInfo(whole ? "done" : "stopped as asked");

@@ -43,8 +43,7 @@ class LoggingHandler : public c10::WarningHandler {
 absl::StatusOr<std::unique_ptr<Recorder>> OpenLogs(const Assignment& assignment) {
   const RankOptions& options = assignment.options;
   const absl::Status opened = OpenLog(options.run_dir, assignment.rank(), [&] {
-    const bool has_lives = assignment.plan.checkpoint.every_steps > 0;
-    return has_lives ? CheckNoNewerLife(options.run_dir, options.life) : absl::OkStatus();
+    return assignment.keeps() ? CheckNoNewerLife(options.run_dir, options.life) : absl::OkStatus();
   });
   if (!opened.ok()) return opened;
   LogTorchWarnings();

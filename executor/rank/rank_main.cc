@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "executor/rank/start_point.h"
 #include "executor/rank/time_communications.h"
 #include "executor/rank/training.h"
+#include "executor/rank/trial.h"
 #include "executor/rank/watchdog.h"
 #include "executor/telemetry/start_up.h"
 #include "planner/wire/fork/become_rank.h"
@@ -49,13 +51,15 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
 
   // What is it asked to do?
   Assignment assignment = ValueOrExit(ReadAssignment(argc, argv, hooks.prepare, start_up));
-  if (assignment.plan.checkpoint.every_steps > 0) EndIfAsked();
+  if (assignment.keeps()) EndIfAsked();
   const std::unique_ptr<Recorder> recorder = ValueOrExit(OpenLogs(assignment));
   SetRecorderOfExit(*recorder);
 
   // Who else is there?
   start_up.Enter("peers");
   const auto store = ValueOrExit(MeetPeers(assignment));
+  Trial trial(assignment);
+  trial.Begin();
 
   // Where does it compute, and what does it write?
   StepFiles files = ValueOrExit(OpenStepFiles(assignment));
@@ -65,16 +69,19 @@ int RankMain(int argc, char** argv, const RankMainHooks& hooks) {
   SetDeviceOfExit(device);
   LogInfo("device " + device.str());
   FollowDevice(device, *recorder);
+  trial.TakeDevice(device);
   TellProfileMismatch(assignment, device);
   const Watchdog watchdog(*recorder, WatchdogDuties(assignment, device));
 
   // Where does the run begin?
   const std::unique_ptr<StartPoint> start =
       ValueOrExit(StartPoint::Choose(assignment, *store, files.log.get(), hooks.fail_point));
+  if (assignment.trial())
+    assignment.steps = std::min(assignment.plan.budget.steps, start->Steps(0).first + assignment.steps);
 
   // The run itself. A failure ends the process in the catch clause, while everything still exists: `training` and
   // `timed` live outside the try block, so that no destructor of a communicator runs and waits for a peer that is gone.
-  const TrainingParts parts = {assignment, hooks, store, device, *recorder, files, *start, start_up};
+  const TrainingParts parts = {assignment, hooks, store, device, *recorder, files, *start, start_up, trial};
   std::optional<Training> training;
   TimedGroups timed;
   int exit_status = 0;

@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<StartPoint>> StartPoint::Choose(const Assignment&
   const Plan& plan = assignment.plan;
   const RankOptions& options = assignment.options;
   std::unique_ptr<StartPoint> start(new StartPoint(assignment, store, log));
-  if (plan.checkpoint.every_steps > 0) {
+  if (assignment.keeps()) {
     start->checkpoints_ = std::make_unique<RunCheckpoints>(
         plan, assignment.environment, options.run_dir, options.life, store,
         [](int status, const std::string& what) { Exit(status, what); }, fail_point);

@@ -64,6 +64,7 @@ void TellReady(const TrainingParts& parts, const Rank& rank, const StepSpan& ste
   if (parts.start.checkpoints() != nullptr) ListenForStop();
   std::string ready = parts.start_up.Line();
   LogInfo(ready);
+  parts.trial.Ready(parts.start_up);
   if (rank.rank != 0) return;
   ExitUnlessOk(parts.files.events->Begin(steps.first));
   if (const int64_t asked = parts.assignment.steps; asked > 0 && steps.first >= asked)
@@ -103,6 +104,11 @@ Handlers MakeHandlers(const TrainingParts& parts) {
     handlers.stops_evaluation = std::bind_front(&EvaluationStop::Before, stop);
     handlers.unheard_in_evaluation = [stop] { return stop->longest(); };
   }
+  if (assignment.trial() && assignment.plan.checkpoint.every_steps > 0) {
+    handlers.storage = [](OpKind kind, ModuleState*, StepState&, ManifestNotes&) {
+      TORCH_CHECK(false, OpName(kind), " in a trial, which keeps nothing");
+    };
+  }
   FollowRouting(options.record_routing, options.replay_routing, samples, handlers);
   handlers.resumed = [&start, last = assignment.steps - 1] { return Resumed(start, last); };
   handlers.ready = [parts](const Rank& rank, const StepSpan& steps) { TellReady(parts, rank, steps); };
@@ -124,6 +130,7 @@ void MakeTraining(const TrainingParts& parts, std::optional<Training>& training)
                                      .communicators = std::move(communicators),
                                      .step = StepState(assignment.plan, parts.device)},
                             .walk = {.steps = parts.start.Steps(assignment.steps - 1),
+                                     .trial = assignment.trial(),
                                      .handlers = std::move(handlers),
                                      .files = {.recorder = parts.recorder,
                                                .log = parts.files.log.get(),

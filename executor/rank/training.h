@@ -10,6 +10,7 @@
 #include "executor/rank/hooks.h"
 #include "executor/rank/open_logs.h"
 #include "executor/rank/start_point.h"
+#include "executor/rank/trial.h"
 #include "executor/telemetry/start_up.h"
 
 namespace planwright::executor {
@@ -24,6 +25,7 @@ struct TrainingParts {
   StepFiles& files;
   StartPoint& start;
   StartUp& start_up;
+  Trial& trial;
 };
 
 // The rank, and the walk of its program.

@@ -14,4 +14,10 @@ DeviceMemory MeasureDeviceMemory(int device) {
   return {stats.allocated_bytes[0].peak, stats.reserved_bytes[0].peak, static_cast<int64_t>(total - free)};
 }
 
+DeviceRoom MeasureDeviceRoom() {
+  size_t free = 0, total = 0;
+  C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return {static_cast<int64_t>(total), static_cast<int64_t>(free)};
+}
+
 }  // namespace planwright::executor

@@ -50,12 +50,13 @@ void StartUp::Enter(const std::string& part) {
 std::string StartUp::Line() {
   Enter(parts_[part_].first);
   Clock::duration all{};
-  std::string text;
+  text_.clear();
   for (const auto& [part, time] : parts_) {
     all += time;
-    absl::StrAppend(&text, text.empty() ? ": " : ", ", part, absl::StrFormat(" %.1f", Seconds(time)));
+    absl::StrAppend(&text_, text_.empty() ? "" : ", ", part, absl::StrFormat(" %.1f", Seconds(time)));
   }
-  return absl::StrFormat("ready in %.1f s", Seconds(all)) + text;
+  seconds_ = Seconds(all);
+  return absl::StrFormat("ready in %.1f s: ", seconds_) + text_;
 }
 
 }  // namespace planwright::executor

@@ -21,11 +21,16 @@ class StartUp {
 
   // "ready in 31.2 s: program 1.0, plan 0.1, communicators 0.5, memory 1.6, weights 28.0"
   std::string Line();
+  // What the line said last.
+  double seconds() const { return seconds_; }
+  const std::string& parts() const { return text_; }  // "program 1.0, plan 0.1, ..."
 
  private:
   std::vector<std::pair<std::string, Clock::duration>> parts_;  // in the order in which they came first
   size_t part_ = 0;                                             // that the time counts for
   Clock::time_point since_;
+  double seconds_ = 0;
+  std::string text_;
 };
 
 }  // namespace planwright::executor

@@ -24,7 +24,7 @@ int RunAndReport(const std::string& run_dir, bool as_json) {
   const absl::StatusOr<EndedJob> ended = RunJob(run_dir, PrintingTerminal(as_json));
   if (!ended.ok()) return ReportFailedLaunch(ended.status());
   const int status = ReportRun(ended->outcome, run_dir, as_json);
-  if (!ended->comes_back) std::cerr << PrintableLines(GoOnTextOf(*ended, run_dir));
+  if (!ended->comes_back && !ended->job.options.trial) std::cerr << PrintableLines(GoOnTextOf(*ended, run_dir));
   return status;
 }
 

@@ -18,22 +18,41 @@
 #include "planner/cli/run_flags.h"
 #include "planner/cli/submit_job.h"
 #include "planner/cli/terminal.h"
+#include "planner/cli/trial_files.h"
 #include "planner/recipe/recipe_tree.h"
 #include "planner/run/launch/local_starter.h"
 #include "planner/run/launch/recipe_environment.h"
 #include "planner/run/launch_run.h"
 #include "planner/run/slurm/job_script.h"
 #include "planner/run/slurm/save_time.h"
+#include "planner/run/trial/trial_folder.h"
 #include "planner/views/diff/diff.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/connection/proof.h"
+#include "planner/wire/records/rank_trial.h"
 
 namespace planwright {
 namespace {
 
 struct LaunchFlags : RunFlags {
-  bool yes = false;
+  bool yes = false, trial = false;
 };
+
+// What else may stand beside --try: a trial has steps of its own, and keeps nothing.
+absl::Status CheckTrial(const LaunchFlags& flags) {
+  const RunOptions& run = flags.run;
+  for (const auto& [given, name] : {std::pair(run.steps.has_value(), "--steps"),
+                                    {run.profile.has_value(), "--trace"},
+                                    {!run.probe_dir.empty(), "--probe"},
+                                    {!run.record_routing.empty(), "--record-routing"},
+                                    {!run.replay_routing.empty(), "--replay-routing"}}) {
+    if (given) {
+      return absl::InvalidArgumentError(std::string(name) + " is not for --try, which does " +
+                                        std::to_string(kTrialSteps) + " steps and keeps nothing");
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckFlags(const LaunchFlags& flags) {
   if (!flags.local && !flags.slurm && !flags.agents) {
@@ -44,7 +63,7 @@ absl::Status CheckFlags(const LaunchFlags& flags) {
   ABSL_RETURN_IF_ERROR(CheckWay(flags));
   if (!flags.run.record_routing.empty() && !flags.run.replay_routing.empty())
     return absl::InvalidArgumentError("--record-routing and --replay-routing exclude each other");
-  return absl::OkStatus();
+  return flags.trial ? CheckTrial(flags) : absl::OkStatus();
 }
 
 absl::StatusOr<StepRange> ReadSteps(const std::string& name, const std::string& text) { return ReadStepRange(text); }
@@ -77,6 +96,8 @@ std::optional<std::vector<Plan>> FallbacksOf(const Plan& plan) {
   return fallbacks;
 }
 
+constexpr int kTrialSignalSeconds = 60;  // there is nothing to save
+
 int Submit(const std::vector<Plan>& plans, RunOptions options, const LaunchFlags& flags) {
   if (!options.record_routing.empty() || !options.replay_routing.empty())
     return UsageError("--record-routing and --replay-routing are for --local: their folders are of one machine");
@@ -85,11 +106,12 @@ int Submit(const std::vector<Plan>& plans, RunOptions options, const LaunchFlags
   options.probe_dir = AbsolutePath(options.probe_dir);
   JobFiles job = JobHere();
   job.plans = plans, job.options = options;
-  if (plans[0].checkpoint.every_steps == 0) {
+  if (plans[0].checkpoint.every_steps == 0 && !flags.trial) {
     std::cerr << "warning: without checkpoint.every_steps this job cannot go on when its time is over or a node fails"
               << std::endl;
   }
-  return SubmitJob(job, SecondsToSave(plans[0], options), flags.dry_run, flags.json);
+  const int signal_seconds = flags.trial ? kTrialSignalSeconds : SecondsToSave(plans[0], options);
+  return SubmitJob(job, signal_seconds, flags.dry_run, flags.json);
 }
 
 // Waits for an agent on each node, and runs the plan through them.
@@ -122,6 +144,7 @@ int RunAndReport(const std::vector<Plan>& plans, const RunOptions& options, cons
       flags.agents ? RunWithAgents(plans, options, terminal) : RunHere(plans, options, terminal);
   if (!outcome.ok()) return ReportFailedLaunch(outcome.status());
   const int status = ReportRun(*outcome, options.run_dir, flags.json);
+  if (flags.trial) return status;
   const std::string again = LaunchAgain(flags, options.run_dir, StoppedEarly(plans[0], options, *outcome));
   std::cerr << PrintableLines(GoOnText(plans[0], options, *outcome, again));
   return status;
@@ -146,7 +169,14 @@ int Launch(const LaunchFlags& flags) {
   const std::optional<std::vector<Plan>> fallbacks = FallbacksOf(*loaded.plan);
   if (!fallbacks) return kExitInvalid;
   std::vector<Plan> plans = {*std::move(loaded.plan)};
-  plans.insert(plans.end(), fallbacks->begin(), fallbacks->end());
+  if (flags.trial) {
+    // From here on it is a run of its own, beside the one that the launch would begin or go on with.
+    launch.trial = true, launch.steps = kTrialSteps;
+    launch.run_dir = TrialFolder(launch.run_dir);
+    plans[0] = PlanOfTrial(std::move(plans[0]));
+  } else {
+    plans.insert(plans.end(), fallbacks->begin(), fallbacks->end());
+  }
   std::cout.flush();
   if (!flags.dry_run) {
     const LaunchWay way = {.here = flags.local, .yes = flags.yes, .as_json = flags.json};
@@ -158,8 +188,19 @@ int Launch(const LaunchFlags& flags) {
     }
     const absl::Status files = CheckFiles(plans[0], digests, launch.run_dir, flags.accept_changes);
     if (!files.ok()) return UsageError(files);
+    if (flags.trial) {
+      const absl::Status prepared =
+          PrepareTrial(plans[0], AbsolutePath(launch.run_dir), FilesOfTrial(plans[0]), flags.local);
+      if (!prepared.ok()) return ReportFailedLaunch(prepared);
+    }
   }
-  if (flags.slurm) return Submit(plans, launch, flags);
+  if (flags.slurm) {
+    const int submitted = Submit(plans, launch, flags);
+    // A later trial must not wait for a job that there is not.
+    if (std::error_code error; submitted != kExitSuccess && flags.trial && !flags.dry_run)
+      std::filesystem::remove_all(launch.run_dir, error);
+    return submitted;
+  }
   const int status = RunAndReport(plans, launch, flags);
   std::cout.clear();  // ReportRun has told of what could not be printed
   return status;
@@ -171,7 +212,7 @@ CliCommand LaunchCommand() {
   const auto run = [](auto RunOptions::*part) { return At(&RunFlags::run, part); };
   CliCommand command = {"launch", "runs a plan, one process for each rank", Runs(Launch), "r+"};
   command.usage =
-      "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--run-dir DIR [--accept-changes]] "
+      "RECIPE [OVERRIDE ...] --local | --slurm [--dry-run] | --agents [--try] [--run-dir DIR [--accept-changes]] "
       "[--steps N] [--trace STEP[-LAST]] [--probe DIR] "
       "[--record-routing DIR | --replay-routing DIR] [--device cpu|cuda] [--yes]";
   command.options = {
@@ -179,6 +220,12 @@ CliCommand LaunchCommand() {
       SlurmOption(),
       DryRunOption().With({"plan launch recipes/nemotron_moe_vlm_54l_33n.yaml --slurm --dry-run", "prints the job"}),
       AgentsOption(),
+      Option(
+          "--try", &LaunchFlags::trial,
+          "two steps that keep nothing, and a verdict: whether ranks load and meet, files are readable, memory is as "
+          "planned, losses are finite, and steps and links as fast as predicted")
+          .With({"plan launch recipes/nemotron_moe_vlm_20l_mock_8r_toy.yaml --local --try",
+                 "tries it before it is launched"}),
       Option("--run-dir DIR", run(&RunOptions::run_dir),
              "for the plan, metrics, logs and outcome; default: runs/NAME-STAMP. A run that it holds goes on from "
              "its newest checkpoint, on this plan's layout")
@@ -210,7 +257,7 @@ CliCommand LaunchCommand() {
        "keeps the run there; the same line again goes on with it"},
   };
   command.see_also = {"status", "report", "checkpoint", "explain"},
-  command.pages = {"docs/failures.md", "docs/checkpoints.md", "docs/agents.md", "docs/jobs.md"};
+  command.pages = {"docs/failures.md", "docs/checkpoints.md", "docs/agents.md", "docs/jobs.md", "docs/trials.md"};
   command.runs = true;
   return command;
 }

@@ -15,6 +15,7 @@
 #include "planner/run/outcome/memory_text.h"
 #include "planner/run/outcome/outcome_text.h"
 #include "planner/run/outcome/profile_text.h"
+#include "planner/run/trial/trial_text.h"
 #include "planner/views/show/show.h"
 
 namespace planwright {
@@ -34,7 +35,8 @@ int ReportRun(const Outcome& outcome, const std::string& run_dir, bool as_json) 
   } else {
     const size_t width = LineWidth(STDOUT_FILENO, kShowWidth);
     if (outcome.profile) std::cout << RunProfileText(*outcome.profile, width);
-    if (outcome.memory) std::cout << RunMemoryText(*outcome.memory, width);
+    if (outcome.memory && !outcome.trial) std::cout << RunMemoryText(*outcome.memory, width);
+    if (outcome.trial) std::cout << PrintableLines(TrialText(*outcome.trial));
   }
   std::cerr << PrintableLines(OutcomeText(outcome));
   if (!run_dir.empty()) std::cerr << "run directory: " << Printable(run_dir) << "\n";

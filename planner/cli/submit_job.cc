@@ -103,7 +103,8 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
   shown.problems = ProblemsOf(job, shown.needs);
   shown.left_behind = LibraryVariablesLeftBehind(plan.launch);
   const JobScript options = {
-      .program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds, .mounts = job.mounts};
+      .program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds, .mounts = job.mounts,
+      .trial = job.options.trial};
   const absl::StatusOr<std::string> script = RenderJobScript(plan, options);
   if (!script.ok()) return UsageError(script.status());
   const absl::StatusOr<std::vector<std::string>> srun =
@@ -139,6 +140,10 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
     const std::string folder = Printable(run_dir), job_number = Printable(*number);
     std::cout << "job " << job_number << "\n";
     std::cerr << "its output: " << folder << "/job/slurm-" << job_number << ".log\n";
+    if (job.options.trial) {
+      std::cerr << "the verdict will be at the end of it, and `plan status " << folder << " --follow` waits for it\n";
+      return kExitSuccess;
+    }
     measures ? std::cerr << "it will write " << Printable(job.measure->output) << "\n"
              : std::cerr << "run directory: " << folder << "\n";
   }

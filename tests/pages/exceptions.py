@@ -36,6 +36,7 @@ NOT_RUN = (
     ('docs/training/prepare_data.md', 'cat', NEVER, 'files of the reader'),
     ('docs/training/prepare_data.md', 'plan', LONG, 'needs what `./dev prepare icons` makes'),
     ('docs/training/stages.md', 'plan launch', LONG, 'eight ranks for a minute'),
+    ('docs/trials.md', 'plan launch RECIPE', NEVER, 'a recipe of the reader, where it would run'),
     ('docs/tune.md', 'plan tune recipes/nemotron_moe_vlm_54l', NEVER, 'KEYS stands for the keys named above it'),
     ('docs/tune.md', 'plan tune recipes/nemotron_moe_vlm_20l_2g_frozen', NEVER, 'takes minutes'),
     ('docs/tune.md', 'plan', LONG, 'searches for ten seconds'),

@@ -34,6 +34,8 @@ inline constexpr JsonLimits kTraceJson = {"trace of a rank", 1 << 29, 1 << 25, 8
 inline constexpr JsonLimits kRoundsJson = {"rounds of communications", 1 << 21, 1 << 17, 4, 1 << 4};
 inline constexpr JsonLimits kRoundTimesJson = {"times of rounds", 1 << 26, 1 << 22, 4, 1 << 4};
 inline constexpr JsonLimits kRoutingJson = {"summary of expert choices", 1 << 20, 1 << 16, 8, 1 << 10};
+// The files that a node is asked to read, and what came of it.
+inline constexpr JsonLimits kTrialJson = {"part of a trial", 1 << 23, 1 << 14, 4, 1 << 5};
 // The names and values of an environment.
 inline constexpr JsonLimits kJobJson = {"launch.json of a job", 1 << 22, 1 << 16, 4, 1 << 15};
 inline constexpr JsonLimits kStartsJson = {"starts of a job in vain", 1 << 12, 1 << 6, 2, 1 << 5};
@@ -60,7 +62,8 @@ inline constexpr const JsonLimits* kAllJsonLimits[] = {
     &kCheckpointLineJson, &kRankMemoryJson, &kTraceJson,      &kRoutingJson,     &kJobJson,
     &kStartsJson,         &kManifestJson,   &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson,
     &kModelConfigJson,    &kPreparedJson,   &kPiecesJson,     &kImagesJson,      &kHeadJson,
-    &kAgentLineJson,      &kStoreValueJson, &kRoundsJson,     &kRoundTimesJson,  &kRankVariablesJson};
+    &kAgentLineJson,      &kStoreValueJson, &kRoundsJson,     &kRoundTimesJson,  &kRankVariablesJson,
+    &kTrialJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestNameFile = 512;           // who holds a run directory

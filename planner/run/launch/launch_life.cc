@@ -7,12 +7,14 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/run/launch/launch_log.h"
 #include "planner/run/launch/rank_environment.h"
 #include "planner/run/launch/recipe_environment.h"
 #include "planner/run/launch/until_saved.h"
+#include "planner/wire/records/rank_trial.h"
 #include "planner/wire/records/rank_variables.h"
 #include "planner/wire/records/routing_folder.h"
 #include "planner/wire/records/run_timeout.h"
@@ -88,12 +90,13 @@ std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& opti
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) command.insert(command.end(), {name, value});
   };
-  if (plan.checkpoint.every_steps > 0) add("--life", std::to_string(life));
+  if (Keeps(plan, options)) add("--life", std::to_string(life));
+  if (options.trial) add("--try", TrialFilesPath(options.run_dir));
   add("--probe", options.probe_dir);
   add("--device", options.device);
   add("--record-routing", options.record_routing);
   add("--replay-routing", options.replay_routing);
-  add("--rounds", options.rounds);
+  add("--rounds", options.trial ? TrialRoundsPath(options.run_dir) : options.rounds);
   if (options.profile)
     add("--trace", std::to_string(options.profile->first) + "-" + std::to_string(options.profile->last));
   if (options.steps) add("--steps", std::to_string(*options.steps));
@@ -102,7 +105,7 @@ std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& opti
 
 absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options, std::chrono::milliseconds timeout,
                                      RankStarter& starter, const Terminal& terminal) {
-  absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir);
+  absl::StatusOr<RunDirectory> directory = RunDirectory::Open(plan, options.run_dir, options.trial);
   if (!directory.ok()) return directory.status();
   if (absl::Status status = PrepareFolders(options); !status.ok()) return status;
   absl::StatusOr<World> world = MakeWorld(starter.address(), plan.launch.interface, starter.key());
@@ -114,10 +117,11 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
   const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, options, timeout);
   if (!times.ok()) return times.status();
   ABSL_ASSIGN_OR_RETURN(const RankProgram program, ProgramOf(plan, options, directory->life(), *world));
+  const double begun = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   absl::StatusOr<std::unique_ptr<Processes>> processes = starter.Start(program);
   if (!processes.ok()) return processes.status();
   Supervision supervision = Supervise(**processes, PrintTo(terminal), *times);
-  return EndedLife{*std::move(directory), *std::move(processes), std::move(supervision)};
+  return EndedLife{*std::move(directory), *std::move(processes), std::move(supervision), begun};
 }
 
 }  // namespace planwright

@@ -24,14 +24,15 @@ struct EndedLife {
   RunDirectory directory;                // still held
   std::unique_ptr<Processes> processes;  // of the ranks; they tell where each one was
   Supervision supervision;
+  double begun = 0;  // when its ranks were started, in seconds since 1970
 };
 
 // What LaunchLife starts for each rank, `launch.setup` before it included. `life`: its number.
 std::vector<std::string> CommandOfRanks(const Plan& plan, const RunOptions& options, int life);
 
 // Opens the run directory and starts `EXECUTOR --plan RUN/plan.json --run-dir RUN [--life N] [--probe DIR] [--device D]
-// [--steps N] [--trace STEPS] [--record-routing DIR | --replay-routing DIR]` for each rank, with that rank's
-// environment (rank_environment.h). Supervises the processes, prints their lines, and keeps them in
+// [--try FILE] [--steps N] [--trace STEPS] [--record-routing DIR | --replay-routing DIR]` for each rank, with that
+// rank's environment (rank_environment.h). Supervises the processes, prints their lines, and keeps them in
 // logs/rankNNNN.out. `timeout`: of RunTimeout(). Errors: of RunDirectory::Open, of RankStarter::Start, of the folders
 // of the options, and InvalidArgument if a variable of the environment that changes deadlines has no value that can be
 // used.

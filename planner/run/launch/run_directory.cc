@@ -102,7 +102,7 @@ RunLock LookAtLock(const std::string& run_dir) {
   return lock;
 }
 
-absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::string& path) {
+absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::string& path, bool trial) {
   if (absl::Status status = CheckFreeForRun(path); !status.ok()) return status;
   if (absl::Status status = MakeDirectories(path); !status.ok()) return status;
   const absl::StatusOr<int> lock = Lock(path);
@@ -112,7 +112,7 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const Plan& plan, const std::str
   const absl::StatusOr<std::vector<int>> lives = LivesOf(path);
   if (!lives.ok()) return lives.status();
   const bool holds_run = fs::exists(path + "/plan.json", error), has_lives = !lives->empty();
-  const bool checkpoints = plan.checkpoint.every_steps > 0;
+  const bool checkpoints = plan.checkpoint.every_steps > 0 && !trial;
   if (holds_run && !(checkpoints && has_lives)) {
     const char* why = " that kept no checkpoints";
     if (has_lives) {

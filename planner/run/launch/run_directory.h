@@ -29,7 +29,8 @@ class RunDirectory {
   // new run, run.json, and makes logs/ and recorder/. AlreadyExists if it holds a run that cannot be taken up, or that
   // still runs; InvalidArgument if files of no run are in the way; ResourceExhausted if the storage fails; DataLoss if
   // it no longer says which run it is; Unavailable if a file cannot be written otherwise.
-  static absl::StatusOr<RunDirectory> Open(const Plan& plan, const std::string& path);
+  // `trial`: nothing is kept, and nobody goes on with it.
+  static absl::StatusOr<RunDirectory> Open(const Plan& plan, const std::string& path, bool trial = false);
   RunDirectory(RunDirectory&& other) noexcept
       : path_(std::move(other.path_)), run_id_(std::move(other.run_id_)), life_(other.life_),
         has_lives_(other.has_lives_), lock_(std::exchange(other.lock_, -1)) {}

@@ -14,9 +14,9 @@ int64_t StepsOf(const Plan& plan, const RunOptions& options) {
   return std::min(plan.budget.steps, options.steps.value_or(plan.budget.steps));
 }
 
-bool Saves(const Plan& plan, const RunOptions& options) {
-  return plan.checkpoint.every_steps > 0 && StepsOf(plan, options) > 0;
-}
+bool Keeps(const Plan& plan, const RunOptions& options) { return plan.checkpoint.every_steps > 0 && !options.trial; }
+
+bool Saves(const Plan& plan, const RunOptions& options) { return Keeps(plan, options) && StepsOf(plan, options) > 0; }
 
 bool OnGpus(const Plan& plan, const RunOptions& options) {
   return options.device.empty() ? plan.cluster.gpu != "none" : options.device == "cuda";

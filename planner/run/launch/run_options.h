@@ -24,11 +24,17 @@ struct RunOptions {
   // Folders for the experts that tokens chose: to write to, and to take from instead of choosing. Empty: neither; at
   // most one is set.
   std::string record_routing, replay_routing;
+  // A few steps that show whether the plan runs where it is launched (docs/trials.md): nothing is evaluated and nothing
+  // is kept. `run_dir` has been prepared for it (planner/run/trial/trial_folder.h).
+  bool trial = false;
+  double allocated = 0;  // of a trial: when its nodes were there, in seconds since 1970; 0: when its ranks are started
   std::string rounds;  // file of communications that ranks time after their steps (communication_rounds.h); empty: none
 };
 
 // The steps that the run shall do.
 int64_t StepsOf(const Plan& plan, const RunOptions& options);
+// Whether it keeps checkpoints, and so has lives.
+bool Keeps(const Plan& plan, const RunOptions& options);
 // Whether its ranks write a checkpoint when they are asked to stop. An evaluation is a run of no steps, and has nothing
 // to keep.
 bool Saves(const Plan& plan, const RunOptions& options);

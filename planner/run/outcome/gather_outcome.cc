@@ -15,6 +15,7 @@
 #include "planner/run/outcome/not_loaded.h"
 #include "planner/run/outcome/slow_ranks.h"
 #include "planner/run/outcome/sum_traces.h"
+#include "planner/run/trial/judge_trial.h"
 #include "planner/state/checkpoint/checkpoint_log.h"
 #include "planner/wire/records/routing_folder.h"
 
@@ -61,6 +62,20 @@ void Complete(const Plan& plan, const RunOptions& options, const std::function<b
   }
 }
 
+// What a trial found, which decides whether it passed.
+void Judge(const Plan& plan, const RunOptions& options, const EndedLife& life, Outcome& outcome) {
+  const double allocated = options.allocated > 0 ? options.allocated : life.begun;
+  outcome.trial = JudgeTrial(plan, ReadTrial(plan, options.run_dir),
+                             {.exit_code = outcome.exit_code,
+                              .cause = outcome.cause,
+                              .on_gpus = OnGpus(plan, options),
+                              .allocated = allocated,
+                              .memory = outcome.memory});
+  if (outcome.exit_code != kExitSuccess || outcome.trial->passed()) return;
+  outcome.exit_code = kExitTrial;
+  outcome.cause = "the trial did not pass";
+}
+
 }  // namespace
 
 Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLife& life,
@@ -75,6 +90,7 @@ Outcome GatherOutcome(const Plan& plan, const RunOptions& options, const EndedLi
   outcome.slow = FindSlowRanks(plan, position);
   outcome.run_id = run_id;
   outcome.environment = ReadRankVariables(options.run_dir, plan.world_size);
+  if (options.trial) Judge(plan, options, life, outcome);
   return outcome;
 }
 

@@ -49,6 +49,7 @@ std::string LaunchJson(const JobFiles& job) {
   Json json = {{"program", job.program},       {"folder", job.folder},      {"executor", job.options.executor},
                {"device", job.options.device}, {"plans", job.plans.size()}, {"environment", job.environment}};
   if (job.options.steps) json["steps"] = *job.options.steps;
+  if (job.options.trial) json["try"] = true;
   if (job.options.profile) json["profile"] = {job.options.profile->first, job.options.profile->last};
   if (!job.options.probe_dir.empty()) json["probe"] = job.options.probe_dir;
   if (!job.mounts.empty()) json["mounts"] = job.mounts;
@@ -79,6 +80,7 @@ absl::StatusOr<JobFiles> ReadJobFiles(const std::string& run_dir) {
     job.options.device = json.at("device").get<std::string>();
     job.environment = json.at("environment").get<Variables>();
     plans = json.at("plans").get<size_t>();
+    if (json.contains("try")) job.options.trial = json["try"].get<bool>();
     if (json.contains("steps")) job.options.steps = json["steps"].get<int64_t>();
     if (json.contains("profile"))
       job.options.profile = {json["profile"].at(0).get<int64_t>(), json["profile"].at(1).get<int64_t>()};

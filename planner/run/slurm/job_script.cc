@@ -65,7 +65,7 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   const auto option = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) options += "#SBATCH --" + name + "=" + value + "\n";
   };
-  option("job-name", JobName(plan));
+  option("job-name", JobName(plan) + (job.trial ? "-try" : ""));
   option("partition", launch.partition);
   option("account", launch.account);
   option("qos", launch.qos);
@@ -86,7 +86,8 @@ absl::StatusOr<std::string> RenderJobScript(const Plan& plan, const JobScript& j
   // Slurm tells the batch script alone (B:) before the time is over, and starts a job again whose node failed. With
   // layouts to fall back to, the job outlives a node.
   options += "#SBATCH --signal=B:USR1@" + std::to_string(job.signal_seconds) + "\n";
-  options += "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --export=NONE\n";
+  options += job.trial ? "#SBATCH --no-requeue\n" : "#SBATCH --requeue\n";
+  options += "#SBATCH --open-mode=append\n#SBATCH --export=NONE\n";
   if (!launch.fallbacks.empty()) options += "#SBATCH --no-kill\n";
   for (const std::string& other : launch.options) options += "#SBATCH " + other + "\n";
   options += "#SBATCH --output=" + job.run_dir + "/job/slurm-%j.log\n";

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "absl/time/clock.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/text/status_macros.h"
@@ -156,6 +158,10 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   // of the clock: then it is too late to matter.
   signal(SIGUSR1, SIG_IGN);
   std::optional<HeldSignals> signals(std::in_place);
+  // The time of the allocation, where Slurm tells it, and the clocks of its controller and of this node agree.
+  job->options.allocated = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+  if (int64_t start = 0; absl::SimpleAtoi(Variable("SLURM_JOB_START_TIME"), &start) && start > 0)
+    job->options.allocated = std::min(job->options.allocated, static_cast<double>(start));
   const std::string task = Variable("SLURM_ARRAY_TASK_ID");
   if (!task.empty()) {
     job->options.run_dir = run_dir + "/array-" + task;
@@ -181,7 +187,7 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
       nodes, timeout, [&] { return step->GivenUp(); }, interrupted);
   if (came.ok()) {
     std::optional<JobClock> clock;
-    if (!job->measure && plan.checkpoint.every_steps > 0) {
+    if (!job->measure && Keeps(plan, job->options)) {
       clock.emplace(Variable("SLURM_JOB_END_TIME"),
                     [&] { return static_cast<double>(SecondsToSave(plan, job->options)); });
     }
@@ -197,7 +203,7 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   step.reset();
   if (!outcome.ok()) return outcome.status();
   const auto ended = [&](bool comes_back) { return EndedJob{*outcome, *std::move(job), task, comes_back}; };
-  const bool goes_on = job->measure || plan.checkpoint.every_steps > 0;
+  const bool goes_on = job->measure || Keeps(plan, job->options);
   if (outcome->exit_code == kExitSuccess || !goes_on) return ended(false);
   // Slurm tells by SIGUSR1 that the job's time is nearly over. Whoever sends SIGTERM decides what comes next. Where a
   // node is lost, another start of the job gets other nodes.

@@ -151,6 +151,7 @@ Json OutcomeFactsJson(const Outcome& outcome) {
                {"others", failure.others},
                {"slow_ranks", Json::array()}};
   for (const SlowRank& slow : outcome.slow) json["slow_ranks"].push_back(SlowRankText(slow));
+  if (outcome.trial) json["trial"] = TrialVerdictJson(*outcome.trial);
   return json;
 }
 

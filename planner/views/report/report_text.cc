@@ -11,6 +11,7 @@
 #include "planner/plan/ranks_text.h"
 #include "planner/run/outcome/outcome_text.h"
 #include "planner/run/outcome/profile_text.h"
+#include "planner/run/trial/trial_text.h"
 #include "planner/views/report/evaluation_text.h"
 #include "planner/views/report/rank_activities.h"
 #include "planner/views/report/run_figures.h"
@@ -337,6 +338,7 @@ std::string EndText(const RunReport& report) {
   for (const std::string& line : FailureLines(report)) text += "  " + line + "\n";
   if (!report.life().outcome) return text;
   for (const SlowRank& slow : report.life().outcome->slow) text += Printable(SlowRankText(slow)) + "\n";
+  if (report.life().outcome->trial) text += PrintableLines(TrialText(*report.life().outcome->trial));
   return text;
 }
 

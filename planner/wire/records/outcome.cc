@@ -69,6 +69,7 @@ nlohmann::ordered_json OutcomeJson(const Outcome& outcome) {
   if (outcome.interrupted_by != 0) json["interrupted_by"] = outcome.interrupted_by;
   if (outcome.profile) json["profile"] = RunProfileJson(*outcome.profile);
   if (outcome.memory) json["memory"] = RunMemoryJson(*outcome.memory);
+  if (outcome.trial) json["trial"] = TrialVerdictJson(*outcome.trial);
   for (const SlowRank& slow : outcome.slow) json["slow_ranks"].push_back(SlowRankJson(slow));
   if (outcome.failure) AddFailure(*outcome.failure, json);
   if (!outcome.environment.empty()) json["environment"] = RankVariablesJson(outcome.environment);
@@ -88,6 +89,7 @@ absl::StatusOr<Outcome> ReadOutcome(std::string_view text) {
   outcome.interrupted_by = static_cast<int>(IntegerOf(json, "interrupted_by", 0, 255).value_or(0));
   outcome.profile = RunProfileFrom(FieldOf(json, "profile"));
   outcome.memory = RunMemoryFrom(FieldOf(json, "memory"));
+  outcome.trial = TrialVerdictFrom(FieldOf(json, "trial"));
   for (const nlohmann::json& slow : FieldOf(json, "slow_ranks")) {
     if (std::optional<SlowRank> one = SlowRankFrom(slow)) outcome.slow.push_back(*std::move(one));
   }

@@ -11,6 +11,7 @@
 #include "planner/wire/records/rank_variables.h"
 #include "planner/wire/records/run_memory.h"
 #include "planner/wire/records/run_profile.h"
+#include "planner/wire/records/trial_verdict.h"
 
 namespace planwright {
 
@@ -56,6 +57,7 @@ struct Outcome {
   std::vector<SlowRank> slow;                  // also of a run that is done
   std::optional<RunProfile> profile;           // of a run with --trace that came to the end of these steps
   std::optional<RunMemory> memory;             // of a run that is done
+  std::optional<TrialVerdict> trial;           // of a trial, however it ended
   int interrupted_by = 0;                      // the signal that asked the run to end; 0: none
   std::string run_id = {};                     // of the run directory; empty: the launch has not come so far
   std::vector<RankVariable> environment = {};  // that ranks had, of those that libraries read

@@ -1,0 +1,61 @@
+#include "planner/run/trial/step_communications.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "planner/predict/estimate/instruction_times.h"
+
+namespace planwright {
+
+std::vector<StepCommunication> StepCommunications(const Plan& plan) {
+  std::map<std::tuple<int, int, OpKind>, StepCommunication> found;  // nodes, members on each, kind
+  LinkedBlocks blocks(plan);
+  const InstructionCosts costs(blocks);
+  CommunicationUses communications(plan);
+  const Rates rates = RatesOf(plan);
+  for (const RankClass& ranks : ClassesOf(plan)) {
+    const LinkedProgram program(blocks, plan.roles[static_cast<size_t>(ranks.role)]);
+    const InstructionTimes times(program, costs, rates, communications, ranks);
+    for (size_t i = program.step().first; i < program.step().end; ++i) {
+      const LinkedEntry& entry = program.entries()[i];
+      const auto use = times.CommunicationOf(entry);
+      if (!use || use->members < 2 || use->bytes < 1 || use->per_node * use->nodes != use->members) continue;
+      if (use->kind == OpKind::kExchange && use->members != 2) continue;
+      StepCommunication& one = found[{use->nodes, use->per_node, use->kind}];
+      if (one.use.members < 2) one.use = *use;
+      one.use.bytes = std::min(std::max(one.use.bytes, use->bytes), kMostTriedBytes);
+      const std::string& group = entry.instruction->source->group;
+      if (!group.empty()) one.groups.insert(group);
+    }
+  }
+  const int nodes = (plan.world_size - 1) / std::max(1, plan.cluster.gpus_per_node) + 1;
+  if (nodes > 1) {
+    StepCommunication& pair = found[{2, 1, OpKind::kExchange}];
+    if (pair.use.members < 2)
+      pair.use = {.kind = OpKind::kExchange, .bytes = kMostTriedBytes, .members = 2, .per_node = 1, .nodes = 2};
+    pair.groups.insert("neighbouring nodes");
+  }
+  std::vector<StepCommunication> all;
+  for (auto& [key, one] : found) all.push_back(std::move(one));
+  return all;
+}
+
+CommunicationRounds RoundsOfTrial(const Plan& plan) {
+  constexpr int64_t kBatches = 3, kInARow = 3;
+  CommunicationRounds rounds = {.ranks_per_node = plan.cluster.gpus_per_node};
+  for (const StepCommunication& one : StepCommunications(plan)) {
+    const int64_t unit = one.use.members * DTypeBytes(plan.dtype());
+    const int64_t parts = std::max<int64_t>(1, std::llround(one.use.bytes / static_cast<double>(unit)));
+    rounds.list.push_back({.kind = one.use.kind,
+                           .per_node = one.use.per_node,
+                           .nodes = one.use.nodes,
+                           .bytes = unit * parts,
+                           .batches = kBatches,
+                           .repetitions = kInARow});
+  }
+  return rounds;
+}
+
+}  // namespace planwright
