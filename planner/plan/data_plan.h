@@ -37,6 +37,29 @@ struct SourcePlan {
   int64_t weight = 1;
 };
 
+// What the samples of one source bring to one encoder. Every epoch has the same samples, in another order.
+struct CountedImages {
+  std::string encoder, source;
+  int64_t samples = 0;                      // of an epoch
+  int64_t images = 0, patches = 0;          // of all of them
+  int64_t squares = 0;                      // the sum of (patches of an image)^2
+  int64_t max_images = 0, max_patches = 0;  // of the sample that has most
+
+  bool operator==(const CountedImages&) const = default;
+};
+
+// What the index says of the samples of the run (docs/training/data.md#counted). Without it a sample counts as full of
+// images.
+struct CountedSamples {
+  std::string digest;                 // of the index (SampleSource::digest), 64 hex digits; empty: nothing is counted
+  std::vector<CountedImages> images;  // by DataPlan::encoders, and for each by DataPlan::sources
+  // Patches of the samples of the first steps for the first encoder, slot by slot (`balance`); whole steps.
+  std::vector<int64_t> first_patches;
+
+  bool known() const { return !digest.empty(); }
+  bool operator==(const CountedSamples&) const = default;
+};
+
 // Where samples come from (docs/training/data.md). Filled by data/.
 struct DataPlan {
   DataKind kind{};
@@ -70,6 +93,7 @@ struct DataPlan {
   bool packed_documents = false;                  // attention and Mamba state end where a document ends
   // Every encoder sees every image. In the order of the bridges; empty: text alone.
   std::vector<EncoderData> encoders;
+  CountedSamples counted;
 
   const EncoderData* FindEncoder(std::string_view module) const;  // null: there is none
 };

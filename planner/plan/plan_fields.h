@@ -406,11 +406,32 @@ void Describe(V& v, Visited<V, SourcePlan>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, CountedImages>& x) {
+  auto& [encoder, source, samples, images, patches, squares, max_images, max_patches] = x;
+  v("encoder", kFree | kKeeps, encoder);
+  v("source", kFree | kKeeps, source);
+  v("samples", kFree | kKeeps, samples);
+  v("images", kFree | kKeeps, images);
+  v("patches", kFree | kKeeps, patches);
+  v("squares", kFree | kKeeps, squares);
+  v("max_images", kFree | kKeeps, max_images);
+  v("max_patches", kFree | kKeeps, max_patches);
+}
+
+template <typename V>
+void Describe(V& v, Visited<V, CountedSamples>& x) {
+  auto& [digest, images, first_patches] = x;
+  v("digest", kFree | kKeeps, digest);
+  v("images", kFree | kKeeps, images);
+  v("first_patches", kFree | kKeeps, first_patches);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, DataPlan>& x) {
   auto& [kind, seed, image_token, pad_token, end_token, vocabulary, image_grids, min_images, max_images, classes,
          text_tokens, window, min_patches, max_patches, resize, grid, orientation, sources, tokenizer, tokenizer_digest,
          template_digest, shuffle, packing, long_documents, damaged, most_damaged, index, balance, path, base,
-         packed_documents, encoders] = x;
+         packed_documents, encoders, counted] = x;
   v("kind", kFree | kChanges, kind);
   v("seed", kFree | kChanges, seed);
   v.Omittable("image_token", kFree | kChanges, image_token, int64_t{-1});
@@ -443,6 +464,7 @@ void Describe(V& v, Visited<V, DataPlan>& x) {
   v.OutsideDigest("base", base, {});
   v.Omittable("packed_documents", kFree | kChanges, packed_documents, false);
   v.Omittable("encoders", kFollows | kChanges, encoders, {});
+  v.Omittable("counted", kFree | kKeeps, counted, {});
 }
 
 // What is evaluated changes no weight; what samples of a set are, its data says.
