@@ -42,8 +42,9 @@ struct CountedImages {
   std::string encoder, source;
   int64_t samples = 0;                      // of an epoch
   int64_t images = 0, patches = 0;          // of all of them
-  int64_t squares = 0;                      // the sum of (patches of an image)^2
   int64_t max_images = 0, max_patches = 0;  // of the sample that has most
+  // Patches of an image, ascending: the images by size in so many groups of equally many, and the mean of each, rounded.
+  std::vector<int64_t> sizes;
 
   bool operator==(const CountedImages&) const = default;
 };

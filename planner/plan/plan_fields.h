@@ -407,15 +407,15 @@ void Describe(V& v, Visited<V, SourcePlan>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, CountedImages>& x) {
-  auto& [encoder, source, samples, images, patches, squares, max_images, max_patches] = x;
+  auto& [encoder, source, samples, images, patches, max_images, max_patches, sizes] = x;
   v("encoder", kFree | kKeeps, encoder);
   v("source", kFree | kKeeps, source);
   v("samples", kFree | kKeeps, samples);
   v("images", kFree | kKeeps, images);
   v("patches", kFree | kKeeps, patches);
-  v("squares", kFree | kKeeps, squares);
   v("max_images", kFree | kKeeps, max_images);
   v("max_patches", kFree | kKeeps, max_patches);
+  v("sizes", kFree | kKeeps, sizes);
 }
 
 template <typename V>
