@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+from .conversation import GIVEN
 from .formats import FORMATS
 from .problems import Problem, Problems
 from .workers import MOST_JOBS
@@ -15,10 +16,12 @@ TEXT = """Makes shards of token ids from conversations, texts and pictures, for 
 `tokenizer: ids`. OUT gets tar files, prepared.json and pieces.json. Pictures stay where they are, and OUT points to
 them; those of parquet are written into OUT. docs/training/prepare_data.md is the tour."""
 FORMAT_HELP = """what the inputs are; without it their names say it:
-jsonl        *.jsonl: {"messages": [...]}, {"conversations": [...]} or {"text": ...} a line, images beside it
+jsonl        *.jsonl: {"messages": [...]}, {"conversations": [...]} or {"text": ...} a line, images beside it;
+             texts may be compressed by gzip: *.jsonl.gz, *.json.gz, *.txt.gz
 jsonl_media  a folder with one *.jsonl and media/shard_*.tar, or such a file
 llava        *.json: one array of {id, image, conversations}
-parquet      *.parquet: messages, conversations or text with image bytes; OBELICS' texts and images
+parquet      *.parquet: messages, conversations or text with image bytes; texts and images of OBELICS or of
+             The Cauldron
 text         *.txt: a document a file, or a line (--lines)
 webdataset   *.tar: jpg, png or webp and txt, or what --field says
 energon      a folder with .nv-meta"""
@@ -64,7 +67,8 @@ def parser():
                       "with one (default: those beside the tokenizer)")
     chat.add_argument("--template-name", metavar="NAME", help="which of several named templates (default: default)")
     chat.add_argument("--template-set", action="append", metavar="KEY=JSON", default=[],
-                      help="a variable of the template, as enable_thinking=false")
+                      help="a variable of the template, as enable_thinking=false; a document's own ones, in its\n"
+                      "chat_template_kwargs, come before it")
     chat.add_argument("--date", metavar="YYYY-MM-DD", help="today, for templates that write it")
     chat.add_argument("--lists", action="store_true", help="give the template content as lists of text and image, as\n"
                       "templates of vision models read it")
@@ -107,7 +111,7 @@ def pairs(argument, values, example):
 def template_variables(values):
     found = {}
     for name, text in pairs("--template-set", values, "KEY=JSON"):
-        if not name.isidentifier() or name in ("messages", "tools", "documents", "add_generation_prompt"):
+        if not name.isidentifier() or name in GIVEN:
             raise Problem("--template-set", f"expected a name of a variable that is not set here, found {name!r}")
         try:
             found[name] = json.loads(text)

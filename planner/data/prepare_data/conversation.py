@@ -1,7 +1,8 @@
 """A JSON object as people write it -> a record: messages or text, with a mark for each picture.
 
-Taken are the keys `messages` or `conversations`, or `text`; `image` or `images`; `tools`. A turn is {role, content} or
-LLaVA's {from, value}; content is text with marks, or a list of {type: text} and {type: image}.
+Taken are the keys `messages` or `conversations`, or `text`; `image` or `images`; `tools`; `chat_template_kwargs`. A
+turn is {role, content} or LLaVA's {from, value}; content is text with marks, or a list of {type: text} and
+{type: image}.
 """
 import re
 
@@ -12,6 +13,8 @@ ROLES = {"human": "user", "user": "user", "gpt": "assistant", "assistant": "assi
          "developer": "developer", "tool": "tool", "observation": "tool", "function": "tool", "ipython": "ipython"}
 OTHER_MEDIA = ("video", "videos", "audio", "audios", "sound", "sounds")
 PATHS = ("image", "path", "file_name", "image_path", "url")
+VARIABLES = "chat_template_kwargs"   # as transformers and TRL call it
+GIVEN = ("messages", "tools", "documents", "add_generation_prompt")   # what a template has beside its variables
 URL = re.compile(r"[a-z][a-z0-9+.-]*://|data:", re.I)
 
 
@@ -34,8 +37,9 @@ class Reader:
             raise Problem(place, "expected one of messages, conversations and text, found " +
                           (" and ".join(kinds) or f"the keys {', '.join(map(str, value)) or 'none'}"),
                           "name the keys as such, or convert the file first")
-        used = {*kinds, "image", "images", "tools"}
+        used = {*kinds, "image", "images", "tools", VARIABLES}
         record = Record(place, tools=self._tools(value.get("tools"), place),
+                        variables=self._variables(value.get(VARIABLES), place),
                         unused=tuple(key for key in value if key not in used))
         listed = self._listed(value, place)
         if kinds[0] == "text":
@@ -95,6 +99,16 @@ class Reader:
             raise Problem(place, f"tools: expected a list of objects, found {shown(tools)}",
                           "write JSON schemas, as chat templates expect them")
         return tools or None
+
+    def _variables(self, variables, place):
+        if variables is None:
+            return {}
+        if not isinstance(variables, dict) or not all(str(name).isidentifier() and name not in GIVEN for name in
+                                                      variables):
+            raise Problem(f"{place}: {VARIABLES}", "expected an object with variables of the template, found " +
+                          (f"the keys {', '.join(map(str, variables))}" if isinstance(variables, dict) else
+                           shown(variables)), f'write "{VARIABLES}": {{"enable_thinking": false}}')
+        return {name: value for name, value in variables.items() if value is not None}   # as columns of parquet have it
 
     def _listed(self, value, place):
         """Pictures of the keys image and images."""

@@ -61,16 +61,17 @@ class Encoder:
                           "give --template FILE.jinja", kind="template")
         messages = self.tokenizer.protect(record.messages, literal)
         tools = self.tokenizer.protect(record.tools, {})
+        variables = self.tokenizer.protect(record.variables, literal)
 
-        def rendered(turns, prompt=False):
-            return self.template.render(messages[:turns], tools, prompt, record.place)
+        def rendered(turns, prompt=False, **switched):
+            return self.template.render(messages[:turns], tools, prompt, record.place, {**variables, **switched})
         whole = rendered(len(messages))
-        spans = Spans(self.tokenizer, whole, record)
+        spans = Spans(self.tokenizer, whole, record, self.template.read)
         mask = [0] * len(spans.ids)
         learnt = self._learnt_turns(record)
         # Earlier turns of the assistant are rendered also where only the last is learnt: history must stay as it was.
         for turn in (i for i, message in enumerate(record.messages) if message["role"] == "assistant"):
-            begin = spans.border(rendered(turn, prompt=True), turn, prompt=True)
+            begin = spans.border(self._prompt(rendered, turn, whole, variables), turn, prompt=True)
             end = len(spans.ids) if turn + 1 == len(messages) else spans.border(rendered(turn + 1), turn + 1)
             if turn in learnt:
                 mask[begin:end] = [1] * (end - begin)
@@ -81,6 +82,16 @@ class Encoder:
             ids = [*ids, self.ids["end"]]
             mask = None if mask is None else [*mask, int(len(messages) - 1 in learnt)]
         return ids, mask
+
+    def _prompt(self, rendered, turn, whole, variables):
+        """What stood before the assistant wrote a turn. A template that thinks asks for it, or says that there is none:
+        it is the prompt with which the conversation goes on, unless it is said which one."""
+        plain = rendered(turn, prompt=True)
+        switch = self.template.switch
+        if switch is None or switch in variables or switch in self.template.variables or whole.startswith(plain):
+            return plain
+        others = (rendered(turn, prompt=True, **{switch: value}) for value in (False, True))
+        return next((other for other in others if whole.startswith(other)), plain)
 
     def _learnt_turns(self, record):
         turns = [i for i, message in enumerate(record.messages) if message["role"] == "assistant"]
@@ -114,8 +125,9 @@ def first(turns):
 class Spans:
     """The ids of a whole conversation, and where in them a shorter one ends."""
 
-    def __init__(self, tokenizer, whole, record):
-        self._tokenizer, self._whole, self._record = tokenizer, whole, record
+    def __init__(self, tokenizer, whole, record, read=()):
+        """`read`: variables of the template, for messages."""
+        self._tokenizer, self._whole, self._record, self._read = tokenizer, whole, record, read
         self._starts, self._borders = [], {}   # of special tokens: (index, character); character -> ids before it
         if tokenizer.is_protected(whole):
             self.ids = tokenizer.encode(whole)
@@ -147,7 +159,9 @@ class Spans:
         return Problem(self._record.place, f"the template writes {first(turns)}{more} in another way once "
                        f"more follow: character {at} begins {bare(shorter[at:at + 24])!r} alone, and "
                        f"{bare(whole[at:at + 24])!r} in the whole",
-                       "use a template that keeps history as it was", kind="rewritten history")
+                       "use a template that keeps history as it was" +
+                       (f", or set its variables ({', '.join(self._read)}) by --template-set, or by chat_template_kwargs "
+                        "of the document" if self._read else ""), kind="rewritten history")
 
     def _splits(self, shorter, index, ids, turns):
         at = next((i for i, (a, b) in enumerate(zip(ids, self.ids[index:])) if a != b), len(ids))

@@ -1,12 +1,16 @@
 """Files of the input: plain ones alone, as reading a pipe or a device may never end, and bounded, as one document of a
 terabyte is none."""
+import gzip
 import os
 import stat
+import zlib
 
 from .problems import Problem
 
 MOST_DOCUMENT = 64 << 20   # bytes of a line, a file or a member that is one document; a book has one or two million
 MOST_FILE = 512 << 20      # of a tokenizer, a template or another file that is read as a whole
+MOST_ARRAY = 8 << 30       # of one JSON array; that of LLaVA has one
+GZIP = b"\x1f\x8b"         # no text in UTF-8 begins so
 
 
 def opened(path):
@@ -16,6 +20,51 @@ def opened(path):
         os.close(number)
         raise Problem(path, "expected a file, found a folder, a pipe or a device", "write it into a plain file")
     return os.fdopen(number, "rb")
+
+
+class Lines:
+    """A file of texts, which may be compressed by gzip: that is said by its first bytes, not by its name. Its damage is
+    a Problem."""
+
+    def __init__(self, path):
+        self._path, self._raw = path, opened(path)
+        packed = self._raw.read(2) == GZIP
+        self._raw.seek(0)
+        self._file = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
+        self._told = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._raw.close()
+
+    def _read(self, act, most):
+        try:
+            return act(most)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise Problem(self._path, f"the gzip file is damaged: {str(error) or 'it ends too early'}",
+                          "fetch it anew", kind=None) from error
+
+    def read(self, most):
+        return self._read(self._file.read, most)
+
+    def readline(self, most):
+        return self._read(self._file.readline, most)
+
+    def taken(self):
+        """Bytes of the file that were read since this was asked last."""
+        now = self._raw.tell()
+        before, self._told = self._told, now
+        return now - before
+
+
+def not_utf8(data, error, place, kind):
+    """What a text is that is not in UTF-8."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return Problem(place, "expected UTF-8, found UTF-16", "convert the file: iconv -f UTF-16 -t UTF-8", kind=kind)
+    return Problem(place, f"expected UTF-8, found byte {data[error.start]:#04x} at byte {error.start + 1}",
+                   "convert the file: iconv -f LATIN1 -t UTF-8", kind=kind)
 
 
 def whole(path, most=MOST_FILE):
@@ -46,9 +95,9 @@ def too_long(place, what):
 
 
 def line_chunks(path, size):
-    """(bytes, number of the first line, lines) of a file, each about `size` bytes. A line of more than MOST_DOCUMENT
-    bytes is None."""
-    with opened(path) as file:
+    """(bytes of the file, number of the first line, lines) of a file of texts, each about `size` bytes of lines. A line
+    of more than MOST_DOCUMENT bytes is None."""
+    with Lines(path) as file:
         number = 1
         while True:
             lines, taken = [], 0
@@ -66,7 +115,7 @@ def line_chunks(path, size):
                     taken += len(line)
             if not lines:
                 return
-            yield taken, number, lines
+            yield file.taken(), number, lines
             number += len(lines)
 
 

@@ -7,7 +7,7 @@ from . import special_ids
 from .encode import Encoder
 from .files import whole
 from .problems import Problem, Problems, shown
-from .template import ChatTemplate
+from .template import SPECIAL, ChatTemplate
 from .tokenizer import Tokenizer
 
 
@@ -76,7 +76,7 @@ def template_text(options, folder, config):
 def variables(config, special):
     """What Hugging Face gives a template beside the turns: texts of special tokens."""
     found = {}
-    for key in ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"):
+    for key in SPECIAL:
         value = config.get(key)
         value = value.get("content") if isinstance(value, dict) else value
         if isinstance(value, str):
@@ -127,6 +127,8 @@ def load(options):
         if text is not None and not problems:
             template = ChatTemplate(text, place, {**variables(config, special), **options.template_set}, options.date)
         settings.append(("template", place or "none"))
+        if template is not None and template.switch and template.switch not in options.template_set:
+            settings.append((template.switch, "as each turn of the assistant fits, unless its document says it"))
     except UnicodeDecodeError:
         problems.append(Problem(options.template or beside, "expected a template in UTF-8, found other bytes"))
     except Problem as problem:

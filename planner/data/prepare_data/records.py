@@ -22,6 +22,7 @@ class Record:
     pictures: list = dataclasses.field(default_factory=list)   # in the order of their marks
     tools: list | None = None     # tools of the conversation, for the template
     unused: tuple = ()            # keys of the input that nothing was made of
+    variables: dict = dataclasses.field(default_factory=dict)   # of the template, for this conversation
 
 
 MARK = "<image>"

@@ -5,12 +5,19 @@ import json
 
 import jinja2
 import jinja2.ext
+import jinja2.meta
 import jinja2.sandbox
 
 from .bounds import Beyond, bounded, joined, power
+from .conversation import GIVEN
 from .problems import Problem
 
 REASONING = ("reasoning_content", "thinking", "reasoning")  # names of one thing; templates read the first
+SWITCHES = ("enable_thinking", "thinking")   # variables that say whether a prompt asks for thinking
+
+
+# Texts of special tokens, which tokenizer_config.json has.
+SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 class Generation(jinja2.ext.Extension):
@@ -59,6 +66,7 @@ class ChatTemplate:
         try:
             with bounded():   # constants are computed when it is compiled
                 self._compiled = environment.from_string(text)
+                read = jinja2.meta.find_undeclared_variables(environment.parse(text))
         except jinja2.TemplateSyntaxError as error:
             raise Problem(f"{place}:{error.lineno}", f"the template is no Jinja: {error.message}", whole) from error
         except Beyond as error:
@@ -66,13 +74,17 @@ class ChatTemplate:
         except Exception as error:   # such as blocks that stand too deep in each other for Python
             raise Problem(place, f"the template cannot be compiled: {error or type(error).__name__}", whole) from error
 
+        self.read = sorted(read - set(GIVEN) - set(SPECIAL))   # variables that may be set
+        self.switch = next((name for name in SWITCHES if name in read), None)
+
     def _strftime(self, form):
         if self.date is None:
             raise AsksForDate
         return datetime.datetime.combine(self.date, datetime.time()).strftime(form)
 
-    def render(self, messages, tools, add_generation_prompt, place):
-        """The text of the turns. With `add_generation_prompt` what comes before the assistant's next turn is in it."""
+    def render(self, messages, tools, add_generation_prompt, place, variables=None):
+        """The text of the turns. With `add_generation_prompt` what comes before the assistant's next turn is in it.
+        `variables` come before those that all documents have."""
         turns = []
         for message in messages:
             turn = {key: value for key, value in message.items() if value is not None}
@@ -81,7 +93,8 @@ class ChatTemplate:
         try:
             with bounded():
                 return joined(self._compiled.generate(messages=turns, tools=tools, documents=None,
-                                                      add_generation_prompt=add_generation_prompt, **self.variables))
+                                                      add_generation_prompt=add_generation_prompt,
+                                                      **{**self.variables, **(variables or {})}))
         except Beyond as error:
             problem = Problem(self.place, f"the template has no bound, with the turns of {place}: {error}",
                               "mend its loops, or give another template", kind=None)

@@ -1,4 +1,5 @@
 """Inputs of which a part is missing where their format says that more comes: each is an error, in every format."""
+import gzip
 import io
 import os
 import pathlib
@@ -113,6 +114,22 @@ class Damaged(Case):
         self.assertRegex(self.said("a.json"), "^a.json: expected JSON, found something else at column")
         self.write("a.jsonl", line({"text": "without a line break at its end"})[:-1])
         self.assertEqual(len(self.prepared("a.jsonl")[0]), 1)
+
+    def test_gzip_ends_where_it_should(self):
+        lines = b"".join(line({"text": f"line {i}"}) for i in range(2000))
+        packed = gzip.compress(lines)
+        for data, what in ((packed[:-4], "Compressed file ended before"), (packed[:40], "Compressed file ended before"),
+                           (packed[:-8] + bytes(4) + packed[-4:], "CRC check failed"),
+                           (packed + b"more", "Not a gzipped file"), (packed[:30] + b"\xff" * 99, "Error -3")):
+            with self.subTest(what):
+                self.write("a.jsonl.gz", data)
+                self.assertRegex(self.said("a.jsonl.gz", "--refused", "skip"),
+                                 f"^a.jsonl.gz: the gzip file is damaged: {what}.*; fetch it anew$")
+        for name, by in (("a.jsonl.zst", "unzstd"), ("a.json.XZ", "unxz")):
+            self.write(name, b"x")
+            self.assertEqual(self.said(name), f"{name}: it is compressed in a way that is not read; unpack it: {by}")
+        self.write("a.tar.gz", gzip.compress(GOOD))
+        self.assertRegex(self.said("a.tar.gz"), "^a.tar.gz: expected a tar file that is not compressed, found another")
 
     def test_a_file_that_is_still_written(self):
         from prepare_data import run

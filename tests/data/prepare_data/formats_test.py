@@ -1,4 +1,5 @@
 """Each format of input becomes the shards that the page says (docs/training/prepare_data.md)."""
+import gzip
 import hashlib
 import json
 import shutil
@@ -112,6 +113,50 @@ class Formats(Case):
         self.assertEqual(self.texts(documents), ["first\n\n<image>\n\nlast</s>"])
         self.assertEqual(documents["000000000"]["jpg"], JPG)
         self.assertIn("texts, images; not used: metadata", self.said)
+
+    def test_questions_and_answers_of_the_cauldron(self):
+        self.parquet("vqa.parquet", {
+            "images": [[{"bytes": JPG, "path": None}, {"bytes": PNG, "path": None}], [{"bytes": WEBP, "path": None}]],
+            "texts": [[{"user": "a?", "assistant": "b", "source": "s"}, {"user": "c?", "assistant": "d", "source": "s"}],
+                      [{"user": "e?", "assistant": "f", "source": "s"}]]})
+        documents, about = self.prepared("vqa.parquet")
+        turn = "<|im_start|>{}\n{}<|im_end|>\n"
+        self.assertEqual(self.texts(documents), [
+            turn.format("user", "<image><image>a?") + turn.format("assistant", "b") + turn.format("user", "c?") +
+            turn.format("assistant", "d"), turn.format("user", "<image>e?") + turn.format("assistant", "f")])
+        self.assertEqual((documents["000000000"]["0.jpg"], documents["000000001"]["webp"]), (JPG, WEBP))
+        self.assertIn("nothing was made of: texts[].source (2 documents)", self.said)
+        self.parquet("other.parquet", {"images": [[{"bytes": JPG, "path": None}]], "texts": [[{"q": "a?", "a": "b"}]]})
+        refused = prepare("--tokenizer", TOY, "--template", TOY / "chatml.jinja", "-o", "no", "other.parquet",
+                          cwd=self.at)
+        self.assertEqual(refused.stderr, "error: other.parquet: row 0: texts[0]: expected texts user and assistant, as "
+                         "in The Cauldron, found the keys q, a; rename the columns first\n")
+
+    def test_compressed_texts(self):
+        """The bytes of what is compressed, whatever the file is called."""
+        for name in ("a.jsonl", "l.json", "t.txt"):
+            self.write(name, {"a.jsonl": '{"text": "see"}\n{"text": "naïve"}\n', "l.json": '[{"text": "a wave"}]',
+                              "t.txt": "the weather\nit is"}[name])
+            packed = self.at / (name.upper() + ".GZ")
+            packed.write_bytes(gzip.compress((self.at / name).read_bytes()[:9]) +
+                               gzip.compress((self.at / name).read_bytes()[9:]))   # gzip has several parts
+            for words in ([], ["--lines"]) if name == "t.txt" else ([],):
+                folder = f"{name[0]}{len(words)}"
+                plain = self.prepared(name, *words, out=f"{folder}_plain")[0]
+                self.assertEqual(self.prepared(packed.name, *words, out=folder)[0], plain)
+        (self.at / "b.jsonl").write_bytes((self.at / "A.JSONL.GZ").read_bytes())
+        self.assertEqual(self.texts(self.prepared("b.jsonl", out="b")[0], "b"), ["see</s>", "naïve</s>"])
+
+    def test_members_in_capitals_and_notes_of_macos(self):
+        self.tar("photos.tar", [("./._0001.jpg", b"\0\5\x16\7"), ("./0001.JPG", JPG), ("./._0001.txt", b"\0\5\x16\7"),
+                                ("./0001.TXT", b"see"), ("./.DS_Store", b"Bud1"), ("./0002.Jpeg", JPG),
+                                ("./0002.txt", b"it is")])
+        documents, _ = self.prepared("photos.tar")
+        self.assertEqual(self.texts(documents), ["<image>see</s>", "<image>it is</s>"])
+        self.assertEqual(json.loads(documents["000000000"]["images"]),
+                         [{"shard": "../photos.tar", "member": "./0001.JPG"}])
+        self.prepared("photos.tar", "--field", "image=JPG,Jpeg", "--field", "text=TXT", "--name", "out", out="fields")
+        self.assertEqual(files_of(self.at / "fields"), files_of(self.at / "out"))
 
     def test_text(self):
         self.write("a.txt", "a wave\nanother wave\n")

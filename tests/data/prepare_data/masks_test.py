@@ -152,6 +152,56 @@ class Masks(unittest.TestCase):
         tools = loaded("forgets_thinking")
         self.assertEqual(by_kind(tools, tools.encoder.encode(read(once)))[-1], ("<think>so</think>b<|im_end|>\n",))
 
+    PLAIN = {"messages": [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "b"}]}
+    THINKS = {"messages": [{"role": "user", "content": "a?"},
+                           {"role": "assistant", "reasoning_content": "so", "content": "b"}]}
+
+    def learnt(self, tools, record):
+        return [text[0] for text in by_kind(tools, tools.encoder.encode(read(record))) if isinstance(text, tuple)]
+
+    def test_each_turn_has_the_prompt_that_fits_it(self):
+        """A set has turns with thinking and without: each is learnt from where its own prompt ends."""
+        tools = loaded("thinks")
+        self.assertEqual(by_kind(tools, tools.encoder.encode(read(self.PLAIN))),
+                         ["<|im_start|>user\na?<|im_end|>\n<|im_start|>assistant\n<think></think>", ("b<|im_end|>\n",)])
+        self.assertEqual(by_kind(tools, tools.encoder.encode(read(self.THINKS))),
+                         ["<|im_start|>user\na?<|im_end|>\n<|im_start|>assistant\n<think>\n",
+                          ("so\n</think>\nb<|im_end|>\n",)])
+        mixed = {"messages": [*self.PLAIN["messages"], *self.THINKS["messages"]]}
+        self.assertEqual(self.learnt(tools, mixed), ["b<|im_end|>\n", "so\n</think>\nb<|im_end|>\n"])
+
+    def test_what_is_said_of_thinking_is_not_guessed(self):
+        """By --template-set of all documents, by chat_template_kwargs of one, which comes first."""
+        asked = {**self.PLAIN, "chat_template_kwargs": {"enable_thinking": True}}
+        refused = r"r:1: the template writes the first turn and the begin of the assistant's turn in another way"
+        self.assertIn(refused, self.refusal("thinks", asked))
+        self.assertIn(refused, self.refusal("thinks", self.PLAIN, "--template-set", "enable_thinking=true"))
+        said = {**self.PLAIN, "chat_template_kwargs": {"enable_thinking": False, "of_other_rows": None}}
+        tools = loaded("thinks", "--template-set", "enable_thinking=true")
+        self.assertEqual(self.learnt(tools, said), ["b<|im_end|>\n"])
+        self.assertEqual(self.learnt(tools, self.THINKS), ["so\n</think>\nb<|im_end|>\n"])
+
+    def test_thinking_of_earlier_turns(self):
+        history = {"messages": [*self.THINKS["messages"], *self.PLAIN["messages"]]}
+        self.assertTrue(self.refusal("thinks", history).endswith(
+            "use a template that keeps history as it was, or set its variables (enable_thinking, "
+            "truncate_history_thinking) by --template-set, or by chat_template_kwargs of the document"))
+        kept = {**history, "chat_template_kwargs": {"truncate_history_thinking": False}}
+        self.assertEqual(self.learnt(loaded("thinks"), kept), ["so\n</think>\nb<|im_end|>\n", "b<|im_end|>\n"])
+
+    def test_variables_of_a_document_are_plain_text(self):
+        """A special token in a variable ends no turn."""
+        tools = loaded("thinks")
+        record = read({**self.PLAIN, "chat_template_kwargs": {"enable_thinking": "<|im_end|>"}})
+        self.assertEqual(tools.tokenizer.protect(record.variables, {}),
+                         {"enable_thinking": "\U000f0000<|im_end|>\U000f0001"})
+        for wrong, found in ((["x"], "a list"), ({"messages": []}, "the keys messages"), ({"a b": 1}, "the keys a b")):
+            with self.assertRaises(Problem) as caught:
+                read({**self.PLAIN, "chat_template_kwargs": wrong})
+            self.assertEqual(str(caught.exception), "r:1: chat_template_kwargs: expected an object with variables of "
+                             f"the template, found {found}; write \"chat_template_kwargs\": "
+                             '{"enable_thinking": false}')
+
     def test_a_border_inside_a_token_is_refused(self):
         self.assertEqual(
             self.refusal("plain_words", {"messages": [{"role": "user", "content": "it"},

@@ -16,7 +16,8 @@ from . import energon, jsonl, llava, parquet, text, webdataset
 FORMATS = {"jsonl": jsonl.Jsonl, "llava": llava.Llava, "jsonl_media": jsonl.JsonlMedia, "parquet": parquet.Parquet,
            "text": text.Text, "webdataset": webdataset.Webdataset, "energon": energon.Energon}
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "llava", ".parquet": "parquet", ".txt": "text",
-           ".tar": "webdataset"}
+           ".tar": "webdataset", ".tgz": "webdataset"}
+PACKED = {".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip"}   # gzip is read
 
 
 def guess(path):
@@ -24,14 +25,18 @@ def guess(path):
     if os.path.isdir(path):
         if os.path.isdir(os.path.join(path, ".nv-meta")):
             return "energon", "it has a folder .nv-meta"
-        lines = glob.glob(os.path.join(glob.escape(path), "*.jsonl"))
-        if os.path.isdir(os.path.join(path, "media")) and len(lines) == 1:
+        if os.path.isdir(os.path.join(path, "media")) and len(jsonl.json_lines(path)) == 1:
             return "jsonl_media", "it has a JSONL file and a folder media"
         return None
-    ending = os.path.splitext(path)[1]
+    stem, ending = os.path.splitext(path.lower())
+    if ending in PACKED:
+        raise Problem(path, "it is compressed in a way that is not read", f"unpack it: {PACKED[ending]}")
+    if ending == ".gz":
+        ending = os.path.splitext(stem)[1]
     if ending == ".jsonl" and glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "media", "shard_*.tar")):
         return "jsonl_media", "media/shard_*.tar lies beside it"
-    return (ENDINGS[ending], f"its name ends with {ending}") if ending in ENDINGS else None
+    found = path[len(path.lower().rpartition(ending)[0]):] if ending in ENDINGS else ""
+    return (ENDINGS[ending], f"its name ends with {found}") if found else None
 
 
 def choose(inputs, wanted):

@@ -20,7 +20,7 @@ class Access:
             if not match:
                 raise Problem(place, f"expected a member's ending with keys, as json[0][value], found {option!r}",
                               "keys stand in square brackets")
-            self.options.append((match[1], re.findall(r"\[([^\[\]]+)\]", match[2])))
+            self.options.append((match[1].lower(), re.findall(r"\[([^\[\]]+)\]", match[2])))
 
     def endings(self):
         return {ending for ending, _ in self.options}

@@ -4,7 +4,7 @@ import json
 import os
 
 from ..conversation import Reader
-from ..files import line_chunks, too_long
+from ..files import line_chunks, not_utf8, too_long
 from ..images import Folder, Media
 from ..problems import Problem
 
@@ -16,14 +16,19 @@ def parsed(line, place):
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise Problem(place, f"expected UTF-8, found byte {line[error.start]:#04x} at byte {error.start + 1}",
-                      "convert the file: iconv -f LATIN1 -t UTF-8", kind="no JSON") from error
+        raise not_utf8(line, error, place, "no JSON") from error
     except json.JSONDecodeError as error:
         at = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise Problem(place, f"expected JSON, found something else at {at}: {error.msg}",
                       "write the file by a JSON library", kind="no JSON") from error
     except (ValueError, RecursionError) as error:
         raise Problem(place, f"the JSON is too large to read: {error}", "leave it out", kind="no JSON") from error
+
+
+def json_lines(folder):
+    """The JSONL files of a folder."""
+    return sorted(path for ending in ("", ".gz") for path in
+                  glob.glob(os.path.join(glob.escape(folder), "*.jsonl" + ending)))
 
 
 class Jsonl:
@@ -69,7 +74,7 @@ class JsonlMedia(Jsonl):
         files = []
         for path in inputs:
             if os.path.isdir(path):
-                found = sorted(glob.glob(os.path.join(glob.escape(path), "*.jsonl")))
+                found = json_lines(path)
                 if len(found) != 1:
                     raise Problem(path, f"expected one JSONL file in the folder, found {len(found)}",
                                   "name the files themselves")

@@ -2,7 +2,7 @@
 import os
 
 from ..conversation import Reader
-from ..files import opened
+from ..files import MOST_ARRAY, Lines
 from ..images import Folder
 from ..problems import Problem, shown
 from .jsonl import parsed
@@ -25,9 +25,11 @@ class Llava:
 
     def tasks(self):
         for path in self._inputs:
-            with opened(path) as file:
-                data = file.read()
-            size, records = len(data), parsed(data.removeprefix(b"\xef\xbb\xbf"), path)
+            with Lines(path) as file:
+                data, size = file.read(MOST_ARRAY + 1), file.taken()
+            if len(data) > MOST_ARRAY:
+                raise Problem(path, f"one JSON array of more than {MOST_ARRAY:,} bytes", "write JSONL, an object a line")
+            records = parsed(data.removeprefix(b"\xef\xbb\xbf"), path)
             if not isinstance(records, list):
                 raise Problem(path, f"expected one JSON array of documents, found {shown(records)}",
                               "is it JSONL? then give --format jsonl")

@@ -1,16 +1,17 @@
-"""Parquet with image bytes: columns messages, conversations or text, with image or images; OBELICS' texts and images.
+"""Parquet with image bytes: columns messages, conversations or text, with image or images; texts and images, as in
+OBELICS or in The Cauldron.
 
 Pictures have no file of their own, so their bytes are written into the shards.
 """
 import os
 
-from ..conversation import Reader
+from ..conversation import VARIABLES, Reader
 from ..images import Folder, check_kind
 from ..problems import Problem, shown
 from ..records import MARK, Record
 
 ROWS = 64  # rows that are read at once
-USED = ("messages", "conversations", "text", "texts", "image", "images", "tools")
+USED = ("messages", "conversations", "text", "texts", "image", "images", "tools", VARIABLES)
 
 
 def arrow():
@@ -61,14 +62,17 @@ class Parquet:
         end = number + rows
         pyarrow, parquet = arrow()
         folder = Folder(self._options.images or os.path.dirname(path))
-        reader = Reader(folder.find, self._options.lists, self._options.images_first)
+        reader, before = (Reader(folder.find, self._options.lists, first) for first in
+                          (self._options.images_first, True))
         try:
             for batch in parquet.ParquetFile(path).iter_batches(ROWS, [group], columns, use_threads=False):
                 for row in batch.to_pylist():
                     place = f"{path}: row {number}"
                     number += 1
                     try:
-                        yield checked(interleaved(row, place, reader) if "texts" in row else reader.record(row, place))
+                        yield checked(reader.record(row, place) if "texts" not in row else
+                                      answered(row, place, before) if has_answers(row["texts"]) else
+                                      interleaved(row, place, reader))
                     except Problem as problem:
                         yield problem
         except (pyarrow.ArrowException, OSError) as error:
@@ -85,6 +89,27 @@ def checked(record):
         if not picture.path:
             check_kind(picture.data, f"image {number}", record.place)
     return record
+
+
+def has_answers(texts):
+    return isinstance(texts, list) and any(isinstance(text, dict) for text in texts)
+
+
+def answered(row, place, reader):
+    """The Cauldron: `texts` are questions and answers, one conversation about `images`, which stand before it."""
+    turns, unused = [], set()
+    for number, pair in enumerate(row["texts"]):
+        if not isinstance(pair, dict) or not all(isinstance(pair.get(key), str) for key in ("user", "assistant")):
+            raise Problem(f"{place}: texts[{number}]", "expected texts user and assistant, as in The Cauldron, found " +
+                          (f"the keys {', '.join(map(str, pair))}" if isinstance(pair, dict) else shown(pair)),
+                          "rename the columns first")
+        turns += [{"role": role, "content": pair[role]} for role in ("user", "assistant")]
+        unused |= {f"texts[].{key}" for key in pair if key not in ("user", "assistant")}
+    images = row.get("images") or []
+    if not isinstance(images, list):
+        raise Problem(place, f"images: expected a list, found {shown(images)}", "as in The Cauldron", kind="images")
+    pictures = [reader.picture(image, f"{place}: images[{number}]") for number, image in enumerate(images)]
+    return reader.conversation(Record(place, unused=tuple(sorted(unused))), turns, "texts", pictures)
 
 
 def interleaved(row, place, reader):

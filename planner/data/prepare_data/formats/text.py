@@ -1,8 +1,7 @@
 """Plain text in UTF-8: a document a file, or a line (--lines)."""
 import os
 
-from ..files import MOST_DOCUMENT, line_chunks, opened, too_long
-from ..problems import Problem
+from ..files import MOST_DOCUMENT, Lines, line_chunks, not_utf8, too_long
 from ..records import Record
 
 CHUNK = 1 << 18  # bytes of lines that a worker takes at once
@@ -32,7 +31,7 @@ class Text:
     def read(self, task):
         path, first, lines = task
         if lines is None:
-            with opened(path) as file:
+            with Lines(path) as file:
                 data = file.read(MOST_DOCUMENT + 1)
             lines = [data if len(data) <= MOST_DOCUMENT else None]
         for number, data in enumerate(lines, first):
@@ -46,5 +45,4 @@ class Text:
                 if text or not self._lines:
                     yield Record(place, text=text)
             except UnicodeDecodeError as error:
-                yield Problem(place, f"expected UTF-8, found byte {data[error.start]:#04x} at byte {error.start + 1}",
-                              "convert the file: iconv -f LATIN1 -t UTF-8", kind="no text")
+                yield not_utf8(data, error, place, "no text")

@@ -10,14 +10,14 @@ from ..records import Picture, Record
 from .fields import MISSING, FieldMap
 
 PICTURES = "jpg,jpeg,png,webp"
-META = re.compile(r"__[^/]*__($|/)")   # notes of other programs, no part of a document
+META = re.compile(r"__[^/]*__($|/)|(.*/)?(\._[^/]*|\.DS_Store)$")   # notes of other programs and of macOS
 
 
 def split_name(name):
-    """Document and ending: the name up to the first dot after the last slash, and what follows it."""
+    """Document and ending: the name up to the first dot after the last slash, and what follows it in small letters."""
     folder, _, last = name.rpartition("/")
     stem, dot, ending = last.partition(".")
-    return (f"{folder}/{stem}" if folder else stem), ending if dot else ""
+    return (f"{folder}/{stem}" if folder else stem), ending.lower() if dot else ""
 
 
 def documents(shard):
