@@ -160,8 +160,8 @@ class Spans:
                        f"more follow: character {at} begins {bare(shorter[at:at + 24])!r} alone, and "
                        f"{bare(whole[at:at + 24])!r} in the whole",
                        "use a template that keeps history as it was" +
-                       (f", or set its variables ({', '.join(self._read)}) by --template-set, or by chat_template_kwargs "
-                        "of the document" if self._read else ""), kind="rewritten history")
+                       (f", or set its variables ({', '.join(self._read)}) by --template-set, or by "
+                        "chat_template_kwargs of the document" if self._read else ""), kind="rewritten history")
 
     def _splits(self, shorter, index, ids, turns):
         at = next((i for i, (a, b) in enumerate(zip(ids, self.ids[index:])) if a != b), len(ids))

@@ -28,7 +28,8 @@ class Llava:
             with Lines(path) as file:
                 data, size = file.read(MOST_ARRAY + 1), file.taken()
             if len(data) > MOST_ARRAY:
-                raise Problem(path, f"one JSON array of more than {MOST_ARRAY:,} bytes", "write JSONL, an object a line")
+                raise Problem(path, f"one JSON array of more than {MOST_ARRAY:,} bytes",
+                              "write JSONL, an object a line")
             records = parsed(data.removeprefix(b"\xef\xbb\xbf"), path)
             if not isinstance(records, list):
                 raise Problem(path, f"expected one JSON array of documents, found {shown(records)}",
