@@ -112,7 +112,8 @@ std::optional<int> CheckFilesHere(const Plan& plan, bool weights, bool here) {
       return UsageError("there is no " + file.path +
                         ", where the recipe has its weights, and a run downloads nothing; "
                         "if it is a name of the Hugging Face hub, " +
-                        HowToFetch("from", file.named));
+                        HowToFetch("from", file.named) + "; if it is a folder of the nodes, write from: ./" +
+                        file.named);
     }
     if (here)
       return UsageError("cannot read " + file.path + ": No such file or directory, where the recipe has its " + what);
@@ -163,6 +164,10 @@ absl::Status CheckFiles(const Plan& plan, const std::map<std::string, std::strin
   }
   std::cerr << "samples are other ones from sample " << whole->manifest.counters.consumed_samples << " on\n";
   return accepted ? absl::OkStatus() : WouldChangeCurve(run_dir);
+}
+
+std::optional<int> CheckFilesOfJob(const Plan& plan, const RunOptions& options) {
+  return CheckFilesHere(plan, /*weights=*/!NewestOf(plan, options.run_dir), /*here=*/false);
 }
 
 std::optional<int> CheckBeforeRanks(const Plan& plan, const RunOptions& options, const LaunchWay& way) {

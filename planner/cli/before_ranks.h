@@ -22,6 +22,10 @@ absl::Status CheckChanges(const Plan& plan, const std::string& run_dir, bool acc
 absl::Status CheckFiles(const Plan& plan, const std::map<std::string, std::string>& digests, const std::string& run_dir,
                         bool accepted);
 
+// Whether weights and recorded batches fit the plan, as far as they are on this machine. Tells what is wrong on stderr.
+// Returns the exit status if no job shall be submitted.
+std::optional<int> CheckFilesOfJob(const Plan& plan, const RunOptions& options);
+
 struct LaunchWay {
   bool here = false;     // ranks run on this machine
   bool yes = false;      // questions are answered

@@ -195,7 +195,9 @@ int Launch(const LaunchFlags& flags) {
     }
   }
   if (flags.slurm) {
+    const std::optional<int> unfit = flags.dry_run ? CheckFilesOfJob(plans[0], launch) : std::nullopt;
     const int submitted = Submit(plans, launch, flags);
+    if (unfit) return *unfit;
     // A later trial must not wait for a job that there is not.
     if (std::error_code error; submitted != kExitSuccess && flags.trial && !flags.dry_run)
       std::filesystem::remove_all(launch.run_dir, error);

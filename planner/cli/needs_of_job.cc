@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <utility>
@@ -106,6 +107,12 @@ std::vector<std::string> EnvironmentOf(const JobFiles& job) {
   return environment;
 }
 
+std::pair<int, int> FreePorts() {
+  std::ifstream file("/proc/sys/net/ipv4/ip_local_port_range");
+  std::pair<int, int> ports;
+  return file >> ports.first >> ports.second ? ports : std::pair<int, int>();
+}
+
 }  // namespace
 
 JobNeeds NeedsOf(const JobFiles& job) {
@@ -131,6 +138,7 @@ JobNeeds NeedsOf(const JobFiles& job) {
   if (job.measure) needs.AddMade("the folder of the profile", FolderOf(job.measure->output));
   for (const Plan& plan : job.plans) AddPlan(plan, needs);
   found.files = std::move(needs).files();
+  found.ports = FreePorts();
   return found;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,6 +16,9 @@ struct JobNeeds {
   std::vector<NeededFile> files;
   std::vector<std::string> of_system;  // libraries of the executor that the system of a node, or an image, must have
   std::vector<std::string> not_found;  // libraries of the executor that the loader does not find on this machine
+  // The first and the last TCP port of which the kernel of this machine gives free ones; 0: it does not say. Head,
+  // ranks and Gloo or NCCL listen at no others.
+  std::pair<int, int> ports;
 };
 
 // Of all plans of the job. Files are looked up as the plans name them; links that lead out of a folder are followed.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "planner/base/paper/table.h"
 #include "planner/cli/go_on.h"
 #include "planner/plan/launch_environment.h"
@@ -30,9 +31,15 @@ JobFiles WithoutSecrets(JobFiles job) {
   return job;
 }
 
+// Lines of a shell stay lines.
+std::string ShellLines(const std::string& text) {
+  if (text.find('\n') == std::string::npos) return ShellWord(text);
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
 std::string CommandText(const std::vector<std::string>& words) {
   std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(ShellWord(word));
+  for (const std::string& word : words) quoted.push_back(ShellLines(word));
   return absl::StrJoin(quoted, " ");
 }
 
@@ -88,6 +95,11 @@ std::string JobText(const JobFiles& job, const ShownJob& shown, size_t width) {
   if (!shown.needs.not_found.empty())
     absl::StrAppend(&text, "\n# libraries of the executor that this machine does not find, and nodes must\n",
                     absl::StrJoin(shown.needs.not_found, " "), "\n");
+  const auto [first_port, last_port] = shown.needs.ports;
+  absl::StrAppend(&text, "\n# network\n",
+                  launch.interface.empty() ? "the first interface that is no loopback" : launch.interface,
+                  " (launch.interface), TCP ports ", first_port, " to ", last_port,
+                  " (net.ipv4.ip_local_port_range of this machine)\n");
   if (!shown.left_behind.empty())
     absl::StrAppend(&text, "\n# variables of this shell that no rank gets, as launch.env does not name them\n",
                     absl::StrJoin(shown.left_behind, " "), "\n");
@@ -113,6 +125,7 @@ nlohmann::ordered_json JobJson(const JobFiles& job, const ShownJob& shown) {
                {"files", files},
                {"libraries_of_system", shown.needs.of_system},
                {"libraries_not_found", shown.needs.not_found},
+               {"ports", {shown.needs.ports.first, shown.needs.ports.second}},
                {"not_passed_on", shown.left_behind},
                {"problems", shown.problems}};
   if (shown.slurm_answers) json["slurm"] = shown.sbatch.empty() ? "takes the script" : shown.sbatch;

@@ -15,6 +15,7 @@
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/near_name.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
@@ -25,6 +26,7 @@
 #include "planner/cli/show_job.h"
 #include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
+#include "planner/run/launch/check_machine.h"
 #include "planner/run/launch/recipe_environment.h"
 #include "planner/run/slurm/job_script.h"
 #include "planner/run/slurm/slurm_commands.h"
@@ -71,10 +73,18 @@ std::vector<std::string> ProblemsOf(JobFiles& job, JobNeeds& needs) {
   const std::vector<std::string> asked = absl::StrSplit(launch.partition, ',');
   for (const std::string& one : asked) {
     if (partitions.empty() || std::find(partitions.begin(), partitions.end(), one) != partitions.end()) continue;
+    const std::string near = NearNameHelp(one, partitions);
     problems.push_back(absl::StrCat("launch.slurm.partition: this cluster has no partition ", one, "; it has ",
-                                    absl::StrJoin(partitions, ", ")));
+                                    absl::StrJoin(partitions, ", "), near.empty() ? "" : "; " + near));
   }
   return problems;
+}
+
+// A dry run does not run lines of a recipe, nor the executor with variables of one.
+void WarnOfExecutor(Plan plan, const RunOptions& options) {
+  plan.launch.setup.clear(), plan.launch.env.clear();
+  const absl::Status fits = CheckExecutor(plan, options, /*here=*/false);
+  if (!fits.ok()) std::cerr << "warning: this would be refused: " << Printable(std::string(fits.message())) << "\n";
 }
 
 // Asks Slurm about the script, without a file that stays.
@@ -102,9 +112,11 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
   shown.needs = NeedsOf(job);
   shown.problems = ProblemsOf(job, shown.needs);
   shown.left_behind = LibraryVariablesLeftBehind(plan.launch);
-  const JobScript options = {
-      .program = job.program, .run_dir = run_dir, .signal_seconds = signal_seconds, .mounts = job.mounts,
-      .trial = job.options.trial};
+  const JobScript options = {.program = job.program,
+                             .run_dir = run_dir,
+                             .signal_seconds = signal_seconds,
+                             .mounts = job.mounts,
+                             .trial = job.options.trial};
   const absl::StatusOr<std::string> script = RenderJobScript(plan, options);
   if (!script.ok()) return UsageError(script.status());
   const absl::StatusOr<std::vector<std::string>> srun =
@@ -112,6 +124,7 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
   if (!srun.ok()) return UsageError(srun.status());
   shown.script = *script, shown.srun = *srun;
   if (dry_run) {
+    WarnOfExecutor(plan, job.options);
     AskSlurm(shown);
     std::cout << (as_json ? JsonText(JobJson(job, shown), 2) + "\n"
                           : PrintableLines(JobText(job, shown, LineWidth(STDOUT_FILENO, kShowWidth))));
@@ -125,12 +138,17 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
                            " of this shell; launch.env passes variables on")
               << "\n";
   }
+  std::error_code error;
+  const bool fresh = !std::filesystem::exists(run_dir, error);
   if (absl::Status status = WriteJobFiles(job, *script); !status.ok()) return ReportFailedLaunch(status);
   if (!job.options.probe_dir.empty()) {
     if (absl::Status made = MakeDirectories(job.options.probe_dir); !made.ok()) return ReportFailedLaunch(made);
   }
   const absl::StatusOr<std::string> number = SubmitScript(JobScriptPath(run_dir));
-  if (!number.ok()) return UsageError(number.status());
+  if (!number.ok()) {
+    if (fresh) std::filesystem::remove_all(run_dir, error);
+    return UsageError(number.status());
+  }
   const bool measures = job.measure.has_value();
   if (as_json) {
     nlohmann::ordered_json json = {{"job", *number}, {"run_dir", run_dir}};

@@ -31,6 +31,7 @@ constexpr char kFolder[] = "a job runs in the folder in which it is submitted";
 constexpr char kOneJob[] = "a launch is one job of the cluster where it is submitted";
 constexpr char kUser[] = "a job is of the user who launches it";
 constexpr char kAnswer[] = "it changes what sbatch does and prints, not the job";
+constexpr char kContained[] = "the agents of a job run in a container, and its head does not";
 constexpr char kRemove[] = "remove it", kRemoveChange[] = "remove it, and change the recipe's ranks or cluster";
 
 constexpr Taken kTaken[] = {
@@ -44,6 +45,8 @@ constexpr Taken kTaken[] = {
     {"gres", kKeyOfItsOwn, "write launch.slurm.gres"},
     {"cpus-per-task", kKeyOfItsOwn, "write launch.slurm.cpus_per_task"},
     {"container", kKeyOfItsOwn, "write launch.slurm.container"},
+    {"container-image", kContained, "write launch.slurm.container"},
+    {"container-mounts", kContained, "write launch.slurm.mounts"},
     {"nodes", kNodes, kRemoveChange},
     {"ntasks", kTasks, kRemoveChange},
     {"ntasks-per-core", kTasks, kRemove},
@@ -75,8 +78,8 @@ constexpr Taken kTaken[] = {
     {"output", kOutput, kRemove},
     {"error", kOutput, kRemove},
     {"input", "a job reads nothing", kRemove},
-    {"export", kExport, kRemove},
-    {"export-file", kExport, kRemove},
+    {"export", kExport, "write launch.env"},
+    {"export-file", kExport, "write launch.env"},
     {"get-user-env", kExport, kRemove},
     {"chdir", kFolder, "remove it, and launch in that folder"},
     {"wrap", "the script is the launcher's", kRemove},
@@ -116,6 +119,7 @@ SbatchProblem SbatchOptionProblem(std::string_view option, bool on_gpus) {
     if (taken.on_gpus_alone && !on_gpus) continue;
     if (taken.name == name) return {quoted + taken.why, taken.help, true};
   }
+  if (name.starts_with("container-") || name.starts_with("no-container-")) return {quoted + kContained, kRemove, true};
   // sbatch takes --nod for --nodes.
   for (const Taken& taken : kTaken) {
     if (!taken.name.starts_with(name) || (taken.on_gpus_alone && !on_gpus)) continue;

@@ -54,6 +54,12 @@ std::string MountProblem(std::string_view value) {
   return "a mount is FROM:TO or FROM:TO:FLAGS, two absolute paths and flags such as ro";
 }
 
+// pyxis takes a word that does not begin with a slash for an image of a registry, and ./ for a folder of the step.
+std::string ImageProblem(std::string_view value) {
+  const bool file = value.ends_with(".sqsh") || value.ends_with(".sqfs");
+  return value.starts_with('.') || (file && !value.starts_with('/')) ? "a file is named by its absolute path" : "";
+}
+
 }  // namespace
 
 std::string SlurmWordProblem(std::string_view value, std::string_view more) {
@@ -102,19 +108,22 @@ GresProblem GresProblemOf(std::string_view gres, int64_t gpus) {
   if (gpus == 0) return {quoted + ", and ranks compute on CPUs", "remove its GPUs, or write cluster.gpu"};
   if (gres == "none") return {};
   int64_t count = 0;
-  std::string type;
+  std::string type, others;
   for (const std::string_view one : PartsAt(gres, ',')) {
     const std::vector<std::string_view> parts = PartsAt(one, ':');  // gpu[:TYPE][:COUNT]
-    if (parts[0] != "gpu") continue;
+    if (parts[0] != "gpu") {
+      others += "," + std::string(one);
+      continue;
+    }
     const std::optional<int64_t> number = parts.size() > 1 ? Digits(parts.back()) : std::nullopt;
     count += number.value_or(1);
     if (parts.size() > (number ? 2U : 1U)) type = ":" + std::string(parts[1]);
   }
   if (count == gpus) return {};
-  const std::string help = "gpu" + type + ":" + std::to_string(gpus);
+  const std::string fits = "gpu" + type + ":" + std::to_string(gpus) + others;
   return {quoted + ", " + std::to_string(count) + (count == 1 ? " GPU" : " GPUs") +
               " of each node, and `cluster.gpus_per_node` is " + std::to_string(gpus),
-          "write gres: " + help + ", or change cluster.gpus_per_node"};
+          "write gres: " + fits + ", or change cluster.gpus_per_node", fits};
 }
 
 std::string SlurmOptionProblem(std::string_view option, std::string_view value) {
@@ -122,8 +131,8 @@ std::string SlurmOptionProblem(std::string_view option, std::string_view value) 
     return SlurmSeconds(value) ? "" : "sbatch takes MINUTES, HOURS:MINUTES:SECONDS or DAYS-HOURS:MINUTES:SECONDS";
   for (const auto& [name, more] : kMore) {
     if (name != option) continue;
-    const std::string problem = SlurmWordProblem(value, more);
-    return problem.empty() && option == "mounts" ? MountProblem(value) : problem;
+    if (std::string problem = SlurmWordProblem(value, more); !problem.empty()) return problem;
+    return option == "mounts" ? MountProblem(value) : option == "container" ? ImageProblem(value) : "";
   }
   return "there is no such option";
 }

@@ -21,9 +21,10 @@ std::string SlurmWordProblem(std::string_view value, std::string_view more);
 std::optional<int64_t> SlurmSeconds(std::string_view time);
 
 // Why a value of `gres` that is of the right characters does not fit ranks on `gpus` GPUs of each node (0: on CPUs),
-// and what to write; both empty if it fits.
+// and what to write; all empty if it fits.
 struct GresProblem {
   std::string what, help;
+  std::string value{};  // of gres that would fit; empty: there is none
 };
 GresProblem GresProblemOf(std::string_view gres, int64_t gpus);
 // Whether a value of `gres` says how many GPUs a node gives, or that nobody counts them.

@@ -256,10 +256,6 @@ void CheckSbatchOptions(const Recipe& recipe, Diagnostics& problems) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 void CheckEnvironment(const LaunchRecipe& launch, Diagnostics& problems) {
   const auto tell = [&](const char* key, const EnvironmentProblem& problem, const Location& where) {
     problems.Error(problem.taken ? DiagnosticKind::kConflictingKeys : DiagnosticKind::kBadName, where,
@@ -290,8 +286,11 @@ void CheckGres(const Recipe& recipe, Diagnostics& problems) {
   const std::optional<Located<std::string>>& gres = recipe.launch.slurm.gres;
   if (!gres || !AllKnown(*gres, recipe.cluster.gpu, recipe.cluster.gpus_per_node)) return;
   const int64_t gpus = *recipe.cluster.gpu == "none" ? 0 : *recipe.cluster.gpus_per_node;
+  if (!SlurmOptionProblem("gres", **gres).empty()) return;  // which is told
   const GresProblem problem = GresProblemOf(**gres, gpus);
-  if (!problem.what.empty()) problems.Error(DiagnosticKind::kConflictingKeys, gres->where, problem.what, problem.help);
+  if (problem.what.empty()) return;
+  Diagnostic& told = problems.Error(DiagnosticKind::kConflictingKeys, gres->where, problem.what, problem.help);
+  if (!problem.value.empty()) told.edits = {{"launch.slurm.gres", problem.value}};
 }
 
 }  // namespace
@@ -306,7 +305,9 @@ void CheckLaunchSettings(const Recipe& recipe, Diagnostics& problems) {
                    option == "time"     ? "write it in quotes: time: \"4:00:00\""
                    : option == "mounts" ? "write it as /lustre/data:/data:ro"
                    : option == "gres"   ? "write it as gpu:h100:8"
-                                        : "use the name as Slurm shows it");
+                   : option == "container"
+                       ? "write it as /lustre/images/train.sqsh or registry.example.com#team/train:2.1"
+                       : "use the name as Slurm shows it");
   };
   const SlurmRecipe& slurm = launch.slurm;
   for (const auto& [option, value] :

@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
@@ -52,7 +54,8 @@ class Job : public PlanProgram {
 
 TEST_F(Job, ADryRunShowsAllThatWouldRun) {
   const std::string words =
-      "launch.slurm.container=image.sqsh launch.slurm.mounts=/usr/share:/shared:ro launch.env=[NCCL_DEBUG=INFO,TOKEN] "
+      "launch.slurm.container=/images/train.sqsh launch.slurm.mounts=/usr/share:/a:ro "
+      "launch.env=[NCCL_DEBUG=INFO,TOKEN] "
       "launch.setup='[\"ulimit -c 0\"]'";
   const std::string before = "TOKEN=sesame UCX_TLS=rc";
   const ProgramResult text = DryRun(words, before), data = DryRun("--json " + words, before);
@@ -61,10 +64,11 @@ TEST_F(Job, ADryRunShowsAllThatWouldRun) {
   const json shown = json::parse(data.out);
   const auto words_of = [&](const char* key) { return shown[key].get<std::vector<std::string>>(); };
   EXPECT_THAT(words_of("sbatch"), Contains(run_ + "/job/job.sbatch"));
-  const std::string mounts =
-      "--container-mounts=/usr/share:/shared:ro," + InBuild("bin") + ":" + InBuild("bin") + ":ro," + run_ + ":" + run_;
-  EXPECT_THAT(words_of("srun"), IsSupersetOf({std::string("--container-image=image.sqsh"), mounts, InBuild("bin/plan"),
-                                              std::string("agent"), run_ + "/job/head-JOB.json"}));
+  std::vector<std::string> all = {"/usr/share:/a:ro", InBuild("bin") + ":" + InBuild("bin") + ":ro", run_ + ":" + run_};
+  std::sort(all.begin() + 1, all.end());  // a temporary folder may be anywhere
+  const std::string mounts = "--container-mounts=" + all[0] + "," + all[1] + "," + all[2];
+  EXPECT_THAT(words_of("srun"), IsSupersetOf({std::string("--container-image=/images/train.sqsh"), mounts,
+                                              InBuild("bin/plan"), std::string("agent"), run_ + "/job/head-JOB.json"}));
   EXPECT_THAT(words_of("rank"), IsSupersetOf({std::string("/bin/bash"), executor_, run_ + "/plan.json"}));
   EXPECT_THAT(shown["launch"]["mounts"].dump(), HasSubstr(run_));
   EXPECT_THAT(words_of("libraries_of_system"), Contains("libc.so.6"));
@@ -73,9 +77,12 @@ TEST_F(Job, ADryRunShowsAllThatWouldRun) {
   EXPECT_EQ(shown["launch"]["environment"]["TOKEN"], "(of this shell)");
   EXPECT_FALSE(shown["launch"]["environment"].contains("UCX_TLS"));
   for (const json& file : shown["files"]) EXPECT_TRUE(file["here"]) << file;
-  EXPECT_THAT(text.out, AllOf(HasSubstr(mounts), HasSubstr("node 0: ranks 0-7"), HasSubstr("ulimit -c 0"),
-                              HasSubstr("libraries that the image must have, beside /bin/bash for launch.setup\n"),
-                              HasSubstr("no rank gets, as launch.env does not name them\n"), HasSubstr("UCX_TLS")));
+  EXPECT_EQ(shown["ports"].size(), 2u);
+  EXPECT_THAT(text.out,
+              AllOf(HasSubstr(mounts), HasSubstr("node 0: ranks 0-7"), HasSubstr("\nexec \"$@\"' launch.setup"),
+                    HasSubstr("net.ipv4.ip_local_port_range of this machine"),
+                    HasSubstr("libraries that the image must have, beside /bin/bash for launch.setup\n"),
+                    HasSubstr("no rank gets, as launch.env does not name them\n"), HasSubstr("UCX_TLS")));
   for (const ProgramResult* result : {&text, &data}) EXPECT_THAT(result->out + result->err, Not(HasSubstr("sesame")));
   EXPECT_FALSE(fs::exists(run_)) << "a dry run leaves nothing behind";
 }
@@ -88,7 +95,7 @@ TEST_F(Job, WithoutAContainerTheNodesMustHaveTheSame) {
 }
 
 TEST_F(Job, WhatNoContainerWouldSeeIsRefusedWithTheMount) {
-  const std::string away = " initialize.from=/no_such/weights launch.slurm.container=image.sqsh";
+  const std::string away = " initialize.from=/no_such/weights launch.slurm.container=/images/train.sqsh";
   ExpectRefused(away, "write launch.slurm.mounts: [FOLDER_OF_THE_NODE:/no_such]");
   EXPECT_EQ(DryRun(away + " launch.slurm.mounts=/lustre:/no_such").status, 0);
   EXPECT_THAT(DryRun(away + " launch.slurm.mounts=/lustre:/no_such").err,
@@ -102,8 +109,8 @@ TEST_F(Job, LinksAreFollowed) {
   std::ofstream(folder_ + "/blobs/1234") << "x";
   fs::create_symlink("../blobs/1234", folder_ + "/snapshot/model.safetensors");
   const ProgramResult shown =
-      DryRun("--json launch.slurm.container=image.sqsh initialize.from=" + folder_ + "/snapshot");
-  ASSERT_EQ(shown.status, 0) << shown.err;
+      DryRun("--json launch.slurm.container=/images/train.sqsh initialize.from=" + folder_ + "/snapshot");
+  EXPECT_NE(shown.status, 0) << "these are no weights";  // and all is shown
   const std::string mounts = json::parse(shown.out)["launch"]["mounts"].dump(), real = fs::canonical(folder_).string();
   EXPECT_THAT(mounts, AllOf(HasSubstr(folder_ + "/snapshot:" + folder_ + "/snapshot:ro"),
                             HasSubstr(real + "/blobs:" + real + "/blobs:ro")));
@@ -138,7 +145,8 @@ TEST_F(Job, APartitionThatIsNotThereIsToldWithThoseThatAre) {
     fs::permissions(programs + "/" + name, fs::perms::owner_all);
   }
   const std::string path = "cd " + folder_ + "; PATH=" + programs + ":$PATH";
-  ExpectRefused("launch.slurm.partition=lnog", "this cluster has no partition lnog; it has batch, long", path);
+  ExpectRefused("launch.slurm.partition=lnog",
+                "this cluster has no partition lnog; it has batch, long; did you mean `long`?", path);
   EXPECT_FALSE(fs::exists(folder_ + "/submitted"));
   const ProgramResult good = DryRun("launch.slurm.partition=batch,long", path);
   EXPECT_EQ(good.status, 0) << good.err;

@@ -58,8 +58,24 @@ data: {{kind: sources, tokenizer: bytes, max_patches: 100, sources: [{}]}}
 END
 '''
 
+# The recipe of docs/jobs.md.
+JOB = '''extends: recipes/qwen3_30b_a3b_16g.yaml
+launch:
+  interface: ib0
+  env: [NCCL_IB_HCA=mlx5, TZ]
+  setup:
+    - source /usr/share/lmod/lmod/init/bash
+    - module load cuda/13.0
+  slurm:
+    partition: batch
+    time: "1-00:00:00"
+    gres: gpu:h200:8
+    container: nvcr.io#nvidia/pytorch:25.01-py3
+'''
+
 # Page, how the command begins, what runs before it: what the page says in words, or what the demo did.
 BEFORE = (
+    ('docs/jobs.md', 'cat job.yaml', f"cat >job.yaml <<'END'\n{JOB}END"),
     ('docs/tour.md', 'plan validate build/demo/typo.yaml',
      "sed -e 's/global_samples/global_sample/' -e 's|models/|../../recipes/models/|' "
      'recipes/nemotron_moe_vlm_20l_mock_8r.yaml >build/demo/typo.yaml'),

@@ -63,7 +63,7 @@ log: {every_steps: 9}
 launch: {interface: ib7, restarts: 4, deadline: {floor: 61.0, first_step: 62.0, factor: 6.5}, fallbacks: [less.yaml],
          env: [NCCL_DEBUG=INFO, HF_TOKEN], setup: [module load cuda, ulimit -l unlimited],
          slurm: {partition: long, account: team, qos: high, constraint: gpu, reservation: big, time: "2:00:00",
-                 gres: "gpu:h100:8", cpus_per_task: 96, container: image.sqsh, mounts: ["/a:/b"],
+                 gres: "gpu:h100:4", cpus_per_task: 96, container: /image.sqsh, mounts: ["/a:/b"],
                  options: [--exclude=n17]}}
 lints: {PW0407: error, PW0605: off}
 )";
@@ -368,9 +368,9 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(**slurm.constraint, "gpu");
   EXPECT_EQ(**slurm.reservation, "big");
   EXPECT_EQ(**slurm.time, "2:00:00");
-  EXPECT_EQ(**slurm.gres, "gpu:h100:8");
+  EXPECT_EQ(**slurm.gres, "gpu:h100:4");
   EXPECT_EQ(**slurm.cpus_per_task, 96);
-  EXPECT_EQ(**slurm.container, "image.sqsh");
+  EXPECT_EQ(**slurm.container, "/image.sqsh");
   ASSERT_EQ(slurm.mounts.size(), 1u);
   EXPECT_EQ(*slurm.mounts[0], "/a:/b");
   ASSERT_EQ(slurm.options.size(), 1u);

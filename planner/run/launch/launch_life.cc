@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,7 +14,6 @@
 #include "planner/run/launch/recipe_environment.h"
 #include "planner/run/launch/until_saved.h"
 #include "planner/wire/records/rank_trial.h"
-#include "planner/wire/records/rank_variables.h"
 #include "planner/wire/records/routing_folder.h"
 #include "planner/wire/records/run_timeout.h"
 
@@ -46,8 +44,6 @@ absl::StatusOr<RankProgram> ProgramOf(const Plan& plan, const RunOptions& option
 
 // The folders of the options.
 absl::Status PrepareFolders(const RunOptions& options) {
-  std::error_code error;
-  std::filesystem::remove_all(RankVariablesFolder(options.run_dir), error);  // of an earlier life, maybe on other nodes
   if (!options.probe_dir.empty()) {
     if (absl::Status status = MakeDirectories(options.probe_dir + "/parts"); !status.ok()) return status;
   }

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -87,6 +86,10 @@ ContainerMounts MountsFor(const LaunchPlan& launch, std::vector<NeededFile>& nee
                                           "; a node without it starts no container"));
     }
   }
+  if (launch.container.starts_with('/') && !IsHere(launch.container)) {
+    mounts.notes.push_back(absl::StrCat("launch.slurm.container: ", launch.container, " is not on this machine",
+                                        NearFolder(launch.container), "; a node without it starts no container"));
+  }
   std::map<std::string, bool> added;  // the place, and whether it is written to; outer folders first
   for (NeededFile& file : needed) {
     if (const Mount* over = Over(of_recipe, file.path)) {
@@ -123,6 +126,9 @@ ContainerMounts MountsFor(const LaunchPlan& launch, std::vector<NeededFile>& nee
     });
     if (!covered) mounts.all.push_back(absl::StrCat(place, ":", place, writes ? "" : ":ro"));
   }
+  // A folder that is mounted later would hide what is mounted in it.
+  std::stable_sort(mounts.all.begin(), mounts.all.end(),
+                   [](const std::string& a, const std::string& b) { return MountOf(a).to < MountOf(b).to; });
   return mounts;
 }
 

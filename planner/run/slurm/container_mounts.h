@@ -19,10 +19,10 @@ struct NeededFile {
 };
 
 struct ContainerMounts {
-  // As --container-mounts has them: those of the recipe, then those that are added, outer folders first.
+  // As --container-mounts has them: those of the recipe and those that are added, outer folders first.
   std::vector<std::string> all;
   std::vector<std::string> problems;  // files that no container would see, each with what to write
-  std::vector<std::string> notes;     // mounts of the recipe whose folders are not on this machine
+  std::vector<std::string> notes;     // the image, and mounts of the recipe, that are not on this machine
 };
 
 // `needed` gets how each file is seen. A file that is on this machine and under no mount of the recipe is mounted at

@@ -13,6 +13,8 @@ namespace planwright {
 
 absl::StatusOr<std::vector<LoadedLibrary>> LibrariesOf(const std::string& program,
                                                        std::vector<std::string> environment) {
+  // The loader runs what LD_AUDIT names even then; what a recipe gives does not run before a launch.
+  std::erase_if(environment, [](const std::string& variable) { return variable.starts_with("LD_AUDIT="); });
   environment.emplace_back("LD_TRACE_LOADED_OBJECTS=1");
   const absl::StatusOr<std::string> printed = OutputOf({program, "--devices"}, environment);
   if (!printed.ok()) return printed.status();

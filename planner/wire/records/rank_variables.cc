@@ -22,9 +22,9 @@
 namespace planwright {
 namespace {
 
-std::string PathOf(const std::string& run_dir, int rank) {
-  return absl::StrFormat("%s/rank%04d.json", RankVariablesFolder(run_dir), rank);
-}
+constexpr std::string_view kEnding = ".environment.json";
+
+std::string FolderOf(const std::string& run_dir) { return run_dir + "/logs"; }
 
 using ByValue = std::map<std::pair<std::string, std::string>, std::vector<int>>;
 
@@ -47,19 +47,19 @@ std::vector<RankVariable> LibraryVariables(int rank) {
   return ListOf(found);
 }
 
-std::string RankVariablesFolder(const std::string& run_dir) { return run_dir + "/environment"; }
-
 absl::Status WriteRankVariables(const std::string& run_dir, int rank, const std::vector<RankVariable>& variables) {
-  ABSL_RETURN_IF_ERROR(MakeDirectories(RankVariablesFolder(run_dir)));
-  return WriteFileAtomically(PathOf(run_dir, rank), JsonText(RankVariablesJson(variables), 1) + "\n");
+  const std::string folder = FolderOf(run_dir);
+  ABSL_RETURN_IF_ERROR(MakeDirectories(folder));
+  return WriteFileAtomically(absl::StrFormat("%s/rank%04d%s", folder, rank, kEnding),
+                             JsonText(RankVariablesJson(variables), 1) + "\n");
 }
 
 std::vector<RankVariable> ReadRankVariables(const std::string& run_dir, int world_size) {
   ByValue found;
-  std::set<int> ranks;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(RankVariablesFolder(run_dir), error), end; !error && entry != end;
+  for (std::filesystem::directory_iterator entry(FolderOf(run_dir), error), end; !error && entry != end;
        entry.increment(error)) {
+    if (!entry->path().native().ends_with(kEnding)) continue;
     const absl::StatusOr<std::string> text = ReadWholeFile(entry->path().string(), kRankVariablesJson.bytes);
     if (!text.ok()) continue;
     const nlohmann::json json = ParseJson(*text, kRankVariablesJson).value_or(nlohmann::json());

@@ -1,6 +1,6 @@
 // The variables of its environment that a rank had and that can change what it does
-// (planner/plan/launch_environment.h): RUN/environment/rank0008.json, which the first rank of each node writes when it
-// starts.
+// (planner/plan/launch_environment.h): RUN/logs/rank0008.environment.json, which the first rank of each node writes
+// when it starts.
 #pragma once
 
 #include <string>
@@ -22,8 +22,6 @@ struct RankVariable {
 // Those of this process, by name.
 std::vector<RankVariable> LibraryVariables(int rank);
 
-// RUN/environment
-std::string RankVariablesFolder(const std::string& run_dir);
 absl::Status WriteRankVariables(const std::string& run_dir, int rank, const std::vector<RankVariable>& variables);
 
 // Those of all nodes, by name and value. What cannot be read is left out: a rank may have failed before it wrote.

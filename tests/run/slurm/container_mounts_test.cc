@@ -60,7 +60,15 @@ TEST_F(Mounts, AFolderInAnotherIsMountedIfItIsWrittenTo) {
                           folder_ + "/runs/a:" + folder_ + "/runs/a"));
 }
 
-TEST_F(Mounts, ThoseOfTheRecipeComeFirstAndNeedNoOther) {
+// Data of the node that the recipe has inside of a folder that is mounted anyway.
+TEST_F(Mounts, NoneHidesAnotherOne) {
+  launch_.mounts = {"/usr/share:" + folder_ + "/data/wiki/extra:ro"};
+  std::vector<NeededFile> needed = {Of("/data/wiki/0.tar")};
+  EXPECT_THAT(MountsFor(launch_, needed).all,
+              ElementsAre(folder_ + "/data/wiki:" + folder_ + "/data/wiki:ro", launch_.mounts[0]));
+}
+
+TEST_F(Mounts, WhatTheRecipeMountsNeedsNoOther) {
   launch_.mounts = {folder_ + "/data:/shards:ro", folder_ + ":" + folder_};
   std::vector<NeededFile> needed = {
       Of("/runs/a", true), Of("/bin/executor"), {.what = "data", .path = "/shards/wiki/0.tar"}};
@@ -103,6 +111,19 @@ TEST_F(Mounts, AFolderOfTheRecipeThatIsNotHereIsTold) {
   std::vector<NeededFile> needed;
   EXPECT_THAT(MountsFor(launch_, needed).notes, ElementsAre(AllOf(HasSubstr("/dta is not on this machine"),
                                                                   HasSubstr("did you mean " + folder_ + "/data?"))));
+}
+
+TEST_F(Mounts, AnImageThatIsNotHereIsTold) {
+  std::ofstream(folder_ + "/train.sqsh") << "x";
+  std::vector<NeededFile> needed;
+  for (const std::string& image : {folder_ + "/train.sqsh", std::string("registry.example.com#team/train:2.1")}) {
+    launch_.container = image;
+    EXPECT_THAT(MountsFor(launch_, needed).notes, IsEmpty()) << image;
+  }
+  launch_.container = folder_ + "/tarin.sqsh";
+  EXPECT_THAT(MountsFor(launch_, needed).notes,
+              ElementsAre(AllOf(HasSubstr("launch.slurm.container: " + launch_.container + " is not on this machine"),
+                                HasSubstr("did you mean " + folder_ + "/train.sqsh?"))));
 }
 
 // Of the system only the file itself: the image has its own /usr/bin.

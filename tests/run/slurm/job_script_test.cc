@@ -91,6 +91,7 @@ TEST(JobScript, GpusOfAnotherNumberAreRefused) {
   EXPECT_THAT(refusal("gpu:h100:4"), AllOf(HasSubstr("4 GPUs of each node"), HasSubstr("write gres: gpu:h100:8")));
   EXPECT_THAT(refusal("gpu"), AllOf(HasSubstr("1 GPU of each node"), HasSubstr("write gres: gpu:8")));
   EXPECT_THAT(refusal("gpu:h100"), HasSubstr("write gres: gpu:h100:8"));
+  EXPECT_THAT(refusal("nvme:1,gpu:h100:4"), HasSubstr("write gres: gpu:h100:8,nvme:1"));
   EXPECT_EQ(refusal("gpu:8"), "");
   EXPECT_EQ(refusal("gpu:a:4,gpu:b:4"), "");
   plan.cluster.gpu = "none";
@@ -117,6 +118,9 @@ TEST(JobScript, OptionsThatThePlanGivesAreRefused) {
                                    "--no-requeue",
                                    "--open-mode=truncate",
                                    "--export=ALL",
+                                   "--container-image=a",
+                                   "--container-mounts=/a:/a",
+                                   "--no-container-mount-home",
                                    "--output=x.log",
                                    "--time=5",
                                    "--partition=a",
@@ -233,6 +237,22 @@ TEST(AgentStep, OneAgentOnEachNode) {
               ElementsAre("srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--export=ALL", "--cpu-bind=none",
                           "--kill-on-bad-exit=0", "--gpus-per-node=8", "/opt/planwright/bin/plan", "agent",
                           "/data/runs/a/job/head-7.json"));
+}
+
+// pyxis would look for it in a registry, or beside the run.
+TEST(AgentStep, AnImageThatIsAFileHasAnAbsolutePath) {
+  Plan plan = SmallPlan();
+  for (const char* image : {"train.sqsh", "images/train.sqsh", "./train.sqsh", "../train", "images/train.sqfs"}) {
+    plan.launch.container = image;
+    EXPECT_THAT(std::string(AgentStepCommand(plan, 2, kJob, "/f").status().message()),
+                HasSubstr("a file is named by its absolute path"))
+        << image;
+  }
+  for (const char* image :
+       {"/images/train.sqsh", "/images/train", "ubuntu:24.04", "nvcr.io#nvidia/pytorch:25.01-py3"}) {
+    plan.launch.container = image;
+    EXPECT_TRUE(AgentStepCommand(plan, 2, kJob, "/f").ok()) << image;
+  }
 }
 
 TEST(AgentStep, AContainerHasTheMountsOfTheJob) {

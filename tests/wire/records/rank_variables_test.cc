@@ -23,7 +23,7 @@ TEST(RankVariables, AreThoseThatLibrariesRead) {
   setenv("PLANWRIGHT_SECRET", "no", 1);
   const std::vector<RankVariable> variables = LibraryVariables(3);
   for (const char* name : {"NCCL_OF_TEST", "SECRET_OF_TEST", "PLANWRIGHT_SECRET"}) unsetenv(name);
-  EXPECT_THAT(variables, Contains(RankVariable{"NCCL_OF_TEST", "a\\tb", {3}}));
+  EXPECT_THAT(variables, Contains(RankVariable{"NCCL_OF_TEST", "a\\x09b", {3}}));
   for (const RankVariable& one : variables) EXPECT_NE(one.value, "no") << one.name;
 }
 
@@ -33,7 +33,8 @@ TEST(RankVariables, OfAllNodesAreOneList) {
   EXPECT_THAT(ReadRankVariables(run, 16), IsEmpty());
   ASSERT_TRUE(WriteRankVariables(run, 0, {{"NCCL_DEBUG", "INFO", {0}}, {"UCX_TLS", "rc", {0}}}).ok());
   ASSERT_TRUE(WriteRankVariables(run, 8, {{"NCCL_DEBUG", "INFO", {8}}, {"UCX_TLS", "tcp", {8}}}).ok());
-  std::ofstream(run + "/environment/rank0012.json") << "{damaged";
+  std::ofstream(run + "/logs/rank0012.environment.json") << "{damaged";
+  std::ofstream(run + "/logs/rank0000.log") << "[]";
   ASSERT_TRUE(WriteRankVariables(run, 16, {{"A", "of another layout", {16}}}).ok());
   const std::vector<RankVariable> all = ReadRankVariables(run, 16);
   EXPECT_THAT(all, ElementsAre(RankVariable{"NCCL_DEBUG", "INFO", {0, 8}}, RankVariable{"UCX_TLS", "rc", {0}},
