@@ -125,7 +125,7 @@ TEST_F(Job, ALineThatFailsIsToldBeforeAnythingIsSubmitted) {
   for (const char* way : {"--slurm", "--local --yes", "--agents"}) {
     const ProgramResult refused =
         Shell(InBuild("bin/plan") + " launch " + recipe_ + " --executor " + executor_ + " --run-dir " + run_ + " " +
-              way + " launch.setup='[\"true\", \"module load cuda/99\"]'");
+              way + " launch.setup='[\"unset -f module || true\", \"module load cuda/99\"]'");
     EXPECT_EQ(refused.status, kExitUsage) << refused.out << refused.err;
     EXPECT_THAT(refused.err, AllOf(HasSubstr("launch.setup: line 2: module: command not found"),
                                    HasSubstr("modules are a function of the shell")));

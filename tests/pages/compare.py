@@ -26,7 +26,8 @@ RULES = (
     ('what else runs here: numbers of processes', EVERY, r'\bprocess \d+|(?<= rank\d )\d+', 'PROCESS'),
     ('the name of the machine', EVERY, r'(?<=SIGKILL on )\S+|(?<=PROCESS on )[^)\s]+', 'HOST'),
     ('the name of the processor', ('measure',), r'(?<=json: )[^,]+', 'PROCESSOR'),
-    ('where programs and runs lie', ('launch job.yaml',), r'(?<![\w.])(?:/[\w.@+-]+)+(?=/(?:bin|lib|runs)\b)', 'FOLDER'),
+    ('where programs and runs lie', ('launch job.yaml',),
+     r'(?<![\w.])(?:/[\w.@+-]+)+(?=/(?:bin|lib|runs)\b)', 'FOLDER'),
     ('each run draws a name', ('checkpoint', 'launch'), r'\b[0-9a-f]{32}\b', 'RUN'),
     ('another processor rounds otherwise: digests of weights', ('checkpoint verify',), r'\b[0-9a-f]{64}\b', 'DIGEST'),
 )

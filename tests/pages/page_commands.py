@@ -4,8 +4,8 @@
 
 BINARIES has plan and executor. Every command runs as it stands, by a shell, in a folder with a copy of recipes: those
 of a page one after the other in one folder. What is not run is in exceptions.py, with a reason; what a page does not
-show, and a command needs, too. compare.py says how outputs are compared. Of show, diff, tune and launch --dry-run stdout
-is compared: pages leave out the warnings, which go to stderr.
+show, and a command needs, too. compare.py says how outputs are compared. Of show, diff, tune and launch --dry-run
+stdout is compared: pages leave out the warnings, which go to stderr.
 
 --long runs the demo, and then what is too long for `./dev test`, beside the build of SOURCE. A command that the demo
 ran is compared with what the demo printed.
