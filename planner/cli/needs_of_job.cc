@@ -38,8 +38,8 @@ class Needs {
   }
 
   // What the launcher makes before it submits.
-  void AddMade(const std::string& what, const std::string& path) {
-    if (paths_.insert(path).second) files_.push_back({.what = what, .path = path, .writes = true, .here = true});
+  void AddMade(const std::string& what, const std::string& path, bool writes = true) {
+    if (paths_.insert(path).second) files_.push_back({.what = what, .path = path, .writes = writes, .here = true});
   }
 
   // A file or a folder with files, and where links of it lead that leave its folder.
@@ -51,10 +51,12 @@ class Needs {
       AddLink(what, entry->path().string(), path);
   }
 
-  // The folder of a file that a pattern may name.
-  void AddFolderOf(const std::string& what, const std::string& file) {
-    if (IsOnThisMachine(file)) AddLink(what, file, FolderOf(file));
+  // The folder of a file that a pattern may name. Returns whether the file is on this machine.
+  bool AddFolderOf(const std::string& what, const std::string& file) {
+    const bool here = IsOnThisMachine(file);
+    if (here) AddLink(what, file, FolderOf(file));
     Add(what, FolderOf(file));
+    return here;
   }
 
   std::vector<NeededFile> files() && { return std::move(files_); }
@@ -75,22 +77,24 @@ class Needs {
 void AddData(const DataPlan& data, const std::string& what, Needs& needs) {
   constexpr int64_t kMostLooked = 1000;  // files whose links are followed
   if (RowOf(data.kind).batch_file) needs.AddFolderOf(what, AbsolutePath(ResolvePath(data.base, data.path)));
+  bool here = true;
   for (const SourcePlan& source : data.sources) {
     if (!source.path.empty()) {
       for (const char* ending : {".bin", ".idx"})
-        needs.AddFolderOf(what, AbsolutePath(ResolvePath(data.base, source.path + ending)));
+        here &= needs.AddFolderOf(what, AbsolutePath(ResolvePath(data.base, source.path + ending)));
     }
     ShardLimit left = {.names = kMostLooked, .entries = kMostLooked};
     for (const std::string& pattern : source.shards) {
       const absl::StatusOr<FirstShards> first = FirstShardsOf(data.base, pattern, left);
-      if (!first.ok() || first->files.empty())
-        needs.AddFolderOf(what, AbsolutePath(ResolvePath(data.base, pattern)));
-      else
-        for (const std::string& file : first->files)
-          needs.AddFolderOf(what, AbsolutePath(ResolvePath(data.base, file)));
+      const std::vector<std::string> files =
+          first.ok() && !first->files.empty() ? first->files : std::vector<std::string>{pattern};
+      for (const std::string& file : files) here &= needs.AddFolderOf(what, AbsolutePath(ResolvePath(data.base, file)));
     }
   }
-  if (RowOf(data.kind).indexed) needs.Add("the index of " + what, AbsolutePath(IndexFolder(data)));
+  if (!RowOf(data.kind).indexed) return;
+  const std::string index = "the index of " + what, folder = AbsolutePath(IndexFolder(data));
+  // Where the data is here, the launch makes what is missing of it, before the job is submitted.
+  here ? needs.AddMade(index, folder, /*writes=*/false) : needs.Add(index, folder);
 }
 
 void AddPlan(const Plan& plan, Needs& needs) {

@@ -116,6 +116,26 @@ TEST_F(Job, LinksAreFollowed) {
                             HasSubstr(real + "/blobs:" + real + "/blobs:ro")));
 }
 
+// The launch makes the index of data that is here, before it submits.
+TEST_F(Job, AnIndexIsMountedThatTheLaunchWillMake) {
+  const std::string shards = InSource("tests/golden/data_fixtures/webdataset");
+  const std::string recipe =
+      Write("data.yaml", "extends: " + InSource("recipes/nemotron_moe_vlm_tiny.yaml") +
+                             "\nmodels: {hybrid_moe_tiny: {vocabulary: 260}, radio_vit_tiny: {max_image: 128}}\n"
+                             "batch: {sequence_length: 128}\n"
+                             "data: {kind: sources, tokenizer: bytes, max_patches: 100, index: " +
+                             folder_ + "/index, sources: [{name: a, kind: webdataset, shards: \"" + shards +
+                             "/*.tar\"}]}\n"
+                             "launch: {slurm: {container: \"ubuntu:24.04\"}}\n");
+  const ProgramResult shown =
+      Plan("launch " + recipe + " --executor " + executor_ + " --run-dir " + run_ + " --slurm --dry-run --json");
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  const std::string mounts = json::parse(shown.out)["launch"]["mounts"].dump();
+  for (const std::string& folder : {shards, folder_ + "/index"})
+    EXPECT_THAT(mounts, HasSubstr("\"" + folder + ":" + folder + ":ro\""));
+  EXPECT_FALSE(fs::exists(folder_ + "/index"));
+}
+
 TEST_F(Job, AVariableThatIsNotThereIsNotPassedOn) {
   ExpectRefused("launch.env=NO_SUCH_ONE", "launch.env passes on NO_SUCH_ONE, and this shell has no such variable");
 }
