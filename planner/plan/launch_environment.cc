@@ -26,7 +26,7 @@ constexpr SetVariable kSetVariables[] = {
     {"LOCAL_RANK", kRankNumbers, kRemoveIt},
     {"LOCAL_WORLD_SIZE", kRankNumbers, kRemoveIt},
     {"MASTER_ADDR", kMeeting, "remove it; launch.interface names the network"},
-    {"MASTER_PORT", kMeeting, "remove it; docs/jobs.md#network says which ports are free ones"},
+    {"MASTER_PORT", kMeeting, "remove it; docs/jobs.md#ports-and-firewalls says which ports are free ones"},
     {"GLOO_SOCKET_IFNAME", kNetwork, kWriteInterface},
     {"NCCL_SOCKET_IFNAME", kNetwork, kWriteInterface},
     {"CUDA_VISIBLE_DEVICES", "rank N of a node takes GPU N of those that Slurm, or the shell of its launcher, gives it",

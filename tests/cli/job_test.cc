@@ -156,6 +156,19 @@ TEST_F(Job, ALineThatFailsIsToldBeforeAnythingIsSubmitted) {
   EXPECT_FALSE(fs::exists(folder_ + "/ran")) << "a dry run runs nothing of a recipe";
 }
 
+TEST_F(Job, ADryRunTellsOfAnExecutorForCpus) {
+  const std::string executor = Write("executor", "#!/bin/sh\necho cpu\n");
+  fs::permissions(executor, fs::perms::owner_all);
+  for (const char* words : {"--dry-run ", ""}) {
+    const ProgramResult shown = Plan("launch " + recipe_ + " cluster.gpu=h100_sxm --executor " + executor +
+                                     " --run-dir " + run_ + " --slurm " + words);
+    EXPECT_EQ(shown.status, *words ? 0 : kExitUsage) << shown.err;
+    EXPECT_THAT(shown.err, HasSubstr("was built for CPUs")) << words;
+    EXPECT_EQ(shown.err.find("warning: this would be refused: the plan is for h100_sxm GPUs") != std::string::npos,
+              *words != 0);
+  }
+}
+
 TEST_F(Job, APartitionThatIsNotThereIsToldWithThoseThatAre) {
   const std::string programs = folder_ + "/programs";
   fs::create_directory(programs);
@@ -180,7 +193,11 @@ TEST_F(Job, WhatIsInNoFileSystemIsRefusedWithWhatFetchesIt) {
                              HasSubstr("help: fetch it: aws s3 sync s3://bucket/model model, and write from: model")));
   const std::string hub = "initialize.from=nvidia/Nano-8B lints.PW0111=off";
   EXPECT_EQ(Plan("validate " + recipe_ + " " + hub).status, 0) << "it may be a folder of another machine";
-  for (const char* way : {"--slurm", "--local --yes", "--agents"}) {
+  const ProgramResult weights = Plan("weights " + recipe_ + " " + hub);
+  EXPECT_EQ(weights.status, kExitInvalid);
+  EXPECT_THAT(weights.out + weights.err,
+              AllOf(HasSubstr("  absent  "), HasSubstr("the weights are not here"), Not(HasSubstr("do not fit"))));
+  for (const char* way : {"--slurm", "--slurm --dry-run", "--local --yes", "--agents"}) {
     const ProgramResult refused =
         Plan("launch " + recipe_ + " " + hub + " --executor " + executor_ + " --run-dir " + run_ + " " + way);
     EXPECT_EQ(refused.status, kExitUsage) << refused.out << refused.err;
