@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "executor/data/file_error.h"
-#include "planner/data/samples/balance.h"
+#include "planner/plan/balanced_slots.h"
 
 namespace planwright::executor {
 namespace {

@@ -36,11 +36,25 @@ bool HasIndexes(const Plan& plan) {
          std::any_of(plan.evaluation.sets.begin(), plan.evaluation.sets.end(), indexed);
 }
 
+// Memory and sizes of the plan are of the samples that the index had when it was made.
+absl::Status CheckCounted(const Plan& plan, const RankSamples& samples) {
+  const auto same = [](const CountedSamples& counted, const SampleSource& source) {
+    return !counted.known() || counted.digest == source.digest();
+  };
+  bool all = samples.source == nullptr || same(plan.data.counted, *samples.source);
+  for (size_t i = 0; i < samples.evaluation.size(); ++i)
+    all = all && same(plan.evaluation.sets[i].data.counted, *samples.evaluation[i]);
+  return all ? absl::OkStatus()
+             : absl::FailedPreconditionError(
+                   "the plan was made when the index of its data had counted other samples: launch its recipe again");
+}
+
 void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c10d::Store& store,
                     RunCheckpoints* checkpoints) {
   if (!HasIndexes(assignment.plan)) return;
   const std::string digest = DigestOf(samples);
   if (!digest.empty()) LogInfo("data " + digest);
+  ExitUnlessOk(CheckCounted(assignment.plan, samples));
   ExitUnlessOk(AgreeOnData(assignment.environment, digest, store));
   // Without steps, nobody opens the samples of the training, and no checkpoint is written.
   if (!RowOf(assignment.plan.data.kind).indexed || assignment.steps == 0) return;

@@ -93,6 +93,8 @@ int Evaluate(const EvaluateFlags& flags) {
   const absl::Status same = CheckEvaluatedModel(*loaded.plan, named->checkpoint, flags.accept_changes);
   if (!same.ok()) return FailedWeights(same, checkpoint);
   if (const int status = MakeIndexOfSets(*loaded.plan); status != kExitSuccess) return status;
+  const absl::StatusOr<bool> counted = LoadCounted(words->path, words->overrides, *loaded.plan);
+  if (!counted.ok()) return UsageError(counted.status());
   const BackgroundOutput output;  // a closed pipe ends the program only when the folder is gone
   std::optional<TemporaryFolder> temporary;
   if (flags.has("--run-dir")) {

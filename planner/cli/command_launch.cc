@@ -186,6 +186,15 @@ int Launch(const LaunchFlags& flags) {
       const int status = MakeIndexBeforeRanks(plan, &plan == &plans.front() ? digests : of_fallback);
       if (status != kExitSuccess) return status;
     }
+    const absl::StatusOr<bool> counted = LoadCounted(words->path, words->overrides, plans[0]);
+    if (!counted.ok()) return UsageError(counted.status());
+    if (*counted) {
+      const std::optional<std::vector<Plan>> again = FallbacksOf(plans[0]);
+      if (!again) return kExitInvalid;
+      plans.resize(1);
+      flags.trial ? void(plans[0] = PlanOfTrial(std::move(plans[0])))
+                  : void(plans.insert(plans.end(), again->begin(), again->end()));
+    }
     const absl::Status files = CheckFiles(plans[0], digests, launch.run_dir, flags.accept_changes);
     if (!files.ok()) return UsageError(files);
     if (flags.trial) {

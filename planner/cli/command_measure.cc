@@ -84,6 +84,8 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
     if (!loaded.plan) return loaded.exit_status();
     std::map<std::string, std::string> digests;
     if (const int status = MakeIndexBeforeRanks(*loaded.plan, digests); status != kExitSuccess) return status;
+    const absl::StatusOr<bool> counted = LoadCounted(recipe.path, recipe.overrides, *loaded.plan);
+    if (!counted.ok()) return UsageError(counted.status());
     const std::vector<std::vector<std::string>> around = SizesAround(*loaded.plan);
     const Plan& plan = *loaded.plan;
     add({.plan = plan, .what = MeasuredName(recipe, {}), .rounds = true});

@@ -13,6 +13,7 @@
 #include "planner/cli/command.h"
 #include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
+#include "planner/data/samples/count_samples.h"
 #include "planner/data/samples/sample_source.h"
 #include "planner/recipe/diagnostics/render.h"
 #include "planner/views/show/quantities.h"
@@ -168,6 +169,8 @@ int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data c
 int CheckDocuments(const Plan& plan) {
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSources(plan);
   if (!source.ok()) return ReportBadData("the data cannot be used", source.status());
+  const absl::StatusOr<bool> kept = KeepCounted(plan.data, plan.budget.sequence_length, **source);
+  if (!kept.ok()) return ReportBadData("what the index counts cannot be kept", kept.status());
   return CheckSomethingIsLearnt(**source, plan.budget.train_samples);
 }
 

@@ -80,6 +80,7 @@ struct DataFigures {
   int64_t run_samples = 0;                       // of the whole run
   std::vector<SourceCounts> counts;              // of each source of a mixture, by the index
   std::vector<double> shares;                    // of each
+  std::vector<CountedImages> images;             // of all samples of an epoch of each
   std::vector<SampleFigures> read;               // samples 0, 1, ...
   std::map<std::string, SourceFigures> sources;  // of those, by source
 };
@@ -141,6 +142,24 @@ std::string StatsText(const Plan& plan, const DataFigures& figures, size_t width
     text += "\nan epoch of each source, and the run\n" + of_run.Text("  ", width);
     text += "\nwhat became of its documents\n" + left.Text("  ", width);
   }
+  if (!figures.images.empty()) {
+    Table images({"encoder", "source", "images", "of a sample", "at most", "patches of an image", "least", "most",
+                  "of a sample, at most"});
+    for (const CountedImages& one : figures.images) {
+      const auto mean = [](int64_t sum, int64_t count) {
+        return count == 0 ? std::string("-")
+                          : absl::StrFormat("%.4g", static_cast<double>(sum) / static_cast<double>(count));
+      };
+      const auto size = [&](bool first) {
+        return one.sizes.empty() ? std::string("-") : WithCommas(first ? one.sizes.front() : one.sizes.back());
+      };
+      images.Add({Printable(one.encoder), Printable(one.source), WithCommas(one.images), mean(one.images, one.samples),
+                  WithCommas(one.max_images), mean(one.patches, one.images), size(true), size(false),
+                  WithCommas(one.max_patches)});
+    }
+    text += "\nimages of an epoch of each source; least and most are means of the smallest and largest images\n" +
+            images.Text("  ", width);
+  }
   Table read({"source", "samples", "full", "text tokens", "image tokens", "learnt", "documents", "images"});
   for (const auto& [name, source] : figures.sources) {
     read.Add({name.empty() ? std::string(DataKindName(plan.data.kind)) : Printable(name), WithCommas(source.samples),
@@ -190,11 +209,26 @@ nlohmann::ordered_json StatsJson(const Plan& plan, const DataFigures& figures) {
                 {"images", source.images}});
     read.push_back(std::move(one));
   }
+  ordered_json images = ordered_json::array();
+  for (const CountedImages& one : figures.images) {
+    images.push_back({{"encoder", one.encoder},
+                      {"source", one.source},
+                      {"samples", one.samples},
+                      {"images", one.images},
+                      {"patches", one.patches},
+                      {"max_images_of_sample", one.max_images},
+                      {"max_patches_of_sample", one.max_patches},
+                      {"sizes", one.sizes}});
+  }
   for (const HistogramOf& histogram : Histograms(figures.read))
     histograms[histogram.key] = HistogramJson(histogram.values);
-  return {{"kind", DataKindName(plan.data.kind)}, {"sequence_length", length},
-          {"run_samples", figures.run_samples},   {"sources", std::move(sources)},
-          {"read_samples", figures.read.size()},  {"read", std::move(read)},
+  return {{"kind", DataKindName(plan.data.kind)},
+          {"sequence_length", length},
+          {"run_samples", figures.run_samples},
+          {"sources", std::move(sources)},
+          {"images", std::move(images)},
+          {"read_samples", figures.read.size()},
+          {"read", std::move(read)},
           {"histograms", std::move(histograms)}};
 }
 
@@ -209,6 +243,9 @@ int StatsOfData(const Plan& plan, const DataOptions& options) {
   absl::StatusOr<std::vector<SampleFigures>> read = ReadFigures(plan, **source, samples);
   if (!read.ok()) return UsageError(read.status());
   figures.counts = (*source)->Counts();
+  absl::StatusOr<std::vector<CountedImages>> images = (*source)->CountImages();
+  if (!images.ok()) return UsageError(images.status());
+  figures.images = *std::move(images);
   int64_t weights = 0;
   for (const SourcePlan& each : plan.data.sources) weights += each.weight;
   for (const SourcePlan& each : plan.data.sources)

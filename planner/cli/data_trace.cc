@@ -20,8 +20,8 @@
 #include "planner/cli/sample_runs.h"
 #include "planner/cli/terminal.h"
 #include "planner/data/pictures/patch_picture.h"
-#include "planner/data/samples/balance.h"
 #include "planner/data/samples/token_texts.h"
+#include "planner/plan/balanced_slots.h"
 #include "planner/views/show/show.h"
 
 namespace planwright {

@@ -14,6 +14,7 @@
 #include "planner/cli/files_of_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/compile/advise.h"
+#include "planner/data/samples/count_samples.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
@@ -137,6 +138,34 @@ LoadedPlan LoadComparedPlan(const std::string& path, const std::vector<std::stri
 LoadedPlan LoadComparedPlan(const YamlNode& recipe, const std::vector<std::string>& overrides,
                             std::vector<std::string>& absent) {
   return Load(recipe, overrides, &absent);
+}
+
+absl::StatusOr<bool> LoadCounted(const std::string& path, const std::vector<std::string>& overrides, Plan& plan) {
+  bool known = plan.data.counted.known();
+  const auto changed = [&](const DataPlan& data) {
+    const std::optional<CountedSamples> now = CountedAtHand(data, plan.budget.sequence_length);
+    return now && (now->digest != data.counted.digest || now->images != data.counted.images ||
+                   (&data == &plan.data && now->first_patches != data.counted.first_patches));
+  };
+  bool anew = changed(plan.data);
+  for (const EvaluationSet& set : plan.evaluation.sets) {
+    anew = anew || changed(set.data);
+    known = known || set.data.counted.known();
+  }
+  if (!anew) return false;
+  if (path.ends_with(".json")) {
+    if (!known) return false;  // samples count as full, which is never too little
+    return absl::FailedPreconditionError(path +
+                                         " was compiled when the index of its data had counted other samples: compile "
+                                         "the recipe again");
+  }
+  LoadedPlan loaded = LoadPlan(path, overrides);
+  if (!loaded.plan) {
+    loaded.PrintProblems();
+    return absl::InvalidArgumentError(path + " does not compile with what the index of its data has counted");
+  }
+  plan = *std::move(loaded.plan);
+  return true;
 }
 
 int LoadedPlan::exit_status() const {

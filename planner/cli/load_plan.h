@@ -43,6 +43,11 @@ LoadedPlan LoadComparedPlan(const std::string& path, const std::vector<std::stri
 LoadedPlan LoadComparedPlan(const YamlNode& recipe, const std::vector<std::string>& overrides,
                             std::vector<std::string>& absent);
 
+// After the index of a plan's data was made. Loads the plan again where the index has counted other samples than it was
+// made with (CountedSamples). Returns whether it did. FailedPrecondition, with what to do, of a compiled plan that was
+// made with other counts; InvalidArgument if it no longer compiles, which is printed.
+absl::StatusOr<bool> LoadCounted(const std::string& path, const std::vector<std::string>& overrides, Plan& plan);
+
 // {"valid", "problems"}: what `plan validate --json` prints.
 nlohmann::ordered_json ValidityJson(const LoadedPlan& loaded);
 

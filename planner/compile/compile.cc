@@ -21,6 +21,7 @@
 #include "planner/compile/schedule/programs/program_length.h"
 #include "planner/compile/topology/derive_grids.h"
 #include "planner/compile/topology/place_modules.h"
+#include "planner/data/samples/count_samples.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/precision.h"
 #include "planner/predict/estimate/dispatch_time.h"
@@ -122,6 +123,11 @@ std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics&
   const auto budget = BudgetSamples(recipe, *grids, diagnostics);
   if (!data || !bridges || !budget || !recipe.damaged.empty() || diagnostics.has_errors()) return std::nullopt;
   CountRounds(*budget, evaluation);
+  data->counted = CountedAtHand(*data, budget->sequence_length).value_or(CountedSamples());
+  for (EvaluationSet& set : evaluation.sets) {
+    set.data.counted = CountedAtHand(set.data, budget->sequence_length).value_or(CountedSamples());
+    set.data.counted.first_patches.clear();  // they tell how long steps take
+  }
   return Checked{std::move(cluster),
                  *std::move(grids),
                  std::move(placement.stages),

@@ -43,7 +43,7 @@ struct CountedImages {
   int64_t samples = 0;                      // of an epoch
   int64_t images = 0, patches = 0;          // of all of them
   int64_t max_images = 0, max_patches = 0;  // of the sample that has most
-  // Patches of an image, ascending: the images by size in so many groups of equally many, and the mean of each, rounded.
+  // Patches of an image, ascending: the images by size in groups of equally many, and the rounded mean of each.
   std::vector<int64_t> sizes;
 
   bool operator==(const CountedImages&) const = default;
@@ -54,7 +54,7 @@ struct CountedImages {
 struct CountedSamples {
   std::string digest;                 // of the index (SampleSource::digest), 64 hex digits; empty: nothing is counted
   std::vector<CountedImages> images;  // by DataPlan::encoders, and for each by DataPlan::sources
-  // Patches of the samples of the first steps for the first encoder, slot by slot (`balance`); whole steps.
+  // Patches of the first samples of the run for the first encoder, in the order of their numbers.
   std::vector<int64_t> first_patches;
 
   bool known() const { return !digest.empty(); }

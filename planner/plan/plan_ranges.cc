@@ -210,6 +210,36 @@ std::string RangeProblem(const Budget& budget) {
              : "";
 }
 
+namespace {
+
+// "" if the counts are of these encoders and sources, and can be.
+std::string CountedProblem(const DataPlan& data) {
+  const CountedSamples& counted = data.counted;
+  if (!counted.known()) return counted == CountedSamples() ? "" : "counted images without the digest of their index";
+  if (counted.images.size() != data.encoders.size() * data.sources.size())
+    return "counted images of other encoders or sources";
+  size_t next = 0;
+  for (const EncoderData& encoder : data.encoders) {
+    for (const SourcePlan& source : data.sources) {
+      const CountedImages& one = counted.images[next++];
+      if (one.encoder != encoder.module || one.source != source.name)
+        return "counted images of other encoders or sources";
+      bool outside = one.samples < 1 || one.samples > kMostSamples || Outside(one.images, kMostSamples) ||
+                     Outside(one.patches, kLargestNumber) || Outside(one.max_images, kMostTokens) ||
+                     Outside(one.max_patches, kLargestNumber) || one.sizes.empty() != (one.images == 0) ||
+                     one.sizes.size() > static_cast<size_t>(kMostImageSizes);
+      for (const int64_t size : one.sizes) outside = outside || size < 1 || size > one.max_patches;
+      if (outside) return "a number of counted images out of range";
+    }
+  }
+  for (const int64_t patches : counted.first_patches) {
+    if (Outside(patches, kLargestNumber)) return "a number of counted patches out of range";
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string RangeProblem(const DataPlan& data) {
   bool outside = Outside(data.max_images, kMostTokens) || Outside(data.min_images, data.max_images) ||
                  Outside(data.text_tokens, kMostTokens);
@@ -235,6 +265,7 @@ std::string RangeProblem(const DataPlan& data) {
   if (data.grid != "ceil" && data.grid != "round_half_even") return "an unknown rule for grids of patches";
   if (data.orientation != "stored" && data.orientation != "exif") return "an unknown way to turn images";
   if (std::string problem = SourcesProblem(data); !problem.empty()) return problem;
+  if (std::string problem = CountedProblem(data); !problem.empty()) return problem;
   if (RowOf(data.kind).drawn) {
     if (data.classes < 1 || data.text_tokens < 1) return "mock data without classes or without text";
     if (data.vocabulary < MockVocabulary(data)) return "a vocabulary that is too small for mock data";

@@ -154,17 +154,26 @@ TEST_F(DataTrace, StatsSayWhatTheRunTrainsOn) {
   ASSERT_EQ(Plan("data index " + Recipe(shards_)).status, kExitSuccess);
   const ProgramResult told = Plan("data stats " + Recipe(shards_));
   EXPECT_EQ(told.status, kExitSuccess) << told.err;
-  EXPECT_THAT(told.out,
-              StartsWith("data of kind sources, 240 samples of 192 tokens\n\n"
-                         "an epoch of each source, and the run\n"
-                         "  source  share  documents  tokens  samples   full  samples of the run  epochs\n"
-                         "  waves   66.7%          5     277        2  72.1%                 160      80\n"
-                         "  again   33.3%          5     277        2  72.1%                  80      40\n\n"
-                         "what became of its documents\n"
-                         "  source  whole  cut  pieces  skipped  damaged  images do not fit  without tokens\n"
-                         "  waves       5    0       0        0        0                  0               0\n"
-                         "  again       5    0       0        0        0                  0               0\n\n"
-                         "the first 240 samples\n"));
+  EXPECT_THAT(
+      told.out,
+      StartsWith("data of kind sources, 240 samples of 192 tokens\n\n"
+                 "an epoch of each source, and the run\n"
+                 "  source  share  documents  tokens  samples   full  samples of the run  epochs\n"
+                 "  waves   66.7%          5     277        2  72.1%                 160      80\n"
+                 "  again   33.3%          5     277        2  72.1%                  80      40\n\n"
+                 "what became of its documents\n"
+                 "  source  whole  cut  pieces  skipped  damaged  images do not fit  without tokens\n"
+                 "  waves       5    0       0        0        0                  0               0\n"
+                 "  again       5    0       0        0        0                  0               0\n\n"
+                 "images of an epoch of each source; least and most are means of the smallest and largest "
+                 "images\n"
+                 "  encoder        source  images  of a sample  at most  patches of an image  least  most  of a "
+                 "sample, at most\n"
+                 "  radio_encoder  waves        5          2.5        3                  140     60   192        "
+                 "           384\n"
+                 "  radio_encoder  again        5          2.5        4                  140     60   192        "
+                 "           508\n\n"
+                 "the first 240 samples\n"));
   EXPECT_THAT(told.out, HasSubstr("\nimages of a sample: 240, mean 2.5, largest 4\n"
                                   "  1  40  ████████████████████\n"
                                   "  2  80  ████████████████████████████████████████\n"));

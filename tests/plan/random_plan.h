@@ -59,7 +59,9 @@ class RandomFill {
       value.balance = Below(2) == 0 ? "none" : "images";
       value.sources.clear();
       value.tokenizer = "bytes";
+      value.counted = {};
       if (Below(2) == 0) FillSources(value);
+      if (!value.sources.empty() && Below(2) == 0) FillCounted(value);
     } while (!RangeProblem(value).empty());
   }
   void Fill(EvaluationSet& value) {
@@ -81,6 +83,20 @@ class RandomFill {
     value = {};
     if (Below(2) == 0) return;
     value = {Below(60) + 1, 1.5 + static_cast<double>(Below(9))};
+  }
+  void FillCounted(DataPlan& value) {
+    value.counted.digest = std::string(64, 'c');
+    for (const EncoderData& encoder : value.encoders) {
+      for (const SourcePlan& source : value.sources) {
+        CountedImages& one = value.counted.images.emplace_back();
+        one.encoder = encoder.module, one.source = source.name;
+        one.samples = Below(60) + 1, one.images = Below(3) * 7;
+        if (one.images == 0) continue;
+        one.patches = 900, one.max_images = Below(60), one.max_patches = 300;
+        one.sizes = {Below(60) + 1, 200};
+      }
+    }
+    for (int64_t i = Below(9); i > 0; --i) value.counted.first_patches.push_back(Below(60));
   }
   void FillSources(DataPlan& value) {
     const bool ids = Below(2) == 0;

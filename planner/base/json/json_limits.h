@@ -51,6 +51,8 @@ inline constexpr JsonLimits kModelConfigJson = {"config.json of published weight
 inline constexpr JsonLimits kPreparedJson = {"prepared.json of shards", 1 << 26, 1 << 22, 6, 1 << 8};
 inline constexpr JsonLimits kPiecesJson = {"pieces.json of shards", 1 << 27, 1 << 22, 3, 1 << 4};
 inline constexpr JsonLimits kImagesJson = {"list of a document's images", 1 << 22, 1 << 17, 4, 1 << 4};
+// 4,096 patches, and what each encoder sees of each source.
+inline constexpr JsonLimits kCountedJson = {"counts of a data index", 1 << 24, 1 << 21, 4, 1 << 4};
 
 // ---- Between processes.
 inline constexpr JsonLimits kHeadJson = {"file of a head", 1 << 12, 1 << 4, 2, 1 << 4};
@@ -58,12 +60,11 @@ inline constexpr JsonLimits kAgentLineJson = {"message of a head or an agent", 1
 inline constexpr JsonLimits kStoreValueJson = {"value in the store of a run", 1 << 16, 1 << 8, 4, 1 << 6};
 
 inline constexpr const JsonLimits* kAllJsonLimits[] = {
-    &kPlanJson,           &kProfileJson,    &kStartJson,      &kOutcomeJson,     &kStepLineJson,
-    &kCheckpointLineJson, &kRankMemoryJson, &kTraceJson,      &kRoutingJson,     &kJobJson,
-    &kStartsJson,         &kManifestJson,   &kShardIndexJson, &kSafetensorsJson, &kWeightIndexJson,
-    &kModelConfigJson,    &kPreparedJson,   &kPiecesJson,     &kImagesJson,      &kHeadJson,
-    &kAgentLineJson,      &kStoreValueJson, &kRoundsJson,     &kRoundTimesJson,  &kRankVariablesJson,
-    &kTrialJson};
+    &kPlanJson,          &kProfileJson,     &kStartJson,       &kOutcomeJson,     &kStepLineJson, &kCheckpointLineJson,
+    &kRankMemoryJson,    &kTraceJson,       &kRoutingJson,     &kJobJson,         &kStartsJson,   &kManifestJson,
+    &kShardIndexJson,    &kSafetensorsJson, &kWeightIndexJson, &kModelConfigJson, &kPreparedJson, &kPiecesJson,
+    &kImagesJson,        &kHeadJson,        &kAgentLineJson,   &kStoreValueJson,  &kRoundsJson,   &kRoundTimesJson,
+    &kRankVariablesJson, &kTrialJson,       &kCountedJson};
 
 // ---- Files that are no JSON, in bytes. What is longer is not read.
 inline constexpr size_t kLargestNameFile = 512;           // who holds a run directory

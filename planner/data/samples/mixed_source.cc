@@ -6,14 +6,18 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "planner/base/digest/sha256.h"
 #include "planner/base/text/bug.h"
+#include "planner/base/text/status_macros.h"
+#include "planner/base/threads/threads.h"
 #include "planner/data/samples/document_reader.h"
 #include "planner/data/samples/mixture.h"
 #include "planner/data/samples/packs.h"
 #include "planner/data/samples/shuffle.h"
+#include "planner/plan/sample_images.h"
 
 namespace planwright {
 namespace {
@@ -24,6 +28,42 @@ struct OpenSource {
   Packs packs;
   std::unique_ptr<EpochOrder> order;
 };
+
+// Images of the samples of a source for one encoder.
+struct ImageSums {
+  int64_t images = 0, patches = 0, max_images = 0, max_patches = 0;
+  std::map<int64_t, int64_t> of_size;  // images, by patches
+
+  void AddSample(int64_t images_of_sample, int64_t patches_of_sample) {
+    images += images_of_sample, patches += patches_of_sample;
+    max_images = std::max(max_images, images_of_sample), max_patches = std::max(max_patches, patches_of_sample);
+  }
+  void Add(const ImageSums& other) {
+    images += other.images, patches += other.patches;
+    max_images = std::max(max_images, other.max_images), max_patches = std::max(max_patches, other.max_patches);
+    for (const auto& [size, count] : other.of_size) of_size[size] += count;
+  }
+};
+
+// CountedImages::sizes: image number i of n, by size, is in group i * groups / n.
+std::vector<int64_t> SizesOf(const ImageSums& sums) {
+  const int64_t groups = std::min(kMostImageSizes, sums.images);
+  std::vector<int64_t> sizes;
+  int64_t number = 0;  // of images that are done
+  auto size = sums.of_size.begin();
+  int64_t left = size == sums.of_size.end() ? 0 : size->second;
+  for (int64_t group = 0; group < groups; ++group) {
+    const int64_t end = (group + 1) * sums.images / groups, members = end - number;
+    int64_t patches = 0;
+    while (number < end) {
+      const int64_t taken = std::min(left, end - number);
+      patches += taken * size->first, number += taken, left -= taken;
+      if (left == 0 && ++size != sums.of_size.end()) left = size->second;
+    }
+    sizes.push_back((patches + members / 2) / members);
+  }
+  return sizes;
+}
 
 class MixedSource : public SampleSource {
  public:
@@ -60,7 +100,7 @@ class MixedSource : public SampleSource {
       const absl::Status status = ExpandDocument(data_, *place.source->documents, item.document, expanded);
       if (!status.ok()) return status;
       for (const ExpandedPicture& picture : expanded.pictures) {
-        if (item.piece.end != 0 && (picture.first < item.piece.first || picture.end > item.piece.end)) continue;
+        if (!IsIn(picture, item)) continue;
         patches += picture.grids.front().rows * picture.grids.front().cols;
       }
     }
@@ -90,6 +130,29 @@ class MixedSource : public SampleSource {
     return digests;
   }
 
+  absl::StatusOr<std::vector<CountedImages>> CountImages() const override {
+    std::vector<std::vector<ImageSums>> all;  // by source, then by encoder
+    for (const OpenSource& source : sources_) {
+      ABSL_ASSIGN_OR_RETURN(std::vector<ImageSums> sums, SumsOf(source));
+      all.push_back(std::move(sums));
+    }
+    std::vector<CountedImages> counted;
+    for (size_t e = 0; e < data_.encoders.size(); ++e) {
+      for (size_t s = 0; s < sources_.size(); ++s) {
+        const ImageSums& sums = all[s][e];
+        counted.push_back({.encoder = data_.encoders[e].module,
+                           .source = sources_[s].name,
+                           .samples = sources_[s].packs.size(),
+                           .images = sums.images,
+                           .patches = sums.patches,
+                           .max_images = sums.max_images,
+                           .max_patches = sums.max_patches,
+                           .sizes = SizesOf(sums)});
+      }
+    }
+    return counted;
+  }
+
   std::vector<SourceCounts> Counts() const override {
     std::vector<SourceCounts> counts;
     for (const OpenSource& source : sources_) counts.push_back(source.packs.counts());
@@ -102,6 +165,52 @@ class MixedSource : public SampleSource {
     int64_t epoch = 0, pack = 0;
     std::vector<PackItem> items;
   };
+
+  // By encoder. Threads take stretches of packs, and sums are of whole numbers: the order does not matter.
+  absl::StatusOr<std::vector<ImageSums>> SumsOf(const OpenSource& source) const {
+    constexpr int64_t kStretch = 4096;
+    const int64_t packs = source.packs.size(), stretches = (packs + kStretch - 1) / kStretch;
+    std::vector<std::vector<ImageSums>> parts(stretches, std::vector<ImageSums>(data_.encoders.size()));
+    std::vector<absl::Status> problems(stretches);
+    ForEachItem(ThreadsOfRank(), stretches, [&](int64_t stretch) {
+      for (int64_t pack = stretch * kStretch; pack < std::min(packs, (stretch + 1) * kStretch); ++pack) {
+        problems[stretch] = AddPack(source, pack, parts[stretch]);
+        if (!problems[stretch].ok()) return;
+      }
+    });
+    std::vector<ImageSums> sums(data_.encoders.size());
+    for (int64_t stretch = 0; stretch < stretches; ++stretch) {
+      if (!problems[stretch].ok()) return problems[stretch];
+      for (size_t e = 0; e < sums.size(); ++e) sums[e].Add(parts[stretch][e]);
+    }
+    return sums;
+  }
+
+  absl::Status AddPack(const OpenSource& source, int64_t pack, std::vector<ImageSums>& sums) const {
+    std::vector<PackItem> items;
+    source.packs.Items(pack, items);
+    int64_t images = 0;
+    std::vector<int64_t> patches(sums.size());
+    ExpandedDocument expanded;
+    for (const PackItem& item : items) {
+      ABSL_RETURN_IF_ERROR(ExpandDocument(data_, *source.documents, item.document, expanded));
+      for (const ExpandedPicture& picture : expanded.pictures) {
+        if (!IsIn(picture, item)) continue;
+        ++images;
+        for (size_t e = 0; e < sums.size(); ++e) {
+          const int64_t size = picture.grids[e].rows * picture.grids[e].cols;
+          patches[e] += size;
+          ++sums[e].of_size[size];
+        }
+      }
+    }
+    for (size_t e = 0; e < sums.size(); ++e) sums[e].AddSample(images, patches[e]);
+    return absl::OkStatus();
+  }
+
+  static bool IsIn(const ExpandedPicture& picture, const PackItem& item) {
+    return item.piece.end == 0 || (picture.first >= item.piece.first && picture.end <= item.piece.end);
+  }
 
   Place Find(int64_t number) const {
     const Mixture::Turn turn = mixture_.At(number);

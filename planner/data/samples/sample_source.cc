@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "planner/plan/sample_images.h"
 
 namespace planwright {
@@ -19,6 +20,19 @@ absl::StatusOr<std::unique_ptr<SampleSource>> OpenEvaluatedSource(const Plan& pl
   Plan of_set;  // what sources of samples look at
   of_set.data = set.data, of_set.budget = plan.budget;
   return RowOf(set.data.kind).drawn ? OpenMock(of_set, plan.data.seed) : OpenSampleSource(of_set);
+}
+
+absl::StatusOr<std::vector<int64_t>> PatchesOfSamples(const SampleSource& source, int64_t first, int64_t count) {
+  std::vector<int64_t> patches;
+  for (int64_t number = first; number < first + count; ++number) {
+    const absl::StatusOr<int64_t> of_sample = source.Patches(number);
+    if (!of_sample.ok()) {
+      const absl::Status& status = of_sample.status();
+      return absl::Status(status.code(), absl::StrCat("sample ", number, ": ", status.message()));
+    }
+    patches.push_back(*of_sample);
+  }
+  return patches;
 }
 
 int64_t ImageTokens(const EncoderData& encoder, const Image& image) {

@@ -47,7 +47,13 @@ class SampleSource {
   virtual std::map<std::string, std::string> SourceDigests() const { return {}; }
   // What became of the documents of each source of a mixture; nothing for other kinds of data.
   virtual std::vector<SourceCounts> Counts() const { return {}; }
+  // What an epoch of each source of a mixture brings to each encoder, without reading a file; nothing for other kinds
+  // of data.
+  virtual absl::StatusOr<std::vector<CountedImages>> CountImages() const { return std::vector<CountedImages>(); }
 };
+
+// SampleSource::Patches of the samples [first, first + count). An error names its sample.
+absl::StatusOr<std::vector<int64_t>> PatchesOfSamples(const SampleSource& source, int64_t first, int64_t count);
 
 // The source that Plan::data names, with its files opened. Errors name the file.
 absl::StatusOr<std::unique_ptr<SampleSource>> OpenSampleSource(const Plan& plan);

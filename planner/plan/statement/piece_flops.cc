@@ -44,8 +44,8 @@ PieceFlops FlopsOf(const ModelStatement& statement, const StatedPiece& piece, co
   if (statement.has_images) {
     const EncoderData* encoder = data.FindEncoder(module.name);
     const SampleImages images = encoder ? ImagesOfSample(data, *encoder, sequence) : SampleImages();
-    std::map<int64_t, double> images_of_size;  // most images of the data are of few sizes
-    for (int64_t patches : images.patches) ++images_of_size[patches];
+    std::map<int64_t, double> images_of_size;  // shares; most images of the data are of few sizes
+    for (const ImageSize& size : images.sizes) images_of_size[size.patches] += size.share;
     for (const auto& [patches, times] : images_of_size) add(static_cast<double>(patches), times);
   } else {
     add(static_cast<double>(sequence), 1);

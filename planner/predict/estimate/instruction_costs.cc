@@ -10,15 +10,9 @@ namespace {
 
 using Sizes = std::vector<double>;
 
-// Attention within an image of p rows costs each of its rows p. On average over rows, with each kind of image equally
-// frequent, that is sum(p^2) / sum(p).
+// Attention within an image of p rows costs each of its rows p.
 double ImageRowsOf(const Plan& plan, const EncoderData& encoder) {
-  double all = 0, squares = 0;
-  for (int64_t patches : ImagesOfSample(plan.data, encoder, plan.budget.sequence_length).patches) {
-    all += static_cast<double>(patches);
-    squares += static_cast<double>(patches) * static_cast<double>(patches);
-  }
-  return all > 0 ? squares / all : 0;
+  return ImagesOfSample(plan.data, encoder, plan.budget.sequence_length).patches_around();
 }
 
 }  // namespace

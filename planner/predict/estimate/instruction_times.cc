@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/plan/lane_fullness.h"
+
 namespace planwright {
 namespace {
 
@@ -13,14 +15,27 @@ InstructionTimes::InstructionTimes(const LinkedProgram& program, const Instructi
                                    CommunicationUses& uses, const RankClass& ranks, const ExpertRows* rows)
     : program_(program), plan_(program.blocks().plan()), costs_(costs), rates_(rates), uses_(uses), ranks_(ranks),
       by_number_(static_cast<size_t>(program.instructions()), -1) {
+  // Of each module. Where experts of several lanes meet, all wait in each microbatch for the lane with most images;
+  // else they meet at the end of the step.
+  std::vector<double> fullest_lane;
+  const bool meet = std::any_of(plan_.modules.begin(), plan_.modules.end(),
+                                [](const Module& module) { return module.experts() > 0 && module.grid.ep > 1; });
+  for (const Module& module : plan_.modules) {
+    const Fullness fullness = CountedFullness(plan_, module.grid.dp);
+    fullest_lane.push_back(meet || module.grid.pp > 1 ? fullness.microbatch : fullness.step);
+  }
   for (const Symbol& symbol : plan_.symbols) {
     auto mean = static_cast<double>(symbol.mean > 0 ? symbol.mean : symbol.maximum);
     // "radio_encoder.patches" is of the largest lane.
     const std::string module = symbol.name.substr(0, symbol.name.find('.'));
+    double fullest = 1;
     for (size_t m = 0; m < plan_.modules.size(); ++m) {
-      if (plan_.modules[m].name == module) mean *= ranks.of_planned[m];
+      if (plan_.modules[m].name != module) continue;
+      mean *= ranks.of_planned[m];
+      if (plan_.modules[m].has_images || symbol.name.ends_with(".image_rows")) fullest = fullest_lane[m];
     }
-    sizes_[symbol.name] = {mean, rows != nullptr ? mean : std::max(mean, static_cast<double>(symbol.expected)),
+    const double planned = rows != nullptr ? mean : std::max(mean, static_cast<double>(symbol.expected));
+    sizes_[symbol.name] = {mean, std::max(planned, mean * fullest),
                            symbol.name.substr(module.size()).starts_with(".expert_rows")};
   }
   if (rows == nullptr) return;

@@ -15,7 +15,7 @@
 namespace planwright {
 
 struct InstructionTime {
-  double seconds = 0;   // of a stream, on the rank of its role to which most rows of experts come
+  double seconds = 0;   // of a stream, on the rank of its role to which most rows of experts or of images come
   double spread = 0;    // how much of it a rank with the mean number of rows is done earlier
   double flops = 0;     // at the mean
   double launch = 0;    // of the host
@@ -43,7 +43,7 @@ class InstructionTimes {
   uint32_t KindOf(const LinkedEntry& entry);
 
  private:
-  // How many rows of experts there are.
+  // How many rows of experts and of images there are.
   enum class Rows { kMean, kMost };
 
   InstructionTime Find(const LinkedEntry& entry) const;

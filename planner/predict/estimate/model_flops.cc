@@ -47,9 +47,7 @@ double TokensOfSample(const Plan& plan, const Module& module, bool& known) {
   if (!encoder) return 0;
   const SampleImages images = ImagesOfSample(plan.data, *encoder, plan.budget.sequence_length);
   known = images.known;
-  double patches = 0;
-  for (int64_t count : images.patches) patches += static_cast<double>(count);
-  return images.patches.empty() ? 0 : images.mean_images * patches / static_cast<double>(images.patches.size());
+  return images.mean_images * images.mean_patches();
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ class RunTimeSizeCheck {
     RequireName(SymbolOf(op.outputs, pixels ? 1 : 0), *module, "images");
     if (pixels) RequireName(SymbolOf(op.outputs, 2), *module, "images");
     const SampleImages images = ImagesFor(*module);
-    if (images.patches.empty() || op.outputs.back().type.dims.empty()) return;
+    if (!images.any() || op.outputs.back().type.dims.empty()) return;
     const auto* samples = std::get_if<int64_t>(&op.outputs.back().type.dims.front());
     if (!samples) return;
     RequireRoom(SymbolOf(op.outputs, pixels ? 1 : 0), Product(*samples, std::min(sequence, images.max_images)), *module,
@@ -127,7 +127,7 @@ class RunTimeSizeCheck {
   // What a sample brings to an encoder; nothing where the data does not know it (V11).
   SampleImages ImagesFor(const Module& module) const {
     const EncoderData* encoder = plan_.data.FindEncoder(module.name);
-    return encoder ? ImagesOfSample(plan_.data, *encoder, plan_.budget.sequence_length) : SampleImages();
+    return encoder ? ImagesOfRun(plan_.data, plan_.evaluation, *encoder, plan_.budget.sequence_length) : SampleImages();
   }
   // The most image tokens of one cp rank. An image is dealt to cp ranks in bands, which are rows of image tokens. So
   // parts differ by at most one band (docs/model/vision_encoder.md#attention).
@@ -203,7 +203,7 @@ class RunTimeSizeCheck {
     const Bridge* from = MergedBridge(module, op);
     const Module* encoder = from ? index_.module(from->from) : nullptr;
     const SampleImages images = encoder ? ImagesFor(*encoder) : SampleImages();
-    if (images.patches.empty()) return;
+    if (!images.any()) return;
     RequireRoom(given, Product(plan_.budget.micro_samples, std::min(plan_.budget.sequence_length, images.max_rows)),
                 module, "image tokens");
   }

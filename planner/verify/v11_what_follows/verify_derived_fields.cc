@@ -348,21 +348,22 @@ class DerivedFieldCheck {
       const int64_t tokens = plan_.budget.sequence_length / (grid.tp * grid.cp) * plan_.budget.micro_samples;
       mean = static_cast<double>(tokens) * static_cast<double>(module.top_k()) *
              (what == "expert_rows" ? 1 : grid.expert_tp);
-    } else if (!images.patches.empty()) {
+    } else if (images.any()) {
       const LaneSamples lane = SamplesOfLane(plan_.budget.block_samples, module.grid.dp, 0);
       const double count = static_cast<double>(lane.end - lane.first) * images.mean_images;
-      double patches = 0;
-      for (int64_t of_image : images.patches)
-        patches += static_cast<double>(of_image) / static_cast<double>(images.patches.size());
-      patches *= count;
-      if (what.ends_with("image_rows") && what != "part_image_rows") {
+      const double patches = count * images.mean_patches();
+      const double parts = module.has_images ? module.grid.cp : 1;
+      if (what == "part_image_rows") {
+        mean = patches / static_cast<double>(encoder->merged()) / parts;
+      } else if (what.ends_with("image_rows")) {
         mean = patches / static_cast<double>(encoder->merged());
       } else if (what == "images") {
         mean = count;
       } else if (what == "patches") {
-        mean = patches;
+        mean = patches / parts;
       } else if (what == "tokens" || what == "lane_tokens") {
         mean = patches + count * static_cast<double>(module.size("class_tokens"));
+        if (what == "tokens") mean /= parts;
       } else {
         return 0;
       }

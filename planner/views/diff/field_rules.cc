@@ -79,6 +79,7 @@ constexpr FieldRow kRows[] = {
     {"data.most_damaged", kValue, "data", "how many damaged documents stop a run before it begins"},
     {"data.balance", kValue, "data", "the samples of a step are dealt to other lanes; a step has the same samples"},
     {"data.packed_documents", kValue, "data", "attention and Mamba state end at other places"},
+    {"data.counted", kValue, "memory", "what the index has counted: memory and times are planned for it"},
     {"data.encoders", kValue, "data", "images are cut into other patches, or make another number of tokens"},
 
     {"evaluation", kValue, "evaluation", "what is evaluated beside training; no step is another one"},

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
-#include <span>
 
-#include "planner/data/samples/balance.h"
 #include "planner/data/samples/sample_source.h"
+#include "planner/plan/balanced_slots.h"
 
 namespace planwright {
 namespace {
@@ -17,38 +16,12 @@ namespace {
 constexpr int64_t kMostSteps = 50;
 constexpr int64_t kMostSamples = 50'000;
 
-// Sums over steps and microbatches for one module and one order.
-class FullnessSum {
- public:
-  explicit FullnessSum(int lanes) : lanes_(lanes) {}
-
-  // `slots`: the sample, an index of `patches`, of each slot of one step.
-  void AddStep(std::span<const int64_t> patches, std::span<const int64_t> slots, int64_t block) {
-    std::vector<int64_t> of_step(lanes_);
-    for (size_t begin = 0; begin < slots.size(); begin += block) {
-      int64_t fullest = 0;
-      for (int lane = 0; lane < lanes_; ++lane) {
-        const LaneSamples share = SamplesOfLane(block, lanes_, lane);
-        int64_t work = 0;
-        for (int64_t slot = share.first; slot < share.end; ++slot) work += patches[slots[begin + slot]];
-        of_step[lane] += work;
-        fullest = std::max(fullest, work);
-      }
-      fullest_of_microbatches_ += fullest;
-    }
-    fullest_of_steps_ += *std::max_element(of_step.begin(), of_step.end());
-  }
-
-  // `patches`: of all samples that were added; above 0.
-  Fullness Of(int64_t patches) const {
-    const double mean = static_cast<double>(patches) / lanes_;
-    return {static_cast<double>(fullest_of_steps_) / mean, static_cast<double>(fullest_of_microbatches_) / mean};
-  }
-
- private:
-  const int lanes_;
-  int64_t fullest_of_steps_ = 0, fullest_of_microbatches_ = 0;
-};
+// `patches` of the samples in their slots.
+std::vector<int64_t> InSlots(const std::vector<int64_t>& patches, const std::vector<int64_t>& slots) {
+  std::vector<int64_t> dealt;
+  for (const int64_t sample : slots) dealt.push_back(patches[static_cast<size_t>(sample)]);
+  return dealt;
+}
 
 }  // namespace
 
@@ -66,22 +39,19 @@ absl::StatusOr<LaneWork> MeasureLaneWork(const Plan& plan) {
     in_order.emplace_back(module->grid.dp);
     balanced.emplace_back(module->grid.dp);
   }
-  std::vector<int64_t> numbers(samples);
-  std::iota(numbers.begin(), numbers.end(), 0);
   for (int64_t step = 0; step < work.steps; ++step) {
     const absl::StatusOr<std::vector<int64_t>> patches = PatchesOfSamples(**source, step * samples, samples);
     if (!patches.ok()) return patches.status();
     work.patches = std::accumulate(patches->begin(), patches->end(), work.patches);
-    const std::vector<int64_t> slots = BalancedSlots(*patches);
+    const std::vector<int64_t> dealt = InSlots(*patches, BalancedSlots(*patches));
     for (size_t i = 0; i < work.modules.size(); ++i) {
-      in_order[i].AddStep(*patches, numbers, plan.budget.block_samples);
-      balanced[i].AddStep(*patches, slots, plan.budget.block_samples);
+      in_order[i].AddStep(*patches, plan.budget.block_samples);
+      balanced[i].AddStep(dealt, plan.budget.block_samples);
     }
   }
-  if (work.patches == 0) return work;
   for (size_t i = 0; i < work.modules.size(); ++i) {
-    work.modules[i].in_order = in_order[i].Of(work.patches);
-    work.modules[i].balanced = balanced[i].Of(work.patches);
+    work.modules[i].in_order = in_order[i].Of();
+    work.modules[i].balanced = balanced[i].Of();
   }
   return work;
 }

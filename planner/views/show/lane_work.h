@@ -7,16 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/lane_fullness.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
-
-// The patches of the fullest lane over those of the mean lane: 1 is even. Of several steps it is the sum of the fullest
-// over the sum of the means, so steps with more images weigh more.
-struct Fullness {
-  double step = 1;        // patches of a whole step
-  double microbatch = 1;  // of each microbatch by itself
-};
 
 struct LaneWork {
   int64_t steps = 0;    // of the run, from its first one

@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/base/paper/table.h"
 #include "planner/predict/estimate/host_memory.h"
+#include "planner/views/show/image_words.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
 
@@ -86,7 +87,9 @@ std::string ShowMemory(const Plan& plan, size_t width) {
   const std::string note = absl::StrFormat(
       "worst case (-): every run-time size at its maximum. %s is 1e%d bytes; docs/memory.md has the formulas.",
       unit.name, unit.bytes == 1e9 ? 9 : 6);
-  return text + "\n" + Wrapped(legend, width, 1) + "\n" + Wrapped(note, width) + "\n" + HostText(plan, width);
+  std::string images = ImagesText(plan);
+  if (!images.empty()) images = Wrapped(images, width) + "\n";
+  return text + "\n" + Wrapped(legend, width, 1) + "\n" + Wrapped(note, width) + "\n" + images + HostText(plan, width);
 }
 
 nlohmann::ordered_json ShowMemoryJson(const Plan& plan) {

@@ -6,6 +6,7 @@
 #include "planner/base/paper/table.h"
 #include "planner/predict/estimate/step_speed.h"
 #include "planner/predict/estimate/step_time.h"
+#include "planner/views/show/image_words.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
 #include "planner/views/show/time_words.h"
@@ -110,6 +111,8 @@ std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* r
           : Wrapped("the speed of the device is unknown (cluster.gpu is " + plan.cluster.gpu +
                         "), so a step has no seconds: shares are of its FLOPs, and communication takes no time",
                     width);
+  if (const std::string images = ImagesText(plan); !images.empty())
+    absl::StrAppend(&text, "\n", Wrapped(images, width));
   if (const std::string saves = SaveText(time); !saves.empty()) absl::StrAppend(&text, "\n", Wrapped(saves, width));
   absl::StrAppend(&text, "\n\n", RolesText(time, width), "\n");
   absl::StrAppend(&text, "What bounds the step: the chain of work that no rank could do sooner.\n",
@@ -124,6 +127,7 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
   Json json = Json::object();
   json["seconds"] = time.seconds ? Json(time.length) : Json();
   json["waiting"] = time.bubble;
+  if (!plan.data.encoders.empty()) json["images"] = ImagesJson(plan);
   if (time.seconds) {
     const StepSpeed speed = SpeedOf(plan, time);
     json["tokens_per_second_per_rank"] = speed.tokens_per_second;

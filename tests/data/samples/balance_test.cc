@@ -1,7 +1,5 @@
 // The balanced order of a step: it is a permutation, the same whenever it is asked for, and makes the fullest lane of
 // every layout less full.
-#include "planner/data/samples/balance.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include "planner/plan/balanced_slots.h"
 
 namespace planwright {
 namespace {

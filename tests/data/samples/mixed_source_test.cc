@@ -222,6 +222,84 @@ TEST(MixedSource, AgreesWithAPlainImplementation) {
   EXPECT_GT(cut, 200);
 }
 
+// --- counts
+
+struct PlainCount {
+  int64_t samples = 0, images = 0, patches = 0, max_images = 0, max_patches = 0;
+  std::vector<int64_t> all;  // patches of each image
+};
+
+// Sums over the samples of the first epoch of each source, read one after the other; by encoder, then by source.
+std::vector<PlainCount> CountPlainly(const Plan& plan, const SampleSource& source, const PlainSamples& plain) {
+  const size_t sources = plan.data.sources.size();
+  std::vector<PlainCount> counts(plan.data.encoders.size() * sources);
+  std::vector<int64_t> left;
+  for (size_t i = 0; i < sources; ++i) left.push_back(plain.samples(i));
+  for (int64_t n = 0; std::any_of(left.begin(), left.end(), [](int64_t samples) { return samples > 0; }); ++n) {
+    const SampleOrigin origin = source.Origin(n);
+    if (origin.epoch > 0) continue;
+    const auto named = [&](const SourcePlan& one) { return one.name == origin.source; };
+    const size_t i =
+        std::find_if(plan.data.sources.begin(), plan.data.sources.end(), named) - plan.data.sources.begin();
+    --left[i];
+    const Sample sample = plain.At(n);
+    for (size_t e = 0; e < plan.data.encoders.size(); ++e) {
+      PlainCount& count = counts[e * sources + i];
+      int64_t patches = 0;
+      for (const Image& image : sample.images[e]) {
+        count.all.push_back(image.rows * image.cols);
+        patches += image.rows * image.cols;
+      }
+      const auto images = static_cast<int64_t>(sample.images[e].size());
+      ++count.samples, count.images += images, count.patches += patches;
+      count.max_images = std::max(count.max_images, images);
+      count.max_patches = std::max(count.max_patches, patches);
+    }
+  }
+  return counts;
+}
+
+TEST(MixedSource, CountsTheImagesOfAnEpoch) {
+  int64_t compared = 0, many = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomCase random(seed);
+    const PlainSamples plain(random.plan, random.sources);
+    if (plain.refused()) continue;
+    const Mixed mixed = Open(random.plan, random.sources);
+    ASSERT_TRUE(mixed.source.ok());
+    const absl::StatusOr<std::vector<CountedImages>> counted = (*mixed.source)->CountImages();
+    ASSERT_TRUE(counted.ok()) << counted.status();
+    const std::vector<PlainCount> expected = CountPlainly(random.plan, **mixed.source, plain);
+    ASSERT_EQ(counted->size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const CountedImages& one = (*counted)[i];
+      EXPECT_EQ(one.encoder, random.plan.data.encoders[i / random.plan.data.sources.size()].module);
+      EXPECT_EQ(one.source, random.plan.data.sources[i % random.plan.data.sources.size()].name);
+      EXPECT_EQ(one.samples, expected[i].samples);
+      EXPECT_EQ(one.images, expected[i].images);
+      EXPECT_EQ(one.patches, expected[i].patches);
+      EXPECT_EQ(one.max_images, expected[i].max_images);
+      EXPECT_EQ(one.max_patches, expected[i].max_patches);
+      // Each image is in one group, and its group's mean is the size.
+      std::vector<int64_t> all = expected[i].all;
+      std::sort(all.begin(), all.end());
+      const auto groups = static_cast<int64_t>(one.sizes.size()), images = static_cast<int64_t>(all.size());
+      ASSERT_EQ(groups, std::min<int64_t>(32, images));
+      for (int64_t g = 0; g < groups; ++g) {
+        const int64_t begin = g * images / groups, end = (g + 1) * images / groups;
+        double sum = 0;
+        for (int64_t image = begin; image < end; ++image) sum += static_cast<double>(all[image]);
+        EXPECT_NEAR(static_cast<double>(one.sizes[g]), sum / static_cast<double>(end - begin), 0.5);
+      }
+      ++compared, many += images > 32;
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(compared, 200);
+  EXPECT_GT(many, 10);
+}
+
 // --- epochs
 
 TEST(MixedSource, AnEpochHasEveryDocumentOnce) {

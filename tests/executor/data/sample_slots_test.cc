@@ -8,7 +8,7 @@
 #include <set>
 
 #include "executor/data/file_error.h"
-#include "planner/data/samples/balance.h"
+#include "planner/plan/balanced_slots.h"
 #include "tests/data/samples/plans.h"
 #include "tests/executor/data/reads.h"
 

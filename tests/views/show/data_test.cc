@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "planner/base/paper/table.h"
-#include "planner/data/samples/balance.h"
 #include "planner/data/samples/sample_source.h"
+#include "planner/plan/balanced_slots.h"
 #include "planner/views/show/lane_work.h"
 #include "planner/views/show/show.h"
 

@@ -54,24 +54,25 @@ void SizeExpertRows(const Module& module, Symbol& symbol) {
     symbol.expected = std::min(symbol.maximum, RoundedMean(std::ceil(mean * std::max(1.0, module.imbalance))));
 }
 
-// `what`: the last part of the symbol's name. `samples`: of the largest lane's microbatch. `classes`: class tokens of
-// an image. A size of another name keeps its maximum.
-void SizeImages(const SampleImages& images, int64_t merged, int64_t classes, std::string_view what, int64_t samples,
-                Symbol& symbol) {
-  double patches = 0;
-  for (int64_t count : images.patches)
-    patches += static_cast<double>(count) / static_cast<double>(images.patches.size());
+// `what`: the last part of the symbol's name. `samples`: of the largest lane's microbatch. `cp`, `classes`: of the
+// encoder; 1 and 0 of a language model. A size of another name keeps its maximum.
+void SizeImages(const SampleImages& images, int64_t merged, int cp, int64_t classes, std::string_view what,
+                int64_t samples, Symbol& symbol) {
   const int64_t rows = samples * images.max_rows, count = samples * images.max_images;
-  const double mean_images = static_cast<double>(samples) * images.mean_images, mean_patches = mean_images * patches;
+  const double mean_images = static_cast<double>(samples) * images.mean_images,
+               mean_patches = mean_images * images.mean_patches(),
+               mean_tokens = mean_patches + mean_images * static_cast<double>(classes);
   const auto set = [&](int64_t maximum, double mean) {
     symbol.maximum = std::min(symbol.maximum, std::max<int64_t>(maximum, 1));
     symbol.mean = std::min(symbol.maximum, RoundedMean(mean));
   };
   if (what == "image_rows") set(rows, mean_patches / static_cast<double>(merged));
   if (what == "images") set(count, mean_images);
-  if (what == "patches") set(rows * merged, mean_patches);
-  if (what == "tokens" || what == "lane_tokens")
-    set(rows * merged + count * classes, mean_patches + mean_images * static_cast<double>(classes));
+  if (what == "lane_tokens") set(rows * merged + count * classes, mean_tokens);
+  // With cp, of an average part. Its maximum, which has a band more than its share, stays.
+  if (what == "part_image_rows") set(symbol.maximum, mean_patches / static_cast<double>(merged) / cp);
+  if (what == "patches") set(rows * merged, mean_patches / cp);
+  if (what == "tokens") set(rows * merged + count * classes, mean_tokens / cp);
 }
 
 // The encoder whose images a size counts. In a language model "language.ENCODER.image_rows" names it; with one encoder
@@ -127,11 +128,11 @@ std::vector<Symbol> SizeSymbols(const ProgramInputs& inputs, std::vector<Symbol>
     if (what.starts_with("expert_rows") && module->top_k() > 0) {
       SizeExpertRows(*module, symbol);
     } else if (const EncoderData* encoder = EncoderOf(symbol, *module, inputs.data)) {
-      const SampleImages images = ImagesOfSample(inputs.data, *encoder, budget.sequence_length);
+      const SampleImages images = ImagesOfRun(inputs.data, inputs.evaluation, *encoder, budget.sequence_length);
       const LaneSamples largest = SamplesOfLane(budget.block_samples, module->grid.dp, 0);
       const int64_t classes = module->has_images ? module->size("class_tokens") : 0;
-      if (!images.patches.empty())
-        SizeImages(images, encoder->merged(), classes, what, largest.end - largest.first, symbol);
+      const int cp = module->has_images ? module->grid.cp : 1;
+      if (images.any()) SizeImages(images, encoder->merged(), cp, classes, what, largest.end - largest.first, symbol);
     }
   }
   return symbols;

@@ -6,13 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "planner/data/samples/sample_source.h"
-
 namespace planwright {
-
-// SampleSource::Patches of the samples [first, first + count). An error names its sample.
-absl::StatusOr<std::vector<int64_t>> PatchesOfSamples(const SampleSource& source, int64_t first, int64_t count);
 
 // `patches`: of each sample of a step, from 0. Returns the sample (an index of `patches`) of each slot: each sample
 // once. Recursive halving: every half, quarter, eighth, ... of the slots has nearly equally many patches. Which half

@@ -1,4 +1,4 @@
-#include "planner/data/samples/balance.h"
+#include "planner/plan/balanced_slots.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,6 @@
 #include <numeric>
 #include <set>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
 
 namespace planwright {
 namespace {
@@ -162,19 +160,6 @@ void Orient(std::span<const int64_t> patches, const std::vector<Division>& divis
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<int64_t>> PatchesOfSamples(const SampleSource& source, int64_t first, int64_t count) {
-  std::vector<int64_t> patches;
-  for (int64_t number = first; number < first + count; ++number) {
-    const absl::StatusOr<int64_t> of_sample = source.Patches(number);
-    if (!of_sample.ok()) {
-      const absl::Status& status = of_sample.status();
-      return absl::Status(status.code(), absl::StrCat("sample ", number, ": ", status.message()));
-    }
-    patches.push_back(*of_sample);
-  }
-  return patches;
-}
 
 std::vector<int64_t> BalancedSlots(std::span<const int64_t> patches) {
   std::vector<int64_t> slots(patches.size());

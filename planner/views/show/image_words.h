@@ -1,0 +1,18 @@
+// What memory and times of a plan take a sample for: what the index has counted, or full of images
+// (docs/training/data.md#counted).
+#pragma once
+
+#include <string>
+
+#include "nlohmann/json.hpp"
+#include "planner/plan/plan.h"
+
+namespace planwright {
+
+// A sentence; empty where samples have no images, or are drawn.
+std::string ImagesText(const Plan& plan);
+
+// By encoder: whether images are known, how many a step has, their patches, and the most of a sample.
+nlohmann::ordered_json ImagesJson(const Plan& plan);
+
+}  // namespace planwright
