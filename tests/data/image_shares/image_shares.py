@@ -96,7 +96,7 @@ def counts(sets, name):
 
 def times(sets):
     """Steps without and with the index, and run. Returns whether the order is right."""
-    sets.run("measure", sets.recipe("some", "index"), "--local", "--yes", "-o", sets.folder / "profile.json")
+    sets.run("measure", sets.recipe("some", "index"), "--local", "-o", sets.folder / "profile.json")
     found = []
     for name in SETS:
         full = sets.json("show", sets.recipe(name, "no_index", "profile.json"), "time")["seconds"]
