@@ -103,6 +103,10 @@ bool IsLibraryVariable(std::string_view name) {
       "ATEN_",    "CUBLAS", "CUDA_", "CUDNN_",  "DNNL_",     "FI_",         "GLOO_",    "GOMP_", "HSA_",
       "IBV_",     "KMP_",   "LD_",   "MALLOC",  "MELLANOX_", "MKL_",        "MLX",      "NCCL_", "NVIDIA_TF32",
       "NVSHMEM_", "OMPI_",  "OMP_",  "ONEDNN_", "OPENBLAS_", "PLANWRIGHT_", "PYTORCH_", "TORCH", "UCX_"};
+  // They say what is installed where, to those who build: no library reads them.
+  constexpr std::string_view kOfBuilders[] = {
+      "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_VERSION", "NCCL_VERSION", "TORCH_CUDA_ARCH_LIST", "TORCH_HOME"};
+  if (std::find(std::begin(kOfBuilders), std::end(kOfBuilders), name) != std::end(kOfBuilders)) return false;
   // What the launcher itself gives a rank says nothing of where the rank runs.
   if (name.starts_with("PLANWRIGHT_") && FindSetVariable(name) != nullptr) return false;
   return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),

@@ -77,8 +77,8 @@ TEST(LaunchEnvironment, KnowsWhatLibrariesRead) {
                            "TORCH_NCCL_BLOCKING_WAIT", "PYTORCH_CUDA_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG",
                            "NVIDIA_TF32_OVERRIDE", "PLANWRIGHT_TIMEOUT_SECONDS"})
     EXPECT_TRUE(IsLibraryVariable(name)) << name;
-  for (const char* name :
-       {"PATH", "HOME", "HF_TOKEN", "RANK", "MASTER_ADDR", "PLANWRIGHT_SECRET", "PLANWRIGHT_NONCE", "SLURM_JOB_ID", ""})
+  for (const char* name : {"PATH", "HOME", "CUDA_HOME", "NCCL_VERSION", "HF_TOKEN", "RANK", "MASTER_ADDR",
+                           "PLANWRIGHT_SECRET", "PLANWRIGHT_NONCE", "SLURM_JOB_ID", ""})
     EXPECT_FALSE(IsLibraryVariable(name)) << name;
 }
 
