@@ -170,7 +170,10 @@ int CheckDocuments(const Plan& plan) {
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSources(plan);
   if (!source.ok()) return ReportBadData("the data cannot be used", source.status());
   const absl::StatusOr<bool> kept = KeepCounted(plan.data, plan.budget.sequence_length, **source);
-  if (!kept.ok()) return ReportBadData("what the index counts cannot be kept", kept.status());
+  if (!kept.ok()) {
+    std::cerr << "warning: what the index counts of images cannot be kept, so samples count as full of them: "
+              << Printable(std::string(kept.status().message())) << "\n";
+  }
   return CheckSomethingIsLearnt(**source, plan.budget.train_samples);
 }
 

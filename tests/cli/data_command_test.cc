@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "nlohmann/json.hpp"
 #include "planner/base/files/exit_status.h"
 #include "tests/cli/plan_program.h"
@@ -89,6 +92,65 @@ std::string ShardOfMasks(int all, int learnt) {
 }
 
 // By the loss of the router alone a run would train on, and say nothing.
+// The file of counts in the folder of the index.
+std::string CountedFile(const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/index")) {
+    if (entry.path().filename().string().starts_with("counted.")) return entry.path().string();
+  }
+  return "";
+}
+
+TEST_F(DataCommand, PlansKnowTheImagesThatTheIndexHasCounted) {
+  const std::string full = "Samples count as full of images: `plan data index RECIPE` counts those of the data.";
+  const auto memory = [&] {
+    const ProgramResult shown = Plan("show " + Recipe(shards_) + " memory --json");
+    return nlohmann::json::parse(shown.out)["roles"][0]["total"].get<int64_t>();
+  };
+  EXPECT_THAT(Plan("show " + Recipe(shards_) + " time").out, HasSubstr(full));
+  const int64_t before = memory();
+  ASSERT_EQ(Plan("data index " + Recipe(shards_)).status, kExitSuccess);
+  // An epoch has two samples, of 2 and 3 images.
+  const std::string counted =
+      "radio_encoder gets 20 images a step, of 140 patches on average, as the index counts: at "
+      "most 3 images and 96 image tokens in a sample.";
+  EXPECT_THAT(Plan("show " + Recipe(shards_) + " time").out, HasSubstr(counted));
+  EXPECT_LT(memory(), before);
+  // A damaged file is as none, and is made again.
+  const std::string file = CountedFile(folder_);
+  ASSERT_FALSE(file.empty());
+  for (const std::string damage : {"", "{\"digest\": 3}", "[]"}) {
+    std::ofstream(file) << damage;
+    EXPECT_EQ(memory(), before) << damage;
+    ASSERT_EQ(Plan("data index " + Recipe(shards_)).status, kExitSuccess);
+    EXPECT_LT(memory(), before) << damage;
+  }
+}
+
+TEST_F(DataCommand, SaysWhereCountsCannotBeKept) {
+  ASSERT_EQ(Plan("data index " + Recipe(shards_)).status, kExitSuccess);
+  const std::string file = CountedFile(folder_);
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  const ProgramResult again = Plan("data index " + Recipe(shards_));
+  EXPECT_EQ(again.status, kExitSuccess) << again.err;
+  EXPECT_THAT(again.err,
+              HasSubstr("warning: what the index counts of images cannot be kept, so samples count as full"));
+}
+
+TEST_F(DataCommand, APlanOfOtherCountsIsNotLaunched) {
+  Plan("data index " + Recipe(folder_ + "/*.tar"));
+  std::filesystem::copy_file(InSource("tests/golden/data_fixtures/webdataset/shard-000000.tar"), folder_ + "/a.tar");
+  const std::string recipe = Recipe(folder_ + "/*.tar"), plan = folder_ + "/plan.json";
+  ASSERT_EQ(Plan("data index " + recipe).status, kExitSuccess);
+  ASSERT_EQ(Plan("compile " + recipe + " -o " + plan).status, kExitSuccess);
+  std::filesystem::copy_file(InSource("tests/golden/data_fixtures/webdataset/shard-000001.tar"), folder_ + "/b.tar");
+  const ProgramResult launched = Plan("launch " + plan + " --local --yes --run-dir " + folder_ + "/run");
+  EXPECT_EQ(launched.status, kExitUsage) << launched.err;
+  EXPECT_THAT(launched.err, HasSubstr(plan + " was compiled when the index of its data had counted other samples: "
+                                             "compile the recipe again"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/run"));
+}
+
 TEST_F(DataCommand, MasksThatLearnNothingAreRefused) {
   const auto words = [&](const std::string& shard, const std::string& more) {
     return InSource("recipes/nemotron_moe_lm_tiny.yaml") +

@@ -14,6 +14,7 @@
 #include "planner/base/json/json_text.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/data/samples/index_settings.h"
+#include "planner/plan/plan_ranges.h"
 
 namespace planwright {
 namespace {
@@ -100,11 +101,14 @@ std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequen
   if (!text.ok()) return std::nullopt;
   const absl::StatusOr<nlohmann::json> json = ParseJson(*text, kCountedJson);
   if (!json.ok()) return std::nullopt;
+  DataPlan counted = data;
   try {
-    return ReadCounted(*json);
+    counted.counted = ReadCounted(*json);
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
+  if (!RangeProblem(counted).empty()) return std::nullopt;
+  return std::move(counted.counted);
 }
 
 }  // namespace planwright
