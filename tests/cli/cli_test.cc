@@ -262,7 +262,8 @@ TEST_F(Cli, ADryRunPrintsWhatWouldBeSubmitted) {
   const std::string run = folder_ + "/run", launch = "launch " + kRecipe + " --slurm --dry-run --executor " +
                                                      InBuild("bin/fake_rank") + " --run-dir " + run +
                                                      " launch.slurm.partition=long launch.slurm.time=2:00:00";
-  const Result text = Plan(launch), data = Plan(launch + " --json");
+  const std::string plan = "SLURM_CONF=/dev/null " + InBuild("bin/plan") + " ";  // of a cluster without one
+  const Result text = Shell(plan + launch), data = Shell(plan + launch + " --json");
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_EQ(data.status, 0) << data.err;
   for (const std::string& line : {std::string("#SBATCH --partition=long\n"), std::string("#SBATCH --time=2:00:00\n"),

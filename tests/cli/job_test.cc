@@ -32,8 +32,8 @@ class Job : public PlanProgram {
   }
   // The command line, with shell variables before it. Slurm's programs are not reached, unless a test makes some.
   ProgramResult Launch(const std::string& words, const std::string& before = "") {
-    return Shell("unset SLURM_CONF; " + before + " " + InBuild("bin/plan") + " launch " + recipe_ + " --executor " +
-                 executor_ + " --run-dir " + run_ + " --slurm " + words);
+    return Shell("export SLURM_CONF=/dev/null; " + before + " " + InBuild("bin/plan") + " launch " + recipe_ +
+                 " --executor " + executor_ + " --run-dir " + run_ + " --slurm " + words);
   }
   ProgramResult DryRun(const std::string& words, const std::string& before = "") {
     return Launch("--dry-run " + words, before);
