@@ -137,8 +137,8 @@ void TellVariables(const LaunchPlan& launch, bool agents) {
 }
 
 int RunAndReport(const std::vector<Plan>& plans, const RunOptions& options, const LaunchFlags& flags) {
+  const BackgroundOutput output;  // from here on nobody has to read what is printed
   TellVariables(plans[0].launch, flags.agents);
-  const BackgroundOutput output;
   const Terminal terminal = PrintingTerminal(flags.json);
   const absl::StatusOr<Outcome> outcome =
       flags.agents ? RunWithAgents(plans, options, terminal) : RunHere(plans, options, terminal);
