@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -42,6 +43,23 @@ class Trial : public CheckpointRun {
   }
   Ended Try(const std::vector<std::string>& more, const std::vector<std::string>& environment = {}) {
     return End(StartProgram(Words(more), environment, Folder() + "/tried"));
+  }
+  // Through two agents, of which the second has the name node-b, where that is permitted. `there`: what is done on the
+  // second node before.
+  Ended TryOnTwoNodes(std::vector<std::string> more, const std::string& there = "true") {
+    more.insert(more.end(), {"--agents", "cluster.nodes=2", "cluster.gpus_per_node=1"});
+    const Started launch = StartProgram(Words(more), {}, Folder() + "/tried");
+    const std::string agent = "exec " + InBuild("bin/plan") + " agent " + TrialDir() + "/job/head.json --node ";
+    const std::string apart = geteuid() == 0 ? "exec unshare --mount --uts sh -c 'hostname node-b && " : "exec sh -c '";
+    const Started agents[] = {
+        StartProgram({"/bin/sh", "-c", agent + "0"}, {}, Folder() + "/agent0"),
+        StartProgram({"/bin/sh", "-c", apart + there + " && " + agent + "1'"}, {}, Folder() + "/agent1")};
+    const Ended tried = End(launch);
+    for (const Started& one : agents) {
+      const Ended ended = End(one);
+      EXPECT_EQ(ended.status, 0) << ended.output;
+    }
+    return tried;
   }
   json Verdict() const { return json::parse(ReadAll(TrialDir() + "/outcome.json"), nullptr, false); }
   static std::string Of(const json& outcome, const std::string& what) {
@@ -89,25 +107,48 @@ TEST_F(Trial, PassesAndLeavesNothingThatALaunchWouldTakeForProgress) {
 }
 
 TEST_F(Trial, EvaluatesNothing) {
-  const Ended tried =
-      Try({"--local", "evaluation={every_steps: 1, sets: [{name: held_out, kind: mock, seed: 7, samples: 8}]}"});
+  const Ended tried = Try({"--local", "evaluation={every_samples: 8, sets: [{name: held_out, seed: 7, samples: 8}]}"});
   ASSERT_EQ(tried.status, 0) << tried.output;
   EXPECT_THAT(ReadAll(TrialDir() + "/metrics.jsonl"), Not(HasSubstr("evaluation")));
 }
 
 TEST_F(Trial, GoesThroughAgentsOnNodes) {
-  const Started launch =
-      StartProgram(Words({"--agents", "cluster.nodes=2", "cluster.gpus_per_node=1"}), {}, Folder() + "/tried");
-  std::vector<Started> agents;
-  for (int node = 0; node < 2; ++node) {
-    agents.push_back(StartProgram({InBuild("bin/plan"), "agent", TrialDir() + "/job/head.json"}, {},
-                                  Folder() + "/agent" + std::to_string(node)));
-  }
-  const Ended tried = End(launch);
+  // On a network as slow as this one no link is slower than predicted.
+  const Ended tried = TryOnTwoNodes({"cluster.device={peak: 1, bandwidth: 50, link: 10, network: 1.0e-6}"});
   EXPECT_EQ(tried.status, 0) << tried.output;
-  for (const Started& agent : agents) EXPECT_EQ(End(agent).status, 0);
-  EXPECT_THAT(tried.output, AllOf(HasSubstr("PASS  start "), HasSubstr("exchange over ")));
+  EXPECT_THAT(tried.output,
+              AllOf(HasSubstr("PASS  start "), HasSubstr("\nPASS  time    step 2 took "),
+                    HasSubstr("\nPASS  links   exchange over bridge.radio_encoder.language, neighbouring nodes: "),
+                    Not(HasSubstr(" over :"))));
   EXPECT_EQ(Verdict()["trial"]["passed"], true);
+}
+
+TEST_F(Trial, AFileThatIsAnotherOneOnANodeMakesItFail) {
+  if (geteuid() != 0) GTEST_SKIP() << "mounting is not permitted here";
+  const std::string waves = Folder() + "/waves";
+  fs::copy(InSource("tests/golden/data_fixtures/webdataset"), waves, fs::copy_options::recursive);
+  const std::string shard = waves + "/shard-000001.tar";
+  ASSERT_TRUE(fs::exists(shard));
+  const Ended tried = TryOnTwoNodes(
+      {"models.hybrid_moe_tiny.vocabulary=260", "models.radio_vit_tiny.max_image=128", "batch.sequence_length=128",
+       "data={kind: sources, tokenizer: bytes, max_patches: 100, sources: [{name: waves, kind: webdataset, shards: " +
+           waves + "/*.tar}]}"},
+      "mount --bind /dev/null " + shard);
+  EXPECT_NE(tried.status, 0) << tried.output;
+  EXPECT_THAT(tried.output, HasSubstr("\nFAIL  files   on node-b: "));
+  EXPECT_THAT(tried.output, HasSubstr("mount or copy what the recipe names on every node, under the same path"));
+  EXPECT_EQ(Of(Verdict(), "files"), "FAIL");
+}
+
+TEST_F(Trial, AStepThatIsSlowerThanPredictedMakesItFail) {
+  const Ended tried = Try({"--local", "--executor", InBuild("bin/failing_executor"), "cluster.gpus_per_node=2",
+                           "cluster.device={peak: 1, bandwidth: 50, link: 10}"},
+                          {"PLANWRIGHT_FAULT=slow", "PLANWRIGHT_FAULT_STEP=1", "PLANWRIGHT_FAULT_RANK=1"});
+  EXPECT_EQ(tried.status, kExitTrial) << tried.output;
+  EXPECT_THAT(tried.output,
+              AllOf(HasSubstr("\nFAIL  time    step 2 took "), HasSubstr("what to do: `--trace 2` says which "),
+                    HasSubstr("the trial did not pass: ")));
+  EXPECT_EQ(Plan({"status", TrialDir()}).status, kExitTrial);
 }
 
 TEST_F(Trial, ARankThatFailsMakesItFail) {

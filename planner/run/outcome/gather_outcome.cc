@@ -70,6 +70,7 @@ void Judge(const Plan& plan, const RunOptions& options, const EndedLife& life, O
                               .cause = outcome.cause,
                               .on_gpus = OnGpus(plan, options),
                               .allocated = allocated,
+                              .begun = life.begun,
                               .memory = outcome.memory});
   if (outcome.exit_code != kExitSuccess || outcome.trial->passed()) return;
   outcome.exit_code = kExitTrial;

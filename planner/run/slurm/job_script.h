@@ -17,7 +17,7 @@ struct JobScript {
   // How long before the end of the job's time Slurm tells the head, so that it can save.
   int signal_seconds = 120;
   std::vector<std::string> mounts;  // of the container (container_mounts.h)
-  bool trial = false;  // its name ends in "-try", and Slurm does not start it again
+  bool trial = false;               // its name ends in "-try", and Slurm does not start it again
 };
 
 // InvalidArgument, with the option, its value and what it may be, if a value could mean something else to sbatch.

@@ -35,6 +35,13 @@ std::string Names(const std::set<std::string>& names) {
                       names.size() > kMost ? absl::StrCat(" and ", names.size() - kMost, " more") : "");
 }
 
+// "16.8 MB", "595 kB", "32 bytes"
+std::string MessageText(int64_t bytes) {
+  if (bytes < 1000) return absl::StrCat(bytes, " bytes");
+  const bool large = bytes >= 1'000'000;
+  return absl::StrFormat("%.3g %s", static_cast<double>(bytes) / (large ? 1e6 : 1e3), large ? "MB" : "kB");
+}
+
 class Judge {
  public:
   Judge(const Plan& plan, const TrialFacts& facts, const TrialEnd& end) : plan_(plan), facts_(facts), end_(end) {
@@ -52,8 +59,13 @@ class Judge {
     Loss();
     Time();
     Links();
-    if (!facts_.steps.empty() && facts_.ranks[0] && facts_.ranks[0]->ready > 0)
-      trial_.first_step = facts_.ranks[0]->ready + facts_.steps[0].step_seconds - end_.allocated;
+    // All that is asked about was good, and then a rank failed: while links were timed, or when it wrote its memory.
+    if (end_.exit_code != 0 && trial_.passed()) Fail("end", end_.cause, MendOf(end_.exit_code));
+    if (!facts_.steps.empty() && facts_.ranks[0] && facts_.ranks[0]->ready > 0) {
+      trial_.first_step = FirstStep{.agents = end_.begun - end_.allocated,
+                                    .start = facts_.ranks[0]->ready - end_.begun,
+                                    .step = facts_.steps[0].step_seconds};
+    }
     return std::move(trial_);
   }
 
@@ -213,8 +225,9 @@ class Judge {
                       step.loss ? absl::StrFormat("%.6g", *step.loss) : "of no position",
                       absl::StrFormat(" and gradient norm %.4g", step.grad_norm), good ? "" : " (skipped)");
     }
-    if (end_.exit_code != 0 && steps.size() < wanted) {
-      return Fail("step", absl::StrCat(steps.size(), " of ", wanted, " steps were done: ", end_.cause),
+    if (steps.size() < wanted) {
+      const std::string why = end_.exit_code != 0 ? end_.cause : "metrics.jsonl of the trial has no more";
+      return Fail("step", absl::StrCat(steps.size(), " of ", wanted, " steps were done: ", why),
                   MendOf(end_.exit_code));
     }
     // A loss that is not finite is null in its record, and its step is skipped.
@@ -252,7 +265,9 @@ class Judge {
     Plan placed = plan_;
     placed.cluster.gpus_per_node = facts_.rounds.ranks_per_node;
     const std::vector<StepCommunication> steps = StepCommunications(placed);
-    if (steps.size() != facts_.rounds.list.size()) return;
+    if (steps.empty() || !all_ready()) return;
+    if (steps.size() != facts_.rounds.list.size())
+      return Open("links", "trial/rounds.json, which says what was timed, cannot be read");
     const Rates rates = RatesOf(placed);
     const std::string no_prediction = NoPrediction();
     const bool judged = rates.known() && no_prediction.empty();
@@ -268,15 +283,17 @@ class Judge {
         groups.push_back(seconds);
         if (seconds > worst) worst = seconds, members = group;
       }
-      if (groups.empty()) continue;
+      const std::string what = absl::StrCat(std::string(OpName(round.kind)), " over ", Names(steps[i].groups), ": ",
+                                            MessageText(round.bytes), " among ", round.members(), " ranks",
+                                            round.nodes > 1 ? absl::StrCat(" of ", round.nodes, " nodes") : "");
+      if (groups.empty()) {
+        if (end_.exit_code == 0) Open("links", absl::StrCat(what, ": no rank has a time of it"));
+        continue;
+      }
       std::sort(groups.begin(), groups.end());
       std::set<std::string> hosts;
       for (int rank : members) hosts.insert(HostOf(rank));
-      std::string text = absl::StrCat(
-          std::string(OpName(round.kind)), " over ", Names(steps[i].groups), ": ",
-          absl::StrFormat("%.3g MB among %d ranks", static_cast<double>(round.bytes) / 1e6, round.members()),
-          round.nodes > 1 ? absl::StrCat(" of ", round.nodes, " nodes") : "", " in ",
-          DurationText(groups[groups.size() / 2]));
+      std::string text = absl::StrCat(what, " in ", DurationText(groups[groups.size() / 2]));
       if (groups.size() > 1) {
         absl::StrAppend(&text, "; slowest of ", groups.size(), ": ranks ", RanksText(members), " on ", Names(hosts),
                         " in ", DurationText(worst));

@@ -15,7 +15,8 @@ struct TrialEnd {
   int exit_code = 0;     // of the ranks
   std::string cause;     // of an exit code that is not 0
   bool on_gpus = false;  // where the ranks were
-  double allocated = 0;  // when the nodes were there, in seconds since 1970
+  // When the nodes were there, and when ranks were started, in seconds since 1970.
+  double allocated = 0, begun = 0;
   std::optional<RunMemory> memory;
 };
 

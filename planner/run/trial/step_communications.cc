@@ -8,6 +8,15 @@
 #include "planner/predict/estimate/instruction_times.h"
 
 namespace planwright {
+namespace {
+
+// An exchange has no group of its own: each of its parts names a bridge or the group of stages.
+void AddNames(const Instruction& communication, std::set<std::string>& names) {
+  if (!communication.group.empty()) names.insert(communication.group);
+  for (const ExchangePart& part : communication.parts) names.insert(part.bridge.empty() ? part.group : part.bridge);
+}
+
+}  // namespace
 
 std::vector<StepCommunication> StepCommunications(const Plan& plan) {
   std::map<std::tuple<int, int, OpKind>, StepCommunication> found;  // nodes, members on each, kind
@@ -25,9 +34,9 @@ std::vector<StepCommunication> StepCommunications(const Plan& plan) {
       if (use->kind == OpKind::kExchange && use->members != 2) continue;
       StepCommunication& one = found[{use->nodes, use->per_node, use->kind}];
       if (one.use.members < 2) one.use = *use;
+      one.use.sends_only = false;  // where it is timed, all members send and receive
       one.use.bytes = std::min(std::max(one.use.bytes, use->bytes), kMostTriedBytes);
-      const std::string& group = entry.instruction->source->group;
-      if (!group.empty()) one.groups.insert(group);
+      AddNames(*entry.instruction->source, one.groups);
     }
   }
   const int nodes = (plan.world_size - 1) / std::max(1, plan.cluster.gpus_per_node) + 1;

@@ -13,7 +13,7 @@ namespace planwright {
 
 struct StepCommunication {
   CommunicationUse use;          // the largest of its kind and shape, up to kMostTriedBytes
-  std::set<std::string> groups;  // in which it is done: "language.tp"
+  std::set<std::string> groups;  // in which it is done: "language.tp"; of an exchange, also names of bridges
 };
 
 // Longer messages have the rate of these, and a trial shall take seconds.

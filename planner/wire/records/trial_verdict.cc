@@ -24,7 +24,10 @@ const char* VerdictWord(Verdict verdict) {
 nlohmann::ordered_json TrialVerdictJson(const TrialVerdict& trial) {
   nlohmann::ordered_json json = {
       {"passed", trial.passed()}, {"first_step_seconds", nullptr}, {"lines", nlohmann::ordered_json::array()}};
-  if (trial.first_step) json["first_step_seconds"] = *trial.first_step;
+  if (const auto& first = trial.first_step) {
+    json["first_step_seconds"] = first->all();
+    json["first_step"] = {{"agents", first->agents}, {"start", first->start}, {"step", first->step}};
+  }
   for (const TrialLine& line : trial.lines) {
     nlohmann::ordered_json one = {{"verdict", VerdictWord(line.verdict)}, {"what", line.what}, {"text", line.text}};
     if (!line.mend.empty()) one["mend"] = line.mend;
@@ -35,7 +38,11 @@ nlohmann::ordered_json TrialVerdictJson(const TrialVerdict& trial) {
 
 std::optional<TrialVerdict> TrialVerdictFrom(const nlohmann::json& json) {
   if (!json.is_object() || !FieldOf(json, "lines").is_array()) return std::nullopt;
-  TrialVerdict trial{.lines = {}, .first_step = NumberOf(json, "first_step_seconds")};
+  TrialVerdict trial;
+  if (const nlohmann::json& first = FieldOf(json, "first_step"); first.is_object()) {
+    const auto part = [&](const char* name) { return NumberOf(first, name).value_or(0); };
+    trial.first_step = FirstStep{.agents = part("agents"), .start = part("start"), .step = part("step")};
+  }
   for (const nlohmann::json& line : FieldOf(json, "lines")) {
     if (!line.is_object()) continue;
     const std::string word = TextOf(line, "verdict");

@@ -38,7 +38,7 @@ class JudgeTest : public ::testing::Test {
   // A trial of two nodes in which all went as planned.
   void SetUpFor(const Plan& plan) {
     plan_ = plan;
-    end_ = {.on_gpus = plan.cluster.gpu != "none", .allocated = 1000};
+    end_ = {.on_gpus = plan.cluster.gpu != "none", .allocated = 1000, .begun = 1001};
     facts_ = {};
     facts_.files.paths = {"/data/a.tar", "/data/b.tar"};
     for (int rank = 0; rank < plan.world_size; ++rank) {
@@ -112,14 +112,18 @@ TEST_F(JudgeTest, OnGpusAllPasses) {
     checks.insert(line.what);
   }
   EXPECT_EQ(checks, (std::set<std::string>{"start", "files", "memory", "loss", "time", "links"}));
-  EXPECT_DOUBLE_EQ(trial.first_step.value_or(0), 1004 + 8 - 1000);
-  EXPECT_THAT(TrialText(trial),
-              AllOf(HasSubstr("PASS  start   2 ranks on node0, node1 loaded"),
-                    HasSubstr("the slowest, rank 1, was ready after 4.00 s: program 1.0, plan 0.1"),
-                    HasSubstr("PASS  files   2 files of data and weights are readable on node0, node1"),
-                    HasSubstr("PASS  loss    loss 11 and gradient norm 1, then loss 10 and gradient norm 1"),
-                    HasSubstr("the first step was done 12.0 s after the nodes were there (the aim: 60)"),
-                    HasSubstr("the trial passed: the same line without --try launches the run")));
+  EXPECT_EQ(trial.first_step, (FirstStep{.agents = 1, .start = 3, .step = 8}));
+  const auto read = TrialVerdictFrom(nlohmann::json::parse(TrialVerdictJson(trial).dump()));
+  EXPECT_EQ(read, trial);
+  EXPECT_THAT(
+      TrialText(trial),
+      AllOf(HasSubstr("PASS  start   2 ranks on node0, node1 loaded"),
+            HasSubstr("the slowest, rank 1, was ready after 4.00 s: program 1.0, plan 0.1"),
+            HasSubstr("PASS  files   2 files of data and weights are readable on node0, node1"),
+            HasSubstr("PASS  loss    loss 11 and gradient norm 1, then loss 10 and gradient norm 1"),
+            HasSubstr("the first step was done 12.0 s after the nodes were there: agents 1.00 s, ranks 3.00 s, the "
+                      "step 8.00 s (the aim: a minute)\n"),
+            HasSubstr("the trial passed: the same line without --try launches the run")));
 }
 
 TEST_F(JudgeTest, OnCpusNothingIsPredicted) {
@@ -189,6 +193,32 @@ TEST_F(JudgeTest, AStepThatFails) {
   ExpectFail("step", HasSubstr("1 of 2 steps were done: rank 0 ran out of GPU memory"), "end other programs");
 }
 
+TEST_F(JudgeTest, AStepThatLeftNoRecord) {
+  SetUpFor(OnGpus());
+  facts_.steps.pop_back();
+  ExpectFail("step", HasSubstr("1 of 2 steps were done: metrics.jsonl of the trial has no more"), "");
+}
+
+// Neither does a trial pass whose exit status says that it failed.
+TEST_F(JudgeTest, ARankThatFailsAfterItsSteps) {
+  SetUpFor(OnGpus());
+  end_.exit_code = kExitStorage, end_.cause = "rank 1 cannot write";
+  for (std::vector<double>& seconds : facts_.round_seconds) seconds.assign(seconds.size(), 0);
+  ExpectFail("end", HasSubstr("rank 1 cannot write"), "");
+  EXPECT_EQ(Line("links").text, "(there is no such line)");
+}
+
+// It is said, and it is no verdict.
+TEST_F(JudgeTest, AFirstStepThatComesLate) {
+  SetUpFor(OnGpus());
+  for (auto& rank : facts_.ranks) rank->ready = 1092;
+  EXPECT_TRUE(Verdicts().passed());
+  EXPECT_THAT(
+      TrialText(Verdicts()),
+      HasSubstr("the first step was done 1 min 40 s after the nodes were there: agents 1.00 s, ranks 1 min 31 s, "
+                "the step 8.00 s (longer than the aim: a minute)\n"));
+}
+
 TEST_F(JudgeTest, AStepThatIsSlow) {
   SetUpFor(OnGpus());
   facts_.steps[1].step_seconds = (kSlowStep - 0.01) * plan_.launch.predicted_step;
@@ -205,8 +235,22 @@ TEST_F(JudgeTest, ALinkThatIsSlow) {
   facts_.round_seconds[0][0] *= kSlowLink - 0.1;
   EXPECT_TRUE(Verdicts().passed());
   facts_.round_seconds[0][0] = 1000;
-  ExpectFail("links", AllOf(HasSubstr("in 16 min 40 s, predicted "), HasSubstr("MB among 2 ranks")),
+  ExpectFail("links", AllOf(HasSubstr("in 16 min 40 s, predicted "), HasSubstr("8.19 kB among 2 ranks")),
              "look at the links of node0, node1");
+}
+
+// What was not timed is not passed over.
+TEST_F(JudgeTest, LinksWithoutTimes) {
+  SetUpFor(OnGpus());
+  const TrialFacts facts = facts_;
+  facts_.round_seconds[0].assign(2, 0);
+  EXPECT_EQ(Line("links").verdict, Verdict::kOpen);
+  EXPECT_THAT(Line("links").text, HasSubstr(": no rank has a time of it"));
+  facts_ = facts;
+  facts_.rounds = {};
+  facts_.round_seconds.clear();
+  EXPECT_EQ(Line("links").verdict, Verdict::kOpen);
+  EXPECT_THAT(Line("links").text, HasSubstr("rounds.json, which says what was timed, cannot be read"));
 }
 
 // The groups of one shape communicate at the same time: the one that is slow is named.
@@ -225,6 +269,22 @@ TEST_F(JudgeTest, OfSeveralGroupsTheSlowestIsNamed) {
     return;
   }
   FAIL() << "no group of two ranks";
+}
+
+// An exchange has no group: bridges and stages are its names.
+TEST(StepCommunications, EachHasANameAndGoesBothWays) {
+  const std::string tiny = "recipes/nemotron_moe_vlm_tiny.yaml";
+  const std::vector<std::string> stages = {"cluster.gpus_per_node=3", "modules.language.placement.first_rank=1",
+                                           "modules.language.placement.ranks=2", "modules.language.parallel.pp=2"};
+  std::set<std::string> exchanges;
+  for (const auto& [recipe, words] : {std::pair(tiny, stages), {"recipes/nemotron_moe_vlm_54l_9n.yaml", {}}}) {
+    for (const StepCommunication& one : StepCommunications(testing::CompiledFile(InSource(recipe), words))) {
+      EXPECT_FALSE(one.groups.empty() || one.groups.contains("")) << OpName(one.use.kind);
+      EXPECT_FALSE(one.use.sends_only) << OpName(one.use.kind);
+      if (recipe == tiny && one.use.kind == OpKind::kExchange) exchanges = one.groups;
+    }
+  }
+  EXPECT_EQ(exchanges, (std::set<std::string>{"bridge.radio_encoder.language", "language.pp"}));
 }
 
 TEST(StepCommunications, BetweenNodesNeighboursExchange) {
