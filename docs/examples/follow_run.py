@@ -6,7 +6,8 @@
     plan status RUN --follow --json | python3 docs/examples/follow_run.py plain
 
 Without a network: WANDB_MODE=offline, and MLFLOW_TRACKING_URI=sqlite:///mlflow.db. Steps that a later life did again
-are passed over: they have the same numbers.
+are passed over: they have the same numbers. A follower that is started again gets all events again, goes on with the
+run of the tracker that is there, and logs nothing twice.
 """
 
 import json
@@ -28,7 +29,7 @@ class Wandb:
     def __init__(self, project, run):
         import wandb
 
-        # The identity of the run: a follower that is started again goes on with the same one.
+        # The identity of the run: who is started again goes on with the same one, which takes no step that it has.
         self.run = wandb.init(project=project, id=run["run_id"], name=run["name"], config=run, resume="allow")
 
     def log(self, step, numbers):
@@ -44,12 +45,22 @@ class Mlflow:
         import mlflow
 
         self.mlflow = mlflow
-        mlflow.set_experiment(project)
-        mlflow.start_run(run_name=run["name"], tags={"planwright.run_id": run["run_id"]})
+        experiment = mlflow.set_experiment(project)
+        tag = f"tags.`planwright.run_id` = '{run['run_id']}'"
+        known = mlflow.search_runs([experiment.experiment_id], tag, output_format="list")
+        self.run = mlflow.start_run(known[0].info.run_id if known else None, run_name=run["name"],
+                                    tags={"planwright.run_id": run["run_id"]})
         mlflow.log_params({name: run[name] for name in ("ranks", "steps", "global_samples", "sequence_length")})
+        self.last = {}  # of each name, the last step that was logged: MLflow would keep it twice
 
     def log(self, step, numbers):
-        self.mlflow.log_metrics(numbers, step=step)
+        for name in numbers.keys() - self.last.keys():
+            history = self.mlflow.MlflowClient().get_metric_history(self.run.info.run_id, name)
+            self.last[name] = max((one.step for one in history), default=-1)
+        new = {name: value for name, value in numbers.items() if step > self.last[name]}
+        if new:
+            self.mlflow.log_metrics(new, step=step)
+            self.last |= dict.fromkeys(new, step)
 
     def end(self, good, why):
         self.mlflow.set_tag("planwright.ended", why)

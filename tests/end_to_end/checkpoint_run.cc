@@ -82,6 +82,17 @@ Started CheckpointRun::BeginPaused(int steps, const KillPoint& at, std::vector<s
   return LaunchWithFault("pause", steps, at, std::move(words));
 }
 
+// Again and again, as a rank that stops itself may not have come so far.
+Ended CheckpointRun::GoOn(const Started& launch) {
+  std::optional<int> status;
+  EXPECT_TRUE(Eventually([&] {
+    for (pid_t pid : ProcessesWith(RunDir())) kill(pid, SIGCONT);
+    status = WaitFor(launch.pid, std::chrono::milliseconds(0));
+    return status.has_value();
+  })) << "the launch has not ended";
+  return {status.value_or(-1), ReadAll(launch.output)};
+}
+
 Ended CheckpointRun::InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words) {
   const Started launch = BeginPaused(steps, at, std::move(words));
   WaitForPause(at.rank);

@@ -46,6 +46,8 @@ class CheckpointRun : public ::testing::Test {
   Ended RunUntilKilled(int steps, const KillPoint& at, std::vector<std::string> words = {});
   // Begin, with a rank that stops itself (SIGSTOP) at a moment and can go on.
   Started BeginPaused(int steps, const KillPoint& at, std::vector<std::string> words = {});
+  // The end of a launch whose processes may stop themselves, or are stopped, at any moment: they go on.
+  Ended GoOn(const Started& launch);
   // Until a rank stops itself (SIGSTOP) and SIGTERM is sent to the launch, which lets it go on.
   Ended InterruptAt(int steps, const KillPoint& at, std::vector<std::string> words = {});
   // The manifest of a checkpoint of the first life: a KillPoint may wait for it.

@@ -104,7 +104,7 @@ class Identity : public CheckpointRun {
       std::string older;
       for (std::string line; std::getline(lines, line);) {
         ordered_json record = ordered_json::parse(line);
-        record.erase("run_id");
+        record.erase("run_id"), record.erase("life");
         older += record.dump() + "\n";
       }
       WriteBytes(RunDir() + file, older);

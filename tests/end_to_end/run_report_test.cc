@@ -33,15 +33,8 @@ class Report : public CheckpointRun {
     return parsed;
   }
   std::vector<pid_t> Ranks() { return ProcessesWith("executor --plan " + RunDir() + "/"); }
-  // SIGKILL for a rank, when the run has done so many steps.
-  Ended KillARank(size_t steps) {
-    const Started launch = Begin(kSteps);
-    WaitForSteps(steps);
-    const std::vector<pid_t> ranks = Ranks();
-    EXPECT_FALSE(ranks.empty()) << "the run ended before it could be killed";
-    if (!ranks.empty()) kill(ranks.back(), SIGKILL);
-    return End(launch);
-  }
+  // Where rank 1 stops, however fast or slow the machine is: seven steps are done, and a checkpoint of the sixth.
+  KillPoint InStep8() const { return {.rank = 1, .list = "step", .step = 8, .number = 1, .waits = FirstManifest(6)}; }
 };
 
 TEST_F(Report, OfARunThatIsDone) {
@@ -77,7 +70,7 @@ TEST_F(Report, OfARunThatIsDone) {
 }
 
 TEST_F(Report, OfARunThatWasKilledAndTakenUpAgain) {
-  ASSERT_EQ(KillARank(7).status, kExitPeerLost);
+  ASSERT_EQ(RunUntilKilled(kSteps, InStep8()).status, kExitPeerLost);
   const Ended failed = Plan({"status", RunDir()});
   EXPECT_EQ(failed.status, kExitPeerLost);
   EXPECT_THAT(failed.output, HasSubstr("was killed by SIGKILL"));
@@ -120,12 +113,8 @@ TEST_F(Report, OfARunThatWasKilledAndTakenUpAgain) {
 }
 
 TEST_F(Report, OfARunInProgress) {
-  const Started launch = Begin(kSteps);
-  WaitForSteps(2);
-  // Stopped ranks: the run cannot end while it is looked at.
-  const std::vector<pid_t> ranks = Ranks();
-  ASSERT_EQ(ranks.size(), 2U) << "the run ended before it could be stopped";
-  for (pid_t rank : ranks) kill(rank, SIGSTOP);
+  const Started launch = BeginPaused(kSteps, InStep8());
+  WaitForPause(1);
   const json status = Json("status");
   EXPECT_EQ(status["state"], "running");
   EXPECT_THAT(status["launch"].get<std::string>(), HasSubstr("process " + std::to_string(launch.pid) + " on "));
@@ -143,8 +132,7 @@ TEST_F(Report, OfARunInProgress) {
   const Started follows =
       StartProgram({InBuild("bin/plan"), "status", RunDir(), "--follow", "--json"}, {}, Folder() + "/follow");
   ASSERT_TRUE(Eventually([&] { return ReadAll(Folder() + "/follow").find('\n') != std::string::npos; }));
-  for (pid_t rank : ranks) kill(rank, SIGCONT);
-  const Ended ended = End(launch);
+  const Ended ended = GoOn(launch);
   EXPECT_EQ(ended.status, 0) << ended.output;
   const Ended followed = End(follows);
   EXPECT_EQ(followed.status, 0) << followed.output;
@@ -152,54 +140,86 @@ TEST_F(Report, OfARunInProgress) {
   EXPECT_EQ(json::parse(last, nullptr, false)["state"], "ended") << last;
 }
 
-// A follower that was there from the first step on, through a restart, and one that comes when all is over.
+// A run that is killed and starts itself again, and its followers: one that sees all of it, one that is killed and
+// begins again, and one that comes when all is over. Each gets every event once, and all get the same.
 TEST_F(Report, AStreamGoesThroughARestartAndIsTheSameLater) {
-  const Started launch = Begin(kSteps, {"launch.restarts=3"});
-  WaitForSteps(1);
-  const std::vector<std::string> follow = {InBuild("bin/plan"), "status", RunDir(), "--follow", "--json"};
-  const Started follows = StartProgram(follow, {}, Folder() + "/follow");
-  WaitForSteps(5);
-  const std::vector<pid_t> ranks = Ranks();
-  ASSERT_FALSE(ranks.empty()) << "the run ended before it could be killed";
-  kill(ranks.back(), SIGKILL);
-  EXPECT_EQ(End(launch).status, 0);
-  const Ended followed = End(follows), late = End(StartProgram(follow, {}, Folder() + "/late"));
-  EXPECT_EQ(followed.status, 0) << followed.output;
+  const std::string evaluation = "evaluation={every_samples: 24, sets: [{name: held_out, seed: 7, samples: 8}]}";
+  const Started launch = BeginPaused(kSteps, InStep8(), {"launch.restarts=3", evaluation});
+  WaitForPause(1);
+  const auto follow = [&](const std::string& name) {
+    return StartProgram({InBuild("bin/plan"), "status", RunDir(), "--follow", "--json"}, {}, Folder() + "/" + name);
+  };
+  const auto has = [&](const std::string& name, const std::string& text) {
+    return Eventually([&] { return ReadAll(Folder() + "/" + name).find(text) != std::string::npos; });
+  };
+  const Started whole = follow("whole"), killed = follow("killed");
+  const std::string last = "\"step\":7,";  // before the pause
+  for (const char* name : {"whole", "killed"}) ASSERT_TRUE(has(name, last)) << name;
+  ASSERT_TRUE(has("whole", "\"event\":\"checkpoint\",\"life\":1,\"step\":6,"));
+
+  // Life 2 stops at the same place.
+  fs::remove(Folder() + "/mark");
+  ASSERT_EQ(Ranks().size(), 2U);
+  for (pid_t rank : Ranks()) kill(rank, SIGKILL);
+  ASSERT_TRUE(Eventually([&] { return fs::exists(Folder() + "/mark"); }));
+  ASSERT_TRUE(has("whole", "\"event\":\"step\",\"life\":2,\"again\":true,\"step\":7,"));
+  kill(killed.pid, SIGKILL);
+  EXPECT_EQ(End(killed).status, 128 + SIGKILL);
+  const Started again = follow("again");
+  ASSERT_TRUE(has("again", last));
+  const Ended ended = GoOn(launch);
+  EXPECT_EQ(ended.status, 0) << ended.output;
+  const Ended late = End(follow("late"));
   EXPECT_EQ(late.status, 0) << late.output;
+
   // Checkpoints stand where they were seen.
   const auto parts = [](const std::string& text) {
     std::pair<std::vector<std::string>, std::set<std::string>> all;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      if (json::parse(line, nullptr, false).value("event", "") == "checkpoint")
-        all.second.insert(line);
-      else
+      if (json::parse(line, nullptr, false).value("event", "") != "checkpoint")
         all.first.push_back(line);
+      else
+        EXPECT_TRUE(all.second.insert(line).second) << "twice: " << line;
     }
     return all;
   };
-  EXPECT_EQ(parts(followed.output), parts(late.output));
-  std::map<int, std::set<int>> steps;  // by life
+  const auto [events, checkpoints] = parts(late.output);
+  for (const Started& follower : {whole, again}) {
+    const Ended followed = End(follower);
+    EXPECT_EQ(followed.status, 0) << followed.output;
+    EXPECT_EQ(parts(followed.output), std::pair(events, checkpoints));
+  }
+  const std::vector<std::string> cut = parts(ReadAll(Folder() + "/killed")).first;
+  ASSERT_LT(cut.size(), events.size());
+  EXPECT_TRUE(std::equal(cut.begin(), cut.end(), events.begin())) << "it was told the same until it was killed";
+
+  std::map<int, std::vector<int>> steps, evaluations;  // by life
   std::vector<std::string> others;
-  for (const std::string& line : parts(late.output).first) {
+  for (const std::string& line : events) {
     const json event = json::parse(line, nullptr, false);
     ASSERT_TRUE(event.is_object()) << line;
-    if (event["event"] != "step") {
+    if (event["event"] != "step" && event["event"] != "evaluation") {
       others.push_back(event["event"]);
       continue;
     }
     const int life = event["life"], step = event["step"];
-    EXPECT_TRUE(steps[life].insert(step).second) << "twice: " << line;
-    EXPECT_EQ(event["again"].get<bool>(), life == 2 && steps[1].contains(step)) << line;
+    (event["event"] == "step" ? steps : evaluations)[life].push_back(step);
+    EXPECT_EQ(event["again"].get<bool>(), life == 2 && step <= 7) << line;
   }
   EXPECT_THAT(others, ::testing::ElementsAre("run", "life", "end", "life", "outcome"));
-  ASSERT_EQ(steps.size(), 2U);
-  EXPECT_GE(steps[1].size(), 5U);
-  EXPECT_EQ(*steps[1].begin(), 1);
-  EXPECT_LE(*steps[2].begin(), *steps[1].rbegin() + 1) << "none is left out";
-  EXPECT_EQ(*steps[2].rbegin(), kSteps);
-  for (auto& [life, done] : steps) EXPECT_EQ(*done.rbegin() - *done.begin() + 1, static_cast<int>(done.size()));
-  EXPECT_EQ(parts(late.output).second.size(), static_cast<size_t>(kSteps / 2)) << "each is published once";
+  const auto numbers = [](int first, int last, int every) {
+    std::vector<int> all;
+    for (int step = first; step <= last; ++step) {
+      if (step % every == 0) all.push_back(step);
+    }
+    return all;
+  };
+  EXPECT_EQ(steps, (std::map<int, std::vector<int>>{{1, numbers(1, 7, 1)}, {2, numbers(7, kSteps, 1)}}));
+  std::map<int, std::vector<int>> wanted = {{1, numbers(0, 7, 3)}, {2, numbers(7, kSteps, 3)}};
+  wanted[2].push_back(kSteps);
+  EXPECT_EQ(evaluations, wanted);
+  EXPECT_EQ(checkpoints.size(), static_cast<size_t>(kSteps / 2));
 
   // The example, with the output that needs no package.
   const std::string example = InSource("docs/examples/follow_run.py");
@@ -207,16 +227,19 @@ TEST_F(Report, AStreamGoesThroughARestartAndIsTheSameLater) {
                                      {}, Folder() + "/fed"));
   EXPECT_EQ(fed.status, 0) << fed.output;
   EXPECT_THAT(fed.output, ::testing::MatchesRegex("begin nemotron_moe_vlm_tiny as [0-9a-f]+, 40 steps on 2 ranks\n"
-                                                  "1 loss=(.|\n)*\nend: good, done\n"));
-  EXPECT_EQ(std::count(fed.output.begin(), fed.output.end(), '\n'), kSteps + 2) << "each step once";
+                                                  "0 evaluation/held_out=(.|\n)*\nend: good, done\n"));
+  EXPECT_EQ(std::count(fed.output.begin(), fed.output.end(), '\n'), 2 + kSteps + 1 + kSteps / 3 + 1) << "each once";
 }
 
 TEST_F(Report, OfARunWhoseLaunchWasKilled) {
-  const Started launch = Begin(kSteps);
-  WaitForSteps(3);
+  const Started launch = BeginPaused(kSteps, InStep8());
+  WaitForPause(1);
   kill(launch.pid, SIGKILL);
   EXPECT_EQ(End(launch).status, 128 + SIGKILL);
-  ASSERT_TRUE(Eventually([&] { return Ranks().empty(); }));
+  ASSERT_TRUE(Eventually([&] {
+    for (pid_t rank : Ranks()) kill(rank, SIGCONT);  // one is stopped
+    return Ranks().empty();
+  }));
   EXPECT_EQ(Json("status", kExitPeerLost)["state"], "vanished");
   const Ended text = Plan({"status", RunDir()});
   EXPECT_EQ(text.status, kExitPeerLost);

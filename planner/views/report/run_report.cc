@@ -384,17 +384,19 @@ absl::StatusOr<RunReport> GatherRun(const std::string& run_dir, const GatherOpti
   } else {
     report.run_id = run_id->value_or("");
   }
-  ReadLives(run_dir, /*dropped=*/options.metrics_bytes == 0, report);
+  ReadLives(run_dir, /*dropped=*/options.steps && options.metrics_bytes == 0, report);
   // And again, as a launch may have begun meanwhile, and moved the files of the life before it.
   if (!lock.held) lock = LookAtLock(run_dir);
   report.holder = lock.holder;
   report.state = StateOf(lock, report.life().outcome.has_value());
   report.restart = RestartOf(report.life(), absl::Now());
   if (report.restart) report.state = RunState::kBetween;
-  ReadPlanFacts(run_dir, report);
-  ReadMetrics(run_dir, options, report);
-  CountSteps(report);
-  ReadCheckpoints(run_dir, report);
+  if (options.plan) ReadPlanFacts(run_dir, report);
+  if (options.steps) {
+    ReadMetrics(run_dir, options, report);
+    CountSteps(report);
+    ReadCheckpoints(run_dir, report);
+  }
   if (options.ranks) {
     const std::vector<int> recorded = RecordedRanks(run_dir);
     const int ranks = report.plan ? report.plan->ranks : recorded.empty() ? 0 : recorded.back() + 1;

@@ -92,6 +92,9 @@ struct RunReport {
 struct GatherOptions {
   int64_t metrics_bytes = 0;  // of the end of metrics.jsonl, without what lives dropped; 0: all of it
   bool ranks = false;         // read the recorder of each rank
+  bool plan = true;           // read plan.json
+  // Read steps, evaluations and the checkpoints that are there. Without, `metrics_bytes` says nothing.
+  bool steps = true;
 };
 
 // InvalidArgument if there is no such folder, or if it is no run directory; FailedPrecondition if the run was submitted

@@ -18,9 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The steps come from the stream itself, so that of metrics.jsonl only the end is looked at.
-constexpr int64_t kMetricsBytes = 4096;
-
 struct Record {
   Json json;
   bool evaluation = false;
@@ -126,7 +123,7 @@ absl::Status RunStream::GiveLife(const RunReport& report, const RunLife& life, c
 
 absl::StatusOr<bool> RunStream::Next(const EventTaker& take) {
   // How the run stands is read before its records: when it is over, all of them are there.
-  const absl::StatusOr<RunReport> report = GatherRun(run_dir_, {.metrics_bytes = kMetricsBytes});
+  const absl::StatusOr<RunReport> report = GatherRun(run_dir_, {.plan = !described_, .steps = false});
   if (absl::IsFailedPrecondition(report.status())) {
     if (!std::exchange(submitted_, true))
       Give({{"event", "submitted"}, {"run_dir", run_dir_}, {"note", std::string(report.status().message())}}, take);

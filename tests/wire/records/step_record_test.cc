@@ -105,9 +105,11 @@ TEST_F(KeptStepsTest, AreFoundFromTheEnd) {
 
 TEST_F(KeptStepsTest, SayOfWhichRunTheLastOneIs) {
   StepRecord record{.step = 2, .consumed_samples = 16};
-  record.run_id = std::string(32, 'a');
+  record.run_id = std::string(32, 'a'), record.life = 3;
   const std::string line = StepJson(record);
   EXPECT_EQ(ReadStepRecord(line)->run_id, record.run_id);
+  EXPECT_EQ(ReadStepRecord(line)->life, 3);
+  EXPECT_EQ(ReadStepRecord(Line(1))->life, 0);
   EXPECT_EQ(ReadStepRecord(Line(1))->run_id, "");
   std::ofstream(path_) << Line(1) << line << "\n";
   const auto last = [&](int64_t samples) {
