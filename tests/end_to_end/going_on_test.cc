@@ -8,6 +8,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "tests/end_to_end/checkpoint_run.h"
+#include "tests/support/eventually.h"
 #include "tests/support/folders.h"
 
 namespace planwright::testing {
@@ -48,10 +49,8 @@ class GoingOn : public CheckpointRun {
 
 TEST_F(GoingOn, AfterAnInterrupt) {
   // A word that a shell would split, and options of the first steps alone.
-  const Started launch = Begin(kSteps, {"launch={deadline: {floor: 600}}", "--trace", "1-2"});
-  WaitForSteps(3);
-  kill(launch.pid, SIGTERM);
-  const Ended ended = End(launch);
+  const Ended ended = InterruptAt(kSteps, {.rank = 1, .list = "step", .step = 4},
+                                  {"launch={deadline: {floor: 600}}", "--trace", "1-2"});
   ASSERT_EQ(ended.status, kExitPreempted) << ended.output;
   ExpectGoesOnAsSaid(ended.output);
 }
@@ -71,7 +70,9 @@ TEST_F(GoingOn, AJob) {
     std::ofstream(programs + "/" + name) << "#!/bin/bash\n" << text << "\n";
     fs::permissions(programs + "/" + name, fs::perms::owner_all);
   };
-  write("srun", "while [ \"$1\" != " + InBuild("bin/plan") + " ]; do shift; done; exec \"$@\"");
+  const std::string fault = Folder() + "/fault", mark = Folder() + "/mark";
+  write("srun", "[ ! -e " + fault + " ] || . " + fault + "\nwhile [ \"$1\" != " + InBuild("bin/plan") +
+                    " ]; do shift; done; exec \"$@\"");
   write("sbatch", "echo \"$@\" >>" + Folder() + "/submitted; echo 7");
   const std::string submit = path + InBuild("bin/plan") + " launch " + Recipe() +
                              " batch.micro_samples=2 budget.train_samples=320 budget.learning_rate.decay_samples=320 "
@@ -93,11 +94,19 @@ TEST_F(GoingOn, AJob) {
   const std::string on = "to go on after step 4 of 40:\n  " + InBuild("bin/plan") + " launch " + RunDir() +
                          "/job/plan.json --slurm --run-dir " + RunDir() + "\n";
   EXPECT_THAT(four.output, HasSubstr(on));
-  ASSERT_EQ(Bash(path + on.substr(on.find("\n  ") + 3)).status, 0);
+  const std::string submit_again = on.substr(on.find("\n  ") + 3);
+  // With an executor that waits in step 7, so that the job is there when it is interrupted.
+  ASSERT_EQ(
+      Bash(path + submit_again.substr(0, submit_again.size() - 1) + " --executor " + InBuild("bin/matrix_executor"))
+          .status,
+      0);
+  std::ofstream(fault) << "export PLANWRIGHT_FAULT=pause PLANWRIGHT_FAULT_RANK=0 PLANWRIGHT_FAULT_LIST=step "
+                       << "PLANWRIGHT_FAULT_STEP=7 PLANWRIGHT_FAULT_NUMBER=0 PLANWRIGHT_FAULT_MOMENT=before "
+                       << "PLANWRIGHT_FAULT_MARK=" << mark << "\n";
   const Started started = StartProgram({"/bin/bash", "-c", job}, {}, Folder() + "/job.out");
-  WaitForSteps(6);
+  ASSERT_TRUE(Eventually([&] { return fs::exists(mark); }));
   kill(started.pid, SIGTERM);
-  const Ended ended = End(started);
+  const Ended ended = GoOn(started);
   EXPECT_EQ(ended.status, kExitPreempted) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr(":\n  sbatch " + RunDir() + "/job/job.sbatch\n"));
   const Ended done = Bash(job);

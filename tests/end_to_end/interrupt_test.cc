@@ -28,17 +28,22 @@ class Interrupt : public CheckpointRun {
   // Where in the life the signal comes.
   enum class Moment { kSetup, kStep, kSave };
 
-  // Launches once more, interrupts, and checks the end. `delay`: from the moment to the signal.
+  static constexpr int kMostSteps = 6;  // of a life
+
+  // Launches once more, interrupts, and checks the end. `delay`: from the moment to the signal. However late the signal
+  // comes, the life has not ended by itself.
   void InterruptOnce(Moment moment, int number, std::chrono::milliseconds delay) {
     const size_t before = Curve().size();
+    ASSERT_LT(before + kMostSteps, static_cast<size_t>(kSteps));
     std::vector<std::string> known = CheckpointNames();
-    const Started launch = Begin(kSteps);
+    const Started launch =
+        BeginPaused(kSteps, {.rank = 1, .list = "step", .step = static_cast<int>(before) + kMostSteps});
     if (moment == Moment::kSetup) WaitForRanks();
     if (moment == Moment::kStep) WaitForSteps(before + 1);
     if (moment == Moment::kSave) WaitForNewCheckpoint(known);
     std::this_thread::sleep_for(delay);
     kill(launch.pid, number);
-    const Ended ended = End(launch);
+    const Ended ended = GoOn(launch);
     ASSERT_EQ(ended.status, kExitPreempted) << ended.output;
     EXPECT_TRUE(ProcessesWith(RunDir()).empty());
     EXPECT_EQ(Outcome().at("exit_code"), kExitPreempted);
@@ -67,8 +72,8 @@ TEST_F(Interrupt, InSetupStepsAndSavesOfManyLives) {
 }
 
 TEST_F(Interrupt, ASecondSignalEndsItAtOnce) {
-  const Started launch = Begin(kSteps);
-  WaitForSteps(3);
+  const Started launch = BeginPaused(kSteps, {.rank = 1, .list = "step", .step = 4});
+  WaitForPause(1);
   kill(launch.pid, SIGTERM);
   // Stopped ranks cannot save. They would be given the time of a hang for it.
   std::vector<pid_t> ranks;
@@ -91,8 +96,9 @@ TEST_F(Interrupt, ASecondSignalEndsItAtOnce) {
 TEST_F(Interrupt, WithoutCheckpointsNothingIsSaved) {
   for (int number : {SIGTERM, SIGINT}) {
     const Started launch =
-        StartProgram({InBuild("bin/plan"), "launch", Recipe(), "modules.language.placement.first_rank=1", "--local",
-                      "--yes", "--run-dir", RunDir()},
+        StartProgram({InBuild("bin/plan"), "launch", Recipe(), "modules.language.placement.first_rank=1",
+                      "budget.train_samples=320000", "budget.learning_rate.decay_samples=320000", "lints={PW0111: off}",
+                      "--local", "--yes", "--run-dir", RunDir()},
                      {}, Folder() + "/plain");
     WaitForSteps(1);
     kill(launch.pid, number);

@@ -61,10 +61,7 @@ TEST_F(Logs, OfALifeThatEndsWellAndOfOneThatFindsDamage) {
 }
 
 TEST_F(Logs, OfALifeThatIsAskedToStop) {
-  const Started launch = Begin(kSteps);
-  WaitForSteps(3);
-  kill(launch.pid, SIGTERM);
-  const Ended ended = End(launch);
+  const Ended ended = InterruptAt(kSteps, {.rank = 1, .list = "step", .step = 4});
   ASSERT_EQ(ended.status, kExitPreempted) << ended.output;
   // One rank may stop because of the other's request, before it has looked for its own.
   EXPECT_THAT(Log(0) + Log(1), HasSubstr("] asked to save and stop (SIGUSR1)\n"));

@@ -194,12 +194,13 @@ TEST_F(Storage, ThatVanishes) {
   const std::string away = Folder() + "/away";
   std::vector<std::string> known;
   for (const bool while_saving : {false, true}) {
-    const Started started = Begin(kSteps);
+    const Started started =
+        BeginPaused(kSteps, {.rank = 1, .list = "step", .step = static_cast<int>(Curve().size()) + 8});
     WaitForRanks();
     for (int i = 0; i < 2; ++i) WaitForNewCheckpoint(known);
-    if (!while_saving) WaitForSteps(Curve().size() + 1);
+    if (!while_saving) WaitForPause(1);
     fs::rename(Checkpoints(), away);
-    const Ended ended = End(started);
+    const Ended ended = GoOn(started);
     ExpectFailure(ended, ".*" + Checkpoints() + "/step-.*No such file or directory");
     EXPECT_FALSE(fs::exists(Checkpoints()));
     fs::rename(away, Checkpoints());
@@ -213,11 +214,11 @@ TEST_F(Storage, ThatVanishes) {
 }
 
 TEST_F(Storage, ThatVanishesWithAllFiles) {
-  const Started started = Begin(kSteps);
-  WaitForSteps(5);
+  const Started started = BeginPaused(kSteps, {.rank = 1, .list = "step", .step = 6});
+  WaitForPause(1);
   const std::string away = Folder() + "/away";
   fs::rename(RunDir(), away);
-  const Ended ended = End(started);
+  const Ended ended = GoOn(started);
   EXPECT_EQ(ended.status, kExitStorage) << ended.output;
   EXPECT_THAT(ended.output, ContainsRegex("the checkpoint of step [0-9]+: .*" + RunDir()));
   EXPECT_FALSE(fs::exists(RunDir()));

@@ -24,8 +24,8 @@ using ::testing::Not;
 
 class TwoLives : public CheckpointRun {
  protected:
-  // Stops the launcher and then its ranks, as a node that is cut off. Returns their processes.
-  std::vector<pid_t> CutOff(const Started& launch) {
+  // Stops the launcher and then its ranks, as a node that is cut off.
+  void CutOff(const Started& launch) {
     kill(launch.pid, SIGSTOP);
     const std::vector<pid_t> processes = ProcessesWith(RunDir());
     for (pid_t pid : processes) kill(pid, SIGSTOP);
@@ -36,18 +36,6 @@ class TwoLives : public CheckpointRun {
       return true;
     }));
     fs::remove(RunDir() + "/lock");  // another node does not see this lock, and makes its own
-    return processes;
-  }
-
-  // Again and again, as a rank that pauses itself may have been stopped just before it does.
-  Ended GoOn(const Started& launch, const std::vector<pid_t>& processes) {
-    std::optional<int> status;
-    EXPECT_TRUE(Eventually([&] {
-      for (pid_t pid : processes) kill(pid, SIGCONT);
-      status = WaitFor(launch.pid, 0ms);
-      return status.has_value();
-    }));
-    return {status.value_or(-1), ReadAll(launch.output)};
   }
 
   // Life 1 is cut off when `ready` returns, comes back while life 2 runs, and finds itself replaced. It goes no further
@@ -55,7 +43,7 @@ class TwoLives : public CheckpointRun {
   void ExpectReplaced(int last, const std::function<void()>& ready) {
     const Started old = BeginPaused(kSteps, {.rank = 1, .list = "step", .step = last});
     ready();
-    const std::vector<pid_t> processes = CutOff(old);
+    CutOff(old);
     const size_t before = Curve().size();
     ASSERT_LT(before, static_cast<size_t>(last));
     const Started fresh = Begin(kSteps);
@@ -69,7 +57,7 @@ class TwoLives : public CheckpointRun {
       }
       return names;
     };
-    const Ended replaced = GoOn(old, processes);
+    const Ended replaced = GoOn(old);
     EXPECT_EQ(replaced.status, kExitReplaced) << replaced.output;
     EXPECT_THAT(replaced.output, HasSubstr("a newer life of this run has begun"));
     const Ended ended = End(fresh);
