@@ -67,9 +67,10 @@ class Network:
 
 
 class Pod:
-    def __init__(self, index, shared):
+    def __init__(self, index, shared, changed):
         mounted = next(one["mountPath"] for one in CONTAINER["volumeMounts"] if one["name"] == "shared")
         environment = {one["name"]: one["value"] for one in CONTAINER["env"]}
+        environment |= changed
         environment |= {"JOB_COMPLETION_INDEX": str(index), "PATH": f"{BIN}:/usr/bin:/bin", "HOME": "/root"}
         host = f"{JOB['metadata']['name']}-{index}"
         script = (f"hostname {host} && mount -t tmpfs tmpfs {pathlib.Path(mounted).parent} && mkdir -p {mounted} && "
@@ -121,9 +122,10 @@ class InNamespaces(unittest.TestCase):
             "budget": {"train_samples": steps * recipe["batch"]["global_samples"]},
             "checkpoint": {"every_steps": 50}}))
 
-    def start(self):
+    def start(self, **changed):
+        """The pods of the Job. `changed`: values of its environment."""
         # Pods come in any order: here the head is the last one.
-        self.pods = [Pod(index, self.shared) for index in reversed(range(NODES))]
+        self.pods = [Pod(index, self.shared, changed) for index in reversed(range(NODES))]
 
     def ends(self):
         return [pod.end() for pod in self.pods]
@@ -147,6 +149,21 @@ class InNamespaces(unittest.TestCase):
         for index in range(NODES):
             log = (self.run / f"logs/rank{index:04}.log").read_text()
             self.assertIn(f"rank {index} of {NODES} on {JOB['metadata']['name']}-{index},", log)
+
+    def test_a_trial_has_a_verdict_and_leaves_the_run_alone(self):
+        self.write_recipe(10)
+        for _ in range(2):  # the second one finds the head of the first
+            self.start(TRY="--try")
+            self.assertEqual(self.ends(), [0] * NODES, [pod.text() for pod in self.pods])
+            head = self.pods[-1].text()
+            for line in (f"PASS  start   {NODES} ranks on ", "exchange over ", "the trial passed: "):
+                self.assertIn(line, head)
+            self.assertNotIn(" over :", head)
+            self.assertIn("the trial passed: ", self.pods[0].text())
+        self.assertFalse(self.run.exists())
+        self.start()
+        self.assertEqual(self.ends(), [0] * NODES, [pod.text() for pod in self.pods])
+        self.assertEqual(self.steps(), 10)
 
     def test_what_cannot_succeed_fails_the_job(self):
         self.write_recipe(10)
