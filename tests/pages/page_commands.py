@@ -28,6 +28,7 @@ import exceptions
 
 FORM = re.compile(r'(?:^|[\s=\[])(?:[A-Z]{2,}[A-Z_|.]*|\.\.\.)(?=$|[\s\]])|<\w+>')
 OF_STDOUT = re.compile(r'plan (show|diff|tune|launch .*--dry-run) ')
+LIBRARIES = re.compile(r'CUDA_|GLOO_|MKL_|NCCL_|OMP_|PYTORCH_|TORCH|UCX_')
 OPTION = re.compile(r'(?<=\s)(--[a-z][a-z-]*|-o)\b')
 # Commands of the text that only read the repository and take no time.
 READS = re.compile(r'plan (explain|(show|validate) recipes/\S+)(?!.*--html)\b')
@@ -48,6 +49,9 @@ class Programs:
         self.environment = dict(os.environ, PATH=f'{binaries}:{os.environ["PATH"]}', LC_ALL='C.UTF-8', TZ='UTC',
                                 DATA=str(source / 'tests/golden/data_fixtures/webdataset'))
         self.environment.pop('COLUMNS', None)
+        # A launch tells which of the shell's variables libraries read. Pages show one that has none.
+        for name in [name for name in self.environment if LIBRARIES.match(name)]:
+            self.environment.pop(name)
 
     def run(self, command, folder):
         result = subprocess.run(['sh', '-c', command], cwd=folder, env=self.environment, stdin=subprocess.DEVNULL,

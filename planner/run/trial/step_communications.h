@@ -19,8 +19,9 @@ struct StepCommunication {
 // Longer messages have the rate of these, and a trial shall take seconds.
 inline constexpr double kMostTriedBytes = 1 << 24;
 
-// Over groups whose members are spread evenly over their nodes. And where there are several nodes, an exchange between
-// the first ranks of two neighbours, which the steps need not contain: of it each pair of nodes tells its own time.
+// Over groups whose members are spread evenly over their nodes. And where there are several nodes, an exchange of
+// kMostTriedBytes between ranks of two neighbours, which the steps need not contain: of it each pair of nodes tells its
+// own time.
 std::vector<StepCommunication> StepCommunications(const Plan& plan);
 
 // The same as rounds that ranks time, in the same order.
