@@ -60,6 +60,14 @@ class GlooCommunicator : public Communicator {
     CheckTensor(input), CheckTensor(output);
     // The input may be a shard of the output itself (parameters are gathered in place), and Gloo would overwrite it.
     at::Tensor in = Bytes(output.is_alias_of(input) ? input.clone() : input).view(-1), out = Bytes(output).view(-1);
+    // A ring of two has the same peer on both sides: see AllToAllRows. In a longer one words and values go apart.
+    if (size() == 2) {
+      const int64_t own = index(), peer = 1 - own, part = in.numel();
+      Exchange({{this, static_cast<int>(peer), false, out.narrow(0, peer * part, part)},
+                {this, static_cast<int>(peer), true, in}});
+      out.narrow(0, own * part, part).copy_(in);
+      return;
+    }
     Run([&] { return group_->_allgather_base(out, in); });
   }
 
@@ -75,12 +83,22 @@ class GlooCommunicator : public Communicator {
     Run([&] { return group_->_reduce_scatter_base(out, in); });
   }
 
+  // LibTorch's alltoall posts each send before the receive from the same peer. A peer that is there already gets the
+  // rows at once then, and behind them, on the same connection, the word that its own may come: so they went one way
+  // after the other, twice as long. In an exchange the word comes first.
   void AllToAllRows(const at::Tensor& input, at::Tensor& output, const std::vector<int64_t>& send,
                     const std::vector<int64_t>& receive) override {
     CheckTensor(input), CheckTensor(output);
-    at::Tensor in = Bytes(input), out = Bytes(output);
-    std::vector<int64_t> in_counts = send, out_counts = receive;
-    Run([&] { return group_->alltoall_base(out, in, out_counts, in_counts); });
+    const std::vector<at::Tensor> sent = input.split_with_sizes(send), received = output.split_with_sizes(receive);
+    std::vector<Message> messages;
+    const auto add = [&](int peer, bool sends) {
+      const at::Tensor& rows = (sends ? sent : received)[static_cast<size_t>(peer)];
+      if (rows.numel() > 0) messages.push_back({this, peer, sends, rows});  // both ends know that there are none
+    };
+    // Each member begins with another peer.
+    for (int i = 1; i < size(); ++i) add((index() + i) % size(), true), add((index() + size() - i) % size(), false);
+    Exchange(messages);
+    received[static_cast<size_t>(index())].copy_(sent[static_cast<size_t>(index())]);
   }
 
   void Broadcast(at::Tensor& value, int root) override {
