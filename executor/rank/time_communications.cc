@@ -68,23 +68,35 @@ std::unique_ptr<InstructionClock> ClockFor(at::Device device, int64_t spans) {
 
 double SecondsOf(const InstructionSpan& span) { return static_cast<double>(span.end - span.begin) * 1e-9; }
 
+// The list is gone through so often, each time with a part of the batches: what keeps a machine or a network busy for
+// seconds meets a part of many times, and not all of one.
+constexpr int64_t kPasses = 3;
 // How often a slow network lets a communication be timed: a batch may last so long, and all of them together.
 constexpr double kLongestBatch = 0.05, kLongestRound = 0.7;
-constexpr int64_t kFewestBatches = 3;
+constexpr int64_t kFewestBatches = kPasses;
 
 struct Repeats {
-  int64_t batches, repetitions;
+  int64_t batches = 0, repetitions = 0;
+
+  int64_t BatchesOf(int64_t pass) const { return batches * (pass + 1) / kPasses - batches * pass / kPasses; }
 };
 
-// Not more than the round says, and the same for all members: as the one decides to whom it takes longest.
+// Not more than the round says, and the same for all members: as the one decides to whom it takes longest. One that a
+// busy machine held up does not decide.
 Repeats RepeatsOf(const CommunicationRound& round, const std::function<void()>& work, Communicator& group,
                   const at::TensorOptions& options) {
-  const std::unique_ptr<InstructionClock> clock = ClockFor(options.device(), 1);
-  work();  // brings the members together
-  clock->Begin(0);
-  work();
-  clock->End(0);
-  at::Tensor longest = at::full({1}, SecondsOf(clock->Read().front()), options.dtype(at::kFloat));
+  constexpr size_t kTries = 3;
+  const std::unique_ptr<InstructionClock> clock = ClockFor(options.device(), kTries);
+  work();  // connects the members, and brings them together
+  for (size_t i = 0; i < kTries; ++i) {
+    clock->Begin(i);
+    work();
+    clock->End(i);
+  }
+  std::vector<double> tries;
+  for (const InstructionSpan& span : clock->Read()) tries.push_back(SecondsOf(span));
+  std::sort(tries.begin(), tries.end());
+  at::Tensor longest = at::full({1}, tries[kTries / 2], options.dtype(at::kFloat));
   group.AllReduce(longest, Reduce::kMax);
   const double seconds = std::max(1e-6, static_cast<double>(longest.item<float>()));
   const auto fit = [](double wanted, int64_t least, int64_t most) {
@@ -95,21 +107,22 @@ Repeats RepeatsOf(const CommunicationRound& round, const std::function<void()>& 
   return {fit(kLongestRound / batch, kFewestBatches, round.batches), repetitions};
 }
 
-// Seconds of one communication, by batch.
-std::vector<double> TimesOf(const CommunicationRound& round, Communicator& group, const at::TensorOptions& options) {
+// Adds the seconds of one communication, by batch of this pass. The first pass finds how often it can be repeated.
+void AddTimes(const CommunicationRound& round, Communicator& group, const at::TensorOptions& options, int64_t pass,
+              Repeats& repeats, std::vector<double>& seconds) {
   const std::function<void()> work = WorkOf(round, group, options);
-  const auto [batches, repetitions] = RepeatsOf(round, work, group, options);
+  if (pass == 0) repeats = RepeatsOf(round, work, group, options);
+  const int64_t batches = repeats.BatchesOf(pass);
+  if (batches == 0) return;
   const std::unique_ptr<InstructionClock> clock = ClockFor(options.device(), batches);
   for (int64_t batch = 0; batch < batches; ++batch) {
     work();
     clock->Begin(static_cast<size_t>(batch));
-    for (int64_t i = 0; i < repetitions; ++i) work();
+    for (int64_t i = 0; i < repeats.repetitions; ++i) work();
     clock->End(static_cast<size_t>(batch));
   }
-  std::vector<double> seconds;
   for (const InstructionSpan& span : clock->Read())
-    seconds.push_back(SecondsOf(span) / static_cast<double>(repetitions));
-  return seconds;
+    seconds.push_back(SecondsOf(span) / static_cast<double>(repeats.repetitions));
 }
 
 CommunicationRounds RoundsOf(const std::string& path) {
@@ -130,25 +143,27 @@ void TimeCommunications(const TrainingParts& parts, TimedGroups& groups) {
   const CommunicationRounds rounds = RoundsOf(assignment.options.rounds);
   const at::TensorOptions options = at::TensorOptions(ScalarTypeOf(plan.dtype())).device(parts.device);
   const Backend backend = parts.device.is_cpu() ? Backend::kGloo : Backend::kNccl;
-  std::vector<std::vector<double>> seconds;
-  for (size_t i = 0; i < rounds.list.size(); ++i) {
-    const CommunicationRound& round = rounds.list[i];
-    const std::string what = absl::StrCat(std::string(OpName(round.kind)), " of ", round.bytes, " bytes over ",
-                                          round.per_node, " ranks on each of ", round.nodes, " nodes");
-    parts.recorder.Begin(RecorderState::kWaiting, assignment.steps, -1, -1, "timing", i, "time " + what,
-                         environment.timeout);
-    seconds.emplace_back();
-    const std::vector<int> members = MembersOf(round, environment.rank, plan.world_size, rounds.ranks_per_node);
-    if (members.empty()) continue;
-    std::unique_ptr<Communicator>& group = groups[{round.per_node, round.nodes}];
-    if (group == nullptr) {
-      const std::string name =
-          absl::StrCat(environment.nonce, "/rounds/", round.per_node, "/", round.nodes, "/", members.front());
-      const auto self = std::find(members.begin(), members.end(), environment.rank);
-      group = MakeCommunicator(backend, parts.store, name, members, static_cast<int>(self - members.begin()),
-                               environment.own_address, environment.timeout);
+  std::vector<std::vector<double>> seconds(rounds.list.size());
+  std::vector<Repeats> repeats(rounds.list.size());
+  for (int64_t pass = 0; pass < kPasses; ++pass) {
+    for (size_t i = 0; i < rounds.list.size(); ++i) {
+      const CommunicationRound& round = rounds.list[i];
+      const std::string what = absl::StrCat(std::string(OpName(round.kind)), " of ", round.bytes, " bytes over ",
+                                            round.per_node, " ranks on each of ", round.nodes, " nodes");
+      parts.recorder.Begin(RecorderState::kWaiting, assignment.steps, -1, -1, "timing", i, "time " + what,
+                           environment.timeout);
+      const std::vector<int> members = MembersOf(round, environment.rank, plan.world_size, rounds.ranks_per_node);
+      if (members.empty()) continue;
+      std::unique_ptr<Communicator>& group = groups[{round.per_node, round.nodes}];
+      if (group == nullptr) {
+        const std::string name =
+            absl::StrCat(environment.nonce, "/rounds/", round.per_node, "/", round.nodes, "/", members.front());
+        const auto self = std::find(members.begin(), members.end(), environment.rank);
+        group = MakeCommunicator(backend, parts.store, name, members, static_cast<int>(self - members.begin()),
+                                 environment.own_address, environment.timeout);
+      }
+      AddTimes(round, *group, options, pass, repeats[i], seconds[i]);
     }
-    seconds.back() = TimesOf(round, *group, options);
   }
   const std::string& run_dir = assignment.options.run_dir;
   ExitUnlessOk(MakeDirectories(run_dir + "/rounds"));

@@ -103,6 +103,19 @@ class InSteps {
   std::map<double, std::vector<double>> ratios_;
 };
 
+// Where counts told what rows take longer in steps, those count, and not the rows of a part that had no counts.
+void LeaveOutUntold(std::vector<MeasuredCommunication>& points) {
+  const auto group_of = [](const MeasuredCommunication& point) {
+    return std::tuple(point.kind, point.members, point.per_node, point.nodes);
+  };
+  const auto told = [](const MeasuredCommunication& point) { return point.scaled != 1; };
+  std::set<std::tuple<OpKind, int, int, int>> groups;
+  for (const MeasuredCommunication& point : points) {
+    if (HasRowsOfItsOwn(point.kind) && told(point)) groups.insert(group_of(point));
+  }
+  std::erase_if(points, [&](const auto& point) { return !told(point) && groups.contains(group_of(point)); });
+}
+
 }  // namespace
 
 void Measurements::Add(double seconds, const Beside& beside, Times& times) {
@@ -195,6 +208,8 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
   const MeasuredRates alone(of_alone);
   std::map<std::tuple<OpKind, int, int, int>, InSteps> by_group;
   std::map<bool, InSteps> by_distance;  // whether a group is on several nodes
+  // By members, those of a node, and nodes: how many seconds an all_to_all takes longer in steps than alone.
+  std::map<std::tuple<int, int, int>, std::vector<double>> longer;
   InSteps all;
   std::set<OpKind> in_steps;
   for (const MeasuredCommunication& point : profile.communication) {
@@ -205,6 +220,8 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
     by_group[{point.kind, point.members, point.per_node, point.nodes}].Add(point.bytes, ratio);
     by_distance[point.nodes > 1].Add(point.bytes, ratio);
     all.Add(point.bytes, ratio);
+    if (point.kind == OpKind::kAllToAll)
+      longer[{point.members, point.per_node, point.nodes}].push_back(point.seconds.median - found->seconds);
   }
   std::map<CommunicationKey, MeasuredCommunication> points;
   for (const MeasuredCommunication& point : profile.communication)
@@ -212,9 +229,15 @@ void Measurements::FillAlone(DeviceProfile& profile) const {
   for (MeasuredCommunication point : of_alone.communication) {
     const auto group = by_group.find({point.kind, point.members, point.per_node, point.nodes});
     const auto distance = by_distance.find(point.nodes > 1);
-    // Rows that nobody counted are left out of steps. Others' factors are not theirs: they have waits of their own.
+    // Rows that nobody counted are left out of steps. But the counts that go before them, in an all_to_all, are
+    // messages between the same ranks: what these take longer than alone is not their bytes, and rows take that much
+    // longer too.
     const bool left_out = HasRowsOfItsOwn(point.kind) && !in_steps.contains(point.kind);
-    point.scaled = left_out                        ? 1
+    const auto counts = longer.find({point.members, point.per_node, point.nodes});
+    const double alone_seconds = point.seconds.median;
+    const double as_counts =
+        counts == longer.end() ? 1 : std::max(0.1, 1 + TimeOf(counts->second).median / alone_seconds);
+    point.scaled = left_out                        ? as_counts
                    : group != by_group.end()       ? group->second.At(point.bytes)
                    : distance != by_distance.end() ? distance->second.Around(point.bytes)
                    : all.empty()                   ? 1
@@ -241,6 +264,7 @@ DeviceProfile Merged(const std::vector<DeviceProfile>& profiles) {
   for (const DeviceProfile& profile : profiles) merged.date = std::max(merged.date, profile.date);
   merged.compute = MergedPoints(profiles, &DeviceProfile::compute);
   merged.communication = MergedPoints(profiles, &DeviceProfile::communication);
+  LeaveOutUntold(merged.communication);
   merged.launch = MergedPoints(profiles, &DeviceProfile::launch);
   merged.beside = MergedPoints(profiles, &DeviceProfile::beside);
   merged.skew = MergedPoints(profiles, &DeviceProfile::skew);

@@ -54,16 +54,16 @@ std::set<std::pair<int, int>> ShapesOf(const Plan& plan, const Contained& contai
   return shapes;
 }
 
-// Half the least size, and on by factors of 4 to beyond the most; each in whole elements for all members.
-std::set<int64_t> SizesOf(double least, double most, int64_t unit) {
+// Half the least size, and on by this factor to beyond the most; each in whole elements for all members.
+std::set<int64_t> SizesOf(double least, double most, double factor, int64_t unit) {
   constexpr double kMost = 1 << 28;  // larger ones have the rate of the largest, and may have no room
   std::set<int64_t> sizes;
   const auto add = [&](double bytes) {
     sizes.insert(unit * std::max<int64_t>(1, std::llround(bytes / static_cast<double>(unit))));
   };
-  const double end = std::min(most, kMost);
-  for (double size = std::min(least / 2, end); size < end; size *= 4) add(size);
-  add(std::min(2 * end, kMost));
+  const double end = std::min(2 * most, kMost);
+  for (double size = std::min(least / 2, end); size < end; size *= factor) add(size);
+  add(end);
   return sizes;
 }
 
@@ -91,7 +91,9 @@ CommunicationRounds RoundsFor(const Plan& plan) {
   for (const auto& [per_node, nodes] : ShapesOf(plan, contained)) {
     for (const auto& [kind, sizes] : kinds) {
       if (kind == OpKind::kExchange && per_node * nodes != 2) continue;
-      for (int64_t bytes : SizesOf(sizes.first, sizes.second, per_node * nodes * DTypeBytes(plan.dtype()))) {
+      // Of rows that CPU ranks do not count no step tells a size: there is more between two sizes than for others.
+      const double factor = plan.cluster.gpu == "none" && HasRowsOfItsOwn(kind) ? 2 : 4;
+      for (int64_t bytes : SizesOf(sizes.first, sizes.second, factor, per_node * nodes * DTypeBytes(plan.dtype()))) {
         rounds.list.push_back({.kind = kind,
                                .per_node = per_node,
                                .nodes = nodes,

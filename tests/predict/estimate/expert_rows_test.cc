@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 
+#include "planner/predict/estimate/instruction_times.h"
 #include "planner/predict/estimate/step_time.h"
 #include "planner/wire/records/routing_folder.h"
 #include "planner/wire/records/routing_format.h"
@@ -133,6 +136,71 @@ TEST_F(ExpertRowsTest, WhoIsFullestMayChange) {
   const Rates rates(testing::OnlyKinds({OpKind::kExperts, OpKind::kExpertsGrad}, 1));
   const double even = TimeStep(TwoRanks(), rates).length;
   EXPECT_NEAR(TimeStep(plan, rates, &*rows).length / even, all / static_cast<double>(rows->layers.size()), 1e-9);
+}
+
+// Two nodes of two ranks, of which the first and the last one get rows. On CPUs the two of a node share its network, so
+// what a node gets decides how long rows are on their way to other nodes; a GPU has a share of its own. Products are
+// those of the fullest rank in both cases, and so is what stays within a node.
+TEST_F(ExpertRowsTest, RanksOfANodeShareItsNetworkOnCpus) {
+  const auto plan = [](const std::string& cluster, const std::string& parallel) {
+    return testing::CompiledFile(
+        InSource("recipes/nemotron_moe_vlm_tiny.yaml"),
+        {cluster, "modules.radio_encoder.placement.ranks=4", "modules.language.placement.ranks=4",
+         "batch.global_samples=8", "budget.train_samples=160", "budget.learning_rate.decay_samples=160",
+         "modules.language.parallel=" + parallel});
+  };
+  const Plan nodes = plan("cluster={nodes: 2, gpus_per_node: 2, gpu: none}", "{ep: 4, dispatch: all_to_all}");
+  const int64_t experts = nodes.FindModule("language")->experts();
+  ASSERT_EQ(experts, 8);
+  Record(nodes, 1, [&](const LayerSummary&, int64_t, int64_t, int64_t position, int64_t j) {
+    return position % 4 > 0 ? j : experts - 1 - j;
+  });
+  const absl::StatusOr<ExpertRows> rows = Read(nodes);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  for (const LayerRows& layer : rows->layers) {
+    EXPECT_DOUBLE_EQ(layer.fullest, 3);
+    EXPECT_DOUBLE_EQ(layer.fullest_node, 1.5);
+    EXPECT_THAT(layer.ranks, ElementsAre(3, 0, 0, 1));
+  }
+  // Of a group inside a node there is one node, and it has the mean.
+  const Plan one_node = plan("cluster={nodes: 1, gpus_per_node: 4, gpu: none}", "{ep: 4, dispatch: all_to_all}");
+  const absl::StatusOr<ExpertRows> inside = Read(one_node);
+  ASSERT_TRUE(inside.ok()) << inside.status();
+  for (const LayerRows& layer : inside->layers) {
+    EXPECT_DOUBLE_EQ(layer.fullest, 3);
+    EXPECT_DOUBLE_EQ(layer.fullest_node, 1);
+  }
+
+  // How many times as long as with equal rows, of all instructions of the kind: without latencies, with the rates of
+  // what was measured.
+  const auto longer = [](const Plan& plan, const ExpertRows& rows, OpKind kind) {
+    const MeasuredTime second{1, 1, 1, 1};
+    const DeviceProfile profile{
+        .gpu = plan.cluster.gpu,
+        .compute = {{OpKind::kExperts, plan.dtype(), 1e6, 1, "", second}},
+        .communication = {{OpKind::kAllToAllV, 1e6, 4, 2, 2, second}, {OpKind::kAllToAllV, 1e6, 4, 4, 1, second}}};
+    const Rates rates(testing::OnlyKinds({}, 1), profile, 2);
+    LinkedBlocks blocks(plan);
+    const InstructionCosts costs(blocks);
+    CommunicationUses communications(plan);
+    std::set<double> factors;  // in thousandths
+    for (const RankClass& ranks : ClassesOf(plan)) {
+      const LinkedProgram program(blocks, plan.roles[static_cast<size_t>(ranks.role)]);
+      InstructionTimes even(program, costs, rates, communications, ranks),
+          uneven(program, costs, rates, communications, ranks, &rows);
+      for (size_t i = program.step().first; i < program.step().end; ++i) {
+        const LinkedEntry& entry = program.entries()[i];
+        if (entry.instruction->source->kind != kind) continue;
+        factors.insert(std::round(uneven.of(entry).seconds / even.of(entry).seconds * 1000));
+      }
+    }
+    return factors;
+  };
+  EXPECT_THAT(longer(nodes, *rows, OpKind::kAllToAllV), ElementsAre(1500));
+  EXPECT_THAT(longer(nodes, *rows, OpKind::kExperts), ElementsAre(3000));
+  EXPECT_THAT(longer(one_node, *inside, OpKind::kAllToAllV), ElementsAre(3000));
+  const Plan gpus = plan("cluster={nodes: 2, gpus_per_node: 2, gpu: h100_sxm}", "{ep: 4, dispatch: all_to_all}");
+  EXPECT_THAT(longer(gpus, *Read(gpus), OpKind::kAllToAllV), ElementsAre(3000));
 }
 
 // Positions are cut over cp in mirrored halves, and then over tp: each rank's tokens stay in its own ep group.

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <utility>
+#include <vector>
+
 namespace planwright {
 namespace {
 
@@ -93,6 +97,100 @@ TEST(Measurements, ScalesWhatWasTimedAlone) {
                           MeasuredCommunication{OpKind::kAllGather, 100, 2, 2, 1, {6, 6, 6, 1}, 2}));
 }
 
+// In steps an all_reduce within a node takes 4 times what it takes alone at 100 bytes, and twice at 1,600.
+DeviceProfile ScaledBySizes(const std::vector<CommunicationUse>& alone) {
+  Measurements measurements;
+  measurements.Add({OpKind::kAllReduce, 100, 2, 2, 1}, 4);
+  measurements.Add({OpKind::kAllReduce, 1600, 2, 2, 1}, 32);
+  measurements.EndStep();
+  for (double bytes : {100.0, 1600.0}) measurements.AddAlone({OpKind::kAllReduce, bytes, 2, 2, 1}, bytes / 100);
+  for (const CommunicationUse& use : alone) measurements.AddAlone(use, use.bytes / 100);
+  DeviceProfile profile;
+  measurements.Fill(profile);
+  std::erase_if(profile.communication, [](const MeasuredCommunication& point) { return point.scaled == 0; });
+  return profile;
+}
+
+TEST(Measurements, FactorsOfTheSameGroupLieOnALineBetweenSizes) {
+  std::vector<CommunicationUse> alone;
+  for (double bytes : {25.0, 200.0, 400.0, 6400.0}) alone.push_back({OpKind::kAllReduce, bytes, 2, 2, 1});
+  std::map<double, std::pair<double, double>> scaled;  // by bytes: the factor, and what it makes of the time
+  for (const MeasuredCommunication& point : ScaledBySizes(alone).communication)
+    scaled[point.bytes] = {point.scaled, point.seconds.median};
+  ASSERT_EQ(scaled.size(), 4U);
+  const std::map<double, double> factors = {{25, 4}, {200, 3.5}, {400, 3}, {6400, 2}};
+  for (const auto& [bytes, factor] : factors) {
+    EXPECT_NEAR(scaled[bytes].first, factor, 1e-9) << bytes;
+    EXPECT_NEAR(scaled[bytes].second, factor * bytes / 100, 1e-9) << bytes;
+  }
+}
+
+TEST(Measurements, FactorsOfOtherGroupsAreThoseOfAboutTheSize) {
+  // Within a node, as what was measured, and across nodes, of which nothing was.
+  for (const auto& [per_node, nodes] : {std::pair(4, 1), std::pair(1, 4)}) {
+    std::vector<CommunicationUse> alone;
+    for (double bytes : {200.0, 3200.0, 1e6}) alone.push_back({OpKind::kAllGather, bytes, 4, per_node, nodes});
+    std::vector<double> factors;
+    for (const MeasuredCommunication& point : ScaledBySizes(alone).communication) factors.push_back(point.scaled);
+    EXPECT_THAT(factors, ElementsAre(4, 2, 3)) << nodes << " nodes: the last one is far from both";
+  }
+}
+
+// A group across nodes has the factors of such groups, though one within a node has its size.
+TEST(Measurements, FactorsAreOfGroupsAcrossNodesOrWithinThem) {
+  Measurements measurements;
+  measurements.Add({OpKind::kAllReduce, 100, 2, 2, 1}, 4);
+  measurements.Add({OpKind::kAllReduce, 800, 2, 1, 2}, 8);
+  measurements.EndStep();
+  measurements.AddAlone({OpKind::kAllReduce, 100, 2, 2, 1}, 1);
+  measurements.AddAlone({OpKind::kAllReduce, 800, 2, 1, 2}, 8);
+  measurements.AddAlone({OpKind::kAllGather, 100, 4, 2, 2}, 1);
+  measurements.AddAlone({OpKind::kAllGather, 100, 4, 4, 1}, 1);
+  DeviceProfile profile;
+  measurements.Fill(profile);
+  std::map<int, double> factors;  // by nodes
+  for (const MeasuredCommunication& point : profile.communication) {
+    if (point.kind == OpKind::kAllGather) factors[point.nodes] = point.scaled;
+  }
+  EXPECT_EQ(factors, (std::map<int, double>{{1, 4}, {2, 1}}));
+}
+
+// What steps do not tell of rows that nobody counted, other kinds do not tell either. But counts, which are messages
+// between the same ranks, tell what a message takes longer in a step, whatever its size.
+TEST(Measurements, RowsThatNobodyCountedTakeLongerByWhatCountsDo) {
+  std::map<OpKind, double> factors;
+  for (const MeasuredCommunication& point :
+       ScaledBySizes({{OpKind::kAllToAllV, 100, 2, 2, 1}, {OpKind::kAllGatherV, 100, 2, 2, 1}}).communication)
+    factors[point.kind] = point.scaled;
+  EXPECT_EQ(factors, (std::map<OpKind, double>{{OpKind::kAllToAllV, 1}, {OpKind::kAllGatherV, 1}}));
+
+  // Counts take 3 s longer over two ranks of a node; over those of two nodes there are none.
+  Measurements counted;
+  counted.Add({OpKind::kAllToAll, 64, 2, 2, 1}, 5);
+  counted.EndStep();
+  counted.AddAlone({OpKind::kAllToAll, 64, 2, 2, 1}, 2);
+  for (double bytes : {600.0, 6000.0}) counted.AddAlone({OpKind::kAllToAllV, bytes, 2, 2, 1}, bytes / 100);
+  counted.AddAlone({OpKind::kAllToAllV, 600, 2, 1, 2}, 6);
+  DeviceProfile longer;
+  counted.Fill(longer);
+  EXPECT_THAT(longer.communication,
+              ElementsAre(MeasuredCommunication{OpKind::kAllToAll, 64, 2, 2, 1, {5, 5, 5, 1}, 0},
+                          MeasuredCommunication{OpKind::kAllToAllV, 600, 2, 1, 2, {6, 6, 6, 1}, 1},
+                          MeasuredCommunication{OpKind::kAllToAllV, 600, 2, 2, 1, {9, 9, 9, 1}, 1.5},
+                          MeasuredCommunication{OpKind::kAllToAllV, 6000, 2, 2, 1, {63, 63, 63, 1}, 1.05}));
+
+  // Where steps tell, as on GPUs, they are.
+  Measurements measurements;
+  measurements.Add({OpKind::kAllToAllV, 100, 2, 2, 1}, 3);
+  measurements.EndStep();
+  for (double bytes : {100.0, 200.0}) measurements.AddAlone({OpKind::kAllToAllV, bytes, 2, 2, 1}, bytes / 100);
+  DeviceProfile profile;
+  measurements.Fill(profile);
+  EXPECT_THAT(profile.communication,
+              ElementsAre(MeasuredCommunication{OpKind::kAllToAllV, 100, 2, 2, 1, {3, 3, 3, 1}, 0},
+                          MeasuredCommunication{OpKind::kAllToAllV, 200, 2, 2, 1, {6, 6, 6, 1}, 3}));
+}
+
 TEST(Merged, KeepsNumbersOfRanksApartAndPrefersTimesOfSteps) {
   const MeasuredTime took{2, 2, 2, 1}, alone{3, 3, 3, 1};
   const DeviceProfile a{.gpu = "none",
@@ -112,6 +210,18 @@ TEST(Merged, KeepsNumbersOfRanksApartAndPrefersTimesOfSteps) {
     EXPECT_NEAR(merged.beside[0].speed.median, 0.6, 1e-9);
     EXPECT_THAT(merged.skew, ElementsAre(a.skew[0], b.skew[0]));
   }
+}
+
+// Of rows that nobody counted, those stay whose counts were in steps, over each group.
+TEST(Merged, PrefersRowsOfWhichCountsTold) {
+  const MeasuredTime took{2, 2, 2, 1};
+  const MeasuredCommunication told{OpKind::kAllToAllV, 64, 2, 2, 1, took, 1.5},
+      untold{OpKind::kAllToAllV, 128, 2, 2, 1, took, 1}, elsewhere{OpKind::kAllToAllV, 64, 2, 1, 2, took, 1},
+      other{OpKind::kAllReduce, 64, 2, 2, 1, took, 1};
+  const DeviceProfile a{.gpu = "none", .communication = {told}},
+      b{.gpu = "none", .communication = {untold, elsewhere, other}};
+  for (const DeviceProfile& merged : {Merged({a, b}), Merged({b, a})})
+    EXPECT_THAT(merged.communication, ::testing::UnorderedElementsAre(told, elsewhere, other));
 }
 
 TEST(Merged, WeighsWhatSeveralPartsMeasured) {

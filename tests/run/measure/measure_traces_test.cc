@@ -1,0 +1,145 @@
+// What the traces of a run say of its communications: how long they are, for which rank.
+#include "planner/run/measure/measure_traces.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/base/files/file_io.h"
+#include "planner/predict/simulate/replayed_step.h"
+#include "planner/wire/records/trace.h"
+#include "tests/support/compiled.h"
+#include "tests/support/folders.h"
+
+namespace planwright {
+namespace {
+
+class MeasureTracesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "tracesXXXXXX";
+    run_dir_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(run_dir_); }
+
+  static constexpr int64_t kNanoseconds = 1000;  // of a microsecond
+
+  static Plan Compiled(std::vector<std::string> more) {
+    more.insert(more.begin(), {"cluster.nodes=2", "cluster.gpus_per_node=1"});
+    return testing::CompiledFile(InSource("recipes/nemotron_moe_vlm_tiny.yaml"), more);
+  }
+
+  // All ranks begin an instruction each millisecond, on one clock, and a rank as many microseconds late as `late` says.
+  // Each takes as many microseconds as `took` says.
+  void Trace(const Plan& plan, const std::vector<int64_t>& took, const std::vector<int64_t>& late = {}) const {
+    const RankPrograms ranks(plan);
+    ASSERT_TRUE(MakeDirectories(run_dir_ + "/trace").ok());
+    for (size_t rank = 0; rank < took.size(); ++rank) {
+      const LinkedProgram& program = *ranks.programs()[rank];
+      planwright::Trace trace{.rank = static_cast<int>(rank), .host = "one", .steps = {3, 4}, .streams = {""}};
+      const auto [first, end] = program.step();
+      for (int64_t step = 3; step <= 4; ++step) {
+        for (size_t i = 0; i < end - first; ++i) {
+          const int64_t at =
+              ((step * 100'000 + static_cast<int64_t>(i)) * 1'000 + (late.empty() ? 0 : late[rank])) * kNanoseconds;
+          trace.instructions.push_back(
+              {.step = step,
+               .number = static_cast<int64_t>(i),
+               .kind = std::string(OpName(program.entries()[first + i].instruction->source->kind)),
+               .op_class = "compute",
+               .launch_begin = at,
+               .launch_end = at,
+               .begin = at,
+               .end = at + took[rank] * kNanoseconds});
+        }
+      }
+      const std::string path = TracePath(run_dir_, trace.rank);
+      ASSERT_TRUE(WriteFileAtomically(path, TraceJson(trace)).ok()) << path;
+    }
+  }
+
+  DeviceProfile Measured(const Plan& plan, bool on_host) const {
+    Measurements measurements;
+    const absl::Status status = MeasureTraces(plan, run_dir_, on_host, measurements);
+    EXPECT_TRUE(status.ok()) << status;
+    DeviceProfile profile;
+    measurements.Fill(profile);
+    return profile;
+  }
+
+  std::string run_dir_;
+};
+
+std::map<OpKind, std::set<double>> MediansOf(const DeviceProfile& profile) {
+  std::map<OpKind, std::set<double>> medians;  // in microseconds
+  for (const MeasuredCommunication& point : profile.communication)
+    medians[point.kind].insert(std::round(point.seconds.median * 1e6));
+  return medians;
+}
+
+// A member of Gloo goes on when its own part is done; the last one keeps it waiting at the next communication. Members
+// of NCCL are done together, so what differs is chance.
+TEST_F(MeasureTracesTest, ACommunicationOfGlooLastsUntilItsLastMemberIsDone) {
+  const Plan plan = Compiled({"modules.language.placement.ranks=2", "modules.radio_encoder.placement.ranks=2"});
+  Trace(plan, {60, 100});
+  const std::map<OpKind, std::set<double>> on_host = MediansOf(Measured(plan, true)),
+                                           on_device = MediansOf(Measured(plan, false));
+  ASSERT_TRUE(on_host.contains(OpKind::kAllReduce) && on_host.contains(OpKind::kReduceScatter));
+  for (const auto& [kind, medians] : on_host) EXPECT_EQ(medians, std::set<double>{100}) << OpName(kind);
+  for (const auto& [kind, medians] : on_device) EXPECT_EQ(medians, std::set<double>{80}) << OpName(kind);
+}
+
+// Two ranks of a node, each in a group with a rank of the other node, do the same at the same time: whose messages came
+// first into the network is done first. All four take until the last one is done, from when the last one came.
+TEST_F(MeasureTracesTest, GroupsThatShareANetworkAreOneCommunication) {
+  const Plan plan = Compiled({"cluster.gpus_per_node=2", "modules.language.placement.ranks=4",
+                              "modules.radio_encoder.placement.ranks=4", "modules.language.parallel.tp=2",
+                              "modules.radio_encoder.parallel.tp=2"});
+  // Ranks 0 and 2 are a group of data parallelism, 1 and 3 are another one.
+  Trace(plan, {60, 100, 60, 100});
+  const DeviceProfile profile = Measured(plan, true);
+  std::map<int, std::set<double>> across;  // by nodes
+  for (const MeasuredCommunication& point : profile.communication) {
+    if (point.members == 2) across[point.nodes].insert(std::round(point.seconds.median * 1e6));
+  }
+  EXPECT_EQ(across[2], std::set<double>{100});
+  EXPECT_EQ(across[1], std::set<double>{100}) << "tp: the members of one group";
+  // Groups within a node have no network to share, and ranks that are done before others come share nothing.
+  Trace(plan, {60, 60, 100, 100}, {0, 0, 200, 200});
+  for (const MeasuredCommunication& point : Measured(plan, true).communication) {
+    if (point.members == 2 && point.nodes == 1) EXPECT_NEAR(point.seconds.median, 80e-6, 1e-9);
+  }
+}
+
+// Rows of experts are of sizes that a trace does not say.
+TEST_F(MeasureTracesTest, RowsThatNobodyCountedTellNothingOnCpus) {
+  const Plan plan = Compiled({"modules.language.placement.ranks=2", "modules.radio_encoder.placement.ranks=2",
+                              "modules.language.parallel={ep: 2, dispatch: all_to_all}"});
+  Trace(plan, {60, 100});
+  EXPECT_FALSE(MediansOf(Measured(plan, true)).contains(OpKind::kAllToAllV));
+  EXPECT_TRUE(MediansOf(Measured(plan, false)).contains(OpKind::kAllToAllV));
+}
+
+// A rank that only sends goes on when its host has the message, so who receives it tells how long it is on its way. The
+// others of an exchange do not lengthen it: each has its own messages.
+TEST_F(MeasureTracesTest, OfAnExchangeWhoReceivesTells) {
+  // Nothing comes back to a frozen encoder.
+  const Plan plan =
+      Compiled({"modules.radio_encoder.placement={first_rank: 0, ranks: 1}",
+                "modules.radio_encoder.train={backbone: frozen, projection: frozen}",
+                "models.radio_vit_tiny.positions=interpolate", "modules.language.placement={first_rank: 1, ranks: 1}"});
+  for (const auto& [sends, receives] : {std::pair(60, 100), std::pair(100, 60)}) {
+    Trace(plan, {sends, receives});
+    EXPECT_EQ(MediansOf(Measured(plan, true))[OpKind::kExchange], (std::set<double>{static_cast<double>(receives)}));
+  }
+}
+
+}  // namespace
+}  // namespace planwright
