@@ -5,6 +5,7 @@ Of each run one file stays, RUN.jsonl: a line for each step with its loss, gradi
 with the loss of what was held out.
 """
 import json
+import math
 import pathlib
 import subprocess
 
@@ -162,6 +163,10 @@ class Trainer:
         # In training mode too, as nothing of it drops anything.
         self.model.omni = NemotronH_Omni_Reasoning_V3.from_pretrained(
             weights, dtype=torch.float32, attn_implementation="eager", experts_implementation="eager").train()
+        if change.get("next_weights"):
+            with torch.no_grad():
+                for parameter in self.model.parameters():
+                    parameter.copy_(torch.nextafter(parameter, torch.full_like(parameter, math.inf)))
         for name, parameter in self.model.named_parameters():
             # Planwright has neither.
             if "lambda1" in name or "video_embedder" in name or "video_patch_projection" in name:

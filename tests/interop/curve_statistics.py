@@ -13,6 +13,7 @@ import math
 WINDOW = 100
 START = 20  # first steps, which must agree to rounding
 ROUNDING = 1e-5  # relative, of a loss in fp32
+ROUNDING_FP64 = 1e-9  # and of one in fp64
 LAYOUTS_BELOW = 0.1  # of the spread: how far two layouts may be apart
 
 
@@ -46,11 +47,33 @@ def distance(curves, others):
                              for a, b in zip(curve, other, strict=True)])
 
 
+def step_losses(curve):
+    return [line["loss"] for line in curve if "loss" in line]
+
+
+def largest_difference(losses, others):
+    """Relative to the others."""
+    found = [abs(a - b) / abs(b) for a, b in zip(losses, others, strict=True)]
+    return math.inf if any(map(math.isnan, found)) else max(found)
+
+
 def start_difference(curve, other, steps=START):
     """The largest relative difference of the losses of the first steps."""
-    pairs = zip((line["loss"] for line in curve if "loss" in line), (line["loss"] for line in other if "loss" in line))
-    found = [abs(a - b) / abs(b) for _, (a, b) in zip(range(steps), pairs)]
-    return math.inf if any(map(math.isnan, found)) else max(found)
+    return largest_difference(step_losses(curve)[:steps], step_losses(other)[:steps])
+
+
+def whole_difference(curve, other):
+    """The largest relative difference of any loss, of a step or of what was held out."""
+    return max(largest_difference(step_losses(curve), step_losses(other)),
+               largest_difference(held_out(curve), held_out(other)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """How far two systems may be apart; None: not asked."""
+    of_spread: float
+    start: float | None = None  # relative difference of the first steps
+    whole: float | None = None  # and of all losses
 
 
 @dataclasses.dataclass
@@ -59,25 +82,27 @@ class Comparison:
     name: str
     of_training: float  # distance over spread
     of_held_out: float
-    bound: float
-    start: float | None = None  # the largest relative difference of the first steps; None: not asked
+    start: float  # the largest relative difference of the first steps
+    whole: float  # and of all losses
+    bounds: Bounds
     seeds: int = 0
 
     def problems(self):
-        found = [f"{what} is {value:.2g} of the spread, and {self.bound:g} is allowed"
+        found = [f"{what} is {value:.2g} of the spread, and {self.bounds.of_spread:g} is allowed"
                  for what, value in (("the training loss", self.of_training), ("the held-out loss", self.of_held_out))
-                 if not value < self.bound]
-        if self.start is not None and not self.start <= ROUNDING:
-            found.append(f"the first {START} steps differ by {self.start:.1e}, and {ROUNDING:.0e} is allowed")
+                 if not value < self.bounds.of_spread]
+        for what, value, bound in ((f"the first {START} steps", self.start, self.bounds.start),
+                                   ("losses", self.whole, self.bounds.whole)):
+            if bound is not None and not value <= bound:
+                found.append(f"{what} differ by {value:.1e}, and {bound:.0e} is allowed")
         return found
 
 
-def compare(name, runs, others, spreads, bound, exact):
-    """`runs`, `others`: curves by seed. `spreads`: that of the training loss, and of the held-out loss. `exact`:
-    whether the first steps must agree to rounding."""
+def compare(name, runs, others, spreads, bounds):
+    """`runs`, `others`: curves by seed. `spreads`: that of the training loss, and of the held-out loss."""
     seeds = sorted(runs.keys() & others.keys())
     mine, theirs = [runs[seed] for seed in seeds], [others[seed] for seed in seeds]
     parts = [distance(list(map(part, mine)), list(map(part, theirs))) / whole
              for part, whole in zip((windows, held_out), spreads)]
-    start = max(map(start_difference, mine, theirs)) if exact else None
-    return Comparison(name, *parts, bound, start, len(seeds))
+    differences = [max(map(difference, mine, theirs)) for difference in (start_difference, whole_difference)]
+    return Comparison(name, *parts, *differences, bounds, len(seeds))

@@ -2,7 +2,8 @@
 import math
 import unittest
 
-from curve_statistics import WINDOW, compare, distance, held_out, spread, start_difference, windows
+from curve_statistics import (WINDOW, Bounds, compare, distance, held_out, spread, start_difference, whole_difference,
+                              windows)
 
 
 def curve(levels, held=(), first=None):
@@ -16,13 +17,13 @@ def curve(levels, held=(), first=None):
     return lines + [{"step": WINDOW * (i + 1), "held_out": loss} for i, loss in enumerate(held)]
 
 
-def judged(shift, bound=1.0, held_shift=0.0, first=None, exact=True):
+def judged(shift, bound=1.0, held_shift=0.0, first=None, start=1e-5, whole=None):
     """Three seeds, whose spread is 1 in both windows and 2 in what was held out, and another system."""
     theirs = {seed: curve([5.0 + seed, 3.0 - seed], [2.0 * seed]) for seed in (1, 2, 3)}
     ours = {seed: curve([5.0 + seed + shift, 3.0 - seed - shift], [2.0 * seed + held_shift], first)
             for seed in theirs}
     spreads = [spread([part(one) for one in theirs.values()]) for part in (windows, held_out)]
-    return compare("ours", ours, theirs, spreads, bound, exact)
+    return compare("ours", ours, theirs, spreads, Bounds(bound, start, whole))
 
 
 class Numbers(unittest.TestCase):
@@ -47,6 +48,11 @@ class Numbers(unittest.TestCase):
         self.assertAlmostEqual(start_difference(curve([4.0], first=1e-3), curve([4.0])), 1e-3)
         self.assertEqual(start_difference(curve([4.0, 9.0]), curve([4.0, 2.0])), 0.0)
 
+    def test_the_whole_is_of_all_steps_and_of_what_was_held_out(self):
+        self.assertAlmostEqual(whole_difference(curve([4.0], [2.0], first=1e-3), curve([4.0], [2.0])), 1e-3)
+        self.assertAlmostEqual(whole_difference(curve([4.0], [2.5]), curve([4.0], [2.0])), 0.25)
+        self.assertGreater(whole_difference(curve([4.0, 2.2], [2.0]), curve([4.0, 2.0], [2.0])), 0.08)
+
 
 class Verdicts(unittest.TestCase):
     def test_inside_of_the_spread(self):
@@ -54,24 +60,31 @@ class Verdicts(unittest.TestCase):
         self.assertAlmostEqual(found.of_training, 0.5)
         self.assertAlmostEqual(found.of_held_out, 0.25)
         self.assertEqual(found.seeds, 3)
-        self.assertEqual(judged(0.5, held_shift=-0.5, exact=False).problems(), [])
+        self.assertEqual(judged(0.5, held_shift=-0.5, start=None).problems(), [])
 
     def test_outside_of_the_spread(self):
-        self.assertIn("training loss", judged(1.5, exact=False).problems()[0])
+        self.assertIn("training loss", judged(1.5, start=None).problems()[0])
         self.assertIn("held-out loss", judged(0.0, held_shift=2.5).problems()[0])
 
     def test_layouts_must_be_closer(self):
-        self.assertEqual(judged(0.05, 0.1, exact=False).problems(), [])
-        self.assertTrue(judged(0.2, 0.1, exact=False).problems())
+        self.assertEqual(judged(0.05, 0.1, start=None).problems(), [])
+        self.assertTrue(judged(0.2, 0.1, start=None).problems())
 
     def test_a_loss_that_is_no_number_is_no_agreement(self):
-        self.assertTrue(judged(math.nan, exact=False).problems())
+        self.assertTrue(judged(math.nan, start=None).problems())
         self.assertIn("first", judged(0.0, first=math.nan).problems()[-1])
 
     def test_the_first_steps_agree_to_rounding(self):
         self.assertEqual(judged(0.0, first=1e-6).problems(), [])
         self.assertIn("first", judged(0.0, first=1e-4).problems()[0])
-        self.assertEqual(judged(0.0, first=1e-4, exact=False).problems(), [])
+        self.assertEqual(judged(0.0, first=1e-4, start=None).problems(), [])
+
+    def test_in_fp64_every_loss_agrees(self):
+        self.assertEqual(judged(0.0, start=1e-9, whole=1e-5).problems(), [])
+        self.assertIn("first", judged(0.0, first=1e-7, start=1e-9, whole=1e-5).problems()[0])
+        self.assertIn("losses", judged(1e-3, start=None, whole=1e-5).problems()[0])
+        self.assertIn("losses", judged(0.0, held_shift=1e-3, whole=1e-5).problems()[0])
+        self.assertEqual(judged(1e-3, start=None).problems(), [])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Conversations about icons, and the samples that a run makes of them, read by the pages of docs/training alone.
 
-`prepare` makes shards as a user does. `Samples` is another implementation of what a source is (data.md,
-data_formats.md): it reads the shards, packs their documents, puts the packs in their order, and lets transformers' own
-image processor make the patches. No code is shared with Planwright, so the two agree only if the pages say it all.
+`prepare` makes conversations, and shards of them as a user does. `Samples` is another implementation of what a source
+is (data.md, data_formats.md): it reads the shards, packs their documents, puts the packs in their order, and lets
+transformers' own image processor make the patches. No code is shared with Planwright, so the two agree only if the
+pages say it all.
 """
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import tarfile
@@ -21,26 +23,64 @@ ICONS = pathlib.Path("/usr/share/icons/gnome")  # Debian: gnome-icon-theme
 PAD, IMAGE, END, TURN_BEGINS, TURN_ENDS = "<PAD>", "<IMAGE>", "<EOT>", "<META_START>", "<META_END>"
 SPECIAL = [PAD, IMAGE, END, TURN_BEGINS, TURN_ENDS]  # their ids are 0 to 4
 PAD_ID, IMAGE_ID = SPECIAL.index(PAD), SPECIAL.index(IMAGE)
-# Folders of the theme. With all of them 3,000 steps of few samples hardly learn what pictures mean.
-KINDS = ("apps", "categories", "devices", "emblems", "emotes", "mimetypes", "places")
+SIZES = ("16x16", "22x22", "24x24", "32x32", "48x48")
 HELD_OUT = 8  # of every so many pictures one is held out
+HELD_OUT_CHATS = 240
+COLOURS = {"black": (0, 0, 0), "dark": (64, 64, 64), "grey": (128, 128, 128), "light": (192, 192, 192),
+           "white": (255, 255, 255), "red": (160, 40, 40), "brown": (130, 90, 40), "yellow": (200, 180, 60),
+           "green": (70, 130, 50), "blue": (60, 100, 160), "purple": (110, 70, 120)}
 SOURCE = "icons"
 WINDOW = 128  # `data.window` of a recipe that says nothing
 
 
-def prepare(folder, vocabulary):
-    """Makes folder/train and folder/held_out, if they are not there: shards, with a tokenizer of `vocabulary` tokens
-    that is learnt from the texts. No picture of the one is in the other, but most icons are, in other sizes."""
+class Icon:
+    """A picture of the theme: what it means, the colours of its quarters in reading order, and how bright it is."""
+
+    def __init__(self, path):
+        self.path, self.words = path, path.stem.replace("-", " ")
+        # Where it is transparent, a model sees the colour below.
+        picture = Image.open(ICONS / path).convert("RGBA").convert("RGB")
+        self.quarters = [nearest_colour(colour) for colour in picture.resize((2, 2), Image.Resampling.BOX).getdata()]
+        self.brightness = sum(picture.resize((1, 1), Image.Resampling.BOX).getdata()[0])
+
+
+def nearest_colour(colour):
+    return min(COLOURS, key=lambda name: sum((a - b) ** 2 for a, b in zip(colour, COLOURS[name])))
+
+
+def icons():
+    # A link is another name of the same picture: with both, no picture would tell its text.
+    return [Icon(path.relative_to(ICONS)) for size in SIZES for path in sorted((ICONS / size).glob("*/*.png"))
+            if not path.is_symlink()]
+
+
+def make_chats(pictures, count):
+    """Questions in turn: what an icon means, which colours its quarters have, and which of two is darker. The pictures
+    are drawn. In 3,000 steps each picture is asked the first two about seven times, and no pair comes again."""
+    draw, chats = random.Random(1), []
+    for number in range(count):
+        one, other = draw.sample(pictures, 2)
+        question, answer, asked = [
+            ("<image>\nWhat does this icon mean?", one.words, [one]),
+            ("<image>\nWhich colours are in its quarters?", " ".join(one.quarters), [one]),
+            ("Which is darker, <image> or <image>?", "the first" if one.brightness < other.brightness else "the second",
+             [one, other])][number % 3]
+        chats.append({"id": f"{number}", "image": [str(icon.path) for icon in asked],
+                      "conversations": [{"from": "human", "value": question}, {"from": "gpt", "value": answer}]})
+    return chats
+
+
+def prepare(folder, vocabulary, count):
+    """Makes folder/train, of `count` conversations, and folder/held_out, if they are not there: shards, with a
+    tokenizer of `vocabulary` tokens that is learnt from the texts. No picture of the one is in the other, but most
+    icons are, in other sizes."""
     if (folder / "held_out/prepared.json").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    run([sys.executable, ROOT / "docs/demo/make_icon_chats", folder])
-    chats = [chat for chat in json.loads((folder / "icons.json").read_text())
-             if all(pathlib.Path(picture).parent.name in KINDS for picture in chat["image"])]
-    pictures = sorted({picture for chat in chats for picture in chat["image"]})
-    held = set(pictures[::HELD_OUT])
-    sets = {"train": [chat for chat in chats if not held & set(chat["image"])],
-            "held_out": [chat for chat in chats if held >= set(chat["image"])]}
+    pictures = icons()
+    held = pictures[::HELD_OUT]
+    sets = {"train": make_chats([icon for icon in pictures if icon not in held], count),
+            "held_out": make_chats(held, HELD_OUT_CHATS)}
     learn_tokenizer(sets["train"], vocabulary).save(str(folder / "tokenizer.json"))
     for name, chosen in sets.items():
         (folder / f"{name}.json").write_text(json.dumps(chosen, indent=1) + "\n")

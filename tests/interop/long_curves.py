@@ -25,20 +25,30 @@ import transformers
 
 import curve_runs
 import icon_samples
-from curve_statistics import LAYOUTS_BELOW, ROUNDING, WINDOW, compare, held_out, spread, start_difference, windows
+from curve_statistics import (LAYOUTS_BELOW, ROUNDING, ROUNDING_FP64, WINDOW, Bounds, compare, held_out, spread,
+                              start_difference, windows)
 from families import language_of, model_of
 
-THEIRS, OURS, OURS_BF16 = "transformers", "ours_fp32", "ours_bf16"
+THEIRS, NEXT = "transformers", "transformers_next_weights"
+OURS, OURS_BF16, OURS_FP64 = "ours_fp32", "ours_bf16", "ours_fp64"
 # By name: layout and precision; None: transformers.
-SYSTEMS = {THEIRS: None, OURS: ("one_rank", "fp32"), OURS_BF16: ("one_rank", "bf16"),
-           "ours_fp32_apart_tp2": ("apart_tp2", "fp32")}
-LAYOUTS = ["ours_fp32_apart_tp2"]
+SYSTEMS = {THEIRS: None, NEXT: None, OURS: ("one_rank", "fp32"), OURS_BF16: ("one_rank", "bf16"),
+           "ours_fp32_apart_tp2": ("apart_tp2", "fp32"), OURS_FP64: ("one_rank", "fp64"),
+           "ours_fp64_apart_tp2": ("apart_tp2", "fp64")}
+# Which two are compared, and how far they may be apart. NEXT says what rounding alone does to this toy: it begins with
+# the next number of fp32 for each weight.
+OTHERS, LAYOUTS = Bounds(1.0, ROUNDING), Bounds(LAYOUTS_BELOW, ROUNDING)
+JUDGED = [(OURS, THEIRS, OTHERS), (OURS_BF16, THEIRS, Bounds(1.0)), (NEXT, THEIRS, LAYOUTS),
+          ("ours_fp32_apart_tp2", OURS, LAYOUTS),
+          ("ours_fp64_apart_tp2", OURS_FP64, Bounds(LAYOUTS_BELOW, ROUNDING_FP64, ROUNDING))]
 SHORT = {THEIRS: None, OURS: ("one_rank", "fp32"), "ours_fp32_apart_tp2_ep2": ("apart_tp2_ep2", "fp32"),
          "ours_fp32_dp2_pp2": ("dp2_pp2", "fp32")}
 # What transformers' side does otherwise. The judgement must see each.
 DAMAGES = {"learning_rate": {"learning_rate": 1.5}, "betas": {"betas": (0.9, 0.999)}, "clip": {"clip": 4.0},
            "samples": {"samples": 1}, "no_decay": {"weight_decay": 0.0}, "no_balance": {"bias_rate": 0.0}}
+CHANGES = {NEXT: {"next_weights": True}}
 SHORT_STEPS = 40
+CHATS = 2  # for each sample: more than fit, so that no sample comes twice
 SHOWN = (1, 5, 10, 20)  # windows of the table, with the last one
 
 
@@ -64,7 +74,8 @@ class Runs:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / "lock"):
             self.claim()
-            icon_samples.prepare(self.icons, language_of(self.recipe)["vocabulary"])
+            icon_samples.prepare(self.icons, language_of(self.recipe)["vocabulary"],
+                                 CHATS * self.recipe["budget"]["train_samples"])
 
     def claim(self):
         """A folder has the runs of one toy and one number of steps."""
@@ -81,6 +92,9 @@ class Runs:
             length = self.recipe["batch"]["sequence_length"]
             self.samples = {seed: [icon_samples.Samples(self.icons / name, seed, length, encoder, data)
                                    for name in ("train", curve_runs.SET)]}
+            packs, needed = len(self.samples[seed][0].packs), self.recipe["budget"]["train_samples"]
+            if packs < needed:
+                raise SystemExit(f"{packs} samples are too few for {needed}: some would come twice")
         return self.samples[seed]
 
     def weights(self, seed):
@@ -99,7 +113,8 @@ class Runs:
         with locked(path.with_suffix(".lock"), f"{name} is being computed by another process"):
             if not path.exists():
                 print(f"{name}: {self.steps} steps", flush=True)
-                lines = self.compute(system, seed, self.folder / name, DAMAGES.get(damage, {}), evaluated)
+                lines = self.compute(system, seed, self.folder / name,
+                                     CHANGES.get(system, {}) | DAMAGES.get(damage, {}), evaluated)
                 part = path.with_suffix(".part")
                 part.write_text("".join(json.dumps(line) + "\n" for line in lines))
                 part.replace(path)
@@ -197,20 +212,27 @@ def judge(curves):
     """Prints how far systems are apart, and returns whether all is as it must be."""
     theirs = curves[THEIRS]
     spreads = [spread([part(curve) for curve in theirs.values()]) for part in (windows, held_out)]
-    row(["", "training loss", "held-out loss", "first steps", "allowed", "verdict"])
+    row(["", "training loss", "held-out loss", "first steps", "all steps", "verdict"])
     row(["---"] * 6)
     row([f"spread of {len(theirs)} seeds of {THEIRS}", *(f"{value:.4f}" for value in spreads), "", "", ""])
-    found = [compare(f"{system} and {THEIRS}", runs, theirs, spreads, 1.0, system != OURS_BF16)
-             for system, runs in curves.items() if system not in (THEIRS, *LAYOUTS)]
-    found += [compare(f"{system} and {OURS}", curves[system], curves[OURS], spreads, LAYOUTS_BELOW, True)
-              for system in LAYOUTS]
+    judged = JUDGED + [(system, THEIRS, OTHERS) for system in curves if system not in SYSTEMS]
+    found = [compare(f"{system} and {other}", curves[system], curves[other], spreads, bounds)
+             for system, other, bounds in judged]
     for one in found:
-        row([f"{one.name}, {one.seeds} seed{'s' * (one.seeds > 1)}", f"{one.of_training:.1%} of it",
-             f"{one.of_held_out:.1%} of it", "" if one.start is None else f"{one.start:.1e}", f"{one.bound:.0%}",
-             "; ".join(one.problems()) or "good"])
+        row([f"{one.name}, {one.seeds} seed{'s' * (one.seeds > 1)}", share(one.of_training, one.bounds.of_spread),
+             share(one.of_held_out, one.bounds.of_spread), relative(one.start, one.bounds.start),
+             relative(one.whole, one.bounds.whole), "; ".join(one.problems()) or "good"])
     good = not any(one.problems() for one in found)
     print(f"\n{'PASS: systems are apart by less than seeds, and layouts by far less' if good else 'FAIL'}")
     return good
+
+
+def share(value, bound):
+    return f"{100 * value:.2g} % of {bound:.0%}"
+
+
+def relative(value, bound):
+    return f"{value:.1e}" + ("" if bound is None else f" of {bound:.0e}")
 
 
 def names_of(known):
