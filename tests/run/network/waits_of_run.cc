@@ -6,6 +6,8 @@
 // rank waits for ranks of other classes, and for which class most (null: for none). Means over ranks and traced steps.
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "planner/base/files/file_io.h"
 #include "planner/plan/plan_json.h"
@@ -13,6 +15,7 @@
 #include "planner/predict/estimate/time_use.h"
 #include "planner/predict/simulate/replayed_step.h"
 #include "planner/run/measure/align_clocks.h"
+#include "planner/run/measure/gloo_spans.h"
 
 namespace planwright {
 namespace {
@@ -61,11 +64,20 @@ int Print(const std::string& run_dir) {
   for (int rank = 0; rank < plan.world_size; ++rank)
     traces.push_back(Must(ReadTrace(Must(ReadWholeFile(TracePath(run_dir, rank), kMostBytes)))));
   AlignClocks(ranks, traces);
+  const GlooSpans spans(ranks);
   Waits traced(classes.size(), std::vector<double>(classes.size(), 0));
   double length = 0;
   const auto steps = static_cast<double>(traces.front().steps.count());
   for (int64_t step = traces.front().steps.first; step <= traces.front().steps.last; ++step) {
-    const ReplayedStep replayed = ReplayOf(ranks, traces, step);
+    ReplayedStep replayed = ReplayOf(ranks, traces, step);
+    // A wait is what is left when communications last as long as predicted ones do.
+    const std::vector<std::vector<std::optional<double>>> lasts = spans.Of(traces, step);
+    for (size_t r = 0; r < lasts.size(); ++r) {
+      for (size_t i = 0; i < lasts[r].size(); ++i) {
+        EntryTime& time = replayed.times[r].kinds[i];
+        if (lasts[r][i]) time.waits = true, time.run = *lasts[r][i];
+      }
+    }
     // The simulation finds what each communication waited for.
     const SimulatedStep again =
         SimulateStep(ranks.programs(), ranks.waits(), ranks.matches(), replayed.times, HostModel::kRunsMainStream);
