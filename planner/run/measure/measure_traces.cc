@@ -12,7 +12,6 @@
 #include "planner/predict/estimate/instruction_times.h"
 #include "planner/predict/simulate/replayed_step.h"
 #include "planner/run/measure/align_clocks.h"
-#include "planner/run/measure/gloo_spans.h"
 #include "planner/wire/records/trace.h"
 
 namespace planwright {
@@ -104,6 +103,21 @@ std::vector<Beside> BesideOthers(const LinkedProgram& program, const Trace& trac
   return beside;
 }
 
+// How much later than this rank the last member of its communication is done. Of the next one all wait for that member.
+double UntilLast(const RankPrograms& ranks, const std::vector<Trace>& traces, size_t rank, size_t entry, int64_t step) {
+  const auto at = [&](size_t of, size_t index) -> const TraceInstruction& {
+    const auto [first, end] = ranks.programs()[of]->step();
+    return traces[of].instructions[static_cast<size_t>(step - traces[of].steps.first) * (end - first) + index];
+  };
+  const LinkedProgram& program = *ranks.programs()[rank];
+  if (program.entries()[program.step().first + entry].instruction->source->kind == OpKind::kExchange) return 0;
+  const int64_t own = at(rank, entry).end;
+  int64_t last = own;
+  for (const StepEntry& met : ranks.matches().of(static_cast<int>(rank), entry))
+    last = std::max(last, at(static_cast<size_t>(met.role), met.entry).end);
+  return static_cast<double>(last - own) * 1e-9;
+}
+
 }  // namespace
 
 absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on_host, Measurements& into) {
@@ -123,10 +137,8 @@ absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on
   }
   AlignClocks(ranks, traces);
   const std::vector<RankClass> classes = ClassesOf(ranks.plan());  // each rank is a role, and so one class
-  const GlooSpans spans(ranks);
   for (int64_t step = traces.front().steps.first; step <= traces.front().steps.last; ++step) {
     const ReplayedStep replayed = ReplayOf(ranks, traces, step);
-    const std::vector<std::vector<std::optional<double>>> lasts = spans.Of(traces, step);
     for (size_t r = 0; r < programs.size(); ++r) {
       const LinkedProgram& program = *programs[r];
       const InstructionTimes uses(program, costs, rates, communications, classes[r]);
@@ -141,8 +153,9 @@ absl::Status MeasureTraces(const Plan& plan, const std::string& run_dir, bool on
           // NCCL's members are done together. Those of Gloo are not: who has sent its part goes on while it is on its
           // way. So a rank that only sends does not tell how long that is, and rows that nobody counted tell nothing:
           // the one whose rows take longest keeps all others.
+          const double until_last = on_host ? UntilLast(ranks, traces, r, i, step) : 0;
           const bool tells = !use->sends_only && !HasRowsOfItsOwn(use->kind);
-          if (!on_host || tells) into.Add(*use, on_host ? lasts[r][i].value_or(time.run) : time.run, beside[i]);
+          if (!on_host || tells) into.Add(*use, time.run + until_last, beside[i]);
         }
         // A data instruction is the host's own work, wherever the others run.
         const bool host_runs_it = instruction.op_class == OpClass::kData && on_host && instruction.stream == 0;

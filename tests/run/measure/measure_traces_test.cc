@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "planner/base/files/file_io.h"
 #include "planner/predict/simulate/replayed_step.h"
+#include "planner/run/measure/gloo_spans.h"
 #include "planner/wire/records/trace.h"
 #include "tests/support/compiled.h"
 #include "tests/support/folders.h"
@@ -104,18 +106,16 @@ TEST_F(MeasureTracesTest, GroupsThatShareANetworkAreOneCommunication) {
                               "modules.radio_encoder.parallel.tp=2"});
   // Ranks 0 and 2 are a group of data parallelism, 1 and 3 are another one.
   Trace(plan, {60, 100, 60, 100});
-  const DeviceProfile profile = Measured(plan, true);
-  std::map<int, std::set<double>> across;  // by nodes
-  for (const MeasuredCommunication& point : profile.communication) {
-    if (point.members == 2) across[point.nodes].insert(std::round(point.seconds.median * 1e6));
+  std::vector<planwright::Trace> traces;
+  for (int rank = 0; rank < 4; ++rank) traces.push_back(*ReadTrace(*ReadWholeFile(TracePath(run_dir_, rank), 1 << 28)));
+  const RankPrograms ranks(plan);
+  std::set<int64_t> lasted;  // microseconds
+  for (const auto& of_rank : GlooSpans(ranks).Of(traces, 3)) {
+    for (const std::optional<double>& seconds : of_rank) {
+      if (seconds) lasted.insert(std::llround(*seconds * 1e6));
+    }
   }
-  EXPECT_EQ(across[2], std::set<double>{100});
-  EXPECT_EQ(across[1], std::set<double>{100}) << "tp: the members of one group";
-  // Groups within a node have no network to share, and ranks that are done before others come share nothing.
-  Trace(plan, {60, 60, 100, 100}, {0, 0, 200, 200});
-  for (const MeasuredCommunication& point : Measured(plan, true).communication) {
-    if (point.members == 2 && point.nodes == 1) EXPECT_NEAR(point.seconds.median, 80e-6, 1e-9);
-  }
+  EXPECT_EQ(lasted, std::set<int64_t>{100});
 }
 
 // Rows of experts are of sizes that a trace does not say.
