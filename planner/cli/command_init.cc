@@ -15,10 +15,15 @@
 #include "planner/base/text/bug.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
+#include "planner/cli/first/folders_recipe.h"
+#include "planner/cli/first/simplest_layout.h"
 #include "planner/cli/layout_search.h"
 #include "planner/cli/load_plan.h"
 #include "planner/cli/terminal.h"
 #include "planner/exchange/recipe_text.h"
+#include "planner/exchange/run_model.h"
+#include "planner/exchange/write_config.h"
+#include "planner/plan/precision.h"
 #include "planner/recipe/diagnostics/render.h"
 #include "planner/recipe/recipe_reader.h"
 #include "planner/recipe/recipe_tree.h"
@@ -71,10 +76,11 @@ absl::Status FitCluster(const ClusterRecipe& cluster, int64_t gpus, std::vector<
 using Json = nlohmann::ordered_json;
 
 // `file`: null for stdout. `text`: null if there is none. `weights`: what is said of those of an imported model, or
-// null.
-Json JsonOf(const Found& found, const Json& file, const Json& text, const Json& weights) {
+// null. `notes`: what people are told besides.
+Json JsonOf(const Found& found, const Json& file, const Json& text, const Json& weights,
+            const std::vector<std::string>& notes) {
   Json json = FoundJson(found);
-  json["file"] = file, json["text"] = text, json["weights"] = weights;
+  json["file"] = file, json["text"] = text, json["weights"] = weights, json["notes"] = notes;
   return json;
 }
 
@@ -123,33 +129,75 @@ std::string WhyWeightsDoNotFit(const YamlNode& recipe, std::vector<std::string> 
   return "";
 }
 
+// Why `plan export` will not make one folder of what the plan trains, as no model_type has these two models; empty: it
+// will.
+std::string WhyNotExported(const Plan& plan) {
+  Findings findings;
+  const RunModel run = ModelOfRun(plan, "", findings);
+  if (findings.problems.empty()) ConfigOf(plan, run.said, DTypeOf(plan.precision), findings);
+  if (findings.problems.empty()) return "";
+  const Finding& first = findings.problems.front();
+  std::string why = absl::StrCat("`plan export` will not write it as one folder: ", first.where);
+  if (!first.value.empty()) absl::StrAppend(&why, " = ", first.value);
+  return absl::StrCat(why, " ", first.message, ". With --module NAME it writes one module");
+}
+
 // Tells of the recipe, or prints it. `output`: empty for stdout. `weights`: a line of what it begins with, or empty.
 void Tell(const Found& found, const std::string& text, const std::string& output, const std::string& weights,
-          bool as_json) {
+          const std::vector<std::string>& notes, bool as_json) {
   const auto or_null = [](const std::string& word) { return word.empty() ? Json() : Json(word); };
   if (as_json) {
-    std::cout << JsonText(JsonOf(found, or_null(output), text, or_null(weights)), 2) << "\n";
+    std::cout << JsonText(JsonOf(found, or_null(output), text, or_null(weights), notes), 2) << "\n";
   } else if (output.empty()) {
     std::cout << text;
   } else {
     std::cerr << "wrote " << Printable(output) << ": a step is predicted to take "
               << StepText(found, found.chosen()->seconds) << " on " << ClusterText(found) << "\n";
   }
-  if (!as_json && !weights.empty()) std::cerr << weights << "\n";
+  if (as_json) return;
+  if (!weights.empty()) std::cerr << weights << "\n";
+  for (const std::string& note : notes) std::cerr << note << "\n";
 }
 
 struct InitFlags : SearchFlags {
   std::optional<std::string> model, output;
+  FolderWords folders;
   std::optional<int64_t> gpus;
   bool replace = false;
 };
 
-int InitRecipe(const InitFlags& flags) {
-  const bool as_json = flags.json;
+// What is missing of the words of `plan init`, or too much; empty: nothing.
+std::string WrongWords(const InitFlags& flags) {
+  const bool folders = flags.has("--weights");
+  if (folders && flags.has("--model"))
+    return "--model and --weights both say the model: --weights FOLDER is a Hugging Face folder, --model NAME one that "
+           "the program contains, or a file that `plan import` wrote";
+  if (folders) {
+    for (const char* needed : {"--data", "--gpus"}) {
+      if (!flags.has(needed))
+        return absl::StrCat("`plan init --weights` needs --data SHARDS and --gpus N; ", needed, " is not given");
+    }
+    for (const auto& [option, word] :
+         {std::pair("--weights", &flags.folders.weights), std::pair("--encoder", &flags.folders.encoder),
+          std::pair("--evaluation", &flags.folders.evaluation)}) {
+      if (flags.has(option) && word->empty()) return absl::StrCat("option `", option, "` has an empty name");
+    }
+    return "";
+  }
+  for (const char* of_folders : {"--encoder", "--data", "--evaluation"}) {
+    if (flags.has(of_folders)) return absl::StrCat("option `", of_folders, "` is for --weights FOLDER");
+  }
   for (const char* needed : {"--model", "--gpus"}) {
     if (!flags.has(needed))
-      return UsageError(absl::StrCat("`plan init` needs --model NAME and --gpus N; ", needed, " is not given"));
+      return absl::StrCat("`plan init` needs --model NAME, or --weights FOLDER, and --gpus N; ", needed,
+                          " is not given");
   }
+  return "";
+}
+
+int InitRecipe(const InitFlags& flags) {
+  const bool as_json = flags.json, folders = flags.has("--weights");
+  if (const std::string wrong = WrongWords(flags); !wrong.empty()) return UsageError(wrong);
   TuneRequest request = flags.request;
   for (const std::string& word : flags.words) {
     if (word.find('=') == std::string::npos)
@@ -159,13 +207,24 @@ int InitRecipe(const InitFlags& flags) {
   if (flags.replace && !flags.output) return UsageError("option `--replace` is for -o");
   const int64_t gpus = *flags.gpus;
   const std::string output = flags.output.value_or("");
+  std::string model = flags.model.value_or("");
   if (flags.output) {
-    if (absl::Status status = CheckRecipeTarget(output, flags.replace, *flags.model); !status.ok())
-      return UsageError(status);
+    if (absl::Status status = CheckRecipeTarget(output, flags.replace, model); !status.ok()) return UsageError(status);
   }
   Diagnostics diagnostics;
-  const std::string& model = *flags.model;
-  absl::StatusOr<StartedRecipe> started = StartRecipe(model, gpus, diagnostics);
+  std::vector<std::string> notes;
+  absl::StatusOr<StartedRecipe> started = absl::UnknownError("");
+  if (folders) {
+    absl::StatusOr<FolderRecipe> of_folders = StartFromFolders(flags.folders, gpus, request.overrides);
+    if (!of_folders.ok()) {
+      UsageError(of_folders.status());
+      return absl::IsFailedPrecondition(of_folders.status()) ? kExitInvalid : kExitUsage;
+    }
+    started = std::move(of_folders->started);
+    model = of_folders->name, notes = of_folders->notes;
+  } else {
+    started = StartRecipe(model, gpus, diagnostics);
+  }
   if (!started.ok()) {
     if (!diagnostics.has_errors()) return UsageError(started.status());
     const LoadedPlan loaded = LoadPlan(model, {});
@@ -197,12 +256,17 @@ int InitRecipe(const InitFlags& flags) {
     if (!status.ok()) return UsageError(status);
   }
   request.gpus = gpus;
-  LayoutSearch search(as_json);
-  absl::StatusOr<Found> found = search.Run(request, diagnostics);
-  if (!found.ok()) return diagnostics.has_errors() ? invalid() : UsageError(found.status());
+  // Who says how many layouts are timed gets the same recipe on any machine.
+  if (!flags.has("--seconds") && !flags.has("--candidates")) request.seconds = kFirstSearchSeconds;
+  LayoutSearch search(as_json, /*steady=*/true);
+  absl::StatusOr<SimplestFound> simplest =
+      FindSimplestLayout([&](const TuneRequest& part, Diagnostics& problems) { return search.Run(part, problems); },
+                         [&] { return search.signal() != 0; }, *recipe, request, diagnostics);
+  if (!simplest.ok()) return diagnostics.has_errors() ? invalid() : UsageError(simplest.status());
+  const Found* found = &simplest->found;
   if (!found->chosen()) {
     if (as_json) {
-      std::cout << JsonText(JsonOf(*found, nullptr, nullptr, nullptr), 2) << "\n";
+      std::cout << JsonText(JsonOf(*found, nullptr, nullptr, nullptr, notes), 2) << "\n";
     } else {
       std::cerr << "no layout was found: " << PrintableLines(FoundText(*found, LineWidth(STDERR_FILENO, kShowWidth)));
       PrintGivenProblems(*found, request.overrides, sources);
@@ -217,26 +281,44 @@ int InitRecipe(const InitFlags& flags) {
       weights.said = BeginsDrawn(weights.from, Printable(why) + ". With initialize.from `plan weights` lists all");
     }
   }
-  const std::string comment = FoundComment(
-      absl::StrCat("A first recipe of ", Printable(model),
-                   ", with the layout that a search chose (docs/tune.md). Batch, budget and data\n"
-                   "are a beginning: set your own, and search again with `plan tune`. `given` is where the "
-                   "search began."),
-      *found);
+  if (folders) {
+    std::vector<std::string> absent;
+    const LoadedPlan compared = LoadComparedPlan(request.recipe, changes, absent);
+    if (!compared.plan || compared.problems.has_errors()) {
+      compared.PrintProblems(as_json, sources);
+      return kExitInvalid;
+    }
+    if (const std::string why = WhyNotExported(*compared.plan); !why.empty()) notes.push_back(Printable(why));
+  }
+  const std::string comment =
+      FoundComment(absl::StrCat("A first recipe of ", Printable(model),
+                                ", with a layout that searches chose (docs/tune.md):\n", simplest->why,
+                                ".\nBatch, budget and data are a beginning: set your own, and search again with "
+                                "`plan tune`. `given` is where the\nsearches began."),
+                   *found);
   const absl::StatusOr<std::string> text = TextOfStarted(*started, changes, comment, file);
   if (!text.ok()) return UsageError(text.status());
   const absl::Status status = output.empty() ? CheckLayoutText(file, *text, *found->chosen())
                                              : WriteLayoutRecipe(output, *text, *found->chosen());
   if (!status.ok()) return UsageError(status);
-  Tell(*found, *text, output, weights.said, as_json);
+  notes.insert(notes.begin(), absl::StrCat("the layout: ", found->chosen()->line, "; ", simplest->why));
+  Tell(*found, *text, output, weights.said, notes, as_json);
   return search.signal() != 0 ? 128 + search.signal() : kExitSuccess;
 }
 
 }  // namespace
 
 CliCommand InitCommand() {
+  const auto folder = [](auto FolderWords::*part) { return At(&InitFlags::folders, part); };
   std::vector<Option> options = {
       {"--model " + ModelNames(), &InitFlags::model, "the model; or a file that `plan import` wrote"},
+      {"--weights FOLDER", folder(&FolderWords::weights),
+       "instead of --model: a Hugging Face folder, of a language model or of a vision-language model"},
+      {"--encoder FOLDER", folder(&FolderWords::encoder), "with --weights of a language model: a folder of an encoder"},
+      {"--data SHARDS", folder(&FolderWords::data),
+       "with --weights: shards that `prepare` made, as their folder or as \"shards/*.tar\"; commas between several"},
+      {"--evaluation SHARDS", folder(&FolderWords::evaluation),
+       "with --weights: the same of documents that are not trained on"},
       {"--gpus N", &InitFlags::gpus, "GPUs of the cluster, in nodes of eight; fewer are one node",
        WholeNumbers{1, kMostGpus}},
       Option("-o, --output FILE", &InitFlags::output, "write the recipe there; without it, it is printed")
@@ -245,19 +327,25 @@ CliCommand InitCommand() {
                  "writes a first recipe"}),
       {"--replace", &InitFlags::replace, "let -o replace a file that is there"},
       JsonOption("print the same as JSON")};
-  const std::vector<Option> search = SearchOptions();
+  const std::vector<Option> search = SearchOptions(kFirstSearchSeconds);
   options.insert(options.end() - 1, search.begin(), search.end());
   CliCommand command = {"init", "writes a first recipe of a model, with a layout that a search chose",
                         Runs(InitRecipe)};
-  command.usage = "--model NAME --gpus N [OVERRIDE ...] [-o FILE]";
+  command.usage =
+      "{--model NAME | --weights FOLDER [--encoder FOLDER] --data SHARDS} --gpus N [OVERRIDE ...] [-o FILE]";
   command.options = std::move(options);
   command.details =
-      "The recipe is valid as it is, with mock data. Overrides change what it begins with:\n"
+      "With --model the recipe is valid as it is, with mock data. With --weights it has the models of the folders, "
+      "begins\n"
+      "with their weights, and trains one epoch of the data. Overrides change what it begins with:\n"
       "cluster.gpu=h200_sxm batch.global_samples=768. Relative paths in them are seen from the current folder.\n"
       "cluster.gpus_per_node and cluster.nodes may be overridden, too: what is left open follows from --gpus.\n"
-      "The layout is that of `plan tune`, and so are the options of the search. Comments of the\n"
-      "recipe list five layouts at most. Exit status: 1 if no layout is valid and fits; 130 after Ctrl-C.\n";
-  command.see_also = {"import", "tune", "validate"}, command.pages = {"docs/tune.md"};
+      "The layout is the simplest of those that are as fast as the fastest, as far as predicted times are known. "
+      "Options\n"
+      "of the searches are those of `plan tune`, and hold for each but for --seconds. Comments of the recipe list "
+      "five\n"
+      "layouts at most. Exit status: 1 if no layout is valid and fits; 130 after Ctrl-C.\n";
+  command.see_also = {"import", "tune", "validate"}, command.pages = {"docs/tune.md", "docs/from_photos.md"};
   return command;
 }
 

@@ -8,9 +8,13 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <filesystem>
 #include <iostream>
+#include <mutex>
 #include <set>
+#include <stop_token>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -56,33 +60,82 @@ std::string AboutText(double count) {
 
 double SecondsSince(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
-// The line of a search that goes on, on a terminal.
+// How often a terminal's line is printed anew, and how long a file or pipe waits for a line: whoever looks sees within
+// two seconds that the search goes on.
+constexpr std::chrono::milliseconds kAnew{200}, kNextLine{1500};
+
+// How far a search is: a line on a terminal, which changes, also while the search itself reports nothing; elsewhere,
+// if `steady`, line after line.
 class ProgressLine {
  public:
-  ProgressLine(const TuneRequest& request, int64_t gpus) : request_(request), gpus_(gpus), shown_(isatty(2) != 0) {}
+  // Of several searches `began` is when the first one began, and `told` when the last line was printed.
+  ProgressLine(const TuneRequest& request, bool steady, Clock::time_point began, Clock::time_point& told)
+      : request_(request), terminal_(isatty(STDERR_FILENO) != 0), steady_(steady && !terminal_), began_(began),
+        told_(told) {
+    if (terminal_ || steady_) ticks_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
+  }
   ~ProgressLine() {
+    if (ticks_.joinable()) {
+      ticks_.request_stop();
+      ticks_.join();
+    }
     if (printed_) std::cerr << "\r\x1b[K" << std::flush;
   }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   void Print(const TuneProgress& progress) {
-    if (!shown_ || (printed_ && SecondsSince(last_) < 0.2)) return;
-    printed_ = true, last_ = Clock::now();
-    std::string line = absl::StrCat(gpus_ > 0 ? Counted(gpus_, "GPU") + ": " : "", WithCommas(progress.timed),
-                                    " layouts timed, of ", absl::StrFormat("%.3g", progress.space), " candidates");
-    if (progress.best > 0) absl::StrAppend(&line, ", fastest ", SecondsText(progress.best));
-    if (const std::optional<double> left = Left(progress))
-      absl::StrAppend(&line, ", at most ", absl::StrFormat("%.0f", std::ceil(*left)), " s left");
-    std::cerr << "\r\x1b[K" << line << std::flush;
+    const std::lock_guard lock(mutex_);
+    progress_ = progress;
+    if (terminal_ && (!printed_ || Clock::now() - last_ >= kAnew)) PrintLine();
   }
 
  private:
+  void Tick(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    const auto never = [] { return false; };
+    while (!wakes_.wait_for(lock, stop, kAnew, never) && !stop.stop_requested()) {
+      const Clock::time_point now = Clock::now();
+      if (terminal_ && printed_ && now - last_ >= std::chrono::seconds(1)) PrintLine();
+      if (steady_ && now - told_ >= kNextLine) {
+        told_ = now;
+        // How long this search has left says nothing of those that follow it.
+        std::cerr << absl::StrCat("searching for a layout: ", absl::StrFormat("%.0f", SecondsSince(began_)), " s",
+                                  progress_.space > 0 ? absl::StrCat(", ", CountsText()) : "")
+                  << std::endl;
+      }
+    }
+  }
+
+  void PrintLine() {
+    printed_ = true, last_ = Clock::now();
+    std::cerr << "\r\x1b[K" << (request_.gpus > 0 ? Counted(request_.gpus, "GPU") + ": " : "") << LineText()
+              << std::flush;
+  }
+
+  std::string CountsText() const {
+    std::string line = absl::StrCat(WithCommas(progress_.timed), " layouts timed, of ",
+                                    absl::StrFormat("%.3g", progress_.space), " candidates");
+    // Of a device of unknown speed it is FLOPs.
+    if (progress_.best > 0 && progress_.best < kMostSeconds / 1e3)
+      absl::StrAppend(&line, ", fastest ", SecondsText(progress_.best));
+    return line;
+  }
+
+  std::string LineText() const {
+    std::string line = CountsText();
+    if (const std::optional<double> left = Left())
+      absl::StrAppend(&line, ", at most ", absl::StrFormat("%.0f", std::ceil(*left)), " s left");
+    return line;
+  }
+
   // Until a limit ends the search. Bounds may end it much sooner.
-  std::optional<double> Left(const TuneProgress& progress) const {
-    const double passed = SecondsSince(began_);
+  std::optional<double> Left() const {
+    const double passed = SecondsSince(began_here_);
     std::optional<double> left;
     if (request_.seconds > 0) left = std::max(0.0, request_.seconds - passed);
-    if (request_.candidates > 0 && progress.timed > 0) {
-      const auto timed = static_cast<double>(progress.timed);
+    if (request_.candidates > 0 && progress_.timed > 0) {
+      const auto timed = static_cast<double>(progress_.timed);
       const double rest = passed / timed * std::max(0.0, static_cast<double>(request_.candidates) - timed);
       left = std::min(left.value_or(rest), rest);
     }
@@ -90,11 +143,15 @@ class ProgressLine {
   }
 
   const TuneRequest& request_;
-  const int64_t gpus_;
-  const bool shown_;
-  const Clock::time_point began_ = Clock::now();
+  const bool terminal_, steady_;
+  const Clock::time_point began_, began_here_ = Clock::now();
+  std::mutex mutex_;
+  std::condition_variable_any wakes_;
+  TuneProgress progress_;
   Clock::time_point last_;
+  Clock::time_point& told_;
   bool printed_ = false;
+  std::jthread ticks_;
 };
 
 absl::StatusOr<double> ReadSeconds(const std::string& name, const std::string& text) {
@@ -112,13 +169,13 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(const std::string& name, const
 
 }  // namespace
 
-std::vector<Option> SearchOptions() {
+std::vector<Option> SearchOptions(double seconds) {
   const auto request = [](auto TuneRequest::*part) { return At(&SearchFlags::request, part); };
   return {{"--fix KEYS", request(&TuneRequest::fixed),
            "keys that keep their value, comma separated: modules.language.parallel.tp,gradients", ReadKeys},
           {"--best N", request(&TuneRequest::best), "list so many layouts (default: 10)", WholeNumbers{1, 1000}},
           {"--seconds S", request(&TuneRequest::seconds),
-           absl::StrCat("end the search after so many seconds, with the best so far (default: ", kSearchSeconds, ")"),
+           absl::StrCat("end the search after so many seconds, with the best so far (default: ", seconds, ")"),
            ReadSeconds},
           {"--candidates N", request(&TuneRequest::candidates),
            "begin nothing more after so many timed layouts; what was begun is finished", WholeNumbers{1, kMostAsked}},
@@ -127,7 +184,7 @@ std::vector<Option> SearchOptions() {
            WholeNumbers{1, kMostAsked}}};
 }
 
-LayoutSearch::LayoutSearch(bool quiet) : quiet_(quiet) {
+LayoutSearch::LayoutSearch(bool quiet, bool steady) : quiet_(quiet), steady_(steady) {
   for (const int number : kSignals) {
     struct sigaction now {};
     // Who starts a program with a signal ignored wants it to stay so.
@@ -153,12 +210,13 @@ absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagno
   request.begins = [&, begins = request.begins](const TuneStart& start) {
     if (begins) begins(start);
     const bool limited = request.candidates > 0 || request.seconds != kSearchSeconds;
-    if (quiet_ || limited || start.candidates < kManyCandidates) return;
+    if (quiet_ || steady_ || limited || start.candidates < kManyCandidates) return;
     std::cerr << (request.gpus > 0 ? Counted(request.gpus, "GPU") + ": about " : "About ")
               << AboutText(start.candidates) << " layouts. The search may take minutes, and ends after "
               << request.seconds << " s with the best so far (--seconds S, or Ctrl-C)." << std::endl;
   };
-  ProgressLine line(request, request.gpus);
+  if (!began_) began_ = told_ = Clock::now();
+  ProgressLine line(request, steady_ && !quiet_, *began_, told_);
   request.progress = [&](const TuneProgress& progress) { line.Print(progress); };
   ABSL_ASSIGN_OR_RETURN(TuneResult result, Tune(request, diagnostics));
   Found found{std::move(result), {}};

@@ -1,7 +1,9 @@
 // Searches for layouts on the command line, for `plan tune` and `plan init`: limits, progress, Ctrl-C.
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,23 +16,24 @@
 namespace planwright {
 
 // Seconds of wall time after which a search ends with what it has, unless --seconds says it: nobody waits longer for a
-// layout without asking for it.
-inline constexpr double kSearchSeconds = 600;
+// layout without asking for it. Those of a first recipe, which any good layout does for.
+inline constexpr double kSearchSeconds = 600, kFirstSearchSeconds = 20;
 
 // The options that commands have in common which search.
 struct SearchFlags : CommandOptions {
   TuneRequest request{.seconds = kSearchSeconds};
 };
 
-// --fix, --best, --seconds, --candidates, --simulations.
-std::vector<Option> SearchOptions();
+// --fix, --best, --seconds, --candidates, --simulations. `seconds`: what helps call the default.
+std::vector<Option> SearchOptions(double seconds = kSearchSeconds);
 
 // One search or several. The first SIGINT or SIGTERM ends the one that goes on, which returns the best so far; a second
 // one ends the program, as without this. On a terminal, stderr says how far a search is. Before a search that may take
-// minutes it says so, and when it ends at the latest, unless `quiet`.
+// minutes it says so, and when it ends at the latest, unless `quiet`. `steady`: where stderr is no terminal, a line at
+// least every two seconds says how far it is, unless `quiet`.
 class LayoutSearch {
  public:
-  explicit LayoutSearch(bool quiet);
+  explicit LayoutSearch(bool quiet, bool steady = false);
   ~LayoutSearch();
   LayoutSearch(const LayoutSearch&) = delete;
   LayoutSearch& operator=(const LayoutSearch&) = delete;
@@ -42,7 +45,10 @@ class LayoutSearch {
   absl::StatusOr<Found> Run(TuneRequest request, Diagnostics& diagnostics);
 
  private:
-  const bool quiet_;
+  const bool quiet_, steady_;
+  // Of the first search, and when a line was last printed where stderr is no terminal.
+  std::optional<std::chrono::steady_clock::time_point> began_;
+  std::chrono::steady_clock::time_point told_;
 };
 
 // Where nothing was found: the problems of the recipe as it was given with `overrides`, on stderr, if they were not

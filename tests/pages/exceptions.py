@@ -19,6 +19,7 @@ NOT_RUN = (
     ('docs/agents.md', 'plan launch', NEVER, 'needs Slurm, or agents on two nodes'),
     ('docs/agents.md', 'plan agent', NEVER, 'waits for a head on another node'),
     ('docs/diagnostics.md', 'plan validate', NEVER, 'explanations_test runs each example of this generated page'),
+    ('docs/from_photos.md', '', NEVER, 'from_photos_test runs the page, with the folders that it begins with'),
     ('docs/gpu.md', 'export', NEVER, 'needs GPUs'),
     ('docs/gpu.md', 'tests/gpu/', NEVER, 'needs GPUs'),
     ('docs/gpu.md', 'python', NEVER, 'needs GPUs and torch'),

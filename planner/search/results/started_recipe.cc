@@ -73,15 +73,13 @@ std::string GridsOf(const std::vector<NamedModel>& models) {
   return absl::StrCat("[[", side, ", ", side, "]]");
 }
 
-// `has_image_token`: the file of the models says it.
-std::vector<std::string> KeysFor(const std::string& name, const std::vector<NamedModel>& models, bool has_image_token,
-                                 int64_t gpus) {
+// The name, the cluster, and modules of all models together on all ranks, with bridges into the language model.
+std::vector<std::string> ClusterKeys(const std::string& name, const std::vector<NamedModel>& models, int64_t gpus) {
   std::vector<std::string> keys = {
       absl::StrCat("name=", name), absl::StrCat("cluster.nodes=", std::max<int64_t>(1, gpus / kGpusOfANode)),
       absl::StrCat("cluster.gpus_per_node=", std::min(gpus, kGpusOfANode)), "cluster.gpu=h100_sxm"};
   const auto encoders = std::count_if(models.begin(), models.end(), [](const NamedModel& m) { return !m.language(); });
   std::vector<std::string> bridges;
-  int64_t vocabulary = 0;
   for (const NamedModel& model : models) {
     const std::string module = model.language() ? "language" : encoders == 1 ? "radio_encoder" : model.name;
     const std::string key = absl::StrCat("modules.", module, ".");
@@ -89,13 +87,20 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
     keys.push_back(absl::StrCat(key, "placement.first_rank=0"));
     keys.push_back(absl::StrCat(key, "placement.ranks=", gpus));
     keys.push_back(absl::StrCat(key, "parallel.tp=1"));
-    if (model.language()) {
-      vocabulary = NumberOf(*model.keys, "vocabulary", 0);
-    } else {
-      bridges.push_back(absl::StrCat("{from: ", module, ", to: language}"));
-    }
+    if (!model.language()) bridges.push_back(absl::StrCat("{from: ", module, ", to: language}"));
   }
   if (!bridges.empty()) keys.push_back(absl::StrCat("bridges=[", absl::StrJoin(bridges, ", "), "]"));
+  return keys;
+}
+
+// `has_image_token`: the file of the models says it.
+std::vector<std::string> KeysFor(const std::string& name, const std::vector<NamedModel>& models, bool has_image_token,
+                                 int64_t gpus) {
+  std::vector<std::string> keys = ClusterKeys(name, models, gpus);
+  int64_t vocabulary = 0;
+  for (const NamedModel& model : models) {
+    if (model.language()) vocabulary = NumberOf(*model.keys, "vocabulary", 0);
+  }
   const int64_t samples = SamplesFor(gpus);
   for (std::string key :
        {absl::StrCat("batch.global_samples=", samples), std::string("batch.micro_samples=1"),
@@ -107,12 +112,13 @@ std::vector<std::string> KeysFor(const std::string& name, const std::vector<Name
         std::string("budget.weight_decay.end=0.1"), std::string("optimizer.clip_grad_norm=1.0"),
         std::string("precision.params=bf16"), std::string("data.kind=mock"), std::string("data.seed=1234")})
     keys.push_back(std::move(key));
-  if (encoders > 0) {
+  if (models.size() > 1) {
     if (!has_image_token)
       keys.push_back(absl::StrCat("data.image_token=", std::max<int64_t>(0, std::min<int64_t>(511, vocabulary - 1))));
     keys.push_back(absl::StrCat("data.image_grids=", GridsOf(models)));
   }
   keys.emplace_back("checkpoint.every_steps=100");
+  keys.emplace_back("checkpoint.keep_last=2");
   // Few tokens of mock samples have a loss, and nobody judges the balance of experts on them.
   const auto experts = [](const NamedModel& model) { return model.keys->Find("moe") != nullptr; };
   if (std::any_of(models.begin(), models.end(), experts)) keys.emplace_back("lints.PW0605=off");
@@ -146,6 +152,21 @@ std::string NameOf(const std::string& file) {
 }
 
 }  // namespace
+
+StartedRecipe StartWithModels(const std::string& name, YamlEntry models, const std::vector<std::string>& keys,
+                              int64_t gpus) {
+  YamlNode tree;
+  tree.kind = YamlNode::Kind::kMap;
+  tree.entries.push_back(std::move(models));
+  StartedRecipe recipe{.initialized = true};
+  recipe.own.kind = YamlNode::Kind::kMap;
+  std::vector<std::string> all = ClusterKeys(absl::StrCat(NameOf(name), "_", gpus, "g"), ModelsOf(tree), gpus);
+  all.insert(all.end(), keys.begin(), keys.end());
+  const absl::Status status = LayOverrides(all, recipe.own);
+  Require(status.ok(), "the keys of a first recipe are overrides");
+  recipe.own.entries.push_back(std::move(tree.entries[0]));
+  return recipe;
+}
 
 absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus, Diagnostics& diagnostics) {
   StartedRecipe recipe;

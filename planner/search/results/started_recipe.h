@@ -30,6 +30,11 @@ struct StartedRecipe {
 // no file of models. NotFound: there is no such model.
 absl::StatusOr<StartedRecipe> StartRecipe(const std::string& model, int64_t gpus, Diagnostics& diagnostics);
 
+// A recipe that contains its `models` (the section, with one language model), and says what it begins with. The modules
+// are those of StartRecipe; all else is `keys`, as overrides. `name`: of the model.
+StartedRecipe StartWithModels(const std::string& name, YamlEntry models, const std::vector<std::string>& keys,
+                              int64_t gpus);
+
 // The text of the file `path`, with `changes`, as overrides; models keep their comments. Relative paths of keys and
 // changes are seen from the current folder. `comment`: lines above it, without #. InvalidArgument: a change that is no
 // override.

@@ -1,0 +1,124 @@
+"""docs/from_photos.md, run: every command of the page in turn, in a folder with what it begins with, and what the page
+shows of it is what it prints. And the mistakes that people make with the same folders.
+
+usage: from_photos_test.py SOURCE BUILD
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+sys.path[:0] = [str(SOURCE / "tests/pages"), str(SOURCE / "tests/data/prepare_data"), str(SOURCE / "tests/first")]
+import packages  # noqa: E402  fetches those of `./dev prepare`, or skips the test
+
+import blocks  # noqa: E402
+import compare  # noqa: E402
+import toy_folders  # noqa: E402
+
+PAGE = "docs/from_photos.md"
+ENVIRONMENT = dict(os.environ, PATH=f"{BUILD / 'bin'}:{os.environ['PATH']}", LC_ALL="C.UTF-8", TZ="UTC")
+ENVIRONMENT.pop("COLUMNS", None)
+INIT = "plan init --weights nano --encoder radio --data shards --gpus 2 --candidates 3 cluster.gpu=none"
+
+
+class FromPhotos(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.at = pathlib.Path(cls.holder.name).resolve() / "toy"
+        cls.at.mkdir()
+        toy_folders.write_all(SOURCE, cls.at, packages.ENVIRONMENT)
+        prepared = cls.shell("./dev prepare --tokenizer nano -o shards captions.jsonl", cls.at)
+        assert prepared.returncode == 0, prepared.stdout
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    @staticmethod
+    def shell(command, at):
+        return subprocess.run(["sh", "-c", command], cwd=at, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+
+    def refused(self, command, status, *texts, at=None):
+        result = self.shell(command, at or self.at)
+        self.assertEqual(result.returncode, status, result.stdout)
+        for text in texts:
+            self.assertIn(text, result.stdout)
+
+    def copied(self, name, to):
+        shutil.copytree(self.at / name, self.at / to)
+        self.addCleanup(shutil.rmtree, self.at / to)
+        return self.at / to
+
+    def test_the_page(self):
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder).resolve()
+            toy_folders.write_all(SOURCE, at, packages.ENVIRONMENT)
+            ran = []
+            for shown in blocks.commands(PAGE, (SOURCE / PAGE).read_text()):
+                result = self.shell(shown.command, at)
+                self.assertEqual(result.returncode, 0, f"{shown.place()}: {shown.command}\n{result.stdout}")
+                difference = compare.difference(shown.output, result.stdout.splitlines(), shown.command)
+                self.assertEqual(difference, "", f"{shown.place()}: {shown.command}")
+                ran.append(shown.command)
+            for word in ("prepare", "init", "validate", "launch", "export", "import"):
+                self.assertTrue(any(f" {word} " in command for command in ran), word)
+            losses = [json.loads(line)["loss"] for line in (at / "run/metrics.jsonl").read_text().splitlines()
+                      if "loss" in json.loads(line)]
+            self.assertLess(losses[-1], losses[0], losses)
+
+    def test_folders_that_are_others(self):
+        init = "plan init --gpus 2 cluster.gpu=none --data shards"
+        self.refused(f"{init} --weights radio", 1, "radio is an encoder (radio) without a language model")
+        self.refused(f"{init} --weights nano --encoder nano", 1,
+                     "nano is a language model (nemotron_h) and no encoder: name a folder of model_type radio")
+        self.refused(f"{init} --weights nano --encoder none", 2, "none")
+        self.refused(f"{init} --weights nano", 1, "its documents have 16 images, and nano has no encoder")
+        self.refused(f"{init} --weights nano --model qwen3_8b", 2, "--model and --weights both say the model")
+        self.refused("plan init --gpus 2 --weights nano", 2, "--data is not given")
+        self.refused("plan init --gpus 2 --model qwen3_8b --data shards", 2, "`--data` is for --weights")
+        toy_folders.write_folder(SOURCE / "tests/exchange/transformers", "omni", self.at / "omni")
+        self.addCleanup(shutil.rmtree, self.at / "omni")
+        self.refused(f"{init} --weights omni --encoder radio", 1, "omni has an encoder of its own (radio): leave")
+        self.refused(f"{init} --weights omni", 1, "its image token is 3, and that of omni 255",
+                     "its ids need a vocabulary of 364, and omni has 256", "models.nemotron_h.vocabulary=364")
+
+    def test_shards_that_are_none(self):
+        init = "plan init --weights nano --encoder radio --gpus 2 cluster.gpu=none --data"
+        how = "./dev prepare --tokenizer nano -o shards"
+        self.refused(f"{init} photos", 2, "photos has no prepared.json", f"{how} photos`")
+        self.refused(f"{init} captions.jsonl", 2, "captions.jsonl is no tar file", f"{how} captions.jsonl`")
+        self.refused(f"{init} none", 2, "none is not there")
+        self.refused(f"{init} none/*.tar", 2, "none/*.tar")
+        self.refused(f"{init} shards,shards/x.tar", 2, "there is no file shards/x.tar")
+        bare = self.copied("shards", "bare")
+        (bare / "prepared.json").unlink()
+        self.refused(f"{init} 'bare/*.tar'", 2, "there is no prepared.json beside bare/shards-000000.tar")
+
+    def test_shards_of_another_tokenizer(self):
+        other = self.copied("nano", "other")
+        with open(other / "tokenizer.json", "a", encoding="utf-8") as file:
+            file.write("\n")
+        digest = json.loads((self.at / "shards/prepared.json").read_text())["tokenizer"]["sha256"]
+        init = INIT.replace("nano", "other")
+        self.refused(init, 1, "prepare the data again with --tokenizer other", f"data.tokenizer_digest={digest}")
+        self.refused(f"{init} precision.params=fp32 data.tokenizer_digest={digest}", 0, "tokenizer_digest: ", digest)
+
+    def test_shards_without_an_image_token(self):
+        blind = self.copied("shards", "blind")
+        prepared = json.loads((blind / "prepared.json").read_text())
+        prepared["ids"]["image"] = None
+        (blind / "prepared.json").write_text(json.dumps(prepared))
+        self.refused(INIT.replace("shards", "blind"), 1, "prepare the data again with --image-token")
+
+
+if __name__ == "__main__":
+    unittest.main()
