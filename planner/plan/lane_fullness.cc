@@ -42,8 +42,8 @@ Fullness CountedFullness(const Plan& plan, int lanes) {
     if (whole > 0) sum.AddStep(first.first(whole), block);
     return sum.Of();
   }
-  const int64_t steps = std::min({kMostSteps, static_cast<int64_t>(first.size()) / step,
-                                  std::max<int64_t>(1, plan.budget.steps)});
+  const int64_t steps =
+      std::min({kMostSteps, static_cast<int64_t>(first.size()) / step, std::max<int64_t>(1, plan.budget.steps)});
   for (int64_t i = 0; i < steps; ++i) {
     const std::span<const int64_t> patches = first.subspan(static_cast<size_t>(i * step), static_cast<size_t>(step));
     if (plan.data.balance != "images") {

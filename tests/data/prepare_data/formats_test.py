@@ -117,7 +117,8 @@ class Formats(Case):
     def test_questions_and_answers_of_the_cauldron(self):
         self.parquet("vqa.parquet", {
             "images": [[{"bytes": JPG, "path": None}, {"bytes": PNG, "path": None}], [{"bytes": WEBP, "path": None}]],
-            "texts": [[{"user": "a?", "assistant": "b", "source": "s"}, {"user": "c?", "assistant": "d", "source": "s"}],
+            "texts": [[{"user": "a?", "assistant": "b", "source": "s"},
+                       {"user": "c?", "assistant": "d", "source": "s"}],
                       [{"user": "e?", "assistant": "f", "source": "s"}]]})
         documents, about = self.prepared("vqa.parquet")
         turn = "<|im_start|>{}\n{}<|im_end|>\n"
