@@ -33,9 +33,9 @@ TEST(ExitStatuses, KeepTheirNumbers) {
   const int numbers[] = {kExitSuccess,   kExitInvalid,  kExitUsage,        kExitPeerLost,     kExitHang,
                          kExitNumerics,  kExitDamaged,  kExitPlanMismatch, kExitStorage,      kExitDevice,
                          kExitCapacity,  kExitReplaced, kExitHostMemory,   kExitDeviceMemory, kExitNetwork,
-                         kExitStoreLost, kExitNodeLost, kExitStopped,      kExitDiverged,     kExitInternal,
-                         kExitPreempted};
-  const int expected[] = {0, 1, 2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 70, 75};
+                         kExitStoreLost, kExitNodeLost, kExitStopped,      kExitDiverged,     kExitTrial,
+                         kExitInternal,  kExitPreempted};
+  const int expected[] = {0, 1, 2, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 70, 75};
   ASSERT_EQ(std::size(numbers), std::size(expected));
   ASSERT_EQ(std::size(expected), ExitStatuses().size());
   for (size_t i = 0; i < std::size(expected); ++i) EXPECT_EQ(numbers[i], expected[i]);
