@@ -54,8 +54,8 @@ void AgreeOnSamples(const Assignment& assignment, const RankSamples& samples, c1
   if (!HasIndexes(assignment.plan)) return;
   const std::string digest = DigestOf(samples);
   if (!digest.empty()) LogInfo("data " + digest);
-  ExitUnlessOk(CheckCounted(assignment.plan, samples));
   ExitUnlessOk(AgreeOnData(assignment.environment, digest, store));
+  ExitUnlessOk(CheckCounted(assignment.plan, samples));  // after it: one rank alone with other files is named
   // Without steps, nobody opens the samples of the training, and no checkpoint is written.
   if (!RowOf(assignment.plan.data.kind).indexed || assignment.steps == 0) return;
   if (samples.source != nullptr) ExitUnlessOk(PostSources(samples.source->SourceDigests(), store));
