@@ -6,7 +6,6 @@
 #include "planner/base/paper/table.h"
 #include "planner/predict/estimate/step_speed.h"
 #include "planner/predict/estimate/step_time.h"
-#include "planner/state/checkpoint/disk_use.h"
 #include "planner/views/show/image_words.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
@@ -92,16 +91,12 @@ std::string RowsText(const ExpertRows& rows, size_t width) {
 }
 
 // Null: no checkpoints are written. Null in it: not predicted.
-nlohmann::ordered_json CheckpointJson(const Plan& plan, const SaveTime& save) {
+nlohmann::ordered_json CheckpointJson(const SaveTime& save) {
   using Json = nlohmann::ordered_json;
   if (save.every == 0) return Json();
-  const CheckpointCount count = CountCheckpoints(plan);
   const auto known = [&](double seconds) { return save.known ? Json(seconds) : Json(); };
   return {{"every_steps", save.every},
           {"bytes", save.bytes},
-          {"bytes_on_disk", BytesOnDisk(plan)},
-          {"written", count.written},
-          {"kept", count.kept},
           {"copy_seconds", known(save.copy)},
           {"longer_seconds", known(save.longer)},
           {"seconds_per_step", known(save.per_step())}};
@@ -118,8 +113,7 @@ std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* r
                     width);
   if (const std::string images = ImagesText(plan); !images.empty())
     absl::StrAppend(&text, "\n", Wrapped(images, width));
-  if (const std::string saves = SaveText(plan, time); !saves.empty())
-    absl::StrAppend(&text, "\n", Wrapped(saves, width));
+  if (const std::string saves = SaveText(time); !saves.empty()) absl::StrAppend(&text, "\n", Wrapped(saves, width));
   absl::StrAppend(&text, "\n\n", RolesText(time, width), "\n");
   absl::StrAppend(&text, "What bounds the step: the chain of work that no rank could do sooner.\n",
                   PathText(time, width), "\n");
@@ -147,7 +141,7 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
       json["evaluation_seconds"] = speed.evaluation;
     }
     json["known"] = SharesJson(KnownShares(time));
-    json["checkpoint"] = CheckpointJson(plan, time.save);
+    json["checkpoint"] = CheckpointJson(time.save);
   }
   // Shares of the step, so that they mean something without a known GPU.
   const auto share = [&](double seconds) { return time.length > 0 ? seconds / time.length : 0; };

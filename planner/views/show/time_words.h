@@ -23,7 +23,7 @@ std::string SpeedText(const Plan& plan, const StepTime& time);
 std::string KnownSentence(const StepTime& time);
 
 // What checkpoints take, in a sentence; empty: none are written, or the device is unknown.
-std::string SaveText(const Plan& plan, const StepTime& time);
+std::string SaveText(const StepTime& time);
 
 // Shares by Known: of one cost, and of all work in the step.
 std::array<double, 3> KnownShares(const StepCost& cost);
