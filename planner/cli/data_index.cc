@@ -169,10 +169,9 @@ int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data c
 int CheckDocuments(const Plan& plan) {
   const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSources(plan);
   if (!source.ok()) return ReportBadData("the data cannot be used", source.status());
-  const absl::StatusOr<bool> kept = KeepCounted(plan.data, plan.budget.sequence_length, **source);
-  if (!kept.ok()) {
+  if (absl::Status kept = KeepCounted(plan.data, plan.budget.sequence_length, **source); !kept.ok()) {
     std::cerr << "warning: what the index counts of images cannot be kept, so samples count as full of them: "
-              << Printable(std::string(kept.status().message())) << "\n";
+              << Printable(std::string(kept.message())) << "\n";
   }
   return CheckSomethingIsLearnt(**source, plan.budget.train_samples);
 }

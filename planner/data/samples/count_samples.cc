@@ -55,16 +55,15 @@ CountedSamples ReadCounted(const nlohmann::json& json) {
   return counted;
 }
 
-}  // namespace
-
-absl::StatusOr<CountedSamples> CountSamples(const DataPlan& data, const SampleSource& source) {
+absl::StatusOr<CountedSamples> CountSamples(const SampleSource& source) {
   CountedSamples counted;
-  if (data.encoders.empty()) return counted;
   ABSL_ASSIGN_OR_RETURN(counted.images, source.CountImages());
   ABSL_ASSIGN_OR_RETURN(counted.first_patches, PatchesOfSamples(source, 0, kFirst));
   counted.digest = source.digest();
   return counted;
 }
+
+}  // namespace
 
 std::string CountedPath(const DataPlan& data, int64_t sequence) {
   std::string all = absl::StrCat(data.seed, " ", data.shuffle, " ", data.packing, " ", data.window, " ",
@@ -79,20 +78,19 @@ std::string CountedPath(const DataPlan& data, int64_t sequence) {
   return absl::StrCat(IndexFolder(data), "/counted.", Sha256Hex(all).substr(0, kDigits), ".json");
 }
 
-absl::StatusOr<bool> KeepCounted(const DataPlan& data, int64_t sequence, const SampleSource& source) {
-  if (data.encoders.empty()) return false;
+absl::Status KeepCounted(const DataPlan& data, int64_t sequence, const SampleSource& source) {
+  if (data.encoders.empty()) return absl::OkStatus();
   const std::optional<CountedSamples> before = CountedAtHand(data, sequence);
   CountedSamples counted;
   if (before && before->digest == source.digest()) {
     // Other weights of sources change the order of samples, and no sample.
     counted = *before;
     ABSL_ASSIGN_OR_RETURN(counted.first_patches, PatchesOfSamples(source, 0, kFirst));
-    if (counted == *before) return false;
+    if (counted == *before) return absl::OkStatus();
   } else {
-    ABSL_ASSIGN_OR_RETURN(counted, CountSamples(data, source));
+    ABSL_ASSIGN_OR_RETURN(counted, CountSamples(source));
   }
-  ABSL_RETURN_IF_ERROR(WriteFileAtomically(CountedPath(data, sequence), JsonText(CountedJson(counted)) + "\n"));
-  return true;
+  return WriteFileAtomically(CountedPath(data, sequence), JsonText(CountedJson(counted)) + "\n");
 }
 
 std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequence) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <absl/status/statusor.h>
 
 #include <optional>
 #include <string>
@@ -13,17 +12,14 @@
 
 namespace planwright {
 
-// Counts all samples of an epoch of each source, and the patches of the first 4,096 samples of a run. Without encoders
-// nothing is known. `source`: of this data. Reads no shard.
-absl::StatusOr<CountedSamples> CountSamples(const DataPlan& data, const SampleSource& source);
-
 // The file in the folder of the index. Its name has a digest of all that decides which samples there are, but for the
 // content of shards. `sequence`: tokens of a sample.
 std::string CountedPath(const DataPlan& data, int64_t sequence);
 
-// Counts and writes that file, unless what it says is of the index of `source`. Returns whether it was written. Errors
-// of files.
-absl::StatusOr<bool> KeepCounted(const DataPlan& data, int64_t sequence, const SampleSource& source);
+// Counts all samples of an epoch of each source, and the patches of the first 4,096 samples of a run, and writes that
+// file unless it says the same already. `source`: of this data; no shard is read. Without encoders there is nothing to
+// count, and no file. Errors of files.
+absl::Status KeepCounted(const DataPlan& data, int64_t sequence, const SampleSource& source);
 
 // What that file says. nullopt: there is none, or it is damaged.
 std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequence);
