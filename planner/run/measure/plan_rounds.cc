@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
-#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/estimate/communications_of_step.h"
 
 namespace planwright {
 namespace {
@@ -22,21 +22,11 @@ struct Contained {
 
 Contained ContainedIn(const Plan& plan) {
   Contained contained;
-  LinkedBlocks blocks(plan);
-  const InstructionCosts costs(blocks);
-  CommunicationUses communications(plan);
-  const Rates rates = RatesOf(plan);
-  for (const RankClass& ranks : ClassesOf(plan)) {
-    const LinkedProgram program(blocks, plan.roles[static_cast<size_t>(ranks.role)]);
-    const InstructionTimes times(program, costs, rates, communications, ranks);
-    for (size_t i = program.step().first; i < program.step().end; ++i) {
-      const auto use = times.CommunicationOf(program.entries()[i]);
-      if (!use || use->members < 2 || use->bytes < 1) continue;
-      const auto [found, added] = contained.sizes.emplace(use->kind, std::pair(use->bytes, use->bytes));
-      found->second = {std::min(found->second.first, use->bytes), std::max(found->second.second, use->bytes)};
-      if (use->per_node * use->nodes == use->members) contained.shapes.emplace(use->per_node, use->nodes);
-    }
-  }
+  ForEachCommunication(plan, [&](const Instruction&, const CommunicationUse& use) {
+    const auto [found, added] = contained.sizes.emplace(use.kind, std::pair(use.bytes, use.bytes));
+    found->second = {std::min(found->second.first, use.bytes), std::max(found->second.second, use.bytes)};
+    if (use.per_node * use.nodes == use.members) contained.shapes.emplace(use.per_node, use.nodes);
+  });
   return contained;
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "planner/predict/estimate/instruction_times.h"
+#include "planner/predict/estimate/communications_of_step.h"
 
 namespace planwright {
 namespace {
@@ -20,25 +20,15 @@ void AddNames(const Instruction& communication, std::set<std::string>& names) {
 
 std::vector<StepCommunication> StepCommunications(const Plan& plan) {
   std::map<std::tuple<int, int, OpKind>, StepCommunication> found;  // nodes, members on each, kind
-  LinkedBlocks blocks(plan);
-  const InstructionCosts costs(blocks);
-  CommunicationUses communications(plan);
-  const Rates rates = RatesOf(plan);
-  for (const RankClass& ranks : ClassesOf(plan)) {
-    const LinkedProgram program(blocks, plan.roles[static_cast<size_t>(ranks.role)]);
-    const InstructionTimes times(program, costs, rates, communications, ranks);
-    for (size_t i = program.step().first; i < program.step().end; ++i) {
-      const LinkedEntry& entry = program.entries()[i];
-      const auto use = times.CommunicationOf(entry);
-      if (!use || use->members < 2 || use->bytes < 1 || use->per_node * use->nodes != use->members) continue;
-      if (use->kind == OpKind::kExchange && use->members != 2) continue;
-      StepCommunication& one = found[{use->nodes, use->per_node, use->kind}];
-      if (one.use.members < 2) one.use = *use;
-      one.use.sends_only = false;  // where it is timed, all members send and receive
-      one.use.bytes = std::min(std::max(one.use.bytes, use->bytes), kMostTriedBytes);
-      AddNames(*entry.instruction->source, one.groups);
-    }
-  }
+  ForEachCommunication(plan, [&](const Instruction& communication, const CommunicationUse& use) {
+    if (use.per_node * use.nodes != use.members) return;
+    if (use.kind == OpKind::kExchange && use.members != 2) return;
+    StepCommunication& one = found[{use.nodes, use.per_node, use.kind}];
+    if (one.use.members < 2) one.use = use;
+    one.use.sends_only = false;  // where it is timed, all members send and receive
+    one.use.bytes = std::min(std::max(one.use.bytes, use.bytes), kMostTriedBytes);
+    AddNames(communication, one.groups);
+  });
   const int nodes = (plan.world_size - 1) / std::max(1, plan.cluster.gpus_per_node) + 1;
   if (nodes > 1) {
     // However little steps exchange there: with short messages a link that is slow would not show.
