@@ -124,7 +124,7 @@ struct TrainedWeights {
     if (!file.empty()) return;
     const std::string folder = runs.Folder();
     run_dir = folder + "/run", file = folder + "/probe/parameters_last.safetensors";
-    const Layout one = {"one_rank", OneRankOnly(), {"checkpoint.every_steps=2"}};
+    const Layout one = Saving({"one_rank", OneRankOnly()});
     const TrainingRun run = runs.TrainOne(
         one, {.precision = "fp64", .steps = kStop, .run_dir = run_dir, .probe = folder + "/probe"}, "cpu");
     wrong = WhyNotRun(run, "the run that trains the weights", kStop);
@@ -135,12 +135,14 @@ struct TrainedWeights {
 SharedResult JudgeWeights(SharedRuns& runs, TrainedWeights& weights, Layout layout, bool from_checkpoint) {
   weights.Make(runs);
   if (!weights.wrong.empty()) return {weights.wrong};
-  const std::string other_samples = "data.seed=99", from = "initialize.from=";
-  layout.training = {other_samples, from + weights.file};
+  layout = Saving(layout);
+  const std::vector<std::string> other_samples = Join(layout.training, {"data.seed=99"});
+  const std::string from = "initialize.from=";
+  layout.training = Join(other_samples, {from + weights.file});
   const TrainingRun& one = runs.One(layout, "fp64", "cpu");
   std::string wrong = WhyNotRun(one, "one rank on the CPU", 3);
   if (!wrong.empty()) return {wrong};
-  if (from_checkpoint) layout.training = {other_samples, from + weights.run_dir};
+  if (from_checkpoint) layout.training = Join(other_samples, {from + weights.run_dir});
   const TrainingRun run = runs.Train(layout, {.precision = "fp64"});
   wrong = WhyNotRun(run, "the layout", 3);
   if (!wrong.empty()) return {wrong};
