@@ -37,6 +37,9 @@ int IndexData(const Plan& plan, const DataOptions& line) {
     if (!made.ok()) return ReportNoIndex(made.status());
     result = *std::move(made);
   }
+  const absl::StatusOr<std::unique_ptr<SampleSource>> source =
+      has_index ? OpenSources(plan) : absl::UnavailableError("no index");
+  if (source.ok()) result.counts = (*source)->Counts();
   if (line.json) {
     std::cout << JsonText(DataIndexJson(plan.data, result), 2) << "\n";
   } else if (has_index) {
@@ -45,7 +48,9 @@ int IndexData(const Plan& plan, const DataOptions& line) {
     std::cout << "data of kind " << kind << " has no index\n";
   }
   std::cout.flush();
-  return has_index ? CheckDocuments(plan) : kExitSuccess;
+  if (!has_index) return kExitSuccess;
+  const int status = CheckDocuments(plan, source);
+  return status == kExitSuccess ? MakeIndexOfSets(plan, options) : status;
 }
 
 // What `plan data` does, each with the options that it takes beside --json.

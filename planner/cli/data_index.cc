@@ -14,7 +14,6 @@
 #include "planner/cli/progress_bar.h"
 #include "planner/cli/terminal.h"
 #include "planner/data/samples/count_samples.h"
-#include "planner/data/samples/sample_source.h"
 #include "planner/recipe/diagnostics/render.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
@@ -102,6 +101,63 @@ int CheckSomethingIsLearnt(const SampleSource& source, int64_t samples) {
   return kExitSuccess;
 }
 
+// What becomes of the sizes of a source's images, and of documents that fit no sample; empty: nothing is to be said.
+std::string FittedText(const DataPlan& data, const SourceCounts& source) {
+  std::string text;
+  const auto line = [&](const std::string& what) { text += Printable(source.source + ": " + what) + "\n"; };
+  const auto of_images = [&](int64_t count) {
+    return WithCommas(count) + " of " + Counted(source.images, "image") + (count == 1 ? " has " : " have ");
+  };
+  if (source.smaller > 0) {
+    line(of_images(source.smaller) + "more than max_patches " + WithCommas(data.max_patches) +
+         (source.smaller == 1 ? " and becomes smaller: " : " and become smaller; the largest is ") + source.largest +
+         ", " + WithCommas(source.largest_width) + " x " + WithCommas(source.largest_height) + " pixels");
+  }
+  if (source.larger > 0) {
+    line(of_images(source.larger) + "fewer than min_patches " + WithCommas(data.min_patches) +
+         (source.larger == 1 ? " and becomes larger" : " and become larger"));
+  }
+  if (source.skipped > 0)
+    line("left out: " + Counted(source.skipped, "document") + " longer than a sample (long: skip)");
+  if (source.misfit > 0)
+    line("left out: " + Counted(source.misfit, "document") + " with an image that is longer than a sample");
+  return text;
+}
+
+// Lines that end with a line break, on stderr.
+void TellOfIndex(const std::string& lines) {
+  for (size_t begin = 0; begin < lines.size();) {
+    const size_t end = lines.find('\n', begin) + 1;
+    std::cerr << "index of the data: " << lines.substr(begin, end - begin);
+    begin = end;
+  }
+}
+
+// How many samples a set has: those of its sources once, which stand in it by their weights.
+int64_t EpochOf(const EvaluationSet& set, const std::vector<SourceCounts>& counts) {
+  int64_t weights = 0;
+  for (const SourcePlan& source : set.data.sources) weights += source.weight;
+  double most = 1e18;
+  for (size_t i = 0; i < counts.size(); ++i)
+    most = std::min(most, static_cast<double>(counts[i].samples) * static_cast<double>(weights) /
+                              static_cast<double>(set.data.sources[i].weight));
+  return std::max<int64_t>(static_cast<int64_t>(most), 1);
+}
+
+// Why documents are damaged, what becomes of them and where they are listed; empty: none is.
+std::string LeftOutLine(const IndexedSource& source) {
+  if (source.left_out_list.empty()) return "";
+  std::string causes;
+  for (const auto& [cause, count] : source.causes)
+    causes += (causes.empty() ? "" : ", ") + Counted(count, "document") + " with " + cause;
+  const int64_t left_out = source.left_out - source.padded;
+  const std::string what = left_out == 0        ? "padding in their place"
+                           : source.padded == 0 ? "left out"
+                                                : WithCommas(source.padded) + " are padding in their place, and " +
+                                                      WithCommas(left_out) + " left out";
+  return Printable(source.name + ": " + causes + ": " + what + "; they are listed in " + source.left_out_list) + "\n";
+}
+
 int ReportBadData(const char* what, const absl::Status& status) {
   UsageError(what + (":\n" + std::string(status.message())));
   if (absl::IsResourceExhausted(status)) return kExitStorage;
@@ -133,13 +189,13 @@ std::string DataIndexText(const DataPlan& data, const DataIndexResult& result, s
   }
   std::string text = table.Text("", width);
   for (const IndexedSource& source : result.sources) {
-    if (!source.left_out_list.empty())
-      text += Printable(source.name) + ": what was left out is listed in " + Printable(source.left_out_list) + "\n";
+    text += LeftOutLine(source);
     if (!RowOf(source.kind).damageable && source.left_out > 0)
       text += Printable(source.name) + ": " + Counted(source.left_out, "document") + " without a token left out\n";
     if (const std::string turned = TurnedText(data, source); !turned.empty()) text += turned + "\n";
     for (const std::string& note : source.notes) text += Printable(source.name + ": " + note) + "\n";
   }
+  for (const SourceCounts& source : result.counts) text += FittedText(data, source);
   return text + SecondsText(result.seconds) + "\n";
 }
 
@@ -158,6 +214,17 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
                                   {"left_out", source.left_out},
                                   {"digest", source.digest}};
     if (!source.left_out_list.empty()) one["left_out_list"] = source.left_out_list;
+    if (!source.causes.empty()) one["left_out_causes"] = source.causes;
+    if (source.padded > 0) one["padding"] = source.padded;
+    for (const SourceCounts& counts : result.counts) {
+      if (counts.source != source.name) continue;
+      one["images_smaller"] = counts.smaller;
+      one["images_larger"] = counts.larger;
+      if (!counts.largest.empty())
+        one["largest_image"] = {
+            {"name", counts.largest}, {"width", counts.largest_width}, {"height", counts.largest_height}};
+      one["longer_than_a_sample"] = counts.skipped + counts.misfit;
+    }
     if (!source.notes.empty()) one["notes"] = source.notes;
     sources.push_back(std::move(one));
   }
@@ -166,8 +233,7 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 
 int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data cannot be indexed", status); }
 
-int CheckDocuments(const Plan& plan) {
-  const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSources(plan);
+int CheckDocuments(const Plan& plan, const absl::StatusOr<std::unique_ptr<SampleSource>>& source) {
   if (!source.ok()) return ReportBadData("the data cannot be used", source.status());
   if (absl::Status kept = KeepCounted(plan.data, plan.budget.sequence_length, **source); !kept.ok()) {
     std::cerr << "warning: what the index counts of images cannot be kept, so samples count as full of them: "
@@ -176,15 +242,43 @@ int CheckDocuments(const Plan& plan) {
   return CheckSomethingIsLearnt(**source, plan.budget.train_samples);
 }
 
+Plan PlanOfSet(const Plan& plan, const EvaluationSet& set) {
+  Plan of_set;
+  of_set.data = set.data, of_set.budget = plan.budget;
+  of_set.budget.train_samples = set.samples;
+  return of_set;
+}
+
+void WarnOfRepeats(const EvaluationSet& set, const std::vector<SourceCounts>& counts) {
+  int64_t weights = 0;
+  for (const SourcePlan& source : set.data.sources) weights += source.weight;
+  for (size_t i = 0; i < counts.size() && i < set.data.sources.size(); ++i) {
+    // The share of a source is one sample off at most.
+    const double read = static_cast<double>(set.samples) * static_cast<double>(set.data.sources[i].weight) /
+                        static_cast<double>(weights);
+    if (counts[i].samples == 0 || read < static_cast<double>(counts[i].samples) + 1) continue;
+    const auto times = static_cast<int64_t>(read / static_cast<double>(counts[i].samples));
+    std::cerr << "warning: "
+              << Printable("evaluation set " + set.name + " reads " + WithCommas(static_cast<int64_t>(read)) +
+                           " samples of " + counts[i].source + ", which has " + WithCommas(counts[i].samples) + " of " +
+                           Counted(counts[i].documents, "document") + ": each evaluation reads them " +
+                           (times == 1 ? "more than once" : WithCommas(times) + " times") +
+                           "; use samples: " + WithCommas(EpochOf(set, counts)))
+              << "\n";
+    return;
+  }
+}
+
 namespace {
 
-int MakeIndexOf(const Plan& plan, std::map<std::string, std::string>& digests) {
+int MakeIndexOf(const Plan& plan, const IndexOptions& options, std::map<std::string, std::string>& digests,
+                const EvaluationSet* set = nullptr) {
   if (RowOf(plan.data.kind).batch_file) {
     const absl::StatusOr<std::unique_ptr<SampleSource>> batch = OpenSampleSource(plan);
     return batch.ok() ? CheckSomethingIsLearnt(**batch, plan.budget.train_samples) : static_cast<int>(kExitSuccess);
   }
   if (!RowOf(plan.data.kind).indexed) return kExitSuccess;
-  const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, {});
+  const absl::StatusOr<DataIndexResult> made = MakeDataIndex(plan.data, options);
   if (!made.ok()) return ReportNoIndex(made.status());
   for (const IndexedSource& source : made->sources) {
     if (source.made) std::cerr << SourceLine(source) << "\n";
@@ -194,24 +288,32 @@ int MakeIndexOf(const Plan& plan, std::map<std::string, std::string>& digests) {
       std::cerr << "index of the data: " << Printable(source.name + ": " + note) << "\n";
     digests[source.name] = source.digest;
   }
-  return CheckDocuments(plan);
+  const absl::StatusOr<std::unique_ptr<SampleSource>> source = OpenSources(plan);
+  const bool any_made =
+      std::any_of(made->sources.begin(), made->sources.end(), [](const IndexedSource& one) { return one.made; });
+  std::vector<SourceCounts> counts;
+  if (source.ok() && (any_made || set != nullptr)) counts = (*source)->Counts();
+  for (const SourceCounts& one : counts) {
+    if (any_made) TellOfIndex(FittedText(plan.data, one));
+  }
+  const int status = CheckDocuments(plan, source);
+  if (set != nullptr && status == kExitSuccess) WarnOfRepeats(*set, counts);
+  return status;
 }
 
 }  // namespace
 
-int MakeIndexOfSets(const Plan& plan) {
+int MakeIndexOfSets(const Plan& plan, const IndexOptions& options) {
   std::map<std::string, std::string> digests;  // nobody compares those of a set
   for (const EvaluationSet& set : plan.evaluation.sets) {
-    Plan of_set;  // what sources of samples look at
-    of_set.data = set.data, of_set.budget = plan.budget;
-    of_set.budget.train_samples = set.samples;
-    if (const int status = MakeIndexOf(of_set, digests); status != kExitSuccess) return status;
+    if (const int status = MakeIndexOf(PlanOfSet(plan, set), options, digests, &set); status != kExitSuccess)
+      return status;
   }
   return kExitSuccess;
 }
 
 int MakeIndexBeforeRanks(const Plan& plan, std::map<std::string, std::string>& digests) {
-  const int status = MakeIndexOf(plan, digests);
+  const int status = MakeIndexOf(plan, {}, digests);
   return status == kExitSuccess ? MakeIndexOfSets(plan) : status;
 }
 

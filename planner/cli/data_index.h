@@ -5,11 +5,13 @@
 #include <absl/status/statusor.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "nlohmann/json.hpp"
 #include "planner/data/samples/index_files.h"
+#include "planner/data/samples/sample_source.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -17,6 +19,7 @@ namespace planwright {
 struct DataIndexResult {
   std::vector<IndexedSource> sources;
   double seconds = 0;
+  std::vector<SourceCounts> counts;  // of each, if samples can be made of all
 };
 
 // UpdateIndex. Says on stderr that shards are read, and on a terminal how far it is; nothing where nothing is to be
@@ -30,13 +33,19 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 // it cannot be written, else kExitUsage.
 int ReportNoIndex(const absl::Status& status);
 
-// Whether samples can be made of the indexed documents: opens them as ranks do. Prints what is wrong with documents
-// that do not fit the plan. kExitSuccess, or as ReportNoIndex.
-int CheckDocuments(const Plan& plan);
+// Whether samples can be made of the indexed documents. `source`: OpenSources of the plan, which opens them as ranks
+// do. Prints what is wrong with documents that do not fit the plan. kExitSuccess, or as ReportNoIndex.
+int CheckDocuments(const Plan& plan, const absl::StatusOr<std::unique_ptr<SampleSource>>& source);
+
+// What sources of samples look at, of an evaluation set.
+Plan PlanOfSet(const Plan& plan, const EvaluationSet& set);
+
+// Warns on stderr if a set reads samples of its sources more than once in each evaluation.
+void WarnOfRepeats(const EvaluationSet& set, const std::vector<SourceCounts>& counts);
 
 // Before ranks start: the index of all evaluation sets of the plan whose data is of kind sources. kExitSuccess, or as
 // ReportNoIndex.
-int MakeIndexOfSets(const Plan& plan);
+int MakeIndexOfSets(const Plan& plan, const IndexOptions& options = {});
 
 // The same, and before it the index of the data that is trained on, if that is of kind sources. Says on stderr of which
 // sources it made one, and checks the documents. `digests`: gets Manifest::data of such a plan. kExitSuccess, or as

@@ -127,7 +127,8 @@ std::string StatsText(const Plan& plan, const DataFigures& figures, size_t width
                                   Counted(figures.run_samples, "sample"), " of ", Counted(length, "token"), "\n");
   if (!figures.counts.empty()) {
     Table of_run({"source", "share", "documents", "tokens", "samples", "full", "samples of the run", "epochs"});
-    Table left({"source", "whole", "cut", "pieces", "skipped", "damaged", "images do not fit", "without tokens"});
+    Table left(
+        {"source", "whole", "cut", "pieces", "padding", "skipped", "damaged", "images do not fit", "without tokens"});
     for (size_t i = 0; i < figures.counts.size(); ++i) {
       const SourceCounts& source = figures.counts[i];
       of_run.Add({Printable(source.source), Percent(figures.shares[i]), WithCommas(source.documents),
@@ -136,8 +137,8 @@ std::string StatsText(const Plan& plan, const DataFigures& figures, size_t width
                   WithCommas(static_cast<int64_t>(RunSamples(figures, i) + 0.5)),
                   absl::StrFormat("%.3g", Epochs(figures, i))});
       left.Add({Printable(source.source), WithCommas(source.whole), WithCommas(source.cut), WithCommas(source.pieces),
-                WithCommas(source.skipped), WithCommas(source.damaged), WithCommas(source.misfit),
-                WithCommas(source.without_tokens)});
+                WithCommas(source.padded), WithCommas(source.skipped), WithCommas(source.damaged),
+                WithCommas(source.misfit), WithCommas(source.without_tokens)});
     }
     text += "\nan epoch of each source, and the run\n" + of_run.Text("  ", width);
     text += "\nwhat became of its documents\n" + left.Text("  ", width);
@@ -187,6 +188,7 @@ nlohmann::ordered_json StatsJson(const Plan& plan, const DataFigures& figures) {
                        {"whole", source.whole},
                        {"cut", source.cut},
                        {"pieces", source.pieces},
+                       {"padding", source.padded},
                        {"skipped", source.skipped},
                        {"damaged", source.damaged},
                        {"images_do_not_fit", source.misfit},

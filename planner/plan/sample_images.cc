@@ -10,10 +10,9 @@ namespace {
 
 // The fewest patches that an image of a shard is resized to.
 int64_t LeastPatches(const DataPlan& data) {
-  if (data.grid == "ceil") return data.min_patches;
-  // This rule lets small images small where both limits are the same. Else a side is rounded down only if rounding it
-  // up gives more than max_patches: at least half of these stay.
-  if (data.min_patches >= data.max_patches) return 1;
+  // The other rule lets small images small where both limits are the same. Else a side is rounded down only if rounding
+  // it up gives more than max_patches: at least half of these stay.
+  if (data.grid != "ceil" && data.min_patches >= data.max_patches) return 1;
   return std::min(data.min_patches, data.max_patches / 2);
 }
 

@@ -78,13 +78,14 @@ constexpr KeySpec kDataKeys[] = {
      "what happens with documents that are longer than a sample; cut: they go on in further pieces; skip: they are "
      "left out"},
     {"data.damaged", "sources", To<&DataRecipe::damaged>, kOptional, "error", kAny, "error|skip",
-     "what happens with documents that cannot be read; skip: they are left out and counted"},
+     "what happens with documents that cannot be read; skip: one with a damaged image is padding in its place, others "
+     "are left out"},
     {"data.most_damaged", "sources", To<&DataRecipe::most_damaged>, kOptional, "100", kDocumentsOrNone, "",
-     "most documents that `damaged: skip` leaves out, in all sources together; with more the run does not begin"},
+     "most damaged documents with `damaged: skip`, in all sources together; with more the run does not begin"},
     {"data.min_patches", "sources", To<&DataRecipe::min_patches>, kOptional, "4", kSize, "",
      "smallest number of patches that an image is resized to"},
     {"data.max_patches", "sources", To<&DataRecipe::max_patches>, kOptional, "256", kSize, "",
-     "largest number of patches that an image is resized to"},
+     "largest number of patches that an image is resized to; at most the encoder's positions, (max_image / patch)^2"},
     {"data.resize", "sources", To<&DataRecipe::resize>, kOptional, "bilinear", kAny, "bilinear|bicubic",
      "filter that resizes images, with antialias; bicubic: pixels as those of transformers' image processors"},
     {"data.grid", "sources", To<&DataRecipe::grid>, kOptional, "ceil", kAny, "ceil|round_half_even",

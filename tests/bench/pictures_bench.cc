@@ -128,8 +128,7 @@ int Main() {
                                                                                   }}};
   for (const int64_t patches : {256, 1024, 3072, 6144}) {
     const PatchGrid grid = DynamicResolution(kHeight, kWidth, 16, patches < 3072 ? 4 : patches,
-                                             patches < 3072 ? patches : 13312, 2, GridRule::kCeil)
-                               .value();
+                                             patches < 3072 ? patches : 13312, 2, GridRule::kCeil);
     const std::string size = " to " + std::to_string(grid.rows * 16) + " x " + std::to_string(grid.cols * 16);
     table.push_back({"patches, bilinear" + size, Path<Bilinear>(file, grid)});
     table.push_back({"patches, bicubic" + size, Path<Bicubic>(file, grid)});

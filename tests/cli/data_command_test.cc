@@ -243,6 +243,45 @@ TEST_F(DataCommand, CountsImagesThatAreToBeTurned) {
   EXPECT_THAT(diff.out, HasSubstr("data.orientation"));
 }
 
+// By names and sizes that people know: where a file lies, width x height.
+TEST_F(DataCommand, CountsImagesThatBecomeSmallerOrLarger) {
+  const auto photo = [&](const std::string& name) {
+    std::ifstream file(InSource("tests/golden/pictures/") + name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  Write("p.tar", TarMemberOf("a.JPG", photo("turned/6.jpg")) + TarMemberOf("b.jpg", photo("444.jpg")) +
+                     TarMemberOf("._b.jpg", "a note of macOS") + kTarEnd);
+  const std::string words =
+      Recipe(folder_ + "/p.tar", ", orientation: exif") + " data.max_patches=4 data.min_patches=4";
+  const ProgramResult index = Plan("data index " + words);
+  EXPECT_EQ(index.status, kExitSuccess) << index.err;
+  EXPECT_THAT(index.out,
+              HasSubstr("\nwaves: 2 of 2 images have more than max_patches 4 and become smaller; the largest is " +
+                        folder_ + "/p.tar: b.jpg, "));
+  const nlohmann::json json = nlohmann::json::parse(Plan("data index --json " + words).out)["sources"][0];
+  EXPECT_EQ(json["images_smaller"], 2);
+  EXPECT_EQ(json["images_larger"], 0);
+  EXPECT_EQ(json["largest_image"]["name"], folder_ + "/p.tar: b.jpg");
+  EXPECT_THAT(index.out, HasSubstr(", " + std::to_string(json["largest_image"]["width"].get<int>()) + " x " +
+                                   std::to_string(json["largest_image"]["height"].get<int>()) + " pixels\n"));
+  const ProgramResult larger = Plan("data index " + words + " data.max_patches=256 data.min_patches=256");
+  EXPECT_THAT(larger.out, HasSubstr("2 of 2 images have fewer than min_patches 256 and become larger\n"));
+}
+
+TEST_F(DataCommand, SaysThatASetReadsItsDocumentsAgainAndAgain) {
+  const auto set = [&](int samples) {
+    return " 'evaluation={every_samples: 240, sets: [{name: val, samples: " + std::to_string(samples) +
+           ", sources: [{name: held_out, kind: webdataset, shards: [" + shards_ + "]}]}]}'";
+  };
+  const ProgramResult many = Plan("data index " + Recipe(shards_, ", packing: none") + set(500));
+  EXPECT_EQ(many.status, kExitSuccess) << many.err;
+  EXPECT_THAT(many.err, HasSubstr("warning: evaluation set val reads 500 samples of held_out, which has 5 of 5 "
+                                  "documents: each evaluation reads them 100 times; use samples: 5\n"));
+  const ProgramResult all = Plan("data index " + Recipe(shards_, ", packing: none") + set(5));
+  EXPECT_EQ(all.status, kExitSuccess) << all.err;
+  EXPECT_THAT(all.err, Not(HasSubstr("each evaluation reads them")));
+}
+
 TEST_F(DataCommand, DecodesAndReadsAnewWhatItIsAskedTo) {
   std::ifstream file(InSource("tests/golden/pictures/444.jpg"), std::ios::binary);
   std::string broken(std::istreambuf_iterator<char>(file), {});

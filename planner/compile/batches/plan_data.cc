@@ -235,6 +235,18 @@ void CheckTarImages(const Recipe& recipe, const ImageSizes& encoder, Diagnostics
                                    *encoder.pixel_shuffle, " x ", *encoder.pixel_shuffle, " patches"),
                       absl::StrCat("use at least ", encoder.patches_of_token()));
   }
+  const Location& where = data.max_patches.where.known() ? data.max_patches.where : data.where;
+  // Where min_patches is above it, that is told.
+  if (data.max_patches > side * side && data.min_patches <= side * side && side * side >= encoder.patches_of_token()) {
+    diagnostics
+        .Error(DiagnosticKind::kImageGrid, where,
+               absl::StrCat("max_patches is ", *data.max_patches, data.max_patches.where.known() ? "" : " by default",
+                            ", but the encoder has ", side, " x ", side, " = ", side * side, " positions"),
+               absl::StrCat("write max_patches: ", side * side,
+                            ", and larger images are scaled down; a side has max_image ", *encoder.max_image,
+                            " / patch ", *encoder.patch, " positions"))
+        .edits = {{"data.max_patches", absl::StrCat(side * side)}};
+  }
   if (data.min_patches > side * side) {
     diagnostics.Error(DiagnosticKind::kImageGrid, data.min_patches.where.known() ? data.min_patches.where : data.where,
                       absl::StrCat("min_patches is ", *data.min_patches, ", but the largest image has ", side, " x ",

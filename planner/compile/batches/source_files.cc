@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/files/file_io.h"
+#include "planner/base/text/utf8.h"
 #include "planner/compile/batches/plan_data.h"
 #include "planner/data/samples/prepared.h"
 #include "planner/data/samples/shard_list.h"
@@ -66,8 +69,29 @@ class SourceFiles {
       return;
     }
     const LookedFor::Shards& found = files_.OfPattern(base_, *pattern);
+    if ((!found.wrong.empty() || !found.missing_folder.empty()) && IsMadeFirst(pattern)) return;
     for (const std::string& file : found.beside) FindPreparedOf(file, pattern.where);
     Tell(found.wrong, found.missing_folder, pattern);
+  }
+
+  // Data of which `./dev prepare` makes shards, and shards that are compressed, by their names.
+  bool IsMadeFirst(const Located<std::string>& pattern) {
+    const std::string name = absl::AsciiStrToLower(*pattern);
+    const auto ends = [&](std::initializer_list<std::string_view> endings) {
+      return std::any_of(endings.begin(), endings.end(),
+                         [&](std::string_view ending) { return name.ends_with(ending); });
+    };
+    if (ends({".json", ".jsonl", ".ndjson", ".parquet", ".json.gz", ".jsonl.gz", ".ndjson.gz"})) {
+      diagnostics_.Error(kDataFile, pattern.where, absl::StrCat("`shards` are tar files, found ", Quoted(*pattern)),
+                         absl::StrCat("./dev prepare --tokenizer FOLDER -o shards ", *pattern,
+                                      " makes shards of it before the run; then write shards: [\"shards/*.tar\"]",
+                                      bytes_ ? ", and tokenizer: ids in data" : ""));
+      return true;
+    }
+    if (!ends({".tar.gz", ".tgz"})) return false;
+    diagnostics_.Error(kDataFile, pattern.where, absl::StrCat("`shards` are not compressed, found ", Quoted(*pattern)),
+                       "unpack them: gunzip makes FILE.tar of FILE.tar.gz");
+    return true;
   }
 
   void CheckTokens(const Located<std::string>& path) {

@@ -1,7 +1,5 @@
 #include "planner/data/pictures/patch_grid.h"
 
-#include <absl/strings/str_cat.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -27,31 +25,34 @@ int64_t Covering(int64_t side, int64_t patch, GridRule rule) {
 
 }  // namespace
 
-absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches,
-                                            int64_t max_patches, int64_t pixel_shuffle, GridRule rule) {
+PatchGrid CoveringGrid(int64_t height, int64_t width, int64_t patch, GridRule rule) {
+  return {Covering(height, patch, rule), Covering(width, patch, rule)};
+}
+
+PatchGrid DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches, int64_t max_patches,
+                            int64_t pixel_shuffle, GridRule rule) {
   // Patches that cover the image, shrunk to the maximum and then grown to the minimum; rounding as in the published
   // code.
-  int64_t rows = Covering(height, patch, rule), cols = Covering(width, patch, rule);
+  auto [rows, cols] = CoveringGrid(height, width, patch, rule);
   // The square root: both sides shrink by it, so the number of patches shrinks by its square.
   const double shrink = std::min(std::sqrt(static_cast<double>(max_patches) / (rows * cols)), 1.0);
-  rows = static_cast<int64_t>(std::floor(shrink * rows));
-  cols = static_cast<int64_t>(std::floor(shrink * cols));
+  // Of a thin image nothing may stay of a side; transformers divides by it.
+  rows = std::max<int64_t>(static_cast<int64_t>(std::floor(shrink * rows)), 1);
+  cols = std::max<int64_t>(static_cast<int64_t>(std::floor(shrink * cols)), 1);
   const bool half_even = rule == GridRule::kRoundHalfEven;
-  const auto too_thin = [&] {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an image of ", width, " by ", height, " pixels is too thin for at most ", max_patches,
-                     " patches of ", patch, " pixels, with sides that pixel_shuffle ", pixel_shuffle, " divides"));
-  };
-  if (half_even && rows * cols == 0) return too_thin();  // transformers divides by it
   if (rows * cols < min_patches && !(half_even && min_patches == max_patches)) {
-    const double grow = std::sqrt(static_cast<double>(min_patches) / std::max<int64_t>(rows * cols, 1));
+    const double grow = std::sqrt(static_cast<double>(min_patches) / (rows * cols));
     rows = static_cast<int64_t>(std::ceil(grow * rows));
     cols = static_cast<int64_t>(std::ceil(grow * cols));
   }
   rows = ToMultiple(rows, cols, pixel_shuffle, max_patches);
   cols = ToMultiple(cols, rows, pixel_shuffle, max_patches);
-  // A side of one factor is never rounded down further, so a thin image can still have too many patches.
-  if (rows * cols > max_patches) return too_thin();
+  // A side of one factor is never rounded down further, so a thin image can still have too many patches. transformers
+  // lets it have them; here memory is planned for max_patches.
+  int64_t& longer = rows > cols ? rows : cols;
+  const int64_t shorter = std::min(rows, cols);
+  if (rows * cols > max_patches)
+    longer = std::max(max_patches / shorter / pixel_shuffle * pixel_shuffle, pixel_shuffle);
   return PatchGrid{rows, cols};
 }
 

@@ -1,8 +1,6 @@
 // The size to which an image is resized, in patches (docs/model/vision_encoder.md#image-sizes).
 #pragma once
 
-#include <absl/status/statusor.h>
-
 #include <cstdint>
 
 namespace planwright {
@@ -15,11 +13,15 @@ struct PatchGrid {
 // number for exact multiples: a side of three patches becomes one of four.
 enum class GridRule { kCeil, kRoundHalfEven };
 
+// The patches that cover an image of height x width pixels, as they are counted before it is scaled.
+PatchGrid CoveringGrid(int64_t height, int64_t width, int64_t patch, GridRule rule);
+
 // The grid of patches to which an image of height x width pixels is resized: about its own size, but scaled to between
 // min_patches and max_patches patches, with sides that `pixel_shuffle` divides. With kRoundHalfEven it is the grid of
-// transformers' image processor, and a small image is not scaled if both limits are the same. InvalidArgument if the
-// image is so thin that it has no such grid, or one of more than max_patches. `patch`: pixels of a patch's side.
-absl::StatusOr<PatchGrid> DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches,
-                                            int64_t max_patches, int64_t pixel_shuffle, GridRule rule);
+// transformers' image processor, and a small image is not scaled if both limits are the same. An image so thin that
+// this has no rows, or too many patches, has the least height, and as much width as max_patches leaves (or the other
+// way round). `patch`: pixels of a patch's side. max_patches: at least pixel_shuffle squared.
+PatchGrid DynamicResolution(int64_t height, int64_t width, int64_t patch, int64_t min_patches, int64_t max_patches,
+                            int64_t pixel_shuffle, GridRule rule);
 
 }  // namespace planwright

@@ -30,6 +30,11 @@ std::pair<std::string, std::string> SplitMemberName(std::string_view name) {
   return {std::string(name.substr(0, dot)), extension};
 }
 
+bool IsNoteOfMacos(std::string_view name) {
+  const std::string_view last = name.substr(name.rfind('/') + 1);  // without a slash all of it
+  return last.starts_with("._") || last == ".DS_Store";
+}
+
 bool ReadImageExtension(std::string_view extension, int64_t& number) {
   number = -1;
   if (IsPictureExtension(extension)) return true;

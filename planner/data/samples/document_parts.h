@@ -24,6 +24,9 @@ inline constexpr std::string_view kImageMarkText = "<image>";
 // The document and the extension of a member, in small letters: its name is cut at the first dot after the last slash.
 std::pair<std::string, std::string> SplitMemberName(std::string_view name);
 
+// Whether a member is what macOS notes of a file or a folder: it belongs to no document.
+bool IsNoteOfMacos(std::string_view name);
+
 // An image in the extension of a member: "jpg" has number -1, "3.jpg" number 3. False: it is none.
 bool ReadImageExtension(std::string_view extension, int64_t& number);
 

@@ -17,8 +17,8 @@ absl::Status InDocument(const Documents& documents, int64_t document, absl::stri
 // Behind what is wrong with an image that the index did not decode, or that was whole then.
 std::string WhatToDo(const DataPlan& data) {
   if (data.damaged == "skip") return "; it was whole when the index was made: run `plan data index --anew`";
-  return "; `plan data index --decode` names all such images, and `data.damaged: skip` leaves their documents out: "
-         "then samples are other ones, and a launch that goes on needs --accept-changes";
+  return "; `plan data index --decode` names all such images, and with `data.damaged: skip` their documents are "
+         "padding: no other sample changes, and a launch goes on with --accept-changes";
 }
 
 }  // namespace
@@ -27,12 +27,17 @@ absl::Status DocumentReader::Append(const Documents& documents, const PackItem& 
                                     std::vector<uint8_t>& learnt) const {
   const int64_t document = item.document;
   ExpandedDocument expanded;
-  if (absl::Status status = ExpandDocument(data_, documents, document, expanded); !status.ok())
-    return InDocument(documents, document, status.message());
+  ExpandDocument(data_, documents, document, expanded);
+  const TokenRange range = item.piece.end == 0 ? TokenRange{0, expanded.tokens} : item.piece;
+  if (expanded.damaged()) {
+    sample.tokens.insert(sample.tokens.end(), range.end - range.first, data_.pad_token);
+    learnt.resize(sample.tokens.size(), 0);
+    EndDocument(data_, sample);
+    return absl::OkStatus();
+  }
   absl::StatusOr<Documents::Text> text = documents.ReadText(document);
   if (!text.ok()) return text.status();
   if (absl::Status status = CheckTokens(documents, document, *text); !status.ok()) return status;
-  const TokenRange range = item.piece.end == 0 ? TokenRange{0, expanded.tokens} : item.piece;
   int64_t place = 0;  // in the expanded document
   int64_t mark = 0;   // of the next image
   for (size_t i = 0; i < text->tokens.size() && place < range.end; ++i) {
@@ -105,8 +110,9 @@ absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t do
     if (parts == SampleParts::kAll) {
       absl::StatusOr<Image> decoded = Decode(file, expanded.refs[index].orientation, grids[e], encoder.patch);
       if (!decoded.ok()) {
-        return absl::Status(decoded.status().code(), absl::StrCat(documents.Where(document), ": image ", index + 1,
-                                                                  ": ", decoded.status().message(), WhatToDo(data_)));
+        return absl::Status(decoded.status().code(),
+                            absl::StrCat(documents.PictureName(document, index), " (", documents.Where(document),
+                                         "): ", decoded.status().message(), WhatToDo(data_)));
       }
       image = *std::move(decoded);
     }

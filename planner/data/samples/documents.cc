@@ -68,6 +68,10 @@ absl::StatusOr<std::unique_ptr<Documents>> OpenTokens(const DataPlan& data, cons
 
 }  // namespace
 
+std::string Documents::PictureName(int64_t document, int64_t index) const {
+  return absl::StrCat(Where(document), ": image ", index + 1);
+}
+
 absl::StatusOr<std::unique_ptr<Documents>> OpenDocuments(const DataPlan& data, const SourcePlan& source) {
   switch (source.kind) {
     case SourceKind::kWebdataset: return OpenIndexed(data, source);

@@ -21,7 +21,8 @@ inline constexpr int64_t kImageMark = -1;
 struct PictureRef {
   int64_t height = 0, width = 0;
   int64_t mark = 0;
-  int orientation = 1;  // by which it is turned before it is resized (orientation.h); its size is that of after
+  int orientation = 1;   // by which it is turned before it is resized (orientation.h); its size is that of after
+  bool damaged = false;  // it cannot be decoded (`damaged: skip`): its document is padding
 };
 
 // Several threads may ask at once. `document` is in [0, size()).
@@ -51,9 +52,12 @@ class Documents {
 
   // "SHARD: document NAME", for messages.
   virtual std::string Where(int64_t document) const = 0;
+  // What an image is called where it lies, for messages: "photos/8.png", "SHARD: 8.png". May read headers of a tar.
+  virtual std::string PictureName(int64_t document, int64_t index) const;
   // SHA-256, 64 hex digits, of everything that the numbering of samples depends on.
   virtual std::string digest() const = 0;
-  // Damaged documents that the index left out (`damaged: skip`); they are not in size().
+  // Damaged documents (`damaged: skip`). Those with an image whose size is known are in size() all the same, so that no
+  // other document has another place.
   virtual int64_t left_out() const = 0;
   // Documents without a token, which are not in size() either: those of empty texts in a .bin.
   virtual int64_t without_tokens() const { return 0; }

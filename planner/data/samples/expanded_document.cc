@@ -6,29 +6,39 @@
 
 namespace planwright {
 
-absl::StatusOr<PatchGrid> GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height,
-                                        int64_t width) {
-  const absl::StatusOr<PatchGrid> grid =
-      DynamicResolution(height, width, encoder.patch, data.min_patches, data.max_patches, encoder.pixel_shuffle,
-                        data.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil);
-  if (!grid.ok()) return grid;
-  const int64_t side = encoder.side();
-  if (grid->rows > side || grid->cols > side) {
-    return absl::InvalidArgumentError(absl::StrCat("an image of ", width, " by ", height, " pixels becomes ",
-                                                   grid->rows, " by ", grid->cols,
-                                                   " patches; the encoder's max_image allows ", side, " on a side"));
-  }
-  return grid;
+namespace {
+
+GridRule RuleOf(const DataPlan& data) {
+  return data.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil;
 }
 
-absl::Status ExpandDocument(const DataPlan& data, const Documents& documents, int64_t document,
-                            ExpandedDocument& into) {
+}  // namespace
+
+PatchGrid GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width) {
+  return DynamicResolution(height, width, encoder.patch, data.min_patches, data.max_patches, encoder.pixel_shuffle,
+                           RuleOf(data));
+}
+
+PictureScale ScaleOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width) {
+  const GridRule rule = RuleOf(data);
+  const PatchGrid covering = CoveringGrid(height, width, encoder.patch, rule);
+  const int64_t patches = covering.rows * covering.cols;
+  if (patches > data.max_patches) return PictureScale::kSmaller;
+  const bool grows = rule == GridRule::kCeil || data.min_patches != data.max_patches;
+  return patches < data.min_patches && grows ? PictureScale::kLarger : PictureScale::kAsItIs;
+}
+
+bool ExpandedDocument::damaged() const {
+  return std::any_of(refs.begin(), refs.end(), [](const PictureRef& ref) { return ref.damaged; });
+}
+
+void ExpandDocument(const DataPlan& data, const Documents& documents, int64_t document, ExpandedDocument& into) {
   documents.Pictures(document, into.refs);
   into.tokens = documents.tokens(document);
   if (data.encoders.empty()) {
     into.tokens -= static_cast<int64_t>(into.refs.size());
     into.pictures.clear();
-    return absl::OkStatus();
+    return;
   }
   into.pictures.resize(into.refs.size());
   int64_t more = 0;  // tokens than before expansion, of the images so far
@@ -37,16 +47,13 @@ absl::Status ExpandDocument(const DataPlan& data, const Documents& documents, in
     picture.first = picture.end = into.refs[i].mark + more;
     picture.grids.clear();
     for (const EncoderData& encoder : data.encoders) {
-      const absl::StatusOr<PatchGrid> grid = GridOfPicture(data, encoder, into.refs[i].height, into.refs[i].width);
-      if (!grid.ok())
-        return absl::Status(grid.status().code(), absl::StrCat("image ", i + 1, ": ", grid.status().message()));
-      picture.grids.push_back(*grid);
-      picture.end += encoder.TokensOf(grid->rows * grid->cols);
+      const PatchGrid grid = GridOfPicture(data, encoder, into.refs[i].height, into.refs[i].width);
+      picture.grids.push_back(grid);
+      picture.end += encoder.TokensOf(grid.rows * grid.cols);
     }
     more += picture.end - picture.first - 1;
   }
   into.tokens += more;
-  return absl::OkStatus();
 }
 
 absl::Status CutDocument(const ExpandedDocument& document, int64_t most, std::vector<TokenRange>& pieces) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <vector>
@@ -14,10 +13,14 @@
 
 namespace planwright {
 
-// The grid of patches that an encoder sees of an image of so many pixels. InvalidArgument if the image is too thin for
-// one, or has one that is larger than the encoder's max_image on a side.
-absl::StatusOr<PatchGrid> GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height,
-                                        int64_t width);
+// The grid of patches that an encoder sees of an image of so many pixels. Its sides may be longer than those of the
+// encoder's position table, which is resized to it.
+PatchGrid GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width);
+
+// What becomes of the size of an image for an encoder: with more than max_patches it becomes smaller, with fewer than
+// min_patches larger.
+enum class PictureScale { kAsItIs, kSmaller, kLarger };
+PictureScale ScaleOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width);
 
 // An image's tokens are [first, end) of the document: those for the first encoder, then those for the next.
 struct ExpandedPicture {
@@ -29,10 +32,12 @@ struct ExpandedDocument {
   int64_t tokens = 0;
   std::vector<ExpandedPicture> pictures;  // without an encoder empty: images and their marks are left out
   std::vector<PictureRef> refs;           // of the index, without an encoder too
+
+  bool damaged() const;  // an image is: it has its place, and is padding
 };
 
-// Replaces `into`. Errors of GridOfPicture, with the number of the image in the document, from 1.
-absl::Status ExpandDocument(const DataPlan& data, const Documents& documents, int64_t document, ExpandedDocument& into);
+// Replaces `into`.
+void ExpandDocument(const DataPlan& data, const Documents& documents, int64_t document, ExpandedDocument& into);
 
 // Tokens [first, end) of an expanded document.
 struct TokenRange {

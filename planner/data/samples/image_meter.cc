@@ -38,9 +38,10 @@ absl::StatusOr<NamedFile> StatFile(const std::string& base, const std::string& p
   return NamedFile{path, about.st_size, int64_t{about.st_mtim.tv_sec} * 1'000'000'000 + about.st_mtim.tv_nsec, kind};
 }
 
-ImageMeter::ImageMeter(std::string base, std::string shard, bool decode, bool turned, TarMembersCache& tars)
-    : base_(std::move(base)), shard_(std::move(shard)), decode_(decode), turned_(turned), tars_(tars),
-      open_(kOpenTars) {}
+ImageMeter::ImageMeter(std::string base, std::string shard, bool decode, bool turned, bool keep_damaged,
+                       TarMembersCache& tars)
+    : base_(std::move(base)), shard_(std::move(shard)), decode_(decode), turned_(turned), keep_damaged_(keep_damaged),
+      tars_(tars), open_(kOpenTars) {}
 
 absl::StatusOr<MeasuredImage> ImageMeter::Measure(const std::string& what, ReadBytes read, int64_t offset,
                                                   int64_t bytes) const {
@@ -56,15 +57,17 @@ absl::StatusOr<MeasuredImage> ImageMeter::Measure(const std::string& what, ReadB
   const int64_t end = std::min(bytes, kPictureEnd);
   const absl::StatusOr<std::string> last = read(bytes - end, end);
   if (!last.ok()) return OfImage(what, last.status());
+  MeasuredImage measured{};
   if (decode_ || MayBeCut(size->format, *first, *last, bytes)) {
     const absl::StatusOr<std::string> whole = read(0, bytes);
     if (!whole.ok()) return OfImage(what, whole.status());
     absl::Status status = CheckPicture(*whole);
     if (status.ok() && turned_) status = CompareOrientation(size->format, *whole, *orientation);
-    if (!status.ok()) return OfImage(what, status);
+    if (!status.ok() && !keep_damaged_) return OfImage(what, status);
+    if (!status.ok()) measured.damage = std::string(OfImage(what, status).message());
   }
-  MeasuredImage measured{};
-  measured.check = {CheckOfEnds(*first, *last), static_cast<uint32_t>(*orientation)};
+  measured.check = {CheckOfEnds(*first, *last),
+                    static_cast<uint32_t>(*orientation) | (measured.damage.empty() ? 0 : ImageCheck::kDamagedImage)};
   ImageRecord& image = measured.record;
   image.offset_low = static_cast<uint32_t>(offset);
   image.offset_high = static_cast<uint32_t>(static_cast<uint64_t>(offset) >> 32);

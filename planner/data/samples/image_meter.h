@@ -31,6 +31,7 @@ absl::StatusOr<NamedFile> StatFile(const std::string& base, const std::string& p
 struct MeasuredImage {
   ImageRecord record;
   ImageCheck check;
+  std::string damage;  // with ImageMeter's `keep_damaged`: what is wrong with it, if it cannot be decoded
 };
 
 // For one thread. What is wrong with an image is InvalidArgument or NotFound, a sentence for a message that names the
@@ -38,8 +39,9 @@ struct MeasuredImage {
 class ImageMeter {
  public:
   // Of the shard at `shard`, relative to `base` or absolute. `turned`: what is decoded is also asked how it is to be
-  // turned, in all of the file; an index has what its begin and its end say.
-  ImageMeter(std::string base, std::string shard, bool decode, bool turned, TarMembersCache& tars);
+  // turned, in all of the file; an index has what its begin and its end say. `keep_damaged`: an image whose header says
+  // its size, and that cannot be decoded, is measured all the same.
+  ImageMeter(std::string base, std::string shard, bool decode, bool turned, bool keep_damaged, TarMembersCache& tars);
 
   // The image of `bytes` bytes at `offset` in the shard, which `read` reads from its begin. Its mark is not yet known.
   // `what`: how messages call it.
@@ -53,7 +55,7 @@ class ImageMeter {
 
  private:
   const std::string base_, shard_;
-  const bool decode_, turned_;
+  const bool decode_, turned_, keep_damaged_;
   TarMembersCache& tars_;
   OpenFiles open_;
   std::map<std::string, uint32_t> numbers_;  // of tars in `files`

@@ -180,7 +180,8 @@ absl::Status IndexFile::CheckShard(size_t shard) const {
       if (picture.file >= files_.size() || (picture.file < shards_.size() && picture.file != shard) ||
           !Within(picture.offset(), picture.bytes, files_[picture.file].bytes) || picture.height == 0 ||
           picture.width == 0 || picture.mark <= mark || picture.mark >= one.tokens ||
-          slice.image_checks[image].orientation < 1 || slice.image_checks[image].orientation > 8) {
+          slice.image_checks[image].orientation() < 1 || slice.image_checks[image].orientation() > 8 ||
+          slice.image_checks[image].state >= 2 * ImageCheck::kDamagedImage) {
         return Damaged(absl::StrCat("an image of document ", i, " is none"));
       }
       mark = picture.mark;
@@ -253,14 +254,28 @@ std::span<const ImageCheck> IndexFile::ImageChecksOf(size_t shard, size_t docume
 
 int64_t IndexFile::TurnedImages() const {
   return std::count_if(image_checks_.begin(), image_checks_.end(),
-                       [](const ImageCheck& check) { return check.orientation != 1; });
+                       [](const ImageCheck& check) { return check.orientation() != 1; });
+}
+
+int64_t IndexFile::DamagedDocuments() const {
+  if (std::none_of(image_checks_.begin(), image_checks_.end(), [](const ImageCheck& check) { return check.damaged(); }))
+    return 0;
+  int64_t damaged = 0;
+  for (size_t shard = 0; shard < shards_.size(); ++shard) {
+    const size_t end = EndOf(shard).document;
+    for (size_t document = shards_[shard].document; document < end; ++document) {
+      const std::span<const ImageCheck> checks = ImageChecksOf(shard, document);
+      damaged += std::any_of(checks.begin(), checks.end(), [](const ImageCheck& check) { return check.damaged(); });
+    }
+  }
+  return damaged;
 }
 
 std::string IndexFile::Digest(bool turned) const {
   const std::string digest = HexOfDigest(header_->digest);
   if (!turned || TurnedImages() == 0) return digest;
   std::string orientations;
-  for (const ImageCheck& check : image_checks_) orientations += static_cast<char>('0' + check.orientation);
+  for (const ImageCheck& check : image_checks_) orientations += static_cast<char>('0' + check.orientation());
   return Sha256Hex(absl::StrCat("turned\n", digest, "\n", orientations));
 }
 

@@ -61,7 +61,8 @@ class IndexFile {
   std::span<const ImageRecord> ImagesOf(size_t shard, size_t document) const;
   std::span<const ImageCheck> ImageChecksOf(size_t shard, size_t document) const;
 
-  int64_t TurnedImages() const;  // how many say that they are to be turned
+  int64_t TurnedImages() const;      // how many say that they are to be turned
+  int64_t DamagedDocuments() const;  // how many have a damaged image
   // Documents::digest(). `turned`: images are turned as they say; then, if any is, the digest is of that too.
   std::string Digest(bool turned) const;
 

@@ -35,9 +35,13 @@ struct IndexedSource {
   std::string path;  // of the index file
   int64_t shards = 0, documents = 0, tokens = 0, images = 0;
   int64_t turned = 0;         // images that say that they are to be turned (orientation.h)
-  int64_t left_out = 0;       // damaged documents; of tokens: documents without a token
+  int64_t left_out = 0;       // damaged documents (`damaged: skip`); of tokens: documents without a token
   std::string left_out_list;  // the file that lists them; empty: there is none
-  std::string digest;         // Documents::digest()
+  // Why documents are damaged, in words for "N documents with ...", and how many by each. So many of them are padding
+  // in their place, and the others are left out.
+  std::map<std::string, int64_t> causes;
+  int64_t padded = 0;
+  std::string digest;  // Documents::digest()
   // What is in its files and not in its documents, or should be there: a sentence each.
   std::vector<std::string> notes;
   int64_t shards_read = 0;  // now; 0: the index was up to date, or has been made of parts and an earlier index

@@ -64,8 +64,14 @@ struct DocumentCheck {
 };
 
 struct ImageCheck {
-  uint32_t ends;         // checksum of its first and last bytes
-  uint32_t orientation;  // 1 to 8, as ReadOrientation numbers them
+  uint32_t ends;   // checksum of its first and last bytes
+  uint32_t state;  // its orientation, 1 to 8, as ReadOrientation numbers them; and kDamagedImage, if it is damaged
+
+  int orientation() const { return static_cast<int>(state & 15); }
+  bool damaged() const { return (state & kDamagedImage) != 0; }
+
+  // All of it was read, and its header says a size, but not all of its pixels are there (`damaged: skip`).
+  static constexpr uint32_t kDamagedImage = 16;
 };
 
 // A document that was left out, in the shard to which it belongs. Its name and the reason follow each other in texts.

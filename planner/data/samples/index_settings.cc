@@ -76,7 +76,7 @@ ReadingSettings ReadingOf(const DataPlan& data, const SourcePlan& source) {
   ReadingSettings settings;
   settings.ids = data.tokenizer == "ids";
   for (const std::string& extension : source.ignore) settings.ignore.insert(absl::AsciiStrToLower(extension));
-  settings.decode_images = data.damaged == "skip";
+  settings.decode_images = settings.keep_damaged = data.damaged == "skip";
   settings.turned = data.orientation == "exif";
   if (!settings.ids) return settings;
   settings.vocabulary = data.vocabulary;

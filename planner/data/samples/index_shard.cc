@@ -40,6 +40,7 @@ struct OpenDocument {
   std::optional<std::vector<ImageReference>> references;
   std::string text_bytes;  // bytes: kept for its marks, as images may come behind it
   std::string problem;     // the first one
+  std::string damage;      // of its first image that is damaged: the document stays
 };
 
 // InvalidArgument and NotFound are of the document; anything else ends the reading.
@@ -50,8 +51,8 @@ class ShardReader {
   ShardReader(std::string base, std::string path, const ReadingSettings& settings, size_t most_damaged,
               TarMembersCache& tars, absl::FunctionRef<void(int64_t, int64_t)> progress)
       : base_(std::move(base)), path_(std::move(path)), settings_(settings), most_damaged_(most_damaged),
-        progress_(progress),
-        images_(base_, path_, settings.decode_images, settings.decode_images && settings.turned, tars) {}
+        progress_(progress), images_(base_, path_, settings.decode_images, settings.decode_images && settings.turned,
+                                     settings.keep_damaged, tars) {}
 
   absl::StatusOr<ShardTables> Read() {
     const absl::StatusOr<NamedFile> before = StatFile(base_, path_, IndexedFileKind::kShard);
@@ -77,6 +78,7 @@ class ShardReader {
 
  private:
   absl::Status Visit(const TarMember& member) {
+    if (IsNoteOfMacos(member.name)) return absl::OkStatus();
     auto [name, extension] = SplitMemberName(member.name);
     if (settings_.ignore.contains(extension)) return absl::OkStatus();
     if (!open_ || open_->name != name) {
@@ -179,6 +181,10 @@ class ShardReader {
                       static_cast<uint32_t>(damaged ? tables_.damaged.size() : tables_.documents.size() - 1)});
     if (damaged) tables_.damaged.emplace_back(open_->name, open_->problem);
     if (!damaged) tables_.names += open_->name;
+    if (!damaged && !open_->damage.empty()) {
+      tables_.damaged.emplace_back(open_->name, open_->damage);
+      ++tables_.kept;
+    }
     open_.reset();
     if (++untold_ == kToldEach) Tell();
     return tables_.damaged.size() >= most_damaged_ ? absl::CancelledError() : absl::OkStatus();
@@ -226,6 +232,7 @@ class ShardReader {
   }
 
   void AppendImage(const MeasuredImage& image) {
+    if (open_->damage.empty()) open_->damage = image.damage;
     tables_.images.push_back(image.record);
     tables_.image_checks.push_back(image.check);
   }
@@ -335,7 +342,8 @@ DigestBytes ReadingSettings::Digest() const {
                                               absl::StrJoin(ignore, " "), "\n",
                                               !decode_images ? "headers"
                                               : turned       ? "decoded, turned"
-                                                             : "decoded")));
+                                                             : "decoded",
+                                              keep_damaged ? ", with those that are damaged" : "")));
 }
 
 ShardSlice ShardTables::Slice() const {

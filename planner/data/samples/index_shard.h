@@ -26,7 +26,8 @@ struct ReadingSettings {
   std::set<int64_t> other_image_tokens;  // ids: of further encoders; they must not be in a text
   std::set<std::string> ignore;          // extensions of members that are not read
   bool decode_images = false;
-  bool turned = false;  // images are turned as they say (orientation.h)
+  bool keep_damaged = false;  // documents with an image that cannot be decoded stay (ImageCheck::kDamagedImage)
+  bool turned = false;        // images are turned as they say (orientation.h)
 
   // SHA-256 of all of this, and of the version of the index.
   DigestBytes Digest() const;
@@ -40,7 +41,9 @@ struct ShardTables {
   std::vector<DocumentCheck> checks;     // of each document
   std::vector<ImageCheck> image_checks;  // of each image
   std::string names;
-  std::vector<std::pair<std::string, std::string>> damaged;  // names of documents that are not in `documents`, and why
+  // Names of damaged documents, and why. So many of them are in `documents` all the same, with a damaged image.
+  std::vector<std::pair<std::string, std::string>> damaged;
+  size_t kept = 0;
   bool of_settings = false;  // some are only damaged because the recipe lacks a key, which the reason names
   uint64_t tokens = 0;
   DigestBytes content{};

@@ -44,6 +44,13 @@ bool HasDocumentsOf(const ShardSlice& slice, const std::string& base) {
   return true;
 }
 
+// Of what ImageMeter and IndexShard say of a document.
+std::string CauseOf(std::string_view why) {
+  if (!why.starts_with("its image ")) return "a damaged text, mask or list";
+  const auto says = [&](std::string_view words) { return why.find(words) != std::string_view::npos; };
+  return says(": cannot read ") || says(": it has no member ") ? "an image that is missing" : "a damaged image";
+}
+
 std::vector<std::pair<std::string, std::string>> DamagedOf(const ShardSlice& slice) {
   std::vector<std::pair<std::string, std::string>> damaged;
   for (const LeftOutDocument& one : slice.left_out) damaged.emplace_back(one.name, one.why);
@@ -177,7 +184,7 @@ absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, bool decode,
   // The rest was not read, or is of no use: the command ends with these mistakes.
   const bool ends = tables->damaged.size() >= most_damaged || (data_.damaged != "skip" && !tables->damaged.empty());
   if (ends) return absl::OkStatus();
-  const auto documents = static_cast<int64_t>(tables->documents.size() + tables->damaged.size());
+  const auto documents = static_cast<int64_t>(tables->documents.size() + tables->damaged.size() - tables->kept);
   if (shard.prepared && shard.prepared->documents != documents) {
     return absl::InvalidArgumentError(absl::StrCat(ResolvePath(data_.base, shard.file.path), ": it has ", documents,
                                                    " documents, and its prepared.json says ",
@@ -265,6 +272,10 @@ absl::StatusOr<IndexedSource> SourceUpdate::Summary() const {
   summary.images = static_cast<int64_t>(header.images);
   summary.left_out = static_cast<int64_t>(header.left_out);
   if (summary.left_out > 0) summary.left_out_list = LeftOutPath(data_, source_);
+  for (size_t shard = 0; summary.left_out > 0 && shard < index->shards().size(); ++shard) {
+    for (const LeftOutDocument& one : index->Slice(shard).left_out) ++summary.causes[CauseOf(one.why)];
+  }
+  summary.padded = index->DamagedDocuments();
   summary.turned = index->TurnedImages();
   summary.notes = source_notes_;
   summary.digest = index->Digest(data_.orientation == "exif");

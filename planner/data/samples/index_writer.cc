@@ -110,6 +110,13 @@ uint32_t IndexWriter::NumberOf(const IndexedFile& file) {
 }
 
 absl::Status IndexWriter::Add(const ShardSlice& slice) {
+  padded_before_.push_back(padded_);
+  for (size_t i = 0; i < slice.documents.size(); ++i) {
+    const size_t begin = slice.documents[i].image;
+    const size_t end = i + 1 < slice.documents.size() ? slice.documents[i + 1].image : slice.image_checks.size();
+    const auto checks = slice.image_checks.subspan(begin, end - begin);
+    padded_ += std::any_of(checks.begin(), checks.end(), [](const ImageCheck& check) { return check.damaged(); });
+  }
   shards_.push_back({added_.documents, added_.images, added_.left_out, added_.name_bytes, slice.tokens, slice.content});
   AddFile(slice.file(slice.own_file));
   std::vector<ImageRecord> images(slice.images.begin(), slice.images.end());
@@ -195,10 +202,19 @@ absl::StatusOr<DigestBytes> IndexWriter::Digest() const {
   const absl::StatusOr<PlainFile> file = PlainFile::Open(beside_);
   if (!file.ok()) return file.status();
   Sha256 digest;
-  digest.Add(&counts_, sizeof counts_);
+  // Documents that are padding in their place are counted where they stand, so that it is the digest of data without
+  // damage.
+  IndexCounts counts = counts_;
+  counts.left_out -= padded_;
+  digest.Add(&counts, sizeof counts);
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    ShardRecord shard = shards_[i];
+    shard.left_out -= padded_before_[i];
+    digest.Add(&shard, sizeof shard);
+  }
   const auto take = [&](std::string_view part) { digest.Add(part.data(), part.size()); };
-  for (const auto& [begin, end] :
-       {std::pair(uint64_t{sizeof(IndexHeader)}, left_out_at_), std::pair(names_at_, checks_at_)}) {
+  for (const auto& [begin, end] : {std::pair(sizeof(IndexHeader) + shards_.size() * sizeof(ShardRecord), left_out_at_),
+                                   std::pair(names_at_, checks_at_)}) {
     if (absl::Status status = EachPart(*file, begin, end, take); !status.ok()) return status;
   }
   for (const std::vector<FileRecord>* files : {&shard_files_, &other_files_}) {

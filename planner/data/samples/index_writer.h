@@ -64,6 +64,8 @@ class IndexWriter {
   std::vector<ShardRecord> shards_;
   std::vector<FileRecord> shard_files_, other_files_;
   std::string shard_texts_, other_texts_, left_out_texts_;
+  uint64_t padded_ = 0;                  // documents with a damaged image, so far
+  std::vector<uint64_t> padded_before_;  // by shard
   std::vector<LeftOutRecord> left_out_;
   std::map<std::string, uint32_t, std::less<>> tars_;  // numbers of files
 };

@@ -10,8 +10,6 @@
 #include <utility>
 
 #include "planner/base/digest/sha256.h"
-#include "planner/base/text/bug.h"
-#include "planner/base/text/status_macros.h"
 #include "planner/base/threads/threads.h"
 #include "planner/data/samples/document_reader.h"
 #include "planner/data/samples/mixture.h"
@@ -72,7 +70,8 @@ class MixedSource : public SampleSource {
         reader_(data_) {
     std::string all;
     for (const OpenSource& source : sources_)
-      absl::StrAppend(&all, source.name, "\n", source.documents->digest(), "\n", source.documents->left_out(), "\n");
+      absl::StrAppend(&all, source.name, "\n", source.documents->digest(), "\n", source.documents->left_out(), "\n",
+                      source.packs.padded());
     digest_ = Sha256Hex(all);
   }
 
@@ -97,8 +96,8 @@ class MixedSource : public SampleSource {
     ExpandedDocument expanded;
     int64_t patches = 0;
     for (const PackItem& item : place.items) {
-      const absl::Status status = ExpandDocument(data_, *place.source->documents, item.document, expanded);
-      if (!status.ok()) return status;
+      ExpandDocument(data_, *place.source->documents, item.document, expanded);
+      if (expanded.damaged()) continue;
       for (const ExpandedPicture& picture : expanded.pictures) {
         if (!IsIn(picture, item)) continue;
         patches += picture.grids.front().rows * picture.grids.front().cols;
@@ -112,9 +111,7 @@ class MixedSource : public SampleSource {
     SampleOrigin origin{.source = place.source->name, .epoch = place.epoch, .pack = place.pack, .documents = {}};
     ExpandedDocument expanded;
     for (const PackItem& item : place.items) {
-      // Packs has seen that it does not fail.
-      const absl::Status status = ExpandDocument(data_, *place.source->documents, item.document, expanded);
-      Require(status.ok(), "a document that was packed and does not expand");
+      ExpandDocument(data_, *place.source->documents, item.document, expanded);
       const TokenRange range = item.piece.end == 0 ? TokenRange{0, expanded.tokens} : item.piece;
       origin.documents.push_back(
           {place.source->documents->Where(item.document), range.first, range.end, expanded.tokens});
@@ -132,10 +129,7 @@ class MixedSource : public SampleSource {
 
   absl::StatusOr<std::vector<CountedImages>> CountImages() const override {
     std::vector<std::vector<ImageSums>> all;  // by source, then by encoder
-    for (const OpenSource& source : sources_) {
-      ABSL_ASSIGN_OR_RETURN(std::vector<ImageSums> sums, SumsOf(source));
-      all.push_back(std::move(sums));
-    }
+    for (const OpenSource& source : sources_) all.push_back(SumsOf(source));
     std::vector<CountedImages> counted;
     for (size_t e = 0; e < data_.encoders.size(); ++e) {
       for (size_t s = 0; s < sources_.size(); ++s) {
@@ -155,7 +149,11 @@ class MixedSource : public SampleSource {
 
   std::vector<SourceCounts> Counts() const override {
     std::vector<SourceCounts> counts;
-    for (const OpenSource& source : sources_) counts.push_back(source.packs.counts());
+    for (const OpenSource& source : sources_) {
+      SourceCounts& one = counts.emplace_back(source.packs.counts());
+      if (one.largest_document >= 0)
+        one.largest = source.documents->PictureName(one.largest_document, one.largest_image);
+    }
     return counts;
   }
 
@@ -167,33 +165,30 @@ class MixedSource : public SampleSource {
   };
 
   // By encoder. Threads take stretches of packs, and sums are of whole numbers: the order does not matter.
-  absl::StatusOr<std::vector<ImageSums>> SumsOf(const OpenSource& source) const {
+  std::vector<ImageSums> SumsOf(const OpenSource& source) const {
     constexpr int64_t kStretch = 4096;
     const int64_t packs = source.packs.size(), stretches = (packs + kStretch - 1) / kStretch;
     std::vector<std::vector<ImageSums>> parts(stretches, std::vector<ImageSums>(data_.encoders.size()));
-    std::vector<absl::Status> problems(stretches);
     ForEachItem(ThreadsOfRank(), stretches, [&](int64_t stretch) {
-      for (int64_t pack = stretch * kStretch; pack < std::min(packs, (stretch + 1) * kStretch); ++pack) {
-        problems[stretch] = AddPack(source, pack, parts[stretch]);
-        if (!problems[stretch].ok()) return;
-      }
+      for (int64_t pack = stretch * kStretch; pack < std::min(packs, (stretch + 1) * kStretch); ++pack)
+        AddPack(source, pack, parts[stretch]);
     });
     std::vector<ImageSums> sums(data_.encoders.size());
-    for (int64_t stretch = 0; stretch < stretches; ++stretch) {
-      if (!problems[stretch].ok()) return problems[stretch];
-      for (size_t e = 0; e < sums.size(); ++e) sums[e].Add(parts[stretch][e]);
+    for (const std::vector<ImageSums>& part : parts) {
+      for (size_t e = 0; e < sums.size(); ++e) sums[e].Add(part[e]);
     }
     return sums;
   }
 
-  absl::Status AddPack(const OpenSource& source, int64_t pack, std::vector<ImageSums>& sums) const {
+  void AddPack(const OpenSource& source, int64_t pack, std::vector<ImageSums>& sums) const {
     std::vector<PackItem> items;
     source.packs.Items(pack, items);
     int64_t images = 0;
     std::vector<int64_t> patches(sums.size());
     ExpandedDocument expanded;
     for (const PackItem& item : items) {
-      ABSL_RETURN_IF_ERROR(ExpandDocument(data_, *source.documents, item.document, expanded));
+      ExpandDocument(data_, *source.documents, item.document, expanded);
+      if (expanded.damaged()) continue;
       for (const ExpandedPicture& picture : expanded.pictures) {
         if (!IsIn(picture, item)) continue;
         ++images;
@@ -205,7 +200,6 @@ class MixedSource : public SampleSource {
       }
     }
     for (size_t e = 0; e < sums.size(); ++e) sums[e].AddSample(images, patches[e]);
-    return absl::OkStatus();
   }
 
   static bool IsIn(const ExpandedPicture& picture, const PackItem& item) {
@@ -229,12 +223,13 @@ class MixedSource : public SampleSource {
   std::string digest_;
 };
 
-// More damaged documents than the recipe allows, of the index and those whose images do not fit.
+// More damaged documents than the recipe allows, of the index and those with an image that is longer than a sample.
 absl::Status CheckDamaged(const DataPlan& data, const std::vector<OpenSource>& sources) {
   int64_t damaged = 0;
   std::string each;
   for (const OpenSource& source : sources) {
-    const int64_t here = source.packs.counts().damaged + source.packs.counts().misfit;
+    const SourceCounts& counts = source.packs.counts();
+    const int64_t here = counts.damaged + counts.padded + counts.misfit;
     damaged += here;
     if (here > 0) absl::StrAppend(&each, each.empty() ? "" : ", ", source.name, " ", here);
   }

@@ -83,27 +83,43 @@ class Packer {
         ++counts.misfit;
         if (data_.damaged == "error") misfits.Add(documents_, document, status.message());
       };
-      if (absl::Status status = ExpandDocument(data_, documents_, document, expanded_); !status.ok()) {
-        misfit(status);
-      } else if (expanded_.tokens == 0) {
+      ExpandDocument(data_, documents_, document, expanded_);
+      for (size_t image = 0; image < expanded_.pictures.size(); ++image) {
+        const PictureRef& ref = expanded_.refs[image];
+        const PictureScale scale = ScaleOfPicture(data_, data_.encoders.front(), ref.height, ref.width);
+        ++counts.images;
+        counts.larger += scale == PictureScale::kLarger;
+        if (scale != PictureScale::kSmaller) continue;
+        ++counts.smaller;
+        if (ref.height * ref.width <= counts.largest_height * counts.largest_width) continue;
+        counts.largest_document = document, counts.largest_image = static_cast<int64_t>(image);
+        counts.largest_height = ref.height, counts.largest_width = ref.width;
+      }
+      const bool padded = expanded_.damaged();
+      if (padded) {
+        ++counts.padded;
+        absl::StrAppend(&packs_.padded_, document, "\n");
+      }
+      if (expanded_.tokens == 0) {
         ++counts.without_tokens;
       } else if (expanded_.tokens <= length_) {
         ++counts.whole;
-        counts.tokens += expanded_.tokens;
+        counts.tokens += padded ? 0 : expanded_.tokens;
         lengths_[document] = expanded_.tokens;
       } else if (error) {
         long_ones.Add(documents_, document,
                       absl::StrCat("its ", expanded_.tokens, " tokens do not fit the sequence of ", length_));
       } else if (skip) {
         ++counts.skipped;
-      } else if (status = CutDocument(expanded_, length_, ranges); !status.ok()) {
+      } else if (const absl::Status status = CutDocument(expanded_, length_, ranges); !status.ok()) {
         misfit(status);
       } else {
         ++counts.cut;
-        counts.tokens += expanded_.tokens;
+        counts.tokens += padded ? 0 : expanded_.tokens;
         lengths_[document] = expanded_.tokens;
       }
     }
+    counts.damaged -= counts.padded;  // which the index counts, too
     if (absl::Status status = misfits.Take("\n`damaged: skip` leaves such documents out"); !status.ok()) return status;
     return long_ones.Take("\n`long: cut` divides such documents, `long: skip` leaves them out");
   }
@@ -143,10 +159,9 @@ class Packer {
   }
 
   void AddPieces(int64_t document) {
-    // Measure has seen that neither fails.
-    const bool cut =
-        ExpandDocument(data_, documents_, document, expanded_).ok() && CutDocument(expanded_, length_, ranges_).ok();
-    Require(cut, "a document that was measured and cannot be cut");
+    ExpandDocument(data_, documents_, document, expanded_);
+    // Measure has seen that it does not fail.
+    Require(CutDocument(expanded_, length_, ranges_).ok(), "a document that was measured and cannot be cut");
     for (const TokenRange& range : ranges_) {
       items_.push_back({kPieceBit | static_cast<uint32_t>(packs_.pieces_.size()), range.end - range.first, 0});
       packs_.pieces_.push_back({static_cast<uint32_t>(document), range});

@@ -24,7 +24,7 @@ struct PackItem {
 class Packs {
  public:
   // Packs of `sequence_length` tokens. InvalidArgument, with the first of the documents and how many there are: longer
-  // ones with `long: error`; images too large or too thin with `damaged: error`; also if no document is left.
+  // ones with `long: error`; with `damaged: error` those with an image that is longer; also if no document is left.
   static absl::StatusOr<Packs> Make(const DataPlan& data, const std::string& source, const Documents& documents,
                                     int64_t sequence_length);
 
@@ -36,6 +36,8 @@ class Packs {
   const std::vector<int64_t>& stretch_packs() const { return stretch_packs_; }
   const SourceCounts& counts() const { return counts_; }
   int64_t kept() const { return counts_.whole + counts_.cut; }  // documents that are in packs
+  // The numbers of those that are padding, a line each.
+  const std::string& padded() const { return padded_; }
 
  private:
   friend class Packer;
@@ -49,6 +51,7 @@ class Packs {
   std::vector<Piece> pieces_;
   std::vector<int64_t> stretch_packs_;
   SourceCounts counts_;
+  std::string padded_;
 };
 
 }  // namespace planwright

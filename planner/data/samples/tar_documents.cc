@@ -11,7 +11,9 @@
 #include "planner/data/pictures/orientation.h"
 #include "planner/data/samples/document_check.h"
 #include "planner/data/samples/document_parts.h"
+#include "planner/data/samples/file_window.h"
 #include "planner/data/samples/open_files.h"
+#include "planner/data/samples/tar_file.h"
 
 namespace planwright {
 namespace {
@@ -38,7 +40,8 @@ class TarDocuments : public Documents {
     const std::span<const ImageCheck> checks = index_.ImageChecksOf(shard, document);
     for (size_t i = 0; i < images.size(); ++i) {
       PictureRef& ref = into.emplace_back(PictureRef{images[i].height, images[i].width, images[i].mark});
-      if (settings_.turned) ref.orientation = static_cast<int>(checks[i].orientation);
+      if (settings_.turned) ref.orientation = checks[i].orientation();
+      ref.damaged = checks[i].damaged();
       if (RowsAreColumns(ref.orientation)) std::swap(ref.height, ref.width);
     }
   }
@@ -57,6 +60,24 @@ class TarDocuments : public Documents {
     absl::StatusOr<std::string> bytes = ReadImage(**file, image, index_.ImageChecksOf(shard, document)[index]);
     if (!bytes.ok()) return InDocument(document, bytes.status());
     return bytes;
+  }
+
+  std::string PictureName(int64_t document, int64_t index) const override {
+    const ImageRecord& image = index_.ImagesOf(ShardOf(document), document)[index];
+    const std::string path = PathOf(image.file);
+    if (index_.file(image.file).kind == IndexedFileKind::kPlain) return path;
+    std::string member;
+    const absl::StatusOr<std::shared_ptr<const PlainFile>> file = files_.Get(path);
+    if (file.ok()) {
+      FileWindow window(**file);
+      // What is wrong with the tar is told by whoever reads it: here it only has no names.
+      WalkTar(**file, window, [&](const TarMember& one) {
+        if (one.offset != static_cast<int64_t>(image.offset())) return absl::OkStatus();
+        member = one.name;
+        return absl::CancelledError();
+      }).IgnoreError();
+    }
+    return member.empty() ? absl::StrCat(path, ", byte ", image.offset()) : absl::StrCat(path, ": ", member);
   }
 
   std::string Where(int64_t document) const override {

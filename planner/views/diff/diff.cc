@@ -214,8 +214,11 @@ bool PlanDiff::may_change_loss() const {
 std::optional<int64_t> FirstOtherSample(const PlanDiff& diff, const Plan& from, const Plan& to, int64_t first) {
   if (!RowOf(from.data.kind).mixed || !RowOf(to.data.kind).mixed) return std::nullopt;
   bool sources = false;
+  // A run that could not read a document ended there: with padding in its place all samples before are as they were.
+  const bool skips = from.data.damaged == "error" && to.data.damaged == "skip";
   for (const PlanChange& change : diff.changes) {
     if (change.area != "data" || !change.may_change_loss) continue;
+    if (skips && (change.path == "data.damaged" || change.path == "data.most_damaged")) continue;
     if (!change.path.starts_with("data.sources")) return first;  // of every sample
     sources = true;
   }

@@ -75,7 +75,7 @@ constexpr FieldRow kRows[] = {
     {"data.shuffle", kValue, "data", "samples come in another order"},
     {"data.packing", kValue, "data", "other documents share a sample"},
     {"data.long", kValue, "data", "other documents are left out or cut"},
-    {"data.damaged", kValue, "data", "other documents are left out"},
+    {"data.damaged", kValue, "data", "documents with a damaged image are padding in their place, or end the run"},
     {"data.most_damaged", kValue, "data", "how many damaged documents stop a run before it begins"},
     {"data.balance", kValue, "data", "the samples of a step are dealt to other lanes; a step has the same samples"},
     {"data.packed_documents", kValue, "data", "attention and Mamba state end at other places"},

@@ -101,8 +101,10 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   diff.other_samples = HasArea(*diff.plan, {"data"}, true) || !diff.other_files.empty();
   const int64_t consumed = diff.manifest.counters.consumed_samples;
   // Nobody knows which documents of other files are the same ones.
-  diff.first_other_sample =
-      diff.other_files.empty() ? FirstOtherSample(*diff.plan, *wrote, plan, consumed).value_or(consumed) : consumed;
+  const std::optional<int64_t> other = FirstOtherSample(*diff.plan, *wrote, plan, consumed);
+  diff.first_other_sample = diff.other_files.empty() ? other.value_or(consumed) : consumed;
+  const bool skips = wrote->data.damaged == "error" && plan.data.damaged == "skip";
+  diff.padded_samples = diff.other_samples && diff.other_files.empty() && !other && skips;
   diff.learning_rate = FirstOther(*wrote, plan, diff.steps_done, [](const Plan& of, double sample) {
     return LearningRateAt(of.budget.learning_rate, sample);
   });

@@ -36,6 +36,8 @@ struct ResumeDiff {
   std::optional<PlanDiff> plan;
   bool other_layout = false, other_samples = false;
   int64_t first_other_sample = 0;  // with other_samples, of those that are left
+  // All that is another one is documents that the run could not have read, which are padding now (`damaged: skip`).
+  bool padded_samples = false;
   // The sources of data of kind `sources` whose files have other documents than those on which the run was trained.
   std::vector<std::string> other_files;
   std::string files_not_compared;  // why not; empty: they were, or the plan has no such sources

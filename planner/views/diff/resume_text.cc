@@ -91,7 +91,8 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
   line("begins", BeginText(diff));
   if (diff.plan) {
     line("layout", LayoutText(diff));
-    line("samples", diff.other_samples
+    line("samples", diff.padded_samples ? "as before, but for documents with a damaged image, which are padding"
+                    : diff.other_samples
                         ? absl::StrCat("other ones from sample ", WithCommas(diff.first_other_sample), " on")
                         : "as before");
     if (!diff.other_files.empty())

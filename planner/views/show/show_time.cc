@@ -6,6 +6,7 @@
 #include "planner/base/paper/table.h"
 #include "planner/predict/estimate/step_speed.h"
 #include "planner/predict/estimate/step_time.h"
+#include "planner/state/checkpoint/disk_use.h"
 #include "planner/views/show/image_words.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
@@ -91,12 +92,17 @@ std::string RowsText(const ExpertRows& rows, size_t width) {
 }
 
 // Null: no checkpoints are written. Null in it: not predicted.
-nlohmann::ordered_json CheckpointJson(const SaveTime& save) {
+nlohmann::ordered_json CheckpointJson(const Plan& plan, const StepTime& time) {
   using Json = nlohmann::ordered_json;
-  if (save.every == 0) return Json();
-  const auto known = [&](double seconds) { return save.known ? Json(seconds) : Json(); };
-  return {{"every_steps", save.every},
-          {"bytes", save.bytes},
+  if (plan.checkpoint.every_steps == 0) return Json();
+  const SaveTime& save = time.save;
+  const CheckpointCount count = CountCheckpoints(plan);
+  const auto known = [&](double seconds) { return time.seconds && save.known ? Json(seconds) : Json(); };
+  return {{"every_steps", plan.checkpoint.every_steps},
+          {"bytes", time.seconds ? Json(save.bytes) : Json()},
+          {"bytes_on_disk", BytesOnDisk(plan)},
+          {"written", count.written},
+          {"kept", count.kept},
           {"copy_seconds", known(save.copy)},
           {"longer_seconds", known(save.longer)},
           {"seconds_per_step", known(save.per_step())}};
@@ -113,7 +119,8 @@ std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* r
                     width);
   if (const std::string images = ImagesText(plan); !images.empty())
     absl::StrAppend(&text, "\n", Wrapped(images, width));
-  if (const std::string saves = SaveText(time); !saves.empty()) absl::StrAppend(&text, "\n", Wrapped(saves, width));
+  if (const std::string saves = SaveText(plan, time); !saves.empty())
+    absl::StrAppend(&text, "\n", Wrapped(saves, width));
   absl::StrAppend(&text, "\n\n", RolesText(time, width), "\n");
   absl::StrAppend(&text, "What bounds the step: the chain of work that no rank could do sooner.\n",
                   PathText(time, width), "\n");
@@ -141,8 +148,8 @@ nlohmann::ordered_json ShowTimeJson(const Plan& plan, const StepTime& time, cons
       json["evaluation_seconds"] = speed.evaluation;
     }
     json["known"] = SharesJson(KnownShares(time));
-    json["checkpoint"] = CheckpointJson(time.save);
   }
+  json["checkpoint"] = CheckpointJson(plan, time);
   // Shares of the step, so that they mean something without a known GPU.
   const auto share = [&](double seconds) { return time.length > 0 ? seconds / time.length : 0; };
   json["roles"] = Json::array();

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "planner/base/paper/table.h"
 #include "planner/predict/estimate/step_speed.h"
+#include "planner/state/checkpoint/disk_use.h"
 #include "planner/views/show/quantities.h"
 
 namespace planwright {
@@ -42,11 +43,26 @@ std::string KnownSentence(const StepTime& time) {
   return absl::StrCat("How times are known: ", KnownText(KnownShares(time)), ".");
 }
 
-std::string SaveText(const StepTime& time) {
+std::string SaveText(const Plan& plan, const StepTime& time) {
+  const int64_t every = plan.checkpoint.every_steps;
+  if (every == 0) return "";
+  const int64_t on_disk = BytesOnDisk(plan);
+  const CheckpointCount count = CountCheckpoints(plan);
+  std::string text = absl::StrCat("A checkpoint every ", every == 1 ? "step" : Counted(every, "step"), ": it takes ",
+                                  BytesText(on_disk), " on disk");
+  if (count.written > 1) {
+    const std::string written = WithCommas(count.written);
+    const double stays = static_cast<double>(on_disk) * static_cast<double>(count.kept);
+    absl::StrAppend(&text, "; ",
+                    count.kept == count.written ? absl::StrCat("all ", written, " of the run stay, ")
+                                                : absl::StrCat("of ", written, " of the run ", WithCommas(count.kept),
+                                                               count.kept == 1 ? " stays, " : " stay, "),
+                    BytesText(static_cast<int64_t>(stays)));
+  }
+  text += ".";
+  if (!time.seconds) return text;
   const SaveTime& save = time.save;
-  if (save.every == 0) return "";
-  std::string text = absl::StrCat("A checkpoint every ", save.every == 1 ? "step" : Counted(save.every, "step"),
-                                  ": a rank copies up to ", BytesText(save.bytes), " beside the next step");
+  absl::StrAppend(&text, " A rank copies up to ", BytesText(save.bytes), " beside the next step");
   if (save.known) {
     absl::StrAppend(&text, " in ", SecondsText(save.copy), ", ");
     // What is shorter than a hundred thousandth of a step is rounding.

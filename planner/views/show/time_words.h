@@ -22,8 +22,8 @@ std::string WaitsForText(const StepTime& time, size_t role);
 std::string SpeedText(const Plan& plan, const StepTime& time);
 std::string KnownSentence(const StepTime& time);
 
-// What checkpoints take, in a sentence; empty: none are written, or the device is unknown.
-std::string SaveText(const StepTime& time);
+// What checkpoints take on disk and, of a known device, of the steps; empty: none are written.
+std::string SaveText(const Plan& plan, const StepTime& time);
 
 // Shares by Known: of one cost, and of all work in the step.
 std::array<double, 3> KnownShares(const StepCost& cost);

@@ -18,6 +18,8 @@ namespace planwright {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<SourceRecipe> Weighted(const std::vector<std::string>& weights) {
   std::vector<SourceRecipe> sources;
@@ -82,9 +84,11 @@ class Sources : public testing::Test {
     const std::optional<Recipe> recipe = ReadRecipe(path, {}, problems);
     if (recipe && recipe->damaged.empty()) plan_ = PlanData(WithPreparedIds(*recipe, problems), problems);
     std::string text;
+    helps_.clear();
     for (const Diagnostic& problem : problems.sorted()) {
       text += std::string(KindName(problem.kind)) + ":" + std::to_string(problem.where.line) + ": " + problem.message;
       text += "\n";
+      helps_ += problem.help + "\n";
     }
     for (size_t at = 0; (at = text.find(files_.folder(), at)) != std::string::npos;)
       text.erase(at, files_.folder().size() + 1);
@@ -106,6 +110,7 @@ class Sources : public testing::Test {
 
   TempRecipes files_;
   std::optional<DataPlan> plan_;
+  std::string helps_;  // of the problems, a line each
 };
 
 TEST_F(Sources, ArePlannedWithTheirNamesAndWeights) {
@@ -185,6 +190,33 @@ TEST_F(Sources, HaveAllTheirProblemsToldAtOnce) {
             "DataFile:12: shards y*.tar: no file matches y*.tar\n"
             "DataFile:12: shards z{: a { without its }\n"
             "DataFile:12: recipe.yaml is no tar file: its first header is damaged\n");
+}
+
+// What no run reads as it is: the answer is the line that makes shards of it, before the files are there or not.
+TEST_F(Sources, ThatAreMadeFirstAreToldWithTheLineThatMakesThem) {
+  files_.Write("llava.json", "[]");
+  files_.Write("photos.tar.gz", "x");
+  const std::string data =
+      "  kind: sources\n  image_token: 256\n  sources:\n"
+      "    - {kind: webdataset, shards: [llava.json, CHATS.JSONL.GZ, gone/vqa.parquet, photos.tar.gz]}\n";
+  EXPECT_THAT(ProblemsOf(data), HasSubstr("DataFile:6: `shards` are tar files, found \"llava.json\"\n"
+                                          "DataFile:6: `shards` are tar files, found \"CHATS.JSONL.GZ\"\n"
+                                          "DataFile:6: `shards` are tar files, found \"gone/vqa.parquet\"\n"
+                                          "DataFile:6: `shards` are not compressed, found \"photos.tar.gz\"\n"));
+  EXPECT_THAT(helps_, HasSubstr("./dev prepare --tokenizer FOLDER -o shards llava.json makes shards of it before "
+                                "the run; then write shards: [\"shards/*.tar\"], and tokenizer: ids in data\n"));
+}
+
+// A table of positions holds max_patches, given or not; larger images are scaled down to it.
+TEST_F(Sources, HaveNoMorePatchesThanTheEncoderHasPositions) {
+  files_.Write("a.tar", std::string(10240, '\0'));
+  const std::string data = "  kind: sources\n  sources: [{kind: webdataset, shards: a.tar}]\n";
+  EXPECT_THAT(ProblemsOf(data + "  max_patches: 4096\n"), Not(HasSubstr("ImageGrid")));
+  EXPECT_THAT(ProblemsOf(data + "  max_patches: 4097\n"),
+              HasSubstr("ImageGrid:5: max_patches is 4097, but the encoder has 64 x 64 = 4096 positions\n"));
+  EXPECT_THAT(helps_,
+              HasSubstr("write max_patches: 4096, and larger images are scaled down; a side has max_image 256 / "
+                        "patch 4 positions\n"));
 }
 
 TEST_F(Sources, OfIdsNeedAnIndexThatIsOne) {

@@ -78,9 +78,9 @@ TEST(DamagedImages, WithinAreFoundByDecoding) {
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_TRUE((*source)->Get(0, SampleParts::kAll).ok());
   EXPECT_EQ((*source)->Get(1, SampleParts::kAll).status().message(),
-            folder.path("a.tar") + ": document d: image 1: " + damage +
-                "; `plan data index --decode` names all such images, and `data.damaged: skip` leaves their documents "
-                "out: then samples are other ones, and a launch that goes on needs --accept-changes");
+            folder.path("a.tar") + ": d.jpg (" + folder.path("a.tar") + ": document d): " + damage +
+                "; `plan data index --decode` names all such images, and with `data.damaged: skip` their documents are "
+                "padding: no other sample changes, and a launch goes on with --accept-changes");
 
   // Of whole images decoding makes the same index.
   folder.Write("a.tar", TarOf({{"a.jpg", GoldenPicture("420.jpg")}, {"a.txt", "whole"}}));
@@ -163,10 +163,81 @@ TEST_F(TurnedImages, OfAPngWhereTheIndexDoesNotLookAreAnError) {
               HasSubstr("document d: its image d.png: " + why));
   Indexed();
   EXPECT_THAT(std::string(OpenSampleSource(PlanOf(folder_)).value()->Get(0, SampleParts::kAll).status().message()),
-              HasSubstr("document d: image 1: " + why));
+              HasSubstr("a.tar: d.png (" + folder_.path("a.tar") + ": document d): " + why));
   folder_.data.damaged = "skip";
   folder_.data.most_damaged = 1;
-  EXPECT_THAT(std::string(UpdateIndex(folder_.data, {.jobs = 1}, {}).status().message()), HasSubstr("no documents"));
+  EXPECT_EQ(Indexed().padded, 1);
+}
+
+// A run that meets an image which cannot be decoded goes on with `damaged: skip` where it was: the document is padding
+// in its place, whoever reads it, and all others are where they were.
+TEST(DamagedImages, ArePaddingInTheirPlace) {
+  std::string broken = GoldenPicture("444.jpg");
+  broken.replace(broken.size() - 300, 100, std::string(100, '\xfe'));
+  DataFolder folder("images_padding");
+  std::vector<std::pair<std::string, std::string>> members;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "d" + std::to_string(100 + i);
+    members.emplace_back(name + ".jpg", i == 7 || i == 23 ? broken : GoldenPicture("420.jpg"));
+    members.emplace_back(name + ".txt", std::string(1 + i % 5, 't'));
+  }
+  members.emplace_back("e.txt", "text");
+  folder.Write("a.tar", TarOf(members));
+  const auto plan = [&] {
+    Plan several = PlanOf(folder);  // documents in a sample; the damaged ones are in two windows
+    several.data.packing = "first_fit";
+    several.budget.sequence_length = 300;
+    return several;
+  };
+  const IndexedSource before = UpdateIndex(folder.data, {.jobs = 1}, {})->front();
+  const std::unique_ptr<SampleSource> errors = *OpenSampleSource(plan());
+  folder.data.damaged = "skip";
+  folder.data.most_damaged = 1;
+  EXPECT_THAT(IndexMessage(folder), HasSubstr("more than 1 documents are damaged"));
+  folder.data.most_damaged = 2;
+  const IndexedSource after = UpdateIndex(folder.data, {.jobs = 3}, {})->front();
+  EXPECT_EQ(after.digest, before.digest);
+  EXPECT_EQ(std::vector<int64_t>({after.documents, after.left_out, after.padded}), std::vector<int64_t>({41, 2, 2}));
+  EXPECT_EQ(after.causes, (std::map<std::string, int64_t>{{"a damaged image", 2}}));
+  EXPECT_THAT(folder.Read(after.left_out_list), HasSubstr("document d123: its image d123.jpg: JPEG: its data are"));
+  const std::unique_ptr<SampleSource> skips = *OpenSampleSource(plan());
+  EXPECT_NE(skips->digest(), errors->digest());  // ranks must agree on what is padding
+  const SourceCounts counts = skips->Counts()[0], all = errors->Counts()[0];
+  EXPECT_EQ(std::vector<int64_t>({counts.documents, counts.whole, counts.padded, counts.damaged, counts.samples}),
+            std::vector<int64_t>({41, 41, 2, 0, all.samples}));
+  EXPECT_LT(counts.tokens, all.tokens);
+  int padded = 0;
+  for (int64_t i = 0; i < 3 * all.samples; ++i) {
+    const absl::StatusOr<Sample> ended = errors->Get(i, SampleParts::kAll), read = skips->Get(i, SampleParts::kAll);
+    const absl::StatusOr<Sample> text = skips->Get(i, SampleParts::kText);
+    ASSERT_TRUE(read.ok() && text.ok()) << read.status();
+    EXPECT_EQ(read->tokens, text->tokens) << i;
+    if (ended.ok()) {
+      EXPECT_EQ(read->tokens, ended->tokens) << i;
+      EXPECT_EQ(read->loss_mask, ended->loss_mask) << i;
+      ASSERT_EQ(read->images[0].size(), ended->images[0].size()) << i;
+      EXPECT_EQ(*skips->Patches(i), *errors->Patches(i)) << i;
+      continue;
+    }
+    ++padded;
+    // Of the same documents those with a damaged image are padding, with no loss and no image.
+    const Sample meant = *errors->Get(i, SampleParts::kText);
+    const SampleOrigin origin = skips->Origin(i);
+    int64_t at = 0, images = 0;
+    for (const DocumentPart& part : origin.documents) {
+      const bool damaged = part.where.ends_with("d107") || part.where.ends_with("d123");
+      for (const int64_t end = at + part.end - part.first; at < end; ++at) {
+        EXPECT_EQ(read->tokens[at], damaged ? plan().data.pad_token : meant.tokens[at]) << i << " " << at;
+        EXPECT_EQ(at > 0 && read->loss_mask[at - 1] != 0, !damaged && at > 0 && meant.loss_mask[at - 1] != 0) << i;
+      }
+      images += !damaged && part.where.find("document d") != std::string::npos;
+    }
+    EXPECT_EQ(static_cast<int64_t>(read->images[0].size()), images);
+    int64_t patches = 0;
+    for (const Image& image : read->images[0]) patches += image.rows * image.cols;
+    EXPECT_EQ(*skips->Patches(i), patches);
+  }
+  EXPECT_EQ(padded, 6);  // both, in each of three epochs
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ TEST(DocumentCheck, AnIndexOfBeforeIsMadeAgain) {
   folder.data.damaged = "skip";
   const Made more = MadeIndex(folder);
   EXPECT_EQ(more.source.digest, "482acca7cd7f2c556292c0aa3e4b2248655c6afb0d2baf1648d9de7b1ab0fc6a");
-  EXPECT_EQ(std::filesystem::path(more.source.path).filename(), "captions.7c62125e2089.index");
+  EXPECT_EQ(std::filesystem::path(more.source.path).filename(), "captions.8f332c68e7b5.index");
 }
 
 TEST(DocumentCheck, FindsABinWithOtherIds) {

@@ -303,8 +303,9 @@ TEST(Index, SkipsDamagedDocumentsAndListsThem) {
   cut.resize(cut.size() - 30);  // its header is whole
   folder.Write("a.tar", TarOf({{"one.txt", "1"}, {"two.png", cut}, {"three.txt", "<image>"}, {"four.txt", "4"}}));
   const IndexedSource made = Indexed(folder)[0];
-  EXPECT_EQ(made.documents, 2);
-  EXPECT_EQ(made.left_out, 2);
+  EXPECT_EQ(made.documents, 3);  // of the image the size is known, so its document is padding in its place
+  EXPECT_EQ(std::pair(made.left_out, made.padded), std::pair(int64_t{2}, int64_t{1}));
+  EXPECT_EQ(made.causes, (std::map<std::string, int64_t>{{"a damaged image", 1}, {"a damaged text, mask or list", 1}}));
   EXPECT_EQ(made.left_out_list, LeftOutPath(folder.data, folder.data.sources[0]));
   const std::string list = folder.Read(LeftOutPath(folder.data, folder.data.sources[0]));
   EXPECT_THAT(list, HasSubstr(folder.path("a.tar") + ": document two: its image two.png: "));
@@ -313,7 +314,10 @@ TEST(Index, SkipsDamagedDocumentsAndListsThem) {
   const auto documents = Opened(folder);
   ASSERT_NE(documents, nullptr);
   EXPECT_EQ(documents->left_out(), 2);
-  EXPECT_THAT(documents->ReadText(1)->tokens, ElementsAre('4', 258));
+  std::vector<PictureRef> pictures;
+  documents->Pictures(1, pictures);
+  EXPECT_TRUE(pictures.at(0).damaged);
+  EXPECT_THAT(documents->ReadText(2)->tokens, ElementsAre('4', 258));
   EXPECT_EQ(Indexed(folder)[0].made, false);
 
   folder.data.most_damaged = 1;  // also of an index that is there

@@ -420,9 +420,7 @@ TEST(MixedSource, PiecesOfACutDocumentAreNamed) {
 
 TEST(MixedSource, WhatDoesNotFitIsNamed) {
   const MemoryDocument fine = TextOf({1, kEnd}), longer = TextOf(std::vector<int64_t>(17, 1));
-  MemoryDocument thin = TextOf({1, kImageMark, kEnd}), large = thin;
-  thin.sizes = {{1, 400, 0}};
-  large.sizes = {{24, 8, 0}};
+  MemoryDocument image = TextOf({1, kImageMark, kEnd});
   const auto refused = [](const Plan& plan, const std::vector<PlainShards>& sources, int64_t left_out = 0) {
     const Mixed mixed = Open(plan, sources, left_out);
     return std::string(mixed.source.status().message());
@@ -433,38 +431,65 @@ TEST(MixedSource, WhatDoesNotFitIsNamed) {
             "a: document 1: its 17 tokens do not fit the sequence of 16\n"
             "`long: cut` divides such documents, `long: skip` leaves them out");
   // All sources in one message, and of many documents the first.
-  const std::string many = refused(plan, {{std::vector<MemoryDocument>(9, longer)}, {{thin}}});
+  const std::string many = refused(plan, {{std::vector<MemoryDocument>(9, longer)}, {{longer}}});
   EXPECT_THAT(many, HasSubstr("a: document 4: its 17"));
   EXPECT_THAT(many, HasSubstr("\nand 4 more documents\n"));
-  EXPECT_THAT(many, HasSubstr("\nb: document 0: image 1: an image of 400 by 1 pixels is too thin"));
-  EXPECT_THAT(many, HasSubstr("`damaged: skip` leaves such documents out"));
-  plan.data.encoders[0].max_image = 16;
-  EXPECT_EQ(
-      refused(plan, {{{large}}, {{fine}}}),
-      "a: document 0: image 1: an image of 8 by 24 pixels becomes 6 by 2 patches; the encoder's max_image allows 4 "
-      "on a side\n`damaged: skip` leaves such documents out");
-  plan.data.encoders[0] = FirstEncoder();
+  EXPECT_THAT(many, HasSubstr("\nb: document 0: its 17"));
   plan.data.long_documents = "skip";
   EXPECT_EQ(refused(plan, {{{longer}}, {{fine}}}), "source a: none of its 1 documents can be used");
   EXPECT_EQ(refused(plan, {{}, {{fine}}}), "source a: none of its 0 documents can be used");
   plan.data.damaged = "skip";
+  plan.data.most_damaged = 3;
+  EXPECT_EQ(refused(plan, {{{fine, longer}}, {{fine}}}, 2),
+            "4 documents are damaged or have images that do not fit (a 2, b 2), but most_damaged is 3");
   plan.data.most_damaged = 4;
-  EXPECT_EQ(refused(plan, {{{fine, longer, thin}}, {{fine}}}, 2),
-            "5 documents are damaged or have images that do not fit (a 3, b 2), but most_damaged is 4");
-  plan.data.most_damaged = 5;
-  const Mixed taken = Open(plan, {{{fine, longer, thin}}, {{fine}}}, 2);
+  const Mixed taken = Open(plan, {{{fine, longer}}, {{fine}}}, 2);
   ASSERT_TRUE(taken.source.ok()) << taken.source.status();
   EXPECT_EQ((*taken.source)->Counts()[0].skipped, 1);
-  EXPECT_EQ((*taken.source)->Counts()[0].misfit, 1);
   EXPECT_EQ((*taken.source)->Counts()[0].damaged, 2);
   // An image is not cut.
   plan = MixedPlan({{"a", 1}});
   plan.data.encoders = {FirstEncoder(), SecondEncoder()};
   plan.data.long_documents = "cut";
   plan.budget.sequence_length = 4;
-  thin.sizes = {{16, 16, 0}};
-  EXPECT_THAT(refused(plan, {{{thin}}}),
+  image.sizes = {{16, 16, 0}};
+  EXPECT_THAT(refused(plan, {{{image}}}),
               HasSubstr("a: document 0: image 1: its 20 tokens do not fit the sequence of 4, and images are not cut"));
+}
+
+// No image is refused for its size: it becomes as small as max_patches asks for, and its sides may be longer than those
+// of the position table.
+TEST(MixedSource, ImagesOfEverySizeFit) {
+  MemoryDocument one = TextOf({1, kImageMark, kEnd});
+  PlainShards shards = {{}};
+  for (const auto& [height, width] :
+       std::vector<std::pair<int64_t, int64_t>>{{8, 8}, {3024, 4032}, {2000, 8000}, {1, 400}, {1, 65500}, {400, 1}}) {
+    one.sizes = {{height, width, 0}};
+    shards[0].push_back(one);
+  }
+  Plan plan = MixedPlan({{"a", 1}});
+  plan.data.encoders = {FirstEncoder()};
+  plan.data.encoders[0].max_image = 16;
+  plan.data.min_patches = 4, plan.data.max_patches = 16;
+  plan.data.packing = "none", plan.data.shuffle = "none";
+  const Mixed mixed = Open(plan, {shards});
+  ASSERT_TRUE(mixed.source.ok()) << mixed.source.status();
+  std::vector<std::pair<int64_t, int64_t>> grids;
+  for (int64_t i = 0; i < 6; ++i) {
+    const absl::StatusOr<Sample> sample = (*mixed.source)->Get(i, SampleParts::kText);
+    ASSERT_TRUE(sample.ok()) << sample.status();
+    const Image& seen = sample->images[0].at(0);
+    grids.emplace_back(seen.rows, seen.cols);
+    EXPECT_EQ(*(*mixed.source)->Patches(i), seen.rows * seen.cols);
+  }
+  using Grid = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(grids, (std::vector<Grid>{{2, 2}, {4, 4}, {2, 8}, {2, 8}, {2, 8}, {8, 2}}));
+  const SourceCounts counts = (*mixed.source)->Counts().front();
+  EXPECT_EQ(std::vector<int64_t>({counts.whole, counts.images, counts.smaller, counts.larger}),
+            std::vector<int64_t>({6, 6, 5, 0}));
+  EXPECT_EQ(std::vector<int64_t>({counts.largest_document, counts.largest_width, counts.largest_height}),
+            std::vector<int64_t>({2, 8000, 2000}));
+  EXPECT_EQ(counts.largest, "a: document 2: image 1");
 }
 
 TEST(MixedSource, ATextThatCannotBeUsedIsNamed) {
@@ -485,7 +510,7 @@ TEST(MixedSource, ATextThatCannotBeUsedIsNamed) {
   MemoryDocument damaged = TextOf({kImageMark, kEnd});
   damaged.sizes = {{8, 8, 0}};
   damaged.files = {PictureFile(8, 8, 1).substr(0, 60)};
-  EXPECT_THAT(message(plan, damaged), HasSubstr("a: document 0: image 1: "));
+  EXPECT_THAT(message(plan, damaged), HasSubstr("a: document 0: image 1 (a: document 0): "));
 }
 
 // One id for padding and for the end of a text, as some tokenizers have it.

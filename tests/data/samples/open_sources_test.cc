@@ -99,15 +99,16 @@ TEST(OpenSources, ADamagedImageIsNamedWhenItIsRead) {
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_TRUE((*source)->Get(0, SampleParts::kText).ok());
   const std::string message((*source)->Get(0, SampleParts::kAll).status().message());
-  EXPECT_THAT(message, HasSubstr("p-1.tar: document two: image 1: "));
-  // With `skip` the index decodes images, and leaves the document out before samples are numbered.
+  EXPECT_THAT(message, HasSubstr("p-1.tar: two.png ("));
+  EXPECT_THAT(message, HasSubstr("p-1.tar: document two): "));
+  // With `skip` the index decodes images, and the document is padding in its place.
   plan.data.damaged = "skip";
   plan.data.most_damaged = 1;
   ASSERT_TRUE(UpdateIndex(plan.data, {}, {}).ok());
   const auto skipped = OpenSampleSource(plan);
   ASSERT_TRUE(skipped.ok()) << skipped.status();
   EXPECT_EQ((*skipped)->Get(0, SampleParts::kAll)->images[0].size(), 2u);
-  EXPECT_EQ((*skipped)->Counts()[0].damaged, 1);
+  EXPECT_EQ((*skipped)->Counts()[0].padded, 1);
   EXPECT_NE((*skipped)->digest(), (*source)->digest());
 }
 

@@ -12,13 +12,9 @@
 namespace planwright {
 namespace {
 
-std::optional<PatchGrid> PlainGrid(const DataPlan& data, const EncoderData& encoder, const PictureRef& size) {
-  const absl::StatusOr<PatchGrid> grid =
-      DynamicResolution(size.height, size.width, encoder.patch, data.min_patches, data.max_patches,
-                        encoder.pixel_shuffle, data.grid == "ceil" ? GridRule::kCeil : GridRule::kRoundHalfEven);
-  const int64_t side = encoder.max_image / encoder.patch;
-  if (!grid.ok() || grid->rows > side || grid->cols > side) return std::nullopt;
-  return *grid;
+PatchGrid PlainGrid(const DataPlan& data, const EncoderData& encoder, const PictureRef& size) {
+  return DynamicResolution(size.height, size.width, encoder.patch, data.min_patches, data.max_patches,
+                           encoder.pixel_shuffle, data.grid == "ceil" ? GridRule::kCeil : GridRule::kRoundHalfEven);
 }
 
 }  // namespace
@@ -71,9 +67,8 @@ std::optional<std::vector<PlainSamples::Token>> PlainSamples::Expand(const Memor
     }
     ++picture;
     for (const EncoderData& encoder : plan_.data.encoders) {
-      const auto grid = PlainGrid(plan_.data, encoder, document.sizes[picture]);
-      if (!grid) return std::nullopt;
-      for (int64_t k = 0; k < grid->rows * grid->cols / (encoder.pixel_shuffle * encoder.pixel_shuffle); ++k)
+      const PatchGrid grid = PlainGrid(plan_.data, encoder, document.sizes[picture]);
+      for (int64_t k = 0; k < grid.rows * grid.cols / (encoder.pixel_shuffle * encoder.pixel_shuffle); ++k)
         tokens.push_back({encoder.token, false, true, picture});
     }
   }
@@ -248,8 +243,9 @@ Sample PlainSamples::At(int64_t number) const {
   for (const EncoderData& encoder : data.encoders) {
     std::vector<Image>& images = sample.images.emplace_back();
     for (const Picture& picture : PicturesOf(number)) {
-      const auto grid = PlainGrid(data, encoder, sources_[source].documents[picture.document].sizes[picture.index]);
-      images.push_back({grid->rows, grid->cols, {}});
+      const PatchGrid grid =
+          PlainGrid(data, encoder, sources_[source].documents[picture.document].sizes[picture.index]);
+      images.push_back({grid.rows, grid.cols, {}});
     }
   }
   return sample;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "planner/state/checkpoint/check_files.h"
+#include "planner/state/checkpoint/disk_use.h"
 #include "planner/state/checkpoint/shard_reader.h"
 #include "tests/numerics/layouts.h"
 #include "tests/state/checkpoint/plan_checkpoint.h"
@@ -220,16 +221,38 @@ TEST_P(EveryLayout, WritesEachElementOnceAndLoadsAll) {
     for (const auto& [key, tensor] : expected) listed.push_back({key, tensor.first, tensor.second});
     EXPECT_TRUE(CheckpointTensors(plan) == listed);  // sorted by key, as the map is
     ASSERT_NO_FATAL_FAILURE(CheckWriters(plan, expected));
+    int64_t written = 0;
     for (const Module& module : plan.modules) {
       for (int rank = 0; rank < plan.world_size; ++rank) {
         if (module.grid.contains(rank)) {
+          for (const CheckpointPiece& piece : PiecesToWrite(plan, module, rank)) {
+            for (const ElementRun& run : piece.runs) written += run.count * DTypeBytes(piece.dtype);
+          }
           ASSERT_NO_FATAL_FAILURE(CheckLoading(plan, module, rank, expected));
         } else {
           EXPECT_TRUE(PiecesToLoad(plan, module, rank).empty());
         }
       }
     }
+    EXPECT_EQ(BytesOnDisk(plan), written);
   }
+}
+
+TEST(CountCheckpoints, CountsThoseOfTheRunAndThoseThatStay) {
+  const auto counted = [](int64_t every, int64_t last, int64_t keep_every, const std::string& best = "") {
+    Plan plan;
+    plan.budget.steps = 1001;
+    plan.checkpoint = {.every_steps = every, .keep_last = last, .keep_every_steps = keep_every, .keep_best = best};
+    const CheckpointCount count = CountCheckpoints(plan);
+    return std::pair(count.written, count.kept);
+  };
+  using Count = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(counted(0, 0, 0), Count(0, 0));
+  EXPECT_EQ(counted(100, 0, 0), Count(11, 11));  // the last step has one, too
+  EXPECT_EQ(counted(100, 3, 0), Count(11, 3));
+  EXPECT_EQ(counted(100, 3, 500), Count(11, 6));
+  EXPECT_EQ(counted(100, 3, 0, "held_out"), Count(11, 4));
+  EXPECT_EQ(counted(1001, 3, 0), Count(1, 1));
 }
 
 // Tensors are those of the recipe: the run may go on in any other layout.

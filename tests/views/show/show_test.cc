@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "planner/base/paper/table.h"
+#include "planner/state/checkpoint/disk_use.h"
+#include "planner/views/show/quantities.h"
 #include "tests/views/show/small_budget.h"
 
 namespace planwright {
@@ -210,6 +212,37 @@ TEST(ShowTime, GivesFlopsWhereTheDeviceIsUnknown) {
   time.costs.push_back({.part = "language.moe", .kind = "experts", .seconds = 2e12});
   const std::string unknown = ShowTime(plan, time, nullptr);
   EXPECT_THAT(unknown, AllOf(HasSubstr("FLOPs"), HasSubstr("experts  50.0 %     2 TFLOP"), Not(HasSubstr("2e+12"))));
+}
+
+// Also where nobody knows how long a step takes.
+TEST(ShowTime, SaysWhatCheckpointsTakeOnDisk) {
+  Plan plan = SixRanks();
+  plan.budget = testing::SmallBudget(0.0);
+  StepTime time;
+  time.length = 4e12;
+  EXPECT_THAT(ShowTime(plan, time, nullptr), Not(HasSubstr("checkpoint")));
+  EXPECT_TRUE(ShowTimeJson(plan, time, nullptr)["checkpoint"].is_null());
+  const int64_t bytes = BytesOnDisk(plan);
+  const auto told = [&](int64_t every, int64_t keep_last) {
+    plan.checkpoint.every_steps = every, plan.checkpoint.keep_last = keep_last;
+    return ShowTime(plan, time, nullptr, 200);
+  };
+  const std::string one = "it takes " + BytesText(bytes) + " on disk";
+  EXPECT_THAT(told(2, 3), HasSubstr("A checkpoint every 2 steps: " + one + "; of 4 of the run 3 stay, " +
+                                    BytesText(3 * bytes) + "."));
+  EXPECT_THAT(told(1, 0), HasSubstr("A checkpoint every step: " + one + "; all 7 of the run stay, "));
+  EXPECT_THAT(told(7, 1), AllOf(HasSubstr(one + "."), Not(HasSubstr("A rank copies"))));
+  const ordered_json json = ShowTimeJson(plan, time, nullptr)["checkpoint"];
+  EXPECT_EQ(json, ordered_json({{"every_steps", 7},
+                                {"bytes", nullptr},
+                                {"bytes_on_disk", bytes},
+                                {"written", 1},
+                                {"kept", 1},
+                                {"copy_seconds", nullptr},
+                                {"longer_seconds", nullptr},
+                                {"seconds_per_step", nullptr}}));
+  time.seconds = true, time.save = {.every = 7, .bytes = 1000, .copy = 0.5, .longer = 0, .known = true};
+  EXPECT_THAT(ShowTime(plan, time, nullptr, 200), HasSubstr("A rank copies up to 1.00 kB beside the next step in "));
 }
 
 TEST(ShowModel, CountsParametersLayerByLayer) {

@@ -14,14 +14,16 @@ constexpr Explanation kDataExplanations[] = {
      "Ids count from 0. Use an id below the vocabulary, or a larger vocabulary."},
 
     {kImageGrid,
-     "An image is a grid of patches. Each side of the grid has at most max_image / patch patches, the size of the "
-     "position table. It is also a multiple of pixel_shuffle, because each square of pixel_shuffle x pixel_shuffle "
+     "An image is a grid of patches. Each side of a grid of mock data has at most max_image / patch patches, the size "
+     "of the position table; images of files, for which the table is resized, have at most as many patches as it has "
+     "positions. A side is also a multiple of pixel_shuffle, because each square of pixel_shuffle x pixel_shuffle "
      "patches becomes one token.",
      R"(data: {image_grids: [[64, 63]]}
 lints: {PW0704: off})",
      R"(data: {image_grids: [[64, 64]]}
 lints: {PW0704: off})",
-     "Use multiples of pixel_shuffle that are at most max_image / patch."},
+     "Use multiples of pixel_shuffle that are at most max_image / patch, and a max_patches that is at most its "
+     "square: larger images are scaled down."},
 
     {kSampleTooLong,
      "A sample can have max_images images of the largest grid, each with its text. Such a sample is longer than "

@@ -37,7 +37,7 @@ std::string TimeSection(const Plan& plan, const StepTime& time) {
   if (!(time.length > 0)) return Section("time", "Time", "<p>Nothing takes time.</p>\n");
   const std::string speed = time.seconds ? SpeedText(plan, time) + " " + KnownSentence(time)
                                          : "The speed of the device is unknown: shares are of the FLOPs of a step.";
-  const std::string saves = SaveText(time);
+  const std::string saves = SaveText(plan, time);
   return Section(
       "time", "Time",
       Cat("<p>As predicted: ", Escaped(speed), "</p>\n", saves.empty() ? "" : Cat("<p>", Escaped(saves), "</p>\n"),
