@@ -88,8 +88,11 @@ std::string JobText(const JobFiles& job, const ShownJob& shown, size_t width) {
                   CommandText(CommandOfRanks(largest, job.options, 1)), "\n");
   absl::StrAppend(&text, "\n# files that they need, and whether this machine has them\n", FilesText(job, shown, width));
   if (!shown.needs.of_system.empty()) {
-    absl::StrAppend(&text, "\n# libraries that ", who, " must have",
-                    launch.setup.empty() ? "" : ", beside /bin/bash for launch.setup", "\n",
+    // A container is begun by a shell of its image.
+    const char* shells = launch.container.empty() ? (launch.setup.empty() ? "" : ", beside /bin/bash for launch.setup")
+                         : launch.setup.empty()   ? ", beside /bin/sh"
+                                                  : ", beside /bin/sh and, for launch.setup, /bin/bash";
+    absl::StrAppend(&text, "\n# libraries that ", who, " must have", shells, "\n",
                     Wrapped(absl::StrJoin(shown.needs.of_system, " "), width == 0 ? 120 : width), "\n");
   }
   if (!shown.needs.not_found.empty())

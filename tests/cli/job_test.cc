@@ -81,7 +81,7 @@ TEST_F(Job, ADryRunShowsAllThatWouldRun) {
   EXPECT_THAT(text.out,
               AllOf(HasSubstr(mounts), HasSubstr("node 0: ranks 0-7"), HasSubstr("\nexec \"$@\"' launch.setup"),
                     HasSubstr("net.ipv4.ip_local_port_range of this machine"),
-                    HasSubstr("libraries that the image must have, beside /bin/bash for launch.setup\n"),
+                    HasSubstr("libraries that the image must have, beside /bin/sh and, for launch.setup, /bin/bash\n"),
                     HasSubstr("no rank gets, as launch.env does not name them\n"), HasSubstr("UCX_TLS")));
   for (const ProgramResult* result : {&text, &data}) EXPECT_THAT(result->out + result->err, Not(HasSubstr("sesame")));
   EXPECT_FALSE(fs::exists(run_)) << "a dry run leaves nothing behind";

@@ -64,9 +64,7 @@ JOB = '''extends: recipes/qwen3_30b_a3b_16g.yaml
 launch:
   interface: ib0
   env: [NCCL_IB_HCA=mlx5, TZ]
-  setup:
-    - source /usr/share/lmod/lmod/init/bash
-    - module load cuda/13.0
+  setup: module load cuda/13.0
   slurm:
     partition: batch
     time: "1-00:00:00"

@@ -57,12 +57,12 @@ absl::Status CheckExecutor(const Plan& plan, const RunOptions& options, bool her
   if (!printed.ok() && has_setup) {
     std::string said(printed.status().message());
     const bool no_module = said.find("module: command not found") != std::string::npos;
-    return absl::InvalidArgumentError(
-        absl::StrCat("no rank could begin: ", said,
-                     no_module ? "\nmodules are a function of the shell: begin with a line that defines it, such as "
-                                 "source /usr/share/lmod/lmod/init/bash"
-                               : "\nlines that only the nodes of a job can run may ask for it: [ -z "
-                                 "\"$SLURM_JOB_ID\" ] || module load ..."));
+    const char* help = no_module ? "modules are a function of the shell, and /etc/profile of this machine has none: "
+                                   "begin with lines that define it and name the folder of modules, such as source "
+                                   "/usr/share/lmod/lmod/init/bash and module use FOLDER"
+                                 : "lines that only the nodes of a job can run may ask for it: [ -z "
+                                   "\"$SLURM_JOB_ID\" ] || module load ...";
+    return absl::InvalidArgumentError(absl::StrCat("no rank could begin: ", said, "\n", help));
   }
   const std::optional<int> gpus = printed.ok() ? GpusOf(*printed) : std::nullopt;
   if (!gpus || !OnGpus(plan, options)) return absl::OkStatus();

@@ -15,11 +15,14 @@ namespace planwright {
 namespace {
 
 // All on one line, so that bash counts the lines of the recipe from 1. A function of /etc/profile may end with any
-// status, a line of the recipe may not. exec takes the trap away.
+// status, a line of the recipe may not. Where a command fails in a function such as `module`, bash leaves at once and
+// names no line: so the last line that began is kept, by DEBUG, and for a subshell by ERR. Commands of a trap count as
+// line 1. exec takes traps away.
 constexpr char kBefore[] =
-    "[ ! -r /etc/profile ] || . /etc/profile; set -e; "
-    "trap 's=$?; echo \"launch.setup ended with status $s before the program of the rank\" >&2; exit $((s ? s : 2))' "
-    "EXIT; ";
+    "[ ! -r /etc/profile ] || . /etc/profile; set -e; launch_setup_line=1; "
+    "trap 's=$?; echo \"launch.setup: line $launch_setup_line ended with status $s before the program of the rank\" "
+    ">&2; exit $((s ? s : 2))' EXIT; "
+    "trap 'launch_setup_line=$((LINENO > launch_setup_line ? LINENO : launch_setup_line))' DEBUG ERR; ";
 
 Variables OwnVariables() {
   Variables variables;

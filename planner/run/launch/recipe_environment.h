@@ -25,7 +25,8 @@ absl::StatusOr<Variables> VariablesOfRecipe(const LaunchPlan& launch);
 
 // The command of a rank: itself, or, where there is launch.setup, a bash that runs these lines and then becomes it.
 // Lines see /etc/profile's functions, as those of a login shell do. The first that fails ends the rank, with its status
-// and a line that says so; what bash prints of line N begins with "launch.setup: line N:".
+// and "launch.setup: line N ended with status ..."; what bash itself prints of line N begins with "launch.setup: line
+// N:".
 std::vector<std::string> WithSetup(const LaunchPlan& launch, std::vector<std::string> command);
 
 }  // namespace planwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -64,6 +65,40 @@ std::string NearFolder(const std::string& path) {
   return near ? absl::StrCat("; did you mean ", (parent / *near).string(), "?") : "";
 }
 
+// Nodes unpack an image; they take nothing but squashfs. Empty if this one is.
+std::string ImageProblem(const std::string& path) {
+  std::error_code error;
+  std::string beginning(4, ' ');
+  std::ifstream(path, std::ios::binary).read(beginning.data(), 4);
+  const bool folder = fs::is_directory(path, error);
+  if (!folder && beginning == "hsqs") return "";
+  return absl::StrCat("launch.slurm.container: ", path, folder ? " is a folder" : " is no squashfs file",
+                      ", and no node would start a container of it; `enroot import -o FILE.sqsh docker://IMAGE` makes "
+                      "a file of an image, `mksquashfs FOLDER FILE.sqsh` one of a folder");
+}
+
+// Mounts of the recipe that no container could have: where they shall be is in a read-only mount, which has no such
+// place, and none can be made. `all`: outer folders first.
+std::vector<std::string> MountsWithoutAPlace(const std::vector<std::string>& of_recipe,
+                                             const std::vector<std::string>& all) {
+  std::vector<std::string> problems;
+  std::vector<Mount> outer;
+  for (const std::string& text : all) {
+    const Mount mount = MountOf(text);
+    const bool added = std::find(of_recipe.begin(), of_recipe.end(), text) == of_recipe.end();
+    const Mount* over = added ? nullptr : Over(outer, mount.to);
+    if (over != nullptr && over->to != mount.to && over->read_only && IsHere(over->from)) {
+      const std::string place = over->from + mount.to.substr(over->to.size());
+      if (!IsHere(place))
+        problems.push_back(absl::StrCat("launch.slurm.mounts: nothing can be mounted at ", mount.to, ", as ", over->to,
+                                        " is mounted read-only and has no such place; make ", place,
+                                        " or mount at another path"));
+    }
+    outer.push_back(mount);
+  }
+  return problems;
+}
+
 // What is mounted for a file: its folder, or, of a file in a folder of the system, itself.
 std::string PlaceOf(const NeededFile& file) {
   std::error_code error;
@@ -86,7 +121,10 @@ ContainerMounts MountsFor(const LaunchPlan& launch, std::vector<NeededFile>& nee
                                           "; a node without it starts no container"));
     }
   }
-  if (launch.container.starts_with('/') && !IsHere(launch.container)) {
+  if (launch.container.starts_with('/') && IsHere(launch.container)) {
+    if (std::string problem = ImageProblem(launch.container); !problem.empty())
+      mounts.problems.push_back(std::move(problem));
+  } else if (launch.container.starts_with('/')) {
     mounts.notes.push_back(absl::StrCat("launch.slurm.container: ", launch.container, " is not on this machine",
                                         NearFolder(launch.container), "; a node without it starts no container"));
   }
@@ -129,6 +167,8 @@ ContainerMounts MountsFor(const LaunchPlan& launch, std::vector<NeededFile>& nee
   // A folder that is mounted later would hide what is mounted in it.
   std::stable_sort(mounts.all.begin(), mounts.all.end(),
                    [](const std::string& a, const std::string& b) { return MountOf(a).to < MountOf(b).to; });
+  for (std::string& problem : MountsWithoutAPlace(launch.mounts, mounts.all))
+    mounts.problems.push_back(std::move(problem));
   return mounts;
 }
 

@@ -21,7 +21,8 @@ struct NeededFile {
 struct ContainerMounts {
   // As --container-mounts has them: those of the recipe and those that are added, outer folders first.
   std::vector<std::string> all;
-  std::vector<std::string> problems;  // files that no container would see, each with what to write
+  // Files that no container would see, each with what to write; what no node would start or mount.
+  std::vector<std::string> problems;
   std::vector<std::string> notes;     // the image, and mounts of the recipe, that are not on this machine
 };
 

@@ -10,10 +10,17 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/files/file_io.h"
@@ -67,11 +74,14 @@ class AgentStep {
     Drain();
   }
 
-  // Why no more agents will come; empty: they may.
+  // Why no more agents will come; empty: they may. An agent that ended does not come, though srun waits for the others.
+  // What its node says of it may come later than that it ended.
   std::string GivenUp() {
     Drain();
-    if (!Ended()) return "";
-    return "srun ended" + (last_line_.empty() ? std::string() : ": " + last_line_);
+    const bool ended = Ended();
+    if (!ended && (!agent_ended_ || std::chrono::steady_clock::now() < *agent_ended_ + 2s)) return "";
+    const std::string said = errors_of_nodes_.empty() ? last_line_ : absl::StrJoin(errors_of_nodes_, "; ");
+    return absl::StrCat(ended ? "srun ended" : "an agent ended", said.empty() ? "" : ": ", said);
   }
 
  private:
@@ -86,15 +96,36 @@ class AgentStep {
     const auto print = [this](std::string_view line) {
       last_line_ = line;
       terminal_(true, "[srun] " + last_line_);
+      Note(last_line_);
     };
     output_.Drain(print);
     errors_.Drain(print);
+  }
+
+  // "srun: error: n1: task 1: Exited with exit code 1", and before or after it, of the node, the reason: "slurmstepd:
+  // error: pyxis:     [ERROR] Invalid image format: /images/a.sqsh".
+  void Note(std::string_view line) {
+    constexpr std::string_view kError = "error: ";
+    constexpr size_t kMost = 8;
+    const size_t at = line.find(kError);
+    if (at == std::string_view::npos) return;
+    std::string said(line.substr(at + kError.size()));
+    if (line.starts_with("srun:")) {
+      if (!agent_ended_ && absl::StrContains(said, ": Exited with exit code "))
+        agent_ended_ = std::chrono::steady_clock::now();
+      return;
+    }
+    absl::RemoveExtraAsciiWhitespace(&said);
+    const bool known = std::find(errors_of_nodes_.begin(), errors_of_nodes_.end(), said) != errors_of_nodes_.end();
+    if (!known && errors_of_nodes_.size() < kMost) errors_of_nodes_.push_back(std::move(said));
   }
 
   const int pid_;
   LinePipe output_, errors_;
   const Terminal& terminal_;
   std::string last_line_;
+  std::vector<std::string> errors_of_nodes_;  // the first ones, each once
+  std::optional<std::chrono::steady_clock::time_point> agent_ended_;
   bool ended_ = false;
 };
 

@@ -100,11 +100,15 @@ TEST(Setup, TheFirstLineThatFailsIsTold) {
   };
   EXPECT_THAT(failure({"true", "no_such_command cuda", "true"}),
               AllOf(HasSubstr("launch.setup: line 2: no_such_command: command not found"),
-                    HasSubstr("launch.setup ended with status 127 before the program of the rank")));
-  EXPECT_THAT(failure({"true", "false"}), HasSubstr("launch.setup ended with status 1 before"));
+                    HasSubstr("launch.setup: line 2 ended with status 127 before the program of the rank")));
+  EXPECT_THAT(failure({"true", "false"}), HasSubstr("launch.setup: line 2 ended with status 1 before"));
   EXPECT_THAT(failure({"if true; then"}), HasSubstr("syntax error"));
+  // As `module` is: bash says nothing of a command that fails in a function, or in a subshell.
+  EXPECT_THAT(failure({"load() {", "  [ $1 = cuda ]", "}", "load cuda", "load none", "true"}),
+              HasSubstr("launch.setup: line 5 ended with status 1 before"));
+  EXPECT_THAT(failure({"true", "( exit 4 )"}), HasSubstr("launch.setup: line 2 ended with status 4 before"));
   // A rank that did nothing did not do its work.
-  EXPECT_THAT(failure({"exit 0"}), HasSubstr("launch.setup ended with status 0 before"));
+  EXPECT_THAT(failure({"exit 0"}), HasSubstr("launch.setup: line 1 ended with status 0 before"));
 }
 
 }  // namespace

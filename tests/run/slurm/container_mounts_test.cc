@@ -60,12 +60,17 @@ TEST_F(Mounts, AFolderInAnotherIsMountedIfItIsWrittenTo) {
                           folder_ + "/runs/a:" + folder_ + "/runs/a"));
 }
 
-// Data of the node that the recipe has inside of a folder that is mounted anyway.
+// Data of the node that the recipe has inside of a folder that is mounted anyway. A place for it cannot be made there.
 TEST_F(Mounts, NoneHidesAnotherOne) {
   launch_.mounts = {"/usr/share:" + folder_ + "/data/wiki/extra:ro"};
   std::vector<NeededFile> needed = {Of("/data/wiki/0.tar")};
-  EXPECT_THAT(MountsFor(launch_, needed).all,
-              ElementsAre(folder_ + "/data/wiki:" + folder_ + "/data/wiki:ro", launch_.mounts[0]));
+  EXPECT_THAT(MountsFor(launch_, needed).problems,
+              ElementsAre(AllOf(HasSubstr("nothing can be mounted at " + folder_ + "/data/wiki/extra"),
+                                HasSubstr("make " + folder_ + "/data/wiki/extra"))));
+  fs::create_directory(folder_ + "/data/wiki/extra");
+  const ContainerMounts mounts = MountsFor(launch_, needed);
+  EXPECT_THAT(mounts.problems, IsEmpty());
+  EXPECT_THAT(mounts.all, ElementsAre(folder_ + "/data/wiki:" + folder_ + "/data/wiki:ro", launch_.mounts[0]));
 }
 
 TEST_F(Mounts, WhatTheRecipeMountsNeedsNoOther) {
@@ -114,7 +119,7 @@ TEST_F(Mounts, AFolderOfTheRecipeThatIsNotHereIsTold) {
 }
 
 TEST_F(Mounts, AnImageThatIsNotHereIsTold) {
-  std::ofstream(folder_ + "/train.sqsh") << "x";
+  std::ofstream(folder_ + "/train.sqsh") << "hsqs";
   std::vector<NeededFile> needed;
   for (const std::string& image : {folder_ + "/train.sqsh", std::string("registry.example.com#team/train:2.1")}) {
     launch_.container = image;
@@ -124,6 +129,16 @@ TEST_F(Mounts, AnImageThatIsNotHereIsTold) {
   EXPECT_THAT(MountsFor(launch_, needed).notes,
               ElementsAre(AllOf(HasSubstr("launch.slurm.container: " + launch_.container + " is not on this machine"),
                                 HasSubstr("did you mean " + folder_ + "/train.sqsh?"))));
+}
+
+TEST_F(Mounts, AnImageThatNoNodeTakesIsRefused) {
+  std::ofstream(folder_ + "/train.sif") << "#!/usr/bin/env run-singularity";
+  std::vector<NeededFile> needed;
+  launch_.container = folder_ + "/train.sif";
+  EXPECT_THAT(MountsFor(launch_, needed).problems, ElementsAre(HasSubstr("train.sif is no squashfs file")));
+  launch_.container = folder_ + "/data";
+  EXPECT_THAT(MountsFor(launch_, needed).problems,
+              ElementsAre(AllOf(HasSubstr("/data is a folder"), HasSubstr("mksquashfs FOLDER FILE.sqsh"))));
 }
 
 // Of the system only the file itself: the image has its own /usr/bin.
