@@ -23,7 +23,7 @@ struct ContainerMounts {
   std::vector<std::string> all;
   // Files that no container would see, each with what to write; what no node would start or mount.
   std::vector<std::string> problems;
-  std::vector<std::string> notes;     // the image, and mounts of the recipe, that are not on this machine
+  std::vector<std::string> notes;  // the image, and mounts of the recipe, that are not on this machine
 };
 
 // `needed` gets how each file is seen. A file that is on this machine and under no mount of the recipe is mounted at
