@@ -41,6 +41,12 @@ absl::Status CheckCounted(const Plan& plan, const RankSamples& samples) {
   const auto same = [](const CountedSamples& counted, const SampleSource& source) {
     return !counted.known() || counted.digest == source.digest();
   };
+  for (const EvaluationSet& set : plan.evaluation.sets) {
+    if (set.samples == 0)
+      return absl::FailedPreconditionError("evaluation set " + set.name +
+                                           " has `samples: all`, and the plan was made before its index counted them: "
+                                           "launch the recipe again");
+  }
   bool all = samples.source == nullptr || same(plan.data.counted, *samples.source);
   for (size_t i = 0; i < samples.evaluation.size(); ++i)
     all = all && same(plan.evaluation.sets[i].data.counted, *samples.evaluation[i]);

@@ -162,8 +162,13 @@ int Launch(const LaunchFlags& flags) {
   // Only where ranks run here must the interface exist here.
   const absl::Status interface =
       flags.local ? LocalStoreAddress(loaded.plan->launch.interface).status() : absl::OkStatus();
+  // Of what has still to be counted nobody knows whether it has changed.
+  const bool later = !flags.dry_run && HasUncountedSets(*loaded.plan);
+  const auto changes = [&, run_dir = launch.run_dir](const Plan& plan) {
+    return CheckChanges(plan, run_dir, flags.accept_changes);
+  };
   for (const absl::Status& status :
-       {interface, CheckRun(*loaded.plan, launch), CheckChanges(*loaded.plan, launch.run_dir, flags.accept_changes)}) {
+       {interface, CheckRun(*loaded.plan, launch), later ? absl::OkStatus() : changes(*loaded.plan)}) {
     if (!status.ok()) return UsageError(status);
   }
   const std::optional<std::vector<Plan>> fallbacks = FallbacksOf(*loaded.plan);
@@ -189,6 +194,8 @@ int Launch(const LaunchFlags& flags) {
     const absl::StatusOr<bool> counted = LoadCounted(words->path, words->overrides, plans[0]);
     if (!counted.ok()) return UsageError(counted.status());
     if (*counted) {
+      const absl::Status same = later ? changes(plans[0]) : absl::OkStatus();
+      if (!same.ok()) return UsageError(same);
       const std::optional<std::vector<Plan>> again = FallbacksOf(plans[0]);
       if (!again) return kExitInvalid;
       plans.resize(1);

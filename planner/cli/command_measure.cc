@@ -99,6 +99,12 @@ int PartsOf(const std::vector<MeasuredRecipe>& recipes, bool as_json, std::vecto
       overrides.insert(overrides.end(), more.begin(), more.end());
       LoadedPlan other = LoadPlan(recipe.path, overrides);
       const std::string name = MeasuredName(recipe, more);
+      if (other.plan && HasUncountedSets(*other.plan)) {
+        // With other sizes sets have other samples.
+        if (const int status = MakeIndexOfSets(*other.plan); status != kExitSuccess) return status;
+        const absl::StatusOr<bool> of_other = LoadCounted(recipe.path, overrides, *other.plan);
+        if (!of_other.ok()) return UsageError(of_other.status());
+      }
       if (const std::string problem = ProblemOf(other); !problem.empty()) {
         std::cerr << PrintableLines("left out: " + name + ": " + problem) << "\n";
       } else {

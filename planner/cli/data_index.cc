@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
 #include <utility>
 
@@ -133,15 +134,11 @@ void TellOfIndex(const std::string& lines) {
   }
 }
 
-// How many samples a set has: those of its sources once, which stand in it by their weights.
-int64_t EpochOf(const EvaluationSet& set, const std::vector<SourceCounts>& counts) {
-  int64_t weights = 0;
-  for (const SourcePlan& source : set.data.sources) weights += source.weight;
-  double most = 1e18;
-  for (size_t i = 0; i < counts.size(); ++i)
-    most = std::min(most, static_cast<double>(counts[i].samples) * static_cast<double>(weights) /
-                              static_cast<double>(set.data.sources[i].weight));
-  return std::max<int64_t>(static_cast<int64_t>(most), 1);
+// What SamplesOnce says of the sources of a set.
+int64_t AllSamples(const EvaluationSet& set, const std::vector<SourceCounts>& counts) {
+  std::vector<int64_t> samples;
+  for (const SourceCounts& source : counts) samples.push_back(source.samples);
+  return SamplesOnce(set.data, samples);
 }
 
 // Why documents are damaged, what becomes of them and where they are listed; empty: none is.
@@ -233,13 +230,15 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 
 int ReportNoIndex(const absl::Status& status) { return ReportBadData("the data cannot be indexed", status); }
 
-int CheckDocuments(const Plan& plan, const absl::StatusOr<std::unique_ptr<SampleSource>>& source) {
+int CheckDocuments(const Plan& plan, const absl::StatusOr<std::unique_ptr<SampleSource>>& source,
+                   const EvaluationSet* set) {
   if (!source.ok()) return ReportBadData("the data cannot be used", source.status());
   if (absl::Status kept = KeepCounted(plan.data, plan.budget.sequence_length, **source); !kept.ok()) {
     std::cerr << "warning: what the index counts of images cannot be kept, so samples count as full of them: "
               << Printable(std::string(kept.message())) << "\n";
   }
-  return CheckSomethingIsLearnt(**source, plan.budget.train_samples);
+  const bool all = set != nullptr && set->samples == 0;
+  return CheckSomethingIsLearnt(**source, all ? AllSamples(*set, (*source)->Counts()) : plan.budget.train_samples);
 }
 
 Plan PlanOfSet(const Plan& plan, const EvaluationSet& set) {
@@ -250,23 +249,27 @@ Plan PlanOfSet(const Plan& plan, const EvaluationSet& set) {
 }
 
 void WarnOfRepeats(const EvaluationSet& set, const std::vector<SourceCounts>& counts) {
+  if (counts.size() != set.data.sources.size()) return;
+  const int64_t once = AllSamples(set, counts);
+  if (set.samples <= once) return;
   int64_t weights = 0;
   for (const SourcePlan& source : set.data.sources) weights += source.weight;
-  for (size_t i = 0; i < counts.size() && i < set.data.sources.size(); ++i) {
-    // The share of a source is one sample off at most.
-    const double read = static_cast<double>(set.samples) * static_cast<double>(set.data.sources[i].weight) /
+  // The source that is read most often, and how often.
+  double times = 0, read = 0;
+  const SourceCounts* most = nullptr;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double here = static_cast<double>(set.samples) * static_cast<double>(set.data.sources[i].weight) /
                         static_cast<double>(weights);
-    if (counts[i].samples == 0 || read < static_cast<double>(counts[i].samples) + 1) continue;
-    const auto times = static_cast<int64_t>(read / static_cast<double>(counts[i].samples));
-    std::cerr << "warning: "
-              << Printable("evaluation set " + set.name + " reads " + WithCommas(static_cast<int64_t>(read)) +
-                           " samples of " + counts[i].source + ", which has " + WithCommas(counts[i].samples) + " of " +
-                           Counted(counts[i].documents, "document") + ": each evaluation reads them " +
-                           (times == 1 ? "more than once" : WithCommas(times) + " times") +
-                           "; use samples: " + WithCommas(EpochOf(set, counts)))
-              << "\n";
-    return;
+    const double of_source = here / static_cast<double>(counts[i].samples);
+    if (of_source > times) times = of_source, read = here, most = &counts[i];
   }
+  std::cerr << "warning: "
+            << Printable("evaluation set " + set.name + " reads " + WithCommas(std::llround(read)) + " samples of " +
+                         most->source + ", which has " + WithCommas(most->samples) + " of " +
+                         Counted(most->documents, "document") + ": each evaluation reads them " +
+                         (times < 2 ? "more than once" : WithCommas(static_cast<int64_t>(times)) + " times") +
+                         "; `samples: all` reads each once, " + Counted(once, "sample"))
+            << "\n";
 }
 
 namespace {
@@ -296,7 +299,7 @@ int MakeIndexOf(const Plan& plan, const IndexOptions& options, std::map<std::str
   for (const SourceCounts& one : counts) {
     if (any_made) TellOfIndex(FittedText(plan.data, one));
   }
-  const int status = CheckDocuments(plan, source);
+  const int status = CheckDocuments(plan, source, set);
   if (set != nullptr && status == kExitSuccess) WarnOfRepeats(*set, counts);
   return status;
 }

@@ -34,8 +34,10 @@ nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult
 int ReportNoIndex(const absl::Status& status);
 
 // Whether samples can be made of the indexed documents. `source`: OpenSources of the plan, which opens them as ranks
-// do. Prints what is wrong with documents that do not fit the plan. kExitSuccess, or as ReportNoIndex.
-int CheckDocuments(const Plan& plan, const absl::StatusOr<std::unique_ptr<SampleSource>>& source);
+// do. Prints what is wrong with documents that do not fit the plan. `set`: whose plan it is (PlanOfSet), or null.
+// kExitSuccess, or as ReportNoIndex.
+int CheckDocuments(const Plan& plan, const absl::StatusOr<std::unique_ptr<SampleSource>>& source,
+                   const EvaluationSet* set = nullptr);
 
 // What sources of samples look at, of an evaluation set.
 Plan PlanOfSet(const Plan& plan, const EvaluationSet& set);

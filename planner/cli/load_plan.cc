@@ -116,6 +116,17 @@ LoadedPlan Load(const YamlNode& recipe, const std::vector<std::string>& override
   return loaded;
 }
 
+// `loaded`, or FailedPrecondition: a set has `samples: all`, and nothing says how many these are.
+absl::StatusOr<bool> CheckSetsAreCounted(const std::string& path, const Plan& plan, bool loaded) {
+  for (const EvaluationSet& set : plan.evaluation.sets) {
+    if (set.samples > 0) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": evaluation set ", set.name, " has `samples: all`, and the folder of its index, ", set.data.index,
+        ", does not say how many these are: `plan data index` says why; or write a number"));
+  }
+  return loaded;
+}
+
 }  // namespace
 
 LoadedPlan LoadPlan(const std::string& path, const std::vector<std::string>& overrides) {
@@ -140,19 +151,27 @@ LoadedPlan LoadComparedPlan(const YamlNode& recipe, const std::vector<std::strin
   return Load(recipe, overrides, &absent);
 }
 
+bool HasUncountedSets(const Plan& plan) {
+  const std::vector<EvaluationSet>& sets = plan.evaluation.sets;
+  return std::any_of(sets.begin(), sets.end(), [](const EvaluationSet& set) { return set.samples == 0; });
+}
+
 absl::StatusOr<bool> LoadCounted(const std::string& path, const std::vector<std::string>& overrides, Plan& plan) {
   bool known = plan.data.counted.known();
-  const auto changed = [&](const DataPlan& data) {
+  const auto changed = [&](const DataPlan& data, bool all = false) {
+    // Text is counted for `samples: all` alone.
+    if (data.encoders.empty() && !data.counted.known() && !all) return false;
     const std::optional<CountedSamples> now = CountedAtHand(data, plan.budget.sequence_length);
     return now && (now->digest != data.counted.digest || now->images != data.counted.images ||
                    (&data == &plan.data && now->first_patches != data.counted.first_patches));
   };
   bool anew = changed(plan.data);
   for (const EvaluationSet& set : plan.evaluation.sets) {
-    anew = anew || changed(set.data);
-    known = known || set.data.counted.known();
+    const bool all = set.samples == 0;
+    anew = anew || changed(set.data, all);
+    known = known || all || set.data.counted.known();
   }
-  if (!anew) return false;
+  if (!anew) return CheckSetsAreCounted(path, plan, false);
   if (path.ends_with(".json")) {
     if (!known) return false;  // samples count as full, which is never too little
     return absl::FailedPreconditionError(path +
@@ -165,7 +184,7 @@ absl::StatusOr<bool> LoadCounted(const std::string& path, const std::vector<std:
     return absl::InvalidArgumentError(path + " does not compile with what the index of its data has counted");
   }
   plan = *std::move(loaded.plan);
-  return true;
+  return CheckSetsAreCounted(path, plan, true);
 }
 
 int LoadedPlan::exit_status() const {

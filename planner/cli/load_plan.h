@@ -43,9 +43,13 @@ LoadedPlan LoadComparedPlan(const std::string& path, const std::vector<std::stri
 LoadedPlan LoadComparedPlan(const YamlNode& recipe, const std::vector<std::string>& overrides,
                             std::vector<std::string>& absent);
 
+// Whether an evaluation set has `samples: all`, and no index has counted how many these are.
+bool HasUncountedSets(const Plan& plan);
+
 // After the index of a plan's data was made. Loads the plan again where the index has counted other samples than it was
 // made with (CountedSamples). Returns whether it did. FailedPrecondition, with what to do, of a compiled plan that was
-// made with other counts; InvalidArgument if it no longer compiles, which is printed.
+// made with other counts, or of sets that are still not counted; InvalidArgument if it no longer compiles, which is
+// printed.
 absl::StatusOr<bool> LoadCounted(const std::string& path, const std::vector<std::string>& overrides, Plan& plan);
 
 // {"valid", "problems"}: what `plan validate --json` prints.

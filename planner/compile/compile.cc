@@ -105,6 +105,20 @@ std::optional<int64_t> LanguageLanes(const Recipe& recipe, const Placement& plac
   return grid ? std::optional<int64_t>(grid->dp) : std::nullopt;
 }
 
+// What indexes have counted: images, and how many samples `samples: all` of an evaluation set means. With the latter a
+// set of text has the digest of its index, too.
+void TakeCounts(int64_t sequence, DataPlan& data, EvaluationPlan& evaluation) {
+  if (!data.encoders.empty()) data.counted = CountedAtHand(data, sequence).value_or(CountedSamples());
+  for (EvaluationSet& set : evaluation.sets) {
+    if (set.data.encoders.empty() && set.samples > 0) continue;
+    const std::optional<CountedSamples> counted = CountedAtHand(set.data, sequence);
+    if (!counted) continue;
+    set.data.counted = *counted;
+    set.data.counted.first_patches.clear();  // they tell how long steps take
+    if (set.samples == 0) set.samples = SamplesAtHand(set.data, sequence).value_or(0);
+  }
+}
+
 // All checks run before any of them gives up, so that one run shows every problem. Each leaves out what it cannot know
 // because of another problem (AllKnown).
 std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
@@ -122,12 +136,8 @@ std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics&
   auto bridges = RouteBridges(recipe, *grids, diagnostics);
   const auto budget = BudgetSamples(recipe, *grids, diagnostics);
   if (!data || !bridges || !budget || !recipe.damaged.empty() || diagnostics.has_errors()) return std::nullopt;
+  TakeCounts(budget->sequence_length, *data, evaluation);
   CountRounds(*budget, evaluation);
-  data->counted = CountedAtHand(*data, budget->sequence_length).value_or(CountedSamples());
-  for (EvaluationSet& set : evaluation.sets) {
-    set.data.counted = CountedAtHand(set.data, budget->sequence_length).value_or(CountedSamples());
-    set.data.counted.first_patches.clear();  // they tell how long steps take
-  }
   return Checked{std::move(cluster),
                  *std::move(grids),
                  std::move(placement.stages),

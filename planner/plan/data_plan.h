@@ -102,7 +102,7 @@ struct DataPlan {
 // Samples that an evaluation reads (docs/training/evaluation.md). Filled by data/; `rounds` by budget/.
 struct EvaluationSet {
   std::string name;     // "held_out"
-  int64_t samples = 0;  // its first so many samples
+  int64_t samples = 0;  // its first so many; 0: all of sources, which no index has counted yet: ranks refuse it
   // Runs of the list `evaluate`, of Budget::block_samples each: what is past `samples` in the last one has no weight.
   int64_t rounds = 0;
   DataPlan data;  // complete, as Plan::data; never balanced

@@ -277,7 +277,8 @@ std::string RangeProblem(const DataPlan& data) {
 
 std::string RangeProblem(const EvaluationSet& set) {
   if (!IsSourceName(set.name)) return "an evaluation set whose name is no name";
-  if (set.samples < 1 || set.samples > kMostSamples || Outside(set.rounds, kMostSamples))
+  const int64_t fewest = RowOf(set.data.kind).indexed ? 0 : 1;
+  if (set.samples < fewest || set.samples > kMostSamples || Outside(set.rounds, kMostSamples))
     return "a number of samples or rounds out of range, of evaluation set " + set.name;
   if (std::string problem = RangeProblem(set.data); !problem.empty()) return problem;
   return set.data.balance == "none" ? "" : "an evaluation set that is balanced: " + set.name;

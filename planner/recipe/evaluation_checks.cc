@@ -67,6 +67,17 @@ void CheckSetData(const Recipe& recipe, const EvaluationSetRecipe& set, Diagnost
   }
 }
 
+// Only sources end, and an index counts what they have.
+void CheckAllSamples(const Recipe& recipe, const EvaluationSetRecipe& set, Diagnostics& problems) {
+  if (!AllKnown(set.samples) || set.samples->text != "all" || RowOf(*recipe.data.kind).indexed) return;
+  const Location& kind_at = recipe.data.kind.where.known() ? recipe.data.kind.where : recipe.data.where;
+  problems
+      .Error(DiagnosticKind::kConflictingKeys, set.samples.where,
+             "`samples: all` is of data of kind sources, whose index counts the samples of a set",
+             "write how many samples are read, such as samples: 64")
+      .notes.push_back({kind_at, Cat("the data is of kind ", DataKindName(*recipe.data.kind), " here")});
+}
+
 // What `every_samples` must be a multiple of: a step, or the steps between two checkpoints if the best one stays.
 int64_t EvaluationUnit(const Recipe& recipe) {
   const int64_t step = *recipe.batch.global_samples;
@@ -159,7 +170,7 @@ void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems) {
   // A wrong kind is reported; what a set needs is not known then.
   if (!AllKnown(recipe.data.kind)) return;
   for (const EvaluationSetRecipe& set : evaluation.sets) {
-    if (set.where.known()) CheckSetData(recipe, set, problems);
+    if (set.where.known()) CheckSetData(recipe, set, problems), CheckAllSamples(recipe, set, problems);
   }
 }
 

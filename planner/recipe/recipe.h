@@ -169,7 +169,7 @@ inline bool TextIsBytes(const DataRecipe& data) { return RowOf(*data.kind).token
 // Samples that an evaluation reads: what the data of the recipe is made of, in other files or drawn with another seed.
 struct EvaluationSetRecipe {
   Located<std::string> name;
-  Located<int64_t> samples;
+  Located<WordOrCount> samples;  // all | N
   // One of these, by the kind of the data (DataKindRow::set).
   std::vector<SourceRecipe> sources;
   std::optional<Located<std::string>> path;

@@ -276,10 +276,41 @@ TEST_F(DataCommand, SaysThatASetReadsItsDocumentsAgainAndAgain) {
   const ProgramResult many = Plan("data index " + Recipe(shards_, ", packing: none") + set(500));
   EXPECT_EQ(many.status, kExitSuccess) << many.err;
   EXPECT_THAT(many.err, HasSubstr("warning: evaluation set val reads 500 samples of held_out, which has 5 of 5 "
-                                  "documents: each evaluation reads them 100 times; use samples: 5\n"));
+                                  "documents: each evaluation reads them 100 times; `samples: all` reads each once, "
+                                  "5 samples\n"));
   const ProgramResult all = Plan("data index " + Recipe(shards_, ", packing: none") + set(5));
   EXPECT_EQ(all.status, kExitSuccess) << all.err;
   EXPECT_THAT(all.err, Not(HasSubstr("each evaluation reads them")));
+}
+
+// Text as well as images. What an index has not counted yet is no number, and no rank runs with it.
+TEST_F(DataCommand, CountsAllSamplesOfASet) {
+  const std::string words = Recipe(shards_, ", packing: none") +
+                            " 'evaluation={every_samples: 240, sets: [{name: val, samples: all, sources: [{name: "
+                            "held_out, kind: webdataset, shards: [" +
+                            shards_ + "]}]}]}'";
+  const auto set = [&] {
+    const ProgramResult shown = Plan("show " + words + " data --json");
+    EXPECT_EQ(shown.status, kExitSuccess) << shown.err;
+    return nlohmann::json::parse(shown.out)["evaluation"]["sets"][0];
+  };
+  EXPECT_TRUE(set()["samples"].is_null());
+  EXPECT_TRUE(set()["rounds"].is_null());
+  EXPECT_THAT(Plan("show " + words + " data").out, HasSubstr("\nval  all "));
+  const std::string before = folder_ + "/before.json",
+                    launch = " --local --yes --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_;
+  EXPECT_EQ(Plan("compile " + words + " -o " + before).status, kExitSuccess);
+  const ProgramResult index = Plan("data index " + words);
+  EXPECT_EQ(index.status, kExitSuccess) << index.err;
+  EXPECT_EQ(set()["samples"], 5);
+  const ProgramResult earlier = Plan("launch " + before + launch + "/earlier");
+  EXPECT_EQ(earlier.status, kExitUsage);
+  EXPECT_THAT(earlier.err, HasSubstr("compile the recipe again"));
+  // A launch counts, and compiles with what it has counted.
+  std::filesystem::remove_all(folder_ + "/index");
+  const ProgramResult launched = Plan("launch " + words + launch + "/run");
+  EXPECT_THAT(launched.err, Not(HasSubstr("samples: all")));
+  EXPECT_EQ(set()["samples"], 5);
 }
 
 TEST_F(DataCommand, DecodesAndReadsAnewWhatItIsAskedTo) {

@@ -48,6 +48,22 @@ TEST(EvaluationKeys, ThatAreMissingOrWrongAreTold) {
             "UnknownKey: unknown key \"sample\" in `evaluation.sets[0]`\n");
 }
 
+TEST(EvaluationKeys, TakeAllSamplesOfSourcesOnly) {
+  const std::string sources = "data={kind: sources, sources: [{kind: webdataset, shards: a.tar}]}";
+  const auto of = [](const char* samples, const char* what) {
+    return Evaluation("16", std::string("{name: held, samples: ") + samples + ", " + what + "}");
+  };
+  const char* shards = "sources: [{kind: webdataset, shards: b.tar}]";
+  TempRecipes files;
+  const std::string recipe = files.Write("r.yaml", kSmallRecipe);
+  EXPECT_EQ(MustRead(recipe, {sources, of("all", shards)}).evaluation->sets[0].samples->text, "all");
+  EXPECT_EQ(MustRead(recipe, {sources, of("12", shards)}).evaluation->sets[0].samples->text, "12");
+  EXPECT_EQ(MessagesOf({sources, of("every", shards)}),
+            "UnknownChoice: `evaluation.sets[0].samples` must be one of all, or an integer, found \"every\"\n");
+  EXPECT_EQ(MessagesOf({of("all", "seed: 7")}),
+            "ConflictingKeys: `samples: all` is of data of kind sources, whose index counts the samples of a set\n");
+}
+
 // A value that is there and wrong is not also missing.
 TEST(EvaluationKeys, ThatHaveAnotherShapeAreToldOnce) {
   for (const auto& [data, key] : {std::pair("{kind: sources, sources: [{kind: webdataset, shards: a.tar}]}", "sources"),

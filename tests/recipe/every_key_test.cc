@@ -337,7 +337,7 @@ TEST(EveryKey, TrainingArrivesWhole) {
   ASSERT_EQ(r.evaluation->sets.size(), 1u);
   EXPECT_EQ(*r.evaluation->every_samples, 1056);
   EXPECT_EQ(*r.evaluation->sets[0].name, "held");
-  EXPECT_EQ(*r.evaluation->sets[0].samples, 11);
+  EXPECT_EQ(r.evaluation->sets[0].samples->text, "11");
   EXPECT_EQ(**r.evaluation->sets[0].seed, 78);
   EXPECT_EQ(*r.divergence->window, 45);
   EXPECT_EQ(*r.divergence->factor, 2.5);

@@ -10,7 +10,9 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "planner/base/text/bug.h"
 #include "planner/base/text/limits.h"
 #include "planner/compile/batches/plan_data.h"
 #include "planner/recipe/recipe_tree.h"
@@ -89,6 +91,13 @@ Told ToldOf(const Diagnostic& problem) {
   return {problem.kind, problem.message, where.file ? *where.file : "", where.line, where.column};
 }
 
+// EvaluationSet::samples before an index has counted them: 0 of `all`.
+int64_t SamplesOf(const WordOrCount& samples) {
+  int64_t number = 0;
+  Require(samples.text == "all" || absl::SimpleAtoi(samples.text, &number), "samples are a word or a number");
+  return number;
+}
+
 // A folder of its own: sources of two sets, or of a set and the training, may have one name.
 void MoveIndex(const string& name, DataPlan& data) {
   if (RowOf(data.kind).indexed) data.index = (std::filesystem::path(data.index) / "evaluation" / name).string();
@@ -119,7 +128,7 @@ EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
     LintTrained(recipe.data, trained, set, diagnostics);
     if (!data) continue;
     MoveIndex(*set.name, *data);
-    plan.sets.push_back({.name = *set.name, .samples = *set.samples, .data = *std::move(data)});
+    plan.sets.push_back({.name = *set.name, .samples = SamplesOf(*set.samples), .data = *std::move(data)});
   }
   return plan;
 }

@@ -3,8 +3,10 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -12,8 +14,10 @@
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_limits.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/limits.h"
 #include "planner/base/text/status_macros.h"
 #include "planner/data/samples/index_settings.h"
+#include "planner/data/samples/mixture.h"
 #include "planner/plan/plan_ranges.h"
 
 namespace planwright {
@@ -21,7 +25,15 @@ namespace {
 
 constexpr int64_t kFirst = 4096;  // samples of the run whose patches are kept
 
-nlohmann::ordered_json CountedJson(const CountedSamples& counted) {
+// What a file keeps.
+struct Kept {
+  std::vector<int64_t> samples;  // of an epoch, by DataPlan::sources
+  CountedSamples counted;
+  bool operator==(const Kept&) const = default;
+};
+
+nlohmann::ordered_json JsonOf(const Kept& kept) {
+  const CountedSamples& counted = kept.counted;
   nlohmann::ordered_json images = nlohmann::ordered_json::array();
   for (const CountedImages& one : counted.images) {
     images.push_back({{"encoder", one.encoder},
@@ -33,12 +45,17 @@ nlohmann::ordered_json CountedJson(const CountedSamples& counted) {
                       {"max_patches", one.max_patches},
                       {"sizes", one.sizes}});
   }
-  return {{"digest", counted.digest}, {"images", std::move(images)}, {"first_patches", counted.first_patches}};
+  return {{"digest", counted.digest},
+          {"samples", kept.samples},
+          {"images", std::move(images)},
+          {"first_patches", counted.first_patches}};
 }
 
-// Throws if the file is not as CountedJson writes it.
-CountedSamples ReadCounted(const nlohmann::json& json) {
-  CountedSamples counted;
+// Throws if the file is not as JsonOf writes it.
+Kept ReadKept(const nlohmann::json& json) {
+  Kept kept;
+  CountedSamples& counted = kept.counted;
+  json.at("samples").get_to(kept.samples);
   json.at("digest").get_to(counted.digest);
   json.at("first_patches").get_to(counted.first_patches);
   for (const nlohmann::json& of : json.at("images")) {
@@ -52,15 +69,37 @@ CountedSamples ReadCounted(const nlohmann::json& json) {
     of.at("max_patches").get_to(one.max_patches);
     of.at("sizes").get_to(one.sizes);
   }
-  return counted;
+  return kept;
 }
 
-absl::StatusOr<CountedSamples> CountSamples(const SampleSource& source) {
-  CountedSamples counted;
-  ABSL_ASSIGN_OR_RETURN(counted.images, source.CountImages());
-  ABSL_ASSIGN_OR_RETURN(counted.first_patches, PatchesOfSamples(source, 0, kFirst));
-  counted.digest = source.digest();
-  return counted;
+absl::StatusOr<Kept> CountSamples(const DataPlan& data, const SampleSource& source) {
+  Kept kept;
+  for (const SourceCounts& of : source.Counts()) kept.samples.push_back(of.samples);
+  kept.counted.digest = source.digest();
+  if (data.encoders.empty()) return kept;
+  ABSL_ASSIGN_OR_RETURN(kept.counted.images, source.CountImages());
+  ABSL_ASSIGN_OR_RETURN(kept.counted.first_patches, PatchesOfSamples(source, 0, kFirst));
+  return kept;
+}
+
+std::optional<Kept> KeptAtHand(const DataPlan& data, int64_t sequence) {
+  if (!RowOf(data.kind).indexed) return std::nullopt;
+  const absl::StatusOr<std::string> text = ReadWholeFile(CountedPath(data, sequence), kCountedJson.bytes);
+  if (!text.ok()) return std::nullopt;
+  const absl::StatusOr<nlohmann::json> json = ParseJson(*text, kCountedJson);
+  if (!json.ok()) return std::nullopt;
+  Kept kept;
+  try {
+    kept = ReadKept(*json);
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+  bool damaged = kept.samples.size() != data.sources.size() || !kept.counted.known();
+  for (const int64_t samples : kept.samples) damaged = damaged || samples < 1 || samples > kMostSamples;
+  DataPlan counted = data;
+  counted.counted = kept.counted;
+  if (damaged || !RangeProblem(counted).empty()) return std::nullopt;
+  return kept;
 }
 
 }  // namespace
@@ -79,34 +118,46 @@ std::string CountedPath(const DataPlan& data, int64_t sequence) {
 }
 
 absl::Status KeepCounted(const DataPlan& data, int64_t sequence, const SampleSource& source) {
-  if (data.encoders.empty()) return absl::OkStatus();
-  const std::optional<CountedSamples> before = CountedAtHand(data, sequence);
-  CountedSamples counted;
-  if (before && before->digest == source.digest()) {
+  const std::optional<Kept> before = KeptAtHand(data, sequence);
+  Kept kept;
+  if (before && before->counted.digest == source.digest()) {
     // Other weights of sources change the order of samples, and no sample.
-    counted = *before;
-    ABSL_ASSIGN_OR_RETURN(counted.first_patches, PatchesOfSamples(source, 0, kFirst));
-    if (counted == *before) return absl::OkStatus();
+    kept = *before;
+    if (!data.encoders.empty()) {
+      ABSL_ASSIGN_OR_RETURN(kept.counted.first_patches, PatchesOfSamples(source, 0, kFirst));
+    }
+    if (kept == *before) return absl::OkStatus();
   } else {
-    ABSL_ASSIGN_OR_RETURN(counted, CountSamples(source));
+    ABSL_ASSIGN_OR_RETURN(kept, CountSamples(data, source));
   }
-  return WriteFileAtomically(CountedPath(data, sequence), JsonText(CountedJson(counted)) + "\n");
+  return WriteFileAtomically(CountedPath(data, sequence), JsonText(JsonOf(kept)) + "\n");
 }
 
 std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequence) {
-  if (!RowOf(data.kind).indexed || data.encoders.empty()) return std::nullopt;
-  const absl::StatusOr<std::string> text = ReadWholeFile(CountedPath(data, sequence), kCountedJson.bytes);
-  if (!text.ok()) return std::nullopt;
-  const absl::StatusOr<nlohmann::json> json = ParseJson(*text, kCountedJson);
-  if (!json.ok()) return std::nullopt;
-  DataPlan counted = data;
-  try {
-    counted.counted = ReadCounted(*json);
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
-  if (!RangeProblem(counted).empty()) return std::nullopt;
-  return std::move(counted.counted);
+  std::optional<Kept> kept = KeptAtHand(data, sequence);
+  if (!kept) return std::nullopt;
+  return std::move(kept->counted);
+}
+
+std::optional<int64_t> SamplesAtHand(const DataPlan& data, int64_t sequence) {
+  const std::optional<Kept> kept = KeptAtHand(data, sequence);
+  if (!kept) return std::nullopt;
+  return SamplesOnce(data, kept->samples);
+}
+
+int64_t SamplesOnce(const DataPlan& data, const std::vector<int64_t>& samples) {
+  std::vector<int64_t> weights;
+  for (const SourcePlan& source : data.sources) weights.push_back(source.weight);
+  const auto all = static_cast<double>(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
+  // Of so many a source has come less than one sample too often.
+  double sure = static_cast<double>(kMostSamples);
+  for (size_t i = 0; i < weights.size(); ++i)
+    sure = std::min(sure, (static_cast<double>(samples[i]) - 1) * all / static_cast<double>(weights[i]));
+  const Mixture mixture(weights);
+  auto once = std::max<int64_t>(static_cast<int64_t>(sure) - 1, 0);
+  for (Mixture::Turn turn = mixture.At(once); turn.number < samples[static_cast<size_t>(turn.source)];)
+    turn = mixture.At(++once);
+  return std::min(once, kMostSamples);
 }
 
 }  // namespace planwright

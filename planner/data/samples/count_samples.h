@@ -1,11 +1,12 @@
-// What the samples of a run bring to its encoders, counted once from the index and kept beside it: for plans, which are
-// made without opening the data (docs/training/data.md#counted).
+// How many samples the sources of a run have, and what these bring to its encoders, counted once from the index and
+// kept beside it: for plans, which are made without opening the data (docs/training/data.md#counted).
 #pragma once
 
 #include <absl/status/status.h>
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/data/samples/sample_source.h"
 #include "planner/plan/plan.h"
@@ -17,11 +18,16 @@ namespace planwright {
 std::string CountedPath(const DataPlan& data, int64_t sequence);
 
 // Counts all samples of an epoch of each source, and the patches of the first 4,096 samples of a run, and writes that
-// file unless it says the same already. `source`: of this data; no shard is read. Without encoders there is nothing to
-// count, and no file. Errors of files.
+// file unless it says the same already. `source`: of this data; no shard is read. Errors of files.
 absl::Status KeepCounted(const DataPlan& data, int64_t sequence, const SampleSource& source);
 
-// What that file says. nullopt: there is none, or it is damaged.
+// What that file says of images; of data without encoders only the digest. nullopt: there is none, or it is damaged.
 std::optional<CountedSamples> CountedAtHand(const DataPlan& data, int64_t sequence);
+
+// How many samples of the mixture come before one that is read a second time, by that file: what `samples: all` of an
+// evaluation set means. nullopt: as above.
+std::optional<int64_t> SamplesAtHand(const DataPlan& data, int64_t sequence);
+// The same of sources with so many samples each, at least 1.
+int64_t SamplesOnce(const DataPlan& data, const std::vector<int64_t>& samples);
 
 }  // namespace planwright

@@ -204,7 +204,8 @@ void AddEvaluation(const Plan& plan, Lines& lines) {
   lines.Add("evaluation", "every " + Counted(plan.evaluation.every_samples, "sample"));
   Table table({"set", "samples", "rounds", "of"});
   for (const EvaluationSet& set : plan.evaluation.sets)
-    table.Add({set.name, WithCommas(set.samples), WithCommas(set.rounds), SetText(set.data)});
+    table.Add({set.name, set.samples > 0 ? WithCommas(set.samples) : "all",
+               set.samples > 0 ? WithCommas(set.rounds) : "", SetText(set.data)});
   lines.AddTable(table);
 }
 
@@ -229,7 +230,9 @@ Json SourcesJson(const DataPlan& data) {
 Json EvaluationJson(const EvaluationPlan& evaluation) {
   Json sets = Json::array();
   for (const EvaluationSet& set : evaluation.sets) {
-    Json json = {{"name", set.name}, {"samples", set.samples}, {"rounds", set.rounds}};
+    // Null: all of them, which no index has counted yet.
+    const auto counted = [&](int64_t number) { return set.samples > 0 ? Json(number) : Json(); };
+    Json json = {{"name", set.name}, {"samples", counted(set.samples)}, {"rounds", counted(set.rounds)}};
     switch (set.data.kind) {
       case DataKind::kMock: json["seed"] = set.data.seed; break;
       case DataKind::kRecorded: json["path"] = set.data.path; break;

@@ -46,7 +46,7 @@ class EvaluationDamage {
       };
       add("too_few_rounds", {"V8"}, [](EvaluationSet& set) { --set.rounds; });
       add("too_many_rounds", {"V8"}, [](EvaluationSet& set) { ++set.rounds; });
-      add("no_samples", {"V11"}, [](EvaluationSet& set) { set.samples = 0; });
+      add("no_samples", {"V8", "V11"}, [](EvaluationSet& set) { set.samples = 0; });
       add("balanced_set", {"V11"}, [](EvaluationSet& set) { set.data.balance = "images"; });
       add("set_of_another_vocabulary", {"V11"}, [](EvaluationSet& set) { ++set.data.vocabulary; });
       add("set_of_other_images", {"V11"}, [](EvaluationSet& set) { ++set.data.max_patches; });
