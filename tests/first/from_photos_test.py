@@ -75,6 +75,40 @@ class FromPhotos(unittest.TestCase):
                       if "loss" in json.loads(line)]
             self.assertLess(losses[-1], losses[0], losses)
 
+    def test_what_the_index_counts(self):
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder).resolve()
+            for name in ("nano", "radio", "shards", "photos"):
+                (at / name).symlink_to(self.at / name)
+            # Samples of two tokens of text and the rest for images: as full as they may be, there would be many more.
+            init = (f"{INIT} --evaluation shards lints.PW0615=off precision.params=fp32 batch.sequence_length=64 "
+                    "-o mine.yaml --replace")
+            before = self.shell(init, at)
+            self.assertEqual(before.returncode, 0, before.stdout)
+            self.assertRegex(before.stdout, r"an epoch of the data is about \d+ samples of 64 tokens, if every image")
+            self.assertIn("samples: all", (at / "mine.yaml").read_text())
+            said = self.shell("plan show mine.yaml time", at).stdout
+            self.assertIn("Samples count as full of images", said)
+            self.assertEqual(self.shell("plan data index mine.yaml", at).returncode, 0)
+            stats = json.loads(self.shell("plan data stats mine.yaml --json", at).stdout)
+            samples = stats["sources"][0]["samples"]
+            after = self.shell(init, at)
+            self.assertEqual(after.returncode, 0, after.stdout)
+            self.assertIn(f"an epoch of the data is {samples} samples of 64 tokens, as its index counts", after.stdout)
+            self.assertNotIn("count as full", self.shell("plan show mine.yaml time", at).stdout)
+
+    def test_weights_of_large_sources(self):
+        """The sum of weights has a limit, which tokens of real data are beyond."""
+        for name, tokens in (("large", 7_654_321_098), ("larger", 22_345_678_901)):
+            prepared = json.loads((self.copied("shards", name) / "prepared.json").read_text())
+            for shard in prepared["shards"]:
+                shard["tokens"] = tokens
+            (self.at / name / "prepared.json").write_text(json.dumps(prepared))
+        done = self.shell(f"{INIT.replace('--data shards', '--data large,larger')} precision.params=fp32 "
+                          "data.max_patches=4", self.at)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("name: larger, kind: webdataset, weight: 74486", done.stdout)
+
     def test_folders_that_are_others(self):
         init = "plan init --gpus 2 cluster.gpu=none --data shards"
         self.refused(f"{init} --weights radio", 1, "radio is an encoder (radio) without a language model")
