@@ -213,6 +213,8 @@ int InitRecipe(const InitFlags& flags) {
   }
   Diagnostics diagnostics;
   std::vector<std::string> notes;
+  SteadyLines steady(as_json);
+  if (folders) steady.Say([] { return "reading folders and shards"; });
   absl::StatusOr<StartedRecipe> started = absl::UnknownError("");
   if (folders) {
     absl::StatusOr<FolderRecipe> of_folders = StartFromFolders(flags.folders, gpus, request.overrides);
@@ -258,11 +260,12 @@ int InitRecipe(const InitFlags& flags) {
   request.gpus = gpus;
   // Who says how many layouts are timed gets the same recipe on any machine.
   if (!flags.has("--seconds") && !flags.has("--candidates")) request.seconds = kFirstSearchSeconds;
-  LayoutSearch search(as_json, /*steady=*/true);
+  LayoutSearch search(as_json, &steady);
   absl::StatusOr<SimplestFound> simplest =
       FindSimplestLayout([&](const TuneRequest& part, Diagnostics& problems) { return search.Run(part, problems); },
                          [&] { return search.signal() != 0; }, *recipe, request, diagnostics);
   if (!simplest.ok()) return diagnostics.has_errors() ? invalid() : UsageError(simplest.status());
+  steady.Say([] { return "comparing the recipe with what it names"; });
   const Found* found = &simplest->found;
   if (!found->chosen()) {
     if (as_json) {

@@ -60,21 +60,21 @@ std::string AboutText(double count) {
 
 double SecondsSince(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
 
-// How often a terminal's line is printed anew, and how long a file or pipe waits for a line: whoever looks sees within
-// two seconds that the search goes on.
-constexpr std::chrono::milliseconds kAnew{200}, kNextLine{1500};
+// How often a terminal's line is printed anew.
+constexpr std::chrono::milliseconds kAnew{200};
 
 // How far a search is: a line on a terminal, which changes, also while the search itself reports nothing; elsewhere,
-// if `steady`, line after line.
+// and before there is one, what `steady` prints, unless it is null.
 class ProgressLine {
  public:
-  // Of several searches `began` is when the first one began, and `told` when the last line was printed.
-  ProgressLine(const TuneRequest& request, bool steady, Clock::time_point began, Clock::time_point& told)
-      : request_(request), terminal_(isatty(STDERR_FILENO) != 0), steady_(steady && !terminal_), began_(began),
-        told_(told) {
-    if (terminal_ || steady_) ticks_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
+  // Of several searches `began` is when the first one began.
+  ProgressLine(const TuneRequest& request, SteadyLines* steady, Clock::time_point began)
+      : request_(request), terminal_(isatty(STDERR_FILENO) != 0), steady_(steady), began_(began) {
+    if (terminal_) ticks_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
+    if (steady_) steady_->Say([this] { return SteadyText(); });
   }
   ~ProgressLine() {
+    if (steady_) steady_->Say(nullptr);
     if (ticks_.joinable()) {
       ticks_.request_stop();
       ticks_.join();
@@ -95,16 +95,16 @@ class ProgressLine {
     std::unique_lock lock(mutex_);
     const auto never = [] { return false; };
     while (!wakes_.wait_for(lock, stop, kAnew, never) && !stop.stop_requested()) {
-      const Clock::time_point now = Clock::now();
-      if (terminal_ && printed_ && now - last_ >= std::chrono::seconds(1)) PrintLine();
-      if (steady_ && now - told_ >= kNextLine) {
-        told_ = now;
-        // How long this search has left says nothing of those that follow it.
-        std::cerr << absl::StrCat("searching for a layout: ", absl::StrFormat("%.0f", SecondsSince(began_)), " s",
-                                  progress_.space > 0 ? absl::StrCat(", ", CountsText()) : "")
-                  << std::endl;
-      }
+      if (printed_ && Clock::now() - last_ >= std::chrono::seconds(1)) PrintLine();
     }
+  }
+
+  // How long this search has left says nothing of those that follow it. Empty: the terminal's line says more.
+  std::string SteadyText() {
+    const std::lock_guard lock(mutex_);
+    if (terminal_ && printed_) return "";
+    return absl::StrCat("searching for a layout: ", absl::StrFormat("%.0f", SecondsSince(began_)), " s",
+                        progress_.space > 0 ? absl::StrCat(", ", CountsText()) : "");
   }
 
   void PrintLine() {
@@ -143,13 +143,13 @@ class ProgressLine {
   }
 
   const TuneRequest& request_;
-  const bool terminal_, steady_;
+  const bool terminal_;
+  SteadyLines* const steady_;
   const Clock::time_point began_, began_here_ = Clock::now();
   std::mutex mutex_;
   std::condition_variable_any wakes_;
   TuneProgress progress_;
   Clock::time_point last_;
-  Clock::time_point& told_;
   bool printed_ = false;
   std::jthread ticks_;
 };
@@ -184,7 +184,7 @@ std::vector<Option> SearchOptions(double seconds) {
            WholeNumbers{1, kMostAsked}}};
 }
 
-LayoutSearch::LayoutSearch(bool quiet, bool steady) : quiet_(quiet), steady_(steady) {
+LayoutSearch::LayoutSearch(bool quiet, SteadyLines* steady) : quiet_(quiet), steady_(steady) {
   for (const int number : kSignals) {
     struct sigaction now {};
     // Who starts a program with a signal ignored wants it to stay so.
@@ -215,8 +215,8 @@ absl::StatusOr<Found> LayoutSearch::Run(TuneRequest request, Diagnostics& diagno
               << AboutText(start.candidates) << " layouts. The search may take minutes, and ends after "
               << request.seconds << " s with the best so far (--seconds S, or Ctrl-C)." << std::endl;
   };
-  if (!began_) began_ = told_ = Clock::now();
-  ProgressLine line(request, steady_ && !quiet_, *began_, told_);
+  if (!began_) began_ = Clock::now();
+  ProgressLine line(request, steady_, *began_);
   request.progress = [&](const TuneProgress& progress) { line.Print(progress); };
   ABSL_ASSIGN_OR_RETURN(TuneResult result, Tune(request, diagnostics));
   Found found{std::move(result), {}};

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/cli/option.h"
+#include "planner/cli/steady_lines.h"
 #include "planner/recipe/recipe.h"
 #include "planner/search/results/tuned_text.h"
 #include "planner/search/tune.h"
@@ -29,11 +30,11 @@ std::vector<Option> SearchOptions(double seconds = kSearchSeconds);
 
 // One search or several. The first SIGINT or SIGTERM ends the one that goes on, which returns the best so far; a second
 // one ends the program, as without this. On a terminal, stderr says how far a search is. Before a search that may take
-// minutes it says so, and when it ends at the latest, unless `quiet`. `steady`: where stderr is no terminal, a line at
-// least every two seconds says how far it is, unless `quiet`.
+// minutes it says so, and when it ends at the latest, unless `quiet`. `steady`: where stderr is no terminal, it says
+// how far a search is; null: nothing does.
 class LayoutSearch {
  public:
-  explicit LayoutSearch(bool quiet, bool steady = false);
+  explicit LayoutSearch(bool quiet, SteadyLines* steady = nullptr);
   ~LayoutSearch();
   LayoutSearch(const LayoutSearch&) = delete;
   LayoutSearch& operator=(const LayoutSearch&) = delete;
@@ -45,10 +46,9 @@ class LayoutSearch {
   absl::StatusOr<Found> Run(TuneRequest request, Diagnostics& diagnostics);
 
  private:
-  const bool quiet_, steady_;
-  // Of the first search, and when a line was last printed where stderr is no terminal.
-  std::optional<std::chrono::steady_clock::time_point> began_;
-  std::chrono::steady_clock::time_point told_;
+  const bool quiet_;
+  SteadyLines* const steady_;
+  std::optional<std::chrono::steady_clock::time_point> began_;  // the first search
 };
 
 // Where nothing was found: the problems of the recipe as it was given with `overrides`, on stderr, if they were not

@@ -29,7 +29,7 @@ bool Measured(const Cluster& cluster, const Link& link) {
 }  // namespace
 
 std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candidate& fastest,
-                                           const std::vector<Candidate>& others) {
+                                           const std::vector<Candidate>& others, const std::function<bool()>& stopped) {
   std::vector<TuneSensitivity> found;
   std::vector<Plan> plans;
   std::vector<const Candidate*> of;
@@ -39,11 +39,15 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
   };
   add(fastest);
   for (const Candidate& other : others) {
+    if (stopped()) return found;
     if (other != fastest) add(other);
   }
   if (plans.empty() || of.front() != &fastest) return found;
   std::vector<double> now;
-  for (const Plan& plan : plans) now.push_back(StepLength(plan, RatesOf(tuned.cluster)));
+  for (const Plan& plan : plans) {
+    if (stopped()) return found;
+    now.push_back(StepLength(plan, RatesOf(tuned.cluster)));
+  }
   for (const Link& link : kLinks) {
     const double speed = DeviceOf(tuned.cluster).*link.speed;
     const bool used = link.between_nodes ? plans[0].world_size > tuned.cluster.gpus_per_node : plans[0].world_size > 1;
@@ -58,7 +62,7 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
       double best = StepLength(plans[0], rates);
       int at = -1;
       for (size_t i = 1; i < plans.size(); ++i) {
-        if (now[i] < now[0]) continue;
+        if (now[i] < now[0] || stopped()) continue;
         const double length = StepLength(plans[i], rates);
         if (length < best) best = length, at = static_cast<int>(i);
       }
@@ -66,9 +70,9 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
     };
     double low = 1, high = 1;
     int at = -1;
-    while (at < 0 && high < kMostSlower) low = high, high *= 2, at = faster(high);
+    while (at < 0 && high < kMostSlower && !stopped()) low = high, high *= 2, at = faster(high);
     if (at >= 0) {
-      while (high / low > 1.02) {
+      while (high / low > 1.02 && !stopped()) {
         const double middle = std::sqrt(low * high);
         const int other = faster(middle);
         (other >= 0 ? high : low) = middle;
@@ -77,6 +81,7 @@ std::vector<TuneSensitivity> SensitivityOf(const TunedRecipe& tuned, const Candi
       sensitivity.slower = high;
       sensitivity.instead = LineOf(tuned.recipe, *of[static_cast<size_t>(at)]);
     }
+    if (stopped()) return found;
     found.push_back(std::move(sensitivity));
   }
   return found;

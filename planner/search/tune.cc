@@ -25,8 +25,6 @@
 namespace planwright {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 int64_t RanksOf(const Recipe& recipe) {
   int64_t ranks = 0;
   for (const ModuleRecipe& module : recipe.modules) ranks = std::max(ranks, EndOf(module));
@@ -118,7 +116,14 @@ std::string NothingFound(const TuneResult& result) {
 
 }  // namespace
 
+double SecondsNow(const TuneRequest& request) {
+  if (request.clock) return request.clock();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnostics) {
+  const double began = SecondsNow(request);
+  const auto passed = [&](double limit) { return limit > 0 && SecondsNow(request) - began > limit; };
   const auto read = [&](const std::vector<std::string>& changes, Diagnostics& problems) {
     std::vector<std::string> overrides = request.overrides;
     overrides.insert(overrides.end(), changes.begin(), changes.end());
@@ -163,13 +168,11 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     const bool refused = of_given.has_errors();
     request.begins({refused ? of_given.sorted() : std::vector<Diagnostic>(), space.About()});
   }
-  const Clock::time_point began = Clock::now();
   result.seconds_given = request.seconds;
   const auto stopped = [&](int64_t timed) {
     if (request.stop && *request.stop) return true;
     if (request.candidates > 0 && timed >= request.candidates) return true;
-    if (request.seconds > 0 && std::chrono::duration<double>(Clock::now() - began).count() > request.seconds)
-      result.timed_out = true;
+    result.timed_out = result.timed_out || passed(request.seconds);
     return result.timed_out;
   };
   result.error = ErrorOf(tuned.cluster.profile);
@@ -200,6 +203,7 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     others.push_back(CandidateOf(tuned.recipe));
   for (const FoundLayout& next : InOrder(whole, fastest * (1 + result.error), result.worth, request.best)) {
     if (result.best.size() >= std::max<size_t>(1, request.best)) break;
+    if (!result.best.empty() && passed(request.proofs)) break;
     std::optional<TunedLayout> layout = prove(next);
     if (!layout) continue;  // a lint that is an error
     layout->equal = layout->seconds <= fastest * (1 + result.error);
@@ -218,12 +222,14 @@ absl::StatusOr<TuneResult> Tune(const TuneRequest& request, Diagnostics& diagnos
     const auto known = std::find_if(result.best.begin(), result.best.end(), [&](const TunedLayout& layout) {
       return layout.line == LineOf(tuned.recipe, next.candidate);
     });
+    if (known == result.best.end() && passed(request.proofs)) continue;
     std::optional<TunedLayout> layout = known != result.best.end() ? *known : prove(next);
     if (layout) result.frontier.push_back(*std::move(layout));
   }
   result.fastest = fastest;
   result.gap = result.lower_bound > 0 ? fastest / result.lower_bound - 1 : std::numeric_limits<double>::infinity();
-  if (!result.interrupted && result.seconds) result.sensitivity = SensitivityOf(tuned, fastest_one, others);
+  if (!result.interrupted && result.seconds)
+    result.sensitivity = SensitivityOf(tuned, fastest_one, others, [&] { return passed(request.proofs); });
   return result;
 }
 

@@ -43,7 +43,10 @@ struct TuneRequest {
   // ("modules.language").
   std::vector<std::string> fixed;
   size_t best = 10;    // layouts that are returned
-  double seconds = 0;  // of wall time after which the search stops with what it has; 0: no limit
+  double seconds = 0;  // after which the search stops with what it has; 0: no limit
+  // Seconds after which nothing more of what was found is proved but one layout; 0: no limit.
+  double proofs = 0;
+  std::function<double()> clock;  // seconds since any moment; empty: of the wall clock. The limits count from the call
   // Timed candidates after which no further ones are begun; 0: no limit. Those that are timed together, which may be
   // thousands, are timed to their end.
   int64_t candidates = 0;
@@ -136,6 +139,9 @@ struct TuneResult {
   bool at_limit = false;     // ended by TuneRequest::simulations: `best` may lack some, or the optimum is not proved
   std::vector<TuneSensitivity> sensitivity;
 };
+
+// What the clock of a request says.
+double SecondsNow(const TuneRequest& request);
 
 // Problems of the recipe go to `diagnostics`, with InvalidArgument, before anything is searched. A recipe that is
 // invalid as it is can be tuned where some layout may make it valid (given_problems.h).

@@ -270,6 +270,34 @@ TEST(Tune, EndsEarlyWithWhatItHas) {
   EXPECT_EQ(at_once->best.at(0).digest, at_once->given.value().digest) << "nothing better is known than the recipe";
 }
 
+// By a clock of its own, which goes on by a second whenever it is looked at.
+TEST(Tune, IsDoneWhenItsTimeIsOver) {
+  TuneRequest request = RequestOf(kTiny, kSlowGpus, {});
+  double now = 0;
+  int64_t before = 0;
+  request.clock = [&] { return now += 1; };
+  request.seconds = request.proofs = 40;
+  request.progress = [&](const TuneProgress& progress) {
+    if (now <= 41) before = progress.simulated;
+  };
+  const TuneResult result = Tuned(request);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_LE(result.counts.simulated, before + 4) << "one goes on, and three may find what else is good";
+  ASSERT_EQ(result.best.size(), 1u) << "others are not proved any more";
+  EXPECT_TRUE(result.best[0].proved);
+  EXPECT_LE(result.frontier.size(), 1u);
+  EXPECT_LE(now, 60);
+
+  // A search that is done in time may have more to prove than there is time.
+  now = 0;
+  request.seconds = 0, request.proofs = 1;
+  const TuneResult whole = Tuned(request);
+  EXPECT_FALSE(whole.interrupted);
+  EXPECT_EQ(whole.best.size(), 1u);
+  EXPECT_TRUE(whole.sensitivity.empty());
+}
+
 // Times of a profile have an error, so that the first row may be a slower one with less memory.
 TuneRequest RequestByAProfile() {
   return RequestOf("recipes/nemotron_moe_vlm_20l_mock_8r.yaml",

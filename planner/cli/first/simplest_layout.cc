@@ -1,7 +1,6 @@
 #include "planner/cli/first/simplest_layout.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <vector>
 
@@ -12,8 +11,6 @@
 namespace planwright {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // The median error of a predicted step, where predictions were held against runs (docs/step_time.md#held-out): what is
 // nearer to the fastest may as well be faster.
 constexpr double kErrorOfTimes = 0.06;
@@ -23,7 +20,8 @@ constexpr double kErrorOfTimes = 0.06;
 constexpr const char* kOpens[] = {"batch.micro_samples", ".parallel.ep", ".recompute", ".parallel.tp", nullptr};
 constexpr size_t kSearches = std::size(kOpens);
 
-// The part of the time that a narrow search may take, and what the last one leaves for its plans to be proved.
+// The part of the time that a narrow search may take, and what the last one leaves for its plans to be proved. When
+// the time is over, each has one simulation and one proof to end.
 constexpr double kNarrow = 0.1, kForProofs = 0.15;
 
 std::vector<std::string> FixedIn(size_t search, const std::vector<std::string>& keys) {
@@ -42,17 +40,22 @@ absl::StatusOr<SimplestFound> FindSimplestLayout(const RunSearch& run, const std
                                                  const Recipe& recipe, const TuneRequest& request,
                                                  Diagnostics& diagnostics) {
   const std::vector<std::string> keys = TunableKeys(recipe);
-  const Clock::time_point began = Clock::now();
-  const auto left = [&] { return request.seconds - std::chrono::duration<double>(Clock::now() - began).count(); };
+  const double began = SecondsNow(request), all_seconds = request.seconds;
+  const auto left = [&] { return all_seconds - (SecondsNow(request) - began); };
   std::vector<Found> all;
   double fastest = 0, error = kErrorOfTimes;
   for (size_t i = 0; i < kSearches && (i == 0 || !stopped()); ++i) {
     TuneRequest narrow = request;
     const std::vector<std::string> fixed = FixedIn(i, keys);
     narrow.fixed.insert(narrow.fixed.end(), fixed.begin(), fixed.end());
-    // At least a moment, so that whatever is found first is found.
-    const double most = i + 1 < kSearches ? kNarrow * request.seconds : left() - kForProofs * request.seconds;
-    narrow.seconds = std::max(0.01 * request.seconds, std::min(most, left()));
+    if (all_seconds > 0) {
+      if (i > 0 && left() <= 0) break;
+      const bool last = i + 1 == kSearches;
+      const double most = last ? left() - kForProofs * all_seconds : kNarrow * all_seconds;
+      // At least a moment, so that whatever is found first is found.
+      narrow.seconds = std::max(0.01 * all_seconds, std::min(most, left()));
+      narrow.proofs = last ? std::max(narrow.seconds, left()) : narrow.seconds;
+    }
     Diagnostics problems;
     absl::StatusOr<Found> found = run(narrow, problems);
     if (!found.ok()) {

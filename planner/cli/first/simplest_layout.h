@@ -24,8 +24,8 @@ struct SimplestFound {
 // Searches again and again, each time with more keys open than before: first for ranks that each have whole models,
 // then with experts apart, with layers run again, with tensors split, and last with every key that `plan tune` changes.
 // Chooses the first of these whose layout is within the error of predictions of the fastest of all. `recipe`: of
-// `request`, with its overrides. `request.seconds`: of all searches together. `stopped`: asked between two of them;
-// then what was found is chosen from. Errors of `run`.
+// `request`, with its overrides. `request.seconds`: of all searches together, by its clock; none begins after it.
+// `stopped`: asked between two of them; then what was found is chosen from. Errors of `run`.
 absl::StatusOr<SimplestFound> FindSimplestLayout(const RunSearch& run, const std::function<bool()>& stopped,
                                                  const Recipe& recipe, const TuneRequest& request,
                                                  Diagnostics& diagnostics);
