@@ -28,9 +28,9 @@ int ExportFailed(const absl::Status& status) {
 
 // "5GB", "500MB", "2GiB" or a number of bytes.
 absl::StatusOr<int64_t> ReadShardSize(const std::string& name, const std::string& text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},          {"B", 1},         {"KB", 1e3},
-                                                            {"MB", 1e6},      {"GB", 1e9},      {"TB", 1e12},
-                                                            {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1},     {"B", 1},     {"KB", 1e3},      {"kB", 1e3},      {"MB", 1e6},
+      {"GB", 1e9}, {"TB", 1e12}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));

@@ -20,6 +20,7 @@
 #include "planner/cli/progress_bar.h"
 #include "planner/cli/sample_runs.h"
 #include "planner/cli/terminal.h"
+#include "planner/data/samples/mixture.h"
 #include "planner/data/samples/sample_source.h"
 #include "planner/views/show/show.h"
 
@@ -80,17 +81,14 @@ struct DataFigures {
   int64_t run_samples = 0;                       // of the whole run
   std::vector<SourceCounts> counts;              // of each source of a mixture, by the index
   std::vector<double> shares;                    // of each
+  std::vector<int64_t> of_run;                   // samples of the run that are of each
   std::vector<CountedImages> images;             // of all samples of an epoch of each
   std::vector<SampleFigures> read;               // samples 0, 1, ...
   std::map<std::string, SourceFigures> sources;  // of those, by source
 };
 
-double RunSamples(const DataFigures& figures, size_t source) {
-  return figures.shares[source] * static_cast<double>(figures.run_samples);
-}
-
 double Epochs(const DataFigures& figures, size_t source) {
-  return RunSamples(figures, source) / static_cast<double>(figures.counts[source].samples);
+  return static_cast<double>(figures.of_run[source]) / static_cast<double>(figures.counts[source].samples);
 }
 
 double Full(int64_t tokens, int64_t samples, int64_t length) {
@@ -133,8 +131,7 @@ std::string StatsText(const Plan& plan, const DataFigures& figures, size_t width
       const SourceCounts& source = figures.counts[i];
       of_run.Add({Printable(source.source), Percent(figures.shares[i]), WithCommas(source.documents),
                   WithCommas(source.tokens), WithCommas(source.samples),
-                  Percent(Full(source.tokens, source.samples, length)),
-                  WithCommas(static_cast<int64_t>(RunSamples(figures, i) + 0.5)),
+                  Percent(Full(source.tokens, source.samples, length)), WithCommas(figures.of_run[i]),
                   absl::StrFormat("%.3g", Epochs(figures, i))});
       left.Add({Printable(source.source), WithCommas(source.whole), WithCommas(source.cut), WithCommas(source.pieces),
                 WithCommas(source.padded), WithCommas(source.skipped), WithCommas(source.damaged),
@@ -196,7 +193,7 @@ nlohmann::ordered_json StatsJson(const Plan& plan, const DataFigures& figures) {
                        {"tokens", source.tokens},
                        {"samples", source.samples},
                        {"full", Full(source.tokens, source.samples, length)},
-                       {"run_samples", RunSamples(figures, i)},
+                       {"run_samples", figures.of_run[i]},
                        {"epochs", Epochs(figures, i)}});
   }
   for (const auto& [name, source] : figures.sources) {
@@ -252,6 +249,9 @@ int StatsOfData(const Plan& plan, const DataOptions& options) {
   for (const SourcePlan& each : plan.data.sources) weights += each.weight;
   for (const SourcePlan& each : plan.data.sources)
     figures.shares.push_back(static_cast<double>(each.weight) / static_cast<double>(weights));
+  std::vector<int64_t> each_weight;
+  for (const SourcePlan& each : plan.data.sources) each_weight.push_back(each.weight);
+  if (!each_weight.empty()) figures.of_run = Mixture(each_weight).CountsOf(figures.run_samples);
   figures.read = *std::move(read);
   for (const SampleFigures& sample : figures.read) {
     SourceFigures& sum = figures.sources[sample.source];

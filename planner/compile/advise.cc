@@ -264,6 +264,17 @@ class Advisor {
     return read(is) > 0 && read(was) > 0 ? std::fabs(std::log(read(is) / read(was))) : 1;
   }
 
+  // Weights that exist have the sizes that they have: no size of a model can be another one.
+  bool BeginsWithWeights() const {
+    const auto is_file = [](const YamlNode* from) {
+      return from != nullptr && from->is_scalar() && from->text != "drawn";
+    };
+    if (is_file(NodeAt(tree_, "initialize.from"))) return true;
+    const YamlNode* sources = NodeAt(tree_, "initialize.sources");
+    return sources != nullptr && std::any_of(sources->items.begin(), sources->items.end(),
+                                             [&](const YamlNode& source) { return is_file(NodeAt(source, "from")); });
+  }
+
   // Values first with which the suggestions for earlier problems can be followed, too; and the places that have some.
   void PreferWhatFits(std::vector<Fix>& places) {
     if (chosen_.empty()) return;
@@ -288,10 +299,12 @@ class Advisor {
     std::stable_sort(places.begin(), places.end(), [](const Fix& a, const Fix& b) { return a.blame < b.blame; });
     const std::vector<Fix> all = places;
     for (Fix& fix : places) FindValues(index, all, fix);
-    std::erase_if(places, [](const Fix& fix) { return fix.values.empty(); });
-    if (places.empty()) return;
     const bool divides = problem.kind == kLayoutDoesNotDivide || problem.kind == kGridDoesNotFit ||
                          problem.kind == kExpertGridDoesNotFit;
+    std::erase_if(places, [&](const Fix& fix) {
+      return fix.values.empty() || (divides && BeginsWithWeights() && fix.place.path.starts_with("models."));
+    });
+    if (places.empty()) return;
     std::stable_sort(places.begin(), places.end(), [&](const Fix& a, const Fix& b) {
       if (a.blame != b.blame || !divides) return std::pair(a.blame, a.reach) < std::pair(b.blame, b.reach);
       const int near_a = a.Class() == 0 ? 0 : 1, near_b = b.Class() == 0 ? 0 : 1;

@@ -46,7 +46,8 @@ constexpr KeySpec kDataKeys[] = {
      "number of text tokens of a class"},
     {"data.sources", "sources", kListOfMaps, kRequired, "", kAny, "", "where documents come from"},
     {"data.sources[].name", "", To<&SourceRecipe::name>, kOptional, "", kAny, "",
-     "name in tables, traces and index files; without it source_0, source_1, ... by position"},
+     "name in tables, traces and index files, and of the draws of its order: another name, and samples come in another "
+     "order; without it source_0, source_1, ... by position"},
     {"data.sources[].kind", "", To<&SourceRecipe::kind>, kRequired, "", kAny, kSourceKindChoices, kSourceKindHelp},
     {"data.sources[].weight", "", To<&SourceRecipe::weight>, kOptional, "1", kShare, "",
      "share of the samples that are of this source, in proportion to the other weights; at most 6 digits after the "

@@ -26,7 +26,8 @@ constexpr KeySpec kEvaluationKeys[] = {
     {"evaluation.sets[].sources", "", kListOfMaps, kOptional, "", kAny, "",
      "of data of kind sources, which needs them: where the documents come from, as `data.sources`"},
     {"evaluation.sets[].sources[].name", "", To<&SourceRecipe::name>, kOptional, "", kAny, "",
-     "name in tables, logs and index files; without it source_0, source_1, ... by position"},
+     "name in tables, logs and index files, and of the draws of its order: another name, and other samples are first; "
+     "without it source_0, source_1, ... by position"},
     {"evaluation.sets[].sources[].kind", "", To<&SourceRecipe::kind>, kRequired, "", kAny, kSourceKindChoices,
      kSourceKindHelp},
     {"evaluation.sets[].sources[].weight", "", To<&SourceRecipe::weight>, kOptional, "1", kShare, "",

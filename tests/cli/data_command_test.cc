@@ -313,6 +313,39 @@ TEST_F(DataCommand, CountsAllSamplesOfASet) {
   EXPECT_EQ(set()["samples"], 5);
 }
 
+// Recipes and data that are shared lie in folders that others cannot write.
+TEST_F(DataCommand, SaysWhichKeyNamesAnotherFolderForTheIndex) {
+  Write("file", "");
+  std::string words = Recipe(shards_);
+  words.replace(words.find("/index"), 6, "/file/index");
+  const ProgramResult index = Plan("data index " + words);
+  EXPECT_EQ(index.status, kExitUsage);
+  EXPECT_THAT(index.err, AllOf(HasSubstr("cannot make the folder " + folder_ + "/file/index"),
+                               HasSubstr("or where data.index=FOLDER says")));
+}
+
+// Samples of the run are whole ones, and add up.
+TEST_F(DataCommand, StatsOfTheRunAddUp) {
+  std::string words = Recipe(shards_);
+  words.replace(words.find("sources: ["), 10,
+                "sources: [{name: b, kind: webdataset, weight: 3, shards: [" + shards_ +
+                    "]}, {name: c, kind: webdataset, weight: 7, shards: [" + shards_ + "]}, ");
+  ASSERT_EQ(Plan("data index " + words).status, kExitSuccess);
+  const nlohmann::json json = nlohmann::json::parse(Plan("data stats " + words + " --json").out);
+  int64_t samples = 0;
+  for (const nlohmann::json& source : json["sources"]) {
+    EXPECT_TRUE(source["run_samples"].is_number_integer());
+    samples += source["run_samples"].get<int64_t>();
+  }
+  EXPECT_EQ(samples, json["run_samples"]);
+  ASSERT_EQ(json["read"].size(), 3u);  // all of them, here
+  for (size_t i = 0; i < 3; ++i) {
+    for (const nlohmann::json& source : json["sources"]) {
+      if (source["name"] == json["read"][i]["name"]) EXPECT_EQ(json["read"][i]["samples"], source["run_samples"]);
+    }
+  }
+}
+
 TEST_F(DataCommand, DecodesAndReadsAnewWhatItIsAskedTo) {
   std::ifstream file(InSource("tests/golden/pictures/444.jpg"), std::ios::binary);
   std::string broken(std::istreambuf_iterator<char>(file), {});

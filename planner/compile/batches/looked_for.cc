@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/files/file_io.h"
+#include "planner/base/text/stand_in.h"
 #include "planner/data/samples/tar_file.h"
 #include "planner/data/samples/token_idx.h"
 
@@ -32,6 +33,13 @@ std::optional<std::string> FirstBytes(const std::string& path, int64_t count) {
   std::string bytes(count, '\0');
   if (!file->Read(0, std::as_writable_bytes(std::span(bytes))).ok()) return std::nullopt;
   return bytes;
+}
+
+// StandInFor of a file; empty as well of one that cannot be read.
+std::string OtherThan(const std::string& path) {
+  const absl::StatusOr<PlainFile> file = PlainFile::Open(path);
+  const int64_t bytes = file.ok() ? std::min<int64_t>(file->bytes(), kStandInBytes) : 0;
+  return StandInFor(FirstBytes(path, bytes).value_or(""));
 }
 
 // By the checksum of the first header, or that it is the empty block of an archive without members.
@@ -92,7 +100,8 @@ LookedFor::Shards LookedFor::LookFor(const std::string& base, const std::string&
     if (opened >= most_opened) continue;
     ++opened, ++opened_;
     if (BeginsAsTar(path)) continue;
-    shards.wrong = absl::StrCat(file, " is no tar file: its first header is damaged");
+    const std::string other = OtherThan(path);
+    shards.wrong = absl::StrCat(file, " is ", other.empty() ? "no tar file: its first header is damaged" : other);
     return shards;
   }
   if (missing == 0) return shards;
@@ -115,8 +124,13 @@ const LookedFor::Tokens& LookedFor::OfTokens(const std::string& base, const std:
     tokens.wrong = absl::StrCat("there is no file ", path, extension);
     return tokens;
   }
-  if (FirstBytes(whole + ".idx", static_cast<int64_t>(kIdxMagic.size())) != kIdxMagic)
-    tokens.wrong = absl::StrCat(path, ".idx is no index of Megatron-LM: it must begin with MMIDIDX");
+  if (FirstBytes(whole + ".idx", static_cast<int64_t>(kIdxMagic.size())) != kIdxMagic) {
+    const std::string other = OtherThan(whole + ".idx");
+    tokens.wrong =
+        absl::StrCat(path, ".idx is ", other.empty() ? "no index of Megatron-LM: it must begin with MMIDIDX" : other);
+  } else if (const std::string other = OtherThan(whole + ".bin"); !other.empty()) {
+    tokens.wrong = absl::StrCat(path, ".bin is ", other);
+  }
   return tokens;
 }
 

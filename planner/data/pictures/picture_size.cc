@@ -3,6 +3,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include "planner/base/text/stand_in.h"
 #include "planner/data/pictures/jpeg_header.h"
 
 namespace planwright {
@@ -79,6 +80,7 @@ absl::StatusOr<PictureFormat> ReadPictureFormat(std::string_view start) {
   if (start.substr(0, 8) == "\x89PNG\r\n\x1a\n") return PictureFormat::kPng;
   if (start.substr(0, 3) == "\xff\xd8\xff") return PictureFormat::kJpeg;
   if (start.size() >= 12 && start.substr(0, 4) == "RIFF" && start.substr(8, 4) == "WEBP") return PictureFormat::kWebp;
+  if (const std::string other = StandInFor(start); !other.empty()) return absl::InvalidArgumentError(other);
   return absl::InvalidArgumentError("neither a PNG, nor a JPEG, nor a WebP file");
 }
 

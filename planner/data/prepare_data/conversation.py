@@ -33,6 +33,9 @@ class Reader:
             if value.get(key):
                 raise Problem(place, f"{key}: only text and images are trained", "leave such documents out")
         kinds = [key for key in ("messages", "conversations", "text") if value.get(key) is not None]
+        for key in ("messages", "conversations", "text"):
+            if not kinds and key in value:
+                raise Problem(f"{place}: {key}", "expected a text or turns, found null", "leave such documents out")
         if len(kinds) != 1:
             raise Problem(place, "expected one of messages, conversations and text, found " +
                           (" and ".join(kinds) or f"the keys {', '.join(map(str, value)) or 'none'}"),
@@ -115,7 +118,8 @@ class Reader:
         found = []
         for key in ("image", "images"):
             paths = value.get(key)
-            paths = [] if paths is None else paths if isinstance(paths, list) else [paths]
+            # Mixtures have "" for documents without one.
+            paths = [] if paths in (None, "") else paths if isinstance(paths, list) else [paths]
             found += [self.picture(path, f"{place}: {key}") for path in paths]
         return found
 

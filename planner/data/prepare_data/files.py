@@ -19,7 +19,13 @@ def opened(path):
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise Problem(path, "expected a file, found a folder, a pipe or a device", "write it into a plain file")
-    return os.fdopen(number, "rb")
+    file = os.fdopen(number, "rb")
+    begin = file.read(32)
+    file.seek(0)
+    if begin.startswith(b"version https://git-lfs"):
+        file.close()
+        raise Problem(path, "expected the file, found a pointer of Git LFS", "fetch it: `git lfs pull` in its folder")
+    return file
 
 
 class Lines:

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "planner/base/files/file_io.h"
@@ -306,9 +308,26 @@ class IndexUpdate {
 
 }  // namespace
 
+namespace {
+
+// Whether files can be made in a folder, or in the first of those above it that is there.
+bool CanMakeFilesIn(const std::string& named) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path folder = fs::absolute(named, error);
+  while (!fs::exists(folder, error) && folder.has_parent_path() && folder.parent_path() != folder)
+    folder = folder.parent_path();
+  return fs::is_directory(folder, error) && access(folder.c_str(), W_OK) == 0;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
                                                        const std::function<void(const IndexProgress&)>& progress) {
-  return IndexUpdate(data, options, progress).Run();
+  absl::StatusOr<std::vector<IndexedSource>> sources = IndexUpdate(data, options, progress).Run();
+  if (sources.ok() || absl::IsInvalidArgument(sources.status()) || CanMakeFilesIn(IndexFolder(data))) return sources;
+  return absl::UnavailableError(
+      absl::StrCat(sources.status().message(), ": the index lies beside the recipe, or where data.index=FOLDER says"));
 }
 
 std::optional<std::map<std::string, std::string>> DigestsAtHand(const DataPlan& data) {

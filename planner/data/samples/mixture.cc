@@ -71,4 +71,14 @@ Mixture::Turn Mixture::At(int64_t sample) const {
   return {source, periods * weights_[source] + before};
 }
 
+std::vector<int64_t> Mixture::CountsOf(int64_t samples) const {
+  if (weights_.size() == 1) return {samples};
+  const int64_t periods = samples / period_, place = samples % period_, block = place / block_;
+  std::vector<int64_t> counts;
+  for (size_t source = 0; source < weights_.size(); ++source)
+    counts.push_back(periods * weights_[source] + counts_[static_cast<size_t>(block) * weights_.size() + source]);
+  for (int64_t at = block * block_; at < place; ++at) ++counts[sources_[at]];
+  return counts;
+}
+
 }  // namespace planwright

@@ -25,6 +25,8 @@ class Mixture {
   };
   // Of sample `sample`, from 0. Takes as long for every sample.
   Turn At(int64_t sample) const;
+  // How many of the first so many samples are of each source.
+  std::vector<int64_t> CountsOf(int64_t samples) const;
 
  private:
   void Assign();

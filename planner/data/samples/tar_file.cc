@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "planner/base/text/stand_in.h"
+
 namespace planwright {
 namespace {
 
@@ -106,6 +108,12 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
     };
     const int64_t bytes = file.bytes();  // of the archive when it was opened: it must not change during a run
     // A block of zeros ends an archive. Without one the file was cut off, and members may be missing.
+    if (at == 0) {
+      const absl::StatusOr<std::string_view> begin =
+          window.Read(0, std::min<int64_t>(bytes, static_cast<int64_t>(kStandInBytes)));
+      if (!begin.ok()) return begin.status();
+      if (const std::string other = StandInFor(*begin); !other.empty()) return wrong(other);
+    }
     if (bytes - at < kTarBlock) return wrong("the archive ends without its end mark");
     const absl::StatusOr<std::string_view> read_header = window.Read(at, kTarBlock);
     if (!read_header.ok()) return read_header.status();
@@ -121,9 +129,10 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
     if (!TarChecksumFits(header)) return wrong("the header's checksum does not fit");
     const char type = header[156];
     // '0' and NUL: a regular file. '5': a folder, which is skipped. 'x', 'g': extended headers of the next and of all
-    // members.
+    // members. 'L': the name of the next one, as GNU tar writes it.
     const bool member = type == '0' || type == '\0';
-    const std::string_view prefix = Field(header, 345, 155);
+    const bool gnu = header[262] == ' ';  // the place of the prefix has times there
+    const std::string_view prefix = gnu ? "" : Field(header, 345, 155);
     std::string name(Field(header, 0, 100));
     if (!prefix.empty()) name = std::string(prefix) + "/" + name;
     std::optional<int64_t> size = Octal(header, 124, 12);
@@ -149,6 +158,11 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
       } else if (read.path || read.size || read.sparse) {  // would give all members one name or size
         return wrong("a global header that names members");
       }
+    } else if (type == 'L') {
+      if (*size > kMaxExtendedHeader) return wrong("a long name of ", *size, " bytes");
+      const absl::StatusOr<std::string_view> long_name = window.Read(contents, *size);
+      if (!long_name.ok()) return long_name.status();
+      extended.path = std::string(long_name->substr(0, long_name->find('\0')));
     } else if (member || type == '5') {
       const std::string problem = NameProblem(name);
       if (!problem.empty()) return wrong("member ", name, ": ", problem);
@@ -158,7 +172,7 @@ absl::Status WalkTar(const PlainFile& file, FileWindow& window,
       }
     } else {
       return wrong("member ", name, ": type '", std::string(1, type),
-                   "' is not read: write plain files, in format ustar or pax");
+                   "' is not read: write plain files, in format ustar, pax or GNU's");
     }
     at = contents + (*size + kTarBlock - 1) / kTarBlock * kTarBlock;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/base/json/json_text.h"
+#include "planner/base/text/stand_in.h"
 
 namespace planwright {
 namespace {
@@ -58,7 +59,7 @@ absl::StatusOr<HeaderTensor> ReadEntry(const std::string& name, const Json& json
   if (type == json.end() || !type->is_string()) return wrong("no dtype");
   const auto word = type->get<std::string>();
   const int bits = BitsOfSafetensorsType(word);
-  if (bits == 0) return wrong("dtype ", word, " is none that the format has");
+  if (bits == 0) return wrong("dtype \"", word, "\" is none that the format has");
   auto shape = SizesUnder(json, "shape");
   const auto offsets = SizesUnder(json, "data_offsets");
   if (!shape) return wrong("its shape is not a list of sizes");
@@ -114,6 +115,9 @@ absl::Status CheckCover(const std::map<std::string, HeaderTensor>& tensors, int6
 absl::StatusOr<std::string> HeaderText(const PlainFile& file) {
   const auto bytes_of = [](auto& object, size_t size) { return std::as_writable_bytes(std::span(&object, size)); };
   const int64_t file_bytes = file.bytes();
+  std::string begin(static_cast<size_t>(std::min<int64_t>(file_bytes, kStandInBytes)), '\0');
+  if (absl::Status status = file.Read(0, std::as_writable_bytes(std::span(begin))); !status.ok()) return status;
+  if (const std::string other = StandInFor(begin); !other.empty()) return absl::InvalidArgumentError(other);
   if (file_bytes < 8)
     return absl::InvalidArgumentError(absl::StrCat(file_bytes, " bytes are too few for a safetensors file"));
   uint64_t length = 0;

@@ -51,6 +51,10 @@ TEST(DamagedPicture, IsRefusedInWords) {
   const std::pair<std::string, std::string> cases[] = {
       {"", neither},
       {"GIF89a and more", neither},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 49\n",
+       "a pointer of Git LFS, not the file: `git lfs pull` in its folder fetches it"},
+      {"<!doctype html><title>Sign in</title>",
+       "a page of HTML, not the file: what a server answered in its place; download it again"},
       {"\xff\xd8", neither},
       {std::string(5000, '\0'), neither},
       // JPEG: the header

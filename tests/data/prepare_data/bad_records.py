@@ -31,6 +31,8 @@ RECORDS = [
      "while decoding a JSON array from a unicode string; leave it out"),
     ("a.jsonl", line([1]), "a.jsonl:1: expected an object with messages, conversations or text, found a list; write "
      "one object a document"),
+    ("a.jsonl", line({"text": None}), "a.jsonl:1: text: expected a text or turns, found null; leave such documents "
+     "out"),
     ("a.jsonl", line({"prompt": "x"}), "a.jsonl:1: expected one of messages, conversations and text, found the keys "
      "prompt; name the keys as such, or convert the file first"),
     ("a.jsonl", line({"text": "x", "messages": TURNS}), "a.jsonl:1: expected one of messages, conversations and text, "

@@ -92,6 +92,10 @@ class Bounds(Case):
         self.assertEqual(self.said("a.jsonl", "--tokenizer", "pipe.jsonl"), f"pipe.jsonl: {none}")
         self.assertEqual(self.said("a.jsonl", "--template", "pipe.jsonl"), f"pipe.jsonl: {none}")
         self.assertEqual(self.said("a.jsonl", "--tokenizer", "/dev/zero"), f"/dev/zero: {none}")
+        self.write("lfs.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+        pointer = "expected the file, found a pointer of Git LFS; fetch it: `git lfs pull` in its folder"
+        self.assertEqual(self.said("a.jsonl", "--tokenizer", "lfs.json"), f"lfs.json: {pointer}")
+        self.assertEqual(self.said("lfs.json"), f"lfs.json: {pointer}")
         os.makedirs(self.at / "m/media")
         self.lines("m/m.jsonl", [{"text": "<image>", "image": "a.jpg"}])
         os.mkfifo(self.at / "m/media/shard_0.tar")

@@ -47,9 +47,11 @@ class Formats(Case):
 
     def test_llava(self):
         self.write("pictures/00/a.jpg", JPG)
-        self.write("llava.json", [{"id": "x", "image": "00/a.jpg", "conversations": QUESTION}])
+        text = [{**QUESTION[0], "value": "What is it?"}, QUESTION[1]]
+        self.write("llava.json", [{"id": "x", "image": "00/a.jpg", "conversations": QUESTION},
+                                  {"id": "y", "image": "", "conversations": text}])
         documents, _ = self.prepared("llava.json", "--images", "pictures")
-        self.assertEqual(self.texts(documents), [RENDERED])
+        self.assertEqual(self.texts(documents), [RENDERED, RENDERED.replace("<image>\n", "")])
         self.assertEqual(json.loads(documents["000000000"]["images"]), [{"file": "../pictures/00/a.jpg"}])
 
     def test_parts_of_a_file(self):

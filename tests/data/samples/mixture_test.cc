@@ -18,6 +18,7 @@ void ExpectFair(const std::vector<int64_t>& weights, int64_t samples, int64_t fi
   ASSERT_EQ(first % period, 0);
   for (int64_t n = first; n < first + samples; ++n) {
     const Mixture::Turn turn = mixture.At(n);
+    ASSERT_EQ(mixture.CountsOf(n), counts) << "sample " << n;
     ASSERT_EQ(turn.number, counts[turn.source]++) << "sample " << n;
     for (size_t i = 0; i < weights.size(); ++i) {
       ASSERT_LT(std::abs(counts[i] * period - weights[i] * (n + 1)), period)

@@ -55,6 +55,29 @@ TEST(WalkTar, PaxHeadersNameTheNextMember) {
   EXPECT_EQ(*tar, (Members{{name, "1"}, {"next", "2"}}));
 }
 
+// What GNU tar writes where nobody says otherwise. It has times in the place of the prefix.
+TEST(WalkTar, GnuNamesAreThoseOfTheNextMember) {
+  const std::string name(150, 'n');
+  std::string timed = TarMemberOf("timed", "3");
+  timed.replace(257, 8, "ustar  ", 8);
+  timed.replace(345, 11, "14500000000");
+  unsigned sum = 0;
+  for (size_t i = 0; i < 512; ++i) sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(timed[i]);
+  char octal[16];
+  std::snprintf(octal, sizeof octal, "%06o", sum);
+  timed.replace(148, 6, octal);
+  const auto tar =
+      MembersOf(WriteFile("gnu.tar", TarMemberOf("././@LongLink", name + '\0', 'L') + TarMemberOf("short", "1") +
+                                         TarMemberOf("next", "2") + timed + kTarEnd));
+  ASSERT_TRUE(tar.ok()) << tar.status();
+  EXPECT_EQ(*tar, (Members{{name, "1"}, {"next", "2"}, {"timed", "3"}}));
+  EXPECT_THAT(
+      std::string(MembersOf(WriteFile("gnu.tar", TarMemberOf("l", "/etc/passwd", 'L') + TarMemberOf("a", "") + kTarEnd))
+                      .status()
+                      .message()),
+      HasSubstr("absolute"));
+}
+
 TEST(WalkTar, RefusesWhatIsUnsafeOrBroken) {
   std::string bad_sum = TarMemberOf("a", "");
   bad_sum[0] = 'b';
@@ -66,7 +89,9 @@ TEST(WalkTar, RefusesWhatIsUnsafeOrBroken) {
       {TarMemberOf("x", "20 path=/etc/passwd\n", 'x') + TarMemberOf("a", "") + kTarEnd, "absolute"},
       {TarMemberOf("link", "", '2') + kTarEnd, "type '2'"},
       {TarMemberOf("link", "", '1') + kTarEnd, "type '1'"},
-      {TarMemberOf("long", "name", 'L') + kTarEnd, "type 'L'"},
+      {TarMemberOf("long", "name", 'K') + kTarEnd, "type 'K'"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a pointer of Git LFS, not the file"},
+      {"\n<!DOCTYPE html><html>404</html>", "a page of HTML, not the file"},
       {TarMemberOf("a", "1", '0', 5000) + kTarEnd, "beyond the archive"},
       {TarMemberOf("x", "25 size=9000000000000000\n", 'x') + TarMemberOf("a", "") + kTarEnd, "beyond the archive"},
       {TarMemberOf("x", "99 path=a\n", 'x') + TarMemberOf("a", "") + kTarEnd, "not pax"},

@@ -148,11 +148,23 @@ std::vector<DamageCase> OfFiles() {
        },
        "F is damaged or incomplete:\n"
        "  F/model-00002-of-00002.safetensors: tensor b starts at 2, the one before ends at 4"},
+      {"pointer_of_git_lfs",
+       {},
+       [](Folder& f) { WriteText(Second(f), "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 49\n"); },
+       "F is damaged or incomplete:\n"
+       "  F/model-00002-of-00002.safetensors: a pointer of Git LFS, not the file: `git lfs pull` in its folder fetches "
+       "it"},
+      {"page_of_a_server",
+       {},
+       [](Folder& f) { WriteText(Second(f), "<html><body>Sign in</body></html>"); },
+       "F is damaged or incomplete:\n"
+       "  F/model-00002-of-00002.safetensors: a page of HTML, not the file: what a server answered in its place; "
+       "download it again"},
       {"header_has_an_unknown_type",
        {},
        [](Folder& f) { WriteText(Second(f), HeaderAlone(R"({"a":{"dtype":"F7","shape":[0],"data_offsets":[0,0]}})")); },
        "F is damaged or incomplete:\n"
-       "  F/model-00002-of-00002.safetensors: tensor a: dtype F7 is none that the format has"},
+       "  F/model-00002-of-00002.safetensors: tensor a: dtype \"F7\" is none that the format has"},
   };
 }
 
