@@ -110,10 +110,15 @@ void CheckInitializeSettings(const Recipe& recipe, const InitializeRecipe& initi
   if (initialize.from && sources) {
     // Sources that are no list, which is told, are none here; then the other key is the place.
     const bool listed = !initialize.sources.empty();
-    Diagnostic& problem =
-        problems.Error(DiagnosticKind::kConflictingKeys, listed ? initialize.sources[0].where : initialize.from->where,
-                       "`initialize.sources` conflicts with `initialize.from`, which is one source of all weights",
-                       "remove one of the two");
+    // A stage extends the recipe of the stage before, and replaces what that began with.
+    const bool inherited = listed && initialize.sources[0].where.file && initialize.from->where.file &&
+                           *initialize.sources[0].where.file != *initialize.from->where.file;
+    Diagnostic& problem = problems.Error(
+        DiagnosticKind::kConflictingKeys, listed ? initialize.sources[0].where : initialize.from->where,
+        "`initialize.sources` conflicts with `initialize.from`, which is one source of all weights",
+        inherited
+            ? "remove one of the two; `initialize.sources: []` beside `from` drops those of the recipe that is extended"
+            : "remove one of the two");
     if (listed) problem.notes = {{initialize.from->where, "from is here"}};
     return;
   }

@@ -97,6 +97,43 @@ class FromPhotos(unittest.TestCase):
             self.assertIn(f"an epoch of the data is {samples} samples of 64 tokens, as its index counts", after.stdout)
             self.assertNotIn("count as full", self.shell("plan show mine.yaml time", at).stdout)
 
+    def test_what_follows_from_overrides(self):
+        init = f"{INIT} precision.params=fp32 data.max_patches=4"
+        longer = self.shell(f"{init} budget.train_samples=4000", self.at)
+        self.assertEqual(longer.returncode, 0, longer.stdout)
+        self.assertIn("train_samples: 4000\n", longer.stdout)
+        self.assertRegex(longer.stdout, r"decay_samples: 4000\b")
+        self.assertRegex(longer.stdout, r"warmup_samples: 120\b")
+        self.assertIn("the encoder is frozen: modules.radio_encoder.train.backbone=trained trains it", longer.stdout)
+        everything = self.shell(f"{init} modules.radio_encoder.train.backbone=trained", self.at)
+        self.assertEqual(everything.returncode, 0, everything.stdout)
+        self.assertNotIn("frozen", everything.stdout)
+        projector = self.shell(f"{init} modules.language.train.backbone=frozen", self.at)
+        self.assertEqual(projector.returncode, 0, projector.stdout)
+        self.assertRegex(projector.stdout, r"peak: 1\.0e-3\b")
+        self.assertIn("the encoder and the language model are frozen, and the projector alone is trained",
+                      projector.stdout)
+
+    def test_a_stage_that_extends_another(self):
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder).resolve()
+            for name in ("nano", "radio", "shards", "photos"):
+                (at / name).symlink_to(self.at / name)
+            first = self.shell(f"{INIT} precision.params=fp32 data.max_patches=4 modules.language.train.backbone=frozen"
+                               " -o stage1.yaml", at)
+            self.assertEqual(first.returncode, 0, first.stdout)
+            second = "extends: stage1.yaml\nmodules: {language: {train: {backbone: trained}}}\ninitialize: {from: run1"
+            (at / "stage2.yaml").write_text(second + "}\n")
+            refused = self.shell("plan validate stage2.yaml", at)
+            self.assertEqual(refused.returncode, 1, refused.stdout)
+            self.assertIn("`initialize.sources: []` beside `from` drops those of the recipe that is extended",
+                          refused.stdout)
+            ran = self.shell("plan launch stage1.yaml --local --steps 2 --run-dir run1", at)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+            (at / "stage2.yaml").write_text(second + ", sources: []}\n")
+            ran = self.shell("plan launch stage2.yaml --local --steps 2 --run-dir run2", at)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+
     def test_weights_of_large_sources(self):
         """The sum of weights has a limit, which tokens of real data are beyond."""
         for name, tokens in (("large", 7_654_321_098), ("larger", 22_345_678_901)):

@@ -40,6 +40,11 @@ int64_t NumberAt(const YamlNode& tree, const std::string& path, int64_t otherwis
   return number;
 }
 
+bool IsAt(const YamlNode& tree, const std::string& path, std::string_view word) {
+  const YamlNode* node = NodeAt(tree, path);
+  return node && node->is_scalar() && node->text == word;
+}
+
 namespace {
 
 constexpr size_t kLargestTokenizer = size_t{1} << 28;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -61,5 +62,8 @@ bool IsLanguageModel(const YamlNode& model);
 
 // The whole number at that path ("data.max_patches"); `otherwise` where there is none.
 int64_t NumberAt(const YamlNode& tree, const std::string& path, int64_t otherwise);
+
+// Whether this word is at that path ("modules.language.train.backbone").
+bool IsAt(const YamlNode& tree, const std::string& path, std::string_view word);
 
 }  // namespace planwright

@@ -40,6 +40,13 @@ constexpr int64_t kMostOfStep = 256, kSteps = 200, kFewestSteps = 20;
 constexpr int64_t kMostEvaluated = 64;
 // Weights of several sources are parts of so many: the sum of weights has a limit (source_rules.h).
 constexpr int64_t kParts = 100'000;
+// The modules of the recipe.
+constexpr char kEncoder[] = "radio_encoder", kFrozen[] = "frozen";
+constexpr char kLanguageTrain[] = "modules.language.train.backbone",
+               kEncoderTrain[] = "modules.radio_encoder.train.backbone";
+
+// Unless it was asked for otherwise.
+bool EncoderFrozen(const FolderParts& parts) { return !IsAt(parts.asked, kEncoderTrain, "trained"); }
 
 int64_t PowerOfTwoFrom(int64_t least) {
   int64_t power = 1;
@@ -55,6 +62,7 @@ struct Sizes {
   bool counted = false;      // the epoch, by the index
   int64_t step = 1;          // samples of a step
   int64_t steps = 1;
+  int64_t samples = 1;  // of the run
 };
 
 // Tokens of each source: as the index counts them, or with every image as large as one may be.
@@ -102,7 +110,9 @@ Sizes SizesFor(const FolderParts& parts, const FolderCounts& counts, const YamlN
   int64_t step = gpus;
   while (2 * step <= kMostOfStep && sizes.epoch / (2 * step) >= kSteps) step *= 2;
   sizes.step = std::max<int64_t>(1, NumberAt(parts.asked, "batch.global_samples", step));
-  sizes.steps = std::max(kFewestSteps, sizes.epoch / sizes.step);
+  sizes.samples =
+      NumberAt(parts.asked, "budget.train_samples", std::max(kFewestSteps, sizes.epoch / sizes.step) * sizes.step);
+  sizes.steps = std::max<int64_t>(1, sizes.samples / sizes.step);
   return sizes;
 }
 
@@ -194,36 +204,26 @@ std::string InitializeText(const FolderParts& parts, const std::string& module) 
 }
 
 std::vector<std::string> KeysOf(const FolderParts& parts, const FolderCounts& counts, const Sizes& sizes) {
-  constexpr char kEncoder[] = "radio_encoder";
-  const int64_t samples = sizes.steps * sizes.step;
+  const bool projector_alone =
+      parts.has_encoder() && IsAt(parts.asked, kLanguageTrain, kFrozen) && EncoderFrozen(parts);
   std::vector<std::string> keys = {
-      absl::StrCat("batch.global_samples=", sizes.step),
-      "batch.micro_samples=1",
-      absl::StrCat("batch.sequence_length=", sizes.tokens),
-      absl::StrCat("budget.train_samples=", samples),
-      "budget.learning_rate.peak=2.0e-5",
-      "budget.learning_rate.min=2.0e-6",
+      absl::StrCat("batch.global_samples=", sizes.step), "batch.micro_samples=1",
+      absl::StrCat("batch.sequence_length=", sizes.tokens), absl::StrCat("budget.train_samples=", sizes.samples),
+      // Of a projector that begins with drawn weights, as LLaVA has it.
+      projector_alone ? "budget.learning_rate.peak=1.0e-3" : "budget.learning_rate.peak=2.0e-5",
+      projector_alone ? "budget.learning_rate.min=1.0e-4" : "budget.learning_rate.min=2.0e-6",
       absl::StrCat("budget.learning_rate.warmup_samples=", std::max<int64_t>(1, sizes.steps * 3 / 100) * sizes.step),
-      absl::StrCat("budget.learning_rate.decay_samples=", samples),
-      "budget.learning_rate.style=cosine",
-      "budget.weight_decay.start=0.1",
-      "budget.weight_decay.end=0.1",
-      "optimizer.clip_grad_norm=1.0",
-      "precision.params=bf16",
-      "data.kind=sources",
-      "data.seed=1234",
-      absl::StrCat("data.sources=", SourcesText(parts.data, counts.data, sizes)),
-      "data.tokenizer=ids",
+      absl::StrCat("budget.learning_rate.decay_samples=", sizes.samples), "budget.learning_rate.style=cosine",
+      "budget.weight_decay.start=0.1", "budget.weight_decay.end=0.1", "optimizer.clip_grad_norm=1.0",
+      "precision.params=bf16", "data.kind=sources", "data.seed=1234",
+      absl::StrCat("data.sources=", SourcesText(parts.data, counts.data, sizes)), "data.tokenizer=ids",
       absl::StrCat("data.tokenizer_digest=", QuotedPath(parts.data.front().prepared->tokenizer_digest)),
-      "data.long=cut",
-      InitializeText(parts, kEncoder),
-      absl::StrCat("checkpoint.every_steps=", std::max<int64_t>(1, sizes.steps / 10)),
-      "checkpoint.keep_last=2"};
+      "data.long=cut", InitializeText(parts, kEncoder),
+      absl::StrCat("checkpoint.every_steps=", std::max<int64_t>(1, sizes.steps / 10)), "checkpoint.keep_last=2"};
   if (parts.has_encoder()) {
-    for (const std::string& key :
-         {absl::StrCat("data.max_patches=", sizes.patches), std::string("data.resize=bicubic"),
-          std::string("data.grid=round_half_even"), std::string("data.orientation=exif"),
-          std::string("data.damaged=skip"), absl::StrCat("modules.", kEncoder, ".train.backbone=frozen")})
+    for (const std::string& key : {absl::StrCat("data.max_patches=", sizes.patches), std::string("data.resize=bicubic"),
+                                   std::string("data.grid=round_half_even"), std::string("data.orientation=exif"),
+                                   std::string("data.damaged=skip"), absl::StrCat(kEncoderTrain, "=", kFrozen)})
       keys.push_back(key);
   }
   if (!parts.evaluation.empty()) {
@@ -232,6 +232,16 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const FolderCounts& co
                                 ", sources: ", SourcesText(parts.evaluation, counts.evaluation, sizes), "}]}"));
   }
   return keys;
+}
+
+// What learns, and how to have it otherwise.
+std::vector<std::string> TrainingNotes(const FolderParts& parts) {
+  if (!parts.has_encoder()) return {};
+  const bool language = !IsAt(parts.asked, kLanguageTrain, kFrozen);
+  if (!EncoderFrozen(parts)) return {};
+  const std::string trains = absl::StrCat(kEncoderTrain, "=trained trains it");
+  if (language) return {absl::StrCat("the encoder is frozen: ", trains)};
+  return {absl::StrCat("the encoder and the language model are frozen, and the projector alone is trained: ", trains)};
 }
 
 // What the index of this recipe's data counts. A recipe that cannot be read is told of later.
@@ -296,8 +306,7 @@ absl::StatusOr<FolderRecipe> StartFromFolders(const FolderWords& words, int64_t 
   if (!counts.problem.empty())
     notes.push_back(absl::StrCat("what the index counts cannot be kept, so samples count as full of images: ",
                                  Printable(counts.problem)));
-  if (parts.has_encoder())
-    notes.push_back("the encoder is frozen: modules.radio_encoder.train.backbone=trained trains it");
+  for (std::string& note : TrainingNotes(parts)) notes.push_back(std::move(note));
   return recipe;
 }
 
