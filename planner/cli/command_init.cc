@@ -73,6 +73,19 @@ absl::Status FitCluster(const ClusterRecipe& cluster, int64_t gpus, std::vector<
                                                  " has so many GPUs: change one of them"));
 }
 
+// The keys of a layout that overrides set: a first recipe keeps what was asked for.
+std::vector<std::string> AskedKeys(const Recipe& recipe, const std::vector<std::string>& overrides) {
+  std::vector<std::string> asked;
+  for (const std::string& key : TunableKeys(recipe)) {
+    const auto sets = [&](const std::string& word) {
+      const std::string path = word.substr(0, word.find('='));
+      return path == key || path.starts_with(key + ".") || key.starts_with(path + ".");
+    };
+    if (std::any_of(overrides.begin(), overrides.end(), sets)) asked.push_back(key);
+  }
+  return asked;
+}
+
 using Json = nlohmann::ordered_json;
 
 // `file`: null for stdout. `text`: null if there is none. `weights`: what is said of those of an imported model, or
@@ -257,6 +270,7 @@ int InitRecipe(const InitFlags& flags) {
        {CheckFixedKeys(*recipe, request.fixed), FitCluster(recipe->cluster, gpus, request.overrides)}) {
     if (!status.ok()) return UsageError(status);
   }
+  for (std::string& key : AskedKeys(*recipe, request.overrides)) request.fixed.push_back(std::move(key));
   request.gpus = gpus;
   // Who says how many layouts are timed gets the same recipe on any machine.
   if (!flags.has("--seconds") && !flags.has("--candidates")) request.seconds = kFirstSearchSeconds;

@@ -6,6 +6,7 @@ usage: from_photos_test.py SOURCE BUILD
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -113,6 +114,13 @@ class FromPhotos(unittest.TestCase):
         self.assertRegex(projector.stdout, r"peak: 1\.0e-3\b")
         self.assertIn("the encoder and the language model are frozen, and the projector alone is trained",
                       projector.stdout)
+
+    def test_what_overrides_say_of_the_layout_stays(self):
+        init = f"{INIT} precision.params=fp32 data.max_patches=4"
+        kept = self.shell(f"{init} modules.language.parallel.tp=2 modules.radio_encoder.parallel.tp=2", self.at)
+        self.assertEqual(kept.returncode, 0, kept.stdout)
+        self.assertEqual(len(re.findall(r"\btp: 2\b", kept.stdout)), 2, kept.stdout)
+        self.refused(f"{init} modules.language.parallel.tp=3", 1, "tp")
 
     def test_a_stage_that_extends_another(self):
         with tempfile.TemporaryDirectory() as holder:
