@@ -130,6 +130,11 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
                           : PrintableLines(JobText(job, shown, LineWidth(STDOUT_FILENO, kShowWidth))));
     std::cout.flush();
   }
+  if (const std::vector<std::string> hidden = SbatchVariables(); !hidden.empty()) {
+    std::cerr << Printable("note: sbatch does not get " + absl::StrJoin(hidden, ", ") +
+                           " of this shell; launch.slurm says what a job asks for")
+              << "\n";
+  }
   for (const std::string& problem : shown.problems) UsageError(absl::InvalidArgumentError(problem));
   if (!shown.problems.empty()) return kExitUsage;
   if (dry_run) return shown.sbatch.empty() ? kExitSuccess : UsageError(shown.sbatch);
@@ -137,6 +142,11 @@ int SubmitJob(JobFiles job, int signal_seconds, bool dry_run, bool as_json) {
     std::cerr << Printable("note: no rank gets " + absl::StrJoin(shown.left_behind, ", ") +
                            " of this shell; launch.env passes variables on")
               << "\n";
+  }
+  // Its files would be replaced, and it would train another plan than was submitted.
+  if (const std::string before = JobOfScript(JobScriptPath(run_dir)); !before.empty()) {
+    return UsageError(absl::StrCat("job ", Printable(before), " is of this run directory, ", Printable(run_dir),
+                                   ": wait for its end or cancel it (scancel), or give another --run-dir"));
   }
   std::error_code error;
   const bool fresh = !std::filesystem::exists(run_dir, error);

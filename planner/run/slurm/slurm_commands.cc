@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
@@ -27,9 +29,30 @@ absl::StatusOr<std::string> RunProgram(const std::vector<std::string>& arguments
   return OutputOf(command);
 }
 
+std::vector<std::string> SbatchVariables() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view word = *variable;
+    if (word.starts_with("SBATCH_")) names.emplace_back(word.substr(0, word.find('=')));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<std::string> SbatchCommand(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command;
+  const std::vector<std::string> variables = SbatchVariables();
+  if (!variables.empty()) command.emplace_back("env");
+  for (const std::string& name : variables) command.insert(command.end(), {"-u", name});
+  command.emplace_back("sbatch");
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
 absl::Status TestScript(const std::string& path) {
-  const absl::Status tested = RunProgram({"sbatch", "--test-only", path}).status();
-  return absl::IsNotFound(tested) ? absl::OkStatus() : tested;
+  if (absl::Status found = FindProgram("sbatch").status(); !found.ok()) return absl::OkStatus();
+  const absl::Status tested = RunProgram(SbatchCommand({"--test-only", path})).status();
+  return tested;
 }
 
 std::vector<std::string> PartitionsHere() {
@@ -38,8 +61,19 @@ std::vector<std::string> PartitionsHere() {
   return absl::StrSplit(*printed, '\n', absl::SkipEmpty());
 }
 
+std::string JobOfScript(const std::string& path) {
+  const absl::StatusOr<std::string> printed = RunProgram({"squeue", "--me", "--noheader", "--format=%i %T %o"});
+  if (!printed.ok()) return "";
+  for (const auto line : absl::StrSplit(*printed, '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(' ', 2));
+    if (fields.size() == 3 && fields[2] == path) return fields[0] + " (" + fields[1] + ")";
+  }
+  return "";
+}
+
 absl::StatusOr<std::string> SubmitScript(const std::string& path) {
-  const absl::StatusOr<std::string> printed = RunProgram({"sbatch", "--parsable", path});
+  if (absl::Status found = FindProgram("sbatch").status(); !found.ok()) return found;
+  const absl::StatusOr<std::string> printed = RunProgram(SbatchCommand({"--parsable", path}));
   if (!printed.ok()) return printed.status();
   const std::vector<std::string> fields = absl::StrSplit(*printed, ';');  // JOB[;CLUSTER]
   return std::string(absl::StripAsciiWhitespace(fields[0]));

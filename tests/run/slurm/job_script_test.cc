@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include "planner/run/slurm/slurm_commands.h"
 
 namespace planwright {
 namespace {
@@ -230,6 +233,16 @@ TEST(JobScript, AnyNameOfAPlanIsAJobName) {
     plan.name = name;
     EXPECT_TRUE(RenderJobScript(plan, kJob).ok()) << name;
   }
+}
+
+// They would come before what the script says.
+TEST(Sbatch, IsCalledWithoutVariablesOfItsOwn) {
+  EXPECT_THAT(SbatchCommand({"--parsable", "a"}), ElementsAre("sbatch", "--parsable", "a"));
+  setenv("SBATCH_TIMELIMIT", "1", 1), setenv("SBATCH_EXPORT", "ALL", 1);
+  EXPECT_THAT(SbatchVariables(), ElementsAre("SBATCH_EXPORT", "SBATCH_TIMELIMIT"));
+  EXPECT_THAT(SbatchCommand({"--parsable", "a"}),
+              ElementsAre("env", "-u", "SBATCH_EXPORT", "-u", "SBATCH_TIMELIMIT", "sbatch", "--parsable", "a"));
+  unsetenv("SBATCH_TIMELIMIT"), unsetenv("SBATCH_EXPORT");
 }
 
 TEST(AgentStep, OneAgentOnEachNode) {
