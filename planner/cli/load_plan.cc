@@ -15,6 +15,7 @@
 #include "planner/cli/terminal.h"
 #include "planner/compile/advise.h"
 #include "planner/data/samples/count_samples.h"
+#include "planner/data/samples/index_files.h"
 #include "planner/plan/earlier_parts.h"
 #include "planner/plan/origin_paths.h"
 #include "planner/plan/plan_json.h"
@@ -50,10 +51,18 @@ void LoadCompiled(const std::string& path, LoadedPlan& loaded) {
   if (!loaded.problems.has_errors()) loaded.plan = *std::move(plan);
 }
 
-// Where a recipe names its weights and its batch.
+// Where a recipe names its weights, its batch and its sources; the last also of each evaluation set.
 struct NamedFiles {
   Location weights, batch;
+  std::vector<Location> sources;
+  std::vector<std::vector<Location>> of_sets;
 };
+
+std::vector<Location> NamedBy(const std::vector<SourceRecipe>& sources) {
+  std::vector<Location> named;
+  for (const SourceRecipe& source : sources) named.push_back(source.where);
+  return named;
+}
 
 NamedFiles NamedBy(const Recipe& recipe) {
   NamedFiles named;
@@ -61,7 +70,24 @@ NamedFiles NamedBy(const Recipe& recipe) {
   if (recipe.initialize && !recipe.initialize->sources.empty())
     named.weights = recipe.initialize->sources[0].from.where;
   if (recipe.data.path) named.batch = recipe.data.path->where;
+  named.sources = NamedBy(recipe.data.sources);
+  if (recipe.evaluation) {
+    for (const EvaluationSetRecipe& set : recipe.evaluation->sets) named.of_sets.push_back(NamedBy(set.sources));
+  }
   return named;
+}
+
+// Images that shards name by path and that are not there, where an index knows them.
+void LookForImages(const DataPlan& data, const std::vector<Location>& named, Diagnostics& problems) {
+  if (!RowOf(data.kind).indexed) return;
+  const std::map<std::string, MissingImages> missing = MissingImagesAtHand(data);
+  for (size_t i = 0; i < data.sources.size(); ++i) {
+    const auto found = missing.find(data.sources[i].name);
+    if (found == missing.end()) continue;
+    const MissingImages& images = found->second;
+    problems.Error(DiagnosticKind::kFilesDoNotFit, i < named.size() ? named[i] : Location(),
+                   absl::StrCat(images.what, "; the first: ", absl::StrJoin(images.paths, ", ")), images.help);
+  }
 }
 
 void Compare(const NamedFiles& named, LoadedPlan& loaded, std::vector<std::string>& absent) {
@@ -83,6 +109,10 @@ void Compare(const NamedFiles& named, LoadedPlan& loaded, std::vector<std::strin
     loaded.problems.Error(DiagnosticKind::kFilesDoNotFit, weights ? named.weights : named.batch, message,
                           weights ? "`plan weights` lists what fits and what does not" : "");
   }
+  LookForImages(loaded.plan->data, named.sources, loaded.problems);
+  const std::vector<EvaluationSet>& sets = loaded.plan->evaluation.sets;
+  for (size_t i = 0; i < sets.size(); ++i)
+    LookForImages(sets[i].data, i < named.of_sets.size() ? named.of_sets[i] : std::vector<Location>(), loaded.problems);
   if (loaded.problems.has_errors()) loaded.plan.reset();
 }
 

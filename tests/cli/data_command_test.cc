@@ -383,6 +383,41 @@ TEST_F(DataCommand, AMeasurementMakesTheIndexAndLeavesOutSizesThatDocumentsDoNot
   EXPECT_THAT(measured.err, HasSubstr("left out: "));
 }
 
+// Photos that shards name by path: before a rank starts it is told, once, that they are not there.
+TEST_F(DataCommand, ImagesThatAreNotThereAreToldBeforeRanksStart) {
+  namespace fs = std::filesystem;
+  const std::string photos = folder_ + "/photos";
+  fs::create_directories(photos);
+  std::string tar;
+  for (const std::string name : {"0", "1", "2"}) {
+    fs::copy_file(InSource("tests/golden/pictures/444.jpg"), photos + "/" + name + ".jpg");
+    tar += TarMemberOf(name + ".images", R"([{"file": "photos/)" + name + R"(.jpg"}])") +
+           TarMemberOf(name + ".txt", "a photo");
+  }
+  Write("a.tar", tar + kTarEnd);
+  const std::string recipe = Recipe(folder_ + "/a.tar", ", damaged: skip"),
+                    launch = "launch " + recipe + " --local --yes --executor " + InBuild("bin/fake_rank") +
+                             " --run-dir " + folder_ + "/run",
+                    what = "source waves: 2 of 3 images that its shards name by path are not there";
+  ASSERT_EQ(Plan("data index " + recipe).status, kExitSuccess);
+  EXPECT_EQ(Plan("validate " + recipe).status, kExitSuccess);
+  for (const std::string name : {"0", "2"}) fs::remove(photos + "/" + name + ".jpg");
+  const std::string told = "error: the data cannot be indexed:\n" + what + "\n  " + photos + "/0.jpg\n  " + photos +
+                           "/2.jpg\nbring them back to these paths, or prepare the shards again";
+  for (const std::string& words : {"data index " + recipe, "data index --anew " + recipe, launch}) {
+    const ProgramResult gone = Plan(words);
+    EXPECT_EQ(gone.status, kExitInvalid) << words;
+    EXPECT_THAT(gone.err, AllOf(HasSubstr(told), Not(HasSubstr("other documents")))) << words;
+    EXPECT_EQ(gone.err.find(what), gone.err.rfind(what)) << gone.err;
+  }
+  EXPECT_FALSE(fs::exists(folder_ + "/run"));
+  const ProgramResult validated = Plan("validate " + recipe);
+  EXPECT_EQ(validated.status, kExitInvalid);
+  EXPECT_THAT(validated.err, AllOf(HasSubstr(": error: " + what + "; the first: " + photos + "/0.jpg, " + photos +
+                                             "/2.jpg [PW0616 FilesDoNotFit]\n"),
+                                   HasSubstr("help: bring them back to these paths")));
+}
+
 TEST_F(DataCommand, ALaunchMakesTheIndexBeforeRanksStart) {
   const std::string rest = " --local --yes --executor " + InBuild("bin/fake_rank") + " --run-dir " + folder_ + "/run",
                     made = "index of the data: ";

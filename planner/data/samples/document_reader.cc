@@ -6,6 +6,7 @@
 
 #include "planner/data/pictures/orientation.h"
 #include "planner/data/pictures/patches.h"
+#include "planner/data/samples/outside_images.h"
 
 namespace planwright {
 namespace {
@@ -101,6 +102,8 @@ absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t do
   std::string file;
   if (parts == SampleParts::kAll) {
     absl::StatusOr<std::string> read = documents.ReadPicture(document, index);
+    if (absl::IsNotFound(read.status()))
+      return absl::NotFoundError(absl::StrCat(read.status().message(), kImageIsGone));
     if (!read.ok()) return read.status();
     file = *std::move(read);
   }

@@ -79,9 +79,7 @@ absl::StatusOr<MeasuredImage> ImageMeter::Measure(const std::string& what, ReadB
 
 absl::StatusOr<MeasuredImage> ImageMeter::Refer(const ImageReference& reference, size_t number,
                                                 std::vector<NamedFile>& files) {
-  // Paths in .images are relative to the folder of the shard.
-  const std::string folder = std::filesystem::path(shard_).parent_path().string();
-  const std::string path = ResolvePath(folder, reference.path), at = ResolvePath(base_, path);
+  const std::string path = FromBase(reference), at = PathOf(reference);
   const bool in_tar = !reference.member.empty();
   const std::string what = absl::StrCat("its image ", number, ", ", at, in_tar ? ", member " : "", reference.member);
   TarMember member;
@@ -89,7 +87,8 @@ absl::StatusOr<MeasuredImage> ImageMeter::Refer(const ImageReference& reference,
     const absl::StatusOr<std::shared_ptr<const TarMembers>> members = tars_.Get(at);
     if (!members.ok()) return OfImage(what, members.status());
     const absl::StatusOr<TarMember> found = (*members)->Find(reference.member);
-    if (!found.ok()) return OfImage(what, found.status());
+    // The file is there, and what is in it is damaged.
+    if (!found.ok()) return absl::InvalidArgumentError(OfImage(what, found.status()).message());
     member = *found;
   }
   const absl::StatusOr<std::shared_ptr<const PlainFile>> file = open_.Get(at);
@@ -113,6 +112,15 @@ absl::StatusOr<MeasuredImage> ImageMeter::Refer(const ImageReference& reference,
   files.push_back(*about);
   if (in_tar) numbers_[path] = image->record.file;
   return image;
+}
+
+std::string ImageMeter::FromBase(const ImageReference& reference) const {
+  // Paths in .images are relative to the folder of the shard.
+  return ResolvePath(std::filesystem::path(shard_).parent_path().string(), reference.path);
+}
+
+std::string ImageMeter::PathOf(const ImageReference& reference) const {
+  return ResolvePath(base_, FromBase(reference));
 }
 
 void ImageMeter::Forget(size_t files) {

@@ -34,8 +34,8 @@ struct MeasuredImage {
   std::string damage;  // with ImageMeter's `keep_damaged`: what is wrong with it, if it cannot be decoded
 };
 
-// For one thread. What is wrong with an image is InvalidArgument or NotFound, a sentence for a message that names the
-// document; other errors are of the machine.
+// For one thread. What is wrong with an image is InvalidArgument, a sentence for a message that names the document;
+// other errors are of the machine.
 class ImageMeter {
  public:
   // Of the shard at `shard`, relative to `base` or absolute. `turned`: what is decoded is also asked how it is to be
@@ -48,12 +48,18 @@ class ImageMeter {
   absl::StatusOr<MeasuredImage> Measure(const std::string& what, ReadBytes read, int64_t offset, int64_t bytes) const;
 
   // Image `number` of a document that says where it is. Its file is added to `files`, but for a tar that is there.
+  // NotFound: there is no such file.
   absl::StatusOr<MeasuredImage> Refer(const ImageReference& reference, size_t number, std::vector<NamedFile>& files);
+
+  // Where the file of an image is that a document names.
+  std::string PathOf(const ImageReference& reference) const;
 
   // `files` has been cut to so many.
   void Forget(size_t files);
 
  private:
+  std::string FromBase(const ImageReference& reference) const;
+
   const std::string base_, shard_;
   const bool decode_, turned_, keep_damaged_;
   TarMembersCache& tars_;

@@ -55,7 +55,11 @@ class IndexUpdate {
 
   absl::StatusOr<std::vector<IndexedSource>> Run() {
     if (absl::Status status = FindSources(); !status.ok()) return status;
-    if (!AllFresh()) {
+    const bool all_fresh = AllFresh();
+    // Before anything is read: of a folder that is not there nothing can be.
+    const std::vector<std::string> missing = LinesOf(MissingOfKnown());
+    if (!missing.empty()) return absl::InvalidArgumentError(absl::StrJoin(missing, "\n"));
+    if (!all_fresh) {
       if (absl::Status status = MakeDirectories(IndexFolder(data_)); !status.ok()) return status;
       const FolderLock lock(IndexFolder(data_));
       if (lock.TakenByAnother()) {
@@ -91,6 +95,12 @@ class IndexUpdate {
     std::map<std::string, std::string> digests;
     for (const IndexedSource& source : *sources) digests[source.name] = source.digest;
     return digests;
+  }
+
+  std::map<std::string, MissingImages> MissingAtHand() {
+    if (!FindSources().ok()) return {};
+    AllFresh();
+    return MissingOfKnown();
   }
 
  private:
@@ -133,6 +143,36 @@ class IndexUpdate {
       fresh = fresh && source.fresh();
     }
     return fresh;
+  }
+
+  // By the names of sources: images that are not there, of shards that need not be read.
+  std::map<std::string, MissingImages> MissingOfKnown() const {
+    std::map<std::string, MissingImages> all;
+    for (const auto& source : webdatasets_) {
+      const std::string& name = source->source().name;
+      if (auto missing = MissingOf(name, source->LookForImagesOfKnown(jobs_))) all[name] = *std::move(missing);
+    }
+    return all;
+  }
+
+  // The same of shards that were read.
+  std::map<std::string, MissingImages> MissingOfRead() const {
+    std::map<std::string, MissingImages> all;
+    for (const auto& source : webdatasets_) {
+      OutsideImages outside;
+      for (const SourceUpdate::Shard& shard : source->shards()) outside.Add(shard.outside);
+      const std::string& name = source->source().name;
+      if (auto missing = MissingOf(name, outside)) all[name] = *std::move(missing);
+    }
+    return all;
+  }
+
+  static std::vector<std::string> LinesOf(const std::map<std::string, MissingImages>& missing) {
+    std::vector<std::string> lines;
+    for (const auto& [source, images] : missing) {
+      for (std::string& line : images.Lines()) lines.push_back(std::move(line));
+    }
+    return lines;
   }
 
   bool Skips() const { return data_.damaged == "skip"; }
@@ -235,11 +275,13 @@ class IndexUpdate {
     }
     if (!tokens.ok() && !absl::IsInvalidArgument(tokens)) return tokens;
     for (absl::string_view line : absl::StrSplit(tokens.message(), '\n', absl::SkipEmpty())) lines.emplace_back(line);
-    if (lines.empty()) return absl::OkStatus();
+    const std::vector<std::string> missing = LinesOf(MissingOfRead());
+    if (lines.empty() && missing.empty()) return absl::OkStatus();
     if (lines.size() > kMostListed) lines.resize(kMostListed);
     if (lines.size() == kMostListed) lines.push_back("there may be more: these are the first");
     // With a key that the recipe lacks the documents are sound, and should not be left out.
     if (damaged && !of_settings) lines.push_back("`data.damaged: skip` leaves damaged documents out");
+    lines.insert(lines.begin(), missing.begin(), missing.end());
     return absl::Status(code, absl::StrJoin(lines, "\n"));
   }
 
@@ -328,6 +370,16 @@ absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, con
   if (sources.ok() || absl::IsInvalidArgument(sources.status()) || CanMakeFilesIn(IndexFolder(data))) return sources;
   return absl::UnavailableError(
       absl::StrCat(sources.status().message(), ": the index lies beside the recipe, or where data.index=FOLDER says"));
+}
+
+std::map<std::string, MissingImages> MissingImagesAtHand(const DataPlan& data) {
+  // Without an index nothing is known of images, and a list of many shards is not worth reading.
+  const bool any = std::any_of(data.sources.begin(), data.sources.end(), [&](const SourcePlan& source) {
+    std::error_code error;
+    return RowOf(source.kind).shards && std::filesystem::exists(IndexPath(data, source), error);
+  });
+  if (!any) return {};
+  return IndexUpdate(data, {}, {}).MissingAtHand();
 }
 
 std::optional<std::map<std::string, std::string>> DigestsAtHand(const DataPlan& data) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/data/samples/outside_images.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -52,9 +53,14 @@ struct IndexedSource {
 // one, is used again if the shards have the same sizes and times, some of their documents are the same, and they are
 // read with the same settings. `progress` (which
 // may be empty) is called by one thread at a time. InvalidArgument: what is wrong with the data, a line each, with
-// shard and document; no index file is changed then. Unavailable, ResourceExhausted: what cannot be read or written.
+// shard and document, or which images that shards name by path are not there (outside_images.h); no index file is
+// changed then. Unavailable, ResourceExhausted: what cannot be read or written.
 absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, const IndexOptions& options,
                                                        const std::function<void(const IndexProgress&)>& progress);
+
+// By the names of sources: what UpdateIndex says of images that shards name by path and that are not there. Of indexes
+// that are there; none is made.
+std::map<std::string, MissingImages> MissingImagesAtHand(const DataPlan& data);
 
 // IndexedSource::digest of each source, by its name, without reading more than a few documents. None: the index of a
 // source is missing or older than its shards, or the files of a source cannot be used.

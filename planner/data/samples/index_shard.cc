@@ -38,13 +38,14 @@ struct OpenDocument {
   std::vector<uint32_t> marks;
   std::vector<Placed> placed;
   std::optional<std::vector<ImageReference>> references;
-  std::string text_bytes;  // bytes: kept for its marks, as images may come behind it
-  std::string problem;     // the first one
-  std::string damage;      // of its first image that is damaged: the document stays
+  std::string text_bytes;     // bytes: kept for its marks, as images may come behind it
+  std::string problem;        // the first one
+  std::string damage;         // of its first image that is damaged: the document stays
+  bool lacks_images = false;  // some that lie elsewhere are not there
 };
 
-// InvalidArgument and NotFound are of the document; anything else ends the reading.
-bool IsDamage(const absl::Status& status) { return absl::IsInvalidArgument(status) || absl::IsNotFound(status); }
+// InvalidArgument is of the document; anything else ends the reading.
+bool IsDamage(const absl::Status& status) { return absl::IsInvalidArgument(status); }
 
 class ShardReader {
  public:
@@ -173,6 +174,10 @@ class ShardReader {
       if (!status.ok() && !IsDamage(status)) return OfDocument(status);
       if (!status.ok()) open_->problem = std::string(status.message());
     }
+    if (open_->lacks_images) {
+      open_.reset();
+      return absl::OkStatus();
+    }
     const bool damaged = !open_->problem.empty();
     if (tables_.documents.size() + tables_.damaged.size() >= kMostOfRecord ||
         tables_.names.size() + open_->name.size() > kMostOfRecord || tables_.images.size() > kMostOfRecord)
@@ -242,10 +247,18 @@ class ShardReader {
     if (document.references && !placed.empty())
       return absl::InvalidArgumentError("it has .images, and images beside its text");
     for (size_t i = 0; document.references && i < document.references->size(); ++i) {
-      const absl::StatusOr<MeasuredImage> image = images_.Refer((*document.references)[i], i, tables_.files);
+      const ImageReference& reference = (*document.references)[i];
+      const absl::StatusOr<MeasuredImage> image = images_.Refer(reference, i, tables_.files);
+      ++tables_.outside.named, ++tables_.outside.looked;
+      if (absl::IsNotFound(image.status())) {
+        tables_.outside.AddMissing(images_.PathOf(reference));
+        document.lacks_images = true;
+        continue;
+      }
       if (!image.ok()) return image.status();
       AppendImage(*image);
     }
+    if (document.lacks_images) return absl::InvalidArgumentError("it lacks images");
     std::sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
     for (size_t i = 0; i < placed.size(); ++i) {
       if (i > 0 && (placed[i].number == placed[i - 1].number || placed[i - 1].number < 0)) {

@@ -14,6 +14,7 @@
 
 #include "planner/data/samples/image_meter.h"
 #include "planner/data/samples/index_file.h"
+#include "planner/data/samples/outside_images.h"
 #include "planner/data/samples/tar_members.h"
 
 namespace planwright {
@@ -44,6 +45,8 @@ struct ShardTables {
   // Names of damaged documents, and why. So many of them are in `documents` all the same, with a damaged image.
   std::vector<std::pair<std::string, std::string>> damaged;
   size_t kept = 0;
+  // Of what was read. A document with an image that is not there is neither in `documents` nor in `damaged`.
+  OutsideImages outside;
   bool of_settings = false;  // some are only damaged because the recipe lacks a key, which the reason names
   uint64_t tokens = 0;
   DigestBytes content{};
@@ -52,9 +55,9 @@ struct ShardTables {
 };
 
 // Reads the shard at `path`, relative to `base` or absolute. A damaged document is noted and left out; after
-// `most_damaged` of them the rest of the shard is not read. InvalidArgument, with the path of the shard: its headers
-// are damaged, a name comes twice, or it is too large for an index. Unavailable: it cannot be read. `progress` is told
-// how many documents and bytes came since it was told last.
+// `most_damaged` of them the rest of the shard is not read. Tables that lack images (`outside`) are of no other use.
+// InvalidArgument, with the path of the shard: its headers are damaged, a name comes twice, or it is too large for an
+// index. Unavailable: it cannot be read. `progress` is told how many documents and bytes came since it was told last.
 absl::StatusOr<ShardTables> IndexShard(const std::string& base, const std::string& path,
                                        const ReadingSettings& settings, size_t most_damaged, TarMembersCache& tars,
                                        absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress);

@@ -20,28 +20,35 @@ bool SameFile(const IndexedFile& before, const NamedFile& now) {
   return before.path == now.path && before.bytes == now.bytes && before.changed == now.changed;
 }
 
+enum class SomeDocuments { kSame, kSameWithoutImages, kOther };
+
 // Whether some documents of a shard, with their images, are those that an index has: the first, the last and one
-// between.
-bool HasDocumentsOf(const ShardSlice& slice, const std::string& base) {
+// between. kSameWithoutImages: the shard has them, and images in files of their own are not there.
+SomeDocuments CompareSome(const ShardSlice& slice, const std::string& base) {
   const auto open = [&](uint32_t number) {
     return PlainFile::Open(ResolvePath(base, std::string(slice.file(number).path)));
   };
   const absl::StatusOr<PlainFile> shard = open(slice.own_file);
-  if (!shard.ok()) return false;  // the reading says why
+  if (!shard.ok()) return SomeDocuments::kOther;  // the reading says why
+  SomeDocuments result = SomeDocuments::kSame;
   const size_t count = slice.documents.size();
   for (const size_t i : std::set<size_t>{0, count / 2, count - 1}) {
     if (i >= count) continue;
-    if (!ReadDocument(*shard, slice.documents[i], slice.checks[i]).ok()) return false;
+    if (!ReadDocument(*shard, slice.documents[i], slice.checks[i]).ok()) return SomeDocuments::kOther;
     const size_t end = i + 1 < count ? slice.documents[i + 1].image : slice.images.size();
     for (size_t image = slice.documents[i].image; image < end; ++image) {
       const ImageRecord& record = slice.images[image];
       absl::StatusOr<PlainFile> elsewhere;
       if (record.file != slice.own_file) elsewhere = open(record.file);
+      if (absl::IsNotFound(elsewhere.status())) {
+        result = SomeDocuments::kSameWithoutImages;
+        continue;
+      }
       const PlainFile* file = record.file == slice.own_file ? &*shard : elsewhere.ok() ? &*elsewhere : nullptr;
-      if (file == nullptr || !CompareImage(*file, record, slice.image_checks[image]).ok()) return false;
+      if (file == nullptr || !CompareImage(*file, record, slice.image_checks[image]).ok()) return SomeDocuments::kOther;
     }
   }
-  return true;
+  return result;
 }
 
 // Of what ImageMeter and IndexShard say of a document.
@@ -118,7 +125,9 @@ void SourceUpdate::ForgetOtherDocuments(int jobs) {
     if (shards_[i].in_old) known.push_back(i);
   }
   std::vector<char> other(known.size());
-  const auto look = [&](size_t i) { other[i] = !HasDocumentsOf(old_->Slice(*shards_[known[i]].in_old), data_.base); };
+  const auto look = [&](size_t i) {
+    other[i] = CompareSome(old_->Slice(*shards_[known[i]].in_old), data_.base) == SomeDocuments::kOther;
+  };
   const size_t first = std::min(known.size(), kMostLookedAt);
   ForEachItem(jobs, static_cast<int64_t>(first), [&](int64_t item) { look(item * known.size() / first); });
   if (first < known.size() && std::find(other.begin(), other.end(), 1) != other.end())
@@ -131,6 +140,14 @@ void SourceUpdate::ForgetOtherDocuments(int jobs) {
     notes_.push_back(absl::StrCat(ResolvePath(data_.base, shard.file.path),
                                   " has the size and the time that it had, and other documents: it is read again"));
   }
+}
+
+OutsideImages SourceUpdate::LookForImagesOfKnown(int jobs) const {
+  std::vector<ShardSlice> slices;
+  for (const Shard& shard : shards_) {
+    if (shard.in_old) slices.push_back(old_->Slice(*shard.in_old));
+  }
+  return LookForImages(slices, data_.base, jobs);
 }
 
 bool SourceUpdate::LookInto(const std::string& path) {
@@ -146,7 +163,7 @@ void SourceUpdate::LookForPart(Shard& shard) {
   const absl::StatusOr<IndexFile> part = IndexFile::Open(shard.part);
   if (!part.ok() || part->shards().size() != 1 || part->header().reading != reading_digest_) return;
   const ShardSlice slice = part->Slice(0);
-  if (!Unchanged(slice, shard.file) || !HasDocumentsOf(slice, data_.base)) return;
+  if (!Unchanged(slice, shard.file) || CompareSome(slice, data_.base) != SomeDocuments::kSame) return;
   shard.known = true;
   shard.counts = {};
   shard.counts.Add(slice);
@@ -181,6 +198,8 @@ absl::Status SourceUpdate::Read(size_t number, size_t most_damaged, bool decode,
   if (!tables.ok()) return tables.status();
   shard.damaged = tables->damaged;
   shard.of_settings = tables->of_settings;
+  shard.outside = tables->outside;
+  if (shard.outside.missing > 0) return absl::OkStatus();
   // The rest was not read, or is of no use: the command ends with these mistakes.
   const bool ends = tables->damaged.size() >= most_damaged || (data_.damaged != "skip" && !tables->damaged.empty());
   if (ends) return absl::OkStatus();

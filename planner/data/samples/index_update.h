@@ -16,6 +16,7 @@
 #include "planner/data/samples/index_files.h"
 #include "planner/data/samples/index_sources.h"
 #include "planner/data/samples/index_writer.h"
+#include "planner/data/samples/outside_images.h"
 #include "planner/plan/plan.h"
 
 namespace planwright {
@@ -31,6 +32,7 @@ class SourceUpdate {
     IndexCounts counts;            // of its slice, if known
     std::vector<std::pair<std::string, std::string>> damaged;  // documents, and why
     bool of_settings = false;                                  // ShardTables::of_settings, if it was read now
+    OutsideImages outside;                                     // of what was read now
   };
 
   SourceUpdate(const DataPlan& data, const SourcePlan& source, SourceShards shards);
@@ -40,6 +42,8 @@ class SourceUpdate {
   // there is used.
   void Look(int jobs, bool anew);
   bool fresh() const { return fresh_; }
+  // Images that shards name which need not be read: those that are not there. For `jobs` see Look.
+  OutsideImages LookForImagesOfKnown(int jobs) const;
   // Why shards are read again that look as if they need not be, a sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -48,8 +52,8 @@ class SourceUpdate {
   const SourcePlan& source() const { return source_; }
 
   // Reads a shard and keeps its part, unless the damage ends the command: any without `damaged: skip`, or
-  // `most_damaged` documents. `decode`: images are decoded in any case. Errors of IndexShard, and InvalidArgument if
-  // prepared.json says that the shard has something else. For one thread a shard.
+  // `most_damaged` documents, or an image that is not there. `decode`: images are decoded in any case. Errors of
+  // IndexShard, and InvalidArgument if prepared.json says that the shard has something else. For one thread a shard.
   absl::Status Read(size_t shard, size_t most_damaged, bool decode, TarMembersCache& tars,
                     absl::FunctionRef<void(int64_t documents, int64_t bytes)> progress);
 

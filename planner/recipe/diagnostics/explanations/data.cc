@@ -185,11 +185,11 @@ lints: {PW0704: off})",
     {kFilesDoNotFit,
      "`initialize` names weights, or `data.path` a recorded batch, that are on this machine and do not fit the plan: "
      "tensors have other names or shapes, or the batch has another sequence length, other images or other tokens. "
-     "Files "
-     "that are not on this machine are compared by the ranks, before the first step.",
+     "Files that are not on this machine are compared by the ranks, before the first step. Or shards of a source name "
+     "images by path, and these are not there, though the index has seen them.",
      "", "",
      "Name the files of this model, or give the model and the batch the sizes of the files. `plan weights` lists what "
-     "of the weights fits."},
+     "of the weights fits. Bring images back to where they were, or prepare their shards again."},
 };
 
 }  // namespace
