@@ -1,11 +1,13 @@
 #include "executor/rank/handlers.h"
 
 #include <ATen/ops/pin_memory.h>
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <set>
 #include <string_view>
 
@@ -13,6 +15,7 @@
 #include "executor/data/file_error.h"
 #include "executor/data/read_ahead.h"
 #include "executor/data/routing_record.h"
+#include "executor/log/log.h"
 #include "executor/optimizer/initialize.h"
 #include "executor/optimizer/philox_draws.h"
 #include "executor/program/exit_error.h"
@@ -79,6 +82,23 @@ std::string WaitsText(const SamplesOf& steps) {
                          static_cast<double>(steps.reader->held().most) / 1e6);
 }
 
+// What an evaluation of a set does not measure, as documents of it are damaged; empty: it measures all.
+std::string LostText(const std::string& set, const std::vector<SourceCounts>& sources) {
+  int64_t documents = 0, padded = 0, left_out = 0;
+  for (const SourceCounts& source : sources) {
+    documents += source.documents + source.damaged;
+    padded += source.padded;
+    left_out += source.damaged;
+  }
+  if (padded + left_out == 0) return "";
+  std::string text =
+      absl::StrCat("evaluation set ", set, ": ", padded + left_out, " of ", documents, " documents ",
+                   padded + left_out == 1 ? "is damaged and does" : "are damaged and do", " not count in the loss: ");
+  if (padded > 0) absl::StrAppend(&text, padded, " padding");
+  if (left_out > 0) absl::StrAppend(&text, padded > 0 ? ", " : "", left_out, " left out");
+  return text;
+}
+
 }  // namespace
 
 RankSamples OpenSamples(const Plan& plan, const Role& role, bool trains, bool follows_routing) {
@@ -93,7 +113,7 @@ RankSamples OpenSamples(const Plan& plan, const Role& role, bool trains, bool fo
   return samples;
 }
 
-void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, Handlers& handlers) {
+void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, bool prints, Handlers& handlers) {
   if (samples.source == nullptr && samples.evaluation.empty()) return;
   const at::ScalarType dtype = ScalarTypeOf(plan.dtype());
   std::shared_ptr<SamplesOf> steps;
@@ -111,8 +131,19 @@ void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device
   // Of the set that is evaluated. Each evaluation reads its sets from their begin.
   const auto evaluated = std::make_shared<std::unique_ptr<SamplesOf>>();
   if (!samples.evaluation.empty()) {
-    handlers.data_of_evaluation = [&plan, dtype, device, sets = samples.evaluation, evaluated](
+    std::vector<std::string> lost;
+    for (size_t i = 0; i < samples.evaluation.size(); ++i)
+      lost.push_back(LostText(plan.evaluation.sets[i].name, samples.evaluation[i]->Counts()));
+    const auto printed = std::make_shared<std::set<size_t>>();
+    handlers.data_of_evaluation = [&plan, dtype, device, prints, lost, printed, sets = samples.evaluation, evaluated](
                                       size_t set, const std::vector<DataRead>& reads) {
+      if (!lost[set].empty()) {
+        LogInfo(lost[set]);
+        if (prints && printed->insert(set).second) {
+          std::printf("%s\n", lost[set].c_str());
+          std::fflush(stdout);
+        }
+      }
       evaluated->reset();
       *evaluated = std::make_unique<SamplesOf>(std::make_shared<BatchReader>(plan, set, dtype, sets[set]), device);
       (*evaluated)->Begin(reads, 0, plan.evaluation.sets[set].rounds - 1);

@@ -27,8 +27,9 @@ struct RankSamples {
 RankSamples OpenSamples(const Plan& plan, const Role& role, bool trains, bool follows_routing);
 
 // Sets Handlers::data, data_of_steps, data_of_evaluation and data_wait: samples are read ahead. If a sample cannot be
-// read later, `data` throws ExitError (kExitUsage).
-void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, Handlers& handlers);
+// read later, `data` throws ExitError (kExitUsage). When an evaluation begins with a set that has lost documents to
+// damage, the log says so; the first time rank 0 (`prints`) prints it, too.
+void ReadSamples(const Plan& plan, const RankSamples& samples, at::Device device, bool prints, Handlers& handlers);
 
 // Carries out initialize_parameters.
 void DrawParameters(const Plan& plan, int rank, ModuleState& module);

@@ -103,7 +103,7 @@ Handlers MakeHandlers(const TrainingParts& parts) {
   const RankSamples samples = OpenSamples(assignment.plan, assignment.role(), assignment.steps > 0,
                                           !options.record_routing.empty() || !options.replay_routing.empty());
   AgreeOnSamples(assignment, samples, *parts.store, start.checkpoints());
-  ReadSamples(assignment.plan, samples, parts.device, handlers);
+  ReadSamples(assignment.plan, samples, parts.device, assignment.rank() == 0, handlers);
   handlers.parameters = [&assignment, &start, &start_up](OpKind kind, ModuleState& module, StepState& step,
                                                          ManifestNotes& notes) {
     start_up.Enter("weights");

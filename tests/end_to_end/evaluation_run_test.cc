@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "planner/base/files/exit_status.h"
+#include "tests/data/samples/shard_files.h"
 #include "tests/end_to_end/checkpoint_run.h"
 #include "tests/support/folders.h"
 
@@ -169,6 +171,31 @@ TEST_F(EvaluationRun, ALossThatGrowsEndsTheRun) {
   EXPECT_EQ(again.status, kExitDiverged) << again.output;
   EXPECT_THAT(again.output, HasSubstr("resuming after step "));
   EXPECT_EQ(decision(Outcome().at("message")), first);
+}
+
+// The loss of a set with damaged documents is that of the others, which nobody would guess from the numbers.
+TEST_F(EvaluationRun, SaysWhatOfASetIsLostToDamage) {
+  std::ifstream file(InSource("tests/golden/pictures/444.jpg"), std::ios::binary);
+  const std::string whole(std::istreambuf_iterator<char>(file), {});
+  std::string broken = whole;
+  broken.replace(broken.size() - 300, 100, std::string(100, '\xfe'));
+  std::ofstream(Folder() + "/held.tar", std::ios::binary)
+      << TarMemberOf("a.jpg", whole) << TarMemberOf("a.txt", "whole") << TarMemberOf("b.jpg", broken)
+      << TarMemberOf("b.txt", "broken") << TarMemberOf("c.txt", "text") << kTarEnd;
+  const std::vector<std::string> words = {
+      "models.hybrid_moe_tiny.vocabulary=260", "batch.sequence_length=96",
+      "data={kind: sources, damaged: skip, most_damaged: 3, max_patches: 64, index: " + Folder() +
+          "/index, sources: [{name: a, kind: webdataset, shards: " +
+          InSource("tests/golden/data_fixtures/webdataset/shard-000000.tar") + "}]}",
+      "evaluation={every_samples: 8, sets: [{name: held_out, samples: 4, sources: [{kind: webdataset, shards: " +
+          Folder() + "/held.tar}]}]}"};
+  const Ended ended = Run(2, words);
+  ASSERT_EQ(ended.status, 0) << ended.output;
+  const std::string lost =
+      "evaluation set held_out: 1 of 3 documents is damaged and does not count in the loss: 1 padding\n";
+  EXPECT_THAT(ended.output, HasSubstr(lost));
+  EXPECT_EQ(ended.output.find(lost), ended.output.rfind(lost)) << "three evaluations on two ranks: " << ended.output;
+  EXPECT_LT(ended.output.find(lost), ended.output.find("evaluation of step "));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ void WalkOneStep(const Plan& plan, const std::string& folder) {
                          (*initial)->Load(module, step, notes);
                        }};
   const RankSamples samples = OpenSamples(plan, plan.roles.at(0), /*trains=*/true, /*follows_routing=*/false);
-  ReadSamples(plan, samples, at::kCPU, handlers);
+  ReadSamples(plan, samples, at::kCPU, /*prints=*/false, handlers);
   Rank rank{.plan = plan,
             .role = plan.roles.at(0),
             .host = "here",
