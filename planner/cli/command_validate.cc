@@ -8,6 +8,7 @@
 #include "planner/base/paper/table.h"
 #include "planner/base/text/utf8.h"
 #include "planner/cli/command.h"
+#include "planner/cli/data_index.h"
 #include "planner/cli/fix_recipe.h"
 #include "planner/cli/load_plan.h"
 #include "planner/plan/plan_json.h"
@@ -108,6 +109,7 @@ int Validate(const ValidateOptions& options) {
     loaded.PrintProblems();
     for (const std::string& path : absent)
       std::cerr << Printable("note: " + path + " is not on this machine, so it was not compared with the plan") << "\n";
+    if (loaded.plan) TellOfDamagedAtHand(*loaded.plan);
     if (loaded.plan) std::cout << SummaryText(*loaded.plan, bytes, seconds);
   }
   return loaded.plan ? static_cast<int>(kExitSuccess) : loaded.exit_status();

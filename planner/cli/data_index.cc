@@ -52,16 +52,13 @@ class IndexTelling {
   ProgressBar bar_;
 };
 
-std::string LeftOutText(const IndexedSource& source) {
-  return WithCommas(source.left_out) + (!RowOf(source.kind).damageable && source.left_out > 0 ? " (no tokens)" : "");
-}
+int64_t DamagedOf(const IndexedSource& source) { return RowOf(source.kind).damageable ? source.left_out : 0; }
 
-// What a source was found to be, in one line.
+// What a source was found to be, in one line. Of damaged documents DamagedLine tells.
 std::string SourceLine(const IndexedSource& source) {
   std::string line = "index of the data: " + source.name + ": " + Counted(source.documents, "document") + ", " +
                      Counted(source.tokens, "token") + ", " + Counted(source.images, "image");
-  if (source.left_out > 0) line += ", " + LeftOutText(source) + " left out";
-  if (!source.left_out_list.empty()) line += " (" + source.left_out_list + ")";
+  if (source.left_out > DamagedOf(source)) line += ", " + WithCommas(source.left_out) + " left out (no tokens)";
   return Printable(line);
 }
 
@@ -141,20 +138,6 @@ int64_t AllSamples(const EvaluationSet& set, const std::vector<SourceCounts>& co
   return SamplesOnce(set.data, samples);
 }
 
-// Why documents are damaged, what becomes of them and where they are listed; empty: none is.
-std::string LeftOutLine(const IndexedSource& source) {
-  if (source.left_out_list.empty()) return "";
-  std::string causes;
-  for (const auto& [cause, count] : source.causes)
-    causes += (causes.empty() ? "" : ", ") + Counted(count, "document") + " with " + cause;
-  const int64_t left_out = source.left_out - source.padded;
-  const std::string what = left_out == 0        ? "padding in their place"
-                           : source.padded == 0 ? "left out"
-                                                : WithCommas(source.padded) + " are padding in their place, and " +
-                                                      WithCommas(left_out) + " left out";
-  return Printable(source.name + ": " + causes + ": " + what + "; they are listed in " + source.left_out_list) + "\n";
-}
-
 int ReportBadData(const char* what, const absl::Status& status) {
   UsageError(what + (":\n" + std::string(status.message())));
   if (absl::IsResourceExhausted(status)) return kExitStorage;
@@ -177,17 +160,45 @@ absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, const IndexO
   return result;
 }
 
+std::string DamagedLine(const IndexedSource& source) {
+  const int64_t damaged = DamagedOf(source), padded = source.padded, gone = damaged - padded;
+  if (damaged == 0) return "";
+  std::string causes;
+  for (const auto& [cause, count] : source.causes)
+    causes += (causes.empty() ? "" : ", ") + WithCommas(count) + " with " + cause;
+  const std::string become = gone == 0     ? "padding in " + std::string(damaged == 1 ? "its" : "their") + " place"
+                             : padded == 0 ? "left out"
+                                           : WithCommas(padded) + (padded == 1 ? " is" : " are") +
+                                                 " padding in place, " + WithCommas(gone) + " left out";
+  return Printable(source.name + ": " + WithCommas(damaged) + " of " + Counted(source.documents + gone, "document") +
+                   (damaged == 1 ? " is" : " are") + " damaged (" + causes + "): " + become +
+                   " (data.damaged: skip); the list is " + source.left_out_list) +
+         "\n";
+}
+
+void TellOfDamagedAtHand(const Plan& plan) {
+  const auto tell = [](const DataPlan& data) {
+    // Elsewhere a damaged document ends the run, and no index has one.
+    if (!RowOf(data.kind).indexed || data.damaged != "skip") return;
+    for (const IndexedSource& source : SourcesAtHand(data)) {
+      if (const std::string line = DamagedLine(source); !line.empty()) std::cerr << "note: " << line;
+    }
+  };
+  tell(plan.data);
+  for (const EvaluationSet& set : plan.evaluation.sets) tell(set.data);
+}
+
 std::string DataIndexText(const DataPlan& data, const DataIndexResult& result, size_t width) {
-  Table table({"source", "kind", "shards", "read", "documents", "tokens", "images", "left out", "digest"});
+  Table table({"source", "kind", "shards", "read", "documents", "tokens", "images", "damaged", "digest"});
   for (const IndexedSource& source : result.sources) {
     table.Add({Printable(source.name), std::string(SourceKindName(source.kind)), WithCommas(source.shards),
                WithCommas(source.shards_read), WithCommas(source.documents), WithCommas(source.tokens),
-               WithCommas(source.images), WithCommas(source.left_out), source.digest.substr(0, 12)});
+               WithCommas(source.images), WithCommas(DamagedOf(source)), source.digest.substr(0, 12)});
   }
   std::string text = table.Text("", width);
   for (const IndexedSource& source : result.sources) {
-    text += LeftOutLine(source);
-    if (!RowOf(source.kind).damageable && source.left_out > 0)
+    text += DamagedLine(source);
+    if (source.left_out > DamagedOf(source))
       text += Printable(source.name) + ": " + Counted(source.left_out, "document") + " without a token left out\n";
     if (const std::string turned = TurnedText(data, source); !turned.empty()) text += turned + "\n";
     for (const std::string& note : source.notes) text += Printable(source.name + ": " + note) + "\n";
@@ -285,6 +296,7 @@ int MakeIndexOf(const Plan& plan, const IndexOptions& options, std::map<std::str
   if (!made.ok()) return ReportNoIndex(made.status());
   for (const IndexedSource& source : made->sources) {
     if (source.made) std::cerr << SourceLine(source) << "\n";
+    TellOfIndex(DamagedLine(source));  // each time: what is not learnt is easily forgotten
     const std::string turned = source.made ? TurnedText(plan.data, source) : "";
     if (!turned.empty()) std::cerr << "index of the data: " << turned << "\n";
     for (const std::string& note : source.notes)

@@ -26,6 +26,13 @@ struct DataIndexResult {
 // done.
 absl::StatusOr<DataIndexResult> MakeDataIndex(const DataPlan& data, const IndexOptions& options);
 
+// How many documents of a source are damaged, why, what becomes of them and where they are listed, in one line; empty:
+// none is.
+std::string DamagedLine(const IndexedSource& source);
+
+// Prints DamagedLine of all sources of a plan whose index is at hand, as a note on stderr. No index is made.
+void TellOfDamagedAtHand(const Plan& plan);
+
 std::string DataIndexText(const DataPlan& data, const DataIndexResult& result, size_t width);
 nlohmann::ordered_json DataIndexJson(const DataPlan& data, const DataIndexResult& result);
 

@@ -88,13 +88,9 @@ class IndexUpdate {
     return Summaries();
   }
 
-  std::optional<std::map<std::string, std::string>> DigestsAtHand() {
-    if (!FindSources().ok() || !AllFresh()) return std::nullopt;
-    const absl::StatusOr<std::vector<IndexedSource>> sources = Summaries();
-    if (!sources.ok()) return std::nullopt;
-    std::map<std::string, std::string> digests;
-    for (const IndexedSource& source : *sources) digests[source.name] = source.digest;
-    return digests;
+  std::vector<IndexedSource> AtHand() {
+    if (!FindSources().ok() || !AllFresh()) return {};
+    return Summaries().value_or(std::vector<IndexedSource>());
   }
 
   std::map<std::string, MissingImages> MissingAtHand() {
@@ -382,8 +378,14 @@ std::map<std::string, MissingImages> MissingImagesAtHand(const DataPlan& data) {
   return IndexUpdate(data, {}, {}).MissingAtHand();
 }
 
+std::vector<IndexedSource> SourcesAtHand(const DataPlan& data) { return IndexUpdate(data, {}, {}).AtHand(); }
+
 std::optional<std::map<std::string, std::string>> DigestsAtHand(const DataPlan& data) {
-  return IndexUpdate(data, {}, {}).DigestsAtHand();
+  const std::vector<IndexedSource> sources = SourcesAtHand(data);
+  if (sources.empty()) return std::nullopt;
+  std::map<std::string, std::string> digests;
+  for (const IndexedSource& source : sources) digests[source.name] = source.digest;
+  return digests;
 }
 
 }  // namespace planwright

@@ -62,8 +62,11 @@ absl::StatusOr<std::vector<IndexedSource>> UpdateIndex(const DataPlan& data, con
 // that are there; none is made.
 std::map<std::string, MissingImages> MissingImagesAtHand(const DataPlan& data);
 
-// IndexedSource::digest of each source, by its name, without reading more than a few documents. None: the index of a
-// source is missing or older than its shards, or the files of a source cannot be used.
+// All of data.sources in their order, without reading more than a few documents. Empty: the index of a source is
+// missing or older than its shards, or the files of a source cannot be used.
+std::vector<IndexedSource> SourcesAtHand(const DataPlan& data);
+
+// IndexedSource::digest of each source, by its name. None: SourcesAtHand has none.
 std::optional<std::map<std::string, std::string>> DigestsAtHand(const DataPlan& data);
 
 }  // namespace planwright
