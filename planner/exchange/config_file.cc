@@ -36,4 +36,11 @@ absl::StatusOr<nlohmann::ordered_json> ReadConfigFile(const std::string& folder)
   return json;
 }
 
+nlohmann::ordered_json LanguageOfConfig(const nlohmann::ordered_json& config) {
+  for (const char* part : {"text_config", "llm_config"}) {
+    if (const auto found = config.find(part); found != config.end() && found->is_object()) return *found;
+  }
+  return config;
+}
+
 }  // namespace planwright

@@ -14,4 +14,7 @@ inline constexpr char kConfigFile[] = "config.json";
 // Unavailable if it cannot be read.
 absl::StatusOr<nlohmann::ordered_json> ReadConfigFile(const std::string& folder);
 
+// What it says of its language model: the object of this part, or all of a config.json without parts.
+nlohmann::ordered_json LanguageOfConfig(const nlohmann::ordered_json& config);
+
 }  // namespace planwright

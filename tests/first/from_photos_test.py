@@ -173,7 +173,14 @@ class FromPhotos(unittest.TestCase):
     def test_shards_that_are_none(self):
         init = "plan init --weights nano --encoder radio --gpus 2 cluster.gpu=none --data"
         how = "./dev prepare --tokenizer nano -o shards"
-        self.refused(f"{init} photos", 2, "photos has no prepared.json", f"{how} photos`")
+        self.refused(f"{init} photos", 2, "photos is a folder of pictures, and pictures alone are no documents",
+                     '{"images":["photos/', f"{how} captions.jsonl`")
+        self.refused(f"{init} .", 2, ". is a folder of pictures", '{"images":["photos/')
+        self.refused(f"{init} radio", 2, "radio has no prepared.json", f"{how} radio`")
+        self.refused(f"{init} shards --evaluation heldout", 2, "option `--evaluation`: heldout is not there",
+                     f"{how.removesuffix('shards')}heldout INPUT`")
+        self.refused(f"{init} shards --evaluation held_out.jsonl", 2, "held_out.jsonl is no tar file",
+                     f"{how.removesuffix('shards')}held_out held_out.jsonl`")
         self.refused(f"{init} captions.jsonl", 2, "captions.jsonl is no tar file", f"{how} captions.jsonl`")
         self.refused(f"{init} none", 2, "none is not there")
         self.refused(f"{init} none/*.tar", 2, "none/*.tar")
@@ -181,6 +188,75 @@ class FromPhotos(unittest.TestCase):
         bare = self.copied("shards", "bare")
         (bare / "prepared.json").unlink()
         self.refused(f"{init} 'bare/*.tar'", 2, "there is no prepared.json beside bare/shards-000000.tar")
+
+    def test_messages_of_a_package_name_its_program(self):
+        with tempfile.TemporaryDirectory() as holder:
+            shutil.copy(BUILD / "bin/plan", holder)
+            (pathlib.Path(holder) / "prepare").write_text("")
+            self.refused(f"{holder}/plan init --weights nano --gpus 2 --data none", 2,
+                         "made first: `prepare --tokenizer nano -o none INPUT`")
+
+    def test_lines_of_folders_of_classes(self):
+        lines = [block for _, block in blocks.raw_blocks((SOURCE / PAGE).read_text()) if block[0].startswith("import ")]
+        self.assertEqual(len(lines), 1)
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder)
+            for name in ("red/0000.png", "blue/0002.png"):
+                (at / "classes" / name).parent.mkdir(parents=True)
+                shutil.copy(self.at / "photos" / pathlib.Path(name).name, at / "classes" / name)
+            (at / "lines.py").write_text("\n".join(lines[0]))
+            done = self.shell("python3 lines.py", at)
+            self.assertEqual([json.loads(line) for line in done.stdout.splitlines()],
+                             [dict(toy_folders.caption("", color), images=[f"classes/{color}/{name}"])
+                              for color, name in (("blue", "0002.png"), ("red", "0000.png"))])
+
+    def test_damage_is_told_each_time(self):
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder).resolve()
+            for name in ("nano", "radio"):
+                (at / name).symlink_to(self.at / name)
+            for name in ("shards", "photos"):
+                shutil.copytree(self.at / name, at / name)
+            photo = at / "photos/0004.png"
+            photo.write_bytes(photo.read_bytes()[:-40])
+            init = self.shell(f"{INIT} precision.params=fp32 -o mine.yaml", at)
+            self.assertEqual(init.returncode, 0, init.stdout)
+            said = ("shards: 1 of 16 documents is damaged (1 with a damaged image): padding in its place "
+                    "(data.damaged: skip); the list is ")
+            self.assertNotIn(said, self.shell("plan validate mine.yaml", at).stdout)
+            self.assertIn(said, self.shell("plan data index mine.yaml", at).stdout)
+            self.assertIn(f"note: {said}", self.shell("plan validate mine.yaml", at).stdout)
+            listed = next((at / "data_index").glob("*.left_out.txt"))
+            self.assertIn(listed.name, self.shell("plan validate mine.yaml", at).stdout)
+            self.assertIn("photos/0004.png", listed.read_text())
+            for number in (1, 2):
+                ran = self.shell(f"plan launch mine.yaml --local --yes --steps 1 --run-dir run{number}", at)
+                self.assertIn(f"index of the data: {said}", ran.stdout)
+
+    def test_what_an_export_keeps(self):
+        """Of config.json of the folder, what no run says."""
+        with tempfile.TemporaryDirectory() as holder:
+            at = pathlib.Path(holder).resolve()
+            for name in ("radio", "shards", "photos"):
+                (at / name).symlink_to(self.at / name)
+            shutil.copytree(self.at / "nano", at / "nano")
+            config = json.loads((at / "nano/config.json").read_text())
+            config.update(max_position_embeddings=4096, bos_token_id=1)
+            (at / "nano/config.json").write_text(json.dumps(config))
+            init = self.shell(f"{INIT} precision.params=fp32 data.max_patches=4 -o mine.yaml", at)
+            self.assertEqual(init.returncode, 0, init.stdout)
+            self.shell("plan launch mine.yaml --local --yes --steps 1 --run-dir run", at)
+            kept = self.shell("plan export run -o home", at)
+            self.assertEqual(kept.returncode, 0, kept.stdout)
+            for key, value in (("max_position_embeddings", 4096), ("bos_token_id", 1)):
+                self.assertIn(f"copied: {key} {value} of {at}/nano/config.json", kept.stdout)
+                self.assertEqual(json.loads((at / "home/config.json").read_text())["text_config"][key], value)
+            self.refused("plan export run -o like --like nano", 1, "its config.json has no encoder, which the run has: "
+                         "`--module language` exports the other part alone", at=at)
+            shutil.rmtree(at / "nano")
+            made = self.shell("plan export run -o alone", at)
+            self.assertIn("made up: max_position_embeddings: the length of the samples", made.stdout)
+            self.assertIn("made up: bos_token_id null", made.stdout)
 
     def test_shards_of_another_tokenizer(self):
         other = self.copied("nano", "other")

@@ -167,8 +167,8 @@ TEST(FieldWords, DataOfOtherProgramsAreSources) {
   EXPECT_NE(Said({"data={kind: megatron}"}).find("did you mean `sources`? Ids in PATH.bin"), std::string::npos);
   for (const char* kind : {"hf", "jsonl", "parquet"}) {
     const std::string said = Said({"data={kind: " + std::string(kind) + "}"});
-    EXPECT_NE(said.find("./dev prepare --tokenizer FOLDER -o shards FILE makes shards of it before the run; then write "
-                        "data: {kind: sources, sources: [{kind: webdataset, shards: \"shards/*.tar\"}]}"),
+    EXPECT_NE(said.find("[./dev] prepare --tokenizer FOLDER -o shards FILE makes shards of it before the run; then "
+                        "write data: {kind: sources, sources: [{kind: webdataset, shards: \"shards/*.tar\"}]}"),
               std::string::npos)
         << said;
   }

@@ -5,12 +5,14 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "planner/base/digest/sha256.h"
 #include "planner/base/files/file_io.h"
 #include "planner/base/json/json_text.h"
+#include "planner/base/process/prepare_command.h"
 #include "planner/base/text/bug.h"
 #include "planner/base/text/utf8.h"
 #include "planner/data/samples/shard_list.h"
@@ -53,14 +55,9 @@ constexpr size_t kLargestTokenizer = size_t{1} << 28;
 int64_t PositionsOf(const std::string& folder) {
   const absl::StatusOr<nlohmann::ordered_json> config = ReadConfigFile(folder);
   if (!config.ok()) return 0;
-  const auto in = [](const nlohmann::ordered_json& json) -> int64_t {
-    const auto found = json.find("max_position_embeddings");
-    return found != json.end() && found->is_number_unsigned() ? found->get<int64_t>() : 0;
-  };
-  for (const char* part : {"text_config", "llm_config"}) {
-    if (const auto found = config->find(part); found != config->end() && found->is_object()) return in(*found);
-  }
-  return in(*config);
+  const nlohmann::ordered_json language = LanguageOfConfig(*config);
+  const auto found = language.find("max_position_embeddings");
+  return found != language.end() && found->is_number_unsigned() ? found->get<int64_t>() : 0;
 }
 
 }  // namespace
@@ -108,9 +105,48 @@ int64_t ImagesOf(const Prepared& prepared) {
 
 namespace {
 
-std::string HowToPrepare(const std::string& weights, const std::string& input) {
-  return absl::StrCat("shards of ids are made first: `./dev prepare --tokenizer ", Printable(weights), " -o shards ",
-                      Printable(input), "` (docs/training/prepare_data.md)");
+// The option that shards are named by, and what a command needs that makes them.
+struct AskedFor {
+  std::string option, weights;
+
+  // `out`: what they are to be called; empty: a name that says what they are.
+  std::string HowToPrepare(const std::string& input, const std::string& out = "") const {
+    const std::string name = !out.empty() ? out : option == "--data" ? "shards" : "held_out";
+    return absl::StrCat("shards of ids are made first: `", PrepareCommand(), " --tokenizer ", Printable(weights),
+                        " -o ", Printable(name), " ", Printable(input), "` (docs/training/prepare_data.md)");
+  }
+};
+
+// A picture of a folder, or of a folder in it, as those of classes are; empty: it has none among its first entries.
+std::string PictureIn(const std::string& folder) {
+  constexpr int kMostLooked = 1000;
+  int looked = 0;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
+  for (; !error && entry != fs::recursive_directory_iterator() && ++looked <= kMostLooked; entry.increment(error)) {
+    if (entry.depth() > 0) entry.disable_recursion_pending();
+    const std::string ending = absl::AsciiStrToLower(entry->path().extension().string());
+    for (const char* known : {".jpg", ".jpeg", ".png", ".webp"}) {
+      if (ending == known) return entry->path().lexically_normal().string();
+    }
+  }
+  return "";
+}
+
+// What is wrong with a folder that `prepare` has not made.
+std::string NoShardsIn(const std::string& folder, const AskedFor& asked) {
+  const std::string picture = PictureIn(folder);
+  if (picture.empty()) return absl::StrCat(" has no ", kPreparedFile, ": ", asked.HowToPrepare(folder));
+  const nlohmann::ordered_json line = {
+      {"images", {picture}},
+      {"messages",
+       {{{"role", "user"}, {"content", "<image>\nWhat is this?"}}, {{"role", "assistant"}, {"content", "..."}}}}};
+  return absl::StrCat(
+      " is a folder of pictures, and pictures alone are no documents: write a file with a line for "
+      "each, such as\n  ",
+      Printable(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)),
+      "\n(docs/training/prepare_data.md#inputs); then ",
+      asked.HowToPrepare(asked.option == "--data" ? "captions.jsonl" : "held_out.jsonl"));
 }
 
 // The parts of a text between its commas, but for those inside of braces.
@@ -131,18 +167,19 @@ std::vector<std::string> PatternsOf(const std::string& text) {
 // A source of `word`, which `option` names.
 absl::StatusOr<PreparedShards> ReadShards(const std::string& option, const std::string& word,
                                           const std::string& weights) {
+  const AskedFor asked{option, weights};
   const std::string named = absl::StrCat("option `", option, "`: ", Printable(word));
   if (word.empty()) return absl::InvalidArgumentError(absl::StrCat("option `", option, "` has an empty name"));
   std::error_code error;
   PreparedShards shards{.pattern = word};
   if (fs::is_directory(word, error)) {
     if (!fs::exists(fs::path(word) / kPreparedFile, error))
-      return absl::InvalidArgumentError(
-          absl::StrCat(named, " has no ", kPreparedFile, ": ", HowToPrepare(weights, word)));
+      return absl::InvalidArgumentError(absl::StrCat(named, NoShardsIn(word, asked)));
     shards.pattern = (fs::path(word) / "*.tar").string();
   } else if (!absl::EndsWith(word, ".tar") && word.find_first_of("*?[{") == std::string::npos) {
-    const char* what = fs::exists(word, error) ? " is no tar file: " : " is not there: ";
-    return absl::InvalidArgumentError(absl::StrCat(named, what, HowToPrepare(weights, word)));
+    return absl::InvalidArgumentError(fs::exists(word, error)
+                                          ? absl::StrCat(named, " is no tar file: ", asked.HowToPrepare(word))
+                                          : absl::StrCat(named, " is not there: ", asked.HowToPrepare("INPUT", word)));
   }
   const absl::StatusOr<std::vector<std::string>> files = ExpandShards("", shards.pattern);
   if (!files.ok()) return absl::InvalidArgumentError(absl::StrCat(named, ": ", files.status().message()));
@@ -159,7 +196,7 @@ absl::StatusOr<PreparedShards> ReadShards(const std::string& option, const std::
   if (!prepared.ok()) return prepared.status();
   if (!prepared->has_value())
     return absl::InvalidArgumentError(absl::StrCat(named, ": there is no ", kPreparedFile, " beside ",
-                                                   Printable(files->front()), ": ", HowToPrepare(weights, "INPUT")));
+                                                   Printable(files->front()), ": ", asked.HowToPrepare("INPUT")));
   shards.prepared = std::make_shared<const Prepared>(*std::move(*prepared));
   int64_t all = 0;
   for (const auto& [name, shard] : shards.prepared->shards) all += shard.documents;

@@ -14,6 +14,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "planner/base/files/file_io.h"
+#include "planner/base/process/prepare_command.h"
 #include "planner/base/text/utf8.h"
 #include "planner/compile/batches/plan_data.h"
 #include "planner/data/samples/prepared.h"
@@ -74,7 +75,8 @@ class SourceFiles {
     Tell(found.wrong, found.missing_folder, pattern);
   }
 
-  // Data of which `./dev prepare` makes shards, and shards that are compressed, by their names.
+  // Data of which `prepare` makes shards, whose prepared.json will say their ids, and shards that are compressed, by
+  // their names.
   bool IsMadeFirst(const Located<std::string>& pattern) {
     const std::string name = absl::AsciiStrToLower(*pattern);
     const auto ends = [&](std::initializer_list<std::string_view> endings) {
@@ -83,9 +85,10 @@ class SourceFiles {
     };
     if (ends({".json", ".jsonl", ".ndjson", ".parquet", ".json.gz", ".jsonl.gz", ".ndjson.gz"})) {
       diagnostics_.Error(kDataFile, pattern.where, absl::StrCat("`shards` are tar files, found ", Quoted(*pattern)),
-                         absl::StrCat("./dev prepare --tokenizer FOLDER -o shards ", *pattern,
+                         absl::StrCat(PrepareCommand(), " --tokenizer FOLDER -o shards ", *pattern,
                                       " makes shards of it before the run; then write shards: [\"shards/*.tar\"]",
                                       bytes_ ? ", and tokenizer: ids in data" : ""));
+      unreadable_ = true;
       return true;
     }
     if (!ends({".tar.gz", ".tgz"})) return false;
@@ -202,6 +205,15 @@ void CompareWithEachOther(const std::vector<Found>& found, Diagnostics& diagnost
 bool SameValue(const std::string& pin, const std::string& digest) { return absl::AsciiStrToLower(pin) == digest; }
 bool SameValue(int64_t pin, int64_t id) { return pin == id; }
 
+// A digest keeps ids of another tokenizer out of a run, so it is not to be removed lightly.
+std::string HelpOfPin(const std::string& key) {
+  const bool tokenizer = key == "tokenizer_digest";
+  if (!tokenizer && key != "template_digest") return absl::StrCat("remove ", key, ", or name other shards");
+  const char* what = tokenizer ? "tokenizer" : "template";
+  return absl::StrCat("prepare the shards again with the ", what, " of the model, or name other shards; only if the ",
+                      "ids are known to be those of this ", what, ", write the digest of the shards");
+}
+
 // What the recipe pins is what the shards say.
 template <typename T>
 void ComparePin(const std::vector<Found>& all, const char* key, const std::optional<Located<T>>& pin,
@@ -212,7 +224,7 @@ void ComparePin(const std::vector<Found>& all, const char* key, const std::optio
   diagnostics
       .Error(kPreparedShards, pin->where,
              absl::StrCat("`data.", key, "` is ", TextOf(**pin), ", but ", found.file->path, " has ", TextOf(value)),
-             absl::StrCat("remove ", key, ", or name other shards"))
+             HelpOfPin(key))
       .notes.push_back({found.where, "the shards are named here"});
 }
 

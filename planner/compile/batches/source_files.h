@@ -8,7 +8,8 @@
 
 namespace planwright {
 
-// In Recipe::damaged: a prepared.json beside the shards cannot be read, and may say what the recipe does not.
+// In Recipe::damaged: a prepared.json beside the shards cannot be read, or is yet to be made with them, and may say
+// what the recipe does not.
 inline constexpr char kPreparedDamaged[] = "data.sources[].prepared";
 
 // The recipe with the token ids that it leaves to its shards: image_token, pad_token and end_token of their

@@ -7,10 +7,9 @@ import re
 
 from .conversation import GIVEN
 from .formats import FORMATS
-from .problems import Problem, Problems
+from .problems import PROGRAM, Problem, Problems
 from .workers import MOST_JOBS
 
-PROGRAM = os.environ.get("PLANWRIGHT_PREPARE", "./dev prepare")  # as who started it called it (package/prepare)
 USAGE = f"{PROGRAM} --tokenizer FOLDER -o OUT INPUT..."
 TEXT = """Makes shards of token ids from conversations, texts and pictures, for `data.kind: sources` with
 `tokenizer: ids`. OUT gets tar files, prepared.json and pieces.json. Pictures stay where they are, and OUT points to

@@ -101,9 +101,29 @@ def begin_of(tokenizer, argument):
         (None, "none")
 
 
+def has_words(config):
+    """Whether the model of a config.json, or a part of it, has a vocabulary."""
+    return "vocab_size" in config or any(isinstance(part, dict) and "vocab_size" in part for part in config.values())
+
+
+def tokenizer_file(path):
+    """The tokenizer.json that --tokenizer names, itself or by its folder."""
+    if not os.path.isdir(path):
+        return path
+    file, beside = os.path.join(path, "tokenizer.json"), os.path.join(path, "config.json")
+    if os.path.isfile(beside) and not os.path.lexists(file):
+        config = read_config(beside)
+        kind = f"model_type {config['model_type']}" if "model_type" in config else "without model_type"
+        if not has_words(config):
+            raise Problem(path, f"it has no tokenizer.json: its config.json is of an encoder ({kind})",
+                          "give the folder of the language model")
+        raise Problem(path, f"it has config.json ({kind}) and no tokenizer.json",
+                      "other kinds must be converted first: docs/training/prepare_data.md")
+    return file
+
+
 def load(options):
-    path = options.tokenizer
-    path = os.path.join(path, "tokenizer.json") if os.path.isdir(path) else path
+    path = tokenizer_file(options.tokenizer)
     tokenizer = Tokenizer(path, read(path))
     folder = os.path.dirname(path)
     beside = os.path.join(folder, "tokenizer_config.json")

@@ -1,6 +1,8 @@
 """What is wrong with an argument or an input, as one line: place, what was expected and found, how to mend it."""
 import os
 
+PROGRAM = os.environ.get("PLANWRIGHT_PREPARE", "./dev prepare")  # as who started it called it (package/prepare)
+
 
 class Problem(Exception):
     """`place` is FILE:LINE, FILE: record N, or an argument. `kind` groups problems of records in the count of refused

@@ -138,6 +138,16 @@ std::vector<const Subject*> FindByName(std::string_view name, const std::vector<
   for (const Subject& subject : subjects) {
     if (same(subject.name) || std::any_of(subject.names.begin(), subject.names.end(), same)) found.push_back(&subject);
   }
+  // `data_path` of another program is not data.path.
+  const bool of_others = std::any_of(found.begin(), found.end(), [&](const Subject* one) {
+    return one->type == SubjectType::kFieldWord && name.find('.') == std::string_view::npos &&
+           Plain(one->name) == plain;
+  });
+  if (of_others) {
+    std::erase_if(found, [&](const Subject* one) {
+      return one->type == SubjectType::kKey && one->name != name && Plain(one->name) == plain;
+    });
+  }
   if (found.empty() && name.size() > 3 && name.ends_with('s'))
     return FindByName(name.substr(0, name.size() - 1), subjects);
   return found;

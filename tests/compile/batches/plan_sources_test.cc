@@ -17,6 +17,7 @@
 namespace planwright {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -205,6 +206,10 @@ TEST_F(Sources, ThatAreMadeFirstAreToldWithTheLineThatMakesThem) {
                                           "DataFile:6: `shards` are not compressed, found \"photos.tar.gz\"\n"));
   EXPECT_THAT(helps_, HasSubstr("./dev prepare --tokenizer FOLDER -o shards llava.json makes shards of it before "
                                 "the run; then write shards: [\"shards/*.tar\"], and tokenizer: ids in data\n"));
+  // The shards will say their ids, so that nobody has to add them by hand.
+  const std::string ids =
+      ProblemsOf("  kind: sources\n  tokenizer: ids\n  sources:\n    - {kind: webdataset, shards: [llava.json]}\n");
+  EXPECT_THAT(ids, AllOf(HasSubstr("DataFile:6: "), Not(HasSubstr("MissingKey"))));
 }
 
 // A table of positions holds max_patches, given or not; larger images are scaled down to it.
@@ -288,6 +293,8 @@ TEST_F(Sources, MixPlainTextWithConversations) {
                 "\nPreparedShards:5: c/prepared.json has the image token 7, but b/prepared.json has 256\n"
                 "PreparedShards:6: `data.template_digest` is " +
                 std::string(64, 'd') + ", but b/prepared.json has " + std::string(64, 'b') + "\n");
+  EXPECT_THAT(helps_,
+              HasSubstr("\nprepare the shards again with the template of the model, or name other shards; only "));
 }
 
 TEST_F(Sources, HaveAnIdOfItsOwnForImages) {

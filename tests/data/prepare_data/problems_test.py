@@ -1,5 +1,6 @@
 """Each mistake of arguments and inputs is one line, here to the letter; no mistake leaves a folder."""
 import io
+import json
 import os
 import pathlib
 import shutil
@@ -41,6 +42,18 @@ class Problems(unittest.TestCase):
                 pathlib.Path(name).write_bytes(data)
                 self.assertEqual(self.said(name), expected)
                 os.remove(name)
+
+    def test_pictures_are_no_documents(self):
+        os.makedirs("photos/cats")
+        how = ('write a file with a line for each picture, such as {"images": ["%s"], "messages": [{"role": "user", '
+               '"content": "<image>\\nWhat is this?"}, {"role": "assistant", "content": "..."}]}, and '
+               "name it: ./dev prepare ... captions.jsonl (docs/training/prepare_data.md#inputs)")
+        self.assertEqual(self.said("photos"), "photos: nothing in its name says what it is; give --format: jsonl, "
+                         "llava, jsonl_media, parquet, text, webdataset, energon")
+        pathlib.Path("photos/cats/a.JPG").write_bytes(JPG)
+        self.assertEqual(self.said("photos"), "photos: expected documents, found a folder of pictures; " +
+                         how % "photos/cats/a.JPG")
+        self.assertEqual(self.said("there.jpg"), "there.jpg: expected documents, found a picture; " + how % "there.jpg")
 
     def test_an_image_that_is_a_pipe_is_not_waited_for(self):
         os.mkfifo("pipe.jpg")
@@ -94,6 +107,14 @@ class Problems(unittest.TestCase):
                          "N, found both")
         self.assertEqual(self.said("a.jsonl", "--tokenizer", "empty"), "empty/tokenizer.json: it cannot be read: No "
                          "such file or directory; look at its path")
+        for name, config, expected in (
+                ("encoder", {"model_type": "radio", "patch_size": 16}, "encoder: it has no tokenizer.json: its "
+                 "config.json is of an encoder (model_type radio); give the folder of the language model"),
+                ("words", {"model_type": "llama", "vocab_size": 8}, "words: it has config.json (model_type llama) and "
+                 "no tokenizer.json; other kinds must be converted first: docs/training/prepare_data.md")):
+            os.mkdir(name)
+            pathlib.Path(name, "config.json").write_text(json.dumps(config))
+            self.assertEqual(self.said("a.jsonl", "--tokenizer", name), expected)
         self.assertRegex(self.said("a.jsonl", "--tokenizer", "no.json"), "^no.json: expected a tokenizer.json of "
                          "Hugging Face's tokenizers, found another file: ")
         self.assertEqual(self.said("a.jsonl", "--template", "no.jinja", template=False), "no.jinja:1: the template is "

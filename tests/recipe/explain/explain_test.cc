@@ -109,6 +109,15 @@ TEST(Explain, AnswersEveryWordOfOtherProgramsHoweverItIsWritten) {
   }
 }
 
+TEST(Explain, TakesWordsOfOtherProgramsForNoKeys) {
+  for (const char* written : {"data_path", "--data-path"}) {
+    const std::vector<const Subject*> found = FindByName(written, Subjects());
+    ASSERT_EQ(found.size(), 1U) << written;
+    EXPECT_EQ(found[0]->type, SubjectType::kFieldWord);
+  }
+  EXPECT_EQ(FindByName("data.path", Subjects()).at(0)->type, SubjectType::kKey);
+}
+
 TEST(Explain, AnswersWordsWithTheMapsOfTheirPrograms) {
   const std::pair<const char*, const char*> words[] = {{"training.seq_len", "seq_len"},
                                                        {"parallelism.tensor_parallel_degree", "tensor_parallel_degree"},

@@ -8,9 +8,11 @@
   read(task)                  the records of a task in order, and a Problem for each that is none: a worker does it
 """
 import glob
+import itertools
+import json
 import os
 
-from ..problems import Problem
+from ..problems import PROGRAM, Problem
 from . import energon, jsonl, llava, parquet, text, webdataset
 
 FORMATS = {"jsonl": jsonl.Jsonl, "llava": llava.Llava, "jsonl_media": jsonl.JsonlMedia, "parquet": parquet.Parquet,
@@ -39,6 +41,34 @@ def guess(path):
     return (ENDINGS[ending], f"its name ends with {found}") if found else None
 
 
+PICTURES = (".jpg", ".jpeg", ".png", ".webp")
+LOOKED_AT = 1000   # entries of a folder
+
+
+def picture_of(path):
+    """A picture: `path` itself, or one of the first in this folder or in a folder of it; None if there is none."""
+    if not os.path.isdir(path):
+        return path if path.lower().endswith(PICTURES) else None
+    names = itertools.chain(glob.iglob(os.path.join(glob.escape(path), "*")),
+                            glob.iglob(os.path.join(glob.escape(path), "*", "*")))
+    return next((name for name in itertools.islice(names, LOOKED_AT) if name.lower().endswith(PICTURES)), None)
+
+
+def unknown(path):
+    """The Problem of an input of which nothing says what it is."""
+    picture = picture_of(path)
+    if picture is None:
+        return Problem(path, "nothing in its name says what it is", f"give --format: {', '.join(FORMATS)}")
+    line = {"images": [os.path.relpath(picture)],
+            "messages": [{"role": "user", "content": "<image>\nWhat is this?"},
+                         {"role": "assistant", "content": "..."}]}
+    what = "a folder of pictures" if os.path.isdir(path) else "a picture"
+    return Problem(path, f"expected documents, found {what}",
+                   "write a file with a line for each picture, such as "
+                   f"{json.dumps(line, ensure_ascii=False)}, and name it: {PROGRAM} ... captions.jsonl "
+                   "(docs/training/prepare_data.md#inputs)")
+
+
 def choose(inputs, wanted):
     """The name of the inputs' format, and how it was found."""
     if wanted is not None:
@@ -46,7 +76,7 @@ def choose(inputs, wanted):
     found = {path: guess(path) for path in inputs}
     for path, what in found.items():
         if what is None:
-            raise Problem(path, "nothing in its name says what it is", f"give --format: {', '.join(FORMATS)}")
+            raise unknown(path)
     kinds = sorted({what[0] for what in found.values()})
     if len(kinds) > 1:
         raise Problem("inputs", f"they are of several formats: {', '.join(kinds)}",

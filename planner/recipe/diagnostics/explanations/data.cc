@@ -131,7 +131,9 @@ lints: {PW0613: off})",
      "a recipe must say the same, and the recipe must not say something else. The model's vocabulary must have all "
      "ids.",
      "", "",
-     "Prepare all sources with one tokenizer and one template. Remove keys of the recipe that the shards say too."},
+     "Prepare all sources with one tokenizer and one template, those of the model. Remove keys of ids that the shards "
+     "say too. `tokenizer_digest` and `template_digest` keep ids of others out of the run: change them only if the ids "
+     "are known to be the same."},
 
     {kDataFile,
      "The folder of a source is on this machine, but a file in it is missing or is something else: no file matches a "
