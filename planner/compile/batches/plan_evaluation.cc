@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -12,9 +13,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/base/text/bug.h"
 #include "planner/base/text/limits.h"
 #include "planner/compile/batches/plan_data.h"
+#include "planner/data/samples/mixture.h"
 #include "planner/recipe/recipe_tree.h"
 
 namespace planwright {
@@ -84,18 +87,53 @@ void LintTrained(const DataRecipe& data, const std::map<string, Location>& train
   }
 }
 
-// What makes two problems one that is told once.
-using Told = std::tuple<DiagnosticKind, string, string, int, int>;
-Told ToldOf(const Diagnostic& problem) {
-  const Location& where = problem.where;
-  return {problem.kind, problem.message, where.file ? *where.file : "", where.line, where.column};
-}
-
 // EvaluationSet::samples before an index has counted them: 0 of `all`.
 int64_t SamplesOf(const WordOrCount& samples) {
   int64_t number = 0;
   Require(samples.text == "all" || absl::SimpleAtoi(samples.text, &number), "samples are a word or a number");
   return number;
+}
+
+// Sources of which an evaluation reads nothing, as the set has too few samples for their weights: their loss is none.
+void LintUnread(const EvaluationSetRecipe& set, const DataPlan& data, Diagnostics& diagnostics) {
+  constexpr size_t kMostNamed = 4;
+  const int64_t samples = SamplesOf(*set.samples);
+  if (samples == 0 || data.sources.size() < 2) return;
+  std::vector<int64_t> weights;
+  for (const SourcePlan& source : data.sources) weights.push_back(source.weight);
+  const Mixture mixture(weights);
+  const auto unread = [&](int64_t of) {
+    const std::vector<int64_t> counts = mixture.CountsOf(of);
+    std::vector<string> names;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] == 0) names.push_back(data.sources[i].name);
+    }
+    return names;
+  };
+  std::vector<string> names = unread(samples);
+  if (names.empty()) return;
+  // A whole period of the mixture has samples of each.
+  int64_t few = samples, enough = std::accumulate(weights.begin(), weights.end(), int64_t{0});
+  while (enough - few > 1) {
+    const int64_t middle = few + (enough - few) / 2;
+    (unread(middle).empty() ? enough : few) = middle;
+  }
+  const size_t all = names.size();
+  if (all > kMostNamed) names.resize(kMostNamed);
+  diagnostics.Warning(
+      DiagnosticKind::kKeyWithoutEffect, set.samples.where,
+      absl::StrCat("of the ", samples, samples == 1 ? " sample" : " samples", " of evaluation set ", *set.name,
+                   " none is of source ", absl::StrJoin(names, ", "),
+                   all > kMostNamed ? absl::StrCat(" and ", all - kMostNamed, " more") : "", ": there is no loss of ",
+                   all == 1 ? "it" : "them"),
+      absl::StrCat("write `samples: all`, which reads each sample once, or samples: ", enough, " or more"));
+}
+
+// What makes two problems one that is told once.
+using Told = std::tuple<DiagnosticKind, string, string, int, int>;
+Told ToldOf(const Diagnostic& problem) {
+  const Location& where = problem.where;
+  return {problem.kind, problem.message, where.file ? *where.file : "", where.line, where.column};
 }
 
 // A folder of its own: sources of two sets, or of a set and the training, may have one name.
@@ -128,6 +166,7 @@ EvaluationPlan PlanEvaluation(const Recipe& recipe, Diagnostics& diagnostics) {
     LintTrained(recipe.data, trained, set, diagnostics);
     if (!data) continue;
     MoveIndex(*set.name, *data);
+    if (RowOf(data->kind).mixed && !found.has_errors()) LintUnread(set, *data, diagnostics);
     plan.sets.push_back({.name = *set.name, .samples = SamplesOf(*set.samples), .data = *std::move(data)});
   }
   return plan;

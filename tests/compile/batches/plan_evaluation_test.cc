@@ -10,6 +10,7 @@
 namespace planwright {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -105,6 +106,31 @@ TEST(PlanEvaluation, WarnsOfSamplesThatTheRunIsTrainedOn) {
   const Planned other = PlanOf(kSmallRecipe, {"evaluation={every_samples: 8, sets: [{name: x, samples: 1, seed: 7}]}"});
   EXPECT_TRUE(other.problems.empty());
   EXPECT_EQ(other.plan.sets.at(0).data.seed, 7);
+}
+
+// By the weights of a mixture, whatever the order of the sources.
+TEST(PlanEvaluation, WarnsOfSourcesThatNoSampleIsOf) {
+  const auto said = [](int samples, const std::string& weight) {
+    const Planned planned =
+        PlanOf(kSources, {"evaluation.sets=[{name: x, samples: " + std::to_string(samples) +
+                          ", sources: [{name: red, kind: webdataset, shards: /gone/r.tar}, {name: blue, kind: "
+                          "webdataset, weight: " +
+                          weight + ", shards: /gone/b.tar}, {name: green, kind: webdataset, shards: /gone/g.tar}]}]"});
+    EXPECT_FALSE(planned.problems.has_errors());
+    return planned.problems.as_found().empty()
+               ? ""
+               : planned.problems.as_found()[0].message + ": " + planned.problems.as_found()[0].help;
+  };
+  EXPECT_THAT(said(2, "1"), AllOf(HasSubstr("of the 2 samples of evaluation set x none is of source green: there is "
+                                            "no loss of it: write `samples: all`"),
+                                  HasSubstr("or samples: 3 or more")));
+  EXPECT_EQ(said(3, "1"), "");
+  EXPECT_THAT(said(2, "98"), HasSubstr("none is of source red, green: there is no loss of them"));
+  const std::string many = said(50, "98");
+  EXPECT_THAT(many, HasSubstr("none is of source green: "));
+  const int enough = std::stoi(many.substr(many.find("or samples: ") + 12));
+  EXPECT_EQ(said(enough, "98"), "");
+  EXPECT_NE(said(enough - 1, "98"), "");
 }
 
 }  // namespace
