@@ -15,6 +15,7 @@
 #include "planner/exchange/config_file.h"
 #include "planner/exchange/convert.h"
 #include "planner/exchange/from_checkpoint.h"
+#include "planner/exchange/kept_keys.h"
 #include "planner/exchange/like_source.h"
 #include "planner/exchange/made_tensors.h"
 #include "planner/exchange/run_model.h"
@@ -123,9 +124,12 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     source = *std::move(read);
     findings.problems = source->findings.problems;
     if (!findings.problems.empty()) return exported;
-    CompareWithSource(run.said, *source, findings);
+    const auto name = [](const Module* module) { return module != nullptr ? module->name : ""; };
+    CompareWithSource(run.said, *source, findings, name(run.encoder), name(run.language));
   } else {
-    config = ConfigOf(opened->plan, run.said, exported.dtype, findings);
+    const KeptKeys kept = run.language != nullptr ? KeptKeysOf(opened->plan, run.language->name) : KeptKeys();
+    config = ConfigOf(opened->plan, run.said, exported.dtype, findings, kept);
+    exported.copied = config->kept;
   }
   if (!findings.problems.empty()) return exported;
 

@@ -32,7 +32,7 @@ struct ExportedRun {
   int64_t step = 0;
   std::string model_type;
   DType dtype = DType::kBf16;
-  // What no run has, and what was written in its place; tensors and files that were copied from SOURCE.
+  // What no run has, and what was written in its place; what was copied, from SOURCE or the folder that weights are of.
   std::vector<std::string> made_up, copied;
   WrittenFolder written;
   Findings findings;  // with any problem, nothing is written

@@ -23,11 +23,15 @@ namespace planwright {
 namespace {
 
 // Keys that only one of the two has follow from another number, the pattern, which differs then, or are of training.
+// `other`: the module of the run's other part; empty: there is none.
 void CompareParts(const std::optional<SaidPart>& run, const std::optional<SaidPart>& source, const char* part,
-                  Findings& findings) {
+                  const std::string& other, Findings& findings) {
   if (!run) return;
   if (!source) {
-    findings.Problem("--like", "", absl::StrCat("its config.json has no ", part, ", which the run has"));
+    findings.Problem(
+        "--like", "",
+        absl::StrCat("its config.json has no ", part, ", which the run has", other.empty() ? "" : ": `--module ", other,
+                     other.empty() ? "" : "` exports the other part alone"));
     return;
   }
   std::map<std::string, const Said*> ours;
@@ -72,10 +76,12 @@ bool LiesIn(const fs::path& file, const fs::path& folder) {
 
 }  // namespace
 
-void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings& findings) {
+void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings& findings,
+                       const std::string& encoder_module, const std::string& language_module) {
   for (const bool encoder : {false, true}) {
     const std::optional<SaidPart> SaidModel::*part = encoder ? &SaidModel::encoder : &SaidModel::language;
-    CompareParts(run.*part, source.said.*part, encoder ? "encoder" : "language model", findings);
+    CompareParts(run.*part, source.said.*part, encoder ? "encoder" : "language model",
+                 encoder ? language_module : encoder_module, findings);
     if (!(source.said.*part)) continue;
     for (const std::string& copied : (source.said.*part)->copied) findings.notes.push_back(copied);
   }

@@ -15,7 +15,9 @@
 namespace planwright {
 
 // A problem for each number of the run that SOURCE's config.json says otherwise, and for each part that it lacks.
-void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings& findings);
+// The modules' names are for a message that names a way out; empty: the run has no such part.
+void CompareWithSource(const SaidModel& run, const ReadFolder& source, Findings& findings,
+                       const std::string& encoder_module = "", const std::string& language_module = "");
 
 // Adds what SOURCE stores as a copy of one of `ours`, such as the head of a tied model: another name of its numbers.
 void AddCopies(const ReadFolder& source, std::vector<OutTensor>& ours);

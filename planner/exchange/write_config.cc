@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "planner/base/text/bug.h"
 #include "planner/exchange/config_dtype.h"
+#include "planner/exchange/config_file.h"
 #include "planner/exchange/config_keys.h"
 #include "planner/exchange/read_model.h"
 #include "planner/exchange/said_text.h"
@@ -29,9 +30,10 @@ Json JsonOf(double number, bool real) {
 // Lines of a dialect, backwards: the value of a path.
 class DialectWriter {
  public:
-  DialectWriter(const Dialect& dialect, const Plan& plan, const SaidModel& run, std::vector<std::string>& made_up)
+  DialectWriter(const Dialect& dialect, const Plan& plan, const SaidModel& run, const KeptKeys& kept,
+                WrittenConfig& written)
       : dialect_(dialect), plan_(plan), run_(run),
-        part_(StatementOf(dialect.kind)->has_images ? *run.encoder : *run.language), made_up_(made_up) {}
+        part_(StatementOf(dialect.kind)->has_images ? *run.encoder : *run.language), kept_(kept), written_(written) {}
 
   // Without what only the whole has.
   Json Write() {
@@ -79,8 +81,19 @@ class DialectWriter {
       }
     }
     if (!value) return;
+    if (const Json* before = KeptInPlaceOf(write.path, *value)) {
+      written_.kept.push_back(absl::StrCat(write.path, " ", before->dump(), " of ", kept_.folder, "/", kConfigFile));
+      return Put(write.path, *before);
+    }
     Put(write.path, *std::move(value));
-    if (!write.text.empty()) made_up_.push_back(Filled(write.text, part_));
+    if (!write.text.empty()) written_.made_up.push_back(Filled(write.text, part_));
+  }
+
+  // The value of a key of the language model that its folder had. One that is too small for the run is none.
+  const Json* KeptInPlaceOf(const std::string& path, const Json& value) const {
+    const auto found = kept_.values.find(path);
+    if (&part_ != (run_.language ? &*run_.language : nullptr) || found == kept_.values.end()) return nullptr;
+    return found->second.is_number() && value.is_number() && found->second < value ? nullptr : &found->second;
   }
 
   // Paths of which a line says what they are.
@@ -116,7 +129,7 @@ class DialectWriter {
       return part_.Has(rule->of) ? std::optional<Json>(Json::parse(rule->value)) : std::nullopt;
     if (const auto* part = std::get_if<DialectPart>(&line)) {
       const Dialect* inner = run_.dialects->Find(part->dialects.front());
-      return DialectWriter(*inner, plan_, run_, made_up_).Write();
+      return DialectWriter(*inner, plan_, run_, kept_, written_).Write();
     }
     const bool token = run_.image_token && std::get<int64_t>(run_.image_token->value) >= 0;
     return token ? Json(std::get<int64_t>(run_.image_token->value)) : Json();
@@ -193,7 +206,8 @@ class DialectWriter {
   const Plan& plan_;
   const SaidModel& run_;
   const SaidPart& part_;
-  std::vector<std::string>& made_up_;
+  const KeptKeys& kept_;
+  WrittenConfig& written_;
   Json config_ = Json::object();
   std::set<std::string> done_;
 };
@@ -225,10 +239,10 @@ void ComparePart(const Dialect& dialect, const std::optional<SaidPart>& run, con
 }
 
 WrittenConfig ConfigIn(const Dialect& dialect, const Plan& plan, const SaidModel& run, DType dtype,
-                       Findings& findings) {
+                       const KeptKeys& kept, Findings& findings) {
   WrittenConfig written;
   written.dialect = &dialect;
-  written.config = DialectWriter(dialect, plan, run, written.made_up).Write();
+  written.config = DialectWriter(dialect, plan, run, kept, written).Write();
   if (!written.config.contains("architectures")) written.config["architectures"] = Json::array({dialect.architecture});
   written.config["dtype"] = TorchName(dtype);
   written.config["transformers_version"] = kTransformers;
@@ -245,7 +259,7 @@ WrittenConfig ConfigIn(const Dialect& dialect, const Plan& plan, const SaidModel
 
 }  // namespace
 
-WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Findings& findings) {
+WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Findings& findings, const KeptKeys& kept) {
   const bool both = run.encoder && run.language;
   const std::string language = run.language ? run.language->statement->kind : "";
   WrittenConfig best;
@@ -253,7 +267,7 @@ WrittenConfig ConfigOf(const Plan& plan, const SaidModel& run, DType dtype, Find
   for (const Dialect* dialect :
        run.dialects->ToWrite(run.encoder ? run.encoder->statement->kind : language, both ? language : "")) {
     Findings of_one;
-    WrittenConfig one = ConfigIn(*dialect, plan, run, dtype, of_one);
+    WrittenConfig one = ConfigIn(*dialect, plan, run, dtype, kept, of_one);
     if (best.dialect != nullptr && of_one.problems.size() >= of_best.problems.size()) continue;
     best = std::move(one), of_best = std::move(of_one);
   }
