@@ -46,6 +46,7 @@ class Interrupt : public CheckpointRun {
     const Ended ended = GoOn(launch);
     ASSERT_EQ(ended.status, kExitPreempted) << ended.output;
     EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+    EXPECT_THAT(ended.output, HasSubstr("interrupted: ranks finish their step, save a checkpoint and end; a second"));
     EXPECT_EQ(Outcome().at("exit_code"), kExitPreempted);
     const size_t steps = Curve().size();
     if (moment == Moment::kSetup && steps == before) {  // it was still starting: it does not wait for a step

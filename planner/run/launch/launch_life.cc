@@ -110,8 +110,13 @@ absl::StatusOr<EndedLife> LaunchLife(const Plan& plan, const RunOptions& options
   LogEvent("run " + directory->run_id() + ", life " + std::to_string(directory->life()));
   LogEvent("plan " + plan.name + ", digest " + plan.digest + ", " + std::to_string(plan.world_size) + " ranks of " +
            options.executor);
-  const absl::StatusOr<SupervisionTimes> times = TimesOf(plan, options, timeout);
+  absl::StatusOr<SupervisionTimes> times = TimesOf(plan, options, timeout);
   if (!times.ok()) return times.status();
+  times->interrupted = [&terminal](bool saves) {
+    terminal(true, saves ? "interrupted: ranks finish their step, save a checkpoint and end; a second Ctrl-C or signal "
+                           "ends them at once"
+                         : "interrupted: ranks end now");
+  };
   ABSL_ASSIGN_OR_RETURN(const RankProgram program, ProgramOf(plan, options, directory->life(), *world));
   const double begun = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   absl::StatusOr<std::unique_ptr<Processes>> processes = starter.Start(program);

@@ -78,11 +78,10 @@ class Supervisor {
     if (interrupted_by_ != 0) return Send(SIGKILL);
     interrupted_by_ = number;
     LogEvent("interrupted by signal " + std::to_string(number));
-    if (times_.save.count() > 0 && stage_ == Stage::kRunning) {
-      Send(SIGUSR1);
-      return Enter(Stage::kSaving, times_.save + (times_.until_they_stop ? times_.until_they_stop() : 0ms));
-    }
-    Send(number == SIGINT ? SIGINT : SIGTERM);  // SIGQUIT would make every rank write a core file
+    const bool saves = times_.save.count() > 0 && stage_ == Stage::kRunning;
+    Send(saves ? SIGUSR1 : number == SIGINT ? SIGINT : SIGTERM);  // SIGQUIT would make every rank write a core file
+    if (times_.interrupted) times_.interrupted(saves);
+    if (saves) return Enter(Stage::kSaving, times_.save + (times_.until_they_stop ? times_.until_they_stop() : 0ms));
     Enter(Stage::kEnding, times_.grace);
   }
 

@@ -49,6 +49,9 @@ struct SupervisionTimes {
   // Asked then: how much longer they may need, as each goes on until its step, or its round of an evaluation, is done.
   // Null: not at all.
   std::function<std::chrono::milliseconds()> until_they_stop = {};
+  // Called at the first signal, once it is passed on. `saves`: the children were asked to save their work. Null: nobody
+  // is told.
+  std::function<void(bool saves)> interrupted = {};
   // How long a child may stay stopped (SIGSTOP) before the run is ended.
   std::chrono::milliseconds stopped{600000};
 };

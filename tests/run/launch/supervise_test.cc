@@ -250,10 +250,15 @@ TEST_F(SuperviseTest, TheEndThatWasAnnouncedDoesNotKillWhoSaves) {
     EXPECT_TRUE(Eventually([&] { return StateOf(pid).empty(); }));
     std::ofstream(go) << "go";
   });
+  std::vector<bool> told;
   const Supervision result = Supervise(**processes, [](int, bool, std::string_view) {},
-                                       {.grace = kPatience, .save = kPatience, .until_they_stop = [] { return 1s; }});
+                                       {.grace = kPatience,
+                                        .save = kPatience,
+                                        .until_they_stop = [] { return 1s; },
+                                        .interrupted = [&](bool saves) { told.push_back(saves); }});
   signals.join(), looks.join();
   EXPECT_EQ(result.interrupted_by, SIGUSR1);
+  EXPECT_EQ(told, std::vector<bool>{true}) << "the first signal alone";
   EXPECT_FALSE(result.cause.has_value());
   ASSERT_EQ(result.ends.size(), 2U);
   EXPECT_EQ(result.ends[0].exit_status, 75);
