@@ -156,7 +156,7 @@ class TreeComparer {
       const std::string name = ItemName(pattern, item);
       const auto other = others.find(name);
       if (other == others.end()) {
-        found.emplace_back(name, MakeChange("", rule, name, nullptr));
+        found.emplace_back(name, MakeChange("", rule, ItemValue(pattern, item), nullptr));
         continue;
       }
       std::vector<PlanChange> inner;
@@ -166,7 +166,7 @@ class TreeComparer {
     }
     for (const Json& item : to) {
       const std::string name = ItemName(pattern, item);
-      if (others.contains(name)) found.emplace_back(name, MakeChange("", rule, nullptr, name));
+      if (others.contains(name)) found.emplace_back(name, MakeChange("", rule, nullptr, ItemValue(pattern, item)));
     }
     MergeEqualChanges(path, found, changes);
   }

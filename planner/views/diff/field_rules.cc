@@ -321,4 +321,8 @@ std::string ItemName(std::string_view pattern, const nlohmann::ordered_json& ite
   return item["name"];
 }
 
+std::string ItemValue(std::string_view pattern, const nlohmann::ordered_json& item) {
+  return pattern == "initialize.sources" ? item["from"].get<std::string>() : ItemName(pattern, item);
+}
+
 }  // namespace planwright

@@ -51,4 +51,7 @@ std::string InstructionPattern(const std::string& pattern);
 // The name by which an item of a kItems list is matched: "language", "language.s0".
 std::string ItemName(std::string_view pattern, const nlohmann::ordered_json& item);
 
+// What is shown of an item that only one plan has: its name, or what that name stands for.
+std::string ItemValue(std::string_view pattern, const nlohmann::ordered_json& item);
+
 }  // namespace planwright

@@ -25,6 +25,11 @@ std::string ImagesText(const Plan& plan) {
   return text;
 }
 
+std::string PicturesText(const Plan& plan) {
+  if (!RowOf(plan.data.kind).indexed || plan.data.encoders.empty()) return "";
+  return "Reading and resizing pictures is not in these times: `plan launch RECIPE --try` measures steps with it.";
+}
+
 nlohmann::ordered_json ImagesJson(const Plan& plan) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const EncoderData& encoder : plan.data.encoders) {

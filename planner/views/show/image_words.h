@@ -12,6 +12,9 @@ namespace planwright {
 // A sentence; empty where samples have no images, or are drawn.
 std::string ImagesText(const Plan& plan);
 
+// A sentence on what times leave out of images that a run reads and resizes; empty where it reads none.
+std::string PicturesText(const Plan& plan);
+
 // By encoder: whether images are known, how many a step has, their patches, and the most of a sample.
 nlohmann::ordered_json ImagesJson(const Plan& plan);
 

@@ -47,6 +47,11 @@ std::string HoursText(double hours) {
   return hours < 1000 ? absl::StrFormat("%.4g", hours) : WithCommas(std::llround(hours));
 }
 
+std::string LongTimeText(double hours) {
+  if (!std::isfinite(hours)) return kUnknown;
+  return hours < 1.0 / 60 ? SecondsText(hours * 3600) : HoursText(hours) + " h";
+}
+
 std::string BytesText(int64_t bytes) {
   if (bytes < 1000) return absl::StrFormat("%d B", bytes);
   double amount = static_cast<double>(bytes) / 1000;

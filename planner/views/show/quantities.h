@@ -30,6 +30,9 @@ std::string DigitsText(double number, int digits);
 // 10^15 on "more than 1,000,000,000,000,000".
 std::string HoursText(double hours);
 
+// What a budget takes, with its unit: "0.8333 h"; less than a minute as SecondsText.
+std::string LongTimeText(double hours);
+
 // Three digits and a decimal unit: "12.3 MB".
 std::string BytesText(int64_t bytes);
 

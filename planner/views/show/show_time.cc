@@ -119,6 +119,8 @@ std::string ShowTime(const Plan& plan, const StepTime& time, const ExpertRows* r
                     width);
   if (const std::string images = ImagesText(plan); !images.empty())
     absl::StrAppend(&text, "\n", Wrapped(images, width));
+  if (const std::string pictures = PicturesText(plan); time.seconds && !pictures.empty())
+    absl::StrAppend(&text, "\n", Wrapped(pictures, width));
   if (const std::string saves = SaveText(plan, time); !saves.empty())
     absl::StrAppend(&text, "\n", Wrapped(saves, width));
   absl::StrAppend(&text, "\n\n", RolesText(time, width), "\n");

@@ -27,12 +27,15 @@ std::string SpeedText(const Plan& plan, const StepTime& time) {
   const bool cpus = plan.cluster.gpu == "none";
   const std::string mfu =
       speed.mfu > 0 ? absl::StrCat(", MFU ", speed.images_known ? "" : "at most ", ShareText(speed.mfu, 1)) : "";
+  // Parts of a minute are not counted in hours of ranks.
+  const std::string of_ranks =
+      speed.hours < 1.0 / 60 ? ""
+                             : absl::StrCat(", ", HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours");
   return absl::StrCat("a step takes ", SecondsText(time.length), " on ",
                       cpus ? Counted(plan.world_size, "CPU rank")
                            : absl::StrCat(Counted(plan.world_size, "GPU"), " (", plan.cluster.gpu, ")"),
                       ": ", DigitsText(speed.tokens_per_second, 5), " tokens a second on each", mfu, "; the budget of ",
-                      WithCommas(plan.budget.steps), " steps takes ", HoursText(speed.hours), " h, ",
-                      HoursText(speed.rank_hours), cpus ? " rank-hours" : " GPU-hours",
+                      WithCommas(plan.budget.steps), " steps takes ", LongTimeText(speed.hours), of_ranks,
                       speed.evaluations > 0 ? absl::StrCat(", with ", Counted(speed.evaluations, "evaluation"), " of ",
                                                            SecondsText(speed.evaluation))
                                             : "",

@@ -169,6 +169,16 @@ TEST(DiffPlans, SourcesSayFromWhichSampleOn) {
   EXPECT_FALSE(balance.same() || balance.may_change_loss() || balance.first_other_sample);
 }
 
+TEST(DiffPlans, ShowsWhereWeightsCameFrom) {
+  Plan from = CompiledFile(kTiny), to = from;
+  from.digest = "a", to.digest = "b";
+  from.initialize.emplace().sources = {{"language", "nano", ""}, {"radio_encoder", "radio", ""}};
+  to.initialize.emplace().sources = {{"radio_encoder", "radio", ""}};
+  const PlanDiff diff = DiffPlans(from, to);
+  ASSERT_TRUE(TellsOf(diff, "initialize.sources.language"));
+  EXPECT_THAT(DiffText(diff, "A", "B"), ::testing::ContainsRegex("initialize.sources.language +nano +-> +- "));
+}
+
 TEST(DiffPlans, TheOrderOfSourcesCountsWhereItDecides) {
   const std::string a = "{name: a, kind: webdataset, shards: /gone/a.tar, weight: ",
                     b = "{name: b, kind: webdataset, shards: /gone/b.tar, weight: ";

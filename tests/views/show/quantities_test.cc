@@ -17,6 +17,13 @@ TEST(Quantities, HoursKeepAllDigitsBeforeThePoint) {
   EXPECT_EQ(HoursText(1e300), "more than 1,000,000,000,000,000") << "no int64_t";
 }
 
+TEST(Quantities, HoursOfLessThanAMinuteAreSeconds) {
+  EXPECT_EQ(LongTimeText(7.909e-06), "28.5 ms");
+  EXPECT_EQ(LongTimeText(0.01), "36 s");
+  EXPECT_EQ(LongTimeText(0.02), "0.02 h");
+  EXPECT_EQ(LongTimeText(HUGE_VAL), "unknown");
+}
+
 // No figure is infinite, or none: it is not known.
 TEST(Quantities, ThatAreNoNumbersAreUnknown) {
   for (const double value : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
