@@ -8,6 +8,8 @@ from .problems import Problem
 from .records import Picture
 
 FIRST_BYTES = 12
+LAST_BYTES = 1 << 16
+BEHIND_PICTURES = (b"SEFT", b"moov")   # at the ends of files in which a phone has put a film behind the picture
 
 
 def kind_of(data):
@@ -66,6 +68,21 @@ def check_end(path, file, offset):
                           "make one archive of them: tar --concatenate")
 
 
+def ends_too_early(file, kind, begin):
+    """Whether a file plainly lacks its end, as one that was not fetched to it. There may be more behind a picture; what
+    is damaged inside only the index finds."""
+    size = os.fstat(file.fileno()).st_size
+    if kind == "webp":
+        return int.from_bytes(begin[4:8], "little") + 8 > size
+    end = b"\xff\xd9" if kind == "jpg" else b"IEND"
+    for last in (16, LAST_BYTES):
+        file.seek(max(0, size - last))
+        text = file.read(last)
+        if end in text:
+            return False
+    return not any(mark in text for mark in BEHIND_PICTURES)
+
+
 class Folder:
     """Pictures as files; a relative path counts from `root`."""
 
@@ -80,14 +97,15 @@ class Folder:
                 raise Problem(place, f"{whole}: expected a file, found a folder, a pipe or a device",
                               "write pictures as plain files", kind="images")
             with open(whole, "rb") as file:
-                check_kind(file.read(FIRST_BYTES), whole, place)
+                begin = file.read(FIRST_BYTES)
+                is_cut = ends_too_early(file, check_kind(begin, whole, place), begin)
         except ValueError as error:
             raise Problem(place, f"{path!r} is no name of a file: {error}", "mend the name", kind="images") from error
         except OSError as error:
             raise Problem(place, f"there is no image {whole}" if isinstance(error, FileNotFoundError) else
                           f"{whole} cannot be read: {error.strerror}",
                           "images lie beside the file that names them, or in --images FOLDER", kind="images") from error
-        return Picture(whole)
+        return Picture(whole, is_cut=is_cut)
 
 
 class Media:

@@ -8,6 +8,7 @@ class Picture:
     path: str = ""        # of the tar file or the file, as it can be opened from here
     member: str = ""      # name in the tar file
     data: bytes = b""
+    is_cut: bool = False  # it plainly ends too early
 
     def name(self):
         return f"{self.path}: {self.member}" if self.member else self.path or "picture bytes"

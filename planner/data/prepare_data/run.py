@@ -47,6 +47,8 @@ class Counts:
     tokens: int = 0
     learnt: int = 0
     images: int = 0
+    cut: int = 0           # of those, images that plainly end too early
+    first_cut: str = ""
     refused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     literal: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     unused: collections.Counter = dataclasses.field(default_factory=collections.Counter)
@@ -57,6 +59,9 @@ class Counts:
         self.tokens += len(packed.tok) // 4
         self.learnt += packed.learnt
         self.images += len(packed.pictures)
+        for picture in packed.pictures:
+            self.cut += picture.is_cut
+            self.first_cut = self.first_cut or (picture.name() if picture.is_cut else "")
         self.literal.update(packed.literal)
         self.unused.update(packed.unused)
         self.unknown += packed.unknown
@@ -235,6 +240,10 @@ class Run:
         say(f"wrote {self._options.out}: {counted(counts.documents, 'document')}, {counted(counts.tokens, 'token')}, "
             f"{counts.learnt:,} learnt, {counted(counts.images, 'image')}, {counted(len(self._shards), 'shard')} of "
             f"{size:,} bytes")
+        if counts.cut:
+            print(show.printable(f"note: {counted(counts.cut, 'image')} of {counts.images:,} end too early, such as "
+                                 f"{counts.first_cut}: fetch them again, or their documents are padding in their place "
+                                 "(data.damaged: skip)"), file=self._stderr)
         seconds = progress.seconds()
         rate = 1 / max(seconds, 1e-9)
         print(f"{counted(counts.documents, 'document')} in {duration(seconds)}, {counts.documents * rate:,.0f} "

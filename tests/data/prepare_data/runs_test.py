@@ -24,6 +24,22 @@ def ignores_interrupts(process):
 
 
 class Runs(Case):
+    def test_images_that_end_too_early_are_told(self):
+        jpg, png = b"\xff\xd8\xff\xe0" + b"j" * 40, b"\x89PNG\r\n\x1a\n" + b"p" * 40
+        webp = b"RIFF" + (52).to_bytes(4, "little") + b"WEBP" + b"w" * 48
+        images = {"0.jpg": jpg + b"\xff\xd9", "1.png": png + b"IEND\xaeB`\x82", "2.webp": webp,
+                  "3.jpg": jpg + b"\xff\xd9" + b"film" * 9000, "4.jpg": jpg + b"moov" + b"f" * 70}
+        for name, data in images.items():
+            (self.at / name).write_bytes(data)
+        self.lines("whole.jsonl", [{"text": "<image>", "image": name} for name in images])
+        self.assertNotIn("too early", prepare("--tokenizer", TOY, "-o", "whole", "whole.jsonl", cwd=self.at).stderr)
+        for name, data in (("a.jpg", jpg), ("b.png", png), ("c.webp", webp[:-1])):
+            (self.at / name).write_bytes(data)
+        self.lines("cut.jsonl", [{"text": "<image>", "image": name} for name in ("0.jpg", "a.jpg", "b.png", "c.webp")])
+        said = prepare("--tokenizer", TOY, "-o", "cut", "cut.jsonl", cwd=self.at)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("note: 3 images of 4 end too early, such as a.jpg: fetch them again", said.stderr)
+
     def many(self, count=3000):
         return self.lines("many.jsonl", [
             {"messages": [{"role": "user", "content": f"wave {i}?"}, {"role": "assistant", "content": "yes "
