@@ -89,6 +89,7 @@ UNSEEN = {
     "92_no_image_token": "a key that is required if a module is an encoder",
     "97_overlap_dispatch_without_experts": "a key that one kind of model has",
     "98_profile_that_is_not_there": "other files",
+    "100_widths_of_published_weights": "two numbers that do not fit",
     "99_device_without_figures": "keys that a choice of another key requires",
     "100_weights_too_fine": "digits of numbers, and their sum",
     "101_image_token_of_another": "two numbers that do not fit",

@@ -46,6 +46,9 @@ std::string KnownSentence(const StepTime& time) {
   return absl::StrCat("How times are known: ", KnownText(KnownShares(time)), ".");
 }
 
+// Of checkpoints that stay, as they are told: no disk has more.
+constexpr double kMostBytes = 1e18;
+
 std::string SaveText(const Plan& plan, const StepTime& time) {
   const int64_t every = plan.checkpoint.every_steps;
   if (every == 0) return "";
@@ -60,7 +63,7 @@ std::string SaveText(const Plan& plan, const StepTime& time) {
                     count.kept == count.written ? absl::StrCat("all ", written, " of the run stay, ")
                                                 : absl::StrCat("of ", written, " of the run ", WithCommas(count.kept),
                                                                count.kept == 1 ? " stays, " : " stay, "),
-                    BytesText(static_cast<int64_t>(stays)));
+                    stays < kMostBytes ? BytesText(static_cast<int64_t>(stays)) : "more than 1 EB");
   }
   text += ".";
   if (!time.seconds) return text;
