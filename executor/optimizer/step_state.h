@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan.h"
 
 namespace planwright::executor {
@@ -25,14 +24,8 @@ struct StepState {
   const at::Tensor& sum(std::string_view name) const;
 
   // Known to the host, as they follow from the number of the step.
-  int64_t step = 0;                            // from 0
-  double learning_rate = 0, weight_decay = 0;  // of the schedule
-  std::vector<StepRates> part_rates;           // of OptimizerPlan::parts
-
-  // Of the parameters in this part (Parameter::part).
-  StepRates RatesOf(int part) const {
-    return part < 0 ? StepRates{learning_rate, weight_decay} : part_rates.at(static_cast<size_t>(part));
-  }
+  int64_t step = 0;  // from 0
+  double learning_rate = 0, weight_decay = 0;
 
   // Views of the sums that the end of a step reads; undefined if the plan has no such sum.
   at::Tensor loss_tokens;           // i64 []
