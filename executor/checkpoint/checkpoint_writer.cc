@@ -194,7 +194,6 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, const ManifestN
                                  .life = life_,
                                  .counters = counters,
                                  .data = sources_,
-                                 .base = base_,
                                  .notes = notes};
       return PublishAll(folder, manifest, own, waited, begin);
     }

@@ -62,12 +62,11 @@ OpInfo::Size TakeSize(LineReader& line) {
   return size;
 }
 
-// "NAME = FORMULA, FORMULA, ...", "NAME = weight" or "NAME = passed"
+// "NAME = FORMULA, FORMULA, ..." or "NAME = weight"
 OpInfo::Parts TakeParts(LineReader& line) {
   OpInfo::Parts parts = {.name = line.Take(), .sizes = {}};
   line.Need("=");
   if (line.TakeIf("weight")) return parts;
-  if ((parts.passed = line.TakeIf("passed"))) return parts;
   do {
     parts.more = line.TakeIf("...");
     if (!parts.more) parts.sizes.push_back(line.TakeFormula());
@@ -248,8 +247,7 @@ string PartsText(const OpInfo& info) {
   const auto formula = [](string* out, const Expression& part) { absl::StrAppend(out, part.text()); };
   const auto parts = [&](string* out, const OpInfo::Parts& named) {
     absl::StrAppend(out, named.name, " = ", absl::StrJoin(named.sizes, " | ", formula),
-                    named.passed        ? "those of the input"
-                    : named.of_weight() ? "those of the weight"
+                    named.sizes.empty() ? "those of the weight"
                     : named.more        ? " | others"
                                         : "");
   };

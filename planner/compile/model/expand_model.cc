@@ -6,7 +6,6 @@
 #include "planner/base/text/bug.h"
 #include "planner/compile/model/expand_statement.h"
 #include "planner/compile/model/stage_split.h"
-#include "planner/plan/statement/adapted_statement.h"
 
 namespace planwright {
 namespace {
@@ -68,13 +67,11 @@ ProjectorTarget TargetOf(const ModelRecipe& language) {
 
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
                     const ProjectorTarget& target, int64_t sequence, const DataPlan& data) {
+  const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module;
   module.name = recipe.name;
   module.model = recipe.model.name;
   module.kind = recipe.model.kind;
-  for (const Located<std::string>& target : recipe.adapter ? recipe.adapter->targets : std::vector<Located<std::string>>())
-    module.adapter_targets.push_back(*target);
-  const ModelStatement& statement = *StatementOf(module);
   module.has_images = statement.has_images;
   module.carries_loss = statement.carries_loss;
   module.grid = grid;
@@ -83,10 +80,6 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vec
   module.recompute = RecomputedKinds(recipe);
   const LocatedNumbers& given = recipe.model.numbers;
   module.constants = ConstantsOf(recipe.model, given, target);
-  if (recipe.adapter) {
-    module.constants[kAdapterRank] = *recipe.adapter->rank;
-    module.constants[kAdapterAlpha] = *recipe.adapter->alpha;
-  }
   const std::string layers = LayersOf(recipe.model);
   Require(stages.size() == layers.size(), "every layer has a stage");
   for (size_t i = 0; i < layers.size(); ++i) {
