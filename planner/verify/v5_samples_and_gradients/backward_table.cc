@@ -4,14 +4,10 @@
 
 namespace planwright {
 
-std::vector<const GradientRule*> RulesOfBackward(const Instruction& instruction) {
-  std::vector<const GradientRule*> found;
+const GradientRule* RuleOfBackward(const Instruction& instruction) {
+  const GradientRule* found = nullptr;
   for (const GradientRule& rule : InfoOf(instruction.kind).transposes) {
-    if (!rule.over_cp) {
-      found.push_back(&rule);
-    } else if (instruction.over_cp()) {
-      found.back() = &rule;  // it follows the plain one
-    }
+    if (!found || (rule.over_cp && instruction.over_cp())) found = &rule;
   }
   return found;
 }
