@@ -47,7 +47,7 @@ TEST_F(DataCommand, SaysWhatIsInTheSources) {
   const ProgramResult first = Plan("data index " + Recipe(shards_) + " --jobs 2");
   EXPECT_EQ(first.status, kExitSuccess) << first.err;
   EXPECT_THAT(first.out, HasSubstr("source  kind        shards  read  documents  tokens  images  damaged  digest"));
-  EXPECT_THAT(first.out, HasSubstr("waves   webdataset       2     2          5     107       5         0  "));
+  EXPECT_THAT(first.out, HasSubstr("waves   webdataset       2     2          5     107       5        0  "));
   EXPECT_THAT(first.err, HasSubstr("index of the data: reading 2 shards, "));
   const ProgramResult again = Plan("data index " + Recipe(shards_) + " --json");
   EXPECT_EQ(again.status, kExitSuccess) << again.err;
