@@ -119,42 +119,68 @@ template <typename T>
 struct Factors {
   T clip;         // of the gradient
   T root_factor;  // 1 / sqrt(1 - beta2^t)
-  T rate;         // lr / (1 - beta1^t)
   T skipped;      // not 0: the step is not applied
+  T unused;
 };
-static_assert(sizeof(Factors<float>) == kAdamWFactors * sizeof(float));
+
+// The factors of elements that have one rate, and all decay or all do not.
+template <typename T>
+struct RateFactors {
+  T rate;  // lr / (1 - beta1^t)
+  T kept;  // what remains of a weight: 1 - lr wd, or 1 where it does not decay
+};
+// Two of them for each rate follow Factors.
+static_assert(sizeof(Factors<float>) + 2 * sizeof(RateFactors<float>) == AdamWFactors(1) * sizeof(float));
+
+// Of each rate what the host knows.
+struct HostRates {
+  double learning_rate[kMostAdamWRates], kept[kMostAdamWRates];
+  int count;
+};
+
+constexpr int kRateThreads = 96;
+static_assert(kRateThreads >= kMostAdamWRates);
 
 template <typename T>
-__global__ void FactorsKernel(AdamWSettings settings, AdamWGate gate, Factors<T>* factors) {
+__global__ void FactorsKernel(AdamWSettings settings, const __grid_constant__ HostRates rates, AdamWGate gate,
+                              Factors<T>* factors) {
   const double steps = static_cast<double>(*gate.applied_steps);
-  factors->clip = static_cast<T>(*gate.clip);
-  factors->root_factor = static_cast<T>(1 / sqrt(1 - pow(settings.beta2, steps)));
-  factors->rate = static_cast<T>(settings.learning_rate / (1 - pow(settings.beta1, steps)));
-  factors->skipped = static_cast<T>(*gate.skipped);
+  const int row = static_cast<int>(threadIdx.x);
+  if (row == 0) {
+    factors->clip = static_cast<T>(*gate.clip);
+    factors->root_factor = static_cast<T>(1 / sqrt(1 - pow(settings.beta2, steps)));
+    factors->skipped = static_cast<T>(*gate.skipped);
+  }
+  if (row >= rates.count) return;
+  RateFactors<T>* mine = reinterpret_cast<RateFactors<T>*>(factors + 1) + 2 * row;
+  const T rate = static_cast<T>(rates.learning_rate[row] / (1 - pow(settings.beta1, steps)));
+  mine[0] = {rate, T(1)};
+  mine[1] = {rate, static_cast<T>(rates.kept[row])};
 }
 
 // Factors that the host knows.
 template <typename T>
 struct Constants {
   T beta1, rest1, beta2, rest2, eps;  // rest: 1 - beta
-  T kept;                             // 1 - lr wd: what remains of a weight that decays
 };
 
 // The formula of docs/training/step.md#adamw, for one element.
 template <typename T>
-__device__ void Update(const Constants<T>& constants, const Factors<T>& factors, bool decays, T gradient, T& weight,
-                       T& m, T& v) {
+__device__ void Update(const Constants<T>& constants, const Factors<T>& factors, const RateFactors<T>& rate, T gradient,
+                       T& weight, T& m, T& v) {
   gradient *= factors.clip;
-  if (decays) weight *= constants.kept;
+  weight *= rate.kept;
   m = constants.beta1 * m + constants.rest1 * gradient;
   v = constants.beta2 * v + constants.rest2 * gradient * gradient;
-  weight -= factors.rate * (m / (sqrt(v) * factors.root_factor + constants.eps));
+  weight -= rate.rate * (m / (sqrt(v) * factors.root_factor + constants.eps));
 }
 
-// Finds which elements decay, for the elements of a block. All threads of a block ask for the same elements.
-class Decay {
+// Finds what elements are stepped with, for the elements of a block. All threads of a block ask for the same elements.
+template <typename T>
+class Rates {
  public:
-  __device__ Decay(const AdamWRanges& ranges, int64_t first, int64_t end) : ranges_(ranges.ranges) {
+  __device__ Rates(const AdamWRanges& ranges, const Factors<T>* factors, int64_t first, int64_t end)
+      : ranges_(ranges.ranges), rates_(reinterpret_cast<const RateFactors<T>*>(factors + 1)) {
     // The first range that ends behind `first`.
     int low = 0, high = ranges.count - 1;
     while (low < high) {
@@ -167,19 +193,21 @@ class Decay {
     }
     range_ = low;
     all_same_ = ranges_[2 * low] >= end;
-    decays_ = ranges_[2 * low + 1] != 0;
+    first_ = rates_[ranges_[2 * low + 1]];
   }
-  __device__ bool Of(int64_t element) const {
-    if (all_same_) return decays_;
+  __device__ RateFactors<T> Of(int64_t element) const {
+    if (all_same_) return first_;
     int range = range_;
     while (ranges_[2 * range] <= element) ++range;
-    return ranges_[2 * range + 1] != 0;
+    return rates_[ranges_[2 * range + 1]];
   }
 
  private:
   const int64_t* ranges_;
+  const RateFactors<T>* rates_;
   int range_;
-  bool all_same_, decays_;
+  bool all_same_;
+  RateFactors<T> first_;
 };
 
 constexpr int kSteppedAtOnce = 2;  // vectors of a thread
@@ -208,14 +236,14 @@ __global__ void __launch_bounds__(kThreads)
   if (factors.skipped != T(0)) return;
   const int64_t begin = int64_t{blockIdx.x} * kPerBlock,
                 end = begin + kPerBlock < shard.elements ? begin + kPerBlock : shard.elements;
-  const Decay decay(ranges, begin, end);
+  const Rates<T> rates(ranges, all_factors, begin, end);
 #pragma unroll
   for (int i = 0; i < kSteppedAtOnce; ++i) {
     const int64_t index = first + i * kThreads;
     if (index >= vectors) break;
 #pragma unroll
     for (int k = 0; k < kWidth; ++k)
-      Update(constants, factors, decay.Of(index * kWidth + k), gradient[i].x[k], weight[i].x[k], m[i].x[k], v[i].x[k]);
+      Update(constants, factors, rates.Of(index * kWidth + k), gradient[i].x[k], weight[i].x[k], m[i].x[k], v[i].x[k]);
     Store(weight[i], shard.master + index * kWidth, aligned);
     ms[index] = m[i], vs[index] = v[i];
     if constexpr (kRounds) {
@@ -227,9 +255,9 @@ __global__ void __launch_bounds__(kThreads)
   }
   const int64_t rest = vectors * kWidth + ThreadOfGrid();  // less than a vector
   if (rest >= shard.elements) return;
-  const bool decays = Decay(ranges, rest, rest + 1).Of(rest);
+  const RateFactors<T> rate = Rates<T>(ranges, all_factors, rest, rest + 1).Of(rest);
   T left = shard.master[rest];
-  Update(constants, factors, decays, shard.gradient[rest], left, shard.exp_avg[rest], shard.exp_avg_sq[rest]);
+  Update(constants, factors, rate, shard.gradient[rest], left, shard.exp_avg[rest], shard.exp_avg_sq[rest]);
   shard.master[rest] = left;
   if constexpr (kRounds) shard.parameters[rest] = __float2bfloat16_rn(static_cast<float>(left));
 }
@@ -250,15 +278,20 @@ void LaunchAddSquares(const T* x, int64_t elements, double* parts, double* sum, 
 }
 
 template <typename T>
-void LaunchAdamW(const AdamWSettings& settings, const AdamWGate& gate, const AdamWRanges& ranges,
-                 const AdamWShard<T>& shard, T* factors, cudaStream_t stream) {
+void LaunchAdamW(const AdamWSettings& settings, const AdamWRates& rates, const AdamWGate& gate,
+                 const AdamWRanges& ranges, const AdamWShard<T>& shard, T* factors, cudaStream_t stream) {
   if (shard.elements == 0) return;
+  HostRates on_host = {};
+  on_host.count = rates.count;
+  for (int i = 0; i < rates.count; ++i) {
+    on_host.learning_rate[i] = rates.learning_rate[i];
+    on_host.kept[i] = 1 - rates.learning_rate[i] * rates.weight_decay[i];
+  }
   Factors<T>* on_device = reinterpret_cast<Factors<T>*>(factors);
-  FactorsKernel<<<1, 1, 0, stream>>>(settings, gate, on_device);
+  FactorsKernel<<<1, kRateThreads, 0, stream>>>(settings, on_host, gate, on_device);
   const auto narrow = [](double x) { return static_cast<T>(x); };
-  const Constants<T> constants = {narrow(settings.beta1), narrow(1 - settings.beta1),
-                                  narrow(settings.beta2), narrow(1 - settings.beta2),
-                                  narrow(settings.eps),   narrow(1 - settings.learning_rate * settings.weight_decay)};
+  const Constants<T> constants = {narrow(settings.beta1), narrow(1 - settings.beta1), narrow(settings.beta2),
+                                  narrow(1 - settings.beta2), narrow(settings.eps)};
   const unsigned blocks = BlocksFor(shard.elements, int64_t{kThreads} * kSteppedAtOnce * Vector<T>::kWidth);
   if (shard.parameters != nullptr) {
     AdamWKernel<T, true><<<blocks, kThreads, 0, stream>>>(constants, on_device, ranges, shard);
@@ -271,9 +304,9 @@ template void LaunchScaleByCount(float*, int64_t, const int64_t*, cudaStream_t);
 template void LaunchScaleByCount(double*, int64_t, const int64_t*, cudaStream_t);
 template void LaunchAddSquares(const float*, int64_t, double*, double*, cudaStream_t);
 template void LaunchAddSquares(const double*, int64_t, double*, double*, cudaStream_t);
-template void LaunchAdamW(const AdamWSettings&, const AdamWGate&, const AdamWRanges&, const AdamWShard<float>&, float*,
-                          cudaStream_t);
-template void LaunchAdamW(const AdamWSettings&, const AdamWGate&, const AdamWRanges&, const AdamWShard<double>&,
-                          double*, cudaStream_t);
+template void LaunchAdamW(const AdamWSettings&, const AdamWRates&, const AdamWGate&, const AdamWRanges&,
+                          const AdamWShard<float>&, float*, cudaStream_t);
+template void LaunchAdamW(const AdamWSettings&, const AdamWRates&, const AdamWGate&, const AdamWRanges&,
+                          const AdamWShard<double>&, double*, cudaStream_t);
 
 }  // namespace planwright::executor

@@ -22,7 +22,14 @@ template <typename T>
 void LaunchAddSquares(const T* x, int64_t elements, double* parts, double* sum, cudaStream_t stream);
 
 struct AdamWSettings {
-  double learning_rate = 0, weight_decay = 0, beta1 = 0, beta2 = 0, eps = 0;
+  double beta1 = 0, beta2 = 0, eps = 0;
+};
+
+// The rates of a step: those of the schedule, and then those of each part of the plan.
+inline constexpr int kMostAdamWRates = 65;
+struct AdamWRates {
+  double learning_rate[kMostAdamWRates] = {}, weight_decay[kMostAdamWRates] = {};
+  int count = 0;
 };
 
 // What the device alone knows: how many steps were applied (this one included), by what gradients are multiplied, and
@@ -44,19 +51,19 @@ struct AdamWShard {
   int64_t elements = 0;
 };
 
-// `ranges` [count, 2] on the device: the element behind each range, in order, and 1 if its elements decay, else 0. The
-// last range ends where the shard does.
+// `ranges` [count, 2] on the device: the element behind each range, in order, and what its elements are stepped with: 2
+// times the index of their rates, and 1 more if they decay. The last range ends where the shard does.
 struct AdamWRanges {
   const int64_t* ranges = nullptr;
   int count = 0;
 };
 
-// Factors that LaunchAdamW keeps on the device while it runs.
-inline constexpr int kAdamWFactors = 4;
+// Factors that LaunchAdamW keeps on the device while it runs, of so many rates.
+constexpr int AdamWFactors(int rates) { return 4 * (rates + 1); }
 
-// One step of AdamW. `factors` [kAdamWFactors] is scratch. A skipped step writes nothing.
+// One step of AdamW. `factors` [AdamWFactors(rates.count)] is scratch. A skipped step writes nothing.
 template <typename T>
-void LaunchAdamW(const AdamWSettings& settings, const AdamWGate& gate, const AdamWRanges& ranges,
-                 const AdamWShard<T>& shard, T* factors, cudaStream_t stream);
+void LaunchAdamW(const AdamWSettings& settings, const AdamWRates& rates, const AdamWGate& gate,
+                 const AdamWRanges& ranges, const AdamWShard<T>& shard, T* factors, cudaStream_t stream);
 
 }  // namespace planwright::executor

@@ -14,44 +14,64 @@
 namespace planwright::executor {
 namespace {
 
-// Divides elements [first, end) of bucket `index` in ranges that decay and ranges that do not. Neighbours that both
-// decay are joined, so that the optimizer makes few calls. Padding between storages does not decay.
-std::vector<DecayRange> DecayRangesOf(const Module& module, int index, int64_t first, int64_t end) {
-  std::vector<DecayRange> decaying;
+StepRule RuleOf(const Parameter& parameter) { return {parameter.decay, parameter.part}; }
+
+// Adds a range behind the others, or makes the last one longer where both have one rule, so that the optimizer makes
+// few calls.
+void Append(std::vector<StepRange>& ranges, const StepRange& range) {
+  if (range.first >= range.end) return;
+  if (!ranges.empty() && ranges.back().end == range.first && ranges.back().rule == range.rule) {
+    ranges.back().end = range.end;
+  } else {
+    ranges.push_back(range);
+  }
+}
+
+// Adds the elements of a storage, from the bucket's start. A storage that joins parameters of several rules is cut
+// where they meet: once, or for stacked experts once in each of them.
+void AppendStorage(const Module& module, const Storage& storage, const ShardCoordinates& coordinates,
+                   std::vector<StepRange>& ranges) {
+  const StepRule first = RuleOf(module.parameters[storage.parameters.at(0)]);
+  const bool same = std::all_of(storage.parameters.begin(), storage.parameters.end(),
+                                [&](int index) { return RuleOf(module.parameters[index]) == first; });
+  if (same) return Append(ranges, {storage.offset, storage.offset + ElementsOf(storage.shape), first});
+  for (const PublishedSlice& slice : SlicesOf(module, storage, coordinates)) {
+    for (const ElementRun& run : slice.runs) {
+      const int64_t from = storage.offset + run.local;
+      Append(ranges, {from, from + run.count, RuleOf(module.parameters[slice.parameter])});
+    }
+  }
+}
+
+// Divides elements [first, end) of bucket `index` in ranges of one rule. What lies between storages is stepped with the
+// rates of the schedule: it is 0, and so is its gradient.
+std::vector<StepRange> RangesOf(const Module& module, int index, int64_t first, int64_t end, int rank) {
+  const ShardCoordinates coordinates = CoordinatesOf(module.grid, rank);
+  std::vector<StepRange> of_storages;
   for (const Storage& storage : module.storages) {
-    if (storage.bucket != index) continue;
-    // A storage decays as a whole: all parameters that it joins must have the same rule.
-    const bool decay = module.parameters[storage.parameters.at(0)].decay;
-    for (int parameter : storage.parameters) {
-      TORCH_CHECK(module.parameters[parameter].decay == decay, storage.frame, ".", storage.slot,
-                  " joins parameters that decay with parameters that do not");
-    }
-    // The part of the storage that lies in this shard; it may be empty.
-    const int64_t from = std::max(storage.offset, first),
-                  to = std::min(storage.offset + ElementsOf(storage.shape), end);
-    if (from < to && decay) decaying.push_back({from - first, to - first, true});
+    const bool reached = storage.offset < end && storage.offset + ElementsOf(storage.shape) > first;
+    if (storage.bucket == index && reached) AppendStorage(module, storage, coordinates, of_storages);
   }
-  std::sort(decaying.begin(), decaying.end(),
-            [](const DecayRange& a, const DecayRange& b) { return a.first < b.first; });
-  std::vector<DecayRange> ranges;
-  int64_t at = 0;
-  for (const DecayRange& range : decaying) {
-    if (at < range.first) ranges.push_back({at, range.first, false});
-    if (!ranges.empty() && ranges.back().decay) {
-      ranges.back().end = range.end;
-    } else {
-      ranges.push_back(range);
-    }
-    at = range.end;
+  std::sort(of_storages.begin(), of_storages.end(),
+            [](const StepRange& a, const StepRange& b) { return a.first < b.first; });
+  std::vector<StepRange> ranges;
+  int64_t at = first;
+  for (const StepRange& range : of_storages) {
+    const int64_t from = std::max(range.first, first), to = std::min(range.end, end);
+    if (from >= to) continue;
+    Append(ranges, {at - first, from - first, {}});
+    Append(ranges, {from - first, to - first, range.rule});
+    at = to;
   }
-  if (at < end - first) ranges.push_back({at, end - first, false});
+  Append(ranges, {at - first, end - first, {}});
   return ranges;
 }
 
-at::Tensor TableOf(const std::vector<DecayRange>& ranges, at::Device device) {
+at::Tensor TableOf(const std::vector<StepRange>& ranges, at::Device device) {
   const at::Tensor table = at::empty({static_cast<int64_t>(ranges.size()), 2}, at::kLong);
   int64_t* row = table.mutable_data_ptr<int64_t>();
-  for (const DecayRange& range : ranges) *row++ = range.end, *row++ = range.decay ? 1 : 0;
+  for (const StepRange& range : ranges)
+    *row++ = range.end, *row++ = 2 * (range.rule.part + 1) + (range.rule.decay ? 1 : 0);
   return ToDevice(table, device);
 }
 
@@ -77,7 +97,7 @@ BucketState MakeBucket(const Plan& plan, const Module& module, int index, int ra
     else
       state.states.emplace(name, std::move(held));
   }
-  state.ranges = DecayRangesOf(module, index, state.shard_first, state.shard_end);
+  state.ranges = RangesOf(module, index, state.shard_first, state.shard_end, rank);
   state.range_table = TableOf(state.ranges, device);
   // Replicas of a shard exist along the axes of once_over; the ranks at coordinate 0 count it.
   state.counted = std::all_of(bucket.once_over.begin(), bucket.once_over.end(),

@@ -18,11 +18,18 @@
 
 namespace planwright::executor {
 
-// Elements [first, end) of an owned shard whose weights all decay, or all do not
-// (docs/training/step.md#weight-decay-rule).
-struct DecayRange {
-  int64_t first = 0, end = 0;
+// What elements of a shard are stepped with: whether they decay (docs/training/step.md#weight-decay-rule), and in which
+// part of rates they are (Parameter::part).
+struct StepRule {
   bool decay = false;
+  int part = -1;
+  bool operator==(const StepRule&) const = default;
+};
+
+// Elements [first, end) of an owned shard that one rule is for.
+struct StepRange {
+  int64_t first = 0, end = 0;
+  StepRule rule;
 };
 
 // Says when a copy that another thread makes is done.
@@ -46,8 +53,10 @@ struct BucketState {
   // Owned: the states of planner/plan/optimizer_states.h that the plan keeps, except the master.
   std::map<std::string, at::Tensor, std::less<>> states;
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
-  std::vector<DecayRange> ranges;          // cover the shard, without gaps and in order
-  at::Tensor range_table;                  // the same on the device, i64 [ranges, 2]: end, and 1 if they decay, else 0
+  std::vector<StepRange> ranges;           // cover the shard, without gaps and in order
+  // The same on the device, i64 [ranges, 2]: end, and the row of what its elements are stepped with: 2 (part + 1), and
+  // 1 more if they decay.
+  at::Tensor range_table;
   // Master and states are being copied for a checkpoint: the optimizer waits for it. Null: they are not.
   std::shared_ptr<CopyMark> copied;
   // Whether this rank adds the squares of the shard to the norm: ranks with a replica of it do not (Bucket::once_over).

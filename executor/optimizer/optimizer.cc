@@ -22,20 +22,21 @@ void ForParts(int64_t first, int64_t end, int64_t elements, Work work) {
   for (; first < end; first += elements) work(first, std::min(elements, end - first));
 }
 
-// The formula of torch.optim.AdamW, on `size` elements that all decay, or all do not.
-void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket, bool decay,
-              int64_t first, int64_t size) {
+// The formula of torch.optim.AdamW, on `size` elements of one rule.
+void StepPart(const OptimizerPlan& optimizer, const StepState& step, int64_t count, BucketState& bucket,
+              const StepRule& rule, int64_t first, int64_t size) {
+  const StepRates rates = step.RatesOf(rule.part);
   at::Tensor weight = bucket.master.narrow(0, first, size);
   const at::Tensor gradient = bucket.gradient_shard.narrow(0, first, size);
   at::Tensor m = bucket.states.at("exp_avg").narrow(0, first, size),
              v = bucket.states.at("exp_avg_sq").narrow(0, first, size);
   const double correction1 = 1 - std::pow(optimizer.beta1, static_cast<double>(count));
   const double correction2 = 1 - std::pow(optimizer.beta2, static_cast<double>(count));
-  if (decay) weight.mul_(1 - step.learning_rate * step.weight_decay);
+  if (rule.decay) weight.mul_(1 - rates.learning_rate * rates.weight_decay);
   m.mul_(optimizer.beta1).add_(gradient, 1 - optimizer.beta1);
   v.mul_(optimizer.beta2).addcmul_(gradient, gradient, 1 - optimizer.beta2);
   const at::Tensor denominator = v.sqrt().div_(std::sqrt(correction2)).add_(optimizer.eps);
-  weight.addcdiv_(m, denominator, -step.learning_rate / correction1);
+  weight.addcdiv_(m, denominator, -rates.learning_rate / correction1);
 }
 
 void ScaleGradients(const StepState& step, BucketState& bucket) {
@@ -60,9 +61,9 @@ void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketStat
   if (step.skipped.item<float>() != 0) return;
   const int64_t count = step.applied_steps.item<int64_t>();
   if (step.clip.item<double>() < 1) bucket.gradient_shard.mul_(step.clip);
-  for (const DecayRange& range : bucket.ranges) {
+  for (const StepRange& range : bucket.ranges) {
     ForParts(range.first, range.end, kElementsPerPart,
-             [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.decay, first, size); });
+             [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.rule, first, size); });
   }
   // The forward reads the parameters, which are the masters rounded to the model's dtype.
   if (!bucket.master.is_alias_of(bucket.parameter_shard)) bucket.parameter_shard.copy_(bucket.master);

@@ -5,6 +5,7 @@
 #include "executor/kernels/adamw.h"
 #include "executor/ops/fast/cuda_operands.h"
 #include "executor/optimizer/optimizer.h"
+#include "planner/base/text/limits.h"
 
 namespace planwright::executor {
 namespace {
@@ -52,18 +53,24 @@ void SquareNormOnGpu(const BucketState& bucket, const at::Tensor& sum) {
 
 // Gradients are clipped on the way and stay as they are.
 void StepAdamWOnGpu(const OptimizerPlan& optimizer, const StepState& step, BucketState& bucket) {
-  const AdamWSettings settings = {step.learning_rate, step.weight_decay, optimizer.beta1, optimizer.beta2,
-                                  optimizer.eps};
+  const AdamWSettings settings = {optimizer.beta1, optimizer.beta2, optimizer.eps};
+  static_assert(kMostRateParts < kMostAdamWRates);
+  AdamWRates rates;
+  TORCH_CHECK(step.part_rates.size() < kMostAdamWRates, "no step of ", step.part_rates.size(), " parts of rates");
+  for (int part = -1; part < static_cast<int>(step.part_rates.size()); ++part, ++rates.count) {
+    const StepRates of = step.RatesOf(part);
+    rates.learning_rate[rates.count] = of.learning_rate, rates.weight_decay[rates.count] = of.weight_decay;
+  }
   const AdamWGate gate = {Elements<int64_t>(step.applied_steps), Elements<double>(step.clip),
                           Elements<float>(step.skipped)};
   const AdamWRanges ranges = {Elements<int64_t>(bucket.range_table), static_cast<int>(bucket.range_table.size(0))};
-  const at::Tensor factors = at::empty({kAdamWFactors}, bucket.master.options());
+  const at::Tensor factors = at::empty({AdamWFactors(rates.count)}, bucket.master.options());
   __nv_bfloat16* parameters =
       bucket.master.is_alias_of(bucket.parameter_shard) ? nullptr : Elements<__nv_bfloat16>(bucket.parameter_shard);
   WithType(bucket.master, [&](auto type) {
     using T = decltype(type);
     LaunchAdamW<T>(
-        settings, gate, ranges,
+        settings, rates, gate, ranges,
         {Elements<T>(bucket.master), Aligned<T>(bucket.gradient_shard), Aligned<T>(bucket.states.at("exp_avg")),
          Aligned<T>(bucket.states.at("exp_avg_sq")), parameters, bucket.master.numel()},
         Elements<T>(factors), CurrentStream());

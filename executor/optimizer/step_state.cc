@@ -27,6 +27,7 @@ StepState::StepState(const Plan& plan, at::Device device) {
   if (const at::Tensor tokens = find("$integers.loss_tokens"); tokens.defined()) loss_tokens = tokens.select(0, 0);
   expert_counts = find("$expert_counts");
   for (const Module& module : plan.modules) squares.push_back(find("$reals.norm." + module.name));
+  part_rates.resize(plan.optimizer.parts.size());
   const at::TensorOptions wide = at::TensorOptions(device).dtype(at::kDouble);
   norms = at::zeros({static_cast<int64_t>(plan.modules.size()) + 1}, wide);
   clip = at::ones({}, wide);

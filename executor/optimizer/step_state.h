@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/plan/lr_schedule.h"
 #include "planner/plan/plan.h"
 
 namespace planwright::executor {
@@ -24,8 +25,14 @@ struct StepState {
   const at::Tensor& sum(std::string_view name) const;
 
   // Known to the host, as they follow from the number of the step.
-  int64_t step = 0;  // from 0
-  double learning_rate = 0, weight_decay = 0;
+  int64_t step = 0;                            // from 0
+  double learning_rate = 0, weight_decay = 0;  // of the schedule
+  std::vector<StepRates> part_rates;           // of OptimizerPlan::parts
+
+  // Of the parameters in this part (Parameter::part).
+  StepRates RatesOf(int part) const {
+    return part < 0 ? StepRates{learning_rate, weight_decay} : part_rates.at(static_cast<size_t>(part));
+  }
 
   // Views of the sums that the end of a step reads; undefined if the plan has no such sum.
   at::Tensor loss_tokens;           // i64 []

@@ -33,8 +33,10 @@ Action BindBeginStep(Rank& rank, const Handlers& handlers, StepReports& reports)
     reports.Begin();
     rank.step.Begin(arguments.call.step);
     const double consumed = static_cast<double>(arguments.call.step * rank.plan.budget.global_samples);
-    rank.step.learning_rate = LearningRateAt(rank.plan.budget.learning_rate, consumed);
-    rank.step.weight_decay = WeightDecayAt(rank.plan.budget.weight_decay, consumed);
+    const auto [learning_rate, weight_decay] = RatesAt(rank.plan, -1, consumed);
+    rank.step.learning_rate = learning_rate, rank.step.weight_decay = weight_decay;
+    for (size_t i = 0; i < rank.step.part_rates.size(); ++i)
+      rank.step.part_rates[i] = RatesAt(rank.plan, static_cast<int>(i), consumed);
     // Handlers add to gradients, over all microbatches of the step.
     for (ModuleState* module : modules) module->ZeroGradients();
     if (handlers.asked_to_stop && handlers.asked_to_stop()) rank.step.sum("$integers.stop_requests").fill_(1);

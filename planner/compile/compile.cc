@@ -1,5 +1,6 @@
 #include "planner/compile/compile.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "planner/compile/batches/plan_data.h"
@@ -13,6 +14,7 @@
 #include "planner/compile/model/assign_buckets.h"
 #include "planner/compile/model/checkpoint_rules.h"
 #include "planner/compile/model/expand_modules.h"
+#include "planner/compile/model/rate_parts.h"
 #include "planner/compile/prove_plan.h"
 #include "planner/compile/schedule/derive/derive_module.h"
 #include "planner/compile/schedule/derive/slot_gradients.h"
@@ -35,6 +37,12 @@ namespace {
 DivergencePlan DivergenceOf(const Recipe& recipe) {
   if (!recipe.divergence) return {};
   return {*recipe.divergence->window, *recipe.divergence->factor};
+}
+
+OptimizerPlan OptimizerOf(const Recipe& recipe) {
+  OptimizerPlan optimizer = recipe.optimizer;
+  optimizer.parts = RatePartsOf(recipe);
+  return optimizer;
 }
 
 std::optional<InitializePlan> InitializeOf(const Recipe& recipe) {
@@ -119,11 +127,25 @@ void TakeCounts(int64_t sequence, DataPlan& data, EvaluationPlan& evaluation) {
   }
 }
 
+// Of each module, whether it is known which parameters it has, and which of them are trained.
+std::vector<bool> KnownModels(const Recipe& recipe, const Placement& placement) {
+  std::vector<bool> known;
+  for (size_t i = 0; i < recipe.modules.size(); ++i) {
+    const ModuleRecipe& module = recipe.modules[i];
+    // A model that failed its checks has no stages.
+    known.push_back(!placement.stages[i].empty() && AllKnown(module.train_backbone, module.train_projection) &&
+                    std::all_of(module.model.numbers.begin(), module.model.numbers.end(),
+                                [](const auto& number) { return AllKnown(number.second); }));
+  }
+  return known;
+}
+
 // All checks run before any of them gives up, so that one run shows every problem. Each leaves out what it cannot know
 // because of another problem (AllKnown).
 std::optional<Checked> Check(const Recipe& recipe, Cluster cluster, Diagnostics& diagnostics) {
   Placement placement = PlaceModules(recipe, diagnostics);
   auto grids = GridsOf(placement);
+  CheckRateParts(recipe, KnownModels(recipe, placement), diagnostics);
   CheckProfilePrecision(recipe, cluster, diagnostics);
   auto data = PlanData(recipe, diagnostics);
   EvaluationPlan evaluation = PlanEvaluation(recipe, diagnostics);
@@ -164,6 +186,8 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster of_recipe, Diagnostic
   const DType dtype = DTypeOf(*recipe.precision);
   const int world_size = WorldSizeOf(grids);
   std::vector<Module> modules = ExpandModules(recipe, grids, stages, data, diagnostics);
+  OptimizerPlan optimizer = OptimizerOf(recipe);
+  AssignRateParts(optimizer.parts, modules);
   const Rates dispatch_rates = DispatchRates(cluster);
   for (size_t i = 0; i < modules.size(); ++i) {
     const DispatchSizes sizes = DispatchSizesOf(modules[i], budget, cluster, dtype);
@@ -174,7 +198,7 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster of_recipe, Diagnostic
   for (size_t i = 0; i < modules.size(); ++i) {
     AssignBuckets(recipe.gradients.buckets, dtype, MasterOf(dtype), GradientsOverTp(modules[i], blocks[i]), modules[i]);
   }
-  CheckpointPlan checkpoint = CheckpointOf(modules, recipe.optimizer, dtype, recipe.checkpoint);
+  CheckpointPlan checkpoint = CheckpointOf(modules, optimizer, dtype, recipe.checkpoint);
   const auto schedule = ScheduleModules(recipe, modules, bridges, budget.microbatches, diagnostics);
   if (!schedule) return std::nullopt;
   auto programs = LowerPrograms(recipe,
@@ -198,7 +222,7 @@ std::optional<Plan> MakePlan(const Recipe& recipe, Cluster of_recipe, Diagnostic
                .groups = std::move(groups),
                .bridges = std::move(bridges),
                .budget = budget,
-               .optimizer = recipe.optimizer,
+               .optimizer = std::move(optimizer),
                .data = std::move(data),
                .evaluation = std::move(evaluation),
                .divergence = DivergenceOf(recipe),

@@ -60,4 +60,16 @@ double WeightDecayAt(const WeightDecay& decay, double sample) {
   Bug("unknown weight-decay style " + decay.style);
 }
 
+StepRates RatesAt(const Plan& plan, int part, double sample) {
+  const LearningRate& rate = plan.budget.learning_rate;
+  const WeightDecay& decay = plan.budget.weight_decay;
+  StepRates rates = {LearningRateAt(rate, sample), WeightDecayAt(decay, sample)};
+  if (part < 0) return rates;
+  const RatePart& of = plan.optimizer.parts.at(static_cast<size_t>(part));
+  // With a peak of 0 every rate is 0, of any factor.
+  if (rate.peak > 0) rates.learning_rate *= of.learning_rate / rate.peak;
+  rates.weight_decay = decay.start == decay.end ? of.weight_decay : rates.weight_decay * (of.weight_decay / decay.end);
+  return rates;
+}
+
 }  // namespace planwright

@@ -106,6 +106,7 @@ struct Parameter {
   bool trained = true;  // false: saved and loaded, but never stepped (a buffer, or a frozen part)
   bool buffer = false;  // not a weight: the expert bias, kept in fp32 at least
   Init init;
+  int part = -1;  // index in OptimizerPlan::parts, whose rates it is stepped with; -1: those of the schedule
 };
 
 // Who has which part of a storage's gradient, over tp, before gradients are reduced.
@@ -281,11 +282,21 @@ struct Budget {
   std::vector<Segment> segments;
 };
 
+// The rates of the parameters that `match` names and no part before it (docs/training/step.md#rates-by-part): those of
+// the schedule, times a factor that is the same in all steps. A rate that the recipe leaves out is the schedule's.
+struct RatePart {
+  std::string match;         // a module, a part of it, or a published name, in which * is any text
+  double learning_rate = 0;  // where that of the schedule is LearningRate::peak
+  double weight_decay = 0;   // where that of the schedule is WeightDecay::end
+};
+
 // AdamW's constants and the gradient clip, as the recipe has them. The keys of `optimizer` fill these fields directly;
 // their defaults are in the table of keys (recipe_keys.h). Formulas: docs/training/step.md#adamw.
 struct OptimizerPlan {
   double beta1 = 0, beta2 = 0, eps = 0;
   double clip_grad_norm = 0;  // gradients are scaled down to this global norm
+  // In the order of the recipe. Filled by compile.cc; a parameter says which one it is in (Parameter::part).
+  std::vector<RatePart> parts;
 };
 
 // Where the weights of one module, or of a part of it, come from (docs/weights.md). Filled by compile.cc.

@@ -211,7 +211,7 @@ void Describe(V& v, Visited<V, Init>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, Parameter>& x) {
-  auto& [name, file_name, shape, experts, shard_dim, segments, padded, decay, trained, buffer, init] = x;
+  auto& [name, file_name, shape, experts, shard_dim, segments, padded, decay, trained, buffer, init, part] = x;
   v("name", kFollows | kChanges, name);
   v("file_name", kFollows | kChanges, file_name);
   v("shape", kFollows | kChanges, shape);
@@ -223,6 +223,7 @@ void Describe(V& v, Visited<V, Parameter>& x) {
   v.Omittable("trained", kFollows | kChanges, trained, true);
   v.Omittable("buffer", kFollows | kChanges, buffer, false);
   v("init", kFollows | kChanges, init);
+  v.Omittable("part", kFollows | kRates, part, -1);
 }
 
 template <typename V>
@@ -376,12 +377,21 @@ void Describe(V& v, Visited<V, Budget>& x) {
 }
 
 template <typename V>
+void Describe(V& v, Visited<V, RatePart>& x) {
+  auto& [match, learning_rate, weight_decay] = x;
+  v("match", kFree | kRates, match);
+  v("learning_rate", kFree | kRates | kLearningRate, learning_rate);
+  v("weight_decay", kFree | kRates | kWeightDecay, weight_decay);
+}
+
+template <typename V>
 void Describe(V& v, Visited<V, OptimizerPlan>& x) {
-  auto& [beta1, beta2, eps, clip_grad_norm] = x;
+  auto& [beta1, beta2, eps, clip_grad_norm, parts] = x;
   v("beta1", kFree | kChanges | kBelowOne, beta1);
   v("beta2", kFree | kChanges | kBelowOne, beta2);
   v("eps", kFree | kChanges | kEpsilon, eps);
   v("clip_grad_norm", kFree | kChanges | kNorm, clip_grad_norm);
+  v.Omittable("parts", kFree | kRates, parts, {});
 }
 
 template <typename V>

@@ -314,7 +314,19 @@ std::string RangeProblem(const WeightDecay& decay) {
   return Outside(decay.samples, kMostSamples) ? "a number of samples out of range" : "";
 }
 
-std::string RangeProblem(const OptimizerPlan& optimizer) { return NumberProblem("optimizer", optimizer); }
+std::string RangeProblem(const RatePart& part) {
+  if (part.match.empty()) return "a part of rates without a match";
+  return NumberProblem("parts", part);
+}
+
+std::string RangeProblem(const OptimizerPlan& optimizer) {
+  if (std::string problem = NumberProblem("optimizer", optimizer); !problem.empty()) return problem;
+  if (optimizer.parts.size() > kMostRateParts) return "more parts of rates than a plan may have";
+  for (const RatePart& part : optimizer.parts) {
+    if (std::string problem = RangeProblem(part); !problem.empty()) return problem;
+  }
+  return "";
+}
 
 std::string RangeProblem(const Symbol& symbol) {
   if (Outside(symbol.maximum, kLargestDim)) return "a number of rows out of range";
@@ -374,6 +386,13 @@ std::string RangeProblem(const Plan& plan) {
   }
   for (const Bridge& bridge : plan.bridges) {
     if (std::string problem = RangeProblem(bridge); !problem.empty()) return problem;
+  }
+  const int parts = static_cast<int>(plan.optimizer.parts.size());
+  for (const Module& module : plan.modules) {
+    for (const Parameter& parameter : module.parameters) {
+      if (parameter.part < -1 || parameter.part >= parts)
+        return "a part of rates that there is not, at parameter " + parameter.name;
+    }
   }
   return "";
 }

@@ -33,6 +33,7 @@ std::string RangeProblem(const EvaluationPlan& evaluation);
 std::string RangeProblem(const DivergencePlan& divergence);
 std::string RangeProblem(const LearningRate& rate);
 std::string RangeProblem(const WeightDecay& decay);
+std::string RangeProblem(const RatePart& part);
 std::string RangeProblem(const OptimizerPlan& optimizer);
 std::string RangeProblem(const Symbol& symbol);
 std::string RangeProblem(const Accumulator& sum);

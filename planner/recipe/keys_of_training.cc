@@ -68,6 +68,16 @@ constexpr KeySpec kTrainingKeys[] = {
      "number that is added to the denominator"},
     {"optimizer.clip_grad_norm", "", To<&OptimizerPlan::clip_grad_norm>, kOptional, "1.0", kNorm, "",
      "largest norm of the gradients of all modules; larger gradients are scaled down to it"},
+    {"optimizer.parts", "", kListOfMaps, kOptional, "", kAny, "",
+     "rates of some parameters; of the parts that match a parameter the first counts, and without one those of "
+     "`budget` do"},
+    {"optimizer.parts[].match", "", To<&RatePartRecipe::match>, kRequired, "", kAny, "",
+     "module, part of an encoder (MODULE.backbone, MODULE.projection), or published name, in which * is any text"},
+    {"optimizer.parts[].learning_rate", "", To<&RatePartRecipe::learning_rate>, kOptional, "", kLearningRate, "",
+     "its learning rate where that of `budget` is at its peak; in all steps the two have this ratio"},
+    {"optimizer.parts[].weight_decay", "", To<&RatePartRecipe::weight_decay>, kOptional, "", kWeightDecay, "",
+     "its weight decay where that of `budget` is at its end; in all steps the two have this ratio; norms and biases "
+     "have none in any part"},
 
     {"gradients", "", Section<&Recipe::gradients>, kOptional, "", kAny, "",
      "how gradients are summed: in fp32, and in fp64 if parameters are fp64"},

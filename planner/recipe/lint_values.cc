@@ -32,11 +32,18 @@ struct UsualRange {
   const char* scale;
 };
 constexpr UsualRange kUsual[] = {
-    {"budget.learning_rate.peak", 1e-8, 0.1, "e-4"}, {"budget.weight_decay.start", 0, 1, "e-2"},
-    {"budget.weight_decay.end", 0, 1, "e-2"},        {"optimizer.eps", 1e-20, 1e-3, "e-8"},
-    {"optimizer.clip_grad_norm", 1e-3, 1e6, "e0"},   {"models.<name>.init_std", 1e-5, 0.5, "e-2"},
-    {"models.<name>.norm_eps", 1e-15, 1e-2, "e-5"},  {"models.<name>.projector.norm_eps", 1e-15, 1e-2, "e-5"},
-    {"models.<name>.moe.aux_loss", 0, 1, "e-2"},     {"models.<name>.moe.bias_rate", 0, 0.5, "e-3"},
+    {"budget.learning_rate.peak", 1e-8, 0.1, "e-4"},
+    {"budget.weight_decay.start", 0, 1, "e-2"},
+    {"budget.weight_decay.end", 0, 1, "e-2"},
+    {"optimizer.eps", 1e-20, 1e-3, "e-8"},
+    {"optimizer.clip_grad_norm", 1e-3, 1e6, "e0"},
+    {"models.<name>.init_std", 1e-5, 0.5, "e-2"},
+    {"models.<name>.norm_eps", 1e-15, 1e-2, "e-5"},
+    {"models.<name>.projector.norm_eps", 1e-15, 1e-2, "e-5"},
+    {"models.<name>.moe.aux_loss", 0, 1, "e-2"},
+    {"models.<name>.moe.bias_rate", 0, 0.5, "e-3"},
+    {"optimizer.parts[].learning_rate", 1e-8, 0.1, "e-4"},
+    {"optimizer.parts[].weight_decay", 0, 1, "e-2"},
 };
 
 // "3.0e-4" of 3
@@ -61,6 +68,10 @@ class ValueLints {
       if (spec->type == KeyType::kNamedMaps) {
         for (const YamlEntry& named : entry.value.entries)
           LintNumbers(named.value, InnerPath(*spec), Cat(shown, ".", named.key));
+      }
+      if (spec->type == KeyType::kListOfMaps) {
+        for (size_t i = 0; i < entry.value.items.size(); ++i)
+          LintNumbers(entry.value.items[i], InnerPath(*spec), Cat(shown, "[", i, "]"));
       }
       if (spec->type == KeyType::kNumber) LintNumber(*spec, entry.value, shown);
     }

@@ -241,6 +241,9 @@ class Words {
 
   // The path in the recipe of a key of the table, with the names that are meant; empty if they are not known.
   std::string Named(const std::string& target, const Word& word) const {
+    // In the same item of a list.
+    if (target.find("[]") != std::string::npos && MapOf(target) == word.table_path)
+      return InsidePath(word.path, LastOf(target));
     const size_t at = target.find(kName);
     if (at == std::string::npos) return target;
     const std::string section = target.substr(0, at);  // "modules."

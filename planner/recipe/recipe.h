@@ -104,6 +104,13 @@ struct BudgetRecipe {
   Location where;
 };
 
+// Rates of some parameters (`optimizer.parts`).
+struct RatePartRecipe {
+  Located<std::string> match;  // a module, MODULE.backbone, MODULE.projection, or a published name with stars
+  std::optional<Located<double>> learning_rate, weight_decay;
+  Location where;
+};
+
 struct GradientsRecipe {
   Located<bool> overlap_reduce, overlap_gather;
   Located<int64_t> buckets;
@@ -242,7 +249,8 @@ struct Recipe {
   std::vector<BridgeRecipe> bridges;
   BatchRecipe batch;
   BudgetRecipe budget;
-  OptimizerPlan optimizer;  // goes into the plan as it is
+  OptimizerPlan optimizer;  // goes into the plan as it is, with its parts from here:
+  std::vector<RatePartRecipe> rate_parts;
   GradientsRecipe gradients;
   Located<std::string> precision;  // bf16 | fp32 | fp64
   Located<bool> deterministic;

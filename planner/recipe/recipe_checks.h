@@ -21,6 +21,10 @@ void CheckCheckpointSettings(const CheckpointRecipe& checkpoint, Diagnostics& pr
 // checkpoint at each evaluation (PW0109).
 void CheckEvaluationSettings(const Recipe& recipe, Diagnostics& problems);
 
+// `optimizer.parts`: a part without rates (PW0102), a learning rate beside a schedule whose peak is 0 (PW0109), and
+// more parts than there may be (PW0006).
+void CheckRatePartSettings(const Recipe& recipe, Diagnostics& problems);
+
 // `initialize`: neither or both of from and sources (PW0102, PW0109), sources of what is no part (PW0108), of a part
 // twice (PW0109) or of no part (PW0102), and keys that a file of weights cannot fill (PW0109). Whether other paths name
 // a checkpoint is known at the launch.

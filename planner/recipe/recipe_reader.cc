@@ -135,6 +135,16 @@ void ReadWeightSources(const RecipeFields& fields, InitializeRecipe& initialize)
   }
 }
 
+void ReadRateParts(const RecipeFields& fields, Recipe& recipe) {
+  const YamlNode* list = fields.Value("parts");
+  if (list == nullptr) return;
+  for (const YamlNode& item : list->items) {
+    RatePartRecipe& part = recipe.rate_parts.emplace_back(Defaults<RatePartRecipe>());
+    fields.Inner("parts", item, item.where).Fill(part);
+    if (item.is_map()) part.where = item.where;  // told; without a location it is not checked what the part needs
+  }
+}
+
 // `fields`: a map with a list `sources`.
 std::vector<SourceRecipe> SourcesIn(const RecipeFields& fields) {
   std::vector<SourceRecipe> sources;
@@ -184,6 +194,7 @@ Recipe FillRecipe(const YamlNode& tree, std::set<std::string, std::less<>> damag
   recipe.digest = RecipeDigest(tree);
   ReadModules(fields, recipe, problems);
   ReadBridges(fields, recipe);
+  ReadRateParts(fields.Section("optimizer"), recipe);
   if (recipe.initialize) ReadWeightSources(fields.Section("initialize"), *recipe.initialize);
   if (recipe.evaluation) ReadEvaluationSets(fields.Section("evaluation"), *recipe.evaluation);
   recipe.budget.where = fields.Section("budget").where();
@@ -207,6 +218,7 @@ Recipe RecipeOfTree(YamlNode tree, Diagnostics& problems) {
   CheckModuleSettings(recipe, problems);
   CheckCheckpointSettings(recipe.checkpoint, problems);
   CheckEvaluationSettings(recipe, problems);
+  CheckRatePartSettings(recipe, problems);
   if (recipe.initialize) CheckInitializeSettings(recipe, *recipe.initialize, problems);
   CheckLaunchSettings(recipe, problems);
   LintValues(recipe, tree, problems);

@@ -41,6 +41,7 @@ const std::vector<std::string>& Base() {
       "models.hybrid_moe_tiny.moe.imbalance=2",
       "budget.learning_rate={peak: 0.001, min: 0.0001, init: 0.0, warmup_samples: 8, style: cosine}",
       "budget.weight_decay={start: 0.1, end: 0.1}",
+      "optimizer.parts=[{match: language, learning_rate: 0.002, weight_decay: 0.05}]",
       "launch.deadline={floor: 600}"};
   return overrides;
 }
@@ -101,6 +102,8 @@ std::vector<std::string> OverridesOf(const KeySpec& spec, const std::string& num
   }
   if (path.starts_with("bridges[]"))
     return {"bridges=[{from: radio_encoder, to: language, " + path.substr(10) + ": " + value + "}]"};
+  if (path.starts_with("optimizer.parts[]."))
+    return {"optimizer.parts=[{match: language, " + path.substr(18) + ": " + value + "}]"};
   if (path.starts_with("evaluation.sets[]."))
     return {absl::StrCat("evaluation={every_samples: 16, sets: [{name: held_out, ",
                          path == "evaluation.sets[].seed" ? "samples: 8, seed: " : "seed: 5, samples: ", value, "}]}")};

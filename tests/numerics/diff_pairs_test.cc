@@ -93,6 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Layout{"seed", {"data.seed=5"}}, Layout{"batch", {"batch.global_samples=8"}},
                       Layout{"rate", {"budget.learning_rate.peak=1.0e-3"}},
                       Layout{"clip", {"optimizer.clip_grad_norm=0.1"}},
+                      Layout{"rate_of_a_part", {"optimizer.parts=[{match: language, learning_rate: 1.0e-3}]"}},
                       Layout{"init", {"models.hybrid_moe_tiny.init_std=0.03"}},
                       Layout{"norm_eps", {"models.hybrid_moe_tiny.norm_eps=1.0e-3"}},
                       Layout{"expert_scale", {"models.hybrid_moe_tiny.moe.scale=1.0"}},

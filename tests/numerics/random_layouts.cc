@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/support/folders.h"
 
@@ -17,6 +18,21 @@ bool Validates(const Layout& layout, const std::string& plan, const std::string&
   return std::system((command + " > /dev/null 2>&1").c_str()) == 0;
 }
 
+// Three of four recipes have rates by part: another draw than that of the layout, which stays what it is. Earlier
+// versions do not know them.
+void AddParts(uint64_t seed, Layout& layout) {
+  PartsDraw draw(seed);
+  if (!draw.Wanted()) return;
+  for (int tries = 0; tries < 1000; ++tries) {
+    Layout with = layout;
+    with.training.push_back(draw.Next());
+    if (!Validates(with, "", "")) continue;
+    layout = std::move(with);
+    return;
+  }
+  throw std::runtime_error("no valid parts among a thousand");
+}
+
 }  // namespace
 
 Layout RandomLayout(uint64_t seed, DrawnFamily family, const std::string& plan, const std::string& source) {
@@ -24,6 +40,7 @@ Layout RandomLayout(uint64_t seed, DrawnFamily family, const std::string& plan, 
   for (int tries = 0; tries < 10000; ++tries) {
     Layout layout = draw.Next();
     if (draw.ranks() < 2 || draw.ranks() > kMostRanks || !Validates(layout, plan, source)) continue;
+    if (plan.empty()) AddParts(seed, layout);
     layout.name = "seed_" + std::to_string(seed);
     return layout;
   }

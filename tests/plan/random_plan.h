@@ -28,6 +28,15 @@ class RandomFill {
   template <typename T>
   void Omittable(const char* key, const FieldTraits& of, T& value, const std::type_identity_t<T>& absent) {
     value = absent;
+    // Three parts of rates in every plan, so that a parameter may be in any of them.
+    if constexpr (std::is_same_v<T, std::vector<RatePart>>) {
+      value.resize(3);
+      for (RatePart& part : value) Fill(part);
+      return;
+    }
+    if constexpr (std::is_same_v<T, int>) {
+      if (key == std::string_view("part")) return void(value = static_cast<int>(Below(4)) - 1);
+    }
     if (Below(4) == 0) return;
     if constexpr (std::is_same_v<T, std::string>) {  // these have one other word
       if (key == std::string_view("resize")) return void(value = "bicubic");

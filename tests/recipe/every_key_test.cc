@@ -50,7 +50,8 @@ budget:
   learning_rate: {peak: 0.05, min: 0.01, init: 0.02, warmup_samples: 30, decay_samples: 900, style: wsd,
                   wsd: {decay_samples: 100, style: cosine}}
   weight_decay: {start: 0.1, end: 0.2, style: linear}
-optimizer: {betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5}
+optimizer: {betas: [0.7, 0.8], eps: 1.0e-7, clip_grad_norm: 2.5,
+            parts: [{match: eyes.projection, learning_rate: 0.06, weight_decay: 0.3}]}
 gradients: {overlap_reduce: false, overlap_gather: false, buckets: 6}
 precision: {params: fp64, deterministic: true}
 data: {kind: mock, seed: 77, image_token: 200, packed_documents: true, balance: images,
@@ -329,6 +330,10 @@ TEST(EveryKey, TrainingArrivesWhole) {
   EXPECT_EQ(r.optimizer.beta2, 0.8);
   EXPECT_EQ(r.optimizer.eps, 1e-7);
   EXPECT_EQ(r.optimizer.clip_grad_norm, 2.5);
+  ASSERT_EQ(r.rate_parts.size(), 1u);
+  EXPECT_EQ(*r.rate_parts[0].match, "eyes.projection");
+  EXPECT_EQ(**r.rate_parts[0].learning_rate, 0.06);
+  EXPECT_EQ(**r.rate_parts[0].weight_decay, 0.3);
   EXPECT_EQ(*r.gradients.buckets, 6);
   EXPECT_EQ(*r.precision, "fp64");
   EXPECT_TRUE(*r.deterministic);
@@ -469,7 +474,7 @@ TEST(EveryKey, DataArrivesWhole) {
   EXPECT_TRUE(*mock.packed_documents);
   ASSERT_EQ(mock.image_grids.size(), 2u);
   EXPECT_EQ(*mock.image_grids[1], (std::vector<int64_t>{9, 3}));
-  EXPECT_EQ(mock.image_grids[1].where.line, 37);
+  EXPECT_EQ(mock.image_grids[1].where.line, 38);
   EXPECT_EQ(mock.image_grids[1].where.column, 30);
   EXPECT_EQ(*mock.balance, "images");
   EXPECT_EQ(*mock.min_images, 1);

@@ -50,7 +50,7 @@ TEST(FieldWords, AreFoundInTheMapsOfTheirPrograms) {
   const std::pair<const char*, const char*> paths[] = {
       {"training.seq_len", "batch.sequence_length"},
       {"--parallelism.tensor_parallel_degree", "modules.<name>.parallel.tp"},
-      {"model.optim.lr", "budget.learning_rate.peak"},
+      {"model.optim.lr", "budget.learning_rate.peak|optimizer.parts[].learning_rate"},
       {"trainer.max_steps", "budget.train_samples"},
       {"checkpoint.interval", "checkpoint.every_steps"},
       {"trainer.precision", "precision.params"},
@@ -86,6 +86,12 @@ TEST(FieldWords, AreAnsweredWithTheKeyAndItsUnit) {
   EXPECT_EQ(Said({"optimizer.weight_decay=0.1"}),
             "unknown key \"weight_decay\" in `optimizer`: `weight_decay` of Megatron-LM is `budget.weight_decay` here: "
             "write budget.weight_decay={start: 0.1, end: 0.1}\n");
+  EXPECT_EQ(Said({"optimizer.parts=[{match: language, lr: 1e-4}]"}),
+            "unknown key \"lr\" in `optimizer.parts[0]`: `lr` of Megatron-LM is `learning_rate` here: write "
+            "optimizer.parts[0].learning_rate=1e-4\n");
+  EXPECT_EQ(Said({"budget.learning_rate.vision_tower_lr=1e-6"}),
+            "unknown key \"vision_tower_lr\" in `budget.learning_rate`: `vision_tower_lr` of LLaVA is "
+            "`optimizer.parts` here: its item {match: ENCODER.backbone, learning_rate: RATE}\n");
   EXPECT_EQ(Said({"optimizer.adam_beta2=0.98"}),
             "unknown key \"adam_beta2\" in `optimizer`: `adam_beta2` of Megatron-LM is `betas` here: write "
             "optimizer.betas=[0.9, 0.98]\n");

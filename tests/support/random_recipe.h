@@ -32,6 +32,12 @@ class RandomRecipe {
     Encoder(together, tp * cp * pp * dp);
     Data(dp);
     Training(pattern);
+    // What every model of these recipes has.
+    if (One({0, 0, 1}) == 1)
+      Set("optimizer.parts", One({"[{match: radio_encoder.projection, learning_rate: 1.0e-2}, {match: language, "
+                                  "weight_decay: 0.3}]",
+                                  "[{match: \"*norm*\", learning_rate: 1.0e-4}, {match: language, learning_rate: 0.0}]",
+                                  "[{match: \"*\", learning_rate: 1.0e-3, weight_decay: 0.0}]"}));
     return overrides_;
   }
 

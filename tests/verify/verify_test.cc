@@ -301,6 +301,11 @@ std::vector<Damage> Damages() {
          p.budget.learning_rate.wsd_style = "up";
        }},
       {"unknown_weight_decay_style", "V8", [](Plan& p) { p.budget.weight_decay.style = "sideways"; }},
+      {"a_part_of_a_schedule_without_rates", "V8",
+       [](Plan& p) {
+         p.budget.learning_rate.peak = p.budget.learning_rate.min = p.budget.learning_rate.init = 0;
+         p.optimizer.parts = {{"nothing.of.this.name", 1e-3, 0.1}};
+       }},
       {"a_microbatch_unscheduled", "V8", [](Plan& p) { p.schedule[0].order.pop_back(); }},
   };
 }

@@ -37,6 +37,9 @@ inline constexpr int64_t kMostInstructions = 5 << 19, kMostCalls = 1 << 19;
 inline constexpr int64_t kMostRestarts = 1'000'000'000;
 inline constexpr int64_t kMostCores = 1 << 20;  // that a job asks for on a node
 
+// ---- The optimizer.
+inline constexpr size_t kMostRateParts = 1 << 6;  // of rates: a step hands those of each to its kernels
+
 // ---- Evaluation.
 inline constexpr size_t kMostEvaluationSets = 1 << 6;
 inline constexpr int64_t kMostDivergenceWindow = 1 << 20;  // steps whose losses a run keeps

@@ -17,6 +17,32 @@ double NumberOf(const Attribute& constant) {
 
 }  // namespace
 
+namespace {
+
+// The module with its constants and layers, and without parameters.
+Module Begin(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
+             const ProjectorTarget& target) {
+  const ModelStatement& statement = StatementOfModel(recipe.model);
+  Module module;
+  module.name = recipe.name;
+  module.model = recipe.model.name;
+  module.kind = recipe.model.kind;
+  module.has_images = statement.has_images;
+  module.carries_loss = statement.carries_loss;
+  module.grid = grid;
+  module.trains_backbone = *recipe.train_backbone == "trained";
+  module.trains_projection = statement.has_images ? *recipe.train_projection == "trained" : module.trains_backbone;
+  module.constants = ConstantsOf(recipe.model, recipe.model.numbers, target);
+  const std::string layers = LayersOf(recipe.model);
+  Require(stages.size() == layers.size(), "every layer has a stage");
+  for (size_t i = 0; i < layers.size(); ++i) {
+    module.layers.push_back({.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = stages[i]});
+  }
+  return module;
+}
+
+}  // namespace
+
 std::string LayersOf(const ModelRecipe& recipe) {
   std::string layers = recipe.pattern->substr(0, recipe.pattern->find('/'));
   std::erase(layers, '|');
@@ -68,28 +94,22 @@ ProjectorTarget TargetOf(const ModelRecipe& language) {
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
                     const ProjectorTarget& target, int64_t sequence, const DataPlan& data) {
   const ModelStatement& statement = StatementOfModel(recipe.model);
-  Module module;
-  module.name = recipe.name;
-  module.model = recipe.model.name;
-  module.kind = recipe.model.kind;
-  module.has_images = statement.has_images;
-  module.carries_loss = statement.carries_loss;
-  module.grid = grid;
-  module.trains_backbone = *recipe.train_backbone == "trained";
-  module.trains_projection = statement.has_images ? *recipe.train_projection == "trained" : module.trains_backbone;
+  Module module = Begin(recipe, grid, stages, target);
   module.recompute = RecomputedKinds(recipe);
   const LocatedNumbers& given = recipe.model.numbers;
-  module.constants = ConstantsOf(recipe.model, given, target);
-  const std::string layers = LayersOf(recipe.model);
-  Require(stages.size() == layers.size(), "every layer has a stage");
-  for (size_t i = 0; i < layers.size(); ++i) {
-    module.layers.push_back({.kind = layers[i], .frame = absl::StrCat(module.name, ".layers.", i), .stage = stages[i]});
-  }
   const ModelNumbers numbers({.micro_samples = 1, .sequence_length = sequence}, module, statement);
   ExpandStatement(statement, numbers, target.several_encoders, module);
   CountFlops(statement, numbers, data, sequence, module);
   // Not a constant, since no size of the model follows from it.
   if (module.expert_layers() > 0 && given.contains("moe.imbalance")) module.imbalance = RealOf(given, "moe.imbalance");
+  return module;
+}
+
+Module ParametersOf(const ModuleRecipe& recipe, const ProjectorTarget& target) {
+  const ModelStatement& statement = StatementOfModel(recipe.model);
+  Module module = Begin(recipe, Grid(), std::vector<int>(LayersOf(recipe.model).size(), 0), target);
+  const ModelNumbers numbers({.micro_samples = 1, .sequence_length = 1}, module, statement);
+  ExpandStatement(statement, numbers, target.several_encoders, module);
   return module;
 }
 

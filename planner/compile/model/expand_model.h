@@ -24,6 +24,11 @@ struct ProjectorTarget {
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
                     const ProjectorTarget& target, int64_t sequence, const DataPlan& data);
 
+// The parameters of a module as one rank would hold them, with the module's kind and trained parts, and nothing else of
+// it: for checks of names, which are the same on all layouts. The model must have passed its own checks; of `target`
+// several_encoders alone counts.
+Module ParametersOf(const ModuleRecipe& recipe, const ProjectorTarget& target);
+
 // The constants that the statement of the model asks for, of modules with these layers. `numbers`: those of the recipe
 // (NumbersOf). An encoder also has those of the language model that it feeds: the projector's shape and initial values
 // depend on them.

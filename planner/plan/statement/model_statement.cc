@@ -60,6 +60,16 @@ string_view LayerWordOf(const Module& module, char letter) {
   return layer ? string_view(layer->word) : string_view();
 }
 
+bool IsProjection(const Module& module, const Parameter& parameter) {
+  const StatedPiece& head = StatementOf(module.kind)->head;
+  return std::any_of(head.weights.begin(), head.weights.end(), [&](const StatedWeight& weight) {
+    if (!weight.projection) return false;
+    const std::string name =
+        absl::StrCat(absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}), head.prefix, weight.name);
+    return parameter.file_name == name || parameter.file_name.ends_with("." + name);
+  });
+}
+
 const StatedLayer* ModelStatement::FindLayer(char letter) const {
   const auto found = std::find_if(layer_kinds.begin(), layer_kinds.end(),
                                   [&](const StatedLayer& layer) { return layer.letter == letter; });

@@ -223,6 +223,9 @@ const ModelStatement* StatementOf(std::string_view kind);
 // The word of a layer of this module, as `recompute` takes it and tables show it; empty: its kind has no such layers.
 std::string_view LayerWordOf(const Module& module, char letter);
 
+// Whether a parameter of an encoder is one of its projector: of `part projection` in the statement.
+bool IsProjection(const Module& module, const Parameter& parameter);
+
 // The word of `recompute` that is no kind of layers: of all layers, what is elementwise runs again (ops.def).
 inline constexpr std::string_view kElementwise = "elementwise";
 

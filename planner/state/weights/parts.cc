@@ -51,16 +51,6 @@ WeightPart PartOf(const Module& module, bool projection, const KindForms& forms)
 
 }  // namespace
 
-bool IsProjection(const Module& module, const Parameter& parameter) {
-  const StatedPiece& head = StatementOf(module.kind)->head;
-  return std::any_of(head.weights.begin(), head.weights.end(), [&](const StatedWeight& weight) {
-    if (!weight.projection) return false;
-    const std::string name =
-        absl::StrCat(absl::StrReplaceAll(weight.file_prefix, {{"{encoder}", ""}}), head.prefix, weight.name);
-    return parameter.file_name == name || absl::EndsWith(parameter.file_name, "." + name);
-  });
-}
-
 std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms) {
   std::vector<WeightPart> parts;
   for (const Module& module : plan.modules) {

@@ -26,9 +26,6 @@ struct WeightPart {
 // In the order of modules. Keeps pointers into the plan.
 std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms = BuiltInForms());
 
-// Whether a parameter of an encoder is one of its projector: of `part projection` in the statement.
-bool IsProjection(const Module& module, const Parameter& parameter);
-
 // Whether a source `name` ("radio_encoder") is one of a part ("radio_encoder.projection").
 bool Covers(std::string_view name, const WeightPart& part);
 

@@ -263,6 +263,7 @@ class ModuleComparison {
     Equal(of("trained"), found.trained,
           !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone));
     Equal(of("buffer"), found.buffer, buffer);
+    Equal(of("part of rates"), found.part, RatePartOf(weight, file));
     Init draw{weight.draw, 0, 0};
     if (!weight.numbers.empty()) draw.a = numbers_->Of(weight.numbers[0]);
     if (weight.numbers.size() > 1) draw.b = numbers_->Of(weight.numbers[1]);
@@ -270,6 +271,40 @@ class ModuleComparison {
     int64_t elements = std::max<int64_t>(found.experts, 1);
     for (int64_t size : found.shape) elements *= size;  // RangeProblem has bounded this product
     return elements;
+  }
+
+  // docs/training/step.md#rates-by-part: the first part with the name of the module, of its part, or like that of the
+  // tensor; none for what no step changes.
+  int RatePartOf(const StatedWeight& weight, const string& file) const {
+    const bool trained = weight.projection ? module_.trains_projection : module_.trains_backbone;
+    if (weight.form == StatedWeight::Form::kBuffer || !trained) return -1;
+    const std::vector<RatePart>& parts = plan_.optimizer.parts;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const string& match = parts[i].match;
+      const bool of_part =
+          module_.has_images && match == absl::StrCat(module_.name, weight.projection ? ".projection" : ".backbone");
+      if (match == module_.name || of_part || Like(match.c_str(), file.c_str())) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  // Whether the text is what the pattern says, letter by letter; a star of it is no letter or any number of them. The
+  // last star so far is the one that takes more where the letters behind it part.
+  static bool Like(const char* pattern, const char* text) {
+    const char *star = nullptr, *resume = nullptr;
+    while (*text != '\0') {
+      if (*pattern == '*') {
+        star = pattern++, resume = text;
+      } else if (*pattern == *text) {
+        ++pattern, ++text;
+      } else if (star != nullptr) {
+        pattern = star + 1, text = ++resume;
+      } else {
+        return false;
+      }
+    }
+    while (*pattern == '*') ++pattern;
+    return *pattern == '\0';
   }
 
   // If several encoders feed one model, each has its own names in a file, which start with the module's name.

@@ -1,5 +1,5 @@
 // V8: the counts of samples, steps and microbatches agree; the learning-rate segments cover the budget and are what
-// the formula gives; each stage's order of forwards and backwards is 1F1B. Formulas:
+// the formula gives, in each part of rates too; each stage's order of forwards and backwards is 1F1B. Formulas:
 // docs/training/budget.md#learning-rate, docs/training/budget.md#steps, docs/layouts/pipeline.md#1f1b. Evaluations
 // stand between steps, have whole rounds, and a checkpoint each where one of them may be kept as the best.
 //
@@ -35,8 +35,11 @@ class BudgetRules {
     if (!positive)
       return Require(false, "a sample count, the sequence length, the microbatches or the steps are not positive");
     CheckCounts();
-    CheckSegments();
-    CheckWeightDecay();
+    if (CheckStyles()) {
+      CheckSegments();
+      CheckWeightDecay();
+      CheckRateParts();
+    }
     CheckSchedule();
     CheckEvaluation();
   }
@@ -102,17 +105,23 @@ class BudgetRules {
         "the best checkpoint is kept, but not each evaluation has one");
   }
 
+  // Whether the formulas can be evaluated.
+  bool CheckStyles() {
+    static const std::set<string> kStyles = {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};
+    static const std::set<string> kTails = {"linear", "cosine", "exponential", "minus_sqrt"};
+    static const std::set<string> kDecayStyles = {"constant", "linear", "cosine"};
+    const LearningRate& rate = budget_.learning_rate;
+    const bool style = kStyles.contains(rate.style), tail = rate.style != "wsd" || kTails.contains(rate.wsd_style),
+               decay = kDecayStyles.contains(budget_.weight_decay.style);
+    Require(style, absl::StrCat("the learning rate has the unknown style ", rate.style));
+    Require(tail, absl::StrCat("the wsd decay has the unknown style ", rate.wsd_style));
+    Require(decay, absl::StrCat("the weight decay has the unknown style ", budget_.weight_decay.style));
+    return style && tail && decay;
+  }
+
   // The segments of the learning-rate curve follow one another without a gap, from sample 0 to the end of the budget.
   void CheckSegments() {
     static const std::map<string, int> kOrder = {{"warmup", 0}, {"stable", 1}, {"decay", 2}, {"end", 3}};
-    static const std::set<string> kStyles = {"constant", "linear", "cosine", "inverse_sqrt", "wsd"};
-    static const std::set<string> kTails = {"linear", "cosine", "exponential", "minus_sqrt"};
-    const LearningRate& rate = budget_.learning_rate;
-    if (!kStyles.contains(rate.style))
-      return Require(false, absl::StrCat("the learning rate has the unknown style ", rate.style));
-    if (rate.style == "wsd" && !kTails.contains(rate.wsd_style)) {
-      return Require(false, absl::StrCat("the wsd decay has the unknown style ", rate.wsd_style));
-    }
     int64_t reached = 0;
     int last = -1;
     for (const Segment& segment : budget_.segments) {
@@ -168,9 +177,6 @@ class BudgetRules {
   // docs/training/budget.md#weight-decay.
   void CheckWeightDecay() {
     const WeightDecay& decay = budget_.weight_decay;
-    static const std::set<string> kStyles = {"constant", "linear", "cosine"};
-    if (!kStyles.contains(decay.style))
-      return Require(false, absl::StrCat("the weight decay has the unknown style ", decay.style));
     Require(decay.samples == budget_.train_samples, absl::StrCat("the weight decay ends at sample ", decay.samples,
                                                                  ", but the training at ", budget_.train_samples));
     if (decay.samples != budget_.train_samples) return;
@@ -178,6 +184,34 @@ class BudgetRules {
     const bool ends = std::abs(WeightDecayAt(decay, static_cast<double>(decay.samples)) - decay.end) <= slack;
     const bool starts = std::abs(WeightDecayAt(decay, 0) - decay.start) <= slack;
     Require(ends && starts, "the weight decay does not run from its start to its end");
+  }
+
+  // docs/training/step.md#rates-by-part. The rates that a part is stepped with are those of the same formulas with its
+  // own peak and its own end, and everything else in the same ratio, wherever a segment begins, is halfway, or ends.
+  void CheckRateParts() {
+    for (size_t i = 0; i < plan_.optimizer.parts.size(); ++i) {
+      const RatePart& part = plan_.optimizer.parts[i];
+      const string name = absl::StrCat("the rates of part ", part.match);
+      LearningRate own = budget_.learning_rate;
+      WeightDecay own_decay = budget_.weight_decay;
+      if (own.peak == 0 && part.learning_rate > 0)
+        return Require(false, absl::StrCat(name, " follow a learning rate whose peak is 0"));
+      const double factor = own.peak > 0 ? part.learning_rate / own.peak : 0,
+                   decay_factor = own_decay.end > 0 ? part.weight_decay / own_decay.end : 1;
+      own.min *= factor, own.init *= factor, own.peak = part.learning_rate;
+      own_decay.start = own_decay.start == own_decay.end ? part.weight_decay : own_decay.start * decay_factor;
+      own_decay.end = part.weight_decay;
+      bool fits = true;
+      for (const Segment& segment : budget_.segments) {
+        const double first = static_cast<double>(segment.first_sample), end = static_cast<double>(segment.end_sample);
+        for (const double sample : {first, (first + end) / 2, end}) {
+          const StepRates rates = RatesAt(plan_, static_cast<int>(i), sample);
+          fits = fits && std::abs(rates.learning_rate - LearningRateAt(own, sample)) <= 1e-9 * own.peak &&
+                 std::abs(rates.weight_decay - WeightDecayAt(own_decay, sample)) <= 1e-9 * own_decay.end;
+        }
+      }
+      Require(fits, absl::StrCat(name, " do not match the formula"));
+    }
   }
 
   // Numbers the stages of all modules along the longest path of bridges: a module starts after the last stage of each

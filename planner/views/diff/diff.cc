@@ -11,22 +11,29 @@
 #include "planner/plan/plan_json.h"
 #include "planner/views/diff/compare_fields.h"
 #include "planner/views/diff/layer_arithmetic.h"
+#include "planner/views/diff/part_pairs.h"
 
 namespace planwright {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whether some step of the training has another learning rate or weight decay in the two budgets. Different schedules
-// can agree at every step that this training has, such as two `min` rates that are never reached.
-bool RatesChange(const Budget& a, const Budget& b) {
+// Whether some step of the training has another learning rate or weight decay in the two plans, of the schedule or of a
+// tensor. Different schedules can agree at every step that this training has, such as two `min` rates that are never
+// reached.
+bool RatesChange(const Plan& from, const Plan& to) {
+  const Budget &a = from.budget, &b = to.budget;
+  std::vector<PartPair> pairs = {{-1, -1, "", 0}};
+  for (PartPair& pair : PartsOfTensors(from, to)) pairs.push_back(std::move(pair));
   // Keeps `plan diff` fast. For longer trainings the fields alone decide.
   constexpr int64_t kMostSteps = 2'000'000;
-  if (a.global_samples != b.global_samples || a.steps != b.steps || a.steps > kMostSteps) return true;
+  if (a.global_samples != b.global_samples || a.steps != b.steps) return true;
+  if (a.steps > kMostSteps / static_cast<int64_t>(pairs.size())) return true;
   for (int64_t step = 0; step < a.steps; ++step) {
     const double sample = static_cast<double>(step * a.global_samples);
-    if (LearningRateAt(a.learning_rate, sample) != LearningRateAt(b.learning_rate, sample)) return true;
-    if (WeightDecayAt(a.weight_decay, sample) != WeightDecayAt(b.weight_decay, sample)) return true;
+    for (const PartPair& pair : pairs) {
+      if (RatesAt(from, pair.from, sample) != RatesAt(to, pair.to, sample)) return true;
+    }
   }
   return false;
 }
@@ -230,7 +237,7 @@ PlanDiff DiffPlans(const Plan& from, const Plan& to) {
   // Equal digests: the plans make ranks do the same, and there is nothing to compare. A plan without one was made by
   // hand, in tests.
   if (from.digest.empty() || from.digest != to.digest) {
-    diff.changes = CompareFields(FieldTree(from), FieldTree(to), RatesChange(from.budget, to.budget));
+    diff.changes = CompareFields(FieldTree(from), FieldTree(to), RatesChange(from, to));
     CompareGroupSizes(from, to, diff.changes);
     CompareArithmetic(from, to, diff.changes);
     if (diff.changes.empty()) {

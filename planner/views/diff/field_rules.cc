@@ -51,6 +51,10 @@ constexpr FieldRow kRows[] = {
 
     {"optimizer", kValue, "arithmetic", kOptimizer},
     {"optimizer.clip_grad_norm", kValue, "arithmetic", "gradients are clipped at another norm"},
+    {"optimizer.parts", kItems, "budget", "a part with rates of its own that the other plan does not have"},
+    {"optimizer.parts[].match", kValue, "budget", "the part has other tensors"},
+    {"optimizer.parts[].learning_rate", kValue, "budget", "the learning rate of the tensors of a part"},
+    {"optimizer.parts[].weight_decay", kValue, "budget", "the weight decay of the tensors of a part"},
 
     {"data", kValue, "data", kSamples},
     {"data.image_token", kValue, "data", "another token stands for images"},
@@ -154,6 +158,7 @@ constexpr FieldRow kRows[] = {
     {"modules[].parameters[].segments", kValue, "ranks", "the tensor is cut in other parts"},
     {"modules[].parameters[].padded", kValue, "ranks", "ranks do or do not divide the tensor"},
     {"modules[].parameters[].decay", kValue, "weights", "weight decay acts on other tensors"},
+    {"modules[].parameters[].part", kValue, "budget", "with the rates of which part the tensor is stepped"},
     {"modules[].parameters[].trained", kValue, "weights", "other weights are stepped"},
     {"modules[].parameters[].buffer", kValue, "weights", "the tensor is kept in another precision"},
     {"modules[].storages", kWhole, "memory", kStorage},
@@ -318,6 +323,7 @@ std::string ItemName(std::string_view pattern, const nlohmann::ordered_json& ite
   if (pattern == "schedule") return item["module"].get<std::string>() + ".s" + std::to_string(item["stage"].get<int>());
   if (pattern == "modules[].layers") return item["frame"];
   if (pattern == "initialize.sources") return item["for"];
+  if (pattern == "optimizer.parts") return item["match"];
   return item["name"];
 }
 

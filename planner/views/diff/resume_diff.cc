@@ -1,27 +1,35 @@
 #include "planner/views/diff/resume_diff.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "planner/data/samples/index_files.h"
 #include "planner/plan/lr_schedule.h"
 #include "planner/state/checkpoint/plan_fit.h"
+#include "planner/views/diff/part_pairs.h"
 
 namespace planwright {
 namespace {
 
-// Where the two plans' numbers part. `rate(plan, sample)` is one of them.
-std::optional<RateChange> FirstOther(const Plan& wrote, const Plan& plan, int64_t steps_done,
-                                     const std::function<double(const Plan&, double)>& rate) {
-  constexpr int64_t kMostSteps = 2'000'000;  // keeps `plan diff` fast; nobody waits for a step that is farther away
-  const int64_t end = std::min(plan.budget.steps, steps_done + kMostSteps);
-  for (int64_t step = steps_done; step < end; ++step) {
+// Steps that are compared, of all parts together: keeps `plan diff` fast; nobody waits for a step that is farther away.
+constexpr int64_t kMostStepsCompared = 2'000'000;
+
+// Where the rates of the two plans part, of the next `most` steps: those of the tensors that are in these parts.
+void FirstOthers(const Plan& wrote, const Plan& plan, const PartPair& parts, int64_t steps_done, int64_t most,
+                 std::optional<RateChange>& learning_rate, std::optional<RateChange>& weight_decay) {
+  const int64_t end = std::min(plan.budget.steps, steps_done + most);
+  for (int64_t step = steps_done; step < end && !(learning_rate && weight_decay); ++step) {
     const double sample = static_cast<double>(step * plan.budget.global_samples);
-    const double from = rate(wrote, sample), to = rate(plan, sample);
-    if (from != to) return RateChange{step + 1, from, to};
+    const StepRates from = RatesAt(wrote, parts.from, sample), to = RatesAt(plan, parts.to, sample);
+    if (!learning_rate && from.learning_rate != to.learning_rate)
+      learning_rate = {step + 1, from.learning_rate, to.learning_rate};
+    if (!weight_decay && from.weight_decay != to.weight_decay)
+      weight_decay = {step + 1, from.weight_decay, to.weight_decay};
   }
-  return std::nullopt;
+}
+
+std::string MatchOf(const Plan& plan, int part) {
+  return part < 0 ? "" : plan.optimizer.parts.at(static_cast<size_t>(part)).match;
 }
 
 bool HasArea(const PlanDiff& diff, std::initializer_list<std::string_view> areas, bool only_of_the_curve) {
@@ -105,12 +113,14 @@ ResumeDiff DiffResume(const CheckpointReader& checkpoint, const Plan* wrote, con
   diff.first_other_sample = diff.other_files.empty() ? other.value_or(consumed) : consumed;
   const bool skips = wrote->data.damaged == "error" && plan.data.damaged == "skip";
   diff.padded_samples = diff.other_samples && diff.other_files.empty() && !other && skips;
-  diff.learning_rate = FirstOther(*wrote, plan, diff.steps_done, [](const Plan& of, double sample) {
-    return LearningRateAt(of.budget.learning_rate, sample);
-  });
-  diff.weight_decay = FirstOther(*wrote, plan, diff.steps_done, [](const Plan& of, double sample) {
-    return WeightDecayAt(of.budget.weight_decay, sample);
-  });
+  const std::vector<PartPair> pairs = PartsOfTensors(*wrote, plan);
+  const int64_t steps = kMostStepsCompared / (1 + static_cast<int64_t>(pairs.size()));
+  FirstOthers(*wrote, plan, {}, diff.steps_done, steps, diff.learning_rate, diff.weight_decay);
+  for (const PartPair& pair : pairs) {
+    PartRateChange change = {MatchOf(*wrote, pair.from), MatchOf(plan, pair.to), pair.first, pair.tensors, {}, {}};
+    FirstOthers(*wrote, plan, pair, diff.steps_done, steps, change.learning_rate, change.weight_decay);
+    if (change.learning_rate || change.weight_decay) diff.parts.push_back(std::move(change));
+  }
   return diff;
 }
 

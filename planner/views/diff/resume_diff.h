@@ -19,6 +19,14 @@ struct RateChange {
   double from = 0, to = 0;
 };
 
+// The same of the tensors of a part of rates: what changes of theirs.
+struct PartRateChange {
+  std::string from, to;  // the parts that they are in, by `match`; empty: in none
+  std::string first;     // the first of them, by its published name
+  int64_t tensors = 0;
+  std::optional<RateChange> learning_rate, weight_decay;  // one of them at least
+};
+
 struct ResumeDiff {
   std::string folder;  // of the checkpoint
   Manifest manifest;
@@ -42,7 +50,8 @@ struct ResumeDiff {
   std::vector<std::string> other_files;
   std::string files_not_compared;  // why not; empty: they were, or the plan has no such sources
   // From the next step on; none: the same at all steps that are left.
-  std::optional<RateChange> learning_rate, weight_decay;
+  std::optional<RateChange> learning_rate, weight_decay;  // of the schedule
+  std::vector<PartRateChange> parts;                      // of tensors that are in a part of one of the plans
 
   // The plan goes on as if the run had never ended.
   bool same() const;

@@ -22,6 +22,19 @@ std::string RateText(const std::optional<RateChange>& change) {
   return absl::StrFormat("another one from step %d on: %.7g instead of %.7g", change->step, change->to, change->from);
 }
 
+// "12 tensors of radio_encoder (the first is a.b): learning rate another one from step 3 on: 2e-05 instead of 0.0002"
+std::string PartText(const PartRateChange& change) {
+  const std::string tensors = Counted(change.tensors, "tensor");
+  const std::string before = change.from.empty() ? "in no part" : absl::StrCat("in part ", Printable(change.from)),
+                    after = change.to.empty() ? "in no part" : absl::StrCat("in part ", Printable(change.to));
+  std::string text = absl::StrCat(tensors, " ", after, before == after ? "" : absl::StrCat(", before ", before),
+                                  " (the first is ", Printable(change.first), "): ");
+  if (change.learning_rate) absl::StrAppend(&text, "learning rate ", RateText(change.learning_rate));
+  if (change.learning_rate && change.weight_decay) absl::StrAppend(&text, ", ");
+  if (change.weight_decay) absl::StrAppend(&text, "weight decay ", RateText(change.weight_decay));
+  return text;
+}
+
 std::string LayoutText(const ResumeDiff& diff) {
   if (!diff.other_layout) return "as before";
   const std::string ranks =
@@ -43,6 +56,20 @@ std::string BeginText(const ResumeDiff& diff) {
 Json RateJson(const std::optional<RateChange>& change) {
   if (!change) return nullptr;
   return {{"step", change->step}, {"from", change->from}, {"to", change->to}};
+}
+
+Json PartsJson(const std::vector<PartRateChange>& parts) {
+  Json list = Json::array();
+  const auto match = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  for (const PartRateChange& change : parts) {
+    list.push_back({{"from", match(change.from)},
+                    {"to", match(change.to)},
+                    {"first", change.first},
+                    {"tensors", change.tensors},
+                    {"learning_rate", RateJson(change.learning_rate)},
+                    {"weight_decay", RateJson(change.weight_decay)}});
+  }
+  return list;
 }
 
 }  // namespace
@@ -69,6 +96,7 @@ Json ResumeDiffJson(const ResumeDiff& diff) {
                     {"files_not_compared", diff.files_not_compared},
                     {"learning_rate", known(RateJson(diff.learning_rate))},
                     {"weight_decay", known(RateJson(diff.weight_decay))},
+                    {"parts", known(PartsJson(diff.parts))},
                     {"bytes_of_a_rank", diff.most_bytes},
                     {"bytes_of_all_ranks", diff.all_bytes}};
   return json;
@@ -101,6 +129,7 @@ std::string ResumeDiffText(const ResumeDiff& diff, const std::string& from, cons
     if (!diff.files_not_compared.empty()) line("files", "not compared: " + diff.files_not_compared);
     line("learning rate", RateText(diff.learning_rate));
     line("weight decay", RateText(diff.weight_decay));
+    for (size_t i = 0; i < diff.parts.size(); ++i) line(i == 0 ? "rates by part" : "", PartText(diff.parts[i]));
   }
   if (diff.misfits.empty())
     line("tensors", absl::StrCat(WithCommas(static_cast<int64_t>(diff.tensors)), ", as the plan needs them"));

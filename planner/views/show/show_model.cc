@@ -8,6 +8,7 @@
 #include "planner/predict/estimate/step_time.h"
 #include "planner/views/show/quantities.h"
 #include "planner/views/show/show.h"
+#include "planner/views/show/show_rates.h"
 
 namespace planwright {
 namespace {
@@ -118,6 +119,7 @@ std::string ShowModel(const Plan& plan, const StepTime& time, size_t width) {
     if (Dispatches(module)) text += DispatchText(plan, module, width);
     text += "\n";
   }
+  text += RatesText(plan, width);
   return text + Wrapped("a step of all modules: " + FlopText(step) + "; " + TimeText(time), width) + "\n";
 }
 
@@ -146,6 +148,7 @@ nlohmann::ordered_json ShowModelJson(const Plan& plan, const StepTime& time) {
                             {"experts", parameter.experts},
                             {"trained", parameter.trained},
                             {"weight_decay", parameter.decay}});
+      if (!plan.optimizer.parts.empty()) parameters.back()["rates"] = RatesJson(plan, parameter);
     }
     modules[module.name] = {{"model", module.model},
                             {"kind", module.kind},

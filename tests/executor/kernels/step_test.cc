@@ -21,19 +21,19 @@ Plan MakePlan(const std::string& precision, int shards, int64_t elements = kElem
   Module module;
   module.name = "m";
   module.grid.dp = shards;
-  const auto add = [&](int64_t size, int64_t offset, bool decay) {
+  const auto add = [&](int64_t size, int64_t offset, bool decay, int part = -1) {
     if (offset + size > elements) return;
     const int index = static_cast<int>(module.parameters.size());
     const std::string name = "w" + std::to_string(index);
-    module.parameters.push_back({.name = "m." + name, .shape = {size}, .decay = decay});
+    module.parameters.push_back({.name = "m." + name, .shape = {size}, .decay = decay, .part = part});
     module.storages.push_back(
         {.frame = "m.l", .slot = name, .shape = {size}, .parameters = {index}, .bucket = 0, .offset = offset});
   };
   add(2, 0, true);
   add(5, 3, false);
-  add(6001, 64, true);
-  add(4000, 6080, true);
-  add(77, 10'112, false);
+  add(6001, 64, true, 0);
+  add(4000, 6080, true, 1);
+  add(77, 10'112, false, 0);
   add(24'000, 10'240, true);
   add(300, 34'304, false);
   const DType narrow = *DTypeFromName(precision), wide = narrow == DType::kFp64 ? narrow : DType::kFp32;
@@ -46,7 +46,7 @@ Plan MakePlan(const std::string& precision, int shards, int64_t elements = kElem
   plan.modules = {module};
   plan.accumulators = {{"$integers", DType::kInt64, 1, {"loss_tokens"}}, {"$reals", DType::kFp64, 1, {"norm.m"}}};
   plan.groups = {{.name = "m.dp", .short_name = "dp", .module = "m", .axes = {Axis::kDp}, .streams = {""}}};
-  plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1.0};
+  plan.optimizer = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip_grad_norm = 1.0, .parts = {{"a"}, {"b"}}};
   return plan;
 }
 
@@ -88,6 +88,7 @@ TEST_F(StepKernels, AdamWIsThatOfTheCpu) {
             if (i == 0) shard->Fill(weights);
             shard->SetGradients(gradients);
             shard->step.learning_rate = 0.01 * (i + 1), shard->step.weight_decay = 0.1;
+            shard->step.part_rates = {{0.002 * (i + 1), 0.5}, {0.05, 0.0}};
             shard->step.applied_steps.fill_(i + 1);
             shard->step.clip.fill_(i == 2 ? 0.25 : 1.0);
             shard->forms.adamw(plan.optimizer, shard->step, shard->bucket);

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+#include "planner/plan/shard_map.h"
+
 namespace planwright::executor {
 namespace {
 
@@ -78,6 +80,111 @@ TEST(AdamW, MatchesTheScalarFormula) {
       w -= lr * (m_hat / (std::sqrt(v_hat) + 1e-8) + (decays ? 0.1 * w : 0));
     }
     EXPECT_NEAR(got[e], w, 1e-13) << e;
+  }
+}
+
+// A storage that joins three parameters, of which two have rates of their own, and stacks of experts, of which each
+// joins two. One more parameter is in no part. Ranks cut them by tp, ep and dp.
+Plan PlanOfParts(int tp, int ep, int dp) {
+  Plan plan = MakePlan(1);
+  plan.world_size = tp * dp;
+  Module& module = plan.modules[0];
+  module.grid = {.tp = tp, .dp = dp, .ep = ep, .expert_dp = tp * dp / ep};
+  module.parameters = {
+      {.name = "m.q", .shape = {8, 3}, .shard_dim = 0, .segments = {8}, .decay = true, .part = 0},
+      {.name = "m.k", .shape = {4, 3}, .shard_dim = 0, .segments = {4}, .decay = true},
+      {.name = "m.v", .shape = {4, 3}, .shard_dim = 0, .segments = {4}, .decay = true, .part = 1},
+      {.name = "m.b", .shape = {5}, .part = 1},
+      {.name = "m.{expert}.gate", .shape = {2, 3}, .experts = 4, .decay = true, .part = 1},
+      {.name = "m.{expert}.up", .shape = {2, 3}, .experts = 4, .decay = true},
+  };
+  module.storages = {
+      {.frame = "m.l", .slot = "qkv", .shape = {16 / tp, 3}, .parameters = {0, 1, 2}, .bucket = 0, .offset = 64},
+      {.frame = "m.l", .slot = "b", .shape = {5}, .parameters = {3}, .bucket = 0, .offset = 0},
+      {.frame = "m.e", .slot = "up", .shape = {4 / ep, 4, 3}, .parameters = {4, 5}, .bucket = 1, .offset = 0}};
+  const auto bucket = [&](const char* name, int64_t elements, int shards, View view) {
+    Bucket made = {.name = name,
+                   .view = view,
+                   .elements = elements,
+                   .shards = shards,
+                   .dtype = DType::kFp64,
+                   .master = DType::kFp64};
+    if (shards > 1) made.reduce_group = view == View::kDense ? "m.dp" : "m.ep_dp";
+    return made;
+  };
+  module.buckets = {bucket("m.dense", 128, dp, View::kDense),
+                    bucket("m.expert", 48 / ep, module.grid.expert_dp, View::kExpert)};
+  plan.groups = {{.name = "m.dp", .short_name = "dp", .module = "m", .axes = {Axis::kDp}, .streams = {""}},
+                 {.name = "m.ep_dp", .module = "m", .view = View::kExpert, .axes = {Axis::kExpertDp}, .streams = {""}}};
+  plan.optimizer.parts = {{"q", 0, 0}, {"v", 0, 0}};
+  return plan;
+}
+
+// The loop that anybody would write: each element of each published tensor by itself, with the rates of its tensor.
+TEST(AdamW, PartsHaveRatesOfTheirOwnOnEveryLayout) {
+  const StepRates kSchedule = {0.01, 0.1};
+  const std::vector<StepRates> kParts = {{0.003, 0.4}, {0.05, 0.0}};
+  const auto begin = [](const std::string& name, int64_t element) {
+    return std::sin(static_cast<double>(element) + static_cast<double>(name.back()));
+  };
+  const auto gradient = [](const std::string& name, int64_t element, int step) {
+    return std::cos(0.7 * static_cast<double>(element) + step + static_cast<double>(name.back()));
+  };
+  struct Cuts {
+    int tp, ep, dp;
+  };
+  for (const auto& [tp, ep, dp] : {Cuts{1, 1, 1}, Cuts{2, 1, 1}, Cuts{1, 2, 2}, Cuts{2, 4, 2}, Cuts{1, 1, 4}}) {
+    SCOPED_TRACE(::testing::Message() << "tp " << tp << " ep " << ep << " dp " << dp);
+    const Plan plan = PlanOfParts(tp, ep, dp);
+    const Module& of_plan = plan.modules[0];
+    int64_t compared = 0;
+    for (int rank = 0; rank < plan.world_size; ++rank) {
+      ModuleState module(plan, of_plan, rank, at::kCPU);
+      StepState step(plan, at::kCPU);
+      step.learning_rate = kSchedule.learning_rate, step.weight_decay = kSchedule.weight_decay;
+      step.part_rates = kParts;
+      const auto each = [&](const auto& work) {
+        for (const Storage& storage : of_plan.storages) {
+          BucketState& bucket = module.buckets()[static_cast<size_t>(storage.bucket)];
+          for (const PublishedSlice& slice : SlicesOf(of_plan, storage, CoordinatesOf(of_plan.grid, rank))) {
+            for (const ElementRun& run : slice.runs) {
+              for (int64_t i = 0; i < run.count; ++i) {
+                const int64_t at = storage.offset + run.local + i;
+                if (at >= bucket.shard_first && at < bucket.shard_end)
+                  work(slice, run.whole + i, bucket, at - bucket.shard_first);
+              }
+            }
+          }
+        }
+      };
+      each([&](const PublishedSlice& slice, int64_t element, BucketState& bucket, int64_t at) {
+        bucket.master[at].fill_(begin(slice.name, element));
+      });
+      for (int t = 1; t <= 3; ++t) {
+        each([&](const PublishedSlice& slice, int64_t element, BucketState& bucket, int64_t at) {
+          bucket.gradient_shard[at].fill_(gradient(slice.name, element, t));
+        });
+        step.applied_steps.fill_(t);
+        for (BucketState& bucket : module.buckets()) BucketFormsOn(at::kCPU).adamw(plan.optimizer, step, bucket);
+      }
+      each([&](const PublishedSlice& slice, int64_t element, BucketState& bucket, int64_t at) {
+        const Parameter& parameter = of_plan.parameters[static_cast<size_t>(slice.parameter)];
+        const StepRates rates = parameter.part < 0 ? kSchedule : kParts[static_cast<size_t>(parameter.part)];
+        double w = begin(slice.name, element), m = 0, v = 0;
+        for (int t = 1; t <= 3; ++t) {
+          const double g = gradient(slice.name, element, t);
+          m = 0.9 * m + 0.1 * g;
+          v = 0.95 * v + 0.05 * g * g;
+          const double m_hat = m / (1 - std::pow(0.9, t)), v_hat = v / (1 - std::pow(0.95, t));
+          w -= rates.learning_rate *
+               (m_hat / (std::sqrt(v_hat) + 1e-8) + (parameter.decay ? rates.weight_decay * w : 0));
+        }
+        EXPECT_NEAR(bucket.parameter_shard[at].item<double>(), w, 1e-13) << slice.name << " " << element;
+        ++compared;
+      });
+    }
+    // Every element is stepped by some rank: those of the bias, which tp does not cut, by as many as tp has.
+    EXPECT_EQ(compared, 48 + 5 * tp + 48);
   }
 }
 

@@ -128,4 +128,36 @@ int LayoutDraw::AddModule(const std::string& name, bool language, int first_rank
   return ranks_;
 }
 
+std::string PartsDraw::Next() {
+  static const std::vector<std::string> kMatches = {"language",
+                                                    "radio_encoder",
+                                                    "radio_encoder.backbone",
+                                                    "radio_encoder.projection",
+                                                    "fine_encoder",
+                                                    "*",
+                                                    "*norm*",
+                                                    "*embed*",
+                                                    "*lm_head.weight",
+                                                    "*.q_proj.weight",
+                                                    "*.k_proj.*",
+                                                    "*.v_proj.*",
+                                                    "*.bias",
+                                                    "*.gate.weight",
+                                                    "*.experts.*",
+                                                    "*.gate_proj.*",
+                                                    "*.up_proj.*",
+                                                    "*layers.1.*",
+                                                    "*.in_proj.weight",
+                                                    "*.down_proj.weight"};
+  const auto one_of = [&](const std::vector<std::string>& choices) { return choices[random_() % choices.size()]; };
+  std::string parts;
+  for (uint64_t left = 1 + random_() % 4; left > 0; --left) {
+    std::string rates;
+    if (random_() % 4 != 0) rates += ", learning_rate: " + one_of({"0.0", "1.0e-4", "1.0e-3", "6.0e-3"});
+    if (rates.empty() || random_() % 2 == 0) rates += ", weight_decay: " + one_of({"0.0", "0.02", "0.3"});
+    parts += (parts.empty() ? "{match: \"" : ", {match: \"") + one_of(kMatches) + "\"" + rates + "}";
+  }
+  return "optimizer.parts=[" + parts + "]";
+}
+
 }  // namespace planwright::testing

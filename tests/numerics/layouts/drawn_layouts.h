@@ -49,4 +49,17 @@ class LayoutDraw {
   bool experts_ = false, tied_ = false;  // of the language model
 };
 
+// Rates by part of such recipes: one to four parts, by modules, parts of encoders and published names, also of
+// parameters that share a storage with others. Many match nothing in a recipe, or nothing that is left.
+class PartsDraw {
+ public:
+  explicit PartsDraw(uint64_t seed) : random_(seed ^ 0x5eedf00dULL) {}
+
+  bool Wanted() { return random_() % 4 != 0; }
+  std::string Next();  // an override
+
+ private:
+  std::mt19937_64 random_;
+};
+
 }  // namespace planwright::testing

@@ -76,13 +76,16 @@ void ExpectRefused(const Plan& sound, const std::vector<Damage>& damages, const 
 Plan TensorParallel() { return CompiledFile(kTiny, Join(EncoderOn(2, 2), LanguageOn(2, 4, 2, 4))); }
 
 Plan WithEverything() {
-  return CompiledFile(kTiny, {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8",
-                              "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}",
-                              "modules.language.placement.first_rank=8", "modules.language.placement.ranks=8",
-                              "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}",
-                              "models.hybrid_moe_tiny.mamba.groups=4", "models.hybrid_moe_tiny.attention.kv_groups=4",
-                              "modules.language.recompute=[full]", "data.packed_documents=true",
-                              "gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=2"});
+  return CompiledFile(
+      kTiny,
+      {"cluster.nodes=2", "modules.radio_encoder.placement.ranks=8",
+       "modules.radio_encoder.parallel={tp: 2, cp: 2, pp: 2}", "modules.language.placement.first_rank=8",
+       "modules.language.placement.ranks=8", "modules.language.parallel={tp: 2, cp: 2, pp: 2, ep: 2, expert_tp: 2}",
+       "models.hybrid_moe_tiny.mamba.groups=4", "models.hybrid_moe_tiny.attention.kv_groups=4",
+       "modules.language.recompute=[full]", "data.packed_documents=true", "gradients.overlap_reduce=true",
+       "gradients.overlap_gather=true", "gradients.buckets=2",
+       "optimizer.parts=[{match: radio_encoder.projection, learning_rate: 1.0e-2}, "
+       "{match: \"*.mixer.*\", weight_decay: 0.1}, {match: radio_encoder, learning_rate: 1.0e-4}]"});
 }
 
 }  // namespace planwright::testing

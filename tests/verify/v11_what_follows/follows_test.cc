@@ -192,9 +192,57 @@ TEST(Follows, FreeNumbersAreInTheirRanges) {
                  {"seed_of_the_data", [](Plan& p) { p.data.seed = -1; }, "seed"},
                  {"rate", [](Plan& p) { p.budget.learning_rate.peak = -1e-3; }, "rate"},
                  {"decay", [](Plan& p) { p.budget.weight_decay.end = -0.1; }, "decay"},
+                 {"rate_of_a_part",
+                  [](Plan& p) {
+                    p.optimizer.parts = {{"language", -1e-3, 0}};
+                  },
+                  "learning_rate"},
+                 {"decay_of_a_part",
+                  [](Plan& p) {
+                    p.optimizer.parts = {{"language", 1e-3, -0.1}};
+                  },
+                  "weight_decay"},
+                 {"part_without_a_match",
+                  [](Plan& p) {
+                    p.optimizer.parts = {{"", 1e-3, 0.1}};
+                  },
+                  "match"},
+                 {"parts",
+                  [](Plan& p) {
+                    p.optimizer.parts.assign(65, {"language", 1e-3, 0.1});
+                  },
+                  "parts"},
+                 {"part_that_there_is_not", [](Plan& p) { p.modules[0].parameters[0].part = 0; }, "part"},
                  {"log", [](Plan& p) { p.log_every_steps = 0; }, "log_every_steps"},
                  {"checkpoint", [](Plan& p) { p.checkpoint.every_steps = -1; }, "steps"},
                  {"token", [](Plan& p) { p.data.image_token = p.data.vocabulary; }, "token"}},
+                "");
+}
+
+// Of the parts that match a parameter the first counts, and of what no step changes there is none.
+TEST(Follows, APartOfRatesHasWhatItMatchesAndNoPartBeforeIt) {
+  const Plan plan = WithEverything();
+  const auto parameter = [](Plan& p, const std::string& name) -> Parameter& {
+    for (Module& module : p.modules) {
+      for (Parameter& one : module.parameters) {
+        if (one.name == name) return one;
+      }
+    }
+    throw std::runtime_error("no parameter " + name);
+  };
+  const std::string mixer = "language.backbone.layers.0.mixer.in_proj.weight", norm = "language.backbone.norm_f.weight",
+                    bias = "language.backbone.layers.1.mixer.gate.e_score_correction_bias";
+  Plan sound = plan;
+  EXPECT_EQ(parameter(sound, mixer).part, 1);
+  EXPECT_EQ(parameter(sound, norm).part, -1);
+  EXPECT_EQ(parameter(sound, bias).part, -1);
+  ExpectRefused(plan,
+                {{"in_no_part", [&](Plan& p) { parameter(p, mixer).part = -1; }, "part of rates -1, not 1"},
+                 {"in_another_part", [&](Plan& p) { parameter(p, mixer).part = 0; }, "part of rates 0, not 1"},
+                 {"in_a_part", [&](Plan& p) { parameter(p, norm).part = 1; }, "part of rates 1, not -1"},
+                 {"a_buffer_in_a_part", [&](Plan& p) { parameter(p, bias).part = 1; }, "part of rates 1, not -1"},
+                 {"another_match", [](Plan& p) { p.optimizer.parts[1].match = "*.mixer.i*"; }, "not -1"},
+                 {"another_order", [](Plan& p) { std::swap(p.optimizer.parts[0], p.optimizer.parts[2]); }, "not"}},
                 "");
 }
 

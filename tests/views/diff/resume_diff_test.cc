@@ -102,6 +102,43 @@ TEST_F(Resume, RatesAreComparedFromTheNextStepOn) {
   EXPECT_FALSE(With({"data.seed=5"}).learning_rate);
 }
 
+TEST_F(Resume, RatesByPartAreTold) {
+  const std::string tower = "optimizer.parts=[{match: radio_encoder, learning_rate: 3.0e-4}]";
+  const ResumeDiff added = With({tower});
+  EXPECT_FALSE(added.learning_rate || added.weight_decay);
+  EXPECT_TRUE(added.plan->may_change_loss());
+  ASSERT_EQ(added.parts.size(), 1u);
+  EXPECT_EQ(added.parts[0].from, "");
+  EXPECT_EQ(added.parts[0].to, "radio_encoder");
+  EXPECT_EQ(added.parts[0].tensors, static_cast<int64_t>(wrote_.modules[0].parameters.size()));
+  ASSERT_TRUE(added.parts[0].learning_rate);
+  EXPECT_EQ(added.parts[0].learning_rate->step, 11);
+  EXPECT_DOUBLE_EQ(added.parts[0].learning_rate->to, added.parts[0].learning_rate->from / 10);
+  EXPECT_FALSE(added.parts[0].weight_decay);
+  EXPECT_THAT(Text(added),
+              AllOf(HasSubstr("learning rate  as before\n"), HasSubstr("rates by part  "),
+                    HasSubstr(" tensors in part radio_encoder, before in no part (the first is "),
+                    HasSubstr("): learning rate another one from step 11 on: "),
+                    HasSubstr("optimizer.parts.radio_encoder"), HasSubstr("a launch asks for --accept-changes")));
+  EXPECT_EQ(ResumeDiffJson(added)["resume"]["parts"][0]["to"], "radio_encoder");
+  // A part with the rates of the schedule changes nothing.
+  const ResumeDiff same = With({"optimizer.parts=[{match: radio_encoder, learning_rate: 3.0e-3}]"});
+  EXPECT_THAT(same.parts, IsEmpty());
+  EXPECT_FALSE(same.plan->may_change_loss());
+  EXPECT_FALSE(same.same());
+  // From one factor to another.
+  wrote_ = PlanWith({tower});
+  EXPECT_TRUE(With({tower}).same());
+  const ResumeDiff other = With(
+      {"optimizer.parts=[{match: \"*.norm1.*\", weight_decay: 0.0}, {match: radio_encoder, learning_rate: 6.0e-4}]"});
+  ASSERT_EQ(other.parts.size(), 2u);
+  EXPECT_EQ(other.parts[0].from, "radio_encoder");
+  EXPECT_EQ(other.parts[0].to, "*.norm1.*");
+  EXPECT_DOUBLE_EQ(other.parts[0].learning_rate->to, other.parts[0].learning_rate->from * 10);
+  EXPECT_EQ(other.parts[1].to, "radio_encoder");
+  EXPECT_DOUBLE_EQ(other.parts[1].learning_rate->to, other.parts[1].learning_rate->from * 2);
+}
+
 TEST_F(Resume, SamplesAreNamed) {
   const ResumeDiff diff = With({"data.seed=5"});
   EXPECT_TRUE(diff.other_samples);

@@ -253,6 +253,39 @@ TEST(ShowModel, CountsParametersLayerByLayer) {
   EXPECT_THAT(ShowModel(plan, TimeStep(plan)), HasSubstr("language.layers.1  E  moe           200"));
 }
 
+TEST(ShowModel, TellsTheRatesOfEveryParameter) {
+  Plan plan = SixRanks();
+  plan.budget.learning_rate.peak = 1e-3, plan.budget.weight_decay.end = 0.1;
+  plan.optimizer.parts = {{"*norm*", 1e-4, 0.1}, {"language", 1e-3, 0.2}};
+  std::vector<Parameter>& parameters = plan.modules[1].parameters;
+  for (const int layer : {0, 1, 2, 5}) {
+    const std::string of = "a.layers." + std::to_string(layer);
+    parameters.push_back({.name = "language." + of + ".norm", .file_name = of + ".norm", .shape = {4}, .part = 0});
+    parameters.push_back({.name = "language." + of + ".up",
+                          .file_name = of + ".up",
+                          .shape = {2, 4},
+                          .decay = true,
+                          .part = layer == 5 ? -1 : 1});
+  }
+  parameters.push_back({.name = "language.bias", .file_name = "bias", .shape = {4}, .trained = false});
+  const std::string text = ShowModel(plan, TimeStep(plan), 120);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("0           4        16              0.0001                      0.1  *norm*\n"),
+                    HasSubstr("1           3        24               0.001                      0.2  language\n"),
+                    HasSubstr("            1         8               0.001                      0.1  (in no part)\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("0                 0.0001                     none  a.layers.{0-2,5}.norm\n"),
+                          HasSubstr("1                  0.001                      0.2  a.layers.{0-2}.up\n"),
+                          HasSubstr("                   0.001                      0.1  a.layers.5.up\n"),
+                          Not(HasSubstr("bias"))));
+  const ordered_json tensors = ShowModelJson(plan, TimeStep(plan))["modules"]["language"]["tensors"];
+  EXPECT_EQ(tensors[0]["rates"], ordered_json({{"part", "*norm*"}, {"learning_rate", 1e-4}, {"weight_decay", 0.0}}));
+  EXPECT_EQ(tensors[7]["rates"], ordered_json({{"part", nullptr}, {"learning_rate", 1e-3}, {"weight_decay", 0.1}}));
+  EXPECT_EQ(tensors[8]["rates"]["learning_rate"], nullptr);
+  plan.optimizer.parts.clear();
+  for (Parameter& parameter : parameters) parameter.part = -1;
+  EXPECT_THAT(ShowModel(plan, TimeStep(plan), 120), Not(HasSubstr("rates by part")));
+}
+
 TEST(ShowProgram, GivesARoleOnlyTheBlocksThatItCalls) {
   const ordered_json json = ShowProgramJson(SixRanks(), "");
   ASSERT_EQ(json["roles"].size(), 2u);
