@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<CheckpointLoader>> CheckpointLoader::Open(const P
 }
 
 absl::Status CheckpointLoader::Load(ModuleState& module, int threads) {
-  const std::vector<CheckpointPiece> pieces = PiecesToLoad(plan_, module.module(), rank_);
+  const std::vector<CheckpointPiece> pieces = PiecesOfCheckpoint(plan_, module.module(), rank_);
   std::vector<PieceToLoad> list;
   for (const CheckpointPiece& piece : pieces) list.push_back({&piece, reader_.get()});
   absl::Status first;

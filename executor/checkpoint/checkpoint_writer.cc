@@ -194,6 +194,7 @@ void CheckpointWriter::Write(const CheckpointCounters& counters, const ManifestN
                                  .life = life_,
                                  .counters = counters,
                                  .data = sources_,
+                                 .base = base_,
                                  .notes = notes};
       return PublishAll(folder, manifest, own, waited, begin);
     }

@@ -48,6 +48,8 @@ class CheckpointWriter {
 
   // Manifest::data of all that will be published; on rank 0, before the first Publish.
   void SetSources(std::map<std::string, std::string> digests) { sources_ = std::move(digests); }
+  // Manifest::base of them, the same.
+  void SetBase(std::map<std::string, std::string> digests) { base_ = std::move(digests); }
   // Allocates the memory for copies from the device, before the first step.
   void Prepare(at::Device device) { copies_.Prepare(device); }
   // In this order, once for each checkpoint.
@@ -76,7 +78,7 @@ class CheckpointWriter {
   const int64_t verified_;
   const std::function<void(int, const std::string&)> leave_;
   const FailPointHook fail_point_;
-  std::map<std::string, std::string> sources_;
+  std::map<std::string, std::string> sources_, base_;
   HostCopies copies_;
   CheckpointCounters counters_;  // of the one being copied
   ManifestNotes notes_;          // the same

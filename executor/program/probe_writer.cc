@@ -25,7 +25,7 @@ DType DTypeOf(const at::Tensor& tensor) {
 std::string NameOf(const Probe& probe, const CallContext& call) {
   if (call.layer < 0) return probe.name;
   LayerPlace place = {.layer = call.layer, .block = call.layer};
-  const ModelStatement* statement = call.module ? StatementOf(call.module->kind) : nullptr;
+  const ModelStatement* statement = call.module ? StatementOf(*call.module) : nullptr;
   if (statement) place = PlacesOf(*statement, call.module->layers).at(static_cast<size_t>(call.layer));
   return NameAt(place, probe.name);
 }

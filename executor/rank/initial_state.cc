@@ -17,6 +17,7 @@
 #include "planner/base/json/json_text.h"
 #include "planner/base/threads/threads.h"
 #include "planner/state/checkpoint/plan_fit.h"
+#include "planner/state/weights/base_digest.h"
 #include "planner/state/weights/read_values.h"
 
 namespace planwright::executor {
@@ -28,6 +29,7 @@ constexpr size_t kLongestError = kStoreValueJson.bytes / 4;  // a character may 
 struct Choice {
   std::map<std::string, std::string> chosen;  // InitialState::chosen_
   int64_t first_step = 0;
+  std::map<std::string, std::string> base;    // InitialState::base_
 };
 
 void Say(const std::string& line) {
@@ -52,7 +54,7 @@ std::string SourcesText(const Plan& plan, const WeightsFit& fit) {
   return absl::StrJoin(texts, ", ");
 }
 
-absl::StatusOr<Choice> ChooseHere(const Plan& plan, bool trains) {
+absl::StatusOr<Choice> ChooseHere(const Plan& plan, InitialState::Purpose purpose) {
   const InitializePlan& initialize = *plan.initialize;
   WeightsFit fit = FitWeights(plan);
   for (const std::string& line : fit.warnings) Say("warning: " + line);
@@ -60,13 +62,20 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan, bool trains) {
   if (absl::Status status = fit.status(); !status.ok()) return OfInput(status);
   Choice choice;
   for (const SourceFit& source : fit.sources) choice.chosen[source.named] = source.path;
+  absl::StatusOr<std::map<std::string, std::string>> base = BaseDigests(plan, fit);
+  if (!base.ok()) return OfInput(base.status());
+  choice.base = *std::move(base);
+  if (purpose == InitialState::Purpose::kStandOn) {
+    Say("the adapters stand on the weights of " + SourcesText(plan, fit));
+    return choice;
+  }
   if (initialize.schedule == "checkpoint") {
     const WeightSource& source = *fit.sources.at(0).opened;
     const absl::StatusOr<int64_t> done = StepsDone(plan, source.path(), source.checkpoint()->manifest().counters);
     if (!done.ok()) return OfInput(done.status());
     choice.first_step = *done;
   }
-  if (!trains) {
+  if (purpose == InitialState::Purpose::kEvaluate) {
     Say("evaluating the weights of " + SourcesText(plan, fit));
     return choice;
   }
@@ -77,15 +86,16 @@ absl::StatusOr<Choice> ChooseHere(const Plan& plan, bool trains) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& plan, bool trains,
+absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& plan, Purpose purpose,
                                                                    const Environment& environment, c10d::Store& store) {
   constexpr char kKey[] = "initialize/choice";
   try {
     if (environment.rank == 0) {
-      const absl::StatusOr<Choice> made = ChooseHere(plan, trains);
+      const absl::StatusOr<Choice> made = ChooseHere(plan, purpose);
       const Choice choice = made.ok() ? *made : Choice{};
       store.set(kKey, nlohmann::json{{"chosen", choice.chosen},
                                      {"first_step", choice.first_step},
+                                     {"base", choice.base},
                                      {"code", static_cast<int>(made.status().code())},
                                      {"error", std::string(made.status().message()).substr(0, kLongestError)}}
                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -95,7 +105,8 @@ absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& p
       return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
     return std::unique_ptr<InitialState>(new InitialState(plan, environment.rank,
                                                           choice.at("chosen").get<std::map<std::string, std::string>>(),
-                                                          choice.at("first_step")));
+                                                          choice.at("first_step"),
+                                                          choice.at("base").get<std::map<std::string, std::string>>()));
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("agreeing on initialize: ", error.what()));
   }

@@ -27,25 +27,30 @@ class InitialState {
   // soon be another one. All ranks get the same answer, or the same error: InvalidArgument, with all that does not fit,
   // or if the checkpoint's samples are no whole number of steps of this plan; DataLoss if it is damaged; Unavailable if
   // a rank cannot be reached.
-  // `trains`: whether the run has steps to do.
-  static absl::StatusOr<std::unique_ptr<InitialState>> Choose(const Plan& plan, bool trains,
+  // kStandOn: the run goes on, and needs what its adapters stand on.
+  enum class Purpose { kTrain, kEvaluate, kStandOn };
+  static absl::StatusOr<std::unique_ptr<InitialState>> Choose(const Plan& plan, Purpose purpose,
                                                               const Environment& environment, c10d::Store& store);
 
   // With which the run begins, from 0: not 0 if the schedule goes on where the checkpoint stands.
   int64_t first_step() const { return first_step_; }
+  // The digests of what adapters stand on (Manifest::base).
+  const std::map<std::string, std::string>& base() const { return base_; }
 
   // Carries out load_parameters. ExitError: kExitUsage if a file cannot be read or does not fit the plan, kExitDamaged
   // if a checkpoint is damaged; both if a weight is not a finite number.
   void Load(ModuleState& module, StepState& step, ManifestNotes& notes);
 
  private:
-  InitialState(const Plan& plan, int rank, std::map<std::string, std::string> chosen, int64_t first_step)
-      : plan_(plan), rank_(rank), chosen_(std::move(chosen)), first_step_(first_step) {}
+  InitialState(const Plan& plan, int rank, std::map<std::string, std::string> chosen, int64_t first_step,
+               std::map<std::string, std::string> base)
+      : plan_(plan), rank_(rank), chosen_(std::move(chosen)), first_step_(first_step), base_(std::move(base)) {}
 
   const Plan& plan_;
   const int rank_;
   const std::map<std::string, std::string> chosen_;  // what to open in the place of each path
   const int64_t first_step_;
+  const std::map<std::string, std::string> base_;
   std::unique_ptr<InitialWeights> weights_;
 };
 

@@ -9,7 +9,11 @@
 #include "executor/log/log.h"
 #include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
+#include "planner/base/files/file_io.h"
+#include "planner/base/json/json_text.h"
 #include "planner/base/threads/threads.h"
+#include "planner/state/checkpoint/format.h"
+#include "planner/state/weights/base_digest.h"
 
 namespace planwright::executor {
 namespace {
@@ -37,6 +41,16 @@ absl::StatusOr<bool> RunCheckpoints::Choose() {
   if (!folder.ok()) return folder.status();
   folder_ = *std::move(folder);
   return !folder_.empty();
+}
+
+absl::Status RunCheckpoints::SetBase(std::map<std::string, std::string> digests) {
+  base_ = std::move(digests);
+  if (folder_.empty() || base_.empty()) return absl::OkStatus();
+  // A manifest that cannot be read is told where the checkpoint is loaded.
+  const absl::StatusOr<std::string> text = ReadWholeFile(folder_ + "/" + kManifestFile, kManifestJson.bytes);
+  const absl::StatusOr<Manifest> manifest = text.ok() ? ReadManifest(*text) : text.status();
+  const std::string other = manifest.ok() ? OtherBase(manifest->base, base_, folder_) : "";
+  return other.empty() ? absl::OkStatus() : absl::InvalidArgumentError(other);
 }
 
 void RunCheckpoints::Prepare(at::Device device) { writer().Prepare(device); }
@@ -95,6 +109,7 @@ CheckpointWriter& RunCheckpoints::writer() {
     writer_ = std::make_unique<CheckpointWriter>(plan_, environment_, run_dir_, point_.run_id(), life_,
                                                  point_.checkpoint_step(), exit_, fail_point_);
     writer_->SetSources(sources_);
+    writer_->SetBase(base_);
   }
   return *writer_;
 }

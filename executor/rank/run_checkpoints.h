@@ -27,6 +27,9 @@ class RunCheckpoints {
   absl::StatusOr<bool> Choose();
   // On rank 0, before Prepare: the digests of the data, for the manifests (Manifest::data).
   void SetSources(std::map<std::string, std::string> digests) { sources_ = std::move(digests); }
+  // Before the first instruction: the digests of what adapters stand on (Manifest::base). InvalidArgument if the run
+  // goes on from a checkpoint whose adapters stand on something else.
+  absl::Status SetBase(std::map<std::string, std::string> digests);
   // Allocates the memory of the copies, after setup. On a GPU it is pinned, which takes seconds.
   void Prepare(at::Device device);
   // Carries out a storage instruction. ExitError if the checkpoint does not fit the plan (kExitUsage).
@@ -56,7 +59,7 @@ class RunCheckpoints {
   std::string problem_;  // what is damaged in it
   std::unique_ptr<CheckpointLoader> loader_;
   double load_seconds_ = 0;
-  std::map<std::string, std::string> sources_;
+  std::map<std::string, std::string> sources_, base_;
   std::unique_ptr<CheckpointWriter> writer_;
 };
 

@@ -2,13 +2,16 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "executor/log/log.h"
 #include "executor/rank/exit.h"
 #include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/weights/base_digest.h"
 
 namespace planwright::executor {
 
@@ -23,12 +26,24 @@ absl::StatusOr<std::unique_ptr<StartPoint>> StartPoint::Choose(const Assignment&
         [](int status, const std::string& what) { Exit(status, what); }, fail_point);
     if (absl::Status chosen = start->ChooseCheckpoint(); !chosen.ok()) return chosen;
   }
-  if (plan.initialize && !start->resumes_) {  // checkpoints of the run itself come first
+  const bool adapted =
+      std::any_of(plan.modules.begin(), plan.modules.end(), [](const Module& module) { return module.adapted(); });
+  // Checkpoints of the run itself come first. They have adapters, and not what these stand on.
+  if (plan.initialize && (!start->resumes_ || adapted)) {
+    const InitialState::Purpose purpose = start->resumes_        ? InitialState::Purpose::kStandOn
+                                          : assignment.steps > 0 ? InitialState::Purpose::kTrain
+                                                                 : InitialState::Purpose::kEvaluate;
     absl::StatusOr<std::unique_ptr<InitialState>> chosen =
-        InitialState::Choose(plan, assignment.steps > 0, assignment.environment, store);
+        InitialState::Choose(plan, purpose, assignment.environment, store);
     if (!chosen.ok()) return chosen.status();
     start->initial_ = *std::move(chosen);
-    start->first_step_ = start->initial_->first_step();
+    if (!start->resumes_) start->first_step_ = start->initial_->first_step();
+  }
+  if (adapted && start->checkpoints_ != nullptr) {
+    absl::StatusOr<std::map<std::string, std::string>> base = BaseDigests(plan, WeightsFit());
+    if (start->initial_ != nullptr) base = start->initial_->base();
+    if (!base.ok()) return base.status();
+    if (absl::Status same = start->checkpoints_->SetBase(*std::move(base)); !same.ok()) return same;
   }
   if (options.profile && options.profile->first <= start->first_step_) {
     return absl::InvalidArgumentError(absl::StrCat("--trace begins at step ", options.profile->first,

@@ -16,6 +16,7 @@
 #include "planner/exchange/convert.h"
 #include "planner/exchange/from_checkpoint.h"
 #include "planner/exchange/kept_keys.h"
+#include "planner/exchange/leaving_adapters.h"
 #include "planner/exchange/like_source.h"
 #include "planner/exchange/made_tensors.h"
 #include "planner/exchange/run_model.h"
@@ -26,6 +27,8 @@
 #include "planner/state/checkpoint/pieces.h"
 #include "planner/state/checkpoint/run_lives.h"
 #include "planner/state/checkpoint/shard_reader.h"
+#include "planner/state/weights/adapter_folder.h"
+#include "planner/state/weights/parts.h"
 #include "planner/verify/verify.h"
 #include "planner/wire/records/safetensors.h"
 
@@ -97,6 +100,20 @@ absl::Status SetDtypeWords(const RunModel& run, const Dialect& dialect, const st
   return absl::OkStatus();
 }
 
+// What the weights that adapters stand on are from, as the recipe names it; empty: they were drawn.
+std::string BaseName(const Plan& plan) {
+  if (!plan.initialize) return "";
+  if (!plan.initialize->from.empty()) return plan.initialize->from;
+  for (const Module& module : plan.modules) {
+    for (const WeightSourcePlan& source : plan.initialize->sources) {
+      if (module.adapted() && source.from != kDrawn && source.part.starts_with(module.name) &&
+          !source.part.ends_with(".adapter"))
+        return source.from;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
@@ -139,11 +156,30 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
   std::vector<OutTensor> tensors;
   const auto has = [&](const std::string& name) { return source && source->weights->all().contains(name); };
-  for (LeavingTensor& leaving : LeavingTensors(run, dialect, keys, has, findings))
-    tensors.push_back(FromCheckpoint(*opened->reader, std::move(leaving), exported.dtype));
+  std::vector<LeavingTensor> leaving = LeavingTensors(run, dialect, keys, has, findings);
+  std::vector<LeavingAdapter> adapters = TakeAdapters(run, leaving);
   if (!findings.problems.empty()) return exported;
   std::vector<OutFile> files;
-  if (source) {
+  std::string one_file;
+  if (!adapters.empty() && !source) {
+    PeftFolder peft =
+        PeftFolderOf(std::move(adapters), BaseName(opened->plan), *opened->reader, exported.dtype, findings);
+    if (!leaving.empty())
+      findings.notes.push_back(absl::StrCat("left behind: ", leaving.size(),
+                                            " tensors that the run trains beside adapters, such as ", leaving[0].name));
+    if (!findings.problems.empty()) return exported;
+    tensors = std::move(peft.tensors);
+    files.push_back({kAdapterConfigFile, "", std::move(peft.config)});
+    one_file = kAdapterModelFile;
+    exported.model_type = "adapters of " + exported.model_type;
+  } else if (source) {
+    for (LeavingTensor& one : leaving)
+      tensors.push_back(FromCheckpoint(*opened->reader, std::move(one), exported.dtype));
+    absl::StatusOr<std::vector<OutTensor>> merged =
+        MergedTensors(std::move(adapters), *source, *opened->reader, exported.dtype, findings);
+    if (!merged.ok()) return merged.status();
+    tensors.insert(tensors.end(), std::make_move_iterator(merged->begin()), std::make_move_iterator(merged->end()));
+    if (!findings.problems.empty()) return exported;
     AddCopies(*source, tensors);
     std::vector<OutTensor> passed = PassedThroughTensors(*source, tensors, findings);
     if (!findings.problems.empty()) return exported;
@@ -161,6 +197,8 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
     tensors.insert(tensors.end(), std::make_move_iterator(passed.begin()), std::make_move_iterator(passed.end()));
     for (const OutFile& file : files) exported.copied.push_back(file.name);
   } else {
+    for (LeavingTensor& one : leaving)
+      tensors.push_back(FromCheckpoint(*opened->reader, std::move(one), exported.dtype));
     std::vector<OutTensor> made = MadeTensors(config->read, exported.dtype, exported.made_up);
     tensors.insert(tensors.end(), std::make_move_iterator(made.begin()), std::make_move_iterator(made.end()));
     exported.made_up.insert(exported.made_up.end(), config->made_up.begin(), config->made_up.end());
@@ -170,7 +208,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   int64_t done = 0, all = 0;
   for (const OutTensor& tensor : tensors) all += tensor.bytes;
   absl::StatusOr<WrittenFolder> written =
-      WriteFolder(request.to, tensors, files, request.shard_bytes, [&](int64_t bytes) {
+      WriteFolder(request.to, tensors, files, one_file, request.shard_bytes, [&](int64_t bytes) {
         done += bytes;
         if (progress) progress(done, all);
       });

@@ -19,7 +19,7 @@ class InOneForm {
 
   FolderTensors Run() {
     DiskTensors disk;
-    if (!form_.tensors.empty()) disk = DiskTensorsOf(form_, module_, *StatementOf(module_.kind));
+    if (!form_.tensors.empty()) disk = DiskTensorsOf(form_, module_, *StatementOf(module_));
     std::map<std::pair<int, int64_t>, DiskTensor*> tensor_of;
     for (DiskTensor& tensor : disk.tensors) {
       for (const DiskPiece& piece : tensor.pieces) tensor_of[{piece.parameter, piece.expert}] = &tensor;

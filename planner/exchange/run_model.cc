@@ -91,7 +91,13 @@ std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& di
     FolderTensors folder = TensorsInFolder(*run.said.dialects, dialect, *module, has);
     left += folder.left;
     for (const TextProblem& misfit : folder.problems) findings.Problem(TextOf(misfit), "", "");
+    // What adapters stand on is in no checkpoint.
+    const auto stays = [&](int index) {
+      const Parameter& parameter = module->parameters[static_cast<size_t>(index)];
+      return module->adapted() && (!parameter.trained || parameter.buffer);
+    };
     for (FolderTensor& tensor : folder.tensors) {
+      if (stays(tensor.pieces.empty() ? tensor.parameter : tensor.pieces.front().parameter)) continue;
       LeavingTensor& leaves = leaving.emplace_back(LeavingTensor{tensor.name, tensor.shape, false, {}});
       const auto add = [&](int index, int64_t expert, std::optional<ElementMap> map) {
         const Parameter& parameter = module->parameters[static_cast<size_t>(index)];

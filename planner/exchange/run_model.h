@@ -42,7 +42,8 @@ struct LeavingTensor {
 
 // All parameters of the modules, in their order, as a folder of this dialect holds them: in the form of which a source
 // has the most (`has`); without one, in the first. `keys`: of the checkpoint. A projector does not leave in a folder of
-// an encoder alone; a note says so. A problem for each line of a form that does not fit.
+// an encoder alone; a note says so. A problem for each line of a form that does not fit. Of a module with adapters,
+// what they stand on stays behind: it is in no checkpoint.
 std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& dialect,
                                           const std::map<std::string, DType>& keys, const HasTensor& has,
                                           Findings& findings);

@@ -161,7 +161,8 @@ std::vector<size_t> ShardSizes(const std::vector<OutTensor>& tensors, int64_t sh
 }
 
 absl::StatusOr<WrittenFolder> WriteFolder(const std::string& named, const std::vector<OutTensor>& tensors,
-                                          const std::vector<OutFile>& files, int64_t shard_bytes,
+                                          const std::vector<OutFile>& files, const std::string& one_file,
+                                          int64_t shard_bytes,
                                           const std::function<void(int64_t)>& progress) {
   const std::string target = WithoutSlash(named);
   if (absl::Status status = CheckTarget(target); !status.ok()) return status;
@@ -180,10 +181,12 @@ absl::StatusOr<WrittenFolder> WriteFolder(const std::string& named, const std::v
   }
   written.tensors = static_cast<int64_t>(tensors.size());
   std::vector<std::byte> piece(static_cast<size_t>(std::min(largest, kExportPiece)));
-  const std::vector<size_t> sizes = ShardSizes(tensors, shard_bytes);
+  const std::vector<size_t> sizes =
+      one_file.empty() ? ShardSizes(tensors, shard_bytes) : std::vector<size_t>{tensors.size()};
   size_t first = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const std::string name = absl::StrFormat("model-%05d-of-%05d.safetensors", i + 1, sizes.size());
+    const std::string name =
+        one_file.empty() ? absl::StrFormat("model-%05d-of-%05d.safetensors", i + 1, sizes.size()) : one_file;
     const std::span<const OutTensor> part = std::span(tensors).subspan(first, sizes[i]);
     if (absl::Status status = WriteTensors(folder.path() + "/" + name, part, piece, progress); !status.ok())
       return status;
@@ -194,9 +197,10 @@ absl::StatusOr<WrittenFolder> WriteFolder(const std::string& named, const std::v
   for (const auto& [name, shard] : shard_of) weight_map[name] = shard;
   const Json index = {{"metadata", {{"total_parameters", written.parameters}, {"total_size", written.bytes}}},
                       {"weight_map", std::move(weight_map)}};
-  if (absl::Status status = WriteTextFile(folder.path() + "/" + kWeightIndexFile, JsonText(index, 2) + "\n");
-      !status.ok())
-    return status;
+  if (one_file.empty()) {
+    absl::Status status = WriteTextFile(folder.path() + "/" + kWeightIndexFile, JsonText(index, 2) + "\n");
+    if (!status.ok()) return status;
+  }
   for (const OutFile& file : files) {
     if (absl::Status status = WriteSmallFile(folder.path(), file); !status.ok()) return status;
   }

@@ -62,11 +62,12 @@ OpInfo::Size TakeSize(LineReader& line) {
   return size;
 }
 
-// "NAME = FORMULA, FORMULA, ..." or "NAME = weight"
+// "NAME = FORMULA, FORMULA, ...", "NAME = weight" or "NAME = passed"
 OpInfo::Parts TakeParts(LineReader& line) {
   OpInfo::Parts parts = {.name = line.Take(), .sizes = {}};
   line.Need("=");
   if (line.TakeIf("weight")) return parts;
+  if ((parts.passed = line.TakeIf("passed"))) return parts;
   do {
     parts.more = line.TakeIf("...");
     if (!parts.more) parts.sizes.push_back(line.TakeFormula());
@@ -247,7 +248,8 @@ string PartsText(const OpInfo& info) {
   const auto formula = [](string* out, const Expression& part) { absl::StrAppend(out, part.text()); };
   const auto parts = [&](string* out, const OpInfo::Parts& named) {
     absl::StrAppend(out, named.name, " = ", absl::StrJoin(named.sizes, " | ", formula),
-                    named.sizes.empty() ? "those of the weight"
+                    named.passed        ? "those of the input"
+                    : named.of_weight() ? "those of the weight"
                     : named.more        ? " | others"
                                         : "");
   };

@@ -80,8 +80,10 @@ struct OpInfo {
   std::vector<Size> sizes;
   struct Parts {
     std::string name;
-    std::vector<Expression> sizes;  // one after the other; empty: they are the segments of the parameter
+    std::vector<Expression> sizes;  // one after the other; empty: they are the segments of the parameter, or passed
     bool more = false;              // others follow that the kind does not look into
+    bool passed = false;            // those of the input with such a dim, whatever they are; outputs have them too
+    bool of_weight() const { return sizes.empty() && !more && !passed; }
   };
   std::vector<Parts> parts;
   // Rows whose number is a run-time size.

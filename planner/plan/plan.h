@@ -167,6 +167,7 @@ struct LayerSummary {
   int stage = 0;              // pipeline stage
   int64_t mixing_flops = 0;   // the part of forward_flops without weights: attention scores and the scan
   int expert_row = -1;        // a layer with experts: its row in $expert_counts; -1: no experts
+  int64_t adapter_flops = 0;  // the part of forward_flops that is of adapters
 };
 
 // One model with its ranks. Filled by model/; `grid` by topology/.
@@ -184,6 +185,9 @@ struct Module {
   // False: frozen. The projection is what follows an encoder's layers; a language model has none, and the two are
   // equal.
   bool trains_backbone = true, trains_projection = true;
+  // The products of its frozen layers that have low-rank adapters, as the recipe names them ("q_proj"). Empty: none
+  // has. The constants then have adapter.rank and adapter.alpha (docs/training/adapters.md).
+  std::vector<std::string> adapter_targets;
   // Layer kinds, by their words ("moe"), whose forward is run again in the backward, so that its values are not kept.
   std::vector<std::string> recompute;
   // How tokens reach the experts of other ep ranks: "all_to_all" or "all_gather"
@@ -202,7 +206,10 @@ struct Module {
   double imbalance = 0;
   int origin = -1;  // index in Plan::origins; -1: none
 
-  bool trained() const { return trains_backbone || trains_projection; }  // some parameter is stepped
+  bool adapted() const { return !adapter_targets.empty(); }
+  // Whether something learns before the head: a gradient comes to its layers.
+  bool trains_layers() const { return trains_backbone || adapted(); }
+  bool trained() const { return trains_layers() || trains_projection; }  // some parameter is stepped
   int64_t size(std::string_view constant) const;  // an integer constant; 0 if the model has none of this name
   double real(std::string_view constant) const;   // a real or integer constant; 0 if the model has none of this name
   int64_t experts() const { return size("moe.experts"); }
@@ -341,6 +348,7 @@ struct CheckpointRule {
   std::string module;
   std::vector<RankRange> parameters;  // indices in Module::parameters
   View view = View::kDense;           // the view of `cut`, `replicated` and `flat`
+  bool kept = true;  // false: no checkpoint has them, as they are what adapters stand on, and never change
   int stage = 0;                      // pp coordinate of the ranks that hold them
   std::vector<Axis> cut;         // ranks along these have different parts: tp or expert_tp cuts shard_dim, ep experts
   std::vector<Axis> replicated;  // ranks along these have the same part: coordinate 0 writes it

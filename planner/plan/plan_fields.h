@@ -264,21 +264,22 @@ void Describe(V& v, Visited<V, Bucket>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, LayerSummary>& x) {
-  auto& [kind, frame, parameters, forward_flops, stage, mixing_flops, expert_row] = x;
+  auto& [kind, frame, parameters, forward_flops, stage, mixing_flops, expert_row, adapter_flops] = x;
   v("kind", kFree | kChanges, kind);
   v("frame", kFollows, frame);
   v("parameters", kFollows, parameters);
   v("forward_flops", kFollows, forward_flops);
   v.Omittable("mixing_flops", kFollows, mixing_flops, int64_t{0});
+  v.Omittable("adapter_flops", kFollows, adapter_flops, int64_t{0});
   v.Omittable("stage", kChosen, stage, 0);
   v.Omittable("expert_row", kFollows, expert_row, -1);
 }
 
 template <typename V>
 void Describe(V& v, Visited<V, Module>& x) {
-  auto& [name, model, kind, has_images, carries_loss, constants, grid, trains_backbone, trains_projection, recompute,
-         dispatch, parameters, storages, buckets, layers, parameter_count, projector_count, embed_flops, head_flops,
-         imbalance, origin] = x;
+  auto& [name, model, kind, has_images, carries_loss, constants, grid, trains_backbone, trains_projection,
+         adapter_targets, recompute, dispatch, parameters, storages, buckets, layers, parameter_count, projector_count,
+         embed_flops, head_flops, imbalance, origin] = x;
   v("name", kFree | kChanges, name);
   v("model", kFree | kKeeps, model);
   v("kind", kFree | kChanges, kind);
@@ -287,6 +288,7 @@ void Describe(V& v, Visited<V, Module>& x) {
   v("grid", kChosen, grid);
   v.Omittable("trains_backbone", kFree | kChanges, trains_backbone, true);
   v.Omittable("trains_projection", kFree | kChanges, trains_projection, true);
+  v.Omittable("adapter_targets", kFree | kChanges, adapter_targets, {});
   v.Omittable("recompute", kChosen, recompute, {});
   v.Omittable("dispatch", kChosen, dispatch, "all_to_all");
   v("constants", kFree | kChanges, constants);
@@ -558,10 +560,11 @@ void Describe(V& v, Visited<V, RankRange>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, CheckpointRule>& x) {
-  auto& [module, parameters, view, stage, cut, replicated, states, flat] = x;
+  auto& [module, parameters, view, kept, stage, cut, replicated, states, flat] = x;
   v("module", kFollows, module);
   v("parameters", kFollows, parameters);
   v("view", kFollows, view);
+  v.Omittable("kept", kFollows, kept, true);
   v.Omittable("stage", kFollows, stage, 0);
   v.Omittable("cut", kFollows, cut, {});
   v.Omittable("replicated", kFollows, replicated, {});

@@ -23,9 +23,13 @@ std::vector<std::string> PartsOf(const ModuleRecipe& module) {
   return {Cat(*module.name, ".backbone"), Cat(*module.name, ".projection")};
 }
 
+// The part of a module's adapters, which are drawn without a source.
+std::string AdapterOf(const ModuleRecipe& module) { return Cat(*module.name, ".adapter"); }
+
 // The parts that a source is for; none if it is for nothing that there is.
 std::vector<std::string> Covered(const Recipe& recipe, const std::string& name) {
   for (const ModuleRecipe& module : recipe.modules) {
+    if (module.adapter && name == AdapterOf(module)) return {name};
     const std::vector<std::string> parts = PartsOf(module);
     if (name == *module.name) return parts;
     if (std::find(parts.begin(), parts.end(), name) != parts.end()) return {name};
@@ -39,6 +43,7 @@ void CheckParts(const Recipe& recipe, const InitializeRecipe& initialize, Diagno
     known.push_back(*module.name);
     const std::vector<std::string> parts = PartsOf(module);
     if (parts.size() > 1) known.insert(known.end(), parts.begin(), parts.end());
+    if (module.adapter) known.push_back(AdapterOf(module));
   }
   std::map<std::string, Location> sources;
   for (const WeightSourceRecipe& source : initialize.sources) {

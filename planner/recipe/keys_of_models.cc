@@ -13,6 +13,8 @@ using enum Need;
 
 constexpr NumberRange kStageLayers{0, 4096};
 constexpr NumberRange kCount{0, 16777216};
+// Of adapters.
+constexpr NumberRange kRank{1, 65536}, kAlpha{1e-6, 1e6};
 
 // In place of choices that kinds of models decide.
 constexpr std::string_view kOfKinds = "of the kinds of models";
@@ -91,6 +93,14 @@ constexpr KeySpec kKeysBehind[] = {
      "trained|frozen", "all parts except the projector"},
     {"modules.<name>.train.projection", "", To<&ModuleRecipe::train_projection>, kOptional, "trained", kAny,
      "trained|frozen", "the projector of an encoder"},
+    {"modules.<name>.adapter", "", Section<&ModuleRecipe::adapter>, kOptional, "", kAny, "",
+     "low-rank adapters (LoRA) on products of its layers, whose own weights are frozen"},
+    {"modules.<name>.adapter.rank", "", To<&AdapterRecipe::rank>, kRequired, "", kRank, "",
+     "width between the two products of an adapter"},
+    {"modules.<name>.adapter.alpha", "", To<&AdapterRecipe::alpha>, kRequired, "", kAlpha, "",
+     "what an adapter adds is multiplied by alpha / rank"},
+    {"modules.<name>.adapter.targets", "", To<&AdapterRecipe::targets>, kRequired, "", kAny, "",
+     "products that have an adapter, by their published names in a layer or the last words of these: q_proj"},
 
     {"bridges", "", kListOfMaps, kOptional, "", kAny, "", "connections from encoders to the language module"},
     {"bridges[].from", "", To<&BridgeRecipe::from>, kRequired, "", kAny, "", "encoder that sends its rows"},

@@ -52,6 +52,13 @@ struct ModelRecipe {
   std::set<std::string, std::less<>> sections;  // that the recipe has ("moe")
 };
 
+// Low-rank adapters on the products of a frozen module's layers.
+struct AdapterRecipe {
+  Located<int64_t> rank;
+  Located<double> alpha;
+  std::vector<Located<std::string>> targets;  // names of products, or their last words: "q_proj"
+};
+
 struct ModuleRecipe {
   Located<std::string> name;
   ModelRecipe model;                     // the definition from `models`, found by name
@@ -67,6 +74,7 @@ struct ModuleRecipe {
   std::optional<Located<int64_t>> dp;           // only if written: compared with the derived dp
   Located<std::string> train_backbone;          // trained | frozen
   Located<std::string> train_projection;        // trained | frozen
+  std::optional<AdapterRecipe> adapter;
   std::vector<Located<std::string>> recompute;  // none | full | elementwise | words of layers
 };
 

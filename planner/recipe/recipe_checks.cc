@@ -9,10 +9,13 @@
 
 #include "absl/strings/str_join.h"
 #include "planner/base/text/limits.h"
+#include "planner/base/text/near_name.h"
 #include "planner/base/text/text.h"
+#include "planner/base/text/utf8.h"
 #include "planner/plan/launch_environment.h"
 #include "planner/plan/sbatch_options.h"
 #include "planner/plan/slurm_options.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/recipe/model_facts.h"
 
 namespace planwright {
@@ -106,8 +109,9 @@ std::string WhyNothingToRecompute(const ModuleRecipe& module, const std::string&
     return IsWordOfEncoders(word) ? "it is not an encoder"
                                   : Cat("models of kind ", statement.kind, " have no such layers");
   }
-  if (!statement.carries_loss)
-    return module.train_backbone.value == "frozen" ? "its backbone is frozen and has no backward" : "";
+  if (!statement.carries_loss && module.train_backbone.value == "frozen" && !module.adapter)
+    return "its backbone is frozen and has no backward";
+  if (!statement.carries_loss) return "";
   if (!of_layers || module.model.pattern->find(layer->letter) != std::string::npos) return "";
   return Cat("its pattern has no ", std::string(1, layer->letter));
 }
@@ -187,7 +191,7 @@ void CheckEffects(const ModelRecipe& model, Diagnostics& problems) {
 void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
   const Located<std::string>* frozen = nullptr;
   for (const ModuleRecipe& module : recipe.modules) {
-    if (!AllKnown(module.model.kind, module.train_backbone, module.train_projection)) return;
+    if (!AllKnown(module.model.kind, module.train_backbone, module.train_projection) || module.adapter) return;
     const bool has_projector = !CarriesLoss(module.model);
     if (module.train_backbone.value == "trained" || (has_projector && module.train_projection.value == "trained"))
       return;
@@ -197,7 +201,61 @@ void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
   problems.Error(DiagnosticKind::kNothingTrains, frozen->where,
                  "every part of every module is frozen: no parameter would be trained",
                  "train at least one part, such as an encoder's projector: "
-                 "train: {backbone: frozen, projection: trained}");
+                 "train: {backbone: frozen, projection: trained}, or give a module an adapter");
+}
+
+// An adapter stands on what does not learn.
+void CheckAdaptedIsFrozen(const ModuleRecipe& module, const Location& where, Diagnostics& problems) {
+  if (!AllKnown(module.train_backbone) || module.train_backbone.value == "frozen") return;
+  Diagnostic& problem = problems.Error(
+      DiagnosticKind::kConflictingKeys, where,
+      Cat("module ", module.name.value, " has an adapter, and its backbone is trained"),
+      "add train: {backbone: frozen}, or remove the adapter, since all of the backbone is trained then");
+  problem.edits = {{Cat("modules.", *module.name, ".train.backbone"), "frozen"}};
+  if (module.train_backbone.where.known()) problem.notes.push_back({module.train_backbone.where, "it is trained here"});
+}
+
+// The letters of a model's layers, each once.
+std::string LettersOf(const ModelRecipe& model) {
+  std::string letters;
+  for (const StatedLayer& layer : StatementOfModel(model).layer_kinds) {
+    if (model.pattern->find(layer.letter) != std::string::npos) letters.push_back(layer.letter);
+  }
+  return letters;
+}
+
+void CheckAdapter(const ModuleRecipe& module, Diagnostics& problems) {
+  if (!module.adapter) return;
+  const AdapterRecipe& adapter = *module.adapter;
+  const Location& where = adapter.rank.where;
+  if (AllKnown(adapter.rank)) CheckAdaptedIsFrozen(module, where, problems);
+  if (!AllKnown(module.model.kind, module.model.pattern)) return;
+  const ModelStatement& statement = StatementOfModel(module.model);
+  const std::string letters = LettersOf(module.model);
+  std::vector<std::string> names;  // the last word of each product
+  for (const AdapterProduct& product : AdapterProducts(statement, letters)) {
+    const std::string name = product.name.substr(product.name.rfind('.') + 1);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::map<std::string_view, Location> first;
+  for (const Located<std::string>& target : adapter.targets) {
+    if (!AllKnown(target)) continue;
+    const auto [other, added] = first.try_emplace(*target, target.where);
+    if (!added) {
+      problems
+          .Error(DiagnosticKind::kConflictingKeys, target.where, Cat("`targets` has ", Quoted(*target), " twice"),
+                 "remove one of the two")
+          .notes.push_back({other->second, "the other one is here"});
+      continue;
+    }
+    const std::string problem = AdapterTargetProblem(statement, letters, *target);
+    if (problem.empty()) continue;
+    const std::string near = NearName(*target, names).value_or("");
+    problems.Error(DiagnosticKind::kUnknownReference, target.where,
+                   Cat("target ", Quoted(*target), " of module ", module.name.value, ": ", problem),
+                   !near.empty() && near != *target ? Cat("did you mean `", near, "`?")
+                                                    : Cat("products of its layers are ", absl::StrJoin(names, ", ")));
+  }
 }
 
 void CheckModuleCount(const Recipe& recipe, Diagnostics& problems) {
@@ -340,6 +398,7 @@ void CheckModuleSettings(const Recipe& recipe, Diagnostics& problems) {
   CheckSomethingTrains(recipe, problems);
   std::set<std::string_view> models;
   for (const ModuleRecipe& module : recipe.modules) {
+    CheckAdapter(module, problems);
     if (!models.insert(*module.model.name).second) continue;
     CheckWeightOfOneExpert(module, problems);
     CheckEffects(module.model, problems);

@@ -210,7 +210,7 @@ std::vector<std::vector<std::string>> Space::RecomputesOf(size_t m) const {
     if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(way);
   };
   add({"none"});
-  if (*module.train_backbone == "frozen") return ways;
+  if (*module.train_backbone == "frozen" && !module.adapter) return ways;
   add({"full"});
   std::vector<std::string> words;
   for (const StatedLayer& kind : StatementOfModel(module.model).layer_kinds) {

@@ -14,7 +14,9 @@
 
 namespace planwright {
 
-using StatementOfKind = std::function<const ModelStatement*(std::string_view kind)>;
+// The statement that the blocks of a module are compared with.
+using StatementOfModule = std::function<const ModelStatement*(const Module& module)>;
+inline const ModelStatement* OwnStatement(const Module& module) { return StatementOf(module); }
 
 // V1: every rank is in exactly one role; grids tile the world or are equal; both views factor the same span; a role is
 // of one stage.
@@ -85,9 +87,9 @@ std::vector<Violation> VerifyHostMemory(const Plan& plan);
 // V11 of modules: constants, parameters, storages, layers and counts are what the statement of the model makes of them.
 std::vector<Violation> VerifyModules(const PlanIndex& index);
 // V11 of blocks: a forward block computes what the statement of its layer kind says, with the same slots and settings;
-// stages only hand values on. `statement_of`: the statement of a kind of models.
+// stages only hand values on.
 std::vector<Violation> VerifyForwardGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches,
-                                           const StatementOfKind& statement_of = StatementOf);
+                                           const StatementOfModule& statement_of = OwnStatement);
 // V11 of recompute: forwards are run again for the layer kinds that a module names, and for no others.
 std::vector<Violation> VerifyRecompute(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches);
 // V11 of single fields: buckets, sums of the step, groups and streams, bridges, image sizes of the data, run-time

@@ -5,17 +5,19 @@
 
 BIN has the programs. The parts: `check` computes the golden files of the oracles anew and compares them; `round_trip`
 lets models go in, train and come home; `logits` compares logits as users do, with `plan evaluate`; `steps` compares the
-losses of 40 steps of training; without any, all four. `make` writes the golden files, and `curves` compares curves of
-3,000 steps (long_curves.py has its options): these are only done if they are named.
+losses of 40 steps of training; `adapters` lets PEFT open adapters and compares logits; without any, all five. `make`
+writes the golden files, and `curves` compares curves of 3,000 steps (long_curves.py has its options): these are only
+done if they are named.
 """
 import pathlib
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-PARTS = {"check": ["make_goldens.py", "--check"], "round_trip": ["round_trip.py"], "logits": ["logits.py"],
-         "steps": ["long_curves.py", "--short"], "make": ["make_goldens.py"]}
-WITH_PROGRAMS = ("round_trip", "logits", "steps")
+PARTS = {"check": [["make_goldens.py", "--check"], ["adapters.py", "--check"]], "round_trip": [["round_trip.py"]],
+         "logits": [["logits.py"]], "steps": [["long_curves.py", "--short"]], "adapters": [["adapters.py", "--open"]],
+         "make": [["make_goldens.py"], ["adapters.py"]]}
+WITH_PROGRAMS = ("round_trip", "logits", "steps", "adapters")
 
 
 def main(arguments):
@@ -26,11 +28,11 @@ def main(arguments):
         print(f"usage: interop.py BIN [{'|'.join(PARTS)}]... or interop.py BIN curves [OPTION...]", file=sys.stderr)
         return 2
     status = 0
-    for part in arguments[1:] or ["check", "round_trip", "logits", "steps"]:
-        program, *options = PARTS[part]
+    for part in arguments[1:] or ["check", "round_trip", "logits", "steps", "adapters"]:
         more = [str(binaries)] if part in WITH_PROGRAMS else []
-        # Each by itself: to compute in fp64, one of them changes what transformers sees of torch.
-        status |= subprocess.run([sys.executable, HERE / program, *options, *more]).returncode != 0
+        for program, *options in PARTS[part]:
+            # Each by itself: to compute in fp64, one of them changes what transformers sees of torch.
+            status |= subprocess.run([sys.executable, HERE / program, *options, *more]).returncode != 0
     return status
 
 

@@ -96,6 +96,9 @@ std::vector<std::string> ReshardTraining();
 // Layouts of the 20-layer toy.
 std::vector<Layout> ToyLayouts();
 
+// Layouts of models with low-rank adapters.
+std::vector<Layout> AdapterLayouts();
+
 // Layouts of the tiny models of kind decoder: Llama, Qwen3, Qwen3-MoE, and Qwen3 behind an encoder.
 std::vector<Layout> DecoderLayouts();
 

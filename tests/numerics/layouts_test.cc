@@ -192,6 +192,12 @@ INSTANTIATE_TEST_SUITE_P(Decoders, Layouts,
                          ::testing::ValuesIn(Cases(CoveringLayouts(DecoderLayouts(), Cover::kPairs), "fp64",
                                                    kFewSteps)),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(Adapters, Layouts,
+                         ::testing::ValuesIn(Cases(CoveringLayouts(AdapterLayouts(), Cover::kEach), "fp64",
+                                                   kFewSteps)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(SoakAdapters, Layouts, ::testing::ValuesIn(Cases(AdapterLayouts(), "fp64", kAllSteps)),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakTiny, Layouts, ::testing::ValuesIn(Cases(AllLayouts(), "fp64", kAllSteps)), NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakTinyInFp32, Layouts, ::testing::ValuesIn(Cases(AllLayouts(), "fp32", kAllSteps)), NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakDecoders, Layouts, ::testing::ValuesIn(Cases(DecoderLayouts(), "fp64", kAllSteps)),

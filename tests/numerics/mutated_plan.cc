@@ -19,7 +19,7 @@ Plan WithStatement(const Plan& plan, const ModelStatement& statement) {
   const BlockInputs inputs = {plan.modules, plan.bridges, plan.budget, plan.data, plan.dtype()};
   std::vector<ModuleBlocks> blocks;
   for (const Module& module : plan.modules) {
-    const ModelStatement& its = module.kind == statement.kind ? statement : *StatementOf(module.kind);
+    const ModelStatement& its = module.kind == statement.kind ? statement : *StatementOf(module);
     blocks.push_back(DeriveModule(inputs, module, its, /*overlaps_dispatch=*/false));
   }
   Diagnostics problems;

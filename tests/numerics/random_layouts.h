@@ -14,4 +14,7 @@ namespace planwright::testing {
 Layout RandomLayout(uint64_t seed, DrawnFamily family = DrawnFamily::kHybrid, const std::string& plan = "",
                     const std::string& source = "");
 
+// The same, of a recipe whose language model or encoder has adapters.
+Layout RandomAdapters(uint64_t seed, DrawnFamily family = DrawnFamily::kHybrid);
+
 }  // namespace planwright::testing

@@ -42,8 +42,16 @@ TEST_P(RandomDecoder, TrainsTheCurveOfOneRank) {
   ExpectTheCurveOfOneRank(RandomLayout(static_cast<uint64_t>(GetParam()), DrawnFamily::kDecoder));
 }
 
+class RandomAdapter : public ::testing::TestWithParam<int> {};
+TEST_P(RandomAdapter, TrainsTheCurveOfOneRank) {
+  const DrawnFamily family = GetParam() % 2 == 0 ? DrawnFamily::kHybrid : DrawnFamily::kDecoder;
+  ExpectTheCurveOfOneRank(RandomAdapters(static_cast<uint64_t>(GetParam()), family));
+}
+
 const auto kSeed = [](const auto& info) { return "seed_" + std::to_string(info.param); };
 INSTANTIATE_TEST_SUITE_P(Fixed, RandomRecipe, ::testing::Range(1, 13), kSeed);
+INSTANTIATE_TEST_SUITE_P(Fixed, RandomAdapter, ::testing::Range(1, 5), kSeed);
+INSTANTIATE_TEST_SUITE_P(Soak, RandomAdapter, ::testing::Range(1000, 1100), kSeed);
 INSTANTIATE_TEST_SUITE_P(Soak, RandomRecipe, ::testing::Range(1000, 1100), kSeed);
 INSTANTIATE_TEST_SUITE_P(Soak, RandomDecoder, ::testing::Range(1000, 1100), kSeed);
 

@@ -105,8 +105,8 @@ std::string Refusal(const Plan& plan, const ModelStatement& statement) {
     if (violation.rule != "V11") return absl::StrCat(violation.rule, ": ", violation.message);
   }
   const PlanIndex index(plan);
-  const auto found = VerifyForwardGraphs(index, CallsOfMicrobatches(index), [&](std::string_view kind) {
-    return kind == statement.kind ? &statement : StatementOf(kind);
+  const auto found = VerifyForwardGraphs(index, CallsOfMicrobatches(index), [&](const Module& module) {
+    return module.kind == statement.kind ? &statement : StatementOf(module);
   });
   return found.empty() ? "" : "V11: " + found.front().message;
 }

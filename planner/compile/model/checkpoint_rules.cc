@@ -31,6 +31,7 @@ CheckpointRule RuleOf(const Module& module, const OptimizerPlan& optimizer, DTyp
     const bool cut = axis == Axis::kEp || (tensor && kind.cut);
     (cut ? rule.cut : rule.replicated).push_back(axis);
   }
+  rule.kept = kind.trained || !module.adapted();
   if (kind.trained) {
     for (std::string_view state : HeldStates(optimizer, dtype, MasterOf(dtype))) rule.states.emplace_back(state);
     // The optimizer's states are sharded over the ranks that share the gradient: the axes of the bucket's reduce group.

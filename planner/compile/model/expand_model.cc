@@ -6,6 +6,7 @@
 #include "planner/base/text/bug.h"
 #include "planner/compile/model/expand_statement.h"
 #include "planner/compile/model/stage_split.h"
+#include "planner/plan/statement/adapted_statement.h"
 
 namespace planwright {
 namespace {
@@ -15,24 +16,27 @@ double NumberOf(const Attribute& constant) {
   return integer ? static_cast<double>(*integer) : std::get<double>(constant);
 }
 
-}  // namespace
-
-namespace {
-
 // The module with its constants and layers, and without parameters.
 Module Begin(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
              const ProjectorTarget& target) {
-  const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module;
   module.name = recipe.name;
   module.model = recipe.model.name;
   module.kind = recipe.model.kind;
+  if (recipe.adapter) {
+    for (const Located<std::string>& adapted : recipe.adapter->targets) module.adapter_targets.push_back(*adapted);
+  }
+  const ModelStatement& statement = *StatementOf(module);
   module.has_images = statement.has_images;
   module.carries_loss = statement.carries_loss;
   module.grid = grid;
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = statement.has_images ? *recipe.train_projection == "trained" : module.trains_backbone;
   module.constants = ConstantsOf(recipe.model, recipe.model.numbers, target);
+  if (recipe.adapter) {
+    module.constants[kAdapterRank] = *recipe.adapter->rank;
+    module.constants[kAdapterAlpha] = *recipe.adapter->alpha;
+  }
   const std::string layers = LayersOf(recipe.model);
   Require(stages.size() == layers.size(), "every layer has a stage");
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -93,8 +97,8 @@ ProjectorTarget TargetOf(const ModelRecipe& language) {
 
 Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vector<int>& stages,
                     const ProjectorTarget& target, int64_t sequence, const DataPlan& data) {
-  const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module = Begin(recipe, grid, stages, target);
+  const ModelStatement& statement = *StatementOf(module);
   module.recompute = RecomputedKinds(recipe);
   const LocatedNumbers& given = recipe.model.numbers;
   const ModelNumbers numbers({.micro_samples = 1, .sequence_length = sequence}, module, statement);
@@ -106,8 +110,8 @@ Module ExpandModule(const ModuleRecipe& recipe, const Grid& grid, const std::vec
 }
 
 Module ParametersOf(const ModuleRecipe& recipe, const ProjectorTarget& target) {
-  const ModelStatement& statement = StatementOfModel(recipe.model);
   Module module = Begin(recipe, Grid(), std::vector<int>(LayersOf(recipe.model).size(), 0), target);
+  const ModelStatement& statement = *StatementOf(module);
   const ModelNumbers numbers({.micro_samples = 1, .sequence_length = 1}, module, statement);
   ExpandStatement(statement, numbers, target.several_encoders, module);
   return module;

@@ -117,7 +117,8 @@ class Expansion {
     }
     // No weight decay for tensors of one dim and for biases (docs/training/step.md#weight-decay-rule).
     parameter.decay = !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias");
-    parameter.trained = !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone);
+    parameter.trained =
+        !buffer && (weight.adapter || (weight.projection ? module_.trains_projection : module_.trains_backbone));
     parameter.buffer = buffer;
     parameter.init.kind = weight.draw;
     if (!numbers.draw.empty()) parameter.init.a = numbers.draw[0];
@@ -164,6 +165,7 @@ void CountFlops(const ModelStatement& statement, const ModelNumbers& numbers, co
     if (first) known->second = of(statement.layers.at(layer.kind));
     layer.forward_flops = known->second.forward;
     layer.mixing_flops = known->second.mixing;
+    layer.adapter_flops = known->second.adapter;
   }
 }
 

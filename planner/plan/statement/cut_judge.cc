@@ -21,6 +21,19 @@ std::vector<double> SegmentsOf(const StatedWeight& weight, const ModelNumbers& n
   return segments;
 }
 
+namespace {
+
+// Whether from feature `first` on come parts of just these sizes.
+bool HasPartsAt(const std::vector<double>& parts, double first, const std::vector<double>& sizes) {
+  double before = 0;
+  auto part = parts.begin();
+  while (part != parts.end() && before < first) before += *part++;
+  return before == first && sizes.size() <= static_cast<size_t>(parts.end() - part) &&
+         std::equal(sizes.begin(), sizes.end(), part);
+}
+
+}  // namespace
+
 void CutJudge::Problem(const RankPiece::Compute& compute, std::string_view word, const string& text,
                        std::vector<Location> from) {
   problems_.Add(PlaceOf(compute.stated->line, word, "="), Cat("piece ", name_, ": ", text), std::move(from));
@@ -53,6 +66,7 @@ void CutJudge::Judge(const RankPiece::Compute& compute) {
               LinesOf({cut.slot}));
   }
   JudgeTogether(compute, cuts);
+  JudgeAdded(compute, cuts);
   JudgeEndings(compute);
   JudgeInputs(compute, cuts);
 }
@@ -83,6 +97,7 @@ std::vector<double> CutJudge::PartsOf(const RankPiece::Compute& compute, const s
   for (const OpInfo::Parts& parts : InfoOf(compute.instruction.kind).parts) {
     if (parts.name != dim.name) continue;
     *more = parts.more;
+    if (parts.passed) return PassedParts(compute, dim);
     std::vector<double> sizes;
     for (const Expression& part : parts.sizes) {
       sizes.push_back(part.Evaluate([&](const string& name) {
@@ -97,6 +112,18 @@ std::vector<double> CutJudge::PartsOf(const RankPiece::Compute& compute, const s
     return sizes;
   }
   return {size};
+}
+
+// The parts of the input with the dim, if they are known.
+std::vector<double> CutJudge::PassedParts(const RankPiece::Compute& compute, const SignatureDim& dim) const {
+  const Instruction& op = compute.instruction;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const OperandSignature& operand = *OperandAt(InfoOf(op.kind).signature->inputs, i);
+    const auto found = parts_.find(op.inputs[i]);
+    if (!operand.dims.empty() && operand.dims.back().name == dim.name && found != parts_.end())
+      return found->second.sizes;
+  }
+  return {};
 }
 
 // What has an index that is cut is cut along it, and the vocabulary is cut wherever it is.
@@ -120,6 +147,20 @@ void CutJudge::JudgeTogether(const RankPiece::Compute& compute, const std::vecto
   const bool summed = indices.contains('i') && op.kind == OpKind::kLinear;
   if (summed && op.parameters.size() > 1)
     Problem(compute, what, "a linear whose product is a term of a sum has a bias, which each rank would add",
+            LinesOf(op.parameters));
+}
+
+// A product that is added to a part of the features is cut as they are.
+void CutJudge::JudgeAdded(const RankPiece::Compute& compute, const std::vector<CutSlot>& cuts) {
+  const Instruction& op = compute.instruction;
+  const auto found = op.kind == OpKind::kAddLinear && !cuts.empty() ? parts_.find(op.inputs.front()) : parts_.end();
+  if (found == parts_.end()) return;
+  const int64_t* first = op.FindInteger("first");
+  if (cuts.front().dim->index == 'o' &&
+      !HasPartsAt(found->second.sizes, first ? static_cast<double>(*first) : 0, cuts.front().segments))
+    Problem(compute, op.parameters.front(),
+            Cat("add_linear adds to ", op.inputs.front(), " a product of segments ", ShapeText(cuts.front().segments),
+                ", but it is made of ", ShapeText(found->second.sizes)),
             LinesOf(op.parameters));
 }
 

@@ -37,9 +37,11 @@ class CutJudge {
   // Of the weights in these slots.
   std::vector<Location> LinesOf(const std::vector<std::string>& slots) const;
   std::vector<CutSlot> CutsOf(const RankPiece::Compute& compute) const;
+  std::vector<double> PassedParts(const RankPiece::Compute& compute, const SignatureDim& dim) const;
   std::vector<double> PartsOf(const RankPiece::Compute& compute, const std::vector<CutSlot>& cuts,
                               const SignatureDim& dim, double size, bool* more) const;
   void JudgeTogether(const RankPiece::Compute& compute, const std::vector<CutSlot>& cuts);
+  void JudgeAdded(const RankPiece::Compute& compute, const std::vector<CutSlot>& cuts);
   void JudgeEndings(const RankPiece::Compute& compute);
   void JudgeInputs(const RankPiece::Compute& compute, const std::vector<CutSlot>& cuts);
 

@@ -94,6 +94,7 @@ struct StatedWeight {
   int cut = -1;             // the dim that tp or expert_tp cuts; -1: none
   bool padded = false;      // tp need not divide the dim
   bool projection = false;  // part of the projection
+  bool adapter = false;     // of an adapter (adapted_statement.h): it learns where what it stands on is frozen
   Init::Kind draw = Init::Kind::kZeros;
   std::vector<Expression> numbers;  // of the draw
   std::optional<Expression> when;
@@ -219,6 +220,10 @@ std::span<const ModelStatement> BuiltInStatements();
 
 // The statement of a model kind ("hybrid_lm"); null if there is none.
 const ModelStatement* StatementOf(std::string_view kind);
+
+// The statement of a module: that of its kind, rewritten where the module has adapters (adapted_statement.h). Each one
+// is made once in a process. Null if there is no such kind.
+const ModelStatement* StatementOf(const Module& module);
 
 // The word of a layer of this module, as `recompute` takes it and tables show it; empty: its kind has no such layers.
 std::string_view LayerWordOf(const Module& module, char letter);

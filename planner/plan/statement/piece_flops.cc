@@ -12,11 +12,19 @@ namespace planwright {
 namespace {
 
 struct Sums {
-  double all = 0, mixing = 0, tokens = 0;
+  double all = 0, mixing = 0, adapter = 0, tokens = 0;
 };
 
+// Whether the compute is of an adapter: then all of its slots are.
+bool IsOfAdapter(const StatedPiece& piece, const RankPiece::Compute& compute) {
+  const std::vector<std::string>& slots = compute.instruction.parameters;
+  return !slots.empty() && std::any_of(piece.weights.begin(), piece.weights.end(), [&](const StatedWeight& weight) {
+    return weight.adapter && weight.slot == slots.front();
+  });
+}
+
 // `times`: so many samples are of these sizes.
-void Add(const RankPiece& piece, double tokens, double times, Sums& sums) {
+void Add(const StatedPiece& stated, const RankPiece& piece, double tokens, double times, Sums& sums) {
   sums.tokens += tokens * times;
   for (const RankPiece::Compute& compute : piece.computes()) {
     std::vector<RankPiece::Shape> shapes = compute.inputs;
@@ -24,6 +32,7 @@ void Add(const RankPiece& piece, double tokens, double times, Sums& sums) {
     const double flops = times * OpFlops(compute.instruction, shapes, tokens);
     sums.all += flops;
     if (InfoOf(compute.instruction.kind).mixing) sums.mixing += flops;
+    if (IsOfAdapter(stated, compute)) sums.adapter += flops;
   }
 }
 
@@ -39,7 +48,7 @@ PieceFlops FlopsOf(const ModelStatement& statement, const StatedPiece& piece, co
     // One sample: of text, or of one image.
     const std::map<std::string, double> sizes = {
         {"samples", 1}, {"documents", 1}, {"image_rows*", 0}, {"images", 1}, {"patches", tokens}};
-    Add(RankPiece(statement, piece, numbers, sizes), tokens, times, sums);
+    Add(piece, RankPiece(statement, piece, numbers, sizes), tokens, times, sums);
   };
   if (statement.has_images) {
     const EncoderData* encoder = data.FindEncoder(module.name);
@@ -51,7 +60,7 @@ PieceFlops FlopsOf(const ModelStatement& statement, const StatedPiece& piece, co
     add(static_cast<double>(sequence), 1);
   }
   if (!(sums.tokens > 0)) return {};
-  return {Rounded(sums.all / sums.tokens), Rounded(sums.mixing / sums.tokens)};
+  return {Rounded(sums.all / sums.tokens), Rounded(sums.mixing / sums.tokens), Rounded(sums.adapter / sums.tokens)};
 }
 
 }  // namespace planwright

@@ -49,7 +49,7 @@ string FormulaProblem(const Instruction& op, const OpInfo& info, OperandSizes& s
     fix(size.name, size.rounded_up ? std::ceil(value) : value);
   }
   for (const OpInfo::Parts& parts : info.parts) {
-    if (parts.sizes.empty() || parts.more) continue;
+    if (parts.sizes.empty() || parts.more) continue;  // those of the weight, or of an input
     double sum = 0;
     for (const Expression& part : parts.sizes) sum += part.Evaluate(value_of);
     fix(parts.name, sum);

@@ -34,6 +34,7 @@ void AddCheckpointBytes(const Plan& plan, const Module& module, int stage, Writt
   }
   for (const Storage& storage : module.storages) {
     if (storage.bucket >= 0 || storage.stage != stage || storage.parameters.empty()) continue;
+    if (module.adapted()) continue;  // a checkpoint has adapters alone
     const bool buffer = module.parameters.at(static_cast<size_t>(storage.parameters.front())).buffer;
     const int64_t of_storage = ElementsOf(storage.shape) * DTypeBytes(buffer ? plan.master() : plan.dtype());
     bytes.all += of_storage;

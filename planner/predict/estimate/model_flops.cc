@@ -14,14 +14,16 @@ struct GradientsOf {
   bool weights = false, input = false;
 };
 
-// `forward`: FLOPs of the forward; `mixing`: the part of them without weights, scores and scans. The backward of a
-// product with weights costs its forward once for each gradient. Scores and scans have two operands that both depend on
+// `forward`: FLOPs of the forward; `mixing`: the part of them without weights, scores and scans; `adapter`: that of
+// products whose weights learn, whatever the others do. The backward of a product with weights costs its forward once
+// for each gradient. Scores and scans have two operands that both depend on
 // the input, so their backward costs twice their forward.
-Flops CostOf(double forward, double mixing, const GradientsOf& gradients, bool recomputed) {
+Flops CostOf(double forward, double mixing, double adapter, const GradientsOf& gradients, bool recomputed) {
   Flops flops;
   const bool backward = gradients.weights || gradients.input;
   flops.forward = forward;
   flops.backward = (forward - mixing) * (gradients.weights + gradients.input) + (backward ? 2 * mixing : 0);
+  if (!gradients.weights) flops.backward += adapter;
   flops.recompute = backward && recomputed ? forward : 0;
   return flops;
 }
@@ -65,22 +67,22 @@ ModuleFlops FlopsOf(const Plan& plan, const Module& module) {
   // Pixels take no gradient. A language model has no embed_flops: looking up a row is no product.
   if (module.embed_flops > 0) {
     AddTo(part("embed").token,
-          CostOf(static_cast<double>(module.embed_flops), 0, {module.trains_backbone, upstream}, false));
+          CostOf(static_cast<double>(module.embed_flops), 0, 0, {module.trains_backbone, upstream}, false));
   }
-  const GradientsOf backbone = {module.trains_backbone, module.trains_backbone || upstream};
+  const GradientsOf backbone = {module.trains_backbone, module.trains_layers() || upstream};
   for (const LayerSummary& layer : module.layers) {
     const std::string_view name = LayerWordOf(module, layer.kind);
     const bool recomputed = std::find(module.recompute.begin(), module.recompute.end(), name) != module.recompute.end();
     PartFlops& kind = part(name);
     ++kind.layers;
     AddTo(kind.token, CostOf(static_cast<double>(layer.forward_flops), static_cast<double>(layer.mixing_flops),
-                             backbone, recomputed));
+                             static_cast<double>(layer.adapter_flops), backbone, recomputed));
   }
   if (module.head_flops > 0) {
     // The norm before the products is trained with them, so what they read takes a gradient too.
     const bool weights = encoder ? module.trains_projection : module.trains_backbone;
     AddTo(part(encoder ? "projector" : "head").token,
-          CostOf(static_cast<double>(module.head_flops), 0, {weights, weights || backbone.input}, false));
+          CostOf(static_cast<double>(module.head_flops), 0, 0, {weights, weights || backbone.input}, false));
   }
   for (const PartFlops& each : flops.parts) AddTo(flops.token, each.token);
   flops.tokens_per_sample = TokensOfSample(plan, module, flops.known);

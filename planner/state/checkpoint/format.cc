@@ -207,10 +207,10 @@ std::string IdentityText(const CheckpointIdentity& of) {
       ",\n  \"skipped_steps\": ", counters.skipped_steps, ",\n  \"consumed_samples\": ", counters.consumed_samples);
 }
 
-std::string DataText(const std::map<std::string, std::string>& data) {
-  if (data.empty()) return "";
-  return absl::StrCat(",\n  \"data\": {",
-                      absl::StrJoin(data, ", ",
+std::string TextsOf(const char* key, const std::map<std::string, std::string>& texts) {
+  if (texts.empty()) return "";
+  return absl::StrCat(",\n  \"", key, "\": {",
+                      absl::StrJoin(texts, ", ",
                                     [](std::string* out, const auto& source) {
                                       absl::StrAppend(out, "\n    ", Quoted(source.first), ": ", Quoted(source.second));
                                     }),
@@ -388,7 +388,7 @@ std::string WriteManifest(const Manifest& manifest) {
       ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest), ",\n  \"precision\": ", Quoted(manifest.precision),
       ",\n  \"world_size\": ", manifest.world_size, IdentityText(manifest.identity()),
       ",\n  \"plan_bytes\": ", manifest.plan_bytes, ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256),
-      DataText(manifest.data), NotesText(manifest.notes), ",\n  \"shards\": [", shards, "\n  ],\n");
+      TextsOf("data", manifest.data), TextsOf("base", manifest.base), NotesText(manifest.notes), ",\n  \"shards\": [", shards, "\n  ],\n");
   return before + DigestLine(before);
 }
 
@@ -418,6 +418,7 @@ absl::StatusOr<Manifest> ReadManifest(std::string_view text) {
   manifest.plan_bytes = fields.Number("plan_bytes", 0, kLargestNumber);
   manifest.plan_sha256 = fields.Text("plan_sha256");
   if (json.is_object() && json.contains("data")) manifest.data = fields.Texts("data");
+  if (json.is_object() && json.contains("base")) manifest.base = fields.Texts("base");
   manifest.notes = {fields.RealsOrNone("recent_losses"), 0, fields.LossesOrNone("evaluation")};
   if (json.is_object() && json.contains("skipped_in_a_row"))
     manifest.notes.skipped_in_a_row = fields.Number("skipped_in_a_row", 0, manifest.counters.skipped_steps);

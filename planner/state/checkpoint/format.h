@@ -136,6 +136,8 @@ struct Manifest {
   std::string plan_sha256;  // of plan.json
   // With data of kind `sources`: Documents::digest() of each source, by its name. Empty: nothing is said of the files.
   std::map<std::string, std::string> data;
+  // The digest of what the adapters of a module stand on, by its name (weights/base_digest.h). Empty: there are none.
+  std::map<std::string, std::string> base;
   ManifestNotes notes;
   std::vector<ManifestShard> shards;  // ascending by rank; ranks that write nothing have none
 

@@ -121,6 +121,7 @@ std::vector<CheckpointPiece> PiecesToWrite(const Plan& plan, const Module& modul
   std::vector<CheckpointPiece> pieces;
   ForEachSlice(plan, module, rank, [&](const RankSlice& of) {
     const CheckpointRule& rule = *of.rule;
+    if (!rule.kept) return;
     if (!HasMaster(rule) && IsFirstAlong(module.grid, rank, rule.replicated))
       AddWeight(of, of.slice.name, WeightType(plan, *of.parameter, of.bucket), pieces);
     if (!rule.states.empty() && IsFirstAlong(module.grid, rank, rule.replicated, rule.flat))
@@ -139,6 +140,13 @@ std::vector<CheckpointPiece> PiecesToLoad(const Plan& plan, const Module& module
     }
     if (!of.rule->states.empty()) AddStates(plan, module, of, rank, pieces);
   });
+  return pieces;
+}
+
+std::vector<CheckpointPiece> PiecesOfCheckpoint(const Plan& plan, const Module& module, int rank) {
+  const std::vector<const CheckpointRule*> rules = RulesOf(plan, module);
+  std::vector<CheckpointPiece> pieces = PiecesToLoad(plan, module, rank);
+  std::erase_if(pieces, [&](const CheckpointPiece& piece) { return !rules.at(piece.parameter)->kept; });
   return pieces;
 }
 
@@ -167,6 +175,7 @@ std::vector<CheckpointTensor> CheckpointTensors(const Plan& plan) {
         const CheckpointRule* rule = rules.at(index);
         Require(rule != nullptr, parameter.name + " is in no checkpoint rule");
         Require(bucket || rule->states.empty(), parameter.name + " has states, but no bucket");
+        if (!rule->kept) continue;
         for (int64_t copy = 0; copy < std::max<int64_t>(parameter.experts, 1); ++copy) {
           const std::string name = ExpertName(parameter.name, parameter.experts > 0 ? copy : -1);
           if (!HasMaster(*rule)) tensors.push_back({name, WeightType(plan, parameter, bucket), parameter.shape});

@@ -35,6 +35,8 @@ std::vector<CheckpointPiece> PiecesToWrite(const Plan& plan, const Module& modul
 // The pieces that this rank needs for its storages and for the bucket shards that it owns. A weight with a master has
 // the key NAME.master and an empty `state`: the loader rounds it.
 std::vector<CheckpointPiece> PiecesToLoad(const Plan& plan, const Module& module, int rank);
+// Those of them that checkpoints have: not what adapters stand on.
+std::vector<CheckpointPiece> PiecesOfCheckpoint(const Plan& plan, const Module& module, int rank);
 
 // What a checkpoint of this plan keeps of a parameter, by its name with the expert's number.
 struct KeptParameter {

@@ -30,8 +30,8 @@ int64_t BytesToLoad(const Plan& plan, const Role& role) {
     if (module == nullptr || role.ranks.empty()) continue;
     const int stage = CoordinateOf(module->grid, role.ranks.front().first, Axis::kPp);
     for (const Storage& storage : module->storages) {
-      if (storage.stage != stage) continue;
       const bool has_bucket = storage.bucket >= 0;
+      if (storage.stage != stage || (module->adapted() && !has_bucket)) continue;
       // As PiecesToLoad has it: a weight with a master is loaded from the master.
       const bool buffer = module->parameters.at(storage.parameters.front()).buffer;
       const DType dtype = has_bucket ? module->buckets.at(storage.bucket).master

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/text/utf8.h"
 #include "planner/state/checkpoint/pieces.h"
+#include "planner/state/weights/adapter_folder.h"
 #include "planner/state/weights/part_naming.h"
 
 namespace planwright {
@@ -49,6 +50,14 @@ class PartFitting {
       ++fit_.tensors;
       fit_.elements += ElementsOf(wanted.parameter->shape);
     }
+    if (source_.checkpoint() != nullptr && !part_.adapter &&
+        source_.checkpoint()->manifest().base.contains(part_.module->name)) {
+      fit_.missing = fit_.tensors;
+      problems.push_back(absl::StrCat(source_.path(), " has the adapters of ", part_.module->name,
+                                      " alone: name what they stand on, and for ", part_.module->name,
+                                      ".adapter this checkpoint, in initialize.sources"));
+      return;
+    }
     if (source_.checkpoint() != nullptr) return FitCheckpoint();
     const WeightFiles& files = *source_.files();
     const PartNaming naming = NamingOf(part_, wanted_, files);
@@ -56,6 +65,12 @@ class PartFitting {
       fit_.missing = fit_.tensors;
       problems.push_back(NothingFound());
       return;
+    }
+    if (part_.adapter && !files.adapter_config().empty()) {
+      const Module& module = *part_.module;
+      for (const std::string& problem : AdapterConfigProblems(files.adapter_config(), module.size("adapter.rank"),
+                                                              module.real("adapter.alpha")))
+        problems.push_back(absl::StrCat(source_.path(), ": ", problem));
     }
     fit_.form = naming.lacked;
     fit_.stored_form = naming.text;

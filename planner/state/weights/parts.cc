@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "planner/base/files/file_io.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/state/forms/disk_tensors.h"
 #include "planner/state/weights/name_groups.h"
@@ -36,14 +37,26 @@ std::vector<std::string> LackedBy(const WeightPart& part) {
   return beginnings;
 }
 
-WeightPart PartOf(const Module& module, bool projection, const KindForms& forms) {
+enum class Piece { kBackbone, kProjection, kAdapter };
+
+Piece PieceOf(const Module& module, const Parameter& parameter) {
+  if (IsOfAdapter(module, parameter)) return Piece::kAdapter;
+  return IsProjection(module, parameter) ? Piece::kProjection : Piece::kBackbone;
+}
+
+WeightPart PartOf(const Module& module, Piece piece, const KindForms& forms) {
   WeightPart part;
   if (const auto of_kind = forms.find(module.kind); of_kind != forms.end()) part.dialects = of_kind->second;
   part.name = module.name;
-  if (module.has_images) part.name += projection ? ".projection" : ".backbone";
+  part.adapter = piece == Piece::kAdapter;
+  if (part.adapter) {
+    part.name += ".adapter";
+  } else if (module.has_images) {
+    part.name += piece == Piece::kProjection ? ".projection" : ".backbone";
+  }
   part.module = &module;
   for (size_t i = 0; i < module.parameters.size(); ++i) {
-    if (IsProjection(module, module.parameters[i]) == projection) part.parameters.push_back(static_cast<int>(i));
+    if (PieceOf(module, module.parameters[i]) == piece) part.parameters.push_back(static_cast<int>(i));
   }
   part.lacked = LackedBy(part);
   return part;
@@ -54,15 +67,17 @@ WeightPart PartOf(const Module& module, bool projection, const KindForms& forms)
 std::vector<WeightPart> PartsOf(const Plan& plan, const KindForms& forms) {
   std::vector<WeightPart> parts;
   for (const Module& module : plan.modules) {
-    for (const bool projection : {false, true}) {
-      WeightPart part = PartOf(module, projection, forms);
+    for (const Piece piece : {Piece::kBackbone, Piece::kProjection, Piece::kAdapter}) {
+      WeightPart part = PartOf(module, piece, forms);
       if (!part.parameters.empty()) parts.push_back(std::move(part));
     }
   }
   return parts;
 }
 
-bool Covers(std::string_view name, const WeightPart& part) { return name == part.name || name == part.module->name; }
+bool Covers(std::string_view name, const WeightPart& part) {
+  return name == part.name || (!part.adapter && name == part.module->name);
+}
 
 absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const KindForms& forms) {
   std::vector<PartSource> result;
@@ -71,7 +86,7 @@ absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const K
   for (const WeightPart& part : parts) {
     PartSource& of = result.emplace_back(PartSource{part, kDrawn, ""});
     if (!plan.initialize) continue;
-    if (!plan.initialize->from.empty()) {
+    if (!plan.initialize->from.empty() && !part.adapter) {
       of.from = plan.initialize->from;
       of.path = ResolvePath(plan.initialize->base, of.from);
       continue;
@@ -83,6 +98,7 @@ absl::StatusOr<std::vector<PartSource>> SourcesOfParts(const Plan& plan, const K
       of.from = source.from;
       of.path = source.from == kDrawn ? "" : ResolvePath(source.base, source.from);
     }
+    if (part.adapter && sources == 0) continue;  // drawn
     if (sources != 1)
       problems.push_back(absl::StrCat(part.name, " has ", sources == 0 ? "no source" : "more than one source"));
   }

@@ -1,5 +1,5 @@
 // The parts of a plan that have a source of weights each (docs/weights.md#parts): a language module, and of an encoder
-// its backbone and its projection.
+// its backbone and its projection. Adapters are a part of their module, and are drawn if no source is for them.
 #pragma once
 
 #include <string>
@@ -17,6 +17,7 @@ inline constexpr char kDrawn[] = "drawn";
 struct WeightPart {
   std::string name;  // "language", "radio_encoder.backbone"
   const Module* module = nullptr;
+  bool adapter = false;         // "language.adapter"
   std::vector<int> parameters;  // indices in Module::parameters
   // Beginnings of Parameter::file_name that names in files lack where the model is published alone: "language_model.".
   std::vector<std::string> lacked;

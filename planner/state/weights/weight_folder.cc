@@ -15,6 +15,7 @@
 #include "planner/base/json/json_text.h"
 #include "planner/base/text/utf8.h"
 #include "planner/state/checkpoint/folder_names.h"
+#include "planner/state/weights/adapter_folder.h"
 #include "planner/state/weights/name_groups.h"
 #include "planner/state/weights/python_json.h"
 #include "planner/state/weights/weight_files.h"
@@ -142,6 +143,13 @@ absl::Status FindInFolder(const std::vector<std::string>& names, WeightFolder& f
   }
   if (one) {
     found.files = {kOneWeightFile};
+    return absl::OkStatus();
+  }
+  if (has(kAdapterModelFile)) {
+    found.files = {kAdapterModelFile};
+    absl::StatusOr<std::string> text = ReadWholeFile(found.folder + kAdapterConfigFile, kModelConfigJson.bytes);
+    if (!text.ok()) return Wrong(std::string(text.status().message()));
+    found.adapter_config = *std::move(text);
     return absl::OkStatus();
   }
   std::vector<std::string> some, others;

@@ -18,6 +18,7 @@ struct WeightFolder {
   std::map<std::string, int> weight_map;  // of the index: of each tensor, a number in `files`; empty: no index
   std::optional<int64_t> total_size;      // bytes of all tensors, as the index says
   std::string model_type;                 // of config.json; empty: it says none
+  std::string adapter_config;             // the text of adapter_config.json, of a folder of adapters
   std::vector<std::string> warnings;
 };
 

@@ -124,7 +124,7 @@ class DerivedFieldCheck {
     for (const Module& module : plan_.modules) {
       wanted[1].parts.push_back("norm." + module.name);
       ++wanted[1].elements;
-      const ModelStatement* statement = StatementOf(module.kind);
+      const ModelStatement* statement = StatementOf(module);
       if (module.experts() > 0 && statement && CountsExperts(*statement))
         wanted.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
     }

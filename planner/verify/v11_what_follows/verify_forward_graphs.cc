@@ -257,11 +257,11 @@ class ModuleGraphs {
 }  // namespace
 
 std::vector<Violation> VerifyForwardGraphs(const PlanIndex& index, const std::vector<MicrobatchCalls>& microbatches,
-                                           const StatementOfKind& statement_of) {
+                                           const StatementOfModule& statement_of) {
   std::vector<Violation> violations;
   std::map<string_view, ModuleGraphs> modules;
   for (const Module& module : index.plan().modules) {
-    const ModelStatement* statement = statement_of(module.kind);
+    const ModelStatement* statement = statement_of(module);
     if (statement) modules.try_emplace(module.name, index, module, *statement, violations);  // else VerifyModules
   }
   for (const FramePair& pair : PairsOf(microbatches)) {

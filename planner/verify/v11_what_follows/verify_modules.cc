@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/plan/statement/piece_flops.h"
 #include "planner/verify/rules.h"
@@ -50,12 +51,13 @@ class ModuleComparison {
       : plan_(plan), module_(module), violations_(violations) {}
 
   void Check() {
-    statement_ = StatementOf(module_.kind);
+    statement_ = StatementOf(module_);
     if (!statement_) return Fail(absl::StrCat("is of kind ", module_.kind, ", which has no statement"));
     Equal("has_images", module_.has_images, statement_->has_images);
     Equal("carries_loss", module_.carries_loss, statement_->carries_loss);
     if (module_.carries_loss) Equal("trains_projection", module_.trains_projection, module_.trains_backbone);
     CheckDispatch();
+    CheckAdapters();
     CheckConstants();
     CheckOutputConstants();
     if (failed_) return;  // the rest is computed from the constants
@@ -102,6 +104,21 @@ class ModuleComparison {
     if (found == "all_to_all" || (other_ranks && found == "all_gather")) return;
     Fail(absl::StrCat("has dispatch ", Text(found), ", not all_to_all", other_ranks ? " or all_gather" : "",
                       ", with ep ", module_.grid.ep, experts ? "" : " and no experts"));
+  }
+
+  // Adapters stand on products of layers that are frozen.
+  void CheckAdapters() {
+    if (module_.adapted() && module_.trains_backbone) Fail("has adapters, but its layers are trained themselves");
+    string letters;
+    for (const LayerSummary& layer : module_.layers) letters.push_back(layer.kind);
+    const ModelStatement* plain = StatementOf(module_.kind);
+    for (size_t i = 0; i < module_.adapter_targets.size(); ++i) {
+      const string& target = module_.adapter_targets[i];
+      const string problem = AdapterTargetProblem(*plain, letters, target);
+      if (!problem.empty()) Fail(absl::StrCat("has the adapter target ", target, ", but ", problem));
+      if (std::count(module_.adapter_targets.begin(), module_.adapter_targets.end(), target) > 1)
+        Fail(absl::StrCat("has the adapter target ", target, " twice"));
+    }
   }
 
   // The module has the constants of its kind, no others, each of its type and range.
@@ -191,6 +208,7 @@ class ModuleComparison {
       if (first) flops->second = FlopsOfPiece(stated->second);
       Equal(of_layer("forward_flops"), layer.forward_flops, flops->second.forward);
       Equal(of_layer("mixing_flops"), layer.mixing_flops, flops->second.mixing);
+      Equal(of_layer("adapter_flops"), layer.adapter_flops, flops->second.adapter);
       counted += elements;
     }
     counted += CheckPiece(statement_->head, statement_->head.prefix, absl::StrCat(name, ".head"), module_.grid.pp - 1);
@@ -261,7 +279,7 @@ class ModuleComparison {
     // Tensors of one dim and biases do not decay (docs/training/step.md#weight-decay-rule).
     Equal(of("decay"), found.decay, !buffer && shape.size() > 1 && !absl::EndsWith(suffix, ".bias"));
     Equal(of("trained"), found.trained,
-          !buffer && (weight.projection ? module_.trains_projection : module_.trains_backbone));
+          !buffer && (weight.adapter || (weight.projection ? module_.trains_projection : module_.trains_backbone)));
     Equal(of("buffer"), found.buffer, buffer);
     Equal(of("part of rates"), found.part, RatePartOf(weight, file));
     Init draw{weight.draw, 0, 0};

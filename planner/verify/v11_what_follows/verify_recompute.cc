@@ -31,7 +31,7 @@ class RecomputeCheck {
   // that recompute the same have the same words. Last comes elementwise.
   void CheckWords() {
     std::vector<string> known;
-    if (const ModelStatement* statement = StatementOf(module_.kind)) {
+    if (const ModelStatement* statement = StatementOf(module_)) {
       for (const StatedLayer& layer : statement->layer_kinds) {
         if (Named(layer.word)) known.push_back(layer.word);
       }

@@ -91,6 +91,7 @@ FeatureParts::Wanted FeatureParts::WantedOf(const TypedInstruction& typed, const
   const OpInfo::Parts* stated = StatedParts(op, dim.name);
   if (!stated) return {Parts{size}};
   Wanted wanted{{}, stated->more};
+  if (stated->passed) return wanted;  // of an input: any
   if (stated->sizes.empty()) {
     ForEachSlot(typed, signature, [&](const Slot& slot, const SignatureDim& cut, const string&) {
       if (cut.name == dim.name) wanted.parts = SegmentsOf(slot, op);
@@ -146,12 +147,49 @@ string FeatureParts::ComputeProblem(const TypedInstruction& typed, const OpSigna
       return absl::StrCat("reads ", op.inputs[i], " in parts of ", PartsText(*wanted.parts), ", but it is made of ",
                           PartsText(*found));
   }
+  if (string problem = AddedProblem(typed); !problem.empty()) return problem;
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     const Output& output = op.outputs[i];
     const SignatureDim* dim = dim_of(OperandAt(signature.outputs, i), output.type);
-    if (dim) Note(output.name, WantedOf(typed, signature, *dim, *Features(output.type)).parts);
+    if (!dim) continue;
+    const OpInfo::Parts* stated = StatedParts(op, dim->name);
+    if (!stated || !stated->passed) {
+      Note(output.name, WantedOf(typed, signature, *dim, *Features(output.type)).parts);
+      continue;
+    }
+    for (size_t input = 0; input < typed.inputs.size(); ++input) {
+      const SignatureDim* from = dim_of(OperandAt(signature.inputs, input), *typed.inputs[input]);
+      const Parts* found = from && from->name == dim->name ? Find(op.inputs[input]) : nullptr;
+      if (found) Note(output.name, *found);
+    }
   }
   return "";
+}
+
+// The features of an added product lie inside of those that it is added to. Where they are cut, they are whole parts of
+// them, of just these sizes: only then do all ranks add to the same features.
+string FeatureParts::AddedProblem(const TypedInstruction& typed) const {
+  const Instruction& op = *typed.instruction;
+  const bool backward = op.kind == OpKind::kAddLinearInputGrad || op.kind == OpKind::kAddLinearWeightGrad;
+  if (op.kind != OpKind::kAddLinear && !backward) return "";
+  const int64_t *width = op.FindInteger("width"), *first = op.FindInteger("first");
+  const int64_t *features = Features(*typed.inputs.front()), begin = first ? *first : 0;
+  if (!width || *width <= 0) return absl::StrCat("adds to no features of ", op.inputs.front());
+  if (!features || begin < 0 || begin > *features || *width > *features - begin)
+    return absl::StrCat("adds to the features ", begin, " to ", begin + *width, " of ", op.inputs.front(),
+                        ", which has ", features ? *features : 0);
+  const std::vector<Slot>& slots = op.kind == OpKind::kAddLinearWeightGrad ? typed.gradients : typed.parameters;
+  const Parts* found = Find(op.inputs.front());
+  if (!found || slots.empty() || !slots.front().storage || slots.front().dim != 0) return "";
+  const Parts segments = *SegmentsOf(slots.front(), op);
+  int64_t before = 0;
+  auto part = found->begin();
+  while (part != found->end() && before < begin) before += *part++;
+  const bool whole = before == begin && segments.size() <= static_cast<size_t>(found->end() - part) &&
+                     std::equal(segments.begin(), segments.end(), part);
+  if (whole) return "";
+  return absl::StrCat("adds a product of parts ", PartsText(segments), " from feature ", begin, " on to ",
+                      op.inputs.front(), ", which is made of ", PartsText(*found));
 }
 
 string FeatureParts::ConcatProblem(const TypedInstruction& typed) {

@@ -45,6 +45,7 @@ class FeatureParts {
                   int64_t size) const;
   std::string SlotsProblem(const TypedInstruction& typed, const OpSignature& signature) const;
   std::string ComputeProblem(const TypedInstruction& typed, const OpSignature& signature);
+  std::string AddedProblem(const TypedInstruction& typed) const;
   std::string ConcatProblem(const TypedInstruction& typed);
   std::string SplitProblem(const TypedInstruction& typed);
   std::string ReshardProblem(const TypedInstruction& typed);

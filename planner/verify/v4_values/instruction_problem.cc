@@ -143,7 +143,7 @@ double AttributeCheck::ValueOf(const string& name, const Module& module, bool ev
   if (const auto axis = AxisFromName(name)) return module.grid.size(*axis);
   const auto constant = module.constants.find(name);
   if (constant != module.constants.end()) return Number(constant->second);
-  const ModelStatement* statement = StatementOf(module.kind);
+  const ModelStatement* statement = StatementOf(module);
   return statement ? statement->NumberWithout(name, module.constants) : std::numeric_limits<double>::quiet_NaN();
 }
 

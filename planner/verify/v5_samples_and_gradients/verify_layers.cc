@@ -208,7 +208,7 @@ class LayerRuns {
   // The language model adds each expert layer's auxiliary loss, routing fingerprint and, for a router with a bias,
   // counts of tokens, and the last stage's loss.
   void CheckLanguageStatistics(const Module& module, int stage, const std::map<string_view, FrameUse>& uses) {
-    const ModelStatement* statement = StatementOf(module.kind);  // null: V11
+    const ModelStatement* statement = StatementOf(module);  // null: V11
     std::set<string_view> with_experts, counted;
     for (const LayerSummary& layer : module.layers) {
       if (statement && statement->HasExperts(layer.kind)) with_experts.insert(layer.frame);

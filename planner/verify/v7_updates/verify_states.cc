@@ -138,6 +138,7 @@ class ListStates {
     if (name == "world") return plan_.world_size;
     if (name == "by_source") return plan_.sums_by_source() ? 1 : 0;
     if (name == "trained") return module->trained() ? 1 : 0;
+    if (name == "adapted") return module->adapted() ? 1 : 0;
     const Module* experts = WithExperts(module);
     if (name == "experts") return experts ? 1 : 0;
     if (name == "expert_lanes") return experts ? experts->grid.ranks() / experts->grid.pp : 0;

@@ -141,6 +141,11 @@ class ModuleManifest {
              absl::StrCat("is whole on every rank along ", string(AxisName(axis)), ", and all of them would write it"));
       }
     }
+    const bool kept = !module_.adapted() || (parameter.trained && !parameter.buffer);
+    if (rule.kept != kept) {
+      Fail(parameter, kept ? "changes, or adapters do not stand on it, but no checkpoint has it"
+                           : "is what adapters stand on, but checkpoints have it");
+    }
     CheckParts(parameter);
     CheckStates(rule, parameter, storage);
   }

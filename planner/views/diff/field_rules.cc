@@ -137,6 +137,7 @@ constexpr FieldRow kRows[] = {
     {"modules[].grid.ep", kValue, "ranks", "experts are spread over another number of ranks"},
     {"modules[].grid.expert_dp", kValue, "ranks", "experts have another number of replicas; the sums are the same"},
     {"modules[].trains_backbone", kValue, "weights", "other weights are stepped"},
+    {"modules[].adapter_targets", kValue, "weights", "other weights are stepped"},
     {"modules[].trains_projection", kValue, "weights", "other weights are stepped"},
     {"modules[].recompute", kValue, "memory", "other activations are computed again instead of kept"},
     {"modules[].dispatch", kValue, "ranks", "tokens reach the experts in another way; each token sums the same terms"},

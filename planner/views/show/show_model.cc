@@ -1,7 +1,10 @@
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "planner/base/paper/table.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/predict/estimate/dispatch_time.h"
 #include "planner/predict/estimate/model_flops.h"
@@ -103,6 +106,20 @@ nlohmann::ordered_json FlopsJson(const Flops& flops) {
   return {{"forward", flops.forward}, {"backward", flops.backward}, {"recompute", flops.recompute}};
 }
 
+// "frozen but for adapters: 1,024 parameters of rank 4 on q_proj, v_proj"
+std::string AdapterText(const Module& module) {
+  return absl::StrCat("frozen but for adapters: ", WithCommas(AdapterElements(module)), " parameters of rank ",
+                      module.size(kAdapterRank), " on ", absl::StrJoin(module.adapter_targets, ", "));
+}
+
+nlohmann::ordered_json AdapterJson(const Module& module) {
+  if (!module.adapted()) return {};
+  return {{"rank", module.size(kAdapterRank)},
+          {"alpha", module.real(kAdapterAlpha)},
+          {"targets", module.adapter_targets},
+          {"parameters", AdapterElements(module)}};
+}
+
 }  // namespace
 
 std::string ShowModel(const Plan& plan, const StepTime& time, size_t width) {
@@ -115,6 +132,7 @@ std::string ShowModel(const Plan& plan, const StepTime& time, size_t width) {
                           WithCommas(module.parameter_count) + " parameters";
     if (module.projector_count > 0) heading += " and " + WithCommas(module.projector_count) + " of the projector";
     if (!module.trained()) heading += ", frozen";
+    if (module.adapted()) heading += ", " + AdapterText(module);
     text += Wrapped(heading, width, 2) + "\n" + LayersText(module, width) + "\n" + FlopsText(flops, width);
     if (Dispatches(module)) text += DispatchText(plan, module, width);
     text += "\n";
@@ -153,6 +171,7 @@ nlohmann::ordered_json ShowModelJson(const Plan& plan, const StepTime& time) {
     modules[module.name] = {{"model", module.model},
                             {"kind", module.kind},
                             {"trained", module.trained()},
+                            {"adapter", AdapterJson(module)},
                             {"parameters", module.parameter_count},
                             {"projector_parameters", module.projector_count},
                             {"flops_per_token", Rounded(flops.token.model())},

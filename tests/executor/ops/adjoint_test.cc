@@ -46,7 +46,9 @@ const std::map<string, string> kWithoutGradient = {
 Named PassedGradients(const OpCase& c, const Named& values) {
   const string& kind = c.stages[0].kind;
   Named passed;
-  if (kind == "add" || kind == "add_residual_bias") {
+  if (kind == "add_linear") {
+    passed["0.di0"] = values.at("0.do0");
+  } else if (kind == "add" || kind == "add_residual_bias") {
     for (size_t i = 0; i < (kind == "add" ? c.parts_of_f.size() : 2); ++i)
       passed[absl::StrCat("0.di", i)] = values.at("0.do0");
   } else if (kind == "concat") {

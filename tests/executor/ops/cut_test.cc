@@ -183,10 +183,12 @@ void AddTermProblems(const Instance& whole, std::vector<string>& problems, Cover
   const RankCoordinates rank = {.cp = c.cp, .cp_rank = c.cp_rank, .ep = c.ep, .ep_rank = c.ep_rank};
   for (size_t at = 0; at < whole.inputs.size(); ++at) {
     const OperandSignature& operand = *OperandAt(whole.signature.inputs, at);
-    if (!operand.linear || (operand.repeats && at > 0)) continue;
+    const bool together = operand.repeats || kind == "add_linear";
+    if (covered && kind == "add_linear") covered->terms.insert(absl::StrCat(kind, " ", at));
+    if (!operand.linear || (together && at > 0)) continue;
     if (kind == "linear_weight_grad" && at == 1 && HasBias(c)) continue;  // as in Problems below
     // What adds, joins or splits takes terms of all its inputs together.
-    const size_t end = operand.repeats ? whole.inputs.size() : at + 1;
+    const size_t end = together ? whole.inputs.size() : at + 1;
     if (covered) covered->terms.insert(absl::StrCat(kind, whole.over_cp ? " with cp " : " ", at));
     Tensors first = whole.inputs, second = whole.inputs;
     for (size_t i = at; i < end; ++i) {

@@ -34,6 +34,8 @@ const std::vector<CutLine> kCuts = {
     {"head_norm head_norm_grad rope rope_grad", 'f', "k_heads", "q_heads k_heads v_heads"},
     {"gated_silu gated_silu_grad", 'f', "width", "width"},
     {"gated_experts gated_experts_grad", 'f', "ffn", "ffn"},
+    // The product lies at the same place of each rank's part.
+    {"add_linear add_linear_input_grad add_linear_weight_grad", 'o', "width / 2", "width first"},
     // What is joined keeps its parts, of 12, 6 and 18.
     {"concat split", 'f', "6", ""},
     // Rank r of n has the rows of the vocabulary from r V / n on.
@@ -315,6 +317,16 @@ std::vector<OpCase> MakeCases() {
        .stages = {{"linear"}},
        .sizes = "i 6, o 8",
        .values = {{"0.p1", Normal()}},
+       .leading = {6, 4}},
+      {.name = "add linear",
+       .stages = {{"add_linear"}},
+       .sizes = "o 12, o2 12, r 6",
+       .attributes = {{"width", Integer{12}}, {"scale", 1.5}},
+       .leading = {6, 4}},
+      {.name = "add linear inside",
+       .stages = {{"add_linear"}},
+       .sizes = "o 24, o2 12, r 6",
+       .attributes = {{"width", Integer{12}}, {"first", Integer{6}}, {"scale", 0.75}},
        .leading = {6, 4}},
       {.name = "squared relu",
        .stages = {{"squared_relu"}},

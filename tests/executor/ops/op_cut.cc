@@ -157,7 +157,12 @@ class Cut {
     std::vector<int64_t> segments;
     bool more = true;
     for (const OpInfo::Parts& parts : whole_.entry->parts) {
-      if (parts.name != dim.name || parts.sizes.empty()) continue;  // those of a weight: one in these cases
+      if (parts.name != dim.name) continue;
+      // Those of the input of add_linear: what it adds to, and what is before and behind it.
+      const auto first = whole_.c->attributes.find("first");
+      if (parts.passed && first != whole_.c->attributes.end()) segments.push_back(std::get<int64_t>(first->second));
+      if (parts.passed) segments.push_back(Number("width", whole_.c->attributes));
+      if (parts.sizes.empty()) continue;  // those of a weight: one in these cases
       for (const Expression& part : parts.sizes) segments.push_back(Number(part, whole_.c->attributes));
       more = parts.more;
     }
@@ -283,7 +288,7 @@ class Cut {
     Attributes attributes = whole_.c->attributes;
     if (line_) {
       for (const string& name : std::vector<string>(absl::StrSplit(line_->along, ' ', absl::SkipEmpty())))
-        attributes[name] = Number(name, attributes) * UnitsOf(r).size(0) / units_;
+        if (attributes.contains(name)) attributes[name] = Number(name, attributes) * UnitsOf(r).size(0) / units_;
     }
     if (axis_ != Axis::kCp) return attributes;
     const OpInfo& info = InfoOf(whole_.entry->kind);

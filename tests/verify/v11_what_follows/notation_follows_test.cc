@@ -34,8 +34,8 @@ std::string SaidWith(const Plan& plan, const Changes& changes) {
   const ParsedStatement parsed = ParseStatement("changed", absl::StrReplaceAll(text, changes));
   EXPECT_EQ(ProblemsText(parsed.problems), "");
   const PlanIndex index(plan);
-  const auto statement_of = [&](std::string_view kind) {
-    return kind == "radio_vit" ? &parsed.statement : StatementOf(kind);
+  const auto statement_of = [&](const Module& module) {
+    return module.kind == "radio_vit" ? &parsed.statement : StatementOf(module);
   };
   std::string said;
   for (const Violation& violation : VerifyForwardGraphs(index, CallsOfMicrobatches(index), statement_of))

@@ -114,7 +114,9 @@ void ReduceFinished(const Module& module, const std::set<size_t>& finished, std:
   }
 }
 
-Block Backward(const Module& module, const std::vector<StagePart>& parts, int stage, bool reduces) {
+// `gives`: whether what is before the stage takes the gradients of its inputs. An embedding that does not learn takes
+// none of what it has made.
+Block Backward(const Module& module, const std::vector<StagePart>& parts, int stage, bool gives, bool reduces) {
   const size_t first = FirstWithBackward(parts);
   BlockBuilder b(module.name, absl::StrCat(module.name, ".s", stage, ".backward", reduces ? ".last" : ""),
                  module.origin);
@@ -142,7 +144,7 @@ Block Backward(const Module& module, const std::vector<StagePart>& parts, int st
     if (reduces) ReduceFinished(module, finished[i], body);
     if (!outputs.empty()) dx = outputs.front();
   }
-  return b.Finish(outputs, {});
+  return b.Finish(gives ? outputs : std::vector<string>(), {});
 }
 
 Instruction Collective(OpKind kind, const string& input, const string& output, DType dtype, int64_t elements,
@@ -194,7 +196,8 @@ std::vector<Instruction> GatherBucket(const Module& module, size_t index) {
 bool GivesGradient(const Module& module, const ModuleBlocks& blocks, int stage) {
   const std::vector<StagePart> parts = PartsOf(module, blocks, stage);
   if (parts.empty()) return HasBackward(module, blocks, stage - 1);
-  return FirstWithBackward(parts) == 0 && !parts.front().blocks->backward->outputs.empty();
+  return FirstWithBackward(parts) == 0 && !parts.front().blocks->backward->outputs.empty() &&
+         (stage == 0 || HasBackward(module, blocks, stage - 1));
 }
 
 StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int stage, bool reduces_early) {
@@ -208,13 +211,14 @@ StageBlocks LowerStage(const Module& module, const ModuleBlocks& blocks, int sta
   StageBlocks result = {.forward = Forward(module, parts, stage, Pass::kForward)};
   if (blocks.embedding.evaluate) result.evaluate = Forward(module, parts, stage, Pass::kEvaluate);
   const bool has_backward = parts.back().blocks->backward.has_value();
-  if (has_backward) result.backward = Backward(module, parts, stage, false);
+  const bool gives = has_backward && GivesGradient(module, blocks, stage);
+  if (has_backward) result.backward = Backward(module, parts, stage, gives, false);
   // Without a bucket that several ranks share, nothing is reduced, and the last microbatch needs no block of its own.
   const auto shared = [&](const Bucket& bucket) {
     return bucket.stage == stage && !(bucket.reduce_group.empty() && bucket.tp_group.empty());
   };
   const bool sharded = std::any_of(module.buckets.begin(), module.buckets.end(), shared);
-  if (reduces_early && sharded && has_backward) result.last_backward = Backward(module, parts, stage, true);
+  if (reduces_early && sharded && has_backward) result.last_backward = Backward(module, parts, stage, gives, true);
   return result;
 }
 

@@ -233,13 +233,26 @@ class BackwardDeriver {
     return finished_[value] = Summed(value, gradient);
   }
 
+  // Whether each kind that differentiates the step is linear in the gradient of its output.
+  bool TakesTerms(size_t step) const {
+    if (InfoOf(piece_.forward[step].kind).passes_gradient) return false;
+    const std::vector<BackwardKind> kinds = BackwardKindsOf(piece_, step);
+    return !kinds.empty() && std::all_of(kinds.begin(), kinds.end(), [](const BackwardKind& kind) {
+      const GradientOperand& first = kind.rule->operands.front();
+      return first.kind == GradientOperand::Kind::kOutputGradient && kind.info->signature->inputs.front().linear &&
+             kind.rule->operands.size() <= 2;
+    });
+  }
+
   // The gradient of a value that is whole over an axis is a term where each rank has only a part of its uses. One that
-  // was gathered is scattered where the gather is undone, any other is summed at once.
+  // was gathered is scattered where the gather is undone. One of a product stays a term, since its backward is linear in
+  // it: what that makes is summed. Any other is summed at once.
   size_t Summed(size_t value, size_t gradient) {
     const std::optional<size_t> maker = piece_.MakerOf(value);
     if (maker &&
         (piece_.forward[*maker].kind == OpKind::kAllGather || piece_.forward[*maker].kind == OpKind::kAllGatherV))
       return gradient;
+    if (maker && OpClassOf(piece_.forward[*maker].kind) == OpClass::kCompute && TakesTerms(*maker)) return gradient;
     std::vector<Axis> axes;
     ValueType sum = piece_.type(gradient);
     for (Axis axis : {Axis::kTp, Axis::kCp}) {

@@ -78,14 +78,17 @@ class PieceBlocks {
   DerivedPiece piece_;
 };
 
-// Whether something learns in the embedding and the layers of the module, or before them: then gradients pass them. A
-// frozen language model hands them to an encoder that learns. The projection of an encoder may learn alone.
-bool LearnsBefore(const PieceContext& context) {
-  const Module& module = context.module();
-  if (module.has_images || module.trains_backbone) return module.trains_backbone;
-  return std::any_of(context.encoders().begin(), context.encoders().end(),
+// Whether the embedding of the module learns, or something before it. A frozen language model hands gradients to an
+// encoder that learns.
+bool EmbeddingLearns(const PieceContext& context) {
+  return context.module().trains_backbone ||
+         std::any_of(context.encoders().begin(), context.encoders().end(),
                      [](const FeedingEncoder& encoder) { return encoder.learns; });
 }
+
+// Whether something learns in the embedding and the layers of the module, or before them: then gradients pass layers.
+// The projection of an encoder may learn alone, and so may adapters of layers.
+bool LayersLearn(const PieceContext& context) { return context.module().trains_layers() || EmbeddingLearns(context); }
 
 LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, const string& word) {
   const Module& module = context.module();
@@ -110,7 +113,7 @@ LayerBlocks DerivePiece(const PieceContext& context, const StatedPiece& stated, 
   const PieceBlocks made(context, std::move(piece));
   const string name = absl::StrCat(module.name, ".", word);
   LayerBlocks blocks = {.forward = made.Forward(name + ".forward"), .gradients = std::move(gradients)};
-  blocks.backward = made.Backward(name + ".backward", blocks.forward, LearnsBefore(context));
+  blocks.backward = made.Backward(name + ".backward", blocks.forward, LayersLearn(context));
   return blocks;
 }
 
@@ -140,8 +143,8 @@ ModuleBlocks DeriveModule(const BlockInputs& inputs, const Module& module, const
   }
   if (inputs.evaluates) AddEvaluation(blocks);
   if (inputs.sums_by_source() && module.carries_loss) ReturnTokenLoss(blocks.head.forward);
-  const bool learns = LearnsBefore(context);
-  FinishBlocks(blocks.embedding, learns, Recompute::kNothing);
+  const bool learns = LayersLearn(context);
+  FinishBlocks(blocks.embedding, EmbeddingLearns(context), Recompute::kNothing);
   FinishBlocks(blocks.head, learns || module.trained(), Recompute::kNothing);
   for (auto& [kind, layer] : blocks.layers) FinishBlocks(layer, learns, RecomputeOf(module, kind));
   return blocks;

@@ -158,7 +158,19 @@ class ForwardDeriver {
     return cuts;
   }
 
-  // An input that has the cut index is cut along it, another one is whole. A term that is never reduced stays one.
+  // Whether a sum of terms is made of terms alone: then it is one, and is reduced as a whole.
+  bool AddsTerms(const DerivedCompute& compute, Axis axis) const {
+    for (size_t i = 0; i < compute.inputs.size(); ++i) {
+      const Layout& layout = piece_.type(compute.inputs[i]).layout;
+      const auto along = layout.find(axis);
+      const bool term = along != layout.end() && along->second.state == State::kPartial;
+      if (!term || !OperandAt(compute.signature().inputs, i)->linear) return false;
+    }
+    return compute.inputs.size() > 1;
+  }
+
+  // An input that has the cut index is cut along it, another one is whole. A term that is never reduced stays one, and
+  // so do terms that are added up.
   void BringInput(DerivedCompute& compute, size_t i, const std::map<Axis, CutIndex>& cuts) {
     const OperandSignature& operand = *OperandAt(compute.signature().inputs, i);
     if (Dispatch::Concerns(operand)) return;
@@ -167,7 +179,7 @@ class ForwardDeriver {
     for (const auto& [axis, cut] : cuts) {
       const auto along = value.type.layout.find(axis);
       const bool term = along != value.type.layout.end() && along->second.state == State::kPartial;
-      if (term && operand.linear && value.reduction == Reduction::kNone) continue;
+      if (term && operand.linear && (value.reduction == Reduction::kNone || AddsTerms(compute, axis))) continue;
       wanted[axis] = cut.index == 0 ? std::nullopt : DimOfIndex(operand, value.type.dims.size(), cut.index);
     }
     compute.inputs[i] = conversions_.Bring(compute.inputs[i], wanted);
@@ -185,10 +197,13 @@ class ForwardDeriver {
       step.outputs.push_back(output);
     }
     // What a product with a weight makes has the segments of the weight's rows.
-    const bool of_weight = std::any_of(InfoOf(compute.kind).parts.begin(), InfoOf(compute.kind).parts.end(),
-                                       [](const OpInfo::Parts& parts) { return parts.sizes.empty() && !parts.more; });
-    if (of_weight && compute.slots_on_rank.front().cut == 0)
-      piece_.values[step.outputs.front()].segments = compute.slots_on_rank.front().segments;
+    for (const OpInfo::Parts& parts : InfoOf(compute.kind).parts) {
+      const bool of_output = signature.outputs.front().dims.back().name == parts.name;
+      std::vector<int64_t>& segments = piece_.values[step.outputs.front()].segments;
+      if (of_output && parts.of_weight() && compute.slots_on_rank.front().cut == 0)
+        segments = compute.slots_on_rank.front().segments;
+      if (of_output && parts.passed) segments = piece_.values[compute.inputs.front()].segments;
+    }
     piece_.forward.push_back(step);
     for (size_t i = 0; i < stated.outputs.size(); ++i)
       values_[KeyOf(stated.outputs[i], encoder)] = dispatch_.Made(compute, signature.outputs[i], step.outputs[i]);

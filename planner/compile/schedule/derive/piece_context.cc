@@ -46,7 +46,7 @@ DerivedSlot PieceContext::SlotOf(const StatedPiece& piece, std::string_view name
   slot.cut = first->cut;
   slot.experts = first->form == StatedWeight::Form::kExperts;
   slot.trained = first->form != StatedWeight::Form::kBuffer &&
-                 (first->projection ? module_.trains_projection : module_.trains_backbone);
+                 (first->adapter || (first->projection ? module_.trains_projection : module_.trains_backbone));
   if (slot.segments.empty()) slot.segments = {slot.shape.front()};
   for (size_t joined = 1; joined < weights.size(); ++joined) {
     slot.segments.push_back(numbers_.SizeOf(weights[joined]->shape.front()));

@@ -69,7 +69,7 @@ std::vector<Accumulator> AccumulatorsOf(const ProgramInputs& inputs) {
   if (inputs.checkpoints) add(0, "stop_requests");
   for (const Module& module : inputs.modules) {
     add(1, "norm." + module.name);
-    if (module.experts() > 0 && CountsExperts(*StatementOf(module.kind)))
+    if (module.experts() > 0 && CountsExperts(*StatementOf(module)))
       sums.push_back({"$expert_counts", DType::kInt64, module.expert_layers() * module.experts(), {}});
   }
   if (inputs.sums_by_source()) {

@@ -281,6 +281,9 @@ std::vector<Instruction> ProgramBuilder::Resume(const std::vector<const LoweredM
   if (!inputs_.checkpoints) return {};
   for (const LoweredModule* lowered : modules) {
     Emit(OpKind::kAllocateParameters, lowered->module);
+    // A checkpoint has adapters alone.
+    if (lowered->module->adapted())
+      Emit(inputs_.loads_weights ? OpKind::kLoadParameters : OpKind::kInitializeParameters, lowered->module);
     Emit(OpKind::kLoadState, lowered->module);
   }
   Emit(OpKind::kLoadCounters);

@@ -6,6 +6,7 @@
 #include "planner/base/paper/markup.h"
 #include "planner/base/paper/table.h"
 #include "planner/base/text/text.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/model_statement.h"
 #include "planner/predict/estimate/model_flops.h"
 #include "planner/views/show/page/page.h"
@@ -113,6 +114,8 @@ std::string ModuleText(const Plan& plan, const Module& module, const ModuleFlops
       Cat("<h3><span class=\"chip ", ModuleColor(plan, module.name), "\"></span>", Escaped(module.name), "</h3>\n<p>",
           Escaped(module.model), " (", Escaped(module.kind), "): ", WithCommas(module.parameter_count), " parameters");
   if (module.projector_count > 0) Append(text, " and ", WithCommas(module.projector_count), " of the projector");
+  if (module.adapted())
+    Append(text, ", frozen but for adapters of ", WithCommas(AdapterElements(module)), " parameters");
   Append(text, module.trained() ? "" : ", frozen", "; a sample is ", absl::StrFormat("%.6g", flops.tokens_per_sample),
          " tokens and ", flops.known ? "" : "at most ", FlopText(flops.sample.model()), ".</p>\n");
   return text + PartsTable(module, flops) + LayerTable(module);

@@ -1,0 +1,90 @@
+#include "planner/state/weights/base_digest.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "planner/base/digest/sha256.h"
+#include "planner/plan/shard_map.h"
+#include "planner/state/checkpoint/format.h"
+
+namespace planwright {
+namespace {
+
+constexpr int64_t kSampled = 2048;  // elements, at each of three places
+
+// The elements of a tensor that count: all of a small one.
+std::vector<ElementRun> Sampled(int64_t elements) {
+  if (elements <= 3 * kSampled) return {{0, 0, elements}};
+  return {{0, 0, kSampled},
+          {kSampled, (elements - kSampled) / 2, kSampled},
+          {2 * kSampled, elements - kSampled, kSampled}};
+}
+
+void AddText(Sha256& digest, const std::string& text) { digest.Add(text.data(), text.size()); }
+
+absl::Status AddTensor(const WeightsFit& fit, const TakenTensor& taken, const std::string& name, Sha256& digest) {
+  const WeightSource& source = *fit.sources.at(static_cast<size_t>(taken.source)).opened;
+  if (source.checkpoint() != nullptr) {
+    AddText(digest, absl::StrCat(name, " of ", Sha256Hex(WriteManifest(source.checkpoint()->manifest())), "\n"));
+    return absl::OkStatus();
+  }
+  ElementReader& reader = fit.ReaderOf(taken);
+  const std::optional<TensorType> type = reader.TypeOf(taken.key);
+  if (!type) return absl::InvalidArgumentError(absl::StrCat(reader.PlaceOf(taken.key), " cannot be read"));
+  AddText(digest, absl::StrCat(name, " ", std::string(DTypeName(type->dtype)), " [", absl::StrJoin(type->shape, ","), "]\n"));
+  const std::vector<ElementRun> runs = Sampled(ElementsOf(type->shape));
+  std::vector<std::byte> bytes(static_cast<size_t>((runs.back().local + runs.back().count) * DTypeBytes(type->dtype)));
+  absl::Status read = reader.Read(taken.key, runs, bytes, ElementReader::Numbers::kAny);
+  if (!read.ok()) return read;
+  digest.Add(bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+std::string DrawText(const Plan& plan, const Parameter& parameter, const std::string& name) {
+  return absl::StrCat(name, " [", absl::StrJoin(parameter.shape, ","), "] ",
+                      std::string(InitKindName(parameter.init.kind)), " ", parameter.init.a, " ", parameter.init.b,
+                      " seed ", plan.seed, "\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> BaseDigests(const Plan& plan, const WeightsFit& fit) {
+  std::map<std::string, std::string> digests;
+  for (const Module& module : plan.modules) {
+    if (!module.adapted()) continue;
+    Sha256 digest;
+    for (const Parameter& parameter : module.parameters) {
+      if (parameter.trained) continue;
+      for (int64_t copy = 0; copy < std::max<int64_t>(parameter.experts, 1); ++copy) {
+        const std::string name = ExpertName(parameter.name, parameter.experts > 0 ? copy : -1);
+        const auto taken = fit.taken.find(name);
+        if (taken == fit.taken.end()) {
+          AddText(digest, DrawText(plan, parameter, name));
+        } else if (absl::Status added = AddTensor(fit, taken->second, name, digest); !added.ok()) {
+          return added;
+        }
+      }
+    }
+    digests[module.name] = digest.Hex();
+  }
+  return digests;
+}
+
+std::string OtherBase(const std::map<std::string, std::string>& kept, const std::map<std::string, std::string>& found,
+                      const std::string& checkpoint) {
+  std::vector<std::string> others;
+  for (const auto& [module, digest] : found) {
+    const auto before = kept.find(module);
+    if (before != kept.end() && before->second != digest) others.push_back(module);
+  }
+  if (others.empty()) return "";
+  return absl::StrCat("the adapters of ", absl::StrJoin(others, ", "), " in ", checkpoint,
+                      " stand on other weights than those that the plan names: `initialize` must name the weights with "
+                      "which the run began");
+}
+
+}  // namespace planwright
