@@ -14,6 +14,7 @@
 
 #include "executor/data/file_error.h"
 #include "planner/base/threads/threads.h"
+#include "planner/data/samples/token_positions.h"
 #include "planner/plan/image_bands.h"
 
 namespace planwright::executor {
@@ -26,6 +27,12 @@ int64_t FirstPartOf(const Plan& plan, size_t set) {
   int64_t parts = 0;
   for (size_t i = 0; i < set; ++i) parts += plan.evaluation.sets[i].parts();
   return parts;
+}
+
+// Whether positions are wanted by rows and columns of image tokens too.
+bool HasImageAxes(const Instruction& read) {
+  const std::vector<Dim>& dims = read.outputs.front().type.dims;
+  return !dims.empty() && dims.front() == Dim(int64_t{3});
 }
 
 }  // namespace
@@ -127,7 +134,7 @@ Tensors BatchReader::Read(const Instruction& instruction, const CallContext& cal
   int encoder = -1;
   switch (instruction.kind) {
     case OpKind::kReadTokens: values = ReadTokens(lane); break;
-    case OpKind::kReadPositions: values = {Positions(lane)}; break;
+    case OpKind::kReadPositions: values = {Positions(lane, HasImageAxes(instruction))}; break;
     case OpKind::kReadImages:
       values = ReadImages(lane, call);
       encoder = static_cast<int>(EncoderOf(call.module->name));
@@ -162,8 +169,19 @@ at::Tensor BatchReader::DocumentEnds(const Lane& lane) const {
   return result;
 }
 
-at::Tensor BatchReader::Positions(const Lane& lane) const {
+at::Tensor BatchReader::Positions(const Lane& lane, bool of_images) const {
   const auto samples = static_cast<int64_t>(lane.size());
+  if (of_images) {
+    at::Tensor all = HostIntegers({3, length_, samples});
+    for (int64_t i = 0; i < samples; ++i) {
+      const std::vector<std::array<int64_t, 3>> found = TokenPositions(data_, *lane[i].sample);
+      for (int64_t axis = 0; axis < 3; ++axis) {
+        for (int64_t at = 0; at < length_; ++at)
+          all.data_ptr<int64_t>()[(axis * length_ + at) * samples + i] = found[at][axis];
+      }
+    }
+    return all;
+  }
   at::Tensor positions = HostIntegers({1, length_, samples});
   for (int64_t i = 0; i < samples; ++i) {
     int64_t begin = 0;

@@ -54,6 +54,9 @@ class BatchReader {
   // sample), sample_rows i64 [samples of the lane]. Without images P and n are 0. With cp the patches are those of this
   // rank's part (planner/plan/image_bands.h); the rest is of the whole lane.
   //
+  // read_positions, for the device: positions i64 [1,S,B], from 0 in each document; i64 [3,S,B] with rows and columns
+  // of image tokens (token_positions.h), if the instruction says so.
+  //
   // read_image_sizes of the call's module: image_grid and sample_rows, as read_images gives them.
   //
   // read_sources, for the device: rows i64 [B], the part of the sums by source to which each sample belongs, and counts
@@ -82,7 +85,7 @@ class BatchReader {
   size_t EncoderOf(std::string_view module) const;  // index in DataPlan::encoders
   Lane LaneOf(const CallContext& call);
   Tensors ReadTokens(const Lane& lane) const;
-  at::Tensor Positions(const Lane& lane) const;  // i64 [1,S,B], from 0 in each document
+  at::Tensor Positions(const Lane& lane, bool of_images) const;  // i64 [1 or 3,S,B], from 0 in each document
   Tensors ReadImages(const Lane& lane, const CallContext& call) const;
   Tensors ReadImageSizes(const Lane& lane, const CallContext& call) const;
   Tensors ReadSourceParts(const Lane& lane) const;

@@ -40,12 +40,13 @@ void LaunchHeadNormGradient(const __nv_bfloat16* dy, const __nv_bfloat16* x, con
                             __nv_bfloat16* dx, float* partials, const HeadShape& shape, cudaStream_t stream);
 
 struct RopeTurns {
-  int64_t rotary = 0;                     // features of a head that turn: a multiple of 16, at most head_dim
-  float amplitude = 1;                    // of what turns
-  double of_plane[kWidestHead / 2] = {};  // whole turns for each position; less than 0: back
+  int64_t rotary = 0;                           // features of a head that turn: a multiple of 16, at most head_dim
+  float amplitude = 1;                          // of what turns
+  double of_plane[kWidestHead / 2] = {};        // whole turns for each position; less than 0: back
+  uint8_t axis_of_plane[kWidestHead / 2] = {};  // which positions a plane turns by
 };
 
-// y: x turned by positions [rows]. Angles are reduced in fp64, cosines and sines are fp32.
+// y: x turned by positions [axes, rows]. Angles are reduced in fp64, cosines and sines are fp32.
 void LaunchRope(const __nv_bfloat16* x, const int64_t* positions, const RopeTurns& turns, __nv_bfloat16* y,
                 const HeadShape& shape, cudaStream_t stream);
 

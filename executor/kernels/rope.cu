@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(kMostThreads)
     const int r = i / planes, plane = i % planes;
     if (first_row + r >= shape.rows) break;
     // Whole turns go away in fp64; what is left, at most half a turn, is small enough for fp32.
-    const double all = static_cast<double>(positions[first_row + r]) * turns.of_plane[plane];
+    const int64_t position = positions[turns.axis_of_plane[plane] * shape.rows + first_row + r];
+    const double all = static_cast<double>(position) * turns.of_plane[plane];
     float sine, cosine;
     sincospif(static_cast<float>(2 * (all - rint(all))), &sine, &cosine);
     cosines[r][plane] = cosine * turns.amplitude, sines[r][plane] = sine * turns.amplitude;

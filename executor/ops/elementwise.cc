@@ -6,6 +6,7 @@
 //                       (docs/model/vision_encoder.md#layers)
 //   add                 x, y, ... -> their sum, added from left to right
 //   add_residual_bias   x, y -> x + y + bias; the backward is bias_grad, in linear.cc
+//   add_bias            x -> x + bias; the backward is bias_grad, in linear.cc
 //   concat              x, y, ... -> joined along `dim`
 //   split               x -> consecutive parts along `dim`, of the sizes that the outputs say
 //   local_slice         x -> this rank's part of `dim` along the axis (tp or cp), consecutive or zigzag
@@ -48,6 +49,8 @@ Tensors RunAdd(const ComputeContext& context) {
 Tensors RunAddResidualBias(const ComputeContext& context) {
   return {(context.inputs[0] + context.inputs[1]).add_(context.parameters[0])};
 }
+
+Tensors RunAddBias(const ComputeContext& context) { return {context.inputs[0] + context.parameters[0]}; }
 
 Tensors RunConcat(const ComputeContext& context) {
   return {at::cat(context.inputs, context.instruction.integer("dim"))};

@@ -8,13 +8,14 @@
 
 #include "executor/ops/handler.h"
 #include "executor/ops/tensor_math.h"
+#include "executor/ops/vision_images.h"
 
 namespace planwright::executor::ops {
 
 struct PackedHeads {
   int64_t heads, head_dim, class_tokens;
   explicit PackedHeads(const Instruction& op)
-      : heads(op.integer("heads")), head_dim(op.integer("head_dim")), class_tokens(op.integer("class_tokens")) {}
+      : heads(op.integer("heads")), head_dim(op.integer("head_dim")), class_tokens(ClassTokensOf(op)) {}
 
   int64_t width() const { return heads * head_dim; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim)); }

@@ -70,6 +70,19 @@ std::vector<AxisTap> SampledAxis(int64_t count, double offset, double scale, int
   return taps;
 }
 
+// All cells of a resize from `side` cells to `count` with aligned corners. Fractions are exact quotients: a cell that
+// lies on one of the table is that one.
+std::vector<AxisTap> AlignedAxis(int64_t count, int64_t side) {
+  std::vector<AxisTap> taps;
+  const int64_t steps = std::max<int64_t>(count - 1, 1);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t along = i * (side - 1), low = along / steps;
+    const double fraction = static_cast<double>(along % steps) / static_cast<double>(steps);
+    taps.push_back({low, std::min(low + 1, side - 1), 1 - fraction, fraction});
+  }
+  return taps;
+}
+
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
@@ -86,6 +99,10 @@ void AppendResizedTaps(int64_t side, int64_t rows, int64_t columns, int64_t hidd
     AppendProduct(ResizedAxis(rows, CeilDivide(side * rows, m), rows),
                   ResizedAxis(columns, CeilDivide(side * columns, m), columns), side, taps);
   }
+}
+
+void AppendAlignedTaps(int64_t side, int64_t rows, int64_t columns, PositionTaps& taps) {
+  AppendProduct(AlignedAxis(rows, side), AlignedAxis(columns, side), side, taps);
 }
 
 void AppendCroppedTaps(int64_t side, int64_t rows, int64_t columns, const CropDraws& draws, PositionTaps& taps) {

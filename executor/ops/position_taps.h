@@ -30,4 +30,8 @@ void AppendResizedTaps(int64_t side, int64_t rows, int64_t columns, int64_t hidd
 // of the table's size takes the table as it is.
 void AppendCroppedTaps(int64_t side, int64_t rows, int64_t columns, const CropDraws& draws, PositionTaps& taps);
 
+// The side x side table is resized to (rows, columns): bilinear, with aligned corners, so that the outer positions of
+// the image are those of the table. Appends the taps of one image.
+void AppendAlignedTaps(int64_t side, int64_t rows, int64_t columns, PositionTaps& taps);
+
 }  // namespace planwright::executor

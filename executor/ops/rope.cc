@@ -5,6 +5,8 @@
 //   rope        x [t,b,f], positions i64 [A,t,b] -> y [t,b,f]
 //   rope_grad   dy, positions -> dx, the rotation back
 //
+// A is 1. Where planes turn by rows and columns of image tokens too, it is 3 (RopeSpeeds::axis).
+//
 // Angles are fp64 on every device: at position 131,072 an angle in fp32 is off by 0.008. Their cosines and sines have
 // the wide type, and so has the arithmetic. y has the dtype of x.
 #include <ATen/TensorOperators.h>
@@ -26,12 +28,15 @@ at::Tensor Turned(const ComputeContext& context, int way) {
   const int64_t head_dim = instruction.integer("head_dim"), rotary = instruction.integer("rotary"),
                 turning = instruction.integer("q_heads") + instruction.integer("k_heads"),
                 heads = turning + instruction.integer("v_heads");
-  TORCH_CHECK(x.size(2) == heads * head_dim && rotary % 2 == 0 && rotary <= head_dim && positions.size(0) == 1,
+  const RopeSpeeds speeds(instruction);
+  TORCH_CHECK(x.size(2) == heads * head_dim && rotary % 2 == 0 && rotary <= head_dim &&
+                  positions.size(0) == (speeds.several ? 3 : 1),
               "features of ", x.sizes(), " and positions of ", positions.sizes(), " for ", heads, " heads of ",
               head_dim, ", of which ", rotary, " turn");
-  const RopeSpeeds speeds(instruction);
   const at::Tensor speed = ToDevice(at::tensor(speeds.of, at::kDouble), x.device());
-  const at::Tensor angle = positions[0].to(at::kDouble).unsqueeze(-1) * speed;  // [t,b,rotary/2]
+  const at::Tensor own = speeds.several ? positions.index_select(0, Indices(speeds.axis, x.device())).movedim(0, -1)
+                                        : positions[0].unsqueeze(-1);
+  const at::Tensor angle = own.to(at::kDouble) * speed;  // [t,b,rotary/2]
   const at::Tensor cosine = (angle.cos() * speeds.amplitude).to(WideType(x)).unsqueeze(2),
                    sine = (angle.sin() * (way * speeds.amplitude)).to(WideType(x)).unsqueeze(2);
 

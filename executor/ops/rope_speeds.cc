@@ -51,6 +51,14 @@ RopeSpeeds::RopeSpeeds(const Instruction& instruction) {
       of.push_back(slow * speed / factor + (1 - slow) * speed);
     }
   }
+  const auto planes_of = [&](const char* name) {
+    const int64_t* planes = instruction.FindInteger(name);
+    return planes == nullptr ? 0 : *planes;
+  };
+  const int64_t height = planes_of("height"), width = planes_of("width");
+  several = height > 0 || width > 0;
+  for (int64_t j = 0; j < rotary / 2; ++j)
+    axis.push_back(j % 3 == 1 && j < 3 * height ? 1 : j % 3 == 2 && j < 3 * width ? 2 : 0);
   if (instruction.attributes.contains("amplitude")) amplitude = Number(instruction, "amplitude");
 }
 

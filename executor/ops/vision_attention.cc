@@ -21,7 +21,6 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "executor/ops/packed_attention.h"
-#include "executor/ops/vision_images.h"
 
 namespace planwright::executor::ops {
 

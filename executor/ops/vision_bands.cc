@@ -12,7 +12,7 @@
 
 namespace planwright::executor::ops {
 Tensors RunDealBands(const ComputeContext& context) {
-  const int64_t class_tokens = context.instruction.integer("class_tokens");
+  const int64_t class_tokens = ClassTokensOf(context.instruction);
   LanePart part = LanePart::Of(context);
   const at::Tensor token_counts = at::empty({part.cp}, at::TensorOptions().dtype(at::kLong)),
                    row_counts = at::empty({part.cp}, at::TensorOptions().dtype(at::kLong));

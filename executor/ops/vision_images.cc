@@ -39,6 +39,11 @@ LanePart LanePart::Of(const ComputeContext& context) {
   return {.cp = *cp, .coordinate = context.call.cp_rank, .factor = context.instruction.integer("factor")};
 }
 
+int64_t ClassTokensOf(const Instruction& instruction) {
+  const int64_t* class_tokens = instruction.FindInteger("class_tokens");
+  return class_tokens == nullptr ? 0 : *class_tokens;
+}
+
 std::vector<ImageSpan> ImageSpans(const at::Tensor& image_grid, int64_t class_tokens, const LanePart& part) {
   const std::vector<std::array<int64_t, 2>> grids = GridsOf(image_grid);
   std::vector<ImageSpan> images;

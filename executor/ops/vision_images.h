@@ -34,6 +34,9 @@ struct LanePart {
   static LanePart Of(const ComputeContext& context);
 };
 
+// Class tokens in front of the patches of an image, which an instruction does not say where there are none.
+int64_t ClassTokensOf(const Instruction& instruction);
+
 // image_grid: i64 [n,2] in host memory, rows and columns of patches of each image of the lane; n may be 0. c10::Error
 // if it is not that. Images of which the part has nothing are left out.
 std::vector<ImageSpan> ImageSpans(const at::Tensor& image_grid, int64_t class_tokens, const LanePart& part = {});

@@ -5,21 +5,17 @@
 //                             parameters pos_embed [1,side^2,h], cls_token [c,h]; P and N of this rank's part with cp
 //   position_and_class_grad   dx [N,h], image_grid, image_ids -> de [P,h]; adds to the gradients of both parameters
 //
-// The embedding of a patch is a weighted sum of four rows of the table (position_taps.h): a sparse matrix times the
-// table, and the backward multiplies with its transpose. Weights are found on the host in fp64; the sums are fp32 (fp64
-// for fp64) and rounded to the dtype of e. The backward reads no values of the forward: it computes the weights again.
+// The embedding of a patch is a weighted sum of four rows of the table (table_sums.h), which is rounded to the dtype of
+// e. The backward reads no values of the forward: it computes the weights again.
 // With `crop` the draws are keyed by the data seed and counted by sample and image, so they are the same again, on
 // every rank.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
-#include "executor/base/tensors.h"
 #include "executor/ops/handler.h"
-#include "executor/ops/position_taps.h"
+#include "executor/ops/table_sums.h"
 #include "executor/ops/tensor_math.h"
 #include "executor/ops/vision_images.h"
 #include "planner/base/random/philox.h"
@@ -44,18 +40,6 @@ int64_t ImagesBegun(const std::vector<ImageSpan>& images) {
   return std::count_if(images.begin(), images.end(), [](const ImageSpan& image) { return image.first_row == 0; });
 }
 
-// Keeps of the taps behind `first`, which are those of one image of `columns`, the rows [first_row, first_row + rows).
-void KeepRows(size_t first, const ImageSpan& span, PositionTaps& taps) {
-  const auto keep = [&](auto& values) {
-    const int64_t width = 4 * span.columns;
-    const auto begin = values.begin() + static_cast<int64_t>(first);
-    values.erase(begin + (span.first_row + span.rows) * width, values.end());
-    values.erase(begin, begin + span.first_row * width);
-  };
-  keep(taps.row);
-  keep(taps.weight);
-}
-
 // The positions of a patch are those in its whole image, of which a part may have a few rows only.
 PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan>& images, int64_t width) {
   const int64_t side = context.instruction.integer("side");
@@ -73,28 +57,10 @@ PositionTaps FindTaps(const ComputeContext& context, const std::vector<ImageSpan
       AppendCroppedTaps(side, rows, image.columns, DrawsOf(stream, id[i][0], id[i][1]), taps);
     else
       AppendResizedTaps(side, rows, image.columns, width, taps);
-    KeepRows(first, image, taps);
+    KeepRowsOfPart(first, image, taps);
   }
   return taps;
 }
-
-// The taps on the device of `like`, in its wide dtype. Row t of each tensor holds tap t of every patch.
-struct TapTensors {
-  at::Tensor rows;     // int64 [4, P]
-  at::Tensor weights;  // [4, P, 1]
-
-  TapTensors(PositionTaps taps, const at::Tensor& like) {
-    const auto patches = static_cast<int64_t>(taps.row.size()) / 4;
-    // Copies: of one patch, contiguous() would be the vector itself, which ends here.
-    rows = ToDevice(at::from_blob(taps.row.data(), {patches, 4}, at::kLong).t().clone(at::MemoryFormat::Contiguous),
-                    like.device());
-    const at::Tensor exact = at::from_blob(taps.weight.data(), {patches, 4}, at::kDouble)
-                                 .t()
-                                 .clone(at::MemoryFormat::Contiguous)
-                                 .unsqueeze(2);
-    weights = ToDevice(exact.to(WideType(like)), like.device());
-  }
-};
 
 }  // namespace
 
@@ -105,10 +71,7 @@ Tensors RunPositionAndClass(const ComputeContext& context) {
   const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens, LanePart::Of(context));
   TORCH_CHECK(e.size(0) == PatchCount(images), "e has ", e.size(0), " rows, but image_grid says ", PatchCount(images),
               " patches");
-  const TapTensors taps(FindTaps(context, images, e.size(1)), e);
-  at::Tensor positions = at::zeros(e.sizes(), e.options().dtype(WideType(e)));
-  for (int64_t tap = 0; tap < 4; ++tap)
-    positions += table.index_select(0, taps.rows[tap]).to(WideType(e)) * taps.weights[tap];
+  const at::Tensor positions = TableSums(FindTaps(context, images, e.size(1)), e).Of(table);
   const at::Tensor x = at::empty({TokenCount(images), e.size(1)}, e.options());
   x.index_copy_(0, PatchRows(images, e.device()), e + positions.to(e.scalar_type()));
   x.index_copy_(0, ClassRows(images, e.device()), classes.to(e.scalar_type()).repeat({ImagesBegun(images), 1}));
@@ -120,14 +83,8 @@ Tensors RunPositionAndClassGrad(const ComputeContext& context) {
   const at::Tensor d_table = context.gradients[0].view({-1, dx.size(1)});
   const int64_t class_tokens = d_classes.size(0);
   const std::vector<ImageSpan> images = ImageSpans(context.inputs[1], class_tokens, LanePart::Of(context));
-  const TapTensors taps(FindTaps(context, images, dx.size(1)), dx);
   const at::Tensor de = dx.index_select(0, PatchRows(images, dx.device()));
-  at::Tensor sum = at::zeros(d_table.sizes(), dx.options().dtype(WideType(dx)));
-  for (int64_t tap = 0; tap < 4; ++tap) {
-    // Many patches share a row of the table. index_put_ adds them in a fixed order, on GPUs too.
-    sum.index_put_({taps.rows[tap]}, de.to(WideType(de)) * taps.weights[tap], /*accumulate=*/true);
-  }
-  d_table.add_(sum);
+  TableSums(FindTaps(context, images, dx.size(1)), dx).AddTransposed(de, d_table);
   const at::Tensor d_class_rows = dx.index_select(0, ClassRows(images, dx.device())).to(WideType(dx));
   d_classes.add_(d_class_rows.view({ImagesBegun(images), class_tokens, dx.size(1)}).sum(0));
   return {de};

@@ -32,7 +32,7 @@ at::Tensor ShuffledPatches(const ComputeContext& context, int64_t factor, at::De
 }
 
 std::vector<ImageSpan> PartOf(const ComputeContext& context) {
-  return ImageSpans(context.inputs[1], context.instruction.integer("class_tokens"), LanePart::Of(context));
+  return ImageSpans(context.inputs[1], ClassTokensOf(context.instruction), LanePart::Of(context));
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ absl::Status TakeImages(const DataPlan& data, const std::string& folder, TracedS
       TracedImage& taken = traced.images.emplace_back(TracedImage{
           .encoder = e, .image = static_cast<int64_t>(i), .rows = image.rows, .cols = image.cols, .file = ""});
       if (folder.empty()) continue;
-      ABSL_ASSIGN_OR_RETURN(const std::string png, PngOfPatches(image, data.encoders[e].patch));
+      ABSL_ASSIGN_OR_RETURN(const std::string png,
+                            PngOfPatches(image, data.encoders[e].patch, data.encoders[e].norm()));
       taken.file =
           absl::StrCat(folder, "/sample-", traced.number, ".image-", i + 1, ".", data.encoders[e].module, ".png");
       ABSL_RETURN_IF_ERROR(

@@ -40,6 +40,10 @@ std::string DifferingKey(const Json& one, const Json& other) {
 
 }  // namespace
 
+bool IsIndex(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::string ValueText(const Json& value) {
   constexpr size_t kLongest = 80;
   std::string text = Printable(JsonText(value));
@@ -53,10 +57,11 @@ std::string ShortestText(double number) {
   return error == std::errc() ? std::string(text, end) : std::string();
 }
 
-ConfigKeys::ConfigKeys(const Json& keys, std::string path, Findings& findings)
-    : keys_(keys), path_(std::move(path)), findings_(findings) {}
+ConfigKeys::ConfigKeys(const Json& keys, std::string path, Findings& findings, ConfigKeys* whole)
+    : keys_(keys), path_(std::move(path)), findings_(findings), whole_(whole) {}
 
 std::string ConfigKeys::PathOf(std::string_view name) const {
+  if (name.starts_with('/')) return std::string(name.substr(1));
   return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
 }
 
@@ -64,22 +69,31 @@ void ConfigKeys::WrongValue(const std::string& name, const Json& value, const st
   findings_.Problem(PathOf(name), ValueText(value), message);
 }
 
-ConfigKeys& ConfigKeys::Inner(const std::string& key) {
+ConfigKeys& ConfigKeys::Inner(const std::string& key, bool list) {
   static const Json kNone = Json::object();
   std::unique_ptr<ConfigKeys>& inner = inner_[key];
   if (inner) return *inner;
   known_.insert(key);
   const auto found = keys_.find(key);
   const bool there = found != keys_.end() && !found->is_null();
+  if (there && list && found->is_array()) {
+    std::unique_ptr<Json>& elements = lists_[key];
+    elements = std::make_unique<Json>(Json::object());
+    for (size_t i = 0; i < found->size(); ++i) (*elements)[absl::StrCat(i)] = (*found)[i];
+    inner = std::make_unique<ConfigKeys>(*elements, PathOf(key), findings_);
+    return *inner;
+  }
   if (there && !found->is_object()) WrongValue(key, *found, "is no object");
   inner = std::make_unique<ConfigKeys>(there && found->is_object() ? *found : kNone, PathOf(key), findings_);
   return *inner;
 }
 
 std::pair<ConfigKeys*, std::string> ConfigKeys::PlaceOf(const std::string& name) {
+  if (name.starts_with('/')) return (whole_ ? whole_ : this)->PlaceOf(name.substr(1));
   const size_t dot = name.find('.');
   if (dot == std::string::npos) return {this, name};
-  return Inner(name.substr(0, dot)).PlaceOf(name.substr(dot + 1));
+  const std::string rest = name.substr(dot + 1);
+  return Inner(name.substr(0, dot), IsIndex(rest.substr(0, rest.find('.')))).PlaceOf(rest);
 }
 
 const Json* ConfigKeys::Find(const Names& names, std::string* path) {

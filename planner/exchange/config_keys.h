@@ -16,14 +16,16 @@
 
 namespace planwright {
 
-// One object, and the objects in it. A name is a key of it, or "a.b" of an object under a key.
+// One object, and the objects in it. A name is a key of it, or "a.b" of an object under a key; "a.1" is the second
+// element of a list, and "/a" a key of the whole file.
 class ConfigKeys {
  public:
   using Json = nlohmann::ordered_json;
   using Names = std::vector<std::string>;  // a key and its other names, in the order in which they count
 
   // `path`: of the object, "" or "text_config". `keys` outlives this.
-  ConfigKeys(const Json& keys, std::string path, Findings& findings);
+  // `whole`: the keys of the file, of which this is an object; null: it is the file itself.
+  ConfigKeys(const Json& keys, std::string path, Findings& findings, ConfigKeys* whole = nullptr);
 
   const Json& object() const { return keys_; }
   const std::string& path() const { return path_; }
@@ -58,18 +60,24 @@ class ConfigKeys {
  private:
   // The object that has the last part of a name, and this part.
   std::pair<ConfigKeys*, std::string> PlaceOf(const std::string& name);
-  ConfigKeys& Inner(const std::string& key);
+  // `list`: what is under the key may be one.
+  ConfigKeys& Inner(const std::string& key, bool list = false);
 
   const Json& keys_;
   std::string path_;
   Findings& findings_;
+  ConfigKeys* const whole_;
   std::set<std::string, std::less<>> known_;
   std::map<std::string, std::unique_ptr<ConfigKeys>> inner_;
+  std::map<std::string, std::unique_ptr<Json>> lists_;  // those under a key, as objects: {"0": ...}
   bool rest_says_nothing_ = false;
 };
 
 // Keys that every config of transformers may have, and that say nothing of a model's numbers.
 const ConfigKeys::Names& CommonKeys();
+
+// Whether a part of a name is the number of an element of a list.
+bool IsIndex(std::string_view name);
 
 // A value for a message, cut where it is long.
 std::string ValueText(const nlohmann::ordered_json& value);

@@ -25,7 +25,7 @@ bool IsDigit(char letter) { return letter >= '0' && letter <= '9'; }
 
 // JSON compares 1 and 1.0 as equal, and so does this.
 bool IsNothing(const Json& value) {
-  return value.is_null() || value == Json(false) || value == Json(0) || (value.is_object() && value.empty());
+  return value.is_null() || value == Json(false) || value == Json(0) || (value.is_structured() && value.empty());
 }
 
 // Files may have numbers as they are in fp32.
@@ -294,7 +294,7 @@ class DialectReader {
       return findings().Problem(path + ".model_type", ValueText(Json(type)),
                                 absl::StrCat("cannot be expressed, only ", Listed(known)));
     }
-    ConfigKeys inner(*object, path, findings());
+    ConfigKeys inner(*object, path, findings(), &keys_);
     DialectReader(*chosen, inner, ignored_, model_).Read();
     if (!part.encoder || !model_.encoder) return;
     // The lines that follow are of the encoder, beside what its own dialect has said.
@@ -302,7 +302,7 @@ class DialectReader {
   }
 
   const Said* FindName(std::string_view name) const {
-    if (dialect_.composite()) {
+    if (dialect_.composite() || !dialect_.folder) {
       constexpr std::string_view kLanguage = "language.", kEncoder = "encoder.";
       if (name.starts_with(kLanguage))
         return model_.language ? model_.language->FindName(name.substr(kLanguage.size())) : nullptr;

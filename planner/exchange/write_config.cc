@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "planner/base/text/bug.h"
 #include "planner/exchange/config_dtype.h"
 #include "planner/exchange/config_file.h"
@@ -42,7 +43,8 @@ class DialectWriter {
     for (const DialectLine& line : dialect_.lines) {
       const std::string path = PathToWrite(line);
       const auto& unwritten = dialect_.unwritten;
-      if (path.empty() || done_.contains(path)) continue;
+      // A key of the whole is a line of the composite.
+      if (path.empty() || path.starts_with('/') || done_.contains(path)) continue;
       if (std::find(unwritten.begin(), unwritten.end(), path) != unwritten.end()) continue;
       if (std::optional<Json> value = ValueOf(line)) Put(path, *std::move(value));
     }
@@ -51,13 +53,12 @@ class DialectWriter {
 
  private:
   void Put(const std::string& path, Json value) {
-    Json* object = &config_;
-    size_t begin = 0;
-    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', begin)) {
-      object = &(*object)[path.substr(begin, dot - begin)];
-      begin = dot + 1;
+    Json* place = &config_;
+    for (const absl::string_view part : absl::StrSplit(path, '.')) {
+      const std::string name(part);
+      place = IsIndex(name) ? &(*place)[static_cast<size_t>(std::stoul(name))] : &(*place)[name];
     }
-    (*object)[path.substr(begin)] = std::move(value);
+    *place = std::move(value);
   }
 
   void WriteStated(const DialectWrite& write) {
@@ -198,6 +199,8 @@ class DialectWriter {
       if (name == "sequence") return static_cast<double>(plan_.budget.sequence_length);
       if (name == "end_token") return token(plan_.data.end_token);
       if (name == "pad_token") return token(plan_.data.pad_token);
+      constexpr std::string_view kLanguage = "language.";
+      if (name.starts_with(kLanguage) && run_.language) return run_.language->NumberOf(name.substr(kLanguage.size()));
       return part_.NumberOf(name);
     });
   }

@@ -8,21 +8,28 @@
 #include <vector>
 
 #include "planner/plan/data_kinds.h"
+#include "planner/plan/pixel_norm.h"
 
 namespace planwright {
 
 // What an encoder makes of an image.
 struct EncoderData {
   std::string module;
-  int64_t token = -1;         // the id whose positions in the text its rows take: the bridge's
-  int64_t patch = 0;          // pixels along a patch
-  int64_t pixel_shuffle = 0;  // patches along an image token
-  int64_t max_image = 0;      // pixels along the largest image
+  int64_t token = -1;                                // the id whose positions in the text its rows take: the bridge's
+  int64_t patch = 0;                                 // pixels along a patch
+  int64_t pixel_shuffle = 0;                         // patches along an image token
+  int64_t max_image = 0;                             // pixels along the largest image
+  std::string pixels = std::string(kClipNorm.name);  // by what they are normalized (pixel_norm.h)
 
   // Patches along the largest image; patches of an image token; tokens of an image of so many patches.
   int64_t side() const { return max_image / patch; }
   int64_t merged() const { return pixel_shuffle * pixel_shuffle; }
   int64_t TokensOf(int64_t patches) const { return patches / merged(); }
+  // CLIP's in a damaged plan, which V11 refuses.
+  const PixelNorm& norm() const {
+    const PixelNorm* found = FindPixelNorm(pixels);
+    return found ? *found : kClipNorm;
+  }
 };
 
 // One source of a mixture (docs/training/data.md#sources).

@@ -398,12 +398,13 @@ void Describe(V& v, Visited<V, OptimizerPlan>& x) {
 
 template <typename V>
 void Describe(V& v, Visited<V, EncoderData>& x) {
-  auto& [module, token, patch, pixel_shuffle, max_image] = x;
+  auto& [module, token, patch, pixel_shuffle, max_image, pixels] = x;
   v("module", kFollows, module);
   v("token", kFollows | kChanges, token);
   v("patch", kFollows | kChanges, patch);
   v("pixel_shuffle", kFollows | kChanges, pixel_shuffle);
   v("max_image", kFollows | kChanges, max_image);
+  v.Omittable("pixels", kFollows | kChanges, pixels, std::string(kClipNorm.name));
 }
 
 template <typename V>

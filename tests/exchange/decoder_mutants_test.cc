@@ -95,6 +95,48 @@ Plan PlanWith(const std::string& rope, const std::vector<std::string>& overrides
   return CompiledFile(path, overrides);
 }
 
+// Qwen3-VL, with what its published folders say otherwise, or leave out.
+std::vector<Toy> QwensOf(const Toy& qwen) {
+  Toy older = qwen, bare = qwen, tied = qwen, taps = qwen;
+  ordered_json& text = older.config["text_config"];
+  text["rope_scaling"] = text["rope_parameters"], text["rope_theta"] = text["rope_parameters"]["rope_theta"];
+  text["rope_scaling"].erase("rope_theta"), text.erase("rope_parameters");
+  older.config["vision_config"].erase("rope_parameters");
+  for (const char* key : {"head_dim", "num_key_value_heads", "rms_norm_eps", "initializer_range", "rope_parameters"})
+    bare.config["text_config"].erase(key);
+  for (const char* key : {"temporal_patch_size", "num_position_embeddings", "spatial_merge_size", "hidden_act",
+                          "initializer_range", "rope_parameters"})
+    bare.config["vision_config"].erase(key);
+  tied.config["tie_word_embeddings"] = tied.config["text_config"]["tie_word_embeddings"] = true;
+  tied.tensors.erase("lm_head.weight");
+  taps.config["vision_config"]["deepstack_visual_indexes"] = {0, 1};
+  Toy biased = qwen, silent = qwen;
+  biased.config["text_config"]["attention_bias"] = true;
+  silent.config["vision_config"].erase("deepstack_visual_indexes");
+  return {qwen, older, bare, tied, taps, biased, silent};
+}
+
+void AddQwen3Vl(DialectJudge& judge) {
+  for (const Toy& toy : QwensOf(ReadToy("qwen3_vl"))) {
+    judge.AddImport(toy);
+    judge.Vary(toy, *BuiltInDialects().Find("qwen3_vl"));
+  }
+  const std::string eye = "models.eye.", tongue = "models.tongue.";
+  for (const std::vector<std::string>& overrides :
+       std::vector<std::vector<std::string>>{{},
+                                             {eye + "activation=gelu", eye + "pixel_shuffle=1", tongue + "tied=true"},
+                                             {tongue + "attention.biases=all", tongue + "rope.height=1"},
+                                             {tongue + "attention.normed=false"}})
+    judge.AddExport(CompiledFile(InSource("tests/golden/qwen3_vl_oracle/oracle.yaml"), overrides), {"", "language"});
+}
+
+TEST(DialectMutants, OfQwen3Vl) {
+  DialectJudge judge;
+  AddQwen3Vl(judge);
+  judge.Add(WeightsOfDecoders);
+  judge.ExpectEachLineCounts({"qwen_vit"}, 100);
+}
+
 TEST(DialectMutants, OfDecoders) {
   DialectJudge judge;
   const Toy llama = ReadToy("llama"), mistral = ReadToy("mistral");
@@ -152,6 +194,7 @@ TEST(DialectMutants, OfDecoders) {
   vary(llama, "llama"), vary(mistral, "mistral"), vary(qwen2, "qwen2"), vary(qwen3, "qwen3");
   for (const Toy& toy : llamas) vary(toy, "llama");
   for (const Toy& toy : moes) vary(toy, "qwen3_moe");
+  AddQwen3Vl(judge);
   judge.ExpectEachLineCounts({"decoder"}, 500);
 }
 

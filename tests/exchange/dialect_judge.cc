@@ -94,7 +94,8 @@ static std::vector<std::pair<ordered_json::json_pointer, const Dialect*>> Object
   return objects;
 }
 
-static ordered_json::json_pointer PointerOf(ordered_json::json_pointer at, const std::string& path) {
+static ordered_json::json_pointer PointerOf(ordered_json::json_pointer at, std::string path) {
+  if (path.starts_with('/')) at = {}, path = path.substr(1);  // of the whole
   for (const auto word : absl::StrSplit(path, '.')) at /= std::string(word);
   return at;
 }

@@ -14,8 +14,8 @@ import yaml
 from torch import nn
 from transformers import (
     LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, NemotronHConfig, NemotronHForCausalLM,
-    Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, RadioConfig,
-    RadioModel)
+    Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3VLConfig,
+    Qwen3VLForConditionalGeneration, RadioConfig, RadioModel)
 from transformers.models.nemotron_h_omni.configuration_nemotron_h_omni import NemotronH_Omni_Reasoning_V3_Config
 from transformers.models.nemotron_h_omni.modeling_nemotron_h_omni import (
     NemotronH_Omni_Reasoning_V3, NemotronH_Omni_Reasoning_V3MultiModalProjector)
@@ -24,6 +24,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 LAYERS = {"M": "linear_attention", "*": "full_attention", "E": "moe", "-": "mlp"}
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 LANGUAGE = ("hybrid_lm", "decoder")  # kinds of language models
+ENCODERS = ("radio_vit", "qwen_vit")
 SUMMARY_TOKENS = 3  # of an encoder's class tokens; the others are registers
 
 
@@ -38,6 +39,11 @@ def model_of(recipe, kind):
 
 def language_of(recipe):
     return next(model for model in recipe["models"].values() if model["kind"] in LANGUAGE)
+
+
+def encoder_of(recipe):
+    """None: there is none."""
+    return next((model for model in recipe["models"].values() if model["kind"] in ENCODERS), None)
 
 
 def text_config(recipe):
@@ -217,6 +223,83 @@ def positions_of(batch):
     return torch.tensor(positions)
 
 
+class Qwen3VL(nn.Module):
+    """`qwen3_vl`: encoder, merger and decoder in one, without features of inner layers (DeepStack)."""
+
+    published = "whole"
+    # What transformers calls the beginnings of names, and what a file of Planwright does.
+    ours = {"model.visual.": "visual.", "model.language_model.": "language_model.model.",
+            "lm_head.": "language_model.lm_head."}
+
+    def __init__(self, recipe):
+        super().__init__()
+        eye, text = encoder_of(recipe), language_of(recipe)
+        attention, rope = text["attention"], text["rope"]
+        planes, height, width = attention["head_dim"] // 2, rope["height"], rope["width"]
+        self.frames, self.merge = eye.get("frames", 2), eye.get("pixel_shuffle", 2)
+        self.image_token = recipe["data"]["image_token"]
+        self.whole = Qwen3VLForConditionalGeneration(Qwen3VLConfig(
+            vision_config=dict(
+                depth=eye["layers"], hidden_size=eye["hidden"], num_heads=eye["heads"], intermediate_size=eye["ffn"],
+                patch_size=eye["patch"], temporal_patch_size=self.frames, spatial_merge_size=self.merge,
+                out_hidden_size=text["hidden"], num_position_embeddings=eye["table"] ** 2,
+                hidden_act=ACTIVATIONS[eye.get("activation", "gelu_tanh")], deepstack_visual_indexes=[],
+                rope_parameters={"rope_type": "axial", "rope_theta": eye["rope_theta"]}),
+            text_config=dict(
+                vocab_size=text["vocabulary"], hidden_size=text["hidden"], num_hidden_layers=text["layers"],
+                intermediate_size=text["mlp"]["ffn"], num_attention_heads=attention["heads"],
+                num_key_value_heads=attention["kv_groups"], head_dim=attention["head_dim"],
+                rms_norm_eps=text["norm_eps"], max_position_embeddings=512,
+                rope_parameters={"rope_type": "default", "rope_theta": rope["theta"], "mrope_interleaved": True,
+                                 "mrope_section": [planes - height - width, height, width]}),
+            image_token_id=self.image_token, tie_word_embeddings=text.get("tied", False),
+            attn_implementation="eager"))
+
+    def forward(self, batch):
+        return self.run(batch).logits
+
+    def loss(self, batch):
+        return self.run(batch, labels=own_labels(batch)).loss
+
+    def run(self, batch, **more):
+        grid = batch["image_grid"]
+        return self.whole(
+            input_ids=batch["token_ids"], pixel_values=self.films(batch["patches"], grid),
+            image_grid_thw=torch.cat([torch.ones(len(grid), 1, dtype=grid.dtype), grid], 1),
+            mm_token_type_ids=(batch["token_ids"] == self.image_token).int(), use_cache=False, **more)
+
+    def films(self, patches, grid):
+        """Patches of stills as transformers takes them: by squares that become one token, and of equal frames."""
+        order = torch.argsort(self.rows_of(grid))
+        channels = patches[order].view(len(patches), 3, 1, -1)
+        return channels.expand(-1, -1, self.frames, -1).reshape(len(patches), -1)
+
+    def rows_of(self, grid):
+        """Where each of our patches, row by row, is among those of transformers."""
+        places, first = [], 0
+        for rows, columns in grid.tolist():
+            own = torch.arange(first, first + rows * columns).view(
+                rows // self.merge, columns // self.merge, self.merge, self.merge)
+            places.append(own.transpose(1, 2).flatten())
+            first += rows * columns
+        return torch.cat(places)
+
+    def ordered(self, name, value, batch):
+        return value[self.rows_of(batch["image_grid"])] if name.startswith("vision.") else value
+
+    def parts(self):
+        return [(self.whole, "")]
+
+    def probes(self):
+        visual, found = self.whole.model.visual, {}
+        for i, block in enumerate(visual.blocks):
+            found[f"vision.block{i}.out"] = block
+        for i, layer in enumerate(self.whole.model.language_model.layers):
+            found[f"language.layer{2 * i}.out"] = InputOf(layer.post_attention_layernorm)
+            found[f"language.layer{2 * i + 1}.out"] = layer
+        return found | {"vision.patch_and_position": InputOf(visual.blocks[0]), "projector.out": visual.merger}
+
+
 class OmniModel(nn.Module):
     """`nemotron_h_omni`: encoder, projector and language model in one."""
 
@@ -315,4 +398,4 @@ FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": 
             "nano_v2_oracle": TextModel, "one_expert_oracle": TextModel, "one_expert_undivided_oracle": TextModel,
             "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder,
             "qwen3_oracle": Qwen3,
-            "qwen3_moe_oracle": Qwen3Moe, "qwen3_moe_undivided_oracle": Qwen3Moe}
+            "qwen3_moe_oracle": Qwen3Moe, "qwen3_moe_undivided_oracle": Qwen3Moe, "qwen3_vl_oracle": Qwen3VL}

@@ -23,7 +23,7 @@ import transformers
 import yaml
 from safetensors.torch import save_file
 
-from families import model_of
+from families import encoder_of
 from make_goldens import CASES
 from reference import random_batch, random_weights
 from round_trip import TOYS, run, training_recipe
@@ -78,7 +78,7 @@ def judge_toy(plan, name, toy, folder):
     random_weights(model, generator, torch.float32)
     published = folder / "published"
     getattr(model, model.published).save_pretrained(published)
-    save_file(random_batch(recipe, model_of(recipe, "radio_vit"), grids, images, generator),
+    save_file(random_batch(recipe, encoder_of(recipe), grids, images, generator),
               folder / "batch.safetensors")
     run([plan, "import", "published", "-o", "imported.yaml"], folder)
     written = training_recipe(toy, recipe, yaml.safe_load((folder / "imported.yaml").read_text()))

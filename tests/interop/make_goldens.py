@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 import rope
 import wide
-from families import FAMILIES, GOLDEN, language_of, model_of, read_recipe
+from families import FAMILIES, GOLDEN, encoder_of, language_of, read_recipe
 from reference import (
     ZERO, expect_no_clamp, expect_no_ties, forward, length_of_gradients, random_batch, random_weights, slope_errors,
     trained)
@@ -38,6 +38,8 @@ CASES = {
     "qwen3_oracle": (43, [], []),
     "qwen3_moe_oracle": (47, [], []),
     "qwen3_moe_undivided_oracle": (53, [], []),
+    # Smaller and larger than the table of positions, and as wide as it.
+    "qwen3_vl_oracle": (61, [(4, 6), (2, 4), (6, 2), (10, 4)], [3, 0, 1]),
 }
 # Ends of the documents of each sample, of families whose samples pack several.
 DOCUMENTS = {"qwen3_oracle": [[5, 13, 16], [9, 16]]}
@@ -62,8 +64,21 @@ def published(model):
             part.save_pretrained(folder)
             for path in pathlib.Path(folder).glob("*.safetensors"):
                 tensors |= {prefix + name: value for name, value in load_file(path).items()}
-    return {name: value.contiguous().clone() for name, value in tensors.items()
+    return {own_name(model, name): own_shape(name, value).contiguous().clone() for name, value in tensors.items()
             if not any(word in name for word in NOT_OURS)}
+
+
+def own_name(model, name):
+    """What a file of Planwright calls a tensor of a whole model."""
+    for theirs, ours in getattr(model, "ours", {}).items():
+        if name.startswith(theirs):
+            return ours + name[len(theirs):]
+    return name
+
+
+def own_shape(name, tensor):
+    """A convolution over patches of films is a product here."""
+    return tensor.flatten(1) if name.endswith("patch_embed.proj.weight") else tensor
 
 
 def with_gradients(model):
@@ -89,7 +104,7 @@ def compute(name):
     generator = torch.Generator().manual_seed(seed)
     model = FAMILIES[name](recipe).eval()
     random_weights(model, generator, torch.bfloat16)  # a file of them is small
-    batch = random_batch(recipe, model_of(recipe, "radio_vit"), grids, images, generator, DOCUMENTS.get(name, ()))
+    batch = random_batch(recipe, encoder_of(recipe), grids, images, generator, DOCUMENTS.get(name, ()))
     expect_no_clamp(model, batch)
     outputs = forward(model, batch)
     wide.expect_wide(model, outputs)

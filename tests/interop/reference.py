@@ -96,6 +96,8 @@ def forward(model, batch):
                                for name, value in batch.items()})
     for hook in hooks:
         hook.remove()
+    if hasattr(model, "ordered"):
+        outputs = {name: model.ordered(name, value, batch) for name, value in outputs.items()}
     outputs["token_loss"] = token_losses(outputs["logits"], batch)
     outputs["loss_sum"] = outputs["token_loss"].sum().reshape(1)
     return outputs

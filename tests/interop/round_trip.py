@@ -20,7 +20,7 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from damage import DAMAGES
-from families import FAMILIES, Mistral, Qwen2, language_of, model_of, read_recipe
+from families import FAMILIES, Mistral, Qwen2, encoder_of, language_of, model_of, read_recipe
 from judge import TOLERANCE, judge, tensors_of
 from make_goldens import CASES, DOCUMENTS, NOT_OURS, published
 from reference import expect_no_clamp, random_batch, random_weights
@@ -80,6 +80,9 @@ TOYS = {
     "qwen3": Toy("qwen3_oracle", {"language": grid(0, 2, tp=2)}),
     "qwen3_moe": Toy("qwen3_moe_oracle", {"language": grid(0, 2, tp=2, ep=2)}),
     "moe_undivided": Toy("qwen3_moe_undivided_oracle", {"language": grid(0, 2, ep=2)}),
+    "qwen3_vl": Toy("qwen3_vl_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 2, cp=2)}),
+    "qwen3_vl_tied": Toy("qwen3_vl_oracle", {"radio_encoder": grid(0, 2), "language": grid(0, 2, tp=2)}, sizes={
+        "decoder": {"tied": True}, "qwen_vit": {"activation": "gelu", "table": 7}}),
 }
 
 
@@ -96,7 +99,7 @@ def training_recipe(toy, recipe, imported):
     """The recipe that extends what `plan import` wrote."""
     names = {model["kind"]: name for name, model in imported["models"].items()}
     language = language_of(recipe)["kind"]
-    modules = {"radio_encoder": "radio_vit", "language": language}
+    modules = {"radio_encoder": (encoder_of(recipe) or {}).get("kind"), "language": language}
     more = {}
     ours = {module: names.get(kind) for module, kind in modules.items() if module in toy.layout}
     initialize = {"from": "published"}
@@ -111,7 +114,7 @@ def training_recipe(toy, recipe, imported):
         initialize = {"sources": [{"for": "radio_encoder.backbone", "from": "published"},
                                   {"for": "radio_encoder.projection", "from": "others.safetensors"},
                                   {"for": "language", "from": "others.safetensors"}]}
-    elif "E" in language_of(recipe)["pattern"]:
+    elif "E" in language_of(recipe).get("pattern", ""):
         bias = {"bias_rate": 1.0e-3} if language == "hybrid_lm" else {}
         more = {names[language]: {"moe": {"aux_loss": 0.0} | bias}}
     batch = recipe["batch"]
@@ -146,8 +149,7 @@ def travel(plan, name, toy, folder):
     generator = torch.Generator().manual_seed(seed + 5)
     model = toy.family(recipe).eval()
     random_weights(model, generator, torch.float32)
-    batch = random_batch(recipe, model_of(recipe, "radio_vit"), grids, images, generator,
-                         DOCUMENTS.get(toy.golden, ()))
+    batch = random_batch(recipe, encoder_of(recipe), grids, images, generator, DOCUMENTS.get(toy.golden, ()))
     expect_no_clamp(model, batch)
     getattr(model, model.published).save_pretrained(folder / "published")
     save_file(batch, folder / "batch.safetensors")

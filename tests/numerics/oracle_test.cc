@@ -8,6 +8,7 @@
 
 #include <cstdio>
 
+#include "absl/strings/str_replace.h"
 #include "tests/numerics/layouts.h"
 #include "tests/numerics/run.h"
 
@@ -161,6 +162,30 @@ void ExpectRadio(const std::vector<std::string>& layout) {
 TEST(Radio, OneRank) { ExpectRadio({}); }
 TEST(Radio, Tp2) { ExpectRadio(Join(EncoderOn(2, 2), LanguageOn(2, 1, 1, 1))); }
 TEST(Radio, Pp3) { ExpectRadio(Join(EncoderOn(3, 1), Parallel("radio_encoder", {{"pp", 3}}), LanguageOn(3, 1, 1, 1))); }
+
+// Qwen3-VL without DeepStack: its encoder, whose images are smaller and larger than its table of positions, and a
+// decoder with positions of three axes.
+void ExpectQwen3Vl(std::vector<std::string> layout) {
+  for (std::string& each : layout) absl::StrReplaceAll({{"radio_encoder", "eye_encoder"}}, &each);
+  ExpectOracle(layout, "tests/golden/qwen3_vl_oracle/oracle.yaml");
+}
+TEST(Qwen3Vl, Colocated) { ExpectQwen3Vl({}); }
+TEST(Qwen3Vl, BothSamplesAtOnce) { ExpectQwen3Vl({"batch.micro_samples=3"}); }
+TEST(Qwen3Vl, EncoderTp2Dp2ApartFromPp2) {
+  ExpectQwen3Vl(Join(Join(EncoderOn(4, 2), LanguageOn(4, 2, 1, 1)),
+                     Join(Parallel("language", {{"pp", 2}}), {"batch.micro_samples=3"})));
+}
+TEST(Qwen3Vl, Cp2AndCp2) {
+  ExpectQwen3Vl(Join(Join(EncoderOn(2, 1), LanguageOn(2, 2, 1, 1)),
+                     Join(Parallel("radio_encoder", {{"cp", 2}}), Parallel("language", {{"cp", 2}}))));
+}
+TEST(Qwen3Vl, EncoderTp2Cp2AndTp4OfTwoKvHeads) {
+  ExpectQwen3Vl(Join(Join(EncoderOn(4, 2), Parallel("radio_encoder", {{"cp", 2}})), LanguageOn(4, 4, 4, 1)));
+}
+TEST(Qwen3Vl, EncoderPp3AndCp2Tp2) {
+  ExpectQwen3Vl(Join(Join(EncoderOn(3, 1), Parallel("radio_encoder", {{"pp", 3}})),
+                     Join(LanguageOn(3, 4, 2, 1), Parallel("language", {{"cp", 2}}))));
+}
 
 }  // namespace
 }  // namespace planwright::testing

@@ -103,7 +103,9 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
       {"models.decoder={kind: decoder, layers: 2, hidden: 40, vocabulary: 301, init_std: 0.05, norm_eps: 5.0e-5, "
        "tied: true, attention: {heads: 8, head_dim: 10, kv_groups: 4, biases: qkv, normed: true}, "
        "rope: {theta: 500.5, features: 6, scaling: yarn, factor: 2.5, original: 64, low: 1.5, high: 30.5, amplitude: "
-       "1.25}, mlp: {ffn: 18}}"},
+       "1.25, height: 1, width: 2}, mlp: {ffn: 18}}"},
+      {"models.qwen={kind: qwen_vit, layers: 2, hidden: 48, heads: 6, ffn: 70, patch: 8, frames: 3, table: 7, "
+       "max_image: 96, pixel_shuffle: 3, activation: gelu, rope_theta: 500.5, norm_eps: 2.0e-6, init_std: 0.03}"},
       {"models.decoder={kind: decoder, pattern: '*-*E', moe: {experts: 15, top_k: 3, ffn: 19, normalized: false, "
        "aux_loss: 0.5, imbalance: 4.5}}"},
       {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"},
@@ -243,7 +245,8 @@ TEST(EveryKey, ADecoderArrivesWhole) {
       "models.dec={kind: decoder, pattern: '*E*-', hidden: 40, vocabulary: 320, init_std: 0.05, norm_eps: 5.0e-5, "
       "tied: "
       "true, attention: {heads: 8, head_dim: 10, kv_groups: 4, biases: qkv, normed: true}, rope: {theta: 500.5, "
-      "features: 6, scaling: yarn, factor: 3.5, original: 77, low: 2.5, high: 33.5, amplitude: 1.25}, moe: {experts: "
+      "features: 6, scaling: yarn, factor: 3.5, original: 77, low: 2.5, high: 33.5, amplitude: 1.25, height: 1, width: "
+      "2}, moe: {experts: "
       "18, top_k: 5, ffn: 19, normalized: true, aux_loss: 0.75, imbalance: 4.5}, mlp: {ffn: 21}}";
   const ModelRecipe dec =
       MustRead(files.Write("r.yaml", kEveryKey), {decoder, "modules.mouth.model=dec"}).modules.at(1).model;
@@ -253,8 +256,21 @@ TEST(EveryKey, ADecoderArrivesWhole) {
             "attention.biases 1, attention.head_dim 10, attention.heads 8, attention.kv_groups 4, attention.normed 1, "
             "hidden 40, init_std 0.05 real, mlp.ffn 21, moe.aux_loss 0.75 real, moe.experts 18, moe.ffn 19, "
             "moe.imbalance 4.5 real, moe.normalized 1, moe.top_k 5, norm_eps 5e-05 real, rope.amplitude 1.25 real, "
-            "rope.factor 3.5 real, rope.features 6, rope.high 33.5 real, rope.low 2.5 real, rope.original 77, "
-            "rope.scaling 3, rope.theta 500.5 real, tied 1, vocabulary 320");
+            "rope.factor 3.5 real, rope.features 6, rope.height 1, rope.high 33.5 real, rope.low 2.5 real, "
+            "rope.original 77, rope.scaling 3, rope.theta 500.5 real, rope.width 2, tied 1, vocabulary 320");
+}
+
+TEST(EveryKey, AnEncoderOfQwenArrivesWhole) {
+  TempRecipes files;
+  const std::string encoder =
+      "models.qwen={kind: qwen_vit, layers: 2, hidden: 48, heads: 6, ffn: 70, patch: 8, frames: 3, table: 7, "
+      "max_image: 96, pixel_shuffle: 3, activation: gelu, rope_theta: 500.5, norm_eps: 2.0e-6, init_std: 0.03}";
+  const ModelRecipe qwen =
+      MustRead(files.Write("r.yaml", kEveryKey), {encoder, "modules.eyes.model=qwen"}).modules.at(0).model;
+  EXPECT_EQ(*qwen.pattern, "VV");
+  EXPECT_EQ(NumbersText(qwen),
+            "erf_gelu 1, ffn 70, frames 3, heads 6, hidden 48, init_std 0.03 real, max_image 96, norm_eps 2e-06 real, "
+            "patch 8, pixel_shuffle 3, rope_theta 500.5 real, table 7");
 }
 
 TEST(EveryKey, ModulesArriveWhole) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numbers>
 
+#include "executor/ops/axial_rope.h"
 #include "executor/ops/fast/fast_form.h"
 #include "executor/ops/fast/planned_types.h"
 #include "executor/ops/fast/row_kernels.h"
@@ -57,15 +58,45 @@ bool LiesForRope(const ComputeContext& context) { return LieInVectors(context, 1
 Tensors Turned(const ComputeContext& context, int way) {
   const at::Tensor &x = context.inputs[0], positions = context.inputs[1].contiguous();
   const HeadShape shape = ShapeOf(context.instruction, x);
-  TORCH_CHECK(x.size(-1) == shape.heads() * shape.head_dim && positions.numel() == shape.rows, "features of ",
-              x.sizes(), " and positions of ", positions.sizes(), " for ", shape.heads(), " heads of ", shape.head_dim);
   const RopeSpeeds speeds(context.instruction);
+  TORCH_CHECK(
+      x.size(-1) == shape.heads() * shape.head_dim && positions.numel() == (speeds.several ? 3 : 1) * shape.rows,
+      "features of ", x.sizes(), " and positions of ", positions.sizes(), " for ", shape.heads(), " heads of ",
+      shape.head_dim);
   RopeTurns turns{.rotary = context.instruction.integer("rotary"), .amplitude = static_cast<float>(speeds.amplitude)};
-  for (size_t j = 0; j < speeds.of.size(); ++j) turns.of_plane[j] = way * speeds.of[j] / (2 * std::numbers::pi);
+  for (size_t j = 0; j < speeds.of.size(); ++j) {
+    turns.of_plane[j] = way * speeds.of[j] / (2 * std::numbers::pi);
+    turns.axis_of_plane[j] = static_cast<uint8_t>(speeds.axis[j]);
+  }
   const at::Tensor y = at::empty_like(x);
   LaunchRope(Elements<Bf16>(x), Elements<int64_t>(positions), turns, Elements<Bf16>(y), shape, CurrentStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return {y};
+}
+
+// The planes of rows, then those of columns, by the kernel of rope. `way`: as above.
+Tensors TurnedByPlace(const ComputeContext& context, int way) {
+  const at::Tensor &x = context.inputs[0], places = Indices(PatchPlaces(context), x.device());
+  const int64_t heads = context.instruction.integer("heads"), head_dim = context.instruction.integer("head_dim");
+  const HeadShape shape = {
+      .rows = x.size(0), .q_heads = heads, .k_heads = heads, .v_heads = heads, .head_dim = head_dim};
+  TORCH_CHECK(x.size(-1) == shape.heads() * head_dim && places.numel() == 2 * shape.rows, "features of ", x.sizes(),
+              " and ", places.numel() / 2, " patches for ", shape.heads(), " heads of ", head_dim);
+  const std::vector<double> speeds = AxialSpeeds(context.instruction);
+  RopeTurns turns{.rotary = head_dim};
+  for (size_t j = 0; j < 2 * speeds.size(); ++j) {
+    turns.of_plane[j] = way * speeds[j % speeds.size()] / (2 * std::numbers::pi);
+    turns.axis_of_plane[j] = j < speeds.size() ? 0 : 1;
+  }
+  const at::Tensor y = at::empty_like(x);
+  LaunchRope(Elements<Bf16>(x), Elements<int64_t>(places), turns, Elements<Bf16>(y), shape, CurrentStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {y};
+}
+
+bool TakesPlaces(const ComputeBinding& binding) {
+  return PlannedInBf16(binding, 1) && TakesHeads(binding.instruction) &&
+         binding.instruction.integer("head_dim") % 16 == 0;
 }
 
 }  // namespace
@@ -103,6 +134,16 @@ Tensors FastHeadNormGrad(const ComputeContext& context) {
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   AddColumnSums(context, partials);
   return {dx};
+}
+
+bool TakesAxialRope(const ComputeBinding& binding) { return TakesPlaces(binding); }
+bool TakesAxialRopeGrad(const ComputeBinding& binding) { return TakesPlaces(binding); }
+
+Tensors FastAxialRope(const ComputeContext& context) {
+  return LiesForRope(context) ? TurnedByPlace(context, 1) : RunAxialRope(context);
+}
+Tensors FastAxialRopeGrad(const ComputeContext& context) {
+  return LiesForRope(context) ? TurnedByPlace(context, -1) : RunAxialRopeGrad(context);
 }
 
 Tensors FastRope(const ComputeContext& context) { return LiesForRope(context) ? Turned(context, 1) : RunRope(context); }

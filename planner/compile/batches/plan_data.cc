@@ -263,8 +263,8 @@ std::vector<EncoderData> EncoderDataOf(const Recipe& recipe) {
     for (const ModuleRecipe& module : recipe.modules) {
       if (!AllKnown(module.model.kind) || CarriesLoss(module.model) || *module.name != *bridge.from) continue;
       const ImageSizes sizes = ImageSizesOf(module.model);
-      encoders.push_back(
-          {*module.name, TokenOf(bridge, recipe.data), sizes.patch, sizes.pixel_shuffle, sizes.max_image});
+      encoders.push_back({*module.name, TokenOf(bridge, recipe.data), sizes.patch, sizes.pixel_shuffle, sizes.max_image,
+                          StatementOfModel(module.model).pixels});
     }
   }
   return encoders;

@@ -52,7 +52,7 @@ void SizeChecks::AtMost(const std::string& what, const Located<int64_t>& size, c
                         const Located<int64_t>& most) {
   if (*size <= *most) return;
   Note(Shape(size, absl::StrCat(what, " is ", *size, ", but ", of, " is only ", *most),
-             absl::StrCat("use at most ", *most)),
+             what.find(' ') == std::string::npos ? absl::StrCat("use at most ", *most) : "use smaller sizes"),
        of, most);
 }
 

@@ -206,9 +206,10 @@ void NeedChecks::CheckMultiple(const StatedNeed& need) {
 
 void NeedChecks::CheckAtMost(const StatedNeed& need) {
   if (!AllKnownIn(need.left) || !AllKnownIn(*need.right)) return;
+  if (std::isnan(Of(need.left))) return;  // of a constant that the recipe may leave out
   const std::string& most = need.right->text();
   if (numbers_.contains(most)) {
-    check_.AtMost(need.left.text(), LocatedAt(need.left, need.left.text()), WithoutSection(most),
+    check_.AtMost(need.left.text(), LocatedAt(need.left, need.left.names().front()), WithoutSection(most),
                   LocatedAt(*need.right, most));
   } else {
     check_.Within(ProductText(need.left), Of(need.left), LocatedAt(need.left, need.left.names().back()),

@@ -9,8 +9,6 @@
 #include <cstring>
 #include <vector>
 
-#include "planner/data/pictures/row_loops.h"
-
 namespace planwright {
 namespace {
 
@@ -32,7 +30,7 @@ std::string OwnText() {
 
 }  // namespace
 
-absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch) {
+absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch, const PixelNorm& norm) {
   const int64_t height = image.rows * patch, width = image.cols * patch;
   std::vector<uint8_t> pixels(static_cast<size_t>(height * width * 3));
   size_t next = 0;
@@ -41,7 +39,7 @@ absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch) {
     for (int64_t c = 0; c < 3; ++c) {
       for (int64_t y = top; y < top + patch; ++y) {
         for (int64_t x = left; x < left + patch; ++x) {
-          const double value = (image.patches[next++] * kClipDeviation[c] + kClipMean[c]) * 255;
+          const double value = (image.patches[next++] * norm.deviation[c] + norm.mean[c]) * 255;
           pixels[(y * width + x) * 3 + c] = static_cast<uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
         }
       }

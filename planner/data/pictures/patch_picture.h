@@ -11,9 +11,9 @@
 
 namespace planwright {
 
-// A PNG file of an image's patches: scaled back with CLIP's mean and deviation, rounded, and what is outside of 0 to
-// 255 cut off. `patch`: pixels of a patch's side.
-absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch);
+// A PNG file of an image's patches: scaled back with the mean and deviation by which they were normalized, rounded, and
+// what is outside of 0 to 255 cut off. `patch`: pixels of a patch's side.
+absl::StatusOr<std::string> PngOfPatches(const Image& image, int64_t patch, const PixelNorm& norm);
 // Whether a file that begins so is one of these: they say so in a text of theirs.
 bool IsPngOfPatches(std::string_view head);
 

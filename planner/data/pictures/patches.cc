@@ -5,15 +5,15 @@
 namespace planwright {
 
 template <typename Filter>
-PatchCutter<Filter>::PatchCutter(const PatchGrid& grid, int64_t patch)
-    : patch_(patch), image_{grid.rows, grid.cols, {}}, band_(3 * patch * grid.cols * patch) {
+PatchCutter<Filter>::PatchCutter(const PatchGrid& grid, int64_t patch, const PixelNorm& norm)
+    : patch_(patch), norm_(norm), image_{grid.rows, grid.cols, {}}, band_(3 * patch * grid.cols * patch) {
   image_.patches.reserve(grid.rows * grid.cols * 3 * patch * patch);
 }
 
 template <typename Filter>
 void PatchCutter<Filter>::Add(const typename Filter::Number* row) {
   const int64_t width = image_.cols * patch_, color = patch_ * width;
-  Normalise(row, width, color, &band_[rows_ * width]);
+  Normalise(row, width, color, norm_, &band_[rows_ * width]);
   if (++rows_ < patch_) return;
   rows_ = 0;
   for (int64_t left = 0; left < width; left += patch_) {
@@ -26,8 +26,9 @@ template class PatchCutter<Bilinear>;
 template class PatchCutter<Bicubic>;
 
 template <typename Filter>
-absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation) {
-  PatchCutter<Filter> cutter(grid, patch);
+absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation,
+                                       const PixelNorm& norm) {
+  PatchCutter<Filter> cutter(grid, patch, norm);
   const absl::Status status = DecodePictureRows<Filter>(
       file, grid.rows * patch, grid.cols * patch, [&](const typename Filter::Number* row) { cutter.Add(row); },
       orientation);
@@ -35,7 +36,9 @@ absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& g
   return cutter.Take();
 }
 
-template absl::StatusOr<Image> PatchesOfPicture<Bilinear>(std::string_view, const PatchGrid&, int64_t, int);
-template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const PatchGrid&, int64_t, int);
+template absl::StatusOr<Image> PatchesOfPicture<Bilinear>(std::string_view, const PatchGrid&, int64_t, int,
+                                                          const PixelNorm&);
+template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const PatchGrid&, int64_t, int,
+                                                         const PixelNorm&);
 
 }  // namespace planwright

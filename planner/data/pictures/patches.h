@@ -11,6 +11,7 @@
 
 #include "planner/data/pictures/decode_picture.h"
 #include "planner/data/pictures/patch_grid.h"
+#include "planner/plan/pixel_norm.h"
 
 namespace planwright {
 
@@ -20,12 +21,12 @@ struct Image {
   std::vector<double> patches;  // [rows * cols][3 * patch^2]
 };
 
-// Takes the rows of an image of the grid's size one by one, scales their values to x / 255, normalises them by CLIP's
-// mean and deviation, and cuts patches. Bicubic: normalised in fp32. `patch`: pixels of a patch's side.
+// Takes the rows of an image of the grid's size one by one, normalises them and cuts patches. Bicubic: normalised in
+// fp32. `patch`: pixels of a patch's side.
 template <typename Filter>
 class PatchCutter {
  public:
-  PatchCutter(const PatchGrid& grid, int64_t patch);
+  PatchCutter(const PatchGrid& grid, int64_t patch, const PixelNorm& norm = kClipNorm);
   // The next row: [cols * patch][3].
   void Add(const typename Filter::Number* row);
   // After the last row.
@@ -33,6 +34,7 @@ class PatchCutter {
 
  private:
   const int64_t patch_;
+  const PixelNorm norm_;
   Image image_;
   std::vector<double> band_;  // a row of patches, [3][patch][cols * patch]
   int64_t rows_ = 0;          // of the band that are there
@@ -40,7 +42,7 @@ class PatchCutter {
 
 // The patches of an image file that is turned by `orientation` (orientation.h). Errors of DecodePicture.
 template <typename Filter>
-absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch,
-                                       int orientation = 1);
+absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation = 1,
+                                       const PixelNorm& norm = kClipNorm);
 
 }  // namespace planwright

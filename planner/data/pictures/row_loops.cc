@@ -97,17 +97,18 @@ void DownFused(const double* narrow, double weight, int64_t count, double* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = std::fma(weight, narrow[i], to[i]);
 }
 
-PLANWRIGHT_EVERY_WIDTH void Normalise(const float* __restrict row, int64_t width, int64_t color,
+PLANWRIGHT_EVERY_WIDTH void Normalise(const float* __restrict row, int64_t width, int64_t color, const PixelNorm& norm,
                                       double* __restrict to) {
   for (int64_t c = 0; c < 3; ++c) {
-    const float mean = static_cast<float>(kClipMean[c]) * 255, deviation = static_cast<float>(kClipDeviation[c]) * 255;
+    const float mean = static_cast<float>(norm.mean[c]) * 255, deviation = static_cast<float>(norm.deviation[c]) * 255;
     for (int64_t x = 0; x < width; ++x) to[c * color + x] = (row[3 * x + c] - mean) / deviation;
   }
 }
-PLANWRIGHT_EVERY_WIDTH void Normalise(const double* __restrict row, int64_t width, int64_t color,
+PLANWRIGHT_EVERY_WIDTH void Normalise(const double* __restrict row, int64_t width, int64_t color, const PixelNorm& norm,
                                       double* __restrict to) {
   for (int64_t c = 0; c < 3; ++c) {
-    for (int64_t x = 0; x < width; ++x) to[c * color + x] = (row[3 * x + c] / 255 - kClipMean[c]) / kClipDeviation[c];
+    const double mean = norm.mean[c], deviation = norm.deviation[c];
+    for (int64_t x = 0; x < width; ++x) to[c * color + x] = (row[3 * x + c] / 255 - mean) / deviation;
   }
 }
 

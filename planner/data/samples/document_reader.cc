@@ -111,7 +111,7 @@ absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t do
     const EncoderData& encoder = data_.encoders[e];
     Image image{grids[e].rows, grids[e].cols, {}};
     if (parts == SampleParts::kAll) {
-      absl::StatusOr<Image> decoded = Decode(file, expanded.refs[index].orientation, grids[e], encoder.patch);
+      absl::StatusOr<Image> decoded = Decode(file, expanded.refs[index].orientation, grids[e], encoder);
       if (!decoded.ok()) {
         return absl::Status(decoded.status().code(),
                             absl::StrCat(documents.PictureName(document, index), " (", documents.Where(document),
@@ -126,14 +126,14 @@ absl::Status DocumentReader::AppendImages(const Documents& documents, int64_t do
 }
 
 absl::StatusOr<Image> DocumentReader::Decode(const std::string& file, int orientation, const PatchGrid& grid,
-                                             int64_t patch) const {
+                                             const EncoderData& encoder) const {
   if (data_.orientation == "exif") {
     const absl::StatusOr<PictureFormat> format = ReadPictureFormat(file);
     if (!format.ok()) return format.status();
     if (absl::Status status = CompareOrientation(*format, file, orientation); !status.ok()) return status;
   }
-  return data_.resize == "bicubic" ? PatchesOfPicture<Bicubic>(file, grid, patch, orientation)
-                                   : PatchesOfPicture<Bilinear>(file, grid, patch, orientation);
+  return data_.resize == "bicubic" ? PatchesOfPicture<Bicubic>(file, grid, encoder.patch, orientation, encoder.norm())
+                                   : PatchesOfPicture<Bilinear>(file, grid, encoder.patch, orientation, encoder.norm());
 }
 
 }  // namespace planwright

@@ -29,7 +29,8 @@ class DocumentReader {
   absl::Status CheckTokens(const Documents& documents, int64_t document, const Documents::Text& text) const;
   absl::Status AppendImages(const Documents& documents, int64_t document, int64_t index,
                             const ExpandedDocument& expanded, SampleParts parts, Sample& sample) const;
-  absl::StatusOr<Image> Decode(const std::string& file, int orientation, const PatchGrid& grid, int64_t patch) const;
+  absl::StatusOr<Image> Decode(const std::string& file, int orientation, const PatchGrid& grid,
+                               const EncoderData& encoder) const;
 
   const DataPlan& data_;
 };

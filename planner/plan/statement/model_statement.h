@@ -21,6 +21,7 @@
 #include "planner/plan/axis.h"
 #include "planner/plan/expression.h"
 #include "planner/plan/number_range.h"
+#include "planner/plan/pixel_norm.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/table_text.h"
 
@@ -178,7 +179,8 @@ struct ModelStatement {
   std::string kind;
   std::shared_ptr<const std::string> file;  // what messages call its text
   bool has_images = false, carries_loss = false;
-  std::vector<StatedLayer> layer_kinds, unbuilt;  // in the order of the lines, and so are the keys
+  std::string pixels = std::string(kClipNorm.name);  // by what those of images are normalized (pixel_norm.h)
+  std::vector<StatedLayer> layer_kinds, unbuilt;     // in the order of the lines, and so are the keys
   std::string repeated;  // the letters that come as often as `layers` says; empty: recipes have no such key
   std::string example;   // of a pattern
   std::vector<StatedKey> keys;

@@ -60,6 +60,8 @@ class StatementParser {
       return false;
     } else if (line.TakeIf("can")) {
       ParseCan(line);
+    } else if (line.TakeIf("pixels")) {
+      ParsePixels(line);
     } else if (line.TakeIf("let")) {
       ParseNumber(line, model_.lets);
     } else if (line.TakeIf("stream")) {
@@ -91,6 +93,17 @@ class StatementParser {
   void ParseCan(LineReader& line) {
     const string word = line.TakeOneOf({"has_images", "carries_loss"});
     (word == "has_images" ? model_.has_images : model_.carries_loss) = true;
+  }
+
+  // "clip" or "half": the names of pixel_norm.h
+  void ParsePixels(LineReader& line) {
+    line.Check(model_.has_images, "only a model that has_images takes pixels");
+    std::vector<string> names;
+    for (const PixelNorm& norm : kPixelNorms) names.emplace_back(norm.name);
+    const string name = line.Take("by what pixels are normalized");
+    if (line.failed()) return;
+    if (!FindPixelNorm(name)) return line.RefuseWord(Cat("pixels are not normalized by ", Quoted(name)), names);
+    model_.pixels = name;
   }
 
   // "NAME = FORMULA"

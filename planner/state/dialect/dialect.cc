@@ -83,6 +83,7 @@ std::vector<const Dialect*> DialectSet::ToWrite(std::string_view kind, std::stri
   std::vector<const Dialect*> found;
   for (const Dialect& dialect : dialects_) {
     if (dialect.kind != kind || !dialect.where.empty() || dialect.composite() == language.empty()) continue;
+    if (!dialect.folder) continue;
     const DialectPart* part = dialect.language();
     const Dialect* inner = part ? Find(part->dialects.front()) : nullptr;
     if (language.empty() || (inner && inner->kind == language)) found.push_back(&dialect);

@@ -194,6 +194,7 @@ struct Dialect {
   std::vector<DialectSayable> sayable;
   DialectPaths unwritten;
   bool projection = true;  // the weights of `part projection` are in the folder
+  bool folder = true;      // such a model has a folder of its own; else export writes it in a composite alone
   bool tensors = true;     // it has the lines `tensor` of the dialect that it is like
   FormLines forms, language_forms;
   std::vector<DialectExtra> extras;

@@ -238,7 +238,8 @@ class OneDialect {
   void CheckName(const string& name, const StatedLine& line) {
     string inner = name.starts_with("given(") ? name.substr(6, name.size() - 7) : name;
     // Names of the parts of a composite are theirs.
-    if (dialect_.composite() && (inner.starts_with("language.") || inner.starts_with("encoder."))) return;
+    const bool in_composite = dialect_.composite() || !dialect_.folder;
+    if (in_composite && (inner.starts_with("language.") || inner.starts_with("encoder."))) return;
     if (!names_.contains(inner)) Add(line, name, WithNear(Cat(Quoted(inner), " is no number here"), inner));
   }
 

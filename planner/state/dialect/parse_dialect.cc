@@ -146,14 +146,16 @@ class DialectParser {
     } else if (line.TakeIf("like")) {
       of.like = line.Take("the name of a dialect");
     } else if (line.TakeIf("without")) {
-      const string word = line.Take("`projection`, `tensor` or a section of the recipe");
+      const string word = line.Take("`projection`, `folder`, `tensor` or a section of the recipe");
       if (word == "projection") {
         of.projection = false;
+      } else if (word == "folder") {
+        of.folder = false;
       } else if (word == "tensor") {
         of.tensors = false;
       } else {
         RefuseUnless(line, IsSection(word),
-                     Cat(Quoted(word), " is neither `projection` nor `tensor`, and no section of the recipe"),
+                     Cat(Quoted(word), " is none of `projection`, `folder` and `tensor`, and no section of the recipe"),
                      Sections());
         of.without.push_back(word);
       }

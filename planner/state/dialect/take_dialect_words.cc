@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "planner/base/text/text.h"
 #include "planner/base/text/utf8.h"
+#include "planner/plan/pixel_norm.h"
 #include "planner/plan/statement/take_words.h"
-#include "planner/state/dialect/pixel_norm.h"
 
 namespace planwright {
 namespace {
@@ -136,8 +136,8 @@ string TakeValue(LineReader& line, bool words) {
   }
   const string word = line.Take("a value");
   if (word == "inf") return R"({"__float__":"Infinity"})";
-  if (word == "pixel_mean") return JsonListOf(kPixelMean);
-  if (word == "pixel_deviation") return JsonListOf(kPixelDeviation);
+  if (word == "pixel_mean") return JsonListOf(kClipNorm.mean);
+  if (word == "pixel_deviation") return JsonListOf(kClipNorm.deviation);
   if (IsValue(word)) return word;
   line.Check(words && word.find_first_of("\"\\") == string::npos,
              Cat(Quoted(word), " is no value: expected a number, true, false, null, a list, or a word in quotes"));

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/pixel_norm.h"
 #include "planner/state/checkpoint/number_range.h"
-#include "planner/state/dialect/pixel_norm.h"
 #include "planner/state/weights/fit_part.h"
 
 namespace planwright {
@@ -135,7 +135,7 @@ std::string WrongNumber(const std::vector<double>& numbers, std::string_view typ
     if (found == numbers[0]) return "";
     return absl::StrFormat(" is not %g, and the model has no such scale: it is another model", numbers[0]);
   }
-  const bool mean = numbers[0] == kPixelMean[0];
+  const bool mean = numbers[0] == kClipNorm.mean[0];
   const double expected = numbers[static_cast<size_t>(element)];
   // Beside 1e-6, half a step of a type that has few digits: all of these numbers are between 1/4 and 1/2.
   const double rounding = type == "BF16" ? 0x1p-10 : type == "F16" ? 0x1p-13 : 0;

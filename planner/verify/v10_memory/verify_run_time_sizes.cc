@@ -173,8 +173,10 @@ class RunTimeSizeCheck {
     const string *given = op.inputs.empty() ? nullptr : SymbolNamed(block, op.inputs.front()),
                  *made = SymbolOf(op.outputs, 0);
     if (!given && !made) return;  // rows at home, whose number is known
-    constexpr std::pair<const char*, const char*> kPartsAndWholes[] = {
-        {"tokens", "lane_tokens"}, {"part_image_rows", "image_rows"}, {"expert_rows", "expert_rows_gathered"}};
+    constexpr std::pair<const char*, const char*> kPartsAndWholes[] = {{"tokens", "lane_tokens"},
+                                                                       {"patches", "lane_patches"},
+                                                                       {"part_image_rows", "image_rows"},
+                                                                       {"expert_rows", "expert_rows_gathered"}};
     for (const auto& [part, whole] : kPartsAndWholes) {
       if (!given || *given != absl::StrCat(module.name, ".", joins ? part : whole)) continue;
       RequireName(made, module, joins ? whole : part);
@@ -191,6 +193,8 @@ class RunTimeSizeCheck {
     const auto is = [&](const char* what) { return name && *name == absl::StrCat(module.name, ".", what); };
     if (is("part_image_rows")) RequireRoom(name, part, module, "image tokens");
     if (is("image_rows")) RequireRoom(name, rows, module, "image tokens");
+    if (is("patches")) RequireRoom(name, Product(part, PatchesOfToken(module)), module, "patches");
+    if (is("lane_patches")) RequireRoom(name, Product(rows, PatchesOfToken(module)), module, "patches");
     if (is("tokens")) RequireRoom(name, EncoderTokens(part, module), module, "patches and class tokens");
     if (is("lane_tokens")) RequireRoom(name, EncoderTokens(rows, module), module, "patches and class tokens");
   }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/plan/sample_images.h"
 #include "planner/plan/statement/expert_counts.h"
+#include "planner/plan/statement/model_statement.h"
 #include "planner/predict/rates/device.h"
 #include "planner/verify/rules.h"
 #include "planner/verify/shared/bridge_rows.h"
@@ -289,6 +290,8 @@ class DerivedFieldCheck {
       Equal(who, "patch", found.patch, encoder->size("patch"), encoder->origin);
       Equal(who, "pixel_shuffle", found.pixel_shuffle, encoder->size("pixel_shuffle"), encoder->origin);
       Equal(who, "max_image", found.max_image, encoder->size("max_image"), encoder->origin);
+      if (const ModelStatement* statement = StatementOf(encoder->kind))
+        Equal(who, "pixels", found.pixels, statement->pixels, encoder->origin);
     }
     Equal("the data", "vocabulary", plan_.data.vocabulary, language ? language->size("vocabulary") : 0,
           language ? language->origin : -1);
@@ -317,8 +320,11 @@ class DerivedFieldCheck {
         const bool dealt = module.grid.cp > 1;  // each cp rank has a part of an image
         expect(module, "image_rows", module.name);
         if (dealt) expect(module, "part_image_rows", module.name);
-        for (const char* what : {"patches", "images", "tokens"}) expect(module, what, module.name);
-        if (dealt) expect(module, "lane_tokens", module.name);
+        for (const char* what : {"patches", "images"}) expect(module, what, module.name);
+        // Class tokens come to the patches; without them no other size counts rows of layers.
+        const bool classes = module.size("class_tokens") > 0;
+        if (classes) expect(module, "tokens", module.name);
+        if (dealt) expect(module, classes ? "lane_tokens" : "lane_patches", module.name);
         continue;
       }
       std::vector<const Bridge*> into;
@@ -361,6 +367,8 @@ class DerivedFieldCheck {
         mean = count;
       } else if (what == "patches") {
         mean = patches / parts;
+      } else if (what == "lane_patches") {
+        mean = patches;
       } else if (what == "tokens" || what == "lane_tokens") {
         mean = patches + count * static_cast<double>(module.size("class_tokens"));
         if (what == "tokens") mean /= parts;

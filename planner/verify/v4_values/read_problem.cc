@@ -65,9 +65,10 @@ std::vector<WantedOutput> SourceOutputs(const Plan& plan) {
   return {{"parts of sums", DType::kInt64, {samples}}, {"counts of loss tokens", DType::kInt64, {samples}}};
 }
 
-// read_positions: of each token.
-std::vector<WantedOutput> PositionOutputs(const Plan& plan) {
-  return {{"positions", DType::kInt64, {1, plan.budget.sequence_length, plan.budget.micro_samples}}};
+// read_positions: of each token; with rows and columns of image tokens where heads turn by them.
+std::vector<WantedOutput> PositionOutputs(const Plan& plan, const Module& module) {
+  const int64_t axes = module.size("rope.height") > 0 || module.size("rope.width") > 0 ? 3 : 1;
+  return {{"positions", DType::kInt64, {axes, plan.budget.sequence_length, plan.budget.micro_samples}}};
 }
 
 // read_images and read_image_sizes. Lanes can differ by a sample; values are as long as the largest lane, the first
@@ -92,7 +93,7 @@ string ReadProblem(const Plan& plan, const Module& module, const Instruction& re
   const DType precision = plan.dtype();
   const std::vector<WantedOutput> wanted =
       read.kind == OpKind::kReadTokens      ? TokenOutputs(plan, module, precision)
-      : read.kind == OpKind::kReadPositions ? PositionOutputs(plan)
+      : read.kind == OpKind::kReadPositions ? PositionOutputs(plan, module)
       : read.kind == OpKind::kReadSources   ? SourceOutputs(plan)
                                             : ImageOutputs(plan, module, precision, read.kind == OpKind::kReadImages);
   if (read.outputs.size() != wanted.size())

@@ -4,10 +4,14 @@
 
 namespace planwright {
 
-const GradientRule* RuleOfBackward(const Instruction& instruction) {
-  const GradientRule* found = nullptr;
+std::vector<const GradientRule*> RulesOfBackward(const Instruction& instruction) {
+  std::vector<const GradientRule*> found;
   for (const GradientRule& rule : InfoOf(instruction.kind).transposes) {
-    if (!found || (rule.over_cp && instruction.over_cp())) found = &rule;
+    if (!rule.over_cp) {
+      found.push_back(&rule);
+    } else if (instruction.over_cp()) {
+      found.back() = &rule;  // it follows the plain one
+    }
   }
   return found;
 }

@@ -154,7 +154,7 @@ class BackwardCheck {
     if (!op.inputs.empty() && IsStateName(op.inputs.front())) return;  // collectives of buckets: VerifyUpdates
     for (const Output& output : op.outputs) types_[output.name] = &output.type;
     if (op.kind == OpKind::kCall) return WalkCall(op);
-    if (const GradientRule* rule = RuleOfBackward(op)) return Differentiate(op, *rule);
+    if (const auto rules = RulesOfBackward(op); !rules.empty()) return Differentiate(op, rules);
     if (InfoOf(op.kind).OnlyMoves() && PassTerms(op)) return;
     CheckRepeats(op);
   }
@@ -190,10 +190,18 @@ class BackwardCheck {
   }
 
   // A backward instruction: the gradients that it reads are complete, and those that it makes are terms of its own.
-  void Differentiate(const Instruction& op, const GradientRule& rule) {
+  void Differentiate(const Instruction& op, const std::vector<const GradientRule*>& rules) {
     string problem;
-    const int f = ForwardOf(forward_, op, rule, problem);
+    int f = -1;
+    size_t found = 0;
+    for (; found < rules.size(); ++found) {
+      string why;
+      f = ForwardOf(forward_, op, *rules[found], why);
+      if (f >= 0) break;
+      if (problem.empty()) problem = std::move(why);
+    }
     if (f < 0) return Fail(problem);
+    const GradientRule& rule = *rules[found];
     const Instruction& made = forward_.at(f);
     if (rule.starts_gradient() && !MakesLoss(forward_, ChainOf(forward_, made, rule).back()))
       Fail(absl::StrCat("starts a gradient with ", string(OpName(op.kind)), ", but ", forward_.block().name,

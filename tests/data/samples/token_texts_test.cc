@@ -70,7 +70,7 @@ TEST(PatchPicture, IsWhatTheEncoderSees) {
   }
   const auto patches = PatchesOfPicture<Bilinear>(PngOf(12, 8, rgba), {2, 3}, 4);
   ASSERT_TRUE(patches.ok()) << patches.status();
-  const auto png = PngOfPatches(*patches, 4);
+  const auto png = PngOfPatches(*patches, 4, kClipNorm);
   ASSERT_TRUE(png.ok()) << png.status();
   const auto pixels = DecodePicture<Bilinear>(*png, 8, 12);
   ASSERT_TRUE(pixels.ok()) << pixels.status();

@@ -3,6 +3,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/tensor.h>
 
 #include <array>
 #include <cmath>
@@ -52,7 +53,7 @@ class DecoderRows : public Kernels {
     Check("norm grad", ops::RunHeadNormGrad, backward);
   }
 
-  // positions [1,S,B]; none: random ones, up to 131,072.
+  // positions [1,S,B], or [3,S,B] where planes turn by rows and columns; random ones, up to 131,072.
   static void CheckRope(const HeadSizes& sizes, int64_t rotary, int64_t positions, int64_t samples,
                         const Attributes& scaling = {}) {
     SCOPED_TRACE(testing::Message() << positions * samples << " rows of " << sizes.q << ", " << sizes.k << ", "
@@ -61,8 +62,9 @@ class DecoderRows : public Kernels {
     attributes.erase("eps");
     attributes.insert({{"rotary", rotary}, {"theta", 1e6}});
     attributes.insert(scaling.begin(), scaling.end());
+    const int64_t axes = scaling.contains("height") ? 3 : 1;
     const at::Tensor x = Random({positions, samples, sizes.features()}),
-                     at_position = at::randint(131073, {1, positions, samples}, at::kLong);
+                     at_position = at::randint(131073, {axes, positions, samples}, at::kLong);
     Check("rope", ops::RunRope, {.attributes = attributes, .inputs = {x, at_position}});
     Check("rope grad", ops::RunRopeGrad, {.attributes = attributes, .inputs = {x, at_position}});
   }
@@ -125,6 +127,22 @@ TEST_F(DecoderRows, RopeOfRealHeads) {
              {"low", 1.0},
              {"high", 32.0},
              {"amplitude", 1.25}});
+}
+
+TEST_F(DecoderRows, AxialRope) {
+  for (const int64_t head_dim : {64, 80, 16}) {
+    const at::Tensor grid = at::tensor({4, 6, 2, 40, 34, 2}, at::kLong).view({3, 2});
+    const Attributes attributes = {{"heads", int64_t{3}}, {"head_dim", head_dim}, {"theta", 10000.0}};
+    const at::Tensor x = Random({24 + 80 + 68, 9 * head_dim});
+    Check("axial rope", ops::RunAxialRope, {.attributes = attributes, .inputs = {x, grid}, .host_inputs = {1}});
+    Check("axial rope grad", ops::RunAxialRopeGrad,
+          {.attributes = attributes, .inputs = {x, grid}, .host_inputs = {1}});
+  }
+}
+
+TEST_F(DecoderRows, RopeOfThreeAxes) {
+  CheckRope({16, 8, 8, 128}, 128, 301, 1, {{"height", int64_t{20}}, {"width", int64_t{20}}});
+  CheckRope({4, 2, 2, 64}, 64, 75, 2, {{"height", int64_t{10}}, {"width", int64_t{7}}});
 }
 
 // Heads of which a part turns, with a vector or more behind it, also an odd one; no values; more heads than a thread

@@ -83,6 +83,12 @@ TEST(FastForms, HeadsAndGatesAreWholeVectors) {
   EXPECT_EQ(rope(264, 256), Choice::kPlain);
   EXPECT_EQ(rope(128, 128, "fp32"), Choice::kPlain);
 
+  const auto axial = [](int64_t head_dim) {
+    return ChoiceOf(OpKind::kAxialRope, {"bf16[patches,432]", "int64[2,2] host"}, {{"head_dim", head_dim}});
+  };
+  EXPECT_EQ(axial(64), Choice::kFast);
+  EXPECT_EQ(axial(72), Choice::kPlain);  // half of it is no whole vector
+
   const auto norm = [](const std::string& scale, at::ScalarType dtype = at::kBFloat16) {
     return ChoiceOf(OpKind::kHeadNormGrad, {"bf16[24,1,256]", "bf16[24,1,256]", scale}, {{"head_dim", int64_t{64}}},
                     {Weight({64}, dtype), Weight({64}, dtype)});

@@ -38,6 +38,7 @@ const std::map<string, string> kWithoutGradient = {
     {"routing_fingerprint", "integers"},
     {"deal_bands", "integers"},
     {"square_sum", "a number that is only logged"},
+    {"repeat_frames", "pixels do not learn"},
     {"local_slice", "its transpose is a communication"},
     {"slice_rows", "its transpose is a communication"},
 };
@@ -51,6 +52,8 @@ Named PassedGradients(const OpCase& c, const Named& values) {
   } else if (kind == "add" || kind == "add_residual_bias") {
     for (size_t i = 0; i < (kind == "add" ? c.parts_of_f.size() : 2); ++i)
       passed[absl::StrCat("0.di", i)] = values.at("0.do0");
+  } else if (kind == "add_bias" || kind == "add_positions") {
+    passed["0.di0"] = values.at("0.do0");
   } else if (kind == "concat") {
     int64_t at = 0;
     for (size_t i = 0; i < c.parts_of_f.size(); at += c.parts_of_f[i++])
@@ -113,7 +116,7 @@ std::vector<string> Problems(const Table& table, const OpCase& c, Covered* cover
   Named values = RunForward(table, c, fresh);
   const std::vector<Wiring> backward = BackwardOf(table, c);
   AddCotangents(c, backward, values);
-  for (const char* kind : {"add", "add_residual_bias", "concat", "split"}) {
+  for (const char* kind : {"add", "add_residual_bias", "add_bias", "add_positions", "concat", "split"}) {
     if (c.stages[0].kind != kind) continue;
     for (size_t i = 0; values.contains(absl::StrCat("0.o", i)); ++i)
       values.emplace(absl::StrCat("0.do", i), at::randn(values.at(absl::StrCat("0.o", i)).sizes(), at::kDouble));

@@ -93,6 +93,28 @@ TEST(Rope, TurnsEachPlaneByItsPosition) {
   EXPECT_SAME(op.Run(ops::RunRopeGrad, {dy, positions})[0], x.grad());
 }
 
+// Planes 1 and 4 of 7 turn by rows, plane 2 by columns, and the others by places in the text.
+TEST(Rope, TurnsPlanesByRowsAndColumns) {
+  const at::Tensor x = Leaf(Random({3, 2, 14})), dy = Random({3, 2, 14});
+  const at::Tensor positions =
+      at::tensor({0, 5, 1, 6, 0, 7, 3, 0, 2, 9, 4, 1, 8, 2, 5, 0, 6, 11}, at::kLong).view({3, 3, 2});
+  const std::vector<Integer> axis = {0, 1, 2, 0, 1, 0, 0};
+  Tensors features(14);
+  for (Integer j = 0; j < 7; ++j) {
+    const at::Tensor angle = positions[axis[j]].to(at::kDouble) * std::pow(100.0, -static_cast<double>(2 * j) / 14);
+    features[j] = x.select(2, j) * angle.cos() - x.select(2, j + 7) * angle.sin();
+    features[j + 7] = x.select(2, j + 7) * angle.cos() + x.select(2, j) * angle.sin();
+  }
+  const at::Tensor y = at::stack(features, 2);
+  (y * dy).sum().backward();
+  Attributes attributes = Rope(1, 0, 0, 14, 14, 100);
+  attributes.insert({{"height", Integer{2}}, {"width", Integer{1}}});
+  Op op(attributes);
+  EXPECT_SAME(op.Run(ops::RunRope, {x.detach(), positions})[0], y);
+  EXPECT_SAME(op.Run(ops::RunRopeGrad, {dy, positions})[0], x.grad());
+  EXPECT_ANY_THROW(op.Run(ops::RunRope, {x.detach(), positions.narrow(0, 0, 1)}));
+}
+
 TEST(Rope, BackIsTheInverseButForTheAmplitude) {
   Attributes attributes = Rope(1, 1, 0, 8, 8, 1e6);
   attributes.insert({{"scaling", Integer{3}}, {"factor", 4.0}, {"original", 32768.0}, {"low", 1.0}, {"high", 32.0}});

@@ -29,7 +29,7 @@ const std::vector<CutLine> kCuts = {
     {"causal_attention causal_attention_grad", 'f', "kv_heads", "q_heads kv_heads"},
     // Rank r of n has the r-th part of the query heads; by r it knows which key head they share.
     {"causal_attention_all_kv causal_attention_all_kv_grad", 'h', "q_heads", "q_heads", true},
-    {"packed_attention packed_attention_grad", 'f', "heads", "heads"},
+    {"packed_attention packed_attention_grad axial_rope axial_rope_grad", 'f', "heads", "heads"},
     // Heads that are normed and turn; a rank has as many key as value heads.
     {"head_norm head_norm_grad rope rope_grad", 'f', "k_heads", "q_heads k_heads v_heads"},
     {"gated_silu gated_silu_grad", 'f', "width", "width"},
@@ -177,6 +177,14 @@ void AddHeads(std::vector<OpCase>& cases) {
   OpCase& turned = cases.emplace_back(cases.back());
   turned.name += " by yarn";
   turned.attributes.insert(yarn.begin(), yarn.end());
+  Attributes of_images = attributes(24, 12);
+  of_images.insert({{"height", Integer{1}}, {"width", Integer{1}}});
+  of_images["head_dim"] = of_images["rotary"] = Integer{8};
+  cases.push_back({.name = "rotary embedding of three axes",
+                   .stages = {{"rope"}},
+                   .sizes = "t 24, b 4, f 384, A 3",
+                   .attributes = of_images,
+                   .values = {{"0.i1", Below(500)}}});
 }
 
 struct Lane {
@@ -234,6 +242,8 @@ void AddLane(const Lane& lane, bool over_cp, std::vector<OpCase>& cases) {
   for (Integer crop : {0, 1}) add("position_and_class", "H 4, Q 64", {{"side", Integer{8}}, {"crop", crop}}, 1);
   add("packed_attention", "f 72, fa 24, f2 48", {{"heads", Integer{12}}, {"head_dim", Integer{2}}}, over_cp ? 2 : 1);
   add("drop_class_tokens", "H 3", {}, 1);
+  add("add_positions", "H 4, Q 49", {{"side", Integer{7}}}, 1);
+  add("axial_rope", "f 144", {{"heads", Integer{12}}, {"head_dim", Integer{4}}, {"theta", 100.0}}, 1);
   add("pixel_shuffle", "H 3, G 12", {}, 1);
 }
 
@@ -346,6 +356,12 @@ std::vector<OpCase> MakeCases() {
        .leading = {6, 4}},
       {.name = "add", .stages = {{"add"}}, .sizes = "", .leading = {6, 4}, .parts_of_f = {6, 6, 6}},
       {.name = "add residual bias", .stages = {{"add_residual_bias"}}, .sizes = "H 7", .leading = {6, 4}},
+      {.name = "add bias", .stages = {{"add_bias"}}, .sizes = "H 7", .leading = {6, 4}},
+      {.name = "repeat frames",
+       .stages = {{"repeat_frames"}},
+       .sizes = "F 12, F2 36",
+       .attributes = {{"frames", Integer{3}}},
+       .leading = {6, 4}},
       {.name = "concat",
        .stages = {{"concat"}},
        .sizes = "",

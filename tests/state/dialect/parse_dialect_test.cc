@@ -69,8 +69,9 @@ TEST(ParseDialect, OfTheWhole) {
   EXPECT_EQ(DialectOf("like other").like, "other");
   EXPECT_FALSE(DialectOf("without projection").projection);
   EXPECT_THAT(DialectOf("without mlp").without, ElementsAre("mlp"));
-  EXPECT_EQ(LineProblem("without mpl"),
-            "11 \"mpl\" is neither `projection` nor `tensor`, and no section of the recipe; did you mean `mlp`?");
+  EXPECT_EQ(
+      LineProblem("without mpl"),
+      "11 \"mpl\" is none of `projection`, `folder` and `tensor`, and no section of the recipe; did you mean `mlp`?");
   const DialectRemark remark = DialectOf("remark alone mlp: it has, as they say, no gate").remarks.at(0);
   EXPECT_TRUE(remark.alone);
   EXPECT_EQ(remark.section, "mlp");

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
-#include "planner/state/dialect/pixel_norm.h"
+#include "planner/plan/pixel_norm.h"
 
 namespace planwright::testing {
 namespace {
@@ -405,7 +405,7 @@ std::vector<DamageCase> OfTensors() {
        [](Tensors& t) {
          const std::string norm = "vision_model.radio_model.input_conditioner.norm_";
          t[norm + "mean"] =
-             Numbers("F32", {3, 1, 1}, [](int64_t i) { return kPixelMean.at(i) + (i == 1 ? 2e-6 : 5e-7); });
+             Numbers("F32", {3, 1, 1}, [](int64_t i) { return kClipNorm.mean.at(i) + (i == 1 ? 2e-6 : 5e-7); });
          // To the nearest bf16, and the last one a step below it.
          const double deviation[] = {0.26953125, 0.26171875, 0.2734375};
          t[norm + "std"] = Numbers("BF16", {3, 1, 1}, [&](int64_t i) { return deviation[i]; });
@@ -418,7 +418,8 @@ std::vector<DamageCase> OfTensors() {
       {"shapes_of_what_is_passed_through",
        [](Tensors& t) {
          const std::string radio = "vision_model.radio_model.";
-         t[radio + "input_conditioner.norm_std"] = Numbers("F32", {3}, [](int64_t i) { return kPixelDeviation.at(i); });
+         t[radio + "input_conditioner.norm_std"] =
+             Numbers("F32", {3}, [](int64_t i) { return kClipNorm.deviation.at(i); });
          t[radio + "model.blocks.0.layer_scale1.lambda1"] = Numbers("F32", {33}, [](int64_t) { return 1; });
        },
        {},

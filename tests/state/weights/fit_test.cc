@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "planner/plan/pixel_norm.h"
 #include "planner/plan/plan_json.h"
-#include "planner/state/dialect/pixel_norm.h"
 #include "planner/state/weights/read_values.h"
 #include "tests/numerics/layouts.h"
 #include "tests/state/weights/published.h"
@@ -87,9 +87,9 @@ TEST_F(Fit, EachPartMayHaveItsSource) {
   RawTensors nano = Alone(all_, "language_model."), radio = Alone(all_, "vision_model.");
   nano["mtp.layers.0.norm.weight"] = radio["radio_model.summary_idxs"] = {"I64", {2}, std::string(16, '\0')};
   radio["radio_model.input_conditioner.norm_mean"] =
-      Numbers("F32", {3, 1, 1}, [](int64_t i) { return kPixelMean.at(i); });
+      Numbers("F32", {3, 1, 1}, [](int64_t i) { return kClipNorm.mean.at(i); });
   radio["radio_model.input_conditioner.norm_std"] =
-      Numbers("F32", {3, 1, 1}, [](int64_t i) { return kPixelDeviation.at(i); });
+      Numbers("F32", {3, 1, 1}, [](int64_t i) { return kClipNorm.deviation.at(i); });
   radio["radio_model.model.patch_generator.video_embedder.weight"] =
       Numbers("BF16", {32, 96}, [](int64_t) { return 1; });
   radio["radio_model.model.blocks.1.layer_scale1.lambda1"] = Numbers("BF16", {32}, [](int64_t) { return 1; });
@@ -133,8 +133,9 @@ TEST_F(Fit, NormalizationMayBeRoundedToTheTypeOfTheFile) {
   RawTensors tensors = all_;
   const std::string norm = "vision_model.radio_model.input_conditioner.norm_";
   const auto nearest = [](double number, double step) { return std::round(number / step) * step; };
-  tensors[norm + "mean"] = Numbers("BF16", {3, 1, 1}, [&](int64_t i) { return nearest(kPixelMean.at(i), 0x1p-9); });
-  tensors[norm + "std"] = Numbers("F16", {3, 1, 1}, [&](int64_t i) { return nearest(kPixelDeviation.at(i), 0x1p-12); });
+  tensors[norm + "mean"] = Numbers("BF16", {3, 1, 1}, [&](int64_t i) { return nearest(kClipNorm.mean.at(i), 0x1p-9); });
+  tensors[norm + "std"] =
+      Numbers("F16", {3, 1, 1}, [&](int64_t i) { return nearest(kClipNorm.deviation.at(i), 0x1p-12); });
   WriteFolder(In("omni"), tensors, 1);
   WeightsFit fit = FitWeights(Tiny({"initialize.from=" + In("omni")}));
   ASSERT_EQ(Problems(fit), "");

@@ -69,6 +69,7 @@ void SizeImages(const SampleImages& images, int64_t merged, int cp, int64_t clas
   if (what == "image_rows") set(rows, mean_patches / static_cast<double>(merged));
   if (what == "images") set(count, mean_images);
   if (what == "lane_tokens") set(rows * merged + count * classes, mean_tokens);
+  if (what == "lane_patches") set(rows * merged, mean_patches);
   // With cp, of an average part. Its maximum, which has a band more than its share, stays.
   if (what == "part_image_rows") set(symbol.maximum, mean_patches / static_cast<double>(merged) / cp);
   if (what == "patches") set(rows * merged, mean_patches / cp);
@@ -94,21 +95,31 @@ std::vector<Symbol> EncoderSymbols(const Module& module, int64_t rows) {
   const string& name = module.name;
   const Symbol lane_rows = {name + ".image_rows", rows, "image tokens of a lane's microbatch"};
   const Symbol images = {name + ".images", rows, "images of a lane's microbatch, each of one image token or more"};
+  // Without class tokens patches are all that an encoder has, and one size counts both.
+  std::vector<Symbol> symbols;
   if (cp == 1) {
-    return {lane_rows,
-            {name + ".patches", patches, "patches of a lane's microbatch"},
-            images,
-            {name + ".tokens", patches + rows * classes, "patches and class tokens of a lane's microbatch"}};
+    symbols = {lane_rows, {name + ".patches", patches, "patches of a lane's microbatch"}, images};
+    if (classes > 0)
+      symbols.push_back(
+          {name + ".tokens", patches + rows * classes, "patches and class tokens of a lane's microbatch"});
+    return symbols;
   }
   // A part has at most one band more than its share. Each of its bands may begin an image, which brings class tokens.
   const int64_t band = module.size("max_image") / module.size("patch") / module.size("pixel_shuffle"),
                 part = std::min(rows, (rows + cp - 1) / cp + band);
-  return {lane_rows,
-          {name + ".part_image_rows", part, "image tokens of a cp part of a lane's microbatch"},
-          {name + ".patches", part * square, "patches of a cp part of a lane's microbatch"},
-          images,
-          {name + ".tokens", part * (square + classes), "patches and class tokens of a cp part of a lane's microbatch"},
-          {name + ".lane_tokens", patches + rows * classes, "patches and class tokens of a lane's microbatch"}};
+  symbols = {lane_rows,
+             {name + ".part_image_rows", part, "image tokens of a cp part of a lane's microbatch"},
+             {name + ".patches", part * square, "patches of a cp part of a lane's microbatch"},
+             images};
+  if (classes == 0) {
+    symbols.push_back({name + ".lane_patches", patches, "patches of a lane's microbatch"});
+    return symbols;
+  }
+  symbols.push_back(
+      {name + ".tokens", part * (square + classes), "patches and class tokens of a cp part of a lane's microbatch"});
+  symbols.push_back(
+      {name + ".lane_tokens", patches + rows * classes, "patches and class tokens of a lane's microbatch"});
+  return symbols;
 }
 
 std::vector<Symbol> SymbolsOf(const BlockInputs& inputs, const Module& module) {
