@@ -18,7 +18,7 @@ StepRule RuleOf(const Parameter& parameter) { return {parameter.decay, parameter
 
 // Adds a range behind the others, or makes the last one longer where both have one rule, so that the optimizer makes
 // few calls.
-void Append(std::vector<StepRange>& ranges, const StepRange& range) {
+void Append(std::vector<RatedRange>& ranges, const RatedRange& range) {
   if (range.first >= range.end) return;
   if (!ranges.empty() && ranges.back().end == range.first && ranges.back().rule == range.rule) {
     ranges.back().end = range.end;
@@ -30,7 +30,7 @@ void Append(std::vector<StepRange>& ranges, const StepRange& range) {
 // Adds the elements of a storage, from the bucket's start. A storage that joins parameters of several rules is cut
 // where they meet: once, or for stacked experts once in each of them.
 void AppendStorage(const Module& module, const Storage& storage, const ShardCoordinates& coordinates,
-                   std::vector<StepRange>& ranges) {
+                   std::vector<RatedRange>& ranges) {
   const StepRule first = RuleOf(module.parameters[storage.parameters.at(0)]);
   const bool same = std::all_of(storage.parameters.begin(), storage.parameters.end(),
                                 [&](int index) { return RuleOf(module.parameters[index]) == first; });
@@ -45,18 +45,18 @@ void AppendStorage(const Module& module, const Storage& storage, const ShardCoor
 
 // Divides elements [first, end) of bucket `index` in ranges of one rule. What lies between storages is stepped with the
 // rates of the schedule: it is 0, and so is its gradient.
-std::vector<StepRange> RangesOf(const Module& module, int index, int64_t first, int64_t end, int rank) {
+std::vector<RatedRange> RangesOf(const Module& module, int index, int64_t first, int64_t end, int rank) {
   const ShardCoordinates coordinates = CoordinatesOf(module.grid, rank);
-  std::vector<StepRange> of_storages;
+  std::vector<RatedRange> of_storages;
   for (const Storage& storage : module.storages) {
     const bool reached = storage.offset < end && storage.offset + ElementsOf(storage.shape) > first;
     if (storage.bucket == index && reached) AppendStorage(module, storage, coordinates, of_storages);
   }
   std::sort(of_storages.begin(), of_storages.end(),
-            [](const StepRange& a, const StepRange& b) { return a.first < b.first; });
-  std::vector<StepRange> ranges;
+            [](const RatedRange& a, const RatedRange& b) { return a.first < b.first; });
+  std::vector<RatedRange> ranges;
   int64_t at = first;
-  for (const StepRange& range : of_storages) {
+  for (const RatedRange& range : of_storages) {
     const int64_t from = std::max(range.first, first), to = std::min(range.end, end);
     if (from >= to) continue;
     Append(ranges, {at - first, from - first, {}});
@@ -67,10 +67,10 @@ std::vector<StepRange> RangesOf(const Module& module, int index, int64_t first, 
   return ranges;
 }
 
-at::Tensor TableOf(const std::vector<StepRange>& ranges, at::Device device) {
+at::Tensor TableOf(const std::vector<RatedRange>& ranges, at::Device device) {
   const at::Tensor table = at::empty({static_cast<int64_t>(ranges.size()), 2}, at::kLong);
   int64_t* row = table.mutable_data_ptr<int64_t>();
-  for (const StepRange& range : ranges)
+  for (const RatedRange& range : ranges)
     *row++ = range.end, *row++ = 2 * (range.rule.part + 1) + (range.rule.decay ? 1 : 0);
   return ToDevice(table, device);
 }

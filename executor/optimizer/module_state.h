@@ -27,7 +27,7 @@ struct StepRule {
 };
 
 // Elements [first, end) of an owned shard that one rule is for.
-struct StepRange {
+struct RatedRange {
   int64_t first = 0, end = 0;
   StepRule rule;
 };
@@ -53,7 +53,7 @@ struct BucketState {
   // Owned: the states of planner/plan/optimizer_states.h that the plan keeps, except the master.
   std::map<std::string, at::Tensor, std::less<>> states;
   int64_t shard_first = 0, shard_end = 0;  // elements of the bucket that this rank owns
-  std::vector<StepRange> ranges;           // cover the shard, without gaps and in order
+  std::vector<RatedRange> ranges;          // cover the shard, without gaps and in order
   // The same on the device, i64 [ranges, 2]: end, and the row of what its elements are stepped with: 2 (part + 1), and
   // 1 more if they decay.
   at::Tensor range_table;

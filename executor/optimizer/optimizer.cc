@@ -61,7 +61,7 @@ void StepAdamW(const OptimizerPlan& optimizer, const StepState& step, BucketStat
   if (step.skipped.item<float>() != 0) return;
   const int64_t count = step.applied_steps.item<int64_t>();
   if (step.clip.item<double>() < 1) bucket.gradient_shard.mul_(step.clip);
-  for (const StepRange& range : bucket.ranges) {
+  for (const RatedRange& range : bucket.ranges) {
     ForParts(range.first, range.end, kElementsPerPart,
              [&](int64_t first, int64_t size) { StepPart(optimizer, step, count, bucket, range.rule, first, size); });
   }

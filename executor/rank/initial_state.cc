@@ -29,7 +29,7 @@ constexpr size_t kLongestError = kStoreValueJson.bytes / 4;  // a character may 
 struct Choice {
   std::map<std::string, std::string> chosen;  // InitialState::chosen_
   int64_t first_step = 0;
-  std::map<std::string, std::string> base;    // InitialState::base_
+  std::map<std::string, std::string> base;  // InitialState::base_
 };
 
 void Say(const std::string& line) {
@@ -103,10 +103,9 @@ absl::StatusOr<std::unique_ptr<InitialState>> InitialState::Choose(const Plan& p
     const nlohmann::json choice = ParseJson(store.get_to_str(kKey), kStoreValueJson).value();
     if (const int code = choice.at("code"); code != 0)
       return absl::Status(static_cast<absl::StatusCode>(code), choice.at("error").get<std::string>());
-    return std::unique_ptr<InitialState>(new InitialState(plan, environment.rank,
-                                                          choice.at("chosen").get<std::map<std::string, std::string>>(),
-                                                          choice.at("first_step"),
-                                                          choice.at("base").get<std::map<std::string, std::string>>()));
+    return std::unique_ptr<InitialState>(
+        new InitialState(plan, environment.rank, choice.at("chosen").get<std::map<std::string, std::string>>(),
+                         choice.at("first_step"), choice.at("base").get<std::map<std::string, std::string>>()));
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("agreeing on initialize: ", error.what()));
   }

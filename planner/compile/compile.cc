@@ -89,7 +89,8 @@ std::vector<ModuleBlocks> BlocksOf(const Recipe& recipe, const BlockInputs& inpu
   std::vector<ModuleBlocks> blocks;
   for (size_t i = 0; i < inputs.modules.size(); ++i) {
     const ModuleRecipe& module = recipe.modules[i];
-    blocks.push_back(DeriveModule(inputs, inputs.modules[i], *StatementOf(inputs.modules[i]), *module.overlap_dispatch));
+    blocks.push_back(
+        DeriveModule(inputs, inputs.modules[i], *StatementOf(inputs.modules[i]), *module.overlap_dispatch));
   }
   return blocks;
 }

@@ -28,9 +28,7 @@ constexpr std::string_view kA = ".lora_A.weight", kB = ".lora_B.weight";
 
 bool EndsWith(const std::string& name, std::string_view end) { return std::string_view(name).ends_with(end); }
 
-std::string Without(const std::string& name, std::string_view end) {
-  return name.substr(0, name.size() - end.size());
-}
+std::string Without(const std::string& name, std::string_view end) { return name.substr(0, name.size() - end.size()); }
 
 // All numbers of a tensor, which is small.
 absl::StatusOr<std::vector<double>> NumbersOf(CheckpointReader& reader, LeavingTensor leaving) {
@@ -55,7 +53,8 @@ struct Merge {
   std::vector<double> a, b;
 
   absl::Status Read(int64_t first_byte, std::span<std::byte> to) const {
-    const int64_t width = DTypeBytes(dtype), first = first_byte / width, count = static_cast<int64_t>(to.size()) / width;
+    const int64_t width = DTypeBytes(dtype), first = first_byte / width,
+                  count = static_cast<int64_t>(to.size()) / width;
     std::vector<std::byte> read(static_cast<size_t>(count * DTypeBytes(stored)));
     if (absl::Status status = source->Read(name, {{0, first, count}}, read, ElementReader::Numbers::kFinite);
         !status.ok())
@@ -76,9 +75,8 @@ struct Merge {
     ConvertNumbers(DType::kFp64, std::as_bytes(std::span(numbers)), dtype, to);
     const auto wrong = FirstNotFinite(dtype, to);
     if (!wrong) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": element ", first + *wrong,
-                                                   " is too large for ", std::string(DTypeName(dtype)),
-                                                   ": choose a wider --dtype"));
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": element ", first + *wrong, " is too large for ",
+                                                   std::string(DTypeName(dtype)), ": choose a wider --dtype"));
   }
 };
 

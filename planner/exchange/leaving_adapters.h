@@ -35,8 +35,8 @@ struct PeftFolder {
 PeftFolder PeftFolderOf(std::vector<LeavingAdapter> adapters, const std::string& base, CheckpointReader& reader,
                         DType dtype, Findings& findings);
 
-// The weights of SOURCE with what the adapters add: W + alpha / rank * B A, in fp64, rounded once. They keep pointers to
-// the source's files. A problem for each that SOURCE does not have in this shape.
+// The weights of SOURCE with what the adapters add: W + alpha / rank * B A, in fp64, rounded once. They keep pointers
+// to the source's files. A problem for each that SOURCE does not have in this shape.
 absl::StatusOr<std::vector<OutTensor>> MergedTensors(std::vector<LeavingAdapter> adapters, const ReadFolder& source,
                                                      CheckpointReader& reader, DType dtype, Findings& findings);
 

@@ -162,8 +162,7 @@ std::vector<size_t> ShardSizes(const std::vector<OutTensor>& tensors, int64_t sh
 
 absl::StatusOr<WrittenFolder> WriteFolder(const std::string& named, const std::vector<OutTensor>& tensors,
                                           const std::vector<OutFile>& files, const std::string& one_file,
-                                          int64_t shard_bytes,
-                                          const std::function<void(int64_t)>& progress) {
+                                          int64_t shard_bytes, const std::function<void(int64_t)>& progress) {
   const std::string target = WithoutSlash(named);
   if (absl::Status status = CheckTarget(target); !status.ok()) return status;
   NewFolder folder(target);

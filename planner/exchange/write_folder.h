@@ -31,13 +31,12 @@ absl::Status CheckTarget(const std::string& folder);
 
 // Writes all into a folder beside `folder`, syncs it, and gives it its name. Tensors follow each other in their order;
 // a shard has at most `shard_bytes` of them, or one tensor. `progress(bytes)`: after each piece, of the tensors that
-// are written. `one_file`: the name of one file that has all of them, without an index; empty: shards of a model. Errors
-// of OutTensor::read; ResourceExhausted, with the path, if the storage fails; InvalidArgument as
-// CheckTarget. After an error nothing is left.
+// are written. `one_file`: the name of one file that has all of them, without an index; empty: shards of a model.
+// Errors of OutTensor::read; ResourceExhausted, with the path, if the storage fails; InvalidArgument as CheckTarget.
+// After an error nothing is left.
 absl::StatusOr<WrittenFolder> WriteFolder(const std::string& folder, const std::vector<OutTensor>& tensors,
                                           const std::vector<OutFile>& files, const std::string& one_file,
-                                          int64_t shard_bytes,
-                                          const std::function<void(int64_t)>& progress);
+                                          int64_t shard_bytes, const std::function<void(int64_t)>& progress);
 
 // How many shards of at most `shard_bytes` the tensors make: the number of tensors of each.
 std::vector<size_t> ShardSizes(const std::vector<OutTensor>& tensors, int64_t shard_bytes);

@@ -207,10 +207,10 @@ void CheckSomethingTrains(const Recipe& recipe, Diagnostics& problems) {
 // An adapter stands on what does not learn.
 void CheckAdaptedIsFrozen(const ModuleRecipe& module, const Location& where, Diagnostics& problems) {
   if (!AllKnown(module.train_backbone) || module.train_backbone.value == "frozen") return;
-  Diagnostic& problem = problems.Error(
-      DiagnosticKind::kConflictingKeys, where,
-      Cat("module ", module.name.value, " has an adapter, and its backbone is trained"),
-      "add train: {backbone: frozen}, or remove the adapter, since all of the backbone is trained then");
+  Diagnostic& problem =
+      problems.Error(DiagnosticKind::kConflictingKeys, where,
+                     Cat("module ", module.name.value, " has an adapter, and its backbone is trained"),
+                     "add train: {backbone: frozen}, or remove the adapter, since all of the backbone is trained then");
   problem.edits = {{Cat("modules.", *module.name, ".train.backbone"), "frozen"}};
   if (module.train_backbone.where.known()) problem.notes.push_back({module.train_backbone.where, "it is trained here"});
 }

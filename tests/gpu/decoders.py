@@ -1,5 +1,5 @@
 """The parts of `tests/gpu/measure` for decoders: a model of Qwen3-1.7B's sizes beside transformers and beside its
-prediction, and a layer of experts beside its plain form."""
+prediction, adapters on that model, and a layer of experts beside its plain form."""
 
 import dataclasses
 import json
@@ -10,13 +10,19 @@ import sys
 from measuring import RECIPES, ROOT, WARM_UP, Case, Measure
 
 QWEN3 = RECIPES / "qwen3_1_7b_1g.yaml"
+# Rank 16 on every product of a layer, as most published recipes have it.
+ADAPTERS = ("modules.language.train.backbone=frozen",
+            "modules.language.adapter={rank: 16, alpha: 32, targets: [q_proj, k_proj, v_proj, o_proj, gate_proj, "
+            "up_proj, down_proj]}")
 MFU, AHEAD, AGREE, SAME, FAR, PLAIN = 0.47, 1.15, 3, 2e-3, 0.03, 2
+FAR_WITH_ADAPTERS = 0.05
 
 
 class Decoders(Measure):
     gpus = 1
-    limits = {"qwen3": 560, "gated_experts": 60}
-    cases = {"qwen3": [Case("qwen3", QWEN3, (), 15)]}
+    limits = {"qwen3": 560, "adapters": 240, "gated_experts": 60}
+    cases = {"qwen3": [Case("qwen3", QWEN3, (), 15)],
+             "adapters": [Case("adapters", QWEN3, ADAPTERS, 15), Case("adapters_none", QWEN3, (), 15)]}
     tensors = 0.01
 
     def even_rows(self, case):
@@ -43,11 +49,11 @@ class Decoders(Measure):
                   flush=True)
         return found
 
-    def predicted(self, case):
+    def predicted(self, part, case):
         """Seconds of a step by a profile that `plan measure` makes now."""
-        path = self.out / "qwen3_profile.json"
-        good, text = self.run("qwen3", "qwen3_profile", [self.binaries / "plan", "measure", case.recipe, "--device",
-                                                         "cuda", "-o", path])
+        path = self.out / f"{part}_profile.json"
+        good, text = self.run(part, f"{part}_profile", [self.binaries / "plan", "measure", case.recipe,
+                                                        *case.overrides, "--device", "cuda", "-o", path])
         print("\n".join(text.splitlines()[-3:]))
         if not good:
             self.judge(False, "plan measure failed")
@@ -84,10 +90,36 @@ class Decoders(Measure):
             far = max(abs(ours / other - 1) for ours, other in pairs)
             self.judge(far <= SAME, f"the first {AGREE} losses differ by at most {far:.1e} from those of transformers, "
                                     f"{name}, allowed {SAME:.0e}")
-        took, said = statistics.median(times), self.predicted(case)
+        took, said = statistics.median(times), self.predicted("qwen3", case)
         if said:
             self.judge(abs(said / took - 1) <= FAR, f"predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms: "
                                                     f"{said / took - 1:+.1%}, allowed {FAR:.0%}")
+
+    def adapters(self):
+        """The model with adapters on frozen weights: memory, the prediction, and what a step costs beside one that
+        trains all weights."""
+        case, plain = self.cases["adapters"]
+        records, text = self.launch("adapters", case, ["--trace", f"{case.steps}"])
+        if records is None:
+            return
+        print("\n".join(line for line in text.splitlines() if not line.startswith("step ")))
+        times, seconds = [record["step_seconds"] for record in records[WARM_UP:-1]], self.seconds(records)
+        tokens, mfu, _ = self.rates(case, seconds)
+        print(f"adapters: step {seconds * 1e3:.1f} ms (smallest {min(times) * 1e3:.1f}, largest "
+              f"{max(times) * 1e3:.1f}), {tokens:,.0f} tok/s, MFU {mfu:.1%}")
+        self.finite("adapters", records)
+        self.judge(all(record["grad_norm"] > 0 for record in records), "every step has gradients of the adapters")
+        self.idle(text)
+        self.memory(records, case)
+        took, said = statistics.median(times), self.predicted("adapters", case)
+        if said:
+            self.judge(abs(said / took - 1) <= FAR_WITH_ADAPTERS,
+                       f"predicted {said * 1e3:.1f} ms, measured {took * 1e3:.1f} ms: {said / took - 1:+.1%}, allowed "
+                       f"{FAR_WITH_ADAPTERS:.0%}")
+        records, _ = self.launch("adapters", plain)
+        if records:
+            print(f"all weights: step {self.seconds(records) * 1e3:.1f} ms, memory "
+                  f"{self.fullest(plain)[1] / 1e9:.1f} GB; with adapters {self.fullest(case)[1] / 1e9:.1f} GB")
 
     def gated_experts(self):
         """The layer of experts of Qwen3-30B-A3B, 8,192 tokens, forward and backward."""

@@ -60,9 +60,7 @@ std::vector<std::string> On(int ranks, const std::vector<AxisSize>& axes) {
 TEST(Llama, OneRank) { ExpectThoseOfPeft("llama", {}); }
 TEST(Llama, Tp2Cp2) { ExpectThoseOfPeft("llama", On(4, {{"tp", 2}, {"cp", 2}})); }
 TEST(Llama, Tp4OfTwoKeyHeads) { ExpectThoseOfPeft("llama", On(4, {{"tp", 4}})); }
-TEST(Llama, Pp2Dp2) {
-  ExpectThoseOfPeft("llama", Join(On(4, {{"pp", 2}}), {"models.llama.pattern=\"*-*|-\""}));
-}
+TEST(Llama, Pp2Dp2) { ExpectThoseOfPeft("llama", Join(On(4, {{"pp", 2}}), {"models.llama.pattern=\"*-*|-\""})); }
 TEST(Nano, OneRank) { ExpectThoseOfPeft("nano", {}); }
 TEST(Nano, Tp2Ep2) { ExpectThoseOfPeft("nano", On(2, {{"tp", 2}, {"ep", 2}})); }
 TEST(Nano, Cp2ExpertTp2) { ExpectThoseOfPeft("nano", On(2, {{"cp", 2}, {"expert_tp", 2}})); }

@@ -193,8 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Decoders, Layouts,
                                                    kFewSteps)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Adapters, Layouts,
-                         ::testing::ValuesIn(Cases(CoveringLayouts(AdapterLayouts(), Cover::kEach), "fp64",
-                                                   kFewSteps)),
+                         ::testing::ValuesIn(Cases(CoveringLayouts(AdapterLayouts(), Cover::kEach), "fp64", kFewSteps)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(SoakAdapters, Layouts, ::testing::ValuesIn(Cases(AdapterLayouts(), "fp64", kAllSteps)),
                          NameOf);

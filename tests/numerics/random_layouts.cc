@@ -44,11 +44,17 @@ class AdapterDraw {
   explicit AdapterDraw(uint64_t seed) : random_(seed ^ 0xADA97E25) {}
 
   void AddTo(Layout& layout, DrawnFamily family) {
-    static const std::vector<std::string> hybrid = {"in_proj", "out_proj",        "q_proj",
-                                                    "k_proj",  "v_proj",          "o_proj",
-                                                    "mixer.up_proj",              "mixer.down_proj",
-                                                    "shared_experts.up_proj",     "shared_experts.down_proj"},
-                                          decoder = {"q_proj", "k_proj",    "v_proj",   "o_proj",
+    static const std::vector<std::string> hybrid = {"in_proj",
+                                                    "out_proj",
+                                                    "q_proj",
+                                                    "k_proj",
+                                                    "v_proj",
+                                                    "o_proj",
+                                                    "mixer.up_proj",
+                                                    "mixer.down_proj",
+                                                    "shared_experts.up_proj",
+                                                    "shared_experts.down_proj"},
+                                          decoder = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
                                                      "gate_proj", "up_proj", "down_proj"},
                                           encoder = {"attn.qkv", "attn.proj", "fc1", "fc2"};
     const bool has_encoder = layout.recipe.find("vlm") != std::string::npos;

@@ -19,7 +19,6 @@ namespace {
 using std::string;
 using std::string_view;
 
-
 constexpr string_view kWeight = ".weight", kA = ".lora_A.weight", kB = ".lora_B.weight";
 
 // What a target can name: "mixer.q_proj" of "mixer.q_proj.weight"; "" of what is no such weight.
@@ -35,7 +34,8 @@ bool Reads(const StatedCompute& compute, string_view slot) {
 
 // Whether the weight is the matrix of a product.
 bool IsProduct(const StatedPiece& piece, const StatedWeight& weight) {
-  if (weight.form != StatedWeight::Form::kWeight || weight.shape.size() != 2 || ProductName(weight).empty()) return false;
+  if (weight.form != StatedWeight::Form::kWeight || weight.shape.size() != 2 || ProductName(weight).empty())
+    return false;
   return std::any_of(piece.computes.begin(), piece.computes.end(), [&](const StatedCompute& compute) {
     return compute.kind == OpKind::kLinear && compute.slots.front() == weight.slot;
   });
@@ -83,8 +83,7 @@ class Rewriter {
 
   bool IsTargeted(const StatedWeight& weight) const {
     const string name = ProductName(weight);
-    return std::any_of(targets_.begin(), targets_.end(),
-                       [&](const string& target) { return IsTarget(target, name); });
+    return std::any_of(targets_.begin(), targets_.end(), [&](const string& target) { return IsTarget(target, name); });
   }
 
   void RewritePiece(char letter, StatedPiece& piece) {
@@ -225,8 +224,8 @@ class Rewriter {
     Require(gradient != back.end(), "an order of a statement lacks linear_input_grad." + x);
     const string sum = "add." + x;
     const bool summed = std::find(back.begin(), back.end(), sum) != back.end();
-    const auto behind = back.insert(gradient, backward.begin(), backward.end()) +
-                        static_cast<std::ptrdiff_t>(backward.size()) + 1;
+    const auto behind =
+        back.insert(gradient, backward.begin(), backward.end()) + static_cast<std::ptrdiff_t>(backward.size()) + 1;
     if (!summed) back.insert(behind, sum);
   }
 

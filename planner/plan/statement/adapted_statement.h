@@ -28,9 +28,9 @@ inline constexpr char kAdapterRank[] = "adapter.rank", kAdapterAlpha[] = "adapte
 
 // A product that an adapter can stand on.
 struct AdapterProduct {
-  char layer = 0;            // the letter of its layers
-  std::string name;          // as published, without the layer and without ".weight": "mixer.q_proj"
-  std::string prefix;        // of the layer's names: "backbone.layers.{layer}."
+  char layer = 0;      // the letter of its layers
+  std::string name;    // as published, without the layer and without ".weight": "mixer.q_proj"
+  std::string prefix;  // of the layer's names: "backbone.layers.{layer}."
   bool operator==(const AdapterProduct&) const = default;
 };
 

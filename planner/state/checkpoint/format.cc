@@ -382,13 +382,14 @@ std::string WriteManifest(const Manifest& manifest) {
                     ", \"bytes\": ", shard.bytes, ", \"index_bytes\": ", shard.index_bytes,
                     ", \"index_sha256\": ", Quoted(shard.index_sha256), "}");
   }
-  const std::string before = absl::StrCat(
-      "{\n  \"format\": ", FormatOf(!manifest.run_id.empty()), ",\n  \"name\": ", Quoted(manifest.name),
-      ",\n  \"plan_digest\": ", Quoted(manifest.plan_digest),
-      ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest), ",\n  \"precision\": ", Quoted(manifest.precision),
-      ",\n  \"world_size\": ", manifest.world_size, IdentityText(manifest.identity()),
-      ",\n  \"plan_bytes\": ", manifest.plan_bytes, ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256),
-      TextsOf("data", manifest.data), TextsOf("base", manifest.base), NotesText(manifest.notes), ",\n  \"shards\": [", shards, "\n  ],\n");
+  const std::string before =
+      absl::StrCat("{\n  \"format\": ", FormatOf(!manifest.run_id.empty()), ",\n  \"name\": ", Quoted(manifest.name),
+                   ",\n  \"plan_digest\": ", Quoted(manifest.plan_digest),
+                   ",\n  \"recipe_digest\": ", Quoted(manifest.recipe_digest),
+                   ",\n  \"precision\": ", Quoted(manifest.precision), ",\n  \"world_size\": ", manifest.world_size,
+                   IdentityText(manifest.identity()), ",\n  \"plan_bytes\": ", manifest.plan_bytes,
+                   ",\n  \"plan_sha256\": ", Quoted(manifest.plan_sha256), TextsOf("data", manifest.data),
+                   TextsOf("base", manifest.base), NotesText(manifest.notes), ",\n  \"shards\": [", shards, "\n  ],\n");
   return before + DigestLine(before);
 }
 

@@ -14,19 +14,17 @@ namespace {
 using Json = nlohmann::json;
 
 // Keys of kinds of adapters that compute something else, unless they are false, null or empty.
-constexpr const char* kOthers[] = {"use_dora",       "use_rslora",      "use_qalora",        "fan_in_fan_out",
-                                   "lora_bias",      "modules_to_save", "target_parameters", "layer_replication",
-                                   "trainable_token_indices", "alora_invocation_tokens", "rank_pattern",
-                                   "alpha_pattern",  "layers_to_transform", "exclude_modules"};
+constexpr const char* kOthers[] = {
+    "use_dora",        "use_rslora",        "use_qalora",          "fan_in_fan_out",          "lora_bias",
+    "modules_to_save", "target_parameters", "layer_replication",   "trainable_token_indices", "alora_invocation_tokens",
+    "rank_pattern",    "alpha_pattern",     "layers_to_transform", "exclude_modules"};
 
 bool SaysNothing(const Json& value) {
   return value.is_null() || (value.is_boolean() && !value.get<bool>()) ||
          ((value.is_object() || value.is_array()) && value.empty());
 }
 
-std::string Text(const Json& value) {
-  return Printable(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
+std::string Text(const Json& value) { return Printable(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
 
 }  // namespace
 
@@ -59,9 +57,8 @@ std::string_view LayerTail(std::string_view name) {
   while (begin < name.size()) {
     const size_t end = std::min(name.find('.', begin), name.size());
     const std::string_view word = name.substr(begin, end - begin);
-    const bool number = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-      return std::isdigit(c) != 0;
-    });
+    const bool number =
+        !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     if (number && begin > 0) return name.substr(before);
     before = begin;
     begin = end + 1;

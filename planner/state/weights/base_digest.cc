@@ -19,9 +19,8 @@ constexpr int64_t kSampled = 2048;  // elements, at each of three places
 // The elements of a tensor that count: all of a small one.
 std::vector<ElementRun> Sampled(int64_t elements) {
   if (elements <= 3 * kSampled) return {{0, 0, elements}};
-  return {{0, 0, kSampled},
-          {kSampled, (elements - kSampled) / 2, kSampled},
-          {2 * kSampled, elements - kSampled, kSampled}};
+  return {
+      {0, 0, kSampled}, {kSampled, (elements - kSampled) / 2, kSampled}, {2 * kSampled, elements - kSampled, kSampled}};
 }
 
 void AddText(Sha256& digest, const std::string& text) { digest.Add(text.data(), text.size()); }
@@ -35,7 +34,8 @@ absl::Status AddTensor(const WeightsFit& fit, const TakenTensor& taken, const st
   ElementReader& reader = fit.ReaderOf(taken);
   const std::optional<TensorType> type = reader.TypeOf(taken.key);
   if (!type) return absl::InvalidArgumentError(absl::StrCat(reader.PlaceOf(taken.key), " cannot be read"));
-  AddText(digest, absl::StrCat(name, " ", std::string(DTypeName(type->dtype)), " [", absl::StrJoin(type->shape, ","), "]\n"));
+  AddText(digest,
+          absl::StrCat(name, " ", std::string(DTypeName(type->dtype)), " [", absl::StrJoin(type->shape, ","), "]\n"));
   const std::vector<ElementRun> runs = Sampled(ElementsOf(type->shape));
   std::vector<std::byte> bytes(static_cast<size_t>((runs.back().local + runs.back().count) * DTypeBytes(type->dtype)));
   absl::Status read = reader.Read(taken.key, runs, bytes, ElementReader::Numbers::kAny);

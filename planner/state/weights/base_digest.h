@@ -14,7 +14,8 @@ namespace planwright {
 // By module, of those with adapters: a SHA-256 over all frozen parameters. Of one that is drawn it covers the draw, of
 // one that a checkpoint has the digest of its manifest, and of one in files its name, type, shape, and up to 6,144 of
 // its elements: those at its begin, in its middle and at its end. So it tells models apart, also where one is trained
-// from the other, and reads megabytes of them. `fit`: of the plan, as FitWeights has it. Errors: as ElementReader::Read.
+// from the other, and reads megabytes of them. `fit`: of the plan, as FitWeights has it. Errors: as
+// ElementReader::Read.
 absl::StatusOr<std::map<std::string, std::string>> BaseDigests(const Plan& plan, const WeightsFit& fit);
 
 // What differs between the digests of a checkpoint and those of what a run would stand on; "" if nothing does.

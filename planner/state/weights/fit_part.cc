@@ -68,8 +68,8 @@ class PartFitting {
     }
     if (part_.adapter && !files.adapter_config().empty()) {
       const Module& module = *part_.module;
-      for (const std::string& problem : AdapterConfigProblems(files.adapter_config(), module.size("adapter.rank"),
-                                                              module.real("adapter.alpha")))
+      for (const std::string& problem :
+           AdapterConfigProblems(files.adapter_config(), module.size("adapter.rank"), module.real("adapter.alpha")))
         problems.push_back(absl::StrCat(source_.path(), ": ", problem));
     }
     fit_.form = naming.lacked;

@@ -1,18 +1,14 @@
 // Low-rank adapters on frozen layers, of each kind of model, on every axis. A run begins with B = 0, so that A learns
 // from the third step on.
-#include "tests/numerics/layouts.h"
+#include "tests/numerics/layouts/decoder_words.h"
 
 namespace planwright::testing {
 namespace {
 
-using Overrides = std::vector<std::string>;
-
-constexpr char kQwen[] = "recipes/qwen3_tiny.yaml", kLlama[] = "recipes/llama_tiny.yaml",
-               kMoe[] = "recipes/qwen3_moe_tiny.yaml", kVlm[] = "recipes/qwen3_vlm_tiny.yaml";
-
 Overrides Adapted(const std::string& module, const std::string& targets, int rank = 4) {
-  return {"modules." + module + ".train.backbone=frozen",
-          "modules." + module + ".adapter={rank: " + std::to_string(rank) + ", alpha: 6.0, targets: [" + targets + "]}"};
+  return {
+      "modules." + module + ".train.backbone=frozen",
+      "modules." + module + ".adapter={rank: " + std::to_string(rank) + ", alpha: 6.0, targets: [" + targets + "]}"};
 }
 
 // All products of a hybrid model's layers.
@@ -33,28 +29,12 @@ Overrides OfEncoder() {
 Overrides OfBoth() {
   return Join(Adapted("radio_encoder", "qkv, fc2"), Adapted("language", "in_proj, q_proj, o_proj", 2));
 }
-Overrides OfDecoder() {
-  return Adapted("language", "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj");
-}
+Overrides OfDecoder() { return Adapted("language", "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj"); }
 Overrides OfAttention() { return Adapted("language", "q_proj, v_proj", 2); }
 
-Overrides Language(int ranks, const std::vector<AxisSize>& axes, const Overrides& more = {}) {
-  return Join(LanguageOn(0, ranks, 1, 1), Parallel("language", axes), more);
-}
-Overrides Behind(const Overrides& encoder, int first_rank, int ranks, const std::vector<AxisSize>& axes,
-                 const Overrides& more = {}) {
-  return Join(Join(encoder, LanguageOn(first_rank, ranks, 1, 1)), Parallel("language", axes), more);
-}
 Overrides Encoder(int ranks, const std::vector<AxisSize>& axes) {
   return Join(EncoderOn(ranks, 1), Parallel("radio_encoder", axes));
 }
-
-const Overrides kOverlap = {"gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=3"},
-                kGathered = {"modules.language.parallel.dispatch=all_gather"},
-                kSent = {"modules.language.parallel.dispatch=all_to_all"},
-                kOverlapped = {"modules.language.parallel.overlap_dispatch=true"},
-                kFull = {"modules.language.recompute=[full]"},
-                kElementwise = {"modules.language.recompute=[elementwise]"};
 
 }  // namespace
 

@@ -1,28 +1,14 @@
 // Decoders as Llama and Qwen3 have them: rotary positions, gated MLPs, norms of heads, gated experts, and an encoder
 // before them. One list for all of these families, so that one covering set has every axis and every feature.
-#include "tests/numerics/layouts.h"
+#include "tests/numerics/layouts/decoder_words.h"
 
 namespace planwright::testing {
 namespace {
-
-using Overrides = std::vector<std::string>;
-
-constexpr char kLlama[] = "recipes/llama_tiny.yaml", kQwen[] = "recipes/qwen3_tiny.yaml",
-               kMoe[] = "recipes/qwen3_moe_tiny.yaml", kVlm[] = "recipes/qwen3_vlm_tiny.yaml";
 
 Overrides Model(const Overrides& keys) {
   Overrides overrides;
   for (const std::string& key : keys) overrides.push_back("models.decoder_tiny." + key);
   return overrides;
-}
-
-Overrides Language(int ranks, const std::vector<AxisSize>& axes, const Overrides& more = {}) {
-  return Join(LanguageOn(0, ranks, 1, 1), Parallel("language", axes), more);
-}
-
-Overrides Behind(const Overrides& encoder, int first_rank, int ranks, const std::vector<AxisSize>& axes,
-                 const Overrides& more = {}) {
-  return Join(Join(encoder, LanguageOn(first_rank, ranks, 1, 1)), Parallel("language", axes), more);
 }
 
 // What is trained: keys that go together, so that few runs on one rank are compared with all layouts. Wavelengths are
@@ -49,13 +35,7 @@ Overrides Undivided() {
 
 // An evaluation before the first step and after the second.
 const Overrides kEvaluated = {"evaluation={every_samples: 16, sets: [{name: held_out, samples: 11, seed: 4711}]}"};
-const Overrides kOverlap = {"gradients.overlap_reduce=true", "gradients.overlap_gather=true", "gradients.buckets=3"},
-                kGathered = {"modules.language.parallel.dispatch=all_gather"},
-                kSent = {"modules.language.parallel.dispatch=all_to_all"},
-                kOverlapped = {"modules.language.parallel.overlap_dispatch=true"},
-                kFull = {"modules.language.recompute=[full]"},
-                kElementwise = {"modules.language.recompute=[elementwise]"},
-                kFrozenEncoder = {"data.packed_documents=true", "modules.radio_encoder.train.backbone=frozen"},
+const Overrides kFrozenEncoder = {"data.packed_documents=true", "modules.radio_encoder.train.backbone=frozen"},
                 kFrozenLanguage = {"modules.language.train.backbone=frozen"};
 
 std::vector<Layout> Dense() {

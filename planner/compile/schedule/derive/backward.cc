@@ -245,8 +245,8 @@ class BackwardDeriver {
   }
 
   // The gradient of a value that is whole over an axis is a term where each rank has only a part of its uses. One that
-  // was gathered is scattered where the gather is undone. One of a product stays a term, since its backward is linear in
-  // it: what that makes is summed. Any other is summed at once.
+  // was gathered is scattered where the gather is undone. One of a product stays a term, since its backward is linear
+  // in it: what that makes is summed. Any other is summed at once.
   size_t Summed(size_t value, size_t gradient) {
     const std::optional<size_t> maker = piece_.MakerOf(value);
     if (maker &&

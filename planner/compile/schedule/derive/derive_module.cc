@@ -81,9 +81,8 @@ class PieceBlocks {
 // Whether the embedding of the module learns, or something before it. A frozen language model hands gradients to an
 // encoder that learns.
 bool EmbeddingLearns(const PieceContext& context) {
-  return context.module().trains_backbone ||
-         std::any_of(context.encoders().begin(), context.encoders().end(),
-                     [](const FeedingEncoder& encoder) { return encoder.learns; });
+  return context.module().trains_backbone || std::any_of(context.encoders().begin(), context.encoders().end(),
+                                                         [](const FeedingEncoder& encoder) { return encoder.learns; });
 }
 
 // Whether something learns in the embedding and the layers of the module, or before them: then gradients pass layers.
