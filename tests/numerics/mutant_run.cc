@@ -23,7 +23,7 @@ void WalkOneStep(const Plan& plan, const std::string& folder) {
   using namespace executor;
   c10d::HashStore store;
   const Environment alone = {.rank = 0, .world_size = 1, .host = "here"};
-  auto initial = InitialState::Choose(plan, /*trains=*/true, alone, store);
+  auto initial = InitialState::Choose(plan, InitialState::Purpose::kTrain, alone, store);
   if (!initial.ok()) throw std::runtime_error(std::string(initial.status().message()));
   auto recorder = Recorder::Open(folder, 0, "here");
   std::unique_ptr<StepLog> log;

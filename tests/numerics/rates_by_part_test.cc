@@ -21,10 +21,11 @@ struct Rates {
 
 // What the budget and the optimizer of every case say: a warmup of two steps, and a decay that rises.
 constexpr double kPeak = 4.0e-3, kMin = 4.0e-4, kInit = 1.0e-3, kDecayStart = 0.1, kDecayEnd = 0.4, kClip = 0.25;
-const std::vector<std::string> kBudget = {
-    "precision.params=fp64", "budget.train_samples=80",
-    "budget.learning_rate={peak: 4.0e-3, min: 4.0e-4, init: 1.0e-3, warmup_samples: 16, style: linear}",
-    "budget.weight_decay={start: 0.1, end: 0.4, style: linear}", "optimizer.clip_grad_norm=0.25"};
+const std::vector<std::string> kBudget = {"precision.params=fp64", "budget.train_samples=80",
+                                          "budget.learning_rate={peak: 4.0e-3, min: 4.0e-4, init: 1.0e-3, "
+                                          "warmup_samples: 16, decay_samples: 80, style: linear}",
+                                          "budget.weight_decay={start: 0.1, end: 0.4, style: linear}",
+                                          "optimizer.clip_grad_norm=0.25"};
 
 // The part of the rate that the schedule has of its peak, and of the weight decay that it has of its end, before step t
 // from 0, of 8 samples each.
