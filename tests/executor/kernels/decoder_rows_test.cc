@@ -192,17 +192,18 @@ TEST_F(DecoderRows, LinearWithABias) {
 // What does not start at 16 bytes goes through the plain form, and parameters may start anywhere.
 TEST_F(DecoderRows, AnyAddress) {
   const HeadSizes sizes = {4, 2, 2, 64};
-  Attributes attributes = sizes.attributes();
-  attributes.insert({{"rotary", int64_t{64}}, {"theta", 1e4}, {"width", sizes.features() / 2}});
+  Attributes attributes = sizes.attributes(), of_rope = attributes;
+  attributes.insert({"width", sizes.features() / 2});
+  of_rope.insert({{"rotary", int64_t{64}}, {"theta", 1e4}});
   const at::Tensor x = OnGpu(Random({6, 2, sizes.features()})), dh = OnGpu(Random({6, 2, sizes.features() / 2})),
                    positions = at::randint(5000, {1, 6, 2}, at::TensorOptions(at::kCUDA).dtype(at::kLong));
   const Tensors weights = {OnGpu(Random({64})), OnGpu(Random({64}))},
                 shifted_weights = {Shifted(weights[0]), Shifted(weights[1])};
-  Op op(attributes);
+  Op op(attributes), rope(of_rope);
   const auto near = [](const char* name, const at::Tensor& a, const at::Tensor& b) {
     EXPECT_LE(NormGap(a, b), 0.0025) << name;
   };
-  near("rope", op.Run(ops::RunRope, {Shifted(x), positions})[0], op.Run(ops::RunRope, {x, positions})[0]);
+  near("rope", rope.Run(ops::RunRope, {Shifted(x), positions})[0], rope.Run(ops::RunRope, {x, positions})[0]);
   near("gate", op.Run(ops::RunGatedSilu, {Shifted(x)})[0], op.Run(ops::RunGatedSilu, {x})[0]);
   near("gate grad", op.Run(ops::RunGatedSiluGrad, {Shifted(dh), x})[0], op.Run(ops::RunGatedSiluGrad, {dh, x})[0]);
   const Tensors norm = op.Run(ops::RunHeadNorm, {x}, weights);
@@ -214,12 +215,13 @@ TEST_F(DecoderRows, AnyAddress) {
 
 TEST_F(DecoderRows, NoRows) {
   const HeadSizes sizes = {4, 2, 2, 64};
-  Attributes attributes = sizes.attributes();
-  attributes.insert({{"rotary", int64_t{64}}, {"theta", 1e4}, {"width", sizes.features() / 2}});
+  Attributes attributes = sizes.attributes(), of_rope = attributes;
+  attributes.insert({"width", sizes.features() / 2});
+  of_rope.insert({{"rotary", int64_t{64}}, {"theta", 1e4}});
   const auto narrow = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
   const at::Tensor none = at::empty({0, 2, sizes.features()}, narrow);
-  Op op(attributes);
-  EXPECT_EQ(op.Run(ops::RunRope, {none, at::empty({1, 0, 2}, narrow.dtype(at::kLong))})[0].sizes(), none.sizes());
+  Op op(attributes), rope(of_rope);
+  EXPECT_EQ(rope.Run(ops::RunRope, {none, at::empty({1, 0, 2}, narrow.dtype(at::kLong))})[0].sizes(), none.sizes());
   EXPECT_EQ(op.Run(ops::RunGatedSilu, {none})[0].sizes(), at::IntArrayRef({0, 2, sizes.features() / 2}));
   EXPECT_EQ(op.Run(ops::RunHeadNorm, {none}, {OnGpu(Random({64})), OnGpu(Random({64}))})[1].sizes(),
             at::IntArrayRef({0, 2, 6}));
