@@ -72,7 +72,8 @@ double WorstDistance(const Tensors& run, const Tensors& one, std::string& where)
   double worst = run.size() == one.size() ? 0 : std::numeric_limits<double>::infinity();
   for (const auto& [name, tensor] : one) {
     const auto at = run.find(name);
-    const double off = at == run.end() ? std::numeric_limits<double>::infinity() : Distance(at->second, tensor) * ShareOf(name, one);
+    const double off =
+        at == run.end() ? std::numeric_limits<double>::infinity() : Distance(at->second, tensor) * ShareOf(name, one);
     if (!(off <= worst)) worst = off, where = name;
   }
   return worst;

@@ -101,7 +101,7 @@ TEST(DiffPlans, WhatMayChangeTheCurveIsNamed) {
       {"budget.weight_decay={start: 0.05, end: 0.1, style: linear}", "budget.weight_decay.end"},
       {"optimizer.betas=[0.8, 0.95]", "optimizer.beta1"},
       {"optimizer.parts=[{match: language, learning_rate: 1.0e-3}]", "optimizer.parts.language"},
-      {"optimizer.parts=[{match: \"*norm*\", weight_decay: 0.2}, {match: language, weight_decay: 0.1}]",
+      {"optimizer.parts=[{match: \"*norm*\", learning_rate: 2.0e-4}, {match: language, weight_decay: 0.1}]",
        "optimizer.parts.language"},
       {"optimizer.eps=1.0e-6", "optimizer.eps"},
       {"optimizer.clip_grad_norm=0.5", "optimizer.clip_grad_norm"},

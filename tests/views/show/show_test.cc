@@ -269,13 +269,13 @@ TEST(ShowModel, TellsTheRatesOfEveryParameter) {
   }
   parameters.push_back({.name = "language.bias", .file_name = "bias", .shape = {4}, .trained = false});
   const std::string text = ShowModel(plan, TimeStep(plan), 120);
-  EXPECT_THAT(text,
-              AllOf(HasSubstr("0           4        16              0.0001                      0.1  *norm*\n"),
-                    HasSubstr("1           3        24               0.001                      0.2  language\n"),
-                    HasSubstr("            1         8               0.001                      0.1  (in no part)\n")));
-  EXPECT_THAT(text, AllOf(HasSubstr("0                 0.0001                     none  a.layers.{0-2,5}.norm\n"),
-                          HasSubstr("1                  0.001                      0.2  a.layers.{0-2}.up\n"),
-                          HasSubstr("                   0.001                      0.1  a.layers.5.up\n"),
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("0        4        16              0.0001                      0.1  *norm*\n"),
+                  HasSubstr("1        3        24               0.001                      0.2  language\n"),
+                  HasSubstr("              1         8               0.001                      0.1  (in no part)\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("0              0.0001  none                     a.layers.{0-2,5}.norm\n"),
+                          HasSubstr("1               0.001  0.2                      a.layers.{0-2}.up\n"),
+                          HasSubstr("                0.001  0.1                      a.layers.5.up\n"),
                           Not(HasSubstr("bias"))));
   const ordered_json tensors = ShowModelJson(plan, TimeStep(plan))["modules"]["language"]["tensors"];
   EXPECT_EQ(tensors[0]["rates"], ordered_json({{"part", "*norm*"}, {"learning_rate", 1e-4}, {"weight_decay", 0.0}}));
