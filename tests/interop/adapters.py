@@ -34,6 +34,11 @@ def read(name):
     return yaml.safe_load((GOLDEN / name / "oracle.yaml").read_text())
 
 
+def opened_as(kind, folder, dtype):
+    """A language model of a folder. Grouped products of experts are not there in fp64."""
+    return kind.from_pretrained(folder, dtype=dtype, attn_implementation="eager", experts_implementation="eager")
+
+
 def base_of(name, recipe):
     """The toy with the frozen weights of its family."""
     model = FAMILIES[BASES[name]](recipe).eval()
@@ -42,7 +47,7 @@ def base_of(name, recipe):
     with tempfile.TemporaryDirectory() as folder:
         model.language.config.save_pretrained(folder)
         save_file(stored, pathlib.Path(folder) / "model.safetensors", metadata={"format": "pt"})
-        model.language = type(model.language).from_pretrained(folder, dtype=torch.get_default_dtype())
+        model.language = opened_as(type(model.language), folder, torch.get_default_dtype())
     return model.eval()
 
 
@@ -174,9 +179,9 @@ def opened(name, programs, folder):
     run("export", folder / "run", "-o", folder / "merged", "--like", base)
     ids = torch.randint(0, language_of(recipe)["vocabulary"] - 1, (2, 24), generator=torch.Generator().manual_seed(5))
     kind = type(model)
-    plain = logits_of(kind.from_pretrained(base, dtype=torch.float32).eval(), ids)
-    adapted = PeftModel.from_pretrained(kind.from_pretrained(base, dtype=torch.float32), folder / "adapter").eval()
-    merged = logits_of(kind.from_pretrained(folder / "merged", dtype=torch.float32).eval(), ids)
+    plain = logits_of(opened_as(kind, base, torch.float32).eval(), ids)
+    adapted = PeftModel.from_pretrained(opened_as(kind, base, torch.float32), folder / "adapter").eval()
+    merged = logits_of(opened_as(kind, folder / "merged", torch.float32).eval(), ids)
     ours = logits_of(adapted, ids)
     norm = ours.norm()
     learned = [value for key, value in adapted.named_parameters() if "lora_B" in key]
