@@ -180,14 +180,20 @@ class ListWalk {
   }
 
   // What is computed is on the way to a result: an instruction that makes values of which nothing is read was meant to
-  // be read by another. Except one that adds to the gradient of a parameter: that is its result.
+  // be read by another. Except one that adds to the gradient of a parameter: that is its result. And all layers of a
+  // kind share a backward. Where adapters learn in them and nothing before them does, that of the first layer makes a
+  // gradient which nothing takes.
   void CheckUnread(const std::vector<string>& kept) {
     used_.insert(kept.begin(), kept.end());
+    const auto is_call = [](const Instruction* instruction) { return instruction->kind == OpKind::kCall; };
+    const auto last_call = std::find_if(walked_.rbegin(), walked_.rend(), is_call);
+    const bool adapted = module_->adapted() && !module_->trains_backbone && last_call != walked_.rend();
     for (const Instruction* instruction : walked_) {
       const auto& outputs = instruction->outputs;
       const auto read = [&](const Output& output) { return IsStateName(output.name) || used_.contains(output.name); };
       if (!instruction->gradients.empty() || outputs.empty() || std::any_of(outputs.begin(), outputs.end(), read))
         continue;
+      if (adapted && instruction == *last_call) continue;
       here_ = instruction->origin;
       Fail(absl::StrCat("makes ", outputs.front().name, ", which nothing reads"));
     }

@@ -1,13 +1,18 @@
 #include "tests/plan/statement/notation_kind.h"
 
+#include <map>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/parse_statement.h"
 #include "tests/plan/statement/toy_kind.h"
 
 namespace planwright::testing {
 namespace {
+
+constexpr std::string_view kAdapted = "adapted_";
 
 constexpr char kText[] = R"(
 kind notation
@@ -92,6 +97,11 @@ ModelStatement StatementOfText(const std::string& text) {
 const ModelStatement& StatementNamed(const std::string& kind) {
   static const ModelStatement toy = StatementOfText(ToyKind());
   if (kind == "toy") return toy;
+  if (kind.starts_with(kAdapted)) {
+    static std::map<std::string, ModelStatement> adapted;
+    const ModelStatement& plain = StatementNamed(kind.substr(kAdapted.size()));
+    return adapted.try_emplace(kind, AdaptedStatement(plain, {"q_proj", "v_proj", "in_proj", "down_proj"})).first->second;
+  }
   const ModelStatement* built_in = StatementOf(kind);
   if (built_in == nullptr && kind != NotationStatement().kind) throw std::invalid_argument("no kind " + kind);
   return built_in ? *built_in : NotationStatement();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "planner/compile/model/expand_model.h"
 #include "planner/compile/model/expand_statement.h"
+#include "planner/plan/statement/adapted_statement.h"
 #include "planner/plan/statement/prime_module.h"
 #include "tests/support/recipe_builder.h"
 
@@ -82,6 +83,10 @@ Module ModuleOf(const ModelStatement& statement, const ModuleRecipe& recipe) {
   module.trains_backbone = *recipe.train_backbone == "trained";
   module.trains_projection = !statement.has_images || *recipe.train_projection == "trained";
   module.constants = ConstantsOf(recipe.model, recipe.model.numbers, {.hidden = 50, .init_std = 0.03, .layers = 4});
+  for (const StatedConstant& constant : statement.constants) {
+    if (constant.name == kAdapterRank) module.constants[kAdapterRank] = int64_t{3};
+    if (constant.name == kAdapterAlpha) module.constants[kAdapterAlpha] = 5.0;
+  }
   for (char letter : LayersOf(recipe.model))
     module.layers.push_back({.kind = letter, .frame = absl::StrCat(module.name, ".layers.", module.layers.size())});
   ExpandStatement(statement, ModelNumbers({.sequence_length = kSequence}, module, statement), false, module);

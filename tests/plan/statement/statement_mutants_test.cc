@@ -106,16 +106,15 @@ bool IsJudged(const std::string& name, const testing::StatementMutant& mutant) {
          (mutant.piece == "E" && mutant.name.find("mixer.experts.") != std::string::npos);
 }
 
-class StatementMutants : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(StatementMutants, AreAllSeen) {
-  const ModelStatement& statement = testing::StatementNamed(GetParam());
+// `name`: of the statement (StatementNamed).
+void ExpectAllSeen(const std::string& name) {
+  const ModelStatement& statement = testing::StatementNamed(name);
   ASSERT_EQ(ProblemsText(StatementProblems(statement)), "");
   const std::string draws = testing::DrawTables(statement), graphs = Graphs(statement);
   int refused = 0, at_line = 0;
   std::map<std::string, std::map<std::string, int>> counts;  // by piece and by what sees the mutant
   for (const testing::StatementMutant& mutant : testing::MutantsOf(statement)) {
-    if (!IsJudged(GetParam(), mutant)) continue;
+    if (!IsJudged(name, mutant)) continue;
     std::string seen;
     if (const TextProblems problems = StatementProblems(mutant.statement); !problems.empty()) {
       seen = "refused";
@@ -137,18 +136,25 @@ TEST_P(StatementMutants, AreAllSeen) {
     ++counts[mutant.piece][seen];
   }
   // What is left out has no line, and of two sizes that do not fit either may be wrong.
-  RecordProperty("refused", refused);
-  RecordProperty("told at the line", at_line);
+  ::testing::Test::RecordProperty("refused", refused);
+  ::testing::Test::RecordProperty("told at the line", at_line);
   EXPECT_GE(at_line, refused * 3 / 4) << refused;
   for (const auto& [piece, by] : counts) {
     int all = 0;
     for (const auto& [seen, count] : by) {
-      RecordProperty(absl::StrCat("piece ", piece, " ", seen), count);
+      ::testing::Test::RecordProperty(absl::StrCat("piece ", piece, " ", seen), count);
       all += count;
     }
-    EXPECT_GE(all, GetParam() == "notation" ? 1 : piece == "let" ? 10 : 30) << piece;
+    EXPECT_GE(all, name == "notation" ? 1 : piece == "let" ? 10 : 30) << piece;
   }
 }
+
+class StatementMutants : public ::testing::TestWithParam<std::string> {};
+TEST_P(StatementMutants, AreAllSeen) { ExpectAllSeen(GetParam()); }
+
+// Of statements that are rewritten for adapters.
+class AdaptedMutants : public ::testing::TestWithParam<std::string> {};
+TEST_P(AdaptedMutants, AreAllSeen) { ExpectAllSeen(GetParam()); }
 
 // The file of a statement, line by line, in the form of StatementLines.
 std::vector<std::string> LinesOfFile(const std::string& text) {
@@ -193,6 +199,8 @@ TEST_P(StatementMutants, TheParserReadsEveryLine) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, StatementMutants, ::testing::Values("hybrid_lm", "radio_vit", "notation", "toy"),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Kinds, AdaptedMutants, ::testing::Values("adapted_hybrid_lm", "adapted_decoder"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
