@@ -26,9 +26,9 @@ std::optional<double> MeanLossTokens(const DataRecipe& data) {
   return texts / static_cast<double>(data.max_images - data.min_images + 1) * static_cast<double>(*data.text_tokens);
 }
 
-// PW0605
+// PW0605. What is frozen has no auxiliary loss.
 void LintMasking(const Recipe& recipe, const ModuleRecipe* language, Diagnostics& diagnostics) {
-  if (language == nullptr || !GivesExperts(language->model)) return;
+  if (language == nullptr || !GivesExperts(language->model) || *language->train_backbone == "frozen") return;
   const Located<double> aux_loss = RealOf(language->model.numbers, "moe.aux_loss");
   if (*aux_loss == 0) return;
   const double sequence = static_cast<double>(*recipe.batch.sequence_length);

@@ -53,6 +53,15 @@ TEST(PlanData, GridsFitEveryEncoder) {
   EXPECT_THAT(ProblemsOf(Mock({wide, wide, language}, {{7, 10}})), ElementsAre("ImageGrid:81"));
 }
 
+TEST(PlanData, OnlyWhatLearnsHasAnAuxiliaryLoss) {
+  ModuleRecipe language = BuildLanguage(1, 1);
+  Give(language.model, {{"moe.aux_loss", 0.1}});
+  const ModuleRecipe encoder = Encoder(2048, 2, "a");
+  EXPECT_THAT(ProblemsOf(Mock({encoder, language}, {{64, 64}})), ElementsAre("MaskedTokensRaiseAuxLoss:70"));
+  language.train_backbone = std::string("frozen");
+  EXPECT_THAT(ProblemsOf(Mock({encoder, language}, {{64, 64}})), ElementsAre());
+}
+
 TEST(PlanData, MinImagesIsAtMostMaxImages) {
   Recipe recipe = Mock({Encoder(2048, 2, "a"), Language(1, 1)}, {{64, 64}});
   recipe.data.max_images = {2, Line(72)};
