@@ -109,6 +109,7 @@ TEST(EveryKey, OfTheTableIsInTheseTests) {
       {"models.decoder={kind: decoder, pattern: '*-*E', moe: {experts: 15, top_k: 3, ffn: 19, normalized: false, "
        "aux_loss: 0.5, imbalance: 4.5}}"},
       {"modules.mouth.parallel={first_stage_layers: 3, last_stage_layers: 4}"},
+      {"modules.mouth.adapter={rank: 3, alpha: 5.5, targets: [q_proj]}"},
       {"initialize={sources: [{for: eyes, from: drawn}, {for: mouth, from: x}]}"}};
   for (const auto& overrides : variants) {
     const std::optional<YamlNode> tree = ReadRecipeTree(files.Write("r.yaml", kEveryKey), overrides, problems);
@@ -307,6 +308,22 @@ TEST(EveryKey, ModulesArriveWhole) {
   EXPECT_EQ(*r.bridges[0].to, "mouth");
   EXPECT_EQ(**r.bridges[0].token, 201);
   EXPECT_EQ(**r.bridges[0].max_mean_square, 50);
+}
+
+TEST(EveryKey, AdaptersArriveWhole) {
+  TempRecipes files;
+  const std::string path = files.Write("r.yaml", kSmallRecipe);
+  EXPECT_FALSE(MustRead(path).modules.at(0).adapter.has_value());
+  const ModuleRecipe m = MustRead(path, {"modules.language.train.backbone=frozen",
+                                         "modules.language.adapter={rank: 3, alpha: 5.5, targets: [q_proj, "
+                                         "mixer.o_proj]}"})
+                             .modules.at(0);
+  ASSERT_TRUE(m.adapter.has_value());
+  EXPECT_EQ(*m.adapter->rank, 3);
+  EXPECT_EQ(*m.adapter->alpha, 5.5);
+  ASSERT_EQ(m.adapter->targets.size(), 2u);
+  EXPECT_EQ(*m.adapter->targets[0], "q_proj");
+  EXPECT_EQ(*m.adapter->targets[1], "mixer.o_proj");
 }
 
 TEST(EveryKey, SizesOfTheOuterStagesArriveWhole) {

@@ -33,7 +33,7 @@ std::string Told(const TextProblems& problems) {
 std::vector<std::string> LinesOf(const ModelStatement& statement, const std::string& piece, const std::string& word) {
   std::vector<std::string> lines;
   for (const std::string& line : testing::StatementLines(statement)) {
-    if (absl::StartsWith(line, piece + " ") && absl::StrContains(line, word)) lines.push_back(line);
+    if (absl::StartsWith(line, piece + ": ") && absl::StrContains(line, word)) lines.push_back(line);
   }
   return lines;
 }
