@@ -45,6 +45,9 @@ def base_of(name, recipe):
     stored = {key.removeprefix("language_model."): value
               for key, value in load_file(GOLDEN / BASES[name] / "weights.safetensors").items()}
     with tempfile.TemporaryDirectory() as folder:
+        # Adapters move time steps of Mamba. transformers raises them to this; Planwright has no such limit (README.md).
+        if hasattr(model.language.config, "time_step_min"):
+            model.language.config.time_step_min = 0.0
         model.language.config.save_pretrained(folder)
         save_file(stored, pathlib.Path(folder) / "model.safetensors", metadata={"format": "pt"})
         model.language = opened_as(type(model.language), folder, torch.get_default_dtype())

@@ -53,9 +53,27 @@ TEST(AdaptedStatement, KeepsAllRules) {
 
 TEST(AdaptedStatement, AddsASecondWayOfTwoThinProducts) {
   const ModelStatement adapted = AdaptedStatement(*StatementOf("hybrid_lm"), {"q_proj", "v_proj", "out_proj"});
-  for (const std::string& line : LinesOf(adapted, "*", "lora")) std::printf("%s\n", line.c_str());
-  EXPECT_EQ(LinesOf(adapted, "*", "add_linear").size(), 2U);
-  EXPECT_EQ(LinesOf(adapted, "M", "add_linear").size(), 1U);
+  // A product that is cut along its inputs: both ways are terms.
+  EXPECT_THAT(LinesOf(adapted, "M", "out_proj_lora"),
+              ElementsAre("M: weight mixer_out_proj_lora_A mixer.out_proj.lora_A.weight [adapter.rank, inner] cut 1 "
+                          "uniform [0 - 1 / sqrt(adapter.mamba.mixer_out_proj.inputs), 1 / "
+                          "sqrt(adapter.mamba.mixer_out_proj.inputs)] in language_model.",
+                          "M: weight mixer_out_proj_lora_B mixer.out_proj.lora_B.weight [hidden, adapter.rank] zeros "
+                          "in language_model.",
+                          "M: mixer_out_proj_low = linear yn [mixer_out_proj_lora_A]",
+                          "M: o = add_linear o_base mixer_out_proj_low [mixer_out_proj_lora_B] width (hidden) scale "
+                          "adapter.alpha / adapter.rank"));
+  // Of joined q, k and v, each at its own features; and where all ranks have all keys and values.
+  EXPECT_THAT(LinesOf(adapted, "*", "= add_linear"),
+              ElementsAre("*: when 1 - all_kv: qkv_mixer_q_proj = add_linear qkv_base mixer_q_proj_low "
+                          "[mixer_q_proj_lora_B] width (q) / tp scale adapter.alpha / adapter.rank",
+                          "*: when 1 - all_kv: qkv = add_linear qkv_mixer_q_proj mixer_v_proj_low "
+                          "[mixer_v_proj_lora_B] width (kv) / tp first (q) / tp + (kv) / tp scale adapter.alpha / "
+                          "adapter.rank",
+                          "*: when all_kv: kv = add_linear kv_base mixer_v_proj_low [mixer_v_proj_lora_B] width (kv) "
+                          "first (kv) scale adapter.alpha / adapter.rank",
+                          "*: when all_kv: q = add_linear q_base mixer_q_proj_low [mixer_q_proj_lora_B] width (q) / tp "
+                          "scale adapter.alpha / adapter.rank"));
   EXPECT_TRUE(LinesOf(adapted, "E", "add_linear").empty());
 }
 
