@@ -25,6 +25,15 @@ TEST(Frozen, NormHandsItsGradientOn) {
                              {weight}, FilledGradients({weight}));
 }
 
+TEST(Frozen, LayerNormHandsItsGradientOn) {
+  const at::Tensor x = Random({kPositions, kInner});
+  const Tensors parameters = {Random({kInner}), Random({kInner})};
+  const Tensors made = Op({{"eps", 1e-5}}).Run(ops::RunLayerNorm, {x}, parameters);
+  ExpectSameWithoutGradients("layer_norm_grad", ops::RunLayerNormGrad, {},
+                             {Random({kPositions, kInner}), x, made[1], made[2]}, parameters,
+                             FilledGradients(parameters));
+}
+
 TEST(Frozen, MixerHandsItsGradientOn) {
   Attributes attributes = {
       {"inner", kInner}, {"bc", kBc},           {"heads", kHeads}, {"groups", kGroups},

@@ -49,7 +49,9 @@ std::vector<Layout> AdapterLayouts() {
   return {
       // Hybrid layers, alone and behind an encoder.
       text("hybrid_tp2", kTextRecipe, Language(2, {{"tp", 2}}), OfHybrid()),
-      text("hybrid_tp4", kTextRecipe, Language(4, {{"tp", 4}}, kElementwise), OfHybrid()),
+      text("hybrid_tp4", kTextRecipe,
+           Join(Language(4, {{"tp", 4}}, kElementwise), {"models.hybrid_moe_tiny.mamba.groups=4"}),
+           Join(OfHybrid(), {"models.hybrid_moe_tiny.mamba.groups=4"})),
       text("hybrid_cp2_tp2", kTextRecipe,
            Join(Language(4, {{"tp", 2}, {"cp", 2}}, kFull), {"models.hybrid_moe_tiny.mamba.groups=8"}),
            Join(OfHybrid(), {"models.hybrid_moe_tiny.mamba.groups=8"})),
