@@ -26,7 +26,6 @@
 #include "planner/cli/temporary_folder.h"
 #include "planner/cli/terminal.h"
 #include "planner/plan/plan.h"
-#include "planner/state/weights/fit.h"
 #include "planner/views/report/report_text.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/records/outcome.h"
@@ -82,14 +81,16 @@ int Evaluate(const EvaluateFlags& flags) {
   const absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(flags.words[0]);
   if (!named.ok()) return FailedWeights(named.status(), "");
   const std::string& checkpoint = named->checkpoint.folder;
-  for (std::string& override : OverridesOfWeights(checkpoint)) words->overrides.push_back(std::move(override));
+  for (std::string& override : OverridesOfWeights(named->checkpoint, *words))
+    words->overrides.push_back(std::move(override));
   LoadedPlan loaded = LoadPlan(words->path, words->overrides);
   loaded.PrintProblems(flags.json);
   if (!loaded.plan) return loaded.exit_status();
   if (loaded.plan->evaluation.empty())
     return UsageError(Printable(words->path) + " has no evaluation.sets, so there is nothing to evaluate");
   // Here, as each rank would say it.
-  if (absl::Status fits = FitWeights(*loaded.plan).status(); !fits.ok()) return FailedWeights(fits, checkpoint);
+  if (absl::Status fits = CheckWeights(*loaded.plan, &named->checkpoint); !fits.ok())
+    return FailedWeights(fits, checkpoint);
   const absl::Status same = CheckEvaluatedModel(*loaded.plan, named->checkpoint, flags.accept_changes);
   if (!same.ok()) return FailedWeights(same, checkpoint);
   if (const int status = MakeIndexOfSets(*loaded.plan); status != kExitSuccess) return status;

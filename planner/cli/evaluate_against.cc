@@ -26,7 +26,6 @@
 #include "planner/exchange/logits/reference_logits.h"
 #include "planner/plan/plan.h"
 #include "planner/state/checkpoint/run_lives.h"
-#include "planner/state/weights/fit.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/records/outcome.h"
 #include "planner/wire/records/probe_format.h"
@@ -132,7 +131,8 @@ absl::StatusOr<Compared> ReadWords(const Arguments& arguments) {
   absl::StatusOr<NamedCheckpoint> named = FindCheckpoint(arguments.words[0]);
   if (!named.ok()) return named.status();
   compared.named = *std::move(named);
-  for (std::string& one : OverridesOfWeights(compared.checkpoint())) compared.words.overrides.push_back(std::move(one));
+  for (std::string& one : OverridesOfWeights(compared.named->checkpoint, compared.words))
+    compared.words.overrides.push_back(std::move(one));
   return compared;
 }
 
@@ -155,7 +155,9 @@ int RunAndCompare(const EvaluateFlags& flags, const Compared& compared, const Re
     return loaded.exit_status();
   }
   const Plan& plan = *loaded.plan;
-  if (absl::Status fits = FitWeights(plan).status(); !fits.ok()) return FailedWeights(fits, compared.checkpoint());
+  const FoundCheckpoint* checkpoint = compared.named ? &compared.named->checkpoint : nullptr;
+  if (absl::Status fits = CheckWeights(plan, checkpoint); !fits.ok())
+    return FailedWeights(fits, compared.checkpoint());
   if (compared.named) {
     const absl::Status same = CheckEvaluatedModel(plan, compared.named->checkpoint, flags.accept_changes);
     if (!same.ok()) return FailedWeights(same, compared.checkpoint());

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "planner/base/files/exit_status.h"
 #include "planner/base/json/json_text.h"
 #include "planner/base/text/status_macros.h"
@@ -21,6 +22,9 @@
 #include "planner/plan/earlier_parts.h"
 #include "planner/state/checkpoint/own_plan.h"
 #include "planner/state/checkpoint/remove_checkpoint.h"
+#include "planner/state/weights/base_digest.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/parts.h"
 #include "planner/views/diff/diff.h"
 #include "planner/views/show/show.h"
 #include "planner/wire/records/evaluated_round.h"
@@ -74,12 +78,37 @@ int FailedWeights(const absl::Status& status, const std::string& checkpoint) {
   return absl::IsDataLoss(status) ? kExitDamaged : kExitUsage;
 }
 
-std::vector<std::string> OverridesOfWeights(const std::string& checkpoint) {
+std::vector<std::string> OverridesOfWeights(const FoundCheckpoint& checkpoint, const RecipeWords& recipe) {
   std::error_code error;
-  const std::string folder = std::filesystem::absolute(checkpoint, error).lexically_normal().string();
+  const auto absolute = [&](const std::string& path) {
+    return JsonText(nlohmann::json(std::filesystem::absolute(path, error).lexically_normal().string()));
+  };
+  const std::string trained = absolute(checkpoint.folder);
   // Maps are merged, so the recipe's own goes first.
-  return {"initialize=none",
-          "initialize={from: " + JsonText(nlohmann::json(folder)) + ", optimizer: false, schedule: recipe}"};
+  const std::string whole = "initialize={from: " + trained + ", optimizer: false, schedule: recipe}";
+  if (checkpoint.manifest.base.empty()) return {"initialize=none", whole};
+  // Problems are told where the recipe is loaded with these.
+  const LoadedPlan plain = LoadPlan(recipe.path, recipe.overrides);
+  const absl::StatusOr<std::vector<PartSource>> sources =
+      plain.plan ? SourcesOfParts(*plain.plan) : std::vector<PartSource>();
+  if (!sources.ok() || sources->empty()) return {"initialize=none", whole};
+  std::vector<std::string> parts;
+  for (const PartSource& source : *sources) {
+    const WeightPart& part = source.part;
+    const bool learned = part.adapter || !checkpoint.manifest.base.contains(part.module->name) ||
+                         (part.projection && part.module->trains_projection);
+    const std::string from = learned ? trained : source.path.empty() ? kDrawn : absolute(source.path);
+    parts.push_back(absl::StrCat("{for: ", JsonText(nlohmann::json(part.name)), ", from: ", from, "}"));
+  }
+  return {"initialize=none", absl::StrCat("initialize={sources: [", absl::StrJoin(parts, ", "), "]}")};
+}
+
+absl::Status CheckWeights(const Plan& plan, const FoundCheckpoint* checkpoint) {
+  const WeightsFit fit = FitWeights(plan);
+  if (absl::Status fits = fit.status(); !fits.ok() || checkpoint == nullptr) return fits;
+  ABSL_ASSIGN_OR_RETURN(const auto base, BaseDigests(plan, fit));
+  const std::string other = OtherBase(checkpoint->manifest.base, base, checkpoint->folder);
+  return other.empty() ? absl::OkStatus() : absl::InvalidArgumentError(other);
 }
 
 absl::Status CheckEvaluatedModel(const Plan& plan, const FoundCheckpoint& checkpoint, bool accepted) {

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "planner/cli/load_plan.h"
 #include "planner/plan/plan.h"
 #include "planner/run/launch/run_options.h"
 #include "planner/state/checkpoint/run_lives.h"
@@ -20,8 +21,12 @@ bool TellRemoved(const std::string& checkpoint);
 int FailedWeights(const absl::Status& status, const std::string& checkpoint);
 
 // What makes a recipe begin with these weights, and with nothing else of the checkpoint. What the recipe itself begins
-// with does not matter.
-std::vector<std::string> OverridesOfWeights(const std::string& checkpoint);
+// with does not matter, except for what adapters stand on: that is in no checkpoint.
+std::vector<std::string> OverridesOfWeights(const FoundCheckpoint& checkpoint, const RecipeWords& recipe);
+
+// Whether the plan's weights fit it, and its adapters stand on the weights with which they were trained. `checkpoint`:
+// where they come from; null: not from one. Errors: InvalidArgument, with all that does not fit; those of reading.
+absl::Status CheckWeights(const Plan& plan, const FoundCheckpoint* checkpoint);
 
 // Whether an evaluation computes the model that a checkpoint was trained as. Weights fit by their shapes alone; numbers
 // such as moe.scale have none. Compares the model of the plan with that of the plan in the checkpoint, except what only

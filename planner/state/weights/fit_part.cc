@@ -50,8 +50,7 @@ class PartFitting {
       ++fit_.tensors;
       fit_.elements += ElementsOf(wanted.parameter->shape);
     }
-    if (source_.checkpoint() != nullptr && !part_.adapter &&
-        source_.checkpoint()->manifest().base.contains(part_.module->name)) {
+    if (StandsUnderAdapters()) {
       fit_.missing = fit_.tensors;
       problems.push_back(absl::StrCat(source_.path(), " has the adapters of ", part_.module->name,
                                       " alone: name what they stand on, and for ", part_.module->name,
@@ -91,6 +90,15 @@ class PartFitting {
   }
 
  private:
+  // Whether the source is a checkpoint of adapters that stand on this part.
+  bool StandsUnderAdapters() const {
+    const auto* checkpoint = source_.checkpoint();
+    if (checkpoint == nullptr || !checkpoint->manifest().base.contains(part_.module->name)) return false;
+    return std::none_of(wanted_.begin(), wanted_.end(), [&](const WantedTensor& wanted) {
+      return checkpoint->tensors().contains(wanted.name) || checkpoint->tensors().contains(wanted.name + ".master");
+    });
+  }
+
   std::string NothingFound() const {
     const WeightFiles& files = *source_.files();
     std::vector<std::string> some;

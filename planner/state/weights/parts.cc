@@ -48,11 +48,11 @@ WeightPart PartOf(const Module& module, Piece piece, const KindForms& forms) {
   WeightPart part;
   if (const auto of_kind = forms.find(module.kind); of_kind != forms.end()) part.dialects = of_kind->second;
   part.name = module.name;
-  part.adapter = piece == Piece::kAdapter;
+  part.adapter = piece == Piece::kAdapter, part.projection = piece == Piece::kProjection;
   if (part.adapter) {
     part.name += ".adapter";
   } else if (module.has_images) {
-    part.name += piece == Piece::kProjection ? ".projection" : ".backbone";
+    part.name += part.projection ? ".projection" : ".backbone";
   }
   part.module = &module;
   for (size_t i = 0; i < module.parameters.size(); ++i) {

@@ -17,6 +17,7 @@ inline constexpr char kDrawn[] = "drawn";
 struct WeightPart {
   std::string name;  // "language", "radio_encoder.backbone"
   const Module* module = nullptr;
+  bool projection = false;      // "radio_encoder.projection"
   bool adapter = false;         // "language.adapter"
   std::vector<int> parameters;  // indices in Module::parameters
   // Beginnings of Parameter::file_name that names in files lack where the model is published alone: "language_model.".
