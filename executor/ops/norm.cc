@@ -51,10 +51,9 @@ Tensors RunLayerNorm(const ComputeContext& context) {
 Tensors RunLayerNormGrad(const ComputeContext& context) {
   const at::Tensor& x = context.inputs[1];
   const at::Tensor weight = ForLayerNorm(context.parameters[0]);
-  const auto [dx, dweight, dbias] =
-      at::native_layer_norm_backward(ForLayerNorm(context.inputs[0]).contiguous(), ForLayerNorm(x), {x.size(-1)},
-                                     context.inputs[2], context.inputs[3], weight, weight,
-                                     {true, context.learns(), context.learns()});
+  const auto [dx, dweight, dbias] = at::native_layer_norm_backward(
+      ForLayerNorm(context.inputs[0]).contiguous(), ForLayerNorm(x), {x.size(-1)}, context.inputs[2], context.inputs[3],
+      weight, weight, {true, context.learns(), context.learns()});
   if (context.learns()) {
     context.gradients[0].add_(dweight);
     context.gradients[1].add_(dbias);

@@ -156,8 +156,7 @@ int RunAndCompare(const EvaluateFlags& flags, const Compared& compared, const Re
   }
   const Plan& plan = *loaded.plan;
   const FoundCheckpoint* checkpoint = compared.named ? &compared.named->checkpoint : nullptr;
-  if (absl::Status fits = CheckWeights(plan, checkpoint); !fits.ok())
-    return FailedWeights(fits, compared.checkpoint());
+  if (absl::Status fits = CheckWeights(plan, checkpoint); !fits.ok()) return FailedWeights(fits, compared.checkpoint());
   if (compared.named) {
     const absl::Status same = CheckEvaluatedModel(plan, compared.named->checkpoint, flags.accept_changes);
     if (!same.ok()) return FailedWeights(same, compared.checkpoint());

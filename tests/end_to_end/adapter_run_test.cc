@@ -52,8 +52,8 @@ TEST_F(AdapterRun, GoesOnWhereItWasKilled) {
   ASSERT_GE(whole.size(), static_cast<size_t>(kSome));  // evaluations too
   fs::remove_all(RunDir());
 
-  const Ended killed = RunUntilKilled(
-      kSome, {.rank = 1, .list = "step", .step = 4, .number = 3, .waits = FirstManifest(2)}, kAdapted);
+  const Ended killed =
+      RunUntilKilled(kSome, {.rank = 1, .list = "step", .step = 4, .number = 3, .waits = FirstManifest(2)}, kAdapted);
   ASSERT_EQ(killed.status, kExitPeerLost) << killed.output;
   const Ended resumed = Run(kSome, kAdapted);
   ASSERT_EQ(resumed.status, 0) << resumed.output;
@@ -91,9 +91,10 @@ TEST_F(AdapterRun, BeginsAnotherRunWithItsAdapters) {
   EXPECT_EQ(alone.status, kExitUsage);
   EXPECT_THAT(alone.output, HasSubstr(" has the adapters of language alone: name what they stand on, and for "
                                       "language.adapter this checkpoint, in initialize.sources"));
-  const Ended both = begin("{sources: [{for: radio_encoder.backbone, from: drawn}, {for: radio_encoder.projection, from: " +
-                           first + "}, {for: radio_encoder.adapter, from: " + first +
-                           "}, {for: language, from: drawn}, {for: language.adapter, from: " + first + "}]}");
+  const Ended both =
+      begin("{sources: [{for: radio_encoder.backbone, from: drawn}, {for: radio_encoder.projection, from: " + first +
+            "}, {for: radio_encoder.adapter, from: " + first +
+            "}, {for: language, from: drawn}, {for: language.adapter, from: " + first + "}]}");
   ASSERT_EQ(both.status, 0) << both.output;
   EXPECT_THAT(both.output, HasSubstr(first + "/checkpoints/step-00000002.life-1 (language.adapter)"));
   EXPECT_THAT(both.output, HasSubstr("evaluation of step 0/40  held_out " + LastLoss(before.output)));

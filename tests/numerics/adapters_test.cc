@@ -99,7 +99,18 @@ TEST(Checkpoints, HoldAdaptersAloneAndGoOn) {
   int64_t adapters = 0;
   for (const auto& [name, tensor] : first.gradients_last) adapters += static_cast<int64_t>(tensor.values.size());
   EXPECT_LT(BytesIn(folder + "/checkpoints"), 3 * 8 * adapters + 16384);
-  // Another layout loads it too; here the same, for the same bits.
+  // Another layout loads it too.
+  const std::string elsewhere = folder + "_elsewhere";
+  std::filesystem::remove_all(elsewhere);
+  std::filesystem::copy(folder, elsewhere, std::filesystem::copy_options::recursive);
+  const TrainingRun other = Launch({.recipe = RecipeOf("llama"),
+                                    .overrides = Join(On(4, {{"pp", 2}}), {"models.llama.pattern=\"*-*|-\""}),
+                                    .steps = 8,
+                                    .run_dir = elsewhere});
+  ASSERT_EQ(other.exit_code, 0) << other.output;
+  for (const auto& [name, tensor] : whole.parameters_last)
+    EXPECT_LE(Distance(other.parameters_last.at(name), tensor), kGradients) << name;
+  // The same has the same bits.
   const TrainingRun rest = launch(layout, 8);
   ASSERT_EQ(rest.exit_code, 0) << rest.output;
   EXPECT_THAT(rest.output, ::testing::HasSubstr("the adapters stand on the weights of "));

@@ -100,7 +100,8 @@ const ModelStatement& StatementNamed(const std::string& kind) {
   if (kind.starts_with(kAdapted)) {
     static std::map<std::string, ModelStatement> adapted;
     const ModelStatement& plain = StatementNamed(kind.substr(kAdapted.size()));
-    return adapted.try_emplace(kind, AdaptedStatement(plain, {"q_proj", "v_proj", "in_proj", "qkv", "fc2"})).first->second;
+    return adapted.try_emplace(kind, AdaptedStatement(plain, {"q_proj", "v_proj", "in_proj", "qkv", "fc2"}))
+        .first->second;
   }
   const ModelStatement* built_in = StatementOf(kind);
   if (built_in == nullptr && kind != NotationStatement().kind) throw std::invalid_argument("no kind " + kind);

@@ -104,7 +104,7 @@ bool IsOfShared(const TextProblem& problem, const ModelStatement& statement) {
 bool ExchangesAlternatives(const ModelStatement& statement, const testing::StatementMutant& mutant) {
   if (!mutant.name.starts_with("exchanges ") || mutant.piece == "let") return false;
   const std::vector<StatedWeight>&was = PiecesOf(statement).at(mutant.piece)->weights,
-                           &is = PiecesOf(mutant.statement).at(mutant.piece)->weights;
+        &is = PiecesOf(mutant.statement).at(mutant.piece)->weights;
   const auto same = [](const StatedWeight& a, const StatedWeight& b) { return a.slot == b.slot && a.name == b.name; };
   const auto first = std::mismatch(was.begin(), was.end(), is.begin(), same).first;
   if (was.end() - first < 2 || !first->when || !(first + 1)->when) return false;
