@@ -15,7 +15,7 @@ from torch import nn
 from transformers import (
     LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, NemotronHConfig, NemotronHForCausalLM,
     Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3VLConfig,
-    Qwen3VLForConditionalGeneration, RadioConfig, RadioModel)
+    Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration, RadioConfig, RadioModel)
 from transformers.models.nemotron_h_omni.configuration_nemotron_h_omni import NemotronH_Omni_Reasoning_V3_Config
 from transformers.models.nemotron_h_omni.modeling_nemotron_h_omni import (
     NemotronH_Omni_Reasoning_V3, NemotronH_Omni_Reasoning_V3MultiModalProjector)
@@ -227,6 +227,7 @@ class Qwen3VL(nn.Module):
     """`qwen3_vl`: encoder, merger and decoder in one, without features of inner layers (DeepStack)."""
 
     published = "whole"
+    config, model = Qwen3VLConfig, Qwen3VLForConditionalGeneration
     # What transformers calls the beginnings of names, and what a file of Planwright does.
     ours = {"model.visual.": "visual.", "model.language_model.": "language_model.model.",
             "lm_head.": "language_model.lm_head."}
@@ -238,7 +239,8 @@ class Qwen3VL(nn.Module):
         planes, height, width = attention["head_dim"] // 2, rope["height"], rope["width"]
         self.frames, self.merge = eye.get("frames", 2), eye.get("pixel_shuffle", 2)
         self.image_token = recipe["data"]["image_token"]
-        self.whole = Qwen3VLForConditionalGeneration(Qwen3VLConfig(
+        pattern = text.get("pattern", "*-" * text.get("layers", 0)).replace("|", "")
+        self.whole = self.model(self.config(
             vision_config=dict(
                 depth=eye["layers"], hidden_size=eye["hidden"], num_heads=eye["heads"], intermediate_size=eye["ffn"],
                 patch_size=eye["patch"], temporal_patch_size=self.frames, spatial_merge_size=self.merge,
@@ -246,14 +248,21 @@ class Qwen3VL(nn.Module):
                 hidden_act=ACTIVATIONS[eye.get("activation", "gelu_tanh")], deepstack_visual_indexes=[],
                 rope_parameters={"rope_type": "axial", "rope_theta": eye["rope_theta"]}),
             text_config=dict(
-                vocab_size=text["vocabulary"], hidden_size=text["hidden"], num_hidden_layers=text["layers"],
+                vocab_size=text["vocabulary"], hidden_size=text["hidden"], num_hidden_layers=len(pattern) // 2,
                 intermediate_size=text["mlp"]["ffn"], num_attention_heads=attention["heads"],
                 num_key_value_heads=attention["kv_groups"], head_dim=attention["head_dim"],
                 rms_norm_eps=text["norm_eps"], max_position_embeddings=512,
                 rope_parameters={"rope_type": "default", "rope_theta": rope["theta"], "mrope_interleaved": True,
-                                 "mrope_section": [planes - height - width, height, width]}),
+                                 "mrope_section": [planes - height - width, height, width]},
+                **self.of_experts(text, pattern)),
             image_token_id=self.image_token, tie_word_embeddings=text.get("tied", False),
-            attn_implementation="eager"))
+            attn_implementation="eager", **self.of_whole))
+
+    of_whole = {}
+
+    @staticmethod
+    def of_experts(text, pattern):
+        return {}
 
     def forward(self, batch):
         return self.run(batch).logits
@@ -297,7 +306,31 @@ class Qwen3VL(nn.Module):
         for i, layer in enumerate(self.whole.model.language_model.layers):
             found[f"language.layer{2 * i}.out"] = InputOf(layer.post_attention_layernorm)
             found[f"language.layer{2 * i + 1}.out"] = layer
+            if hasattr(layer.mlp, "gate"):
+                found[f"language.layer{2 * i + 1}.router"] = layer.mlp.gate
         return found | {"vision.patch_and_position": InputOf(visual.blocks[0]), "projector.out": visual.merger}
+
+
+class Qwen3VLMoe(Qwen3VL):
+    config, model = Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration
+    of_whole = {"experts_implementation": "eager"}
+
+    @staticmethod
+    def one_by_one(name, value):
+        """The tensors of experts that a file of Planwright has in the place of one for all of them."""
+        begin, _, what = name.rpartition(".")
+        if not begin.endswith(".mlp.experts"):
+            return {name: value}
+        parts = {"gate_up_proj": ("gate_proj", "up_proj"), "down_proj": ("down_proj",)}[what]
+        return {f"{begin}.{expert}.{part}.weight": matrix
+                for expert, whole in enumerate(value)
+                for part, matrix in zip(parts, whole.chunk(len(parts)))}
+
+    @staticmethod
+    def of_experts(text, pattern):
+        moe = text["moe"]
+        return dict(num_experts=moe["experts"], num_experts_per_tok=moe["top_k"], moe_intermediate_size=moe["ffn"],
+                    mlp_only_layers=[i // 2 for i, letter in enumerate(pattern) if letter == "-"])
 
 
 class OmniModel(nn.Module):
@@ -398,4 +431,5 @@ FAMILIES = {"nano_oracle": TextModel, "omni_oracle": OmniModel, "radio_oracle": 
             "nano_v2_oracle": TextModel, "one_expert_oracle": TextModel, "one_expert_undivided_oracle": TextModel,
             "all_experts_oracle": TextModel, "all_experts_undivided_oracle": TextModel, "llama_oracle": Decoder,
             "qwen3_oracle": Qwen3,
-            "qwen3_moe_oracle": Qwen3Moe, "qwen3_moe_undivided_oracle": Qwen3Moe, "qwen3_vl_oracle": Qwen3VL}
+            "qwen3_moe_oracle": Qwen3Moe, "qwen3_moe_undivided_oracle": Qwen3Moe, "qwen3_vl_oracle": Qwen3VL,
+            "qwen3_vl_moe_oracle": Qwen3VLMoe}

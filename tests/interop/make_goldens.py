@@ -40,6 +40,7 @@ CASES = {
     "qwen3_moe_undivided_oracle": (53, [], []),
     # Smaller and larger than the table of positions, and as wide as it.
     "qwen3_vl_oracle": (61, [(4, 6), (2, 4), (6, 2), (10, 4)], [3, 0, 1]),
+    "qwen3_vl_moe_oracle": (67, [(4, 6), (2, 2), (6, 4)], [1, 2]),
 }
 # Ends of the documents of each sample, of families whose samples pack several.
 DOCUMENTS = {"qwen3_oracle": [[5, 13, 16], [9, 16]]}
@@ -64,8 +65,15 @@ def published(model):
             part.save_pretrained(folder)
             for path in pathlib.Path(folder).glob("*.safetensors"):
                 tensors |= {prefix + name: value for name, value in load_file(path).items()}
-    return {own_name(model, name): own_shape(name, value).contiguous().clone() for name, value in tensors.items()
-            if not any(word in name for word in NOT_OURS)}
+    ours = {}
+    for name, value in tensors.items():
+        if not any(word in name for word in NOT_OURS):
+            ours |= one_by_one(model, own_name(model, name), own_shape(name, value))
+    return {name: value.contiguous().clone() for name, value in ours.items()}
+
+
+def one_by_one(model, name, value):
+    return model.one_by_one(name, value) if hasattr(model, "one_by_one") else {name: value}
 
 
 def own_name(model, name):

@@ -83,6 +83,7 @@ TOYS = {
     "qwen3_vl": Toy("qwen3_vl_oracle", {"radio_encoder": grid(0, 2, tp=2), "language": grid(2, 2, cp=2)}),
     "qwen3_vl_tied": Toy("qwen3_vl_oracle", {"radio_encoder": grid(0, 2), "language": grid(0, 2, tp=2)}, sizes={
         "decoder": {"tied": True}, "qwen_vit": {"activation": "gelu", "table": 7}}),
+    "qwen3_vl_moe": Toy("qwen3_vl_moe_oracle", {"radio_encoder": grid(0, 1), "language": grid(1, 2, ep=2)}),
 }
 
 

@@ -11,10 +11,12 @@ from transformers.models.qwen2 import modeling_qwen2
 from transformers.models.qwen3 import modeling_qwen3
 from transformers.models.qwen3_moe import modeling_qwen3_moe
 from transformers.models.qwen3_vl import modeling_qwen3_vl
+from transformers.models.qwen3_vl_moe import modeling_qwen3_vl_moe
 from transformers.models.radio import modeling_radio
 
 MODULES = (modeling_llama, modeling_mistral, modeling_nemotron_h, modeling_nemotron_h_omni, modeling_qwen2,
-           modeling_qwen3, modeling_qwen3_moe, modeling_qwen3_vl, modeling_radio, modeling_rope_utils, vision_utils)
+           modeling_qwen3, modeling_qwen3_moe, modeling_qwen3_vl, modeling_qwen3_vl_moe, modeling_radio,
+           modeling_rope_utils, vision_utils)
 
 
 class WideTorch(types.ModuleType):

@@ -165,12 +165,12 @@ TEST(Radio, Pp3) { ExpectRadio(Join(EncoderOn(3, 1), Parallel("radio_encoder", {
 
 // Qwen3-VL without DeepStack: its encoder, whose images are smaller and larger than its table of positions, and a
 // decoder with positions of three axes.
-void ExpectQwen3Vl(std::vector<std::string> layout) {
+void ExpectQwen3Vl(std::vector<std::string> layout, const std::string& name = "qwen3_vl") {
   for (std::string& each : layout) absl::StrReplaceAll({{"radio_encoder", "eye_encoder"}}, &each);
-  ExpectOracle(layout, "tests/golden/qwen3_vl_oracle/oracle.yaml");
+  ExpectOracle(layout, "tests/golden/" + name + "_oracle/oracle.yaml");
 }
 TEST(Qwen3Vl, Colocated) { ExpectQwen3Vl({}); }
-TEST(Qwen3Vl, BothSamplesAtOnce) { ExpectQwen3Vl({"batch.micro_samples=3"}); }
+TEST(Qwen3Vl, AllSamplesAtOnce) { ExpectQwen3Vl({"batch.micro_samples=3"}); }
 TEST(Qwen3Vl, EncoderTp2Dp2ApartFromPp2) {
   ExpectQwen3Vl(Join(Join(EncoderOn(4, 2), LanguageOn(4, 2, 1, 1)),
                      Join(Parallel("language", {{"pp", 2}}), {"batch.micro_samples=3"})));
@@ -185,6 +185,15 @@ TEST(Qwen3Vl, EncoderTp2Cp2AndTp4OfTwoKvHeads) {
 TEST(Qwen3Vl, EncoderPp3AndCp2Tp2) {
   ExpectQwen3Vl(Join(Join(EncoderOn(3, 1), Parallel("radio_encoder", {{"pp", 3}})),
                      Join(LanguageOn(3, 4, 2, 1), Parallel("language", {{"cp", 2}}))));
+}
+
+// The same with a dense block and one with experts.
+TEST(Qwen3VlMoe, Colocated) { ExpectQwen3Vl({}, "qwen3_vl_moe"); }
+TEST(Qwen3VlMoe, EncoderTp2AndTp2Ep2) { ExpectQwen3Vl(Join(EncoderOn(2, 2), LanguageOn(2, 2, 2, 2)), "qwen3_vl_moe"); }
+TEST(Qwen3VlMoe, Pp2) {
+  ExpectQwen3Vl(Join(EncoderOn(1, 1), LanguageOn(1, 2, 1, 1),
+                     Join(Parallel("language", {{"pp", 2}}), {"models.tongue.pattern=\"*-*|E\""})),
+                "qwen3_vl_moe");
 }
 
 }  // namespace

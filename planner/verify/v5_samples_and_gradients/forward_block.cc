@@ -24,7 +24,10 @@ ForwardBlock::ForwardBlock(const PlanIndex& index, const Block& block, bool alon
     const Instruction& op = block.body[i];
     for (size_t input = 0; input < op.inputs.size(); ++input)
       uses_[op.inputs[input]].push_back({static_cast<int>(i), static_cast<int>(input)});
-    for (const Output& output : op.outputs) types_[output.name] = &output.type;
+    for (const Output& output : op.outputs) {
+      types_[output.name] = &output.type;
+      makers_[output.name] = static_cast<int>(i);
+    }
     if (op.kind == OpKind::kAllReduce && op.inputs.size() == 1 && op.outputs.size() == 1)
       reduced_from_[op.outputs[0].name] = op.inputs[0];
   }
@@ -58,11 +61,24 @@ const Terms& ForwardBlock::GradientOf(const string& name) {
   return gradients_[name] = std::move(terms);
 }
 
-void ForwardBlock::WalkFromOutputs() {
-  std::map<string, int> makers;
-  for (size_t i = 0; i < block_.body.size(); ++i) {
-    for (const Output& output : block_.body[i].outputs) makers[output.name] = static_cast<int>(i);
+bool ForwardBlock::Learns(const string& name) {
+  if (auto it = learns_.find(name); it != learns_.end()) return it->second;
+  learns_[name] = false;  // ends the recursion, as above
+  const auto maker = makers_.find(name);
+  if (maker == makers_.end()) {
+    const ValueType* given = type(name);
+    return learns_[name] = given && given->gradient;
   }
+  const Instruction& op = at(maker->second);
+  bool learns = op.kind == OpKind::kCall || !op.parameters.empty();
+  for (size_t i = 0; !learns && i < op.inputs.size(); ++i) {
+    const bool gives = InfoOf(op.kind).PassesGradient(i) || HasInputGradient(op.kind, i);
+    learns = gives && Learns(op.inputs[i]);
+  }
+  return learns_[name] = learns;
+}
+
+void ForwardBlock::WalkFromOutputs() {
   std::vector<bool> met(block_.body.size());
   for (size_t j = 0; j < block_.outputs.size(); ++j) {
     std::vector<Term> open = {{-1, static_cast<int>(j)}};  // uses that are to be met, the next one last
@@ -71,8 +87,8 @@ void ForwardBlock::WalkFromOutputs() {
       open.pop_back();
       orders_.emplace(use, static_cast<int>(orders_.size()));
       const auto maker =
-          makers.find(use.first < 0 ? block_.outputs[j] : at(use.first).inputs[static_cast<size_t>(use.second)]);
-      if (maker == makers.end() || met[static_cast<size_t>(maker->second)]) continue;
+          makers_.find(use.first < 0 ? block_.outputs[j] : at(use.first).inputs[static_cast<size_t>(use.second)]);
+      if (maker == makers_.end() || met[static_cast<size_t>(maker->second)]) continue;
       met[static_cast<size_t>(maker->second)] = true;
       for (size_t input = at(maker->second).inputs.size(); input-- > 0;)
         open.emplace_back(maker->second, static_cast<int>(input));

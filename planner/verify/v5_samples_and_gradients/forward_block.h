@@ -32,6 +32,9 @@ class ForwardBlock {
   // All terms of the gradient of a value. What only moves, cuts, joins or adds values passes the gradient on, so the
   // terms are those of the computes behind it.
   const Terms& GradientOf(const std::string& name);
+  // Whether a value has a gradient: something reads it that gives one, and it was made with a weight or of a value that
+  // takes one. What is made of pixels alone has none.
+  bool HasGradient(const std::string& name) { return Learns(name) && !GradientOf(name).empty(); }
   // The order of these terms in a sum: that of the first of them. A walk from the outputs of the block back to its
   // inputs, operand by operand, meets the uses of values in this order, whatever the order of the body is. Terms that
   // lead to no output come last.
@@ -52,6 +55,7 @@ class ForwardBlock {
 
  private:
   void WalkFromOutputs();
+  bool Learns(const std::string& name);
 
   const PlanIndex& index_;
   const Block& block_;
@@ -61,6 +65,8 @@ class ForwardBlock {
   std::map<std::string, const ValueType*> types_;
   std::map<std::string, std::string> reduced_from_;
   std::map<std::string, Terms> gradients_;  // those that were asked for
+  std::map<std::string, int> makers_;       // by value: the instruction of the block that makes it
+  std::map<std::string, bool> learns_;      // those that were asked for
   std::map<Term, int> orders_;              // in sums; empty: not asked for yet
 };
 

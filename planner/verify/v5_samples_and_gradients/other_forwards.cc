@@ -64,7 +64,7 @@ void CheckForwardAlone(const PlanIndex& index, const FramePair& pair, std::vecto
   for (const Instruction& op : block.body) {
     for (const Output& output : op.outputs) {
       if (IsStateName(output.name)) continue;
-      check(output, returned(output) ? !head : !forward.GradientOf(output.name).empty(), op.origin);
+      check(output, returned(output) ? !head : forward.HasGradient(output.name), op.origin);
     }
   }
 }

@@ -106,7 +106,7 @@ class BackwardCheck {
     }
     for (const Instruction& op : forward_.block().body) {
       for (const Output& output : op.outputs) {
-        string problem = DeclarationProblem(output, !forward_.GradientOf(output.name).empty());
+        string problem = DeclarationProblem(output, forward_.HasGradient(output.name));
         const auto gradients = made.find(forward_.GradientOf(output.name));
         if (problem.empty() && gradients == made.end()) problem = LayoutOfNoneProblem(output);
         if (problem.empty() && output.type.gradient && gradients != made.end() &&
