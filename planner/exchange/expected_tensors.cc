@@ -60,7 +60,7 @@ Module Expanded(const SaidModel& model, const SaidPart& part) {
 
 // Calls `visit(tensor, parameter)` for each tensor that the model has in its folder, with the first of its parameters.
 template <typename Visit>
-TextProblems EachTensor(const SaidModel& model, const HasTensor& has, const Visit& visit) {
+TextProblems EachTensor(const SaidModel& model, const ShapeInFolder& has, const Visit& visit) {
   TextProblems problems;
   for (const std::optional<SaidPart>* part : {&model.language, &model.encoder}) {
     if (!*part) continue;
@@ -149,7 +149,7 @@ std::string SizesTooLarge(const SaidModel& model) {
   return "";
 }
 
-TensorShapes ExpectedTensors(const SaidModel& model, const HasTensor& has) {
+TensorShapes ExpectedTensors(const SaidModel& model, const ShapeInFolder& has) {
   TensorShapes tensors;
   EachTensor(model, has, [&](const FolderTensor& tensor, const Parameter& parameter) {
     if (model.dialects->FindOptional(tensor.name) == nullptr) tensors[tensor.name] = tensor.shape;
@@ -157,7 +157,7 @@ TensorShapes ExpectedTensors(const SaidModel& model, const HasTensor& has) {
   return tensors;
 }
 
-std::set<std::string> ExpectedBuffers(const SaidModel& model, const HasTensor& has) {
+std::set<std::string> ExpectedBuffers(const SaidModel& model, const ShapeInFolder& has) {
   std::set<std::string> buffers;
   EachTensor(model, has, [&](const FolderTensor& tensor, const Parameter& parameter) {
     if (parameter.buffer) buffers.insert(tensor.name);
@@ -167,7 +167,10 @@ std::set<std::string> ExpectedBuffers(const SaidModel& model, const HasTensor& h
 
 void CompareTensors(const SaidModel& model, const TensorShapes& found, Findings& findings) {
   TensorShapes expected, optional;  // that files have, and need not have
-  const auto has = [&](const std::string& name) { return found.contains(name); };
+  const auto has = [&](const std::string& name) {
+    const auto tensor = found.find(name);
+    return tensor == found.end() ? nullptr : &tensor->second;
+  };
   std::vector<TensorLine> lines;
   const TextProblems misfits = EachTensor(model, has, [&](const FolderTensor& tensor, const Parameter& parameter) {
     auto& shapes = model.dialects->FindOptional(tensor.name) != nullptr ? optional : expected;

@@ -24,9 +24,9 @@ std::string SizesTooLarge(const SaidModel& model);
 
 // Names and shapes, in the form of which the folder has the most (`has`); without one, in the first. Tensors that files
 // need not have, such as a final norm, are not among them.
-TensorShapes ExpectedTensors(const SaidModel& model, const HasTensor& has = {});
+TensorShapes ExpectedTensors(const SaidModel& model, const ShapeInFolder& has = {});
 // The names of those that are no parameters: they are not trained.
-std::set<std::string> ExpectedBuffers(const SaidModel& model, const HasTensor& has);
+std::set<std::string> ExpectedBuffers(const SaidModel& model, const ShapeInFolder& has);
 
 // A problem for each tensor that is missing, has another shape, or is not known, and for each line of a form that does
 // not fit. Tensors that are known and not

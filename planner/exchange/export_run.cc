@@ -155,7 +155,7 @@ absl::StatusOr<ExportedRun> ExportRun(const ExportRequest& request,
   std::map<std::string, DType> keys;
   for (const auto& [key, type] : opened->reader->tensors()) keys[key] = type.dtype;
   std::vector<OutTensor> tensors;
-  const auto has = [&](const std::string& name) { return source && source->weights->all().contains(name); };
+  const auto has = [&](const std::string& name) { return source ? source->weights->ShapeOf(name) : nullptr; };
   std::vector<LeavingTensor> leaving = LeavingTensors(run, dialect, keys, has, findings);
   std::vector<LeavingAdapter> adapters = TakeAdapters(run, leaving);
   if (!findings.problems.empty()) return exported;

@@ -70,21 +70,28 @@ std::string TextOf(const TextProblem& problem) {
 }
 
 FolderTensors TensorsInFolder(const DialectSet& dialects, const Dialect& dialect, const Module& module,
-                              const HasTensor& has) {
+                              const ShapeInFolder& has) {
   const std::vector<StoredForm> forms = FormsIn(dialects, dialect, module.kind);
   const bool projection = dialects.RootOf(dialect).projection;
   FolderTensors best = InOneForm(forms.front(), module, projection).Run();
+  if (!has || forms.size() == 1) return best;
+  // How many parameters have the names of a form, and how many of them its shapes.
+  using Count = std::pair<size_t, size_t>;
   const auto parameters = [&](const FolderTensors& folder) {
-    size_t count = 0;
+    Count count;
     for (const FolderTensor& tensor : folder.tensors) {
-      if (has && has(tensor.name)) count += std::max<size_t>(1, tensor.pieces.size());
+      const std::vector<int64_t>* shape = has(tensor.name);
+      if (shape == nullptr) continue;
+      const size_t held = std::max<size_t>(1, tensor.pieces.size());
+      count.first += held;
+      if (*shape == tensor.shape) count.second += held;
     }
     return count;
   };
-  size_t most = forms.size() > 1 ? parameters(best) : 0;
-  for (size_t i = 1; has && i < forms.size(); ++i) {
+  Count most = parameters(best);
+  for (size_t i = 1; i < forms.size(); ++i) {
     FolderTensors other = InOneForm(forms[i], module, projection).Run();
-    const size_t count = parameters(other);
+    const Count count = parameters(other);
     if (count > most) best = std::move(other), most = count;
   }
   return best;

@@ -26,12 +26,14 @@ struct FolderTensors {
   TextProblems problems;  // of lines `tensor` that do not fit the module
 };
 
-using HasTensor = std::function<bool(const std::string& name)>;
+// The shape that a folder has of a tensor; null: it has no such tensor.
+using ShapeInFolder = std::function<const std::vector<int64_t>*(const std::string& name)>;
 
-// `dialect`: of the folder's config.json. Of the forms that it may have, the one by which `has` knows the names of the
-// most parameters; the first one if several have as many, or without `has`.
+// `dialect`: of the folder's config.json. Of the forms that it may have, the one of which `has` knows the names of the
+// most parameters, and of several of these the one with the most right shapes; the first one if that says nothing, or
+// without `has`.
 FolderTensors TensorsInFolder(const DialectSet& dialects, const Dialect& dialect, const Module& module,
-                              const HasTensor& has = {});
+                              const ShapeInFolder& has = {});
 
 // "FILE:12:9: what is wrong", in one line.
 std::string TextOf(const TextProblem& problem);

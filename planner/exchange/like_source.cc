@@ -130,7 +130,7 @@ std::vector<OutTensor> PassedThroughTensors(const ReadFolder& folder, const std:
   for (std::string& line : GroupedLines(lines)) findings.Problem(std::move(line), "", "");
   std::vector<OutTensor> passed;
   const std::set<std::string> buffers =
-      ExpectedBuffers(folder.said, [&](const std::string& name) { return folder.weights->all().contains(name); });
+      ExpectedBuffers(folder.said, [&](const std::string& name) { return folder.weights->ShapeOf(name); });
   for (const auto& [name, tensor] : source.all()) {
     if (by_name.contains(name)) continue;
     // config.json says nothing of trained scales, so the numbers are read.

@@ -25,8 +25,11 @@ bool IsDigit(char letter) { return letter >= '0' && letter <= '9'; }
 
 // JSON compares 1 and 1.0 as equal, and so does this.
 bool IsNothing(const Json& value) {
-  return value.is_null() || value == Json(false) || value == Json(0) || (value.is_structured() && value.empty());
+  return value.is_null() || value == Json(false) || value == Json(0) || (value.is_object() && value.empty());
 }
+
+// Whether a key that may only be nothing is a list by its meaning.
+bool IsOfLists(const DialectRule& rule) { return rule.otherwise.starts_with('['); }
 
 // Files may have numbers as they are in fp32.
 bool IsNear(const Json& found, const Json& wanted, double within) {
@@ -235,8 +238,10 @@ class DialectReader {
                        rule.within ? absl::StrCat("cannot be expressed: ", rule.why, ", ", ValueText(wanted))
                                    : absl::StrCat("cannot be expressed, only ", SpokenValue(wanted), ": ", rule.why));
     } else if (rule.kind == RuleKind::kNothing) {
-      if (!IsNothing(value))
-        keys_.WrongValue(path, value, absl::StrCat("cannot be expressed, only null, false or 0: ", rule.why));
+      if (IsNothing(value) || (IsOfLists(rule) && value.is_array() && value.empty())) return;
+      keys_.WrongValue(path, value,
+                       absl::StrCat("cannot be expressed, only ",
+                                    IsOfLists(rule) ? "an empty list: " : "null, false or 0: ", rule.why));
     } else {
       if (rule.unless) {
         const double number = value.is_number() ? value.get<double>() : std::nan("");
@@ -288,7 +293,8 @@ class DialectReader {
         continue;
       }
       known.push_back(name);
-      if (chosen == nullptr && (type.empty() || one == of_type)) chosen = one;
+      // Some releases call a part what the whole is.
+      if (chosen == nullptr && (type.empty() || one == of_type || of_type == &dialect_)) chosen = one;
     }
     if (chosen == nullptr) {
       return findings().Problem(path + ".model_type", ValueText(Json(type)),

@@ -82,7 +82,7 @@ RunModel ModelOfRun(const Plan& plan, const std::string& name, Findings& finding
 }
 
 std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& dialect,
-                                          const std::map<std::string, DType>& keys, const HasTensor& has,
+                                          const std::map<std::string, DType>& keys, const ShapeInFolder& has,
                                           Findings& findings) {
   std::vector<LeavingTensor> leaving;
   int64_t left = 0;

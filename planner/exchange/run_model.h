@@ -45,7 +45,7 @@ struct LeavingTensor {
 // an encoder alone; a note says so. A problem for each line of a form that does not fit. Of a module with adapters,
 // what they stand on stays behind: it is in no checkpoint.
 std::vector<LeavingTensor> LeavingTensors(const RunModel& run, const Dialect& dialect,
-                                          const std::map<std::string, DType>& keys, const HasTensor& has,
+                                          const std::map<std::string, DType>& keys, const ShapeInFolder& has,
                                           Findings& findings);
 
 }  // namespace planwright

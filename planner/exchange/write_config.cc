@@ -48,17 +48,32 @@ class DialectWriter {
       if (std::find(unwritten.begin(), unwritten.end(), path) != unwritten.end()) continue;
       if (std::optional<Json> value = ValueOf(line)) Put(path, *std::move(value));
     }
+    MakeLists(config_);
     return std::move(config_);
   }
 
  private:
+  // Elements of a list stand in an object at first: they may come in any order.
   void Put(const std::string& path, Json value) {
     Json* place = &config_;
     for (const absl::string_view part : absl::StrSplit(path, '.')) {
-      const std::string name(part);
-      place = IsIndex(name) ? &(*place)[static_cast<size_t>(std::stoul(name))] : &(*place)[name];
+      if (!place->is_object()) *place = Json::object();
+      place = &(*place)[std::string(part)];
     }
     *place = std::move(value);
+  }
+
+  // An object with the keys 0, 1, ... becomes a list.
+  static void MakeLists(Json& value) {
+    if (!value.is_object() || value.empty()) return;
+    for (Json& inner : value) MakeLists(inner);
+    Json list = Json::array();
+    for (size_t i = 0; i < value.size(); ++i) {
+      const auto element = value.find(absl::StrCat(i));
+      if (element == value.end()) return;
+      list.push_back(*element);
+    }
+    value = std::move(list);
   }
 
   void WriteStated(const DialectWrite& write) {

@@ -110,10 +110,35 @@ std::vector<Toy> QwensOf(const Toy& qwen) {
   tied.config["tie_word_embeddings"] = tied.config["text_config"]["tie_word_embeddings"] = true;
   tied.tensors.erase("lm_head.weight");
   taps.config["vision_config"]["deepstack_visual_indexes"] = {0, 1};
-  Toy biased = qwen, silent = qwen;
+  Toy biased = qwen, silent = qwen, oblong = qwen, fine = qwen;
   biased.config["text_config"]["attention_bias"] = true;
   silent.config["vision_config"].erase("deepstack_visual_indexes");
-  return {qwen, older, bare, tied, taps, biased, silent};
+  oblong.config["vision_config"]["num_position_embeddings"] = 26;
+  // The largest side with such patches is not that of one pixel more.
+  ordered_json& eye = fine.config["vision_config"];
+  eye["patch_size"] = 17, eye["spatial_merge_size"] = 1;
+  const std::string visual = "model.visual.";
+  fine.tensors[visual + "patch_embed.proj.weight"].shape = {32, 3, 2, 17, 17};
+  fine.tensors[visual + "merger.linear_fc1.weight"].shape = {32, 32};
+  fine.tensors[visual + "merger.linear_fc1.bias"].shape = {32};
+  fine.tensors[visual + "merger.linear_fc2.weight"].shape = {36, 32};
+  return {qwen, older, bare, tied, taps, biased, silent, oblong, fine};
+}
+
+// With experts, where a file has their matrices transposed or not.
+std::vector<Toy> ExpertsOf(const Toy& qwen) {
+  Toy released = qwen, bare = qwen, sparse = qwen;
+  for (auto& [name, tensor] : released.tensors) {
+    if (name.find(".mlp.experts.") != std::string::npos) std::swap(tensor.shape[1], tensor.shape[2]);
+  }
+  ordered_json& text = released.config["text_config"];
+  text["num_experts"] = text["num_local_experts"], text.erase("num_local_experts");
+  text["norm_topk_prob"] = true, text.erase("output_router_logits"), text.erase("router_aux_loss_coef");
+  for (const char* key : {"head_dim", "num_key_value_heads", "decoder_sparse_step", "mlp_only_layers"})
+    bare.config["text_config"].erase(key);
+  sparse.config["text_config"]["decoder_sparse_step"] = 2;
+  sparse.config["text_config"]["mlp_only_layers"] = nlohmann::ordered_json::array();
+  return {qwen, released, bare, sparse};
 }
 
 void AddQwen3Vl(DialectJudge& judge) {
@@ -121,6 +146,11 @@ void AddQwen3Vl(DialectJudge& judge) {
     judge.AddImport(toy);
     judge.Vary(toy, *BuiltInDialects().Find("qwen3_vl"));
   }
+  for (const Toy& toy : ExpertsOf(ReadToy("qwen3_vl_moe"))) {
+    judge.AddImport(toy);
+    judge.Vary(toy, *BuiltInDialects().Find("qwen3_vl_moe"));
+  }
+  judge.AddExport(CompiledFile(InSource("tests/golden/qwen3_vl_moe_oracle/oracle.yaml"), {}), {"", "language"});
   const std::string eye = "models.eye.", tongue = "models.tongue.";
   for (const std::vector<std::string>& overrides :
        std::vector<std::vector<std::string>>{{},

@@ -231,7 +231,8 @@ void DialectJudge::VaryNames(const Toy& toy, const ordered_json::json_pointer& o
     const auto at = PointerOf(object, path);
     if (!without.contains(at)) continue;
     value = without[at];
-    without[at.parent_pointer()].erase(at.back());
+    ordered_json& parent = without[at.parent_pointer()];
+    parent.is_array() ? void(without[at] = nullptr) : void(parent.erase(at.back()));
   }
   AddImport(without);
   if (value.is_null()) return;

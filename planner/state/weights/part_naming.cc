@@ -117,10 +117,19 @@ PartNaming NamingOf(const WeightPart& part, const std::vector<WantedTensor>& wan
   if (part.adapter) return NamingOfAdapter(wanted, files);
   std::vector<PartNaming> namings = NamingsOf(part, wanted, &files.model_type());
   for (PartNaming& naming : namings) {
-    for (const PartNaming::Place& place : naming.places)
-      naming.found += FindInFiles(files, place.name) != files.all().end() ? 1 : 0;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const PartNaming::Place& place = naming.places[i];
+      const auto tensor = FindInFiles(files, place.name);
+      if (tensor == files.all().end()) continue;
+      ++naming.found;
+      const std::vector<int64_t>& shape =
+          place.tensor < 0 ? wanted[i].parameter->shape : naming.tensors[static_cast<size_t>(place.tensor)].shape;
+      naming.fitting += tensor->second.shape == shape ? 1 : 0;
+    }
   }
-  const auto fewer = [](const PartNaming& a, const PartNaming& b) { return a.found < b.found; };
+  const auto fewer = [](const PartNaming& a, const PartNaming& b) {
+    return std::pair(a.found, a.fitting) < std::pair(b.found, b.fitting);
+  };
   PartNaming best = *std::max_element(namings.begin(), namings.end(), fewer);
   // Where something is missing, lines that do not fit the model may be why.
   const bool all = best.found == static_cast<int64_t>(best.places.size());

@@ -23,9 +23,11 @@ struct PartNaming {
   std::vector<std::string> problems;  // of lines `tensor` that do not fit the module, a line each; where parameters
                                       // are missing, also those of other namings
   int64_t found = 0;                  // parameters whose tensors the files have
+  int64_t fitting = 0;                // of these, those whose tensors have their shapes
 };
 
-// The naming by which the files have the most parameters; the first one if several have as many.
+// The naming by which the files have the most parameters, and of several of these the one with the most right shapes;
+// the first one if several have as many.
 PartNaming NamingOf(const WeightPart& part, const std::vector<WantedTensor>& wanted, const WeightFiles& files);
 
 // All names that tensors of a part may have in files.

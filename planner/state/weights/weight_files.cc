@@ -164,6 +164,11 @@ absl::StatusOr<std::unique_ptr<WeightFiles>> WeightFiles::Open(const std::string
   return result;
 }
 
+const std::vector<int64_t>* WeightFiles::ShapeOf(const std::string& name) const {
+  const auto found = all_.find(name);
+  return found == all_.end() ? nullptr : &found->second.shape;
+}
+
 std::optional<TensorType> WeightFiles::TypeOf(const std::string& key) const {
   const auto found = all_.find(key);
   if (found == all_.end()) return std::nullopt;

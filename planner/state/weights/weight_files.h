@@ -46,6 +46,8 @@ class WeightFiles : public ElementReader {
   const std::string& path() const { return path_; }
   const std::vector<File>& files() const { return files_; }                // in the order of their names
   const std::map<std::string, WeightTensor>& all() const { return all_; }  // by name
+  // Null: there is no such tensor.
+  const std::vector<int64_t>* ShapeOf(const std::string& name) const;
   // What is odd but no error: a shard that the index does not name, a total_size that is wrong.
   const std::vector<std::string>& warnings() const { return warnings_; }
   // `model_type` of the folder's config.json; empty: there is none, or it says none.

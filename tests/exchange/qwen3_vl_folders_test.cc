@@ -1,0 +1,259 @@
+// Folders of Qwen3-VL, dense and with experts: they become recipes that plan their tensors, come home as they went in,
+// and what is not built of them is refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/exchange/expected_tensors.h"
+#include "planner/exchange/export_run.h"
+#include "planner/exchange/import_folder.h"
+#include "planner/exchange/read_model.h"
+#include "planner/exchange/write_config.h"
+#include "planner/state/checkpoint/run_lives.h"
+#include "planner/state/weights/fit.h"
+#include "planner/state/weights/weight_files.h"
+#include "tests/exchange/toy_folder.h"
+#include "tests/state/checkpoint/plan_checkpoint.h"
+#include "tests/support/compiled.h"
+
+namespace planwright {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::ReadToy;
+using testing::Toy;
+
+const std::vector<std::string> kQwens = {"qwen3_vl", "qwen3_vl_moe"};
+
+// Releases have the matrices of experts transposed.
+Toy Released(Toy toy) {
+  for (auto& [name, tensor] : toy.tensors) {
+    if (name.find(".mlp.experts.") != std::string::npos) std::swap(tensor.shape[1], tensor.shape[2]);
+  }
+  return toy;
+}
+
+class Qwen3Vl : public testing::FolderTest {
+ protected:
+  ImportedModel Imported(const std::string& folder) {
+    absl::StatusOr<ImportedModel> imported = ImportFolder(In(folder), {}, In(folder));
+    EXPECT_TRUE(imported.ok()) << imported.status();
+    return imported.ok() ? *std::move(imported) : ImportedModel{};
+  }
+  ImportedModel Imported(const Toy& toy, const std::string& folder = "source") {
+    WriteToy(In(folder), toy);
+    return Imported(folder);
+  }
+  // The plan of a recipe that extends the imported text and begins with a folder.
+  Plan Extended(const std::string& type, const std::string& text, const std::string& from) {
+    std::ofstream(In("model.yaml")) << text;
+    std::ofstream(In("recipe.yaml")) << "name: toy\nextends: [model.yaml]\n"
+                                        "cluster: {nodes: 1, gpus_per_node: 1, gpu: none}\n"
+                                        "batch: {global_samples: 2, sequence_length: 32}\n"
+                                        "budget: {train_samples: 4, learning_rate: {peak: 1.0e-3}}\n"
+                                        "precision: {params: fp32}\n"
+                                        "data: {kind: mock, image_grids: [[4, 4]], max_images: 1, classes: 2, "
+                                        "text_tokens: 4}\n"
+                                        "modules:\n  eye: {model: "
+                                     << type
+                                     << "_vision, placement: {first_rank: 0, ranks: 1}}\n  language: {model: " << type
+                                     << "_text, placement: {first_rank: 0, ranks: 1}}\n"
+                                        "bridges: [{from: eye, to: language}]\ninitialize: {from: "
+                                     << In(from) << "}\n";
+    return testing::CompiledFile(In("recipe.yaml"), {"lints.PW0605=off"});
+  }
+};
+
+TEST_F(Qwen3Vl, OfTransformersPlanTheirTensors) {
+  for (const std::string& name : kQwens) {
+    for (const bool released : {false, true}) {
+      const Toy toy = released ? Released(ReadToy(name)) : ReadToy(name);
+      const ImportedModel imported = Imported(toy, absl::StrCat(name, released));
+      EXPECT_THAT(imported.findings.problems, IsEmpty()) << name;
+      EXPECT_THAT(imported.text, AllOf(HasSubstr("kind: qwen_vit\n"), HasSubstr("kind: decoder\n")));
+      const Plan plan = Extended(name, imported.text, absl::StrCat(name, released));
+      const WeightsFit fit = FitWeights(plan);
+      EXPECT_EQ(fit.problems, std::vector<std::string>()) << name;
+      int64_t elements = 0, planned = 0;
+      for (const auto& [tensor, of] : toy.tensors) elements += ElementsOf(of.shape);
+      for (const Module& module : plan.modules) {
+        for (const Parameter& parameter : module.parameters)
+          planned += ElementsOf(parameter.shape) * std::max<int64_t>(1, parameter.experts);
+      }
+      EXPECT_EQ(planned, elements) << name;
+    }
+  }
+}
+
+// What import reads, export writes: of each key what was there.
+TEST_F(Qwen3Vl, WhatGoesInComesHome) {
+  for (const std::string& name : kQwens) {
+    for (const bool tied : {false, true}) {
+      Toy toy = ReadToy(name);
+      toy.config["tie_word_embeddings"] = tied;
+      if (toy.config["text_config"].contains("router_aux_loss_coef"))
+        toy.config["text_config"]["router_aux_loss_coef"] = 0.0;
+      Findings findings;
+      const SaidModel said = ReadModel(toy.config, {}, findings);
+      EXPECT_THAT(findings.problems, IsEmpty()) << name;
+      Plan plan;
+      plan.budget.sequence_length = 16;
+      const WrittenConfig written = ConfigOf(plan, said, DType::kFp32, findings);
+      EXPECT_THAT(findings.problems, IsEmpty()) << name;
+      EXPECT_EQ(written.dialect->name(), name);
+      // What a run does not know, and what the whole says of its parts.
+      const std::set<std::string> others = {"transformers_version", "max_position_embeddings", "video_token_id",
+                                            "vision_start_token_id", "vision_end_token_id"};
+      const std::function<void(const nlohmann::json&, const nlohmann::json&, const std::string&)> compare =
+          [&](const nlohmann::json& found, const nlohmann::json& wanted, const std::string& path) {
+            for (const auto& [key, value] : found.items()) {
+              if (others.contains(key) || !wanted.contains(key)) continue;
+              if (value.is_object())
+                compare(value, wanted[key], path + key + ".");
+              else
+                EXPECT_EQ(value, wanted[key]) << name << " " << path << key;
+            }
+          };
+      compare(nlohmann::json(written.config), nlohmann::json(toy.config), "");
+      EXPECT_EQ(written.read.language->numbers.size(), said.language->numbers.size());
+      EXPECT_EQ(written.read.encoder->numbers.size(), said.encoder->numbers.size());
+    }
+  }
+}
+
+// A run leaves under the names of a release, and with --like in the form of the folder that it came from.
+TEST_F(Qwen3Vl, ARunLeavesAsAFolder) {
+  for (const std::string& name : kQwens) {
+    SCOPED_TRACE(name);
+    const Toy toy = ReadToy(name);
+    const ImportedModel imported = Imported(toy, name);
+    const Plan plan = Extended(name, imported.text, name);
+    const std::string run = In("run_" + name);
+    EXPECT_EQ(*TakeLife(run), 1);
+    EXPECT_TRUE(WriteLifeStart(run, 1, testing::StartOf(plan)).ok());
+    testing::WriteCheckpointOf(plan, run, 2, 1);
+    for (const bool like : {false, true}) {
+      const std::string home = absl::StrCat("home_", name, like);
+      ExportRequest request{.from = run, .to = In(home), .shard_bytes = int64_t{5'000'000'000}};
+      if (like) request.like = In(name);
+      const absl::StatusOr<ExportedRun> exported = ExportRun(request, {});
+      ASSERT_TRUE(exported.ok()) << exported.status();
+      EXPECT_THAT(exported->findings.problems, IsEmpty());
+      const absl::StatusOr<std::unique_ptr<WeightFiles>> files = WeightFiles::Open(In(home));
+      ASSERT_TRUE(files.ok()) << files.status();
+      std::map<std::string, std::vector<int64_t>> found, wanted;
+      for (const auto& [tensor, of] : (*files)->all()) found[tensor] = of.shape;
+      for (const auto& [tensor, of] : (like ? toy : Released(toy)).tensors) wanted[tensor] = of.shape;
+      EXPECT_EQ(found, wanted) << like;
+      EXPECT_THAT(Imported(home).findings.problems, IsEmpty());
+    }
+  }
+}
+
+// As Qwen3-VL-2B-Instruct and Qwen3-VL-30B-A3B-Instruct have them, with releases of transformers that call the vision
+// model what the whole is. Nothing else of them is refused.
+TEST_F(Qwen3Vl, DeepStackOfReleasesIsRefusedByName) {
+  constexpr const char* kReleases[] = {
+      R"({"architectures": ["Qwen3VLForConditionalGeneration"], "image_token_id": 151655, "model_type": "qwen3_vl",
+          "text_config": {"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
+            "dtype": "bfloat16", "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048,
+            "initializer_range": 0.02, "intermediate_size": 6144, "max_position_embeddings": 262144,
+            "model_type": "qwen3_vl_text", "num_attention_heads": 16, "num_hidden_layers": 28,
+            "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": {"mrope_interleaved": true,
+            "mrope_section": [24, 20, 20], "rope_type": "default"}, "rope_theta": 5000000,
+            "tie_word_embeddings": true, "use_cache": true, "vocab_size": 151936},
+          "tie_word_embeddings": true, "transformers_version": "4.57.0.dev0", "video_token_id": 151656,
+          "vision_config": {"deepstack_visual_indexes": [5, 11, 17], "depth": 24, "hidden_act": "gelu_pytorch_tanh",
+            "hidden_size": 1024, "in_channels": 3, "initializer_range": 0.02, "intermediate_size": 4096,
+            "model_type": "qwen3_vl", "num_heads": 16, "num_position_embeddings": 2304, "out_hidden_size": 2048,
+            "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2},
+          "vision_end_token_id": 151653, "vision_start_token_id": 151652})",
+      R"({"architectures": ["Qwen3VLMoeForConditionalGeneration"], "image_token_id": 151655,
+          "model_type": "qwen3_vl_moe",
+          "text_config": {"attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 151643,
+            "decoder_sparse_step": 1, "dtype": "bfloat16", "eos_token_id": 151645, "head_dim": 128,
+            "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 6144,
+            "max_position_embeddings": 262144, "mlp_only_layers": [], "model_type": "qwen3_vl_moe_text",
+            "moe_intermediate_size": 768, "norm_topk_prob": true, "num_attention_heads": 32, "num_experts": 128,
+            "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4, "rms_norm_eps": 1e-06,
+            "rope_scaling": {"mrope_interleaved": true, "mrope_section": [24, 20, 20], "rope_type": "default"},
+            "rope_theta": 5000000, "use_cache": true, "vocab_size": 151936},
+          "tie_word_embeddings": false, "transformers_version": "4.57.0.dev0", "video_token_id": 151656,
+          "vision_config": {"deepstack_visual_indexes": [8, 16, 24], "depth": 27, "hidden_act": "gelu_pytorch_tanh",
+            "hidden_size": 1152, "in_channels": 3, "initializer_range": 0.02, "intermediate_size": 4304,
+            "model_type": "qwen3_vl_moe", "num_heads": 16, "num_position_embeddings": 2304, "out_hidden_size": 2048,
+            "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2},
+          "vision_end_token_id": 151653, "vision_start_token_id": 151652})"};
+  for (const char* release : kReleases) {
+    Findings findings;
+    const ordered_json config = ordered_json::parse(release);
+    ReadModel(config, {}, findings);
+    EXPECT_THAT(
+        findings.problems,
+        ElementsAre(AllOf(
+            Field(&Finding::where, "vision_config.deepstack_visual_indexes"),
+            Field(&Finding::value, config["vision_config"]["deepstack_visual_indexes"].dump()),
+            Field(&Finding::message,
+                  "cannot be expressed, only an empty list: features of inner layers of the encoder (DeepStack) do not "
+                  "enter the language model here yet, so this model can be trained by other programs alone; one "
+                  "without them can be here"))));
+    EXPECT_THAT(findings.notes,
+                Contains(HasSubstr("video_token_id = 151656 is not taken over: videos are not trained")));
+  }
+  // Where the key is not there, transformers takes layers 8, 16 and 24.
+  Toy silent = ReadToy("qwen3_vl");
+  silent.config["vision_config"].erase("deepstack_visual_indexes");
+  EXPECT_THAT(Imported(silent).findings.problems,
+              ElementsAre(AllOf(Field(&Finding::where, "vision_config.deepstack_visual_indexes"),
+                                Field(&Finding::message, HasSubstr("is missing, and is then [8,16,24]")))));
+}
+
+// A recipe that was written by hand begins with none of them either.
+TEST_F(Qwen3Vl, TensorsOfDeepStackAreLeftOver) {
+  Toy toy = ReadToy("qwen3_vl");
+  const std::string text = Imported(toy).text;
+  toy.tensors["model.visual.deepstack_merger_list.0.norm.weight"] = {DType::kFp32, {128}, ""};
+  WriteToy(In("taps"), toy);
+  EXPECT_THAT(FitWeights(Extended("qwen3_vl", text, "taps")).problems,
+              Contains(AllOf(HasSubstr("left over"), HasSubstr("model.visual.deepstack_merger_list.0.norm.weight"))));
+}
+
+TEST_F(Qwen3Vl, WhatCannotBeExpressedIsNamedByKeyAndValue) {
+  struct Refusal {
+    const char *toy, *path, *value, *word;
+  };
+  const Refusal refusals[] = {
+      {"qwen3_vl", "text_config/rope_parameters/rope_type", "\"yarn\"", "only \"default\""},
+      {"qwen3_vl", "text_config/rope_parameters/mrope_interleaved", "false", "three axes alternate"},
+      {"qwen3_vl", "text_config/quantization_config", "{\"bits\": 4}", "not quantized"},
+      {"qwen3_vl", "quantization_config", "{\"bits\": 4}", "not quantized"},
+      {"qwen3_vl", "vision_config/rope_parameters/rope_type", "\"default\"", "only \"axial\""},
+      {"qwen3_vl", "vision_config/in_channels", "1", "three colours"},
+      {"qwen3_vl", "vision_config/num_position_embeddings", "26", "is no square"},
+      {"qwen3_vl", "vision_config/out_hidden_size", "40", "is not text_config.hidden_size, which is 36"},
+      {"qwen3_vl", "vision_config/window_size", "112", "is not known"},
+      {"qwen3_vl", "vision_config/model_type", "\"qwen2_5_vl\"", "cannot be expressed, only "},
+      {"qwen3_vl_moe", "text_config/norm_topk_prob", "false", "divided by their sum"},
+      {"qwen3_vl_moe", "text_config/sliding_window", "128", "all earlier tokens"},
+  };
+  for (const Refusal& refusal : refusals) {
+    Toy toy = ReadToy(refusal.toy);
+    const ordered_json::json_pointer at(std::string("/") + refusal.path);
+    toy.config[at] = ordered_json::parse(refusal.value);
+    Findings findings;
+    ReadModel(toy.config, {}, findings);
+    std::string path = refusal.path;
+    std::replace(path.begin(), path.end(), '/', '.');
+    ASSERT_EQ(findings.problems.size(), 1U) << refusal.path;
+    EXPECT_EQ(findings.problems[0].where, path);
+    EXPECT_THAT(findings.problems[0].message, HasSubstr(refusal.word));
+  }
+}
+
+}  // namespace
+}  // namespace planwright
