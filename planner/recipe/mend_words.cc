@@ -89,7 +89,9 @@ class Words {
                    const std::string& kind) {
     if (++unknown_keys_ > kMostUnknownKeys || FindGoneKey(table_path, entry.key) != nullptr) return;
     std::vector<std::string> here, deeper, elsewhere;
-    if (!KindsWith(table_path, entry.key).empty()) return;  // a key of another kind
+    // A key of another kind, unless other programs call a key of this one so.
+    const FieldWord* field = FindFieldWord(InsidePath(path, entry.key));
+    if (!KindsWith(table_path, entry.key).empty() && (field == nullptr || field->keys.empty())) return;
     for (const KeySpec* spec : KeysOf(table_path)) {
       if (spec->kind.empty() || spec->kind == kind) here.emplace_back(WordOf(*spec));
     }
@@ -103,8 +105,7 @@ class Words {
     Word word = {table_path, path, kind, entry, "", nullptr};
     if (deeper.size() == 1) {
       word.target = deeper[0];
-    } else if (const FieldWord* field = FindFieldWord(InsidePath(path, entry.key));
-               field != nullptr && IsMeant(*field, entry, elsewhere)) {
+    } else if (field != nullptr && IsMeant(*field, entry, elsewhere)) {
       word.field = field;
       const bool of_model = field->keys.starts_with("models.") && !table_path.starts_with(kModel);
       if (of_model) word.kind = KindFor(*field, path);

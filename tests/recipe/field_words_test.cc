@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "planner/recipe/other_devices.h"
 #include "planner/recipe/recipe_keys.h"
@@ -73,6 +74,12 @@ std::string Said(const std::vector<std::string>& overrides) {
   std::string said;
   for (const Diagnostic& problem : problems.as_found()) said += problem.message + ": " + problem.help + "\n";
   return said;
+}
+
+TEST(FieldWords, DeepStackAndVideosAreRefusedByName) {
+  EXPECT_THAT(Said({"models.lm.deepstack_visual_indexes=[5]"}),
+              ::testing::HasSubstr("features of inner layers of an encoder (DeepStack) do not enter a language model"));
+  EXPECT_THAT(Said({"data.video_token_id=5"}), ::testing::HasSubstr("videos are not trained"));
 }
 
 TEST(FieldWords, AreAnsweredWithTheKeyAndItsUnit) {
