@@ -261,8 +261,10 @@ std::string RangeProblem(const DataPlan& data) {
   for (const EncoderData& encoder : data.encoders) {
     if (!IsToken(encoder.token, data.vocabulary)) return "a token outside the vocabulary";
   }
-  if (data.resize != "bilinear" && data.resize != "bicubic") return "an unknown way to resize images";
-  if (data.grid != "ceil" && data.grid != "round_half_even") return "an unknown rule for grids of patches";
+  if (data.resize != "bilinear" && data.resize != "bicubic" && data.resize != "bicubic_8bit")
+    return "an unknown way to resize images";
+  if (data.grid != "ceil" && data.grid != "round_half_even" && data.grid != "smart_resize")
+    return "an unknown rule for grids of patches";
   if (data.orientation != "stored" && data.orientation != "exif") return "an unknown way to turn images";
   if (std::string problem = SourcesProblem(data); !problem.empty()) return problem;
   if (std::string problem = CountedProblem(data); !problem.empty()) return problem;

@@ -10,9 +10,11 @@ namespace {
 
 // The fewest patches that an image of a shard is resized to.
 int64_t LeastPatches(const DataPlan& data) {
-  // The other rule lets small images small where both limits are the same. Else a side is rounded down only if rounding
-  // it up gives more than max_patches: at least half of these stay.
-  if (data.grid != "ceil" && data.min_patches >= data.max_patches) return 1;
+  // Both sides are rounded down, each to half of it at least.
+  if (data.grid == "smart_resize") return std::min(data.min_patches, data.max_patches / 4);
+  // Where both limits are the same, one rule lets small images small. Else a side is rounded down only if rounding it
+  // up gives more than max_patches: at least half of these stay.
+  if (data.grid == "round_half_even" && data.min_patches >= data.max_patches) return 1;
   return std::min(data.min_patches, data.max_patches / 2);
 }
 

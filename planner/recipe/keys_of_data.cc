@@ -87,10 +87,12 @@ constexpr KeySpec kDataKeys[] = {
      "smallest number of patches that an image is resized to"},
     {"data.max_patches", "sources", To<&DataRecipe::max_patches>, kOptional, "256", kSize, "",
      "largest number of patches that an image is resized to; at most the encoder's positions, (max_image / patch)^2"},
-    {"data.resize", "sources", To<&DataRecipe::resize>, kOptional, "bilinear", kAny, "bilinear|bicubic",
-     "filter that resizes images, with antialias; bicubic: pixels as those of transformers' image processors"},
-    {"data.grid", "sources", To<&DataRecipe::grid>, kOptional, "ceil", kAny, "ceil|round_half_even",
-     "how the patches that cover an image are counted; round_half_even: as transformers does for nemotron_h_omni"},
+    {"data.resize", "sources", To<&DataRecipe::resize>, kOptional, "bilinear", kAny, "bilinear|bicubic|bicubic_8bit",
+     "filter that resizes images, with antialias; pixels are as those of transformers, with bicubic for "
+     "nemotron_h_omni, and with bicubic_8bit, which rounds them, for Qwen's models"},
+    {"data.grid", "sources", To<&DataRecipe::grid>, kOptional, "ceil", kAny, "ceil|round_half_even|smart_resize",
+     "how the patches of an image are counted; round_half_even: as transformers does for nemotron_h_omni; "
+     "smart_resize: as it does for Qwen's models"},
     {"data.orientation", "sources", To<&DataRecipe::orientation>, kOptional, "stored", kAny, "stored|exif",
      "whether images are turned as their EXIF says, as photos of phones need it; stored: they are taken as they are"},
     {"data.index", "sources", To<&DataRecipe::index>, kOptional, "data_index", kAny, "",

@@ -71,9 +71,9 @@ struct ModuleRecipe {
   // How layers are divided among pipeline stages. At most one of the two ways, and none with `|` in the pattern.
   std::optional<Located<std::vector<int64_t>>> stage_layers;              // of each stage
   std::optional<Located<int64_t>> first_stage_layers, last_stage_layers;  // the other stages share the rest
-  std::optional<Located<int64_t>> dp;           // only if written: compared with the derived dp
-  Located<std::string> train_backbone;          // trained | frozen
-  Located<std::string> train_projection;        // trained | frozen
+  std::optional<Located<int64_t>> dp;     // only if written: compared with the derived dp
+  Located<std::string> train_backbone;    // trained | frozen
+  Located<std::string> train_projection;  // trained | frozen
   std::optional<AdapterRecipe> adapter;
   std::vector<Located<std::string>> recompute;  // none | full | elementwise | words of layers
 };
@@ -161,8 +161,8 @@ struct DataRecipe {
   std::vector<SourceRecipe> sources;
   Located<std::string> tokenizer;  // bytes | ids
   Located<int64_t> min_patches, max_patches;
-  Located<std::string> resize;       // bilinear | bicubic
-  Located<std::string> grid;         // ceil | round_half_even
+  Located<std::string> resize;       // bilinear | bicubic | bicubic_8bit
+  Located<std::string> grid;         // ceil | round_half_even | smart_resize
   Located<std::string> orientation;  // stored | exif
   std::optional<Located<std::string>> tokenizer_digest, template_digest;
   std::optional<Located<int64_t>> pad_token, end_token;

@@ -30,6 +30,7 @@ TEST(OneImageSize, IsUnknownOfFiles) {
 
 // The images of a sample are at most its tokens, shared by images of the fewest patches. Between 1 and 2 times
 // min_patches, round_half_even makes smaller ones, and with equal limits it does not grow small images at all.
+// smart_resize makes smaller ones up to 4 times min_patches.
 TEST(ImagesOfSample, OfShardsAreAsManyAsTheSmallestImagesThatFit) {
   const EncoderData encoder{"encoder", 256, 16, 2, 2048};
   const auto most = [&](const std::string& grid, int64_t min_patches, int64_t max_patches) {
@@ -43,6 +44,9 @@ TEST(ImagesOfSample, OfShardsAreAsManyAsTheSmallestImagesThatFit) {
   EXPECT_EQ(most("round_half_even", 1024, 13312), 32);
   EXPECT_EQ(most("round_half_even", 1024, 1280), 51);  // of 640 patches
   EXPECT_EQ(most("round_half_even", 1024, 1024), 8192);
+  EXPECT_EQ(most("smart_resize", 1024, 13312), 32);
+  EXPECT_EQ(most("smart_resize", 1024, 1280), 102);  // of 320 patches
+  EXPECT_EQ(most("smart_resize", 1024, 1024), 128);
 }
 
 // Sources of one encoder, with so many samples, images and patches each.

@@ -57,6 +57,7 @@ int64_t PowerOfTwoFrom(int64_t least) {
 struct Sizes {
   int64_t patches = 0;       // of an image at most; 0: no encoder
   int64_t image_tokens = 0;  // of such an image
+  bool smart = false;        // images are made as transformers does it for Qwen's encoder
   int64_t tokens = 0;        // of a sample
   int64_t epoch = 1;         // samples of the data
   bool counted = false;      // the epoch, by the index
@@ -95,6 +96,7 @@ Sizes SizesFor(const FolderParts& parts, const FolderCounts& counts, const YamlN
     const int64_t fits = std::max(shuffle * shuffle, std::min(kMostPatches, side * side / 4));
     sizes.patches = NumberAt(parts.asked, "data.max_patches", fits);
     sizes.image_tokens = sizes.patches / (shuffle * shuffle);
+    sizes.smart = IsAt(model.value, "kind", "qwen_vit");
   }
   int64_t documents = 0;
   for (const PreparedShards& shards : parts.data) documents += shards.documents;
@@ -221,9 +223,11 @@ std::vector<std::string> KeysOf(const FolderParts& parts, const FolderCounts& co
       "data.long=cut", InitializeText(parts, kEncoder),
       absl::StrCat("checkpoint.every_steps=", std::max<int64_t>(1, sizes.steps / 10)), "checkpoint.keep_last=2"};
   if (parts.has_encoder()) {
-    for (const std::string& key : {absl::StrCat("data.max_patches=", sizes.patches), std::string("data.resize=bicubic"),
-                                   std::string("data.grid=round_half_even"), std::string("data.orientation=exif"),
-                                   std::string("data.damaged=skip"), absl::StrCat(kEncoderTrain, "=", kFrozen)})
+    for (const std::string& key : {absl::StrCat("data.max_patches=", sizes.patches),
+                                   std::string(sizes.smart ? "data.resize=bicubic_8bit" : "data.resize=bicubic"),
+                                   std::string(sizes.smart ? "data.grid=smart_resize" : "data.grid=round_half_even"),
+                                   std::string("data.orientation=exif"), std::string("data.damaged=skip"),
+                                   absl::StrCat(kEncoderTrain, "=", kFrozen)})
       keys.push_back(key);
   }
   if (!parts.evaluation.empty()) {

@@ -10,7 +10,7 @@
 namespace planwright {
 namespace {
 
-void OverWhite(const uint8_t* rgba, int64_t width, double* row) {
+void OverWhiteExactly(const uint8_t* rgba, int64_t width, double* row) {
   for (int64_t x = 0; x < width; ++x) {
     const double alpha = rgba[4 * x + 3] / 255.0;
     for (int64_t c = 0; c < 3; ++c) row[3 * x + c] = alpha * rgba[4 * x + c] + (1 - alpha) * 255;
@@ -18,11 +18,12 @@ void OverWhite(const uint8_t* rgba, int64_t width, double* row) {
 }
 
 // As Pillow mixes: rounded to the nearest of 256 values. Ties cannot be, as 255 is odd.
-void OverWhite(const uint8_t* rgba, int64_t width, float* row) {
+template <typename Number>
+void OverWhite(const uint8_t* rgba, int64_t width, Number* row) {
   for (int64_t x = 0; x < width; ++x) {
     const int alpha = rgba[4 * x + 3];
     for (int64_t c = 0; c < 3; ++c)
-      row[3 * x + c] = static_cast<float>((alpha * rgba[4 * x + c] + (255 - alpha) * 255 + 127) / 255);
+      row[3 * x + c] = static_cast<Number>((alpha * rgba[4 * x + c] + (255 - alpha) * 255 + 127) / 255);
   }
 }
 
@@ -54,7 +55,11 @@ absl::Status DecodePictureRows(std::string_view file, int64_t height, int64_t wi
     const absl::StatusOr<const uint8_t*> decoded = (*rows)->Next();
     if (!decoded.ok()) return decoded.status();
     if ((*rows)->channels() == 4) {
-      OverWhite(*decoded, size->width, row.data());
+      if constexpr (Filter::kMixesBytes) {
+        OverWhite(*decoded, size->width, row.data());
+      } else {
+        OverWhiteExactly(*decoded, size->width, row.data());
+      }
       resizer.Add(row.data());
     } else {
       resizer.Add(*decoded);
@@ -77,6 +82,8 @@ absl::StatusOr<Pixels<Filter>> DecodePicture(std::string_view file, int64_t heig
 
 template absl::Status DecodePictureRows<Bilinear>(std::string_view, int64_t, int64_t, Resizer<Bilinear>::TakeRow, int);
 template absl::Status DecodePictureRows<Bicubic>(std::string_view, int64_t, int64_t, Resizer<Bicubic>::TakeRow, int);
+template absl::Status DecodePictureRows<BicubicBytes>(std::string_view, int64_t, int64_t,
+                                                      Resizer<BicubicBytes>::TakeRow, int);
 template absl::StatusOr<Pixels<Bilinear>> DecodePicture(std::string_view, int64_t, int64_t, int);
 template absl::StatusOr<Pixels<Bicubic>> DecodePicture(std::string_view, int64_t, int64_t, int);
 

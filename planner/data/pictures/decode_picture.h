@@ -24,7 +24,7 @@ struct Pixels {
 // beside the file there are a few rows, or what picture_size.h says of files that come as a whole. Values are as Pillow
 // reads them: what a file says of its gamma is not used, and of 16 bits the high eight are. Transparent pixels are
 // mixed with white, in the file's own values and not in linear light, as common image loaders do; mixed values are
-// rounded to 8 bits for Bicubic, and not for Bilinear. `orientation`, 1 to 8: the picture is turned before it is
+// rounded to 8 bits, but not for Bilinear. `orientation`, 1 to 8: the picture is turned before it is
 // resized (orientation.h); another one than 1 takes 3 or 4 bytes more for each of its pixels. InvalidArgument if the
 // file is damaged, of a kind that is not read, or too large (docs/model/vision_encoder.md#image-files); then the rows
 // that were taken mean nothing.

@@ -13,7 +13,12 @@ PatchCutter<Filter>::PatchCutter(const PatchGrid& grid, int64_t patch, const Pix
 template <typename Filter>
 void PatchCutter<Filter>::Add(const typename Filter::Number* row) {
   const int64_t width = image_.cols * patch_, color = patch_ * width;
-  Normalise(row, width, color, norm_, &band_[rows_ * width]);
+  if constexpr (Filter::kMakesBytes) {
+    bytes_.assign(row, row + 3 * width);
+    Normalise(bytes_.data(), width, color, norm_, &band_[rows_ * width]);
+  } else {
+    Normalise(row, width, color, norm_, &band_[rows_ * width]);
+  }
   if (++rows_ < patch_) return;
   rows_ = 0;
   for (int64_t left = 0; left < width; left += patch_) {
@@ -24,6 +29,7 @@ void PatchCutter<Filter>::Add(const typename Filter::Number* row) {
 
 template class PatchCutter<Bilinear>;
 template class PatchCutter<Bicubic>;
+template class PatchCutter<BicubicBytes>;
 
 template <typename Filter>
 absl::StatusOr<Image> PatchesOfPicture(std::string_view file, const PatchGrid& grid, int64_t patch, int orientation,
@@ -40,5 +46,7 @@ template absl::StatusOr<Image> PatchesOfPicture<Bilinear>(std::string_view, cons
                                                           const PixelNorm&);
 template absl::StatusOr<Image> PatchesOfPicture<Bicubic>(std::string_view, const PatchGrid&, int64_t, int,
                                                          const PixelNorm&);
+template absl::StatusOr<Image> PatchesOfPicture<BicubicBytes>(std::string_view, const PatchGrid&, int64_t, int,
+                                                              const PixelNorm&);
 
 }  // namespace planwright

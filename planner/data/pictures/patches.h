@@ -21,8 +21,8 @@ struct Image {
   std::vector<double> patches;  // [rows * cols][3 * patch^2]
 };
 
-// Takes the rows of an image of the grid's size one by one, normalises them and cuts patches. Bicubic: normalised in
-// fp32. `patch`: pixels of a patch's side.
+// Takes the rows of an image of the grid's size one by one, normalises them and cuts patches. Bicubic, BicubicBytes:
+// normalised in fp32. `patch`: pixels of a patch's side.
 template <typename Filter>
 class PatchCutter {
  public:
@@ -38,6 +38,7 @@ class PatchCutter {
   Image image_;
   std::vector<double> band_;  // a row of patches, [3][patch][cols * patch]
   int64_t rows_ = 0;          // of the band that are there
+  std::vector<float> bytes_;  // a row of whole numbers
 };
 
 // The patches of an image file that is turned by `orientation` (orientation.h). Errors of DecodePicture.

@@ -63,7 +63,46 @@ std::vector<ResizeTaps<float>> Bicubic::Taps(int64_t from, int64_t to) {
   return taps;
 }
 
+std::vector<ResizeTaps<double>> BicubicBytes::Taps(int64_t from, int64_t to) {
+  const double scale = static_cast<double>(from) / static_cast<double>(to), support = 2 * std::max(scale, 1.0);
+  const double shrink = scale >= 1 ? 1 / scale : 1;
+  const auto cubic = [](double distance) {
+    if (distance < 1) return (1.5 * distance - 2.5) * distance * distance + 1;
+    return distance < 2 ? (((distance - 5) * distance + 8) * distance - 4) * -0.5 : 0;
+  };
+  std::vector<ResizeTaps<double>> taps(to);
+  double most = 0;
+  for (int64_t i = 0; i < to; ++i) {
+    const double centre = scale * (static_cast<double>(i) + 0.5);
+    const int64_t first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
+    const int64_t end = std::min(static_cast<int64_t>(centre + support + 0.5), from);
+    taps[i].first = first;
+    taps[i].fused = end - first;  // none is
+    double sum = 0;
+    for (int64_t x = first; x < end; ++x) {
+      taps[i].weights.push_back(cubic(std::abs((static_cast<double>(x) - centre + 0.5) * shrink)));
+      sum += taps[i].weights.back();
+    }
+    for (double& weight : taps[i].weights) {
+      weight /= sum;
+      most = std::max(most, weight);
+    }
+  }
+  // As many binary places as let the largest weight be an integer of 16 bits with a sign.
+  double places = 1;
+  for (int i = 0; i < 22 && static_cast<int64_t>(0.5 + most * 2 * places) < (1 << 15); ++i) places *= 2;
+  for (ResizeTaps<double>& of : taps) {
+    for (double& weight : of.weights) weight = std::trunc(weight * places + (weight < 0 ? -0.5 : 0.5)) / places;
+  }
+  return taps;
+}
+
 namespace {
+
+// To the nearest of 256 values, halves up.
+void ToBytes(int64_t count, double* values) {
+  for (int64_t i = 0; i < count; ++i) values[i] = std::clamp(std::floor(values[i] + 0.5), 0.0, 255.0);
+}
 
 // Without the weights of zero at both ends, which change nothing: at its own size a picture has one tap.
 template <typename Number>
@@ -113,6 +152,7 @@ template <typename Filter>
 void Resizer<Filter>::AddWide() {
   const auto held = static_cast<int64_t>(narrow_.size());
   Across(wide_.data(), across_.data(), width_, narrow_[row_ % held].data());
+  if constexpr (Filter::kMakesBytes) ToBytes(width_ * 3, narrow_[row_ % held].data());
   ++row_;
   for (; next_ < static_cast<int64_t>(down_.size()); ++next_) {
     const ResizeTaps<Number>& taps = down_[next_];
@@ -128,11 +168,13 @@ void Resizer<Filter>::AddWide() {
         DownFused(narrow, taps.weights[tap], width_ * 3, done_.data());
       }
     }
+    if constexpr (Filter::kMakesBytes) ToBytes(width_ * 3, done_.data());
     take_(done_.data());
   }
 }
 
 template class Resizer<Bilinear>;
 template class Resizer<Bicubic>;
+template class Resizer<BicubicBytes>;
 
 }  // namespace planwright

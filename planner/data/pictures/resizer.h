@@ -1,4 +1,4 @@
-// Resizing an image that comes row by row: two filters, each a product of one along rows and one along columns.
+// Resizing an image that comes row by row: three filters, each a product of one along rows and one along columns.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,13 @@ struct ResizeTaps {
 // The filters. Both have half-pixel centres, and antialias: if the image shrinks, their support grows with the scale.
 // Weights beyond the edges are dropped and the rest is normalised. Taps: of each of `to` positions, of `from` inputs.
 
+// kMixesBytes: what is mixed with white is rounded to 8 bits before the resize. kMakesBytes: so is what each of the two
+// products makes, and cut to 0 to 255.
+
 // A triangle, in fp64.
 struct Bilinear {
   using Number = double;
+  static constexpr bool kMixesBytes = false, kMakesBytes = false;
   static std::vector<ResizeTaps<Number>> Taps(int64_t from, int64_t to);
 };
 
@@ -28,6 +32,15 @@ struct Bilinear {
 // (docs/model/vision_encoder.md#resizing). Results can lie outside of the range of the inputs.
 struct Bicubic {
   using Number = float;
+  static constexpr bool kMixesBytes = true, kMakesBytes = false;
+  static std::vector<ResizeTaps<Number>> Taps(int64_t from, int64_t to);
+};
+
+// The same cubic, to the bit as torchvision resizes pixels of 8 bits: weights are multiples of a power of two, and sums
+// are exact.
+struct BicubicBytes {
+  using Number = double;
+  static constexpr bool kMixesBytes = true, kMakesBytes = true;
   static std::vector<ResizeTaps<Number>> Taps(int64_t from, int64_t to);
 };
 

@@ -132,8 +132,10 @@ absl::StatusOr<Image> DocumentReader::Decode(const std::string& file, int orient
     if (!format.ok()) return format.status();
     if (absl::Status status = CompareOrientation(*format, file, orientation); !status.ok()) return status;
   }
-  return data_.resize == "bicubic" ? PatchesOfPicture<Bicubic>(file, grid, encoder.patch, orientation, encoder.norm())
-                                   : PatchesOfPicture<Bilinear>(file, grid, encoder.patch, orientation, encoder.norm());
+  const auto patches = data_.resize == "bicubic"        ? PatchesOfPicture<Bicubic>
+                       : data_.resize == "bicubic_8bit" ? PatchesOfPicture<BicubicBytes>
+                                                        : PatchesOfPicture<Bilinear>;
+  return patches(file, grid, encoder.patch, orientation, encoder.norm());
 }
 
 }  // namespace planwright

@@ -9,7 +9,9 @@ namespace planwright {
 namespace {
 
 GridRule RuleOf(const DataPlan& data) {
-  return data.grid == "round_half_even" ? GridRule::kRoundHalfEven : GridRule::kCeil;
+  return data.grid == "round_half_even" ? GridRule::kRoundHalfEven
+         : data.grid == "smart_resize"  ? GridRule::kSmartResize
+                                        : GridRule::kCeil;
 }
 
 }  // namespace
@@ -21,10 +23,10 @@ PatchGrid GridOfPicture(const DataPlan& data, const EncoderData& encoder, int64_
 
 PictureScale ScaleOfPicture(const DataPlan& data, const EncoderData& encoder, int64_t height, int64_t width) {
   const GridRule rule = RuleOf(data);
-  const PatchGrid covering = CoveringGrid(height, width, encoder.patch, rule);
+  const PatchGrid covering = CoveringGrid(height, width, encoder.patch, encoder.pixel_shuffle, rule);
   const int64_t patches = covering.rows * covering.cols;
   if (patches > data.max_patches) return PictureScale::kSmaller;
-  const bool grows = rule == GridRule::kCeil || data.min_patches != data.max_patches;
+  const bool grows = rule != GridRule::kRoundHalfEven || data.min_patches != data.max_patches;
   return patches < data.min_patches && grows ? PictureScale::kLarger : PictureScale::kAsItIs;
 }
 

@@ -27,16 +27,23 @@ Number SumOf(const ResizeTaps<Number>& taps, const Number* from, int64_t stride)
 }
 
 template <typename Filter, typename Number = typename Filter::Number>
+Number Made(Number sum) {
+  if constexpr (Filter::kMakesBytes) return std::min<Number>(255, std::max<Number>(0, std::floor(sum + 0.5)));
+  return sum;
+}
+
+template <typename Filter, typename Number = typename Filter::Number>
 std::vector<Number> Plain(const std::vector<Number>& image, int64_t from_height, int64_t from_width, int64_t height,
                           int64_t width) {
   const auto across = Filter::Taps(from_width, width), down = Filter::Taps(from_height, height);
   std::vector<Number> narrow, result;
   for (int64_t y = 0; y < from_height; ++y) {
     for (int64_t i = 0; i < width * 3; ++i)
-      narrow.push_back(SumOf<Number>(across[i / 3], &image[y * from_width * 3 + i % 3], 3));
+      narrow.push_back(Made<Filter>(SumOf<Number>(across[i / 3], &image[y * from_width * 3 + i % 3], 3)));
   }
   for (int64_t y = 0; y < height; ++y) {
-    for (int64_t i = 0; i < width * 3; ++i) result.push_back(SumOf<Number>(down[y], &narrow[i], width * 3));
+    for (int64_t i = 0; i < width * 3; ++i)
+      result.push_back(Made<Filter>(SumOf<Number>(down[y], &narrow[i], width * 3)));
   }
   return result;
 }
@@ -73,6 +80,7 @@ void ExpectPlain() {
 
 TEST(Resizer, BilinearIsThatOfPlainLoops) { ExpectPlain<Bilinear>(); }
 TEST(Resizer, BicubicIsThatOfPlainLoops) { ExpectPlain<Bicubic>(); }
+TEST(Resizer, BicubicOfBytesIsThatOfPlainLoops) { ExpectPlain<BicubicBytes>(); }
 
 }  // namespace
 }  // namespace planwright

@@ -1,5 +1,6 @@
 // Grids and patches of `resize: bicubic` and `grid: round_half_even` beside those of transformers' image processor of
-// nemotron_h_omni, which tests/golden/transformers_pixels/make.py stored.
+// nemotron_h_omni, and those of `bicubic_8bit` and `smart_resize` beside those of Qwen's, which
+// tests/golden/transformers_pixels/make.py stored.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,8 +22,8 @@ constexpr double kMostDifference = 0;
 constexpr double kMostDifference = 1e-6;
 #endif
 
-TEST(TransformersPixels, GridsOfAllSizesAreTheSame) {
-  const Golden golden(kFolder + "grids.safetensors");
+void ExpectSameGrids(const std::string& stored, GridRule rule) {
+  const Golden golden(kFolder + stored);
   const auto settings = golden.Read<int64_t>("settings"), grids = golden.Read<int64_t>("grids");
   ASSERT_EQ(grids.size(), 20000u);
   size_t next = 0, wrong = 0;
@@ -32,7 +33,7 @@ TEST(TransformersPixels, GridsOfAllSizesAreTheSame) {
     for (const size_t end = next + settings[i + 4]; next < end; ++next) {
       const auto part = [&](int bit) { return grids[next] >> bit & 0xffff; };
       const int64_t height = part(0), width = part(16), rows = part(32), cols = part(48);
-      const auto found = DynamicResolution(height, width, patch, least, most, shuffle, GridRule::kRoundHalfEven);
+      const auto found = DynamicResolution(height, width, patch, least, most, shuffle, rule);
       // A grid that transformers does not have, or that is above the limit that memory is planned for.
       const bool none = rows == 0 || rows * cols > most;
       const bool same = none ? found.rows * found.cols <= most : found.rows == rows && found.cols == cols;
@@ -52,6 +53,12 @@ TEST(TransformersPixels, GridsOfAllSizesAreTheSame) {
   EXPECT_GT(thin, 100);
 }
 
+TEST(TransformersPixels, GridsOfAllSizesAreTheSame) { ExpectSameGrids("grids.safetensors", GridRule::kRoundHalfEven); }
+
+TEST(TransformersPixels, SmartGridsOfAllSizesAreTheSame) {
+  ExpectSameGrids("smart_grids.safetensors", GridRule::kSmartResize);
+}
+
 // The image NAME, of whatever format.
 std::string FileOf(const std::string& name) {
   for (const char* extension : {".png", ".jpg", ".webp"}) {
@@ -60,7 +67,10 @@ std::string FileOf(const std::string& name) {
   throw std::runtime_error("no image " + name);
 }
 
-void ExpectSamePatches(const std::string& stored, size_t images) {
+// `stored`: patches of Value, of which `pixel` makes what the encoder gets.
+template <typename Filter, typename Value>
+void ExpectSamePatches(const std::string& stored, size_t images, GridRule rule, const PixelNorm& norm,
+                       float (*pixel)(Value)) {
   const Golden golden(kFolder + stored);
   std::set<std::string> names;
   for (const auto& [tensor, place] : golden.tensors()) names.insert(tensor.substr(0, tensor.find('.')));
@@ -70,30 +80,43 @@ void ExpectSamePatches(const std::string& stored, size_t images) {
     const std::string file = FileOf(name);
     const auto size = ReadPictureSize(file);
     ASSERT_TRUE(size.ok()) << size.status();
-    const auto found = DynamicResolution(size->height, size->width, settings[0], settings[2], settings[3], settings[1],
-                                         GridRule::kRoundHalfEven);
+    const auto found =
+        DynamicResolution(size->height, size->width, settings[0], settings[2], settings[3], settings[1], rule);
     EXPECT_EQ((std::vector{found.rows, found.cols}), grid) << name;
-    const auto image = PatchesOfPicture<Bicubic>(file, found, settings[0]);
+    const auto image = PatchesOfPicture<Filter>(file, found, settings[0], 1, norm);
     ASSERT_TRUE(image.ok()) << name << image.status();
     // Of a large image only some patches are stored.
-    const auto patches = golden.Read<float>(name + ".patches");
+    auto patches = golden.Read<Value>(name + ".patches");
     const size_t values = 3 * settings[0] * settings[0];
     std::vector<int64_t> numbers;
     if (golden.tensors().contains(name + ".numbers")) numbers = golden.Read<int64_t>(name + ".numbers");
-    EXPECT_EQ(patches.size(), numbers.empty() ? image->patches.size() : numbers.size() * values) << name;
+    const size_t stored_values = numbers.empty() ? image->patches.size() : numbers.size() * values;
+    if (sizeof(Value) == 1 && patches.size() < stored_values + 8) patches.resize(stored_values);  // zeros behind them
+    EXPECT_EQ(patches.size(), stored_values) << name;
     double worst = 0;
     for (size_t i = 0; i < patches.size(); ++i) {
       const size_t at = numbers.empty() ? i : numbers[i / values] * values + i % values;
-      worst = std::max(worst, std::abs(patches[i] - image->patches.at(at)));
+      worst = std::max(worst, std::abs(pixel(patches[i]) - image->patches.at(at)));
     }
     EXPECT_LE(worst, kMostDifference) << name;
     testing::Test::RecordProperty(name, testing::PrintToString(worst));
   }
 }
 
-TEST(TransformersPixels, PatchesAreTheSame) { ExpectSamePatches("patches.safetensors", 16); }
+void ExpectOmni(const std::string& stored, size_t images) {
+  ExpectSamePatches<Bicubic, float>(stored, images, GridRule::kRoundHalfEven, kClipNorm,
+                                    [](float value) { return value; });
+}
 
-TEST(TransformersPixels, PatchesOfJpegAndWebpAreTheSame) { ExpectSamePatches("photos.safetensors", 5); }
+TEST(TransformersPixels, PatchesAreTheSame) { ExpectOmni("patches.safetensors", 16); }
+
+TEST(TransformersPixels, PatchesOfJpegAndWebpAreTheSame) { ExpectOmni("photos.safetensors", 5); }
+
+TEST(TransformersPixels, PatchesOfQwenAreTheSame) {
+  ExpectSamePatches<BicubicBytes, uint8_t>("qwen_patches.safetensors", 21, GridRule::kSmartResize,
+                                           *FindPixelNorm("half"),
+                                           [](uint8_t value) { return (static_cast<float>(value) - 127.5f) / 127.5f; });
+}
 
 }  // namespace
 }  // namespace planwright

@@ -101,8 +101,8 @@ class RandomCase {
     data.damaged = Below(4) == 0 ? "error" : "skip";
     data.most_damaged = 1000;
     data.packed_documents = Below(2) == 0;
-    data.grid = Below(2) == 0 ? "ceil" : "round_half_even";
-    data.resize = Below(2) == 0 ? "bilinear" : "bicubic";
+    data.grid = std::vector<std::string>{"ceil", "round_half_even", "smart_resize"}[Below(3)];
+    data.resize = std::vector<std::string>{"bilinear", "bicubic", "bicubic_8bit"}[Below(3)];
     const int64_t encoders = Below(3);
     if (encoders > 0) data.encoders.push_back(FirstEncoder());
     if (encoders > 1) data.encoders.push_back(SecondEncoder());
@@ -164,9 +164,10 @@ void ExpectPixels(const RandomCase& random, const PlainSamples& plain, int64_t n
       const Image& image = sample.images[e][i];
       const PatchGrid grid{image.rows, image.cols};
       const int64_t patch = random.plan.data.encoders[e].patch;
-      EXPECT_EQ(image.patches, random.plan.data.resize == "bicubic"
-                                   ? PatchesOfPicture<Bicubic>(file, grid, patch)->patches
-                                   : PatchesOfPicture<Bilinear>(file, grid, patch)->patches);
+      const std::string& resize = random.plan.data.resize;
+      EXPECT_EQ(image.patches, resize == "bicubic"        ? PatchesOfPicture<Bicubic>(file, grid, patch)->patches
+                               : resize == "bicubic_8bit" ? PatchesOfPicture<BicubicBytes>(file, grid, patch)->patches
+                                                          : PatchesOfPicture<Bilinear>(file, grid, patch)->patches);
     }
   }
 }

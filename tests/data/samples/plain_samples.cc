@@ -13,8 +13,11 @@ namespace planwright {
 namespace {
 
 PatchGrid PlainGrid(const DataPlan& data, const EncoderData& encoder, const PictureRef& size) {
+  const std::map<std::string, GridRule> rules = {{"ceil", GridRule::kCeil},
+                                                 {"round_half_even", GridRule::kRoundHalfEven},
+                                                 {"smart_resize", GridRule::kSmartResize}};
   return DynamicResolution(size.height, size.width, encoder.patch, data.min_patches, data.max_patches,
-                           encoder.pixel_shuffle, data.grid == "ceil" ? GridRule::kCeil : GridRule::kRoundHalfEven);
+                           encoder.pixel_shuffle, rules.at(data.grid));
 }
 
 }  // namespace

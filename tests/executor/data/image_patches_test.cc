@@ -78,6 +78,8 @@ TEST(DynamicResolution, KeepsHalfOfTheLimits) {
           const PatchGrid grid = DynamicResolution(height, width, 4, least, most, 2, rule);
           EXPECT_GE(grid.rows * grid.cols, std::min(least, most / 2)) << height << " by " << width;
         }
+        const PatchGrid smart = DynamicResolution(height, width, 4, least, most, 2, GridRule::kSmartResize);
+        EXPECT_GE(smart.rows * smart.cols, std::min(least, most / 4)) << height << " by " << width;
       }
     }
   }
@@ -85,8 +87,9 @@ TEST(DynamicResolution, KeepsHalfOfTheLimits) {
 
 TEST(DynamicResolution, GivesALegalGridOfEveryImage) {
   const std::vector<int64_t> sides = {1, 2, 5, 16, 17, 63, 64, 200, 3024, 4032, 8000, 65500};
-  for (const GridRule rule : {GridRule::kCeil, GridRule::kRoundHalfEven}) {
-    for (const auto& [least, most] : std::vector<std::pair<int64_t, int64_t>>{{4, 64}, {64, 64}, {16, 256}, {1, 4}}) {
+  for (const GridRule rule : {GridRule::kCeil, GridRule::kRoundHalfEven, GridRule::kSmartResize}) {
+    const std::vector<std::pair<int64_t, int64_t>> limits = {{4, 64}, {4, 4}, {64, 64}, {16, 256}, {1, 4}};
+    for (const auto& [least, most] : limits) {
       for (const int64_t height : sides) {
         for (const int64_t width : sides) {
           const PatchGrid grid = DynamicResolution(height, width, 4, least, most, 2, rule);
@@ -102,6 +105,23 @@ TEST(DynamicResolution, GivesALegalGridOfEveryImage) {
   EXPECT_EQ(std::pair(thin.rows, thin.cols), std::pair(int64_t{2}, int64_t{64}));
   const PatchGrid line = DynamicResolution(65500, 1, 4, 4, 64, 2, GridRule::kRoundHalfEven);
   EXPECT_EQ(std::pair(line.rows, line.cols), std::pair(int64_t{32}, int64_t{2}));
+}
+
+// By hand: sides to the nearest whole token of 8 pixels, halves to the even number; then by pixels.
+TEST(DynamicResolution, SmartResizeCountsTokens) {
+  const auto grid = [](int64_t height, int64_t width, int64_t least = 4, int64_t most = 400) {
+    const PatchGrid found = DynamicResolution(height, width, 4, least, most, 2, GridRule::kSmartResize);
+    return std::pair(found.rows, found.cols);
+  };
+  using Grid = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(grid(16, 27), Grid(4, 6));      // 2 and 3.4 tokens
+  EXPECT_EQ(grid(12, 20), Grid(4, 4));      // 1.5 and 2.5 tokens: both to 2
+  EXPECT_EQ(grid(13, 21), Grid(4, 6));      // 1.6 and 2.6 tokens
+  EXPECT_EQ(grid(3, 16), Grid(2, 6));       // 0.4 tokens are none, so both sides grow: by sqrt(64 / 48), rounded up
+  EXPECT_EQ(grid(16, 16, 36), Grid(6, 6));  // 4 tokens grow to 9: by sqrt(576 / 256)
+  EXPECT_EQ(grid(80, 80, 4, 100), Grid(10, 10));  // 100 tokens shrink to 25
+  EXPECT_EQ(grid(90, 60, 4, 100), Grid(12, 8));   // by sqrt(5400 / 1600): 6.1 and 4.1 tokens
+  EXPECT_EQ(grid(2, 4000, 4, 100), Grid(2, 50));  // 25 tokens in a row; transformers makes 279 of them
 }
 
 // Photos, with the limits of the published image processor.

@@ -1,4 +1,5 @@
-"""Writes what transformers' image processor of nemotron_h_omni makes of images: the files beside this one.
+"""Writes what transformers' image processors of nemotron_h_omni and of Qwen's models make of images: the files beside
+this one.
 
     pip install transformers==5.23.0 torch==2.11.0 torchvision==0.26.0 pillow==13.0.0
     python3 tests/golden/transformers_pixels/make.py
@@ -10,10 +11,14 @@ grids.safetensors: grids of patches of 20,000 sizes.
   settings [settings, 5]: patch, pixel shuffle, min_patches, max_patches, and how many of the sizes are theirs.
   grids [sizes]: height, width, rows and columns, of 16 bits each, height in the lowest. 0 rows and columns: the
   processor fails.
+smart_grids.safetensors: the same of Qwen2-VL's processor, which Qwen3-VL has too.
 NAME.png, NAME.jpg, NAME.webp: small images of several kinds. patches.safetensors: what the processor makes of
   the PNG files; photos.safetensors: of the others.
   NAME.settings [4]: patch, pixel shuffle, min_patches, max_patches. NAME.grid [2]: rows, columns.
   NAME.patches [patches, 3 patch^2] fp32; of a large image only those that NAME.numbers lists.
+qwen_patches.safetensors: what the processor of Qwen3-VL makes of all of them, as above, patches row by row and of one
+  frame. Pixels have 8 bits there, so patches are bytes, eight of them an int64 and zeros behind the last one: (value -
+  127.5) / 127.5 in fp32 is what it gives, to the bit.
 """
 
 import io
@@ -30,6 +35,7 @@ from transformers.models.nemotron_h_omni.image_processing_nemotron_h_omni import
     NemotronH_Omni_Reasoning_V3ImageProcessor as Processor,
     get_patch_grid_size,
 )
+from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor, smart_resize
 
 HERE = pathlib.Path(__file__).parent
 GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6  # colour types of PNG
@@ -40,6 +46,14 @@ def grid_of(height, width, patch, shuffle, least, most):
         rows, cols = get_patch_grid_size(height, width, patch, shuffle, least, most)
         return (rows, cols) if rows and cols else (0, 0)
     except ZeroDivisionError:
+        return 0, 0
+
+
+def smart_grid_of(height, width, patch, merge, least, most):
+    try:
+        sides = smart_resize(height, width, patch * merge, least * patch ** 2, most * patch ** 2)
+        return tuple(side // patch for side in sides)
+    except ValueError:  # too thin
         return 0, 0
 
 
@@ -69,15 +83,30 @@ def write_grids():
         ((16, 1, 64, 1024), [of_patches(16, 60) for _ in range(1000)]),
         ((16, 4, 64, 4096), [of_patches(16, 100) for _ in range(1000)]),
     ]
+    save_grids(cases, grid_of, "grids.safetensors")
+    tokens = [(32 * rows, 32 * cols) for rows in range(1, 41) for cols in range(1, 41)]
+    tokens += [of_patches(16, 400) for _ in range(3400)]  # halves of tokens, and one pixel beside them
+    tokens += [any_size(16384) for _ in range(5000)] + [thin() for _ in range(1000)]
+    save_grids([
+        ((16, 2, 256, 65536), tokens),  # published with Qwen3-VL
+        ((14, 2, 16, 5120), [of_patches(14, 200) if i % 2 else any_size(8192) for i in range(3000)]),  # defaults
+        ((16, 2, 4, 256), [of_patches(16, 60) if i % 2 else any_size(4096) for i in range(4000)]),
+        ((16, 2, 1024, 1024), [any_size(4096) for _ in range(1000)]),
+        ((16, 1, 64, 1024), [of_patches(16, 60) for _ in range(500)]),
+        ((16, 4, 64, 4096), [of_patches(16, 100) for _ in range(500)]),
+    ], smart_grid_of, "smart_grids.safetensors")
+
+
+def save_grids(cases, rule, name):
     settings, grids = [], []
     for setting, sizes in cases:
         settings.append([*setting, len(sizes)])
         for height, width in sizes:
-            rows, cols = grid_of(height, width, *setting)
+            rows, cols = rule(height, width, *setting)
             grids.append(height | width << 16 | rows << 32 | cols << 48)
     assert len(grids) == 20000
     tensors = {"settings": np.array(settings, np.int64), "grids": np.array(grids, np.int64)}
-    save_file(tensors, HERE / "grids.safetensors")
+    save_file(tensors, HERE / name)
 
 
 def chunk(name, data):
@@ -150,6 +179,7 @@ def write_images():
     }
     write_patches(images, "patches.safetensors")
     write_patches(photos, "photos.safetensors")
+    write_qwen_patches({**images, **photos})
 
 
 def write_patches(images, stored):
@@ -171,6 +201,31 @@ def write_patches(images, stored):
             tensors[f"{name}.numbers"], patches = numbers.astype(np.int64), patches[numbers]
         tensors[f"{name}.patches"] = patches
     save_file(tensors, HERE / stored)
+
+
+def write_qwen_patches(images):
+    tensors = {}
+    for name, (file, (patch, merge, least, most)) in images.items():
+        name = name.split(".")[0]
+        processor = Qwen2VLImageProcessor(
+            patch_size=patch, merge_size=merge, temporal_patch_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3,
+            size={"shortest_edge": least * patch ** 2, "longest_edge": most * patch ** 2})
+        made = processor(Image.open(io.BytesIO(file)), return_tensors="pt")
+        frames, rows, cols = made.image_grid_thw[0].tolist()
+        films = made.pixel_values.view(rows // merge, cols // merge, merge, merge, 3, 2, patch * patch)
+        films = films.transpose(1, 2).reshape(rows * cols, 3, 2, patch * patch)
+        assert frames == 1 and films.dtype == torch.float32 and torch.equal(films[:, :, 0], films[:, :, 1])
+        patches = films[:, :, 0].reshape(rows * cols, -1)
+        pixels = (patches * 127.5 + 127.5).round()
+        assert torch.equal((pixels - 127.5) / 127.5, patches)
+        tensors[f"{name}.settings"] = np.array([patch, merge, least, most], np.int64)
+        tensors[f"{name}.grid"] = made.image_grid_thw[0][1:].numpy()
+        pixels = pixels.to(torch.uint8).numpy()
+        if len(pixels) > 100:
+            numbers = np.linspace(0, len(pixels) - 1, 24).astype(np.int64)
+            tensors[f"{name}.numbers"], pixels = numbers, pixels[numbers]
+        tensors[f"{name}.patches"] = np.pad(pixels.ravel(), (0, -pixels.size % 8)).view(np.int64)
+    save_file(tensors, HERE / "qwen_patches.safetensors")
 
 
 def fp64_differs(image, grid, patch, patches):
