@@ -12,6 +12,7 @@
 #include "executor/log/log.h"
 #include "executor/program/exit_error.h"
 #include "planner/base/files/exit_status.h"
+#include "planner/wire/fork/end_signal.h"
 
 namespace planwright::executor {
 namespace {
@@ -44,8 +45,8 @@ void Exit(int status, const std::string& message) {
     for (;;) pause();  // another thread is on its way out
   }
   status_of_this_rank = status;
-  // The launcher sends SIGTERM to all ranks once one has failed. It must not end this rank before its status is out.
-  std::signal(SIGTERM, SIG_IGN);
+  // A launcher ends all ranks once one has failed, and others do so by SIGTERM. This rank's status must be out before.
+  for (int number : {kEndSignal, SIGTERM}) std::signal(number, SIG_IGN);
   // From here on the first failure is the only one that matters. The alarm ends the process if a call below blocks. The
   // other signals come from threads that still use a communicator while it is aborted: they end it with the same
   // status.

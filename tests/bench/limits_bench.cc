@@ -123,11 +123,11 @@ void AnyBytes(const std::string& folder) {
   }
 }
 
-// The last of 8 ranks fails when the others are up. Once the others end at SIGTERM; once they ignore it, which takes
+// The last of 8 ranks fails when the others are up. Once the others end when they are told; once they ignore it, which takes
 // longest.
 void DyingRanks(const std::string& folder) {
   constexpr int kRanks = 8;
-  const std::vector<std::vector<std::string>> others = {{"err=ready"}, {"ignore_term"}};
+  const std::vector<std::vector<std::string>> others = {{"err=ready"}, {"ignore_end"}};
   std::printf("\n%-30s%18s%11s\n", "when a rank fails, the others", "are gone after", "under 2 s");
   for (const std::vector<std::string>& words : others) {
     std::vector<std::string> last = {InBuild("bin/fake_rank")};
@@ -145,7 +145,7 @@ void DyingRanks(const std::string& folder) {
     const auto start = std::chrono::steady_clock::now();
     const bool ok = SuperviseCommands(commands, [](int, bool, std::string_view) {}).ok();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_term" ? "ignore SIGTERM" : "end at SIGTERM", seconds,
+    std::printf("%-30s%16.3f s%11s\n", words.front() == "ignore_end" ? "ignore the signal" : "end at the signal", seconds,
                 Verdict(ok && seconds < kMostSecondsToEnd));
   }
 }

@@ -72,6 +72,20 @@ TEST_F(Interrupt, InSetupStepsAndSavesOfManyLives) {
   ExpectCurve(kSteps);
 }
 
+// As a batch system ends a job: every process of it gets the signal.
+TEST_F(Interrupt, ASignalToLauncherAndRanksIsOneRequestToSave) {
+  const Started launch = BeginPaused(kSteps, {.rank = 1, .list = "step", .step = 4});
+  WaitForPause(1);
+  for (pid_t pid : ProcessesWith(RunDir())) kill(pid, SIGTERM);
+  const Ended ended = End(launch);
+  ASSERT_EQ(ended.status, kExitPreempted) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("with a checkpoint written"));
+  EXPECT_TRUE(ProcessesWith(RunDir()).empty());
+  const Ended last = Run(kSteps);
+  EXPECT_EQ(last.status, 0) << last.output;
+  ExpectCurve(kSteps);
+}
+
 TEST_F(Interrupt, ASecondSignalEndsItAtOnce) {
   const Started launch = BeginPaused(kSteps, {.rank = 1, .list = "step", .step = 4});
   WaitForPause(1);

@@ -5,7 +5,7 @@
 //   say=TEXT     print to stdout               err=TEXT    print to stderr
 //   recorder=DIR:ORIGIN  write a recorder page with one instruction begun
 //   exit=N       kill=SIGNAL     stop (until SIGCONT)     sleep (longer than any test)
-//   ignore_term  on_term=N    what SIGTERM does: nothing, exit with N      on_usr1=N  what SIGUSR1 does
+//   ignore_end  on_end=N    what kEndSignal does: nothing, exit with N      on_usr1=N  what SIGUSR1 does
 //   unblock      from now on SIGUSR1 is received
 //   lie          tell the launcher of ranks that it did not ask for, and of a process that is none of its own
 //   await=FILE   wait until the file has contents
@@ -25,6 +25,7 @@
 #include <string>
 
 #include "planner/wire/fork/become_rank.h"
+#include "planner/wire/fork/end_signal.h"
 #include "planner/wire/fork/fork_request.h"
 #include "planner/wire/records/recorder_format.h"
 #include "tests/support/eventually.h"
@@ -56,7 +57,7 @@ void WriteRecorder(const std::string& value) {
 void WriteChild(const std::string& file) {
   const int pid = fork();
   if (pid == 0) {
-    signal(SIGTERM, SIG_IGN);
+    signal(planwright::kEndSignal, SIG_IGN);
     sleep(3600);
     _exit(0);
   }
@@ -80,7 +81,7 @@ void PrintCores() {
 }
 
 std::string all_arguments;
-int status_on_term = 0, status_on_usr1 = 0;
+int status_on_end = 0, status_on_usr1 = 0;
 
 void Obey(const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
@@ -96,7 +97,7 @@ void Obey(const std::string& word) {
   if (name == "cores") PrintCores();
   if (name == "arguments") std::cout << all_arguments << std::endl;
   if (name == "recorder") WriteRecorder(value);
-  if (name == "ignore_term") signal(SIGTERM, SIG_IGN);
+  if (name == "ignore_end") signal(planwright::kEndSignal, SIG_IGN);
   if (name == "on_usr1") status_on_usr1 = std::stoi(value), signal(SIGUSR1, [](int) { _exit(status_on_usr1); });
   if (name == "unblock") {
     sigset_t usr1;
@@ -110,7 +111,7 @@ void Obey(const std::string& word) {
       if (write(request->tell, &told, sizeof told) != sizeof told) _exit(2);
     }
   }
-  if (name == "on_term") status_on_term = std::stoi(value), signal(SIGTERM, [](int) { _exit(status_on_term); });
+  if (name == "on_end") status_on_end = std::stoi(value), signal(planwright::kEndSignal, [](int) { _exit(status_on_end); });
   if (name == "await") Eventually([&] { return std::ifstream(value).peek() != EOF; });
   if (name == "await_stop") Eventually([&] { return StateOf(value) == "T"; });
   if (name == "await_end") Eventually([&] { return StateOf(value).empty(); });

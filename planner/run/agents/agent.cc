@@ -22,6 +22,7 @@
 #include "planner/run/launch/local_processes.h"
 #include "planner/run/launch/rank_environment.h"
 #include "planner/wire/connection/proven_client.h"
+#include "planner/wire/fork/end_signal.h"
 #include "planner/wire/records/run_timeout.h"
 
 namespace planwright {
@@ -31,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-// From SIGTERM to SIGKILL where the head is lost, and for the last words of an agent that a signal ends.
+// From kEndSignal to SIGKILL where the head is lost, and for the last words of an agent that a signal ends.
 constexpr auto kGrace = 1200ms;
 constexpr auto kRetry = 200ms;
 constexpr auto kHandshake = 10s;
@@ -194,7 +195,7 @@ class Agent {
 
   absl::Status Lost(const std::string& why) {
     if (processes_) {
-      processes_->Signal(SIGTERM);
+      processes_->Signal(kEndSignal);
       const auto until = Clock::now() + kGrace;
       while (processes_->alive() > 0 && Clock::now() < until) processes_->Wait(until);
       processes_.reset();  // kills what is left

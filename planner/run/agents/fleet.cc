@@ -384,8 +384,11 @@ void FleetProcesses::Take(Node& node, const Json& message, std::vector<ProcessEv
     return;
   }
   if (event->kind == ProcessEvent::Kind::kInterrupt) {
+    const bool known = std::exchange(interrupted_, true), ends = event->signal == SIGTERM;
     // Slurm may send a signal to every agent, and to the head; together they are one.
-    if (std::exchange(interrupted_, true)) return;
+    if (!known) events.push_back(*event);
+    if (ends) events.push_back({.kind = ProcessEvent::Kind::kEndComes});
+    return;
   } else if (event->kind == ProcessEvent::Kind::kEnded) {
     if (node.alive.erase(event->rank) == 0) return;
     LogEvent(absl::StrCat("rank ", event->rank, " on ", node.agent->name,

@@ -35,6 +35,7 @@ void BecomeProgram(char** arguments, char** environment, const Command& command,
   // A core that was taken away meanwhile is no reason to fail.
   if (cores != nullptr) sched_setaffinity(0, sizeof *cores, cores);
   for (int number = 1; number <= SIGRTMAX; ++number) signal(number, SIG_DFL);  // of some it fails
+  if (command.outlives_sigterm) signal(SIGTERM, SIG_IGN);
   sigset_t held;
   sigemptyset(&held);
   if (command.holds_stop_signal) sigaddset(&held, SIGUSR1);

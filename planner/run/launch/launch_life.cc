@@ -53,6 +53,13 @@ absl::Status PrepareFolders(const RunOptions& options) {
   return absl::OkStatus();
 }
 
+// Of the seconds until all is killed, those in which ranks may save: the rest is for ending them and for the outcome.
+std::chrono::milliseconds UntilKilled(double seconds) {
+  constexpr double kRest = 5;
+  const double left = std::max(seconds - kRest, seconds / 2);
+  return std::chrono::milliseconds(static_cast<int64_t>(std::clamp(left, 0.0, 1e9) * 1000));
+}
+
 absl::StatusOr<SupervisionTimes> TimesOf(const Plan& plan, const RunOptions& options,
                                          std::chrono::milliseconds timeout) {
   // Ranks that keep checkpoints are given the time to write one: as long as any instruction may take.
@@ -64,6 +71,7 @@ absl::StatusOr<SupervisionTimes> TimesOf(const Plan& plan, const RunOptions& opt
                                 std::chrono::milliseconds(static_cast<int64_t>(std::min(floor, 1e9) * 1000)))};
   if (!Saves(plan, options)) return times;
   times.save = timeout;
+  times.until_killed = UntilKilled(options.until_killed);
   times.until_they_stop = [&plan, &options] {
     return std::chrono::milliseconds(static_cast<int64_t>(std::min(SecondsUntilStop(plan, options), 1e9) * 1000));
   };

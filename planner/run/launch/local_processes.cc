@@ -109,7 +109,7 @@ void LocalProcesses::Signal(int number) {
   for (const Child& child : children_) {
     if (!child.alive) continue;
     SignalGroup(child.pid, number);
-    SignalGroup(child.pid, SIGCONT);  // otherwise SIGTERM stays pending in a stopped process
+    SignalGroup(child.pid, SIGCONT);  // otherwise kEndSignal stays pending in a stopped process
   }
   if (!fork_) return;
   early_signals_.push_back(number);

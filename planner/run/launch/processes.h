@@ -21,6 +21,7 @@ struct ProcessEvent {
     kLine,         // printed `text`, without its line break
     kUnreachable,  // nothing is known of the process any more: its node is lost, for the reason in `text`
     kInterrupt,    // this program, or an agent, received `signal`: the run shall end. `rank` is -1
+    kEndComes,     // an agent received SIGTERM: a batch system ends the job, and kills all of it soon. `rank` is -1
   };
   Kind kind = Kind::kEnded;
   int rank = -1;

@@ -28,6 +28,8 @@ struct RunOptions {
   // is kept. `run_dir` has been prepared for it (planner/run/trial/trial_folder.h).
   bool trial = false;
   double allocated = 0;  // of a trial: when its nodes were there, in seconds since 1970; 0: when its ranks are started
+  // Of a job: seconds from the signal that ends all of it (SIGTERM) to SIGKILL. 0: nobody knows.
+  double until_killed = 0;
   std::string rounds;  // file of communications that ranks time after their steps (communication_rounds.h); empty: none
 };
 

@@ -9,6 +9,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/run/launch/launch_log.h"
+#include "planner/wire/fork/end_signal.h"
 
 namespace planwright {
 namespace {
@@ -32,7 +33,7 @@ class Supervisor {
       EndStopped();
       EndOthers();
     }
-    return {ends_, Cause(), stopped_, interrupted_by_};
+    return {ends_, Cause(), stopped_, interrupted_by_, out_of_time_};
   }
 
  private:
@@ -52,6 +53,7 @@ class Supervisor {
       case ProcessEvent::Kind::kStopped: stopped_since_.emplace(event.rank, Clock::now()); return;
       case ProcessEvent::Kind::kContinued: stopped_since_.erase(event.rank); return;
       case ProcessEvent::Kind::kInterrupt: return;
+      case ProcessEvent::Kind::kEndComes: return EndComes();
       case ProcessEvent::Kind::kEnded:
       case ProcessEvent::Kind::kUnreachable: return Ended(event);
     }
@@ -79,10 +81,16 @@ class Supervisor {
     interrupted_by_ = number;
     LogEvent("interrupted by signal " + std::to_string(number));
     const bool saves = times_.save.count() > 0 && stage_ == Stage::kRunning;
-    Send(saves ? SIGUSR1 : number == SIGINT ? SIGINT : SIGTERM);  // SIGQUIT would make every rank write a core file
+    Send(saves ? SIGUSR1 : kEndSignal);
     if (times_.interrupted) times_.interrupted(saves);
     if (saves) return Enter(Stage::kSaving, times_.save + (times_.until_they_stop ? times_.until_they_stop() : 0ms));
     Enter(Stage::kEnding, times_.grace);
+  }
+
+  void EndComes() {
+    if (times_.until_killed.count() == 0 || stage_ != Stage::kSaving || end_comes_) return;
+    end_comes_ = true;
+    deadline_ = std::min(*deadline_, Clock::now() + times_.until_killed);
   }
 
   void EndStopped() {
@@ -90,14 +98,15 @@ class Supervisor {
     for (const auto& [rank, since] : stopped_since_) {
       if (Clock::now() < since + times_.stopped) continue;
       Enter(Stage::kEnding, times_.grace);
-      return Send(SIGTERM);
+      return Send(kEndSignal);
     }
   }
 
   void EndOthers() {
     if (!deadline_ || Clock::now() < *deadline_) return;
     if (stage_ == Stage::kSettling || stage_ == Stage::kSaving) {
-      Send(SIGTERM);
+      out_of_time_ = end_comes_ && stage_ == Stage::kSaving;
+      Send(kEndSignal);
       Enter(Stage::kEnding, times_.grace);
     } else if (stage_ == Stage::kEnding) {
       Send(SIGKILL);
@@ -142,7 +151,7 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_;
   std::optional<int> stopped_;
   int interrupted_by_ = 0;
-  bool announced_end_came_ = false;
+  bool announced_end_came_ = false, end_comes_ = false, out_of_time_ = false;
 };
 
 }  // namespace

@@ -31,6 +31,7 @@ struct Supervision {
   std::optional<int> stopped;       // a child that was stopped (SIGSTOP) when the run began to end, or for too long
   // The first SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGQUIT or SIGPIPE that the supervisor or an agent received; 0: none.
   int interrupted_by = 0;
+  bool out_of_time = false;  // the children were still saving when SupervisionTimes::until_killed was over
 
   // A rank ended by the request to save: it was still starting, so no rank had done a step, and there was nothing to
   // save. What the others then ended with follows from it.
@@ -38,10 +39,10 @@ struct Supervision {
 };
 
 struct SupervisionTimes {
-  // From the first failure to SIGTERM for the others. During this time the real cause can still show up: a rank that
+  // From the first failure to kEndSignal for the others. During this time the real cause can still show up: a rank that
   // lost its peer may end before the peer does.
   std::chrono::milliseconds settle{300};
-  // From SIGTERM (or a signal passed on) to SIGKILL.
+  // From kEndSignal to SIGKILL.
   std::chrono::milliseconds grace{1200};
   // Above 0: the children can save their work. The first signal to the supervisor then becomes SIGUSR1 for them, and
   // they have so long to end by themselves; a second signal kills them.
@@ -52,6 +53,9 @@ struct SupervisionTimes {
   // Called at the first signal, once it is passed on. `saves`: the children were asked to save their work. Null: nobody
   // is told.
   std::function<void(bool saves)> interrupted = {};
+  // From kEndComes to the end of what the children may save, as the batch system kills all soon after: an end that can
+  // be told is better than none. 0: nobody knows.
+  std::chrono::milliseconds until_killed{0};
   // How long a child may stay stopped (SIGSTOP) before the run is ended.
   std::chrono::milliseconds stopped{600000};
 };

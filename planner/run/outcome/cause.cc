@@ -169,7 +169,9 @@ Outcome Interrupted(const Supervision& supervision, bool saved) {
     return {kExitPreempted, stopped + (saved ? ", with a checkpoint written"
                                              : ", before it had done a step: there was nothing to save")};
   }
-  return {128 + supervision.interrupted_by, "interrupted by " + by};
+  return {128 + supervision.interrupted_by,
+          "interrupted by " + by +
+              (supervision.out_of_time ? ", and not all ranks had saved when the job was about to be killed" : "")};
 }
 
 Outcome WithoutInterrupt(const Plan& plan, const Supervision& supervision, bool saved,

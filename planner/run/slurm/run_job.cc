@@ -193,6 +193,7 @@ absl::StatusOr<EndedJob> RunJob(const std::string& run_dir, const Terminal& term
   job->options.allocated = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   if (int64_t start = 0; absl::SimpleAtoi(Variable("SLURM_JOB_START_TIME"), &start) && start > 0)
     job->options.allocated = std::min(job->options.allocated, static_cast<double>(start));
+  job->options.until_killed = SecondsUntilKilled();
   const std::string task = Variable("SLURM_ARRAY_TASK_ID");
   if (!task.empty()) {
     job->options.run_dir = run_dir + "/array-" + task;

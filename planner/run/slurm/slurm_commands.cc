@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "planner/run/launch/program_output.h"
 
@@ -77,6 +78,17 @@ absl::StatusOr<std::string> SubmitScript(const std::string& path) {
   if (!printed.ok()) return printed.status();
   const std::vector<std::string> fields = absl::StrSplit(*printed, ';');  // JOB[;CLUSTER]
   return std::string(absl::StripAsciiWhitespace(fields[0]));
+}
+
+double SecondsUntilKilled() {
+  const absl::StatusOr<std::string> printed = RunProgram({"scontrol", "show", "config"});
+  if (!printed.ok()) return 0;
+  for (const auto line : absl::StrSplit(*printed, '\n', absl::SkipEmpty())) {  // "KillWait                = 30 sec"
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    double seconds = 0;
+    if (words.size() > 2 && words[0] == "KillWait" && absl::SimpleAtod(words[2], &seconds)) return seconds;
+  }
+  return 0;
 }
 
 absl::Status RequeueJob(const std::string& job) { return RunProgram({"scontrol", "requeue", job}).status(); }

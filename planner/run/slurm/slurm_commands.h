@@ -35,6 +35,9 @@ std::string JobOfScript(const std::string& path);
 // Submits a script, and returns the number of its job.
 absl::StatusOr<std::string> SubmitScript(const std::string& path);
 
+// Seconds from SIGTERM to SIGKILL where Slurm ends a job (KillWait); 0: Slurm does not say.
+double SecondsUntilKilled();
+
 // Asks Slurm to start a job again from the beginning of its script.
 absl::Status RequeueJob(const std::string& job);
 

@@ -23,6 +23,7 @@
 #include "planner/run/launch/rank_environment.h"
 #include "planner/run/launch/supervise.h"
 #include "planner/wire/connection/proven_client.h"
+#include "planner/wire/fork/end_signal.h"
 #include "tests/support/bound_cores.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
@@ -423,6 +424,24 @@ TEST_F(FleetTest, ASignalToHeadAndAgentInterruptsTheRunOnce) {
   for (const ProcessEnd& end : result.ends) EXPECT_EQ(end.exit_status, 75) << end.child << " signal " << end.signal;
 }
 
+// SIGTERM for an agent is that of the whole job, which is killed soon: ranks that have not saved until then are told of.
+TEST_F(FleetTest, ARunThatCannotSaveInTimeEndsBeforeItsJobIsKilled) {
+  const int agent = StartAgent(0);
+  Come(1);
+  std::thread sender([&] {
+    EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(folder_ + "/pid0"); }));
+    kill(agent, SIGTERM);
+  });
+  RankProgram program = Program({"pid_of_rank=" + folder_ + "/pid", "sleep"}, 1);
+  program.holds_stop_signal = true;  // and never asks for it
+  const Supervision result = Run(program, {.grace = kPatience, .save = kPatience, .until_killed = 1ms});
+  sender.join();
+  EXPECT_EQ(result.interrupted_by, SIGTERM);
+  EXPECT_TRUE(result.out_of_time);
+  ASSERT_EQ(result.ends.size(), 1u);
+  EXPECT_EQ(result.ends[0].signal, kEndSignal);
+}
+
 // The node is slow to start its ranks: nobody waits for it who shall end.
 TEST_F(FleetTest, ASignalIsHeardWhileRanksAreStarted) {
   const int agent = StartAgent(0);
@@ -437,7 +456,7 @@ TEST_F(FleetTest, ASignalIsHeardWhileRanksAreStarted) {
       Supervise(**processes, [](int, bool, std::string_view) {}, {.grace = std::chrono::milliseconds(kPatience)});
   EXPECT_EQ(result.interrupted_by, SIGTERM);
   ASSERT_EQ(result.ends.size(), 1u);
-  EXPECT_EQ(result.ends[0].signal, SIGTERM) << result.ends[0].unreachable;
+  EXPECT_EQ(result.ends[0].signal, kEndSignal) << result.ends[0].unreachable;
 }
 
 // Its ranks have ended, and the next life has not begun: there is nobody else whom the signal could mean.
@@ -464,7 +483,7 @@ TEST_F(FleetTest, ASignalToAnAgentInterruptsTheRunOnce) {
   sender.join();
   EXPECT_EQ(result.interrupted_by, SIGTERM);
   for (const ProcessEnd& end : result.ends)
-    EXPECT_EQ(end.signal, SIGTERM) << end.child << " exit " << end.exit_status << " " << end.unreachable;
+    EXPECT_EQ(end.signal, kEndSignal) << end.child << " exit " << end.exit_status << " " << end.unreachable;
 }
 
 }  // namespace

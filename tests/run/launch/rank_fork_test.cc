@@ -16,6 +16,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/wire/fork/become_rank.h"
+#include "planner/wire/fork/end_signal.h"
 #include "planner/wire/fork/fork_request.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
@@ -135,7 +136,7 @@ TEST_F(RankForkTest, RanksAreChildrenOfTheLauncherInGroupsOfTheirOwn) {
   look.join();
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGKILL);
-  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -SIGTERM), std::pair(1, -SIGKILL)));
+  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -kEndSignal), std::pair(1, -SIGKILL)));
   ExpectNoChildren();
 }
 
@@ -162,7 +163,7 @@ TEST_F(RankForkTest, RanksDieWithTheirLauncher) {
 TEST_F(RankForkTest, ARankThatStopsAtOnceIsSeen) {
   const Supervision result = Run(Ranks({"stop", "sleep"}), {.grace = kPatience, .stopped = 1ms});
   EXPECT_EQ(result.stopped, 0);
-  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -SIGTERM), std::pair(1, -SIGTERM)));
+  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -kEndSignal), std::pair(1, -kEndSignal)));
 }
 
 // What happens to the process that loads the program happens to all its ranks.
@@ -190,7 +191,7 @@ TEST_F(RankForkTest, AnInterruptEndsAProgramThatIsStillLoading) {
       Run(Ranks({"", ""}, {"/bin/sh", "-c", "echo begun > " + loading + "; while true; do sleep 1; done"}));
   interrupt.join();
   EXPECT_EQ(result.interrupted_by, SIGTERM);
-  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -SIGTERM), std::pair(1, -SIGTERM)));
+  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -kEndSignal), std::pair(1, -kEndSignal)));
   ExpectNoChildren();
 }
 
@@ -198,7 +199,7 @@ TEST_F(RankForkTest, AProgramThatIsStoppedWhileItLoadsIsSeen) {
   const Supervision result =
       Run(Ranks({"", ""}, {"/bin/sh", "-c", "kill -STOP $$"}), {.grace = kPatience, .stopped = 1ms});
   EXPECT_TRUE(result.stopped.has_value());
-  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -SIGTERM), std::pair(1, -SIGTERM)));
+  EXPECT_THAT(EndsOf(result), UnorderedElementsAre(std::pair(0, -kEndSignal), std::pair(1, -kEndSignal)));
 }
 
 // A signal that asks for a checkpoint may come before there is a rank. It waits until ranks listen for it.

@@ -13,6 +13,7 @@
 
 #include "planner/base/files/exit_status.h"
 #include "planner/run/launch/program_output.h"
+#include "planner/wire/fork/end_signal.h"
 #include "tests/support/eventually.h"
 #include "tests/support/folders.h"
 #include "tests/support/supervise_commands.h"
@@ -92,7 +93,7 @@ class SuperviseTest : public ::testing::Test {
     const Supervision result = Run({Rank({"sleep"})}, kGraceForEver);
     interrupt.join();
     EXPECT_EQ(result.interrupted_by, number);
-    EXPECT_EQ(EndedBy(result, 0), SIGTERM);
+    EXPECT_EQ(EndedBy(result, 0), kEndSignal);
     ExpectAllGone();
   }
 
@@ -124,15 +125,15 @@ TEST_F(SuperviseTest, ARankKilledBySignalEndsTheOthers) {
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->signal, SIGKILL);
-  EXPECT_EQ(EndedBy(result, 0), SIGTERM);
-  EXPECT_EQ(EndedBy(result, 2), SIGTERM);
+  EXPECT_EQ(EndedBy(result, 0), kEndSignal);
+  EXPECT_EQ(EndedBy(result, 2), kEndSignal);
   ExpectAllGone();
 }
 
-TEST_F(SuperviseTest, ARankThatIgnoresSigtermIsEnded) {
+TEST_F(SuperviseTest, ARankThatIgnoresTheEndIsEnded) {
   const std::string grandchild = folder_ + "/grandchild";
   const Supervision result =
-      Run({Rank({"ignore_term", "child=" + grandchild, "sleep"}), Rank({"await=" + grandchild, "exit=3"})}, kAtOnce);
+      Run({Rank({"ignore_end", "child=" + grandchild, "sleep"}), Rank({"await=" + grandchild, "exit=3"})}, kAtOnce);
   ASSERT_TRUE(result.cause.has_value());
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->exit_status, 3);
@@ -150,7 +151,7 @@ TEST_F(SuperviseTest, AStoppedRankIsEnded) {
       Run({Rank({"kill=19"}), Rank({"await=" + Pid(0), "await_stop=" + Pid(0), "exit=12"})}, kGraceForEver);
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.stopped, 0);
-  EXPECT_EQ(EndedBy(result, 0), SIGTERM);
+  EXPECT_EQ(EndedBy(result, 0), kEndSignal);
   ExpectAllGone();
 }
 
@@ -159,8 +160,8 @@ TEST_F(SuperviseTest, ARankThatStaysStoppedEndsAll) {
       Run({Rank({"sleep"}), Rank({"await=" + Pid(0), "kill=19"})}, {.grace = kPatience, .stopped = 100ms});
   EXPECT_FALSE(result.cause.has_value());
   EXPECT_EQ(result.stopped, 1);
-  EXPECT_EQ(EndedBy(result, 0), SIGTERM);
-  EXPECT_EQ(EndedBy(result, 1), SIGTERM);
+  EXPECT_EQ(EndedBy(result, 0), kEndSignal);
+  EXPECT_EQ(EndedBy(result, 1), kEndSignal);
   ExpectAllGone();
 }
 
@@ -186,10 +187,10 @@ TEST_F(SuperviseTest, TheCauseIsNotTheFollowerThatEndedFirst) {
   EXPECT_EQ(result.cause->signal, SIGSEGV);
 }
 
-TEST_F(SuperviseTest, ACauseThatEndsOnlyAfterSigtermIsStillFound) {
+TEST_F(SuperviseTest, ACauseThatEndsOnlyWhenItIsToldIsStillFound) {
   const std::string ready = folder_ + "/ready";
   const Supervision result =
-      Run({Rank({"await=" + ready, "exit=10"}), Rank({"on_term=70", "pid=" + ready, "sleep"})}, kGraceForEver);
+      Run({Rank({"await=" + ready, "exit=10"}), Rank({"on_end=70", "pid=" + ready, "sleep"})}, kGraceForEver);
   EXPECT_EQ(result.cause->child, 1);
   EXPECT_EQ(result.cause->exit_status, 70);
 }
@@ -205,7 +206,7 @@ TEST_F(SuperviseTest, AnInterruptIsPassedOnAndIsNoFailure) {
     EXPECT_TRUE(Eventually([&] { return HasText(Pid(0)) && HasText(ready); }));
     pthread_kill(main, SIGTERM);
   });
-  const Supervision result = Run({Rank({"sleep"}), Rank({"ignore_term", "pid=" + ready, "sleep"})}, {.grace = 200ms});
+  const Supervision result = Run({Rank({"sleep"}), Rank({"ignore_end", "pid=" + ready, "sleep"})}, {.grace = 200ms});
   interrupt.join();
   EXPECT_EQ(result.interrupted_by, SIGTERM);
   EXPECT_FALSE(result.cause.has_value());
@@ -263,6 +264,61 @@ TEST_F(SuperviseTest, TheEndThatWasAnnouncedDoesNotKillWhoSaves) {
   ASSERT_EQ(result.ends.size(), 2U);
   EXPECT_EQ(result.ends[0].exit_status, 75);
   EXPECT_EQ(result.ends[1].signal, SIGKILL);
+}
+
+// As a batch system ends a job: SIGTERM for all its processes.
+TEST_F(SuperviseTest, WhatEndsAllProcessesOfAJobIsARequestToSave) {
+  std::thread interrupt([&, main = pthread_self()] {
+    for (const int rank : {0, 1}) {
+      int pid = 0;
+      EXPECT_TRUE(Eventually([&] { return bool(std::ifstream(Pid(rank)) >> pid) && pid > 1; }));
+      kill(pid, SIGTERM);
+    }
+    pthread_kill(main, SIGTERM);
+  });
+  std::vector<Command> ranks = {Rank({"on_usr1=75", "unblock", "sleep"}), Rank({"on_usr1=75", "unblock", "sleep"})};
+  for (Command& rank : ranks) rank.holds_stop_signal = rank.outlives_sigterm = true;
+  const absl::StatusOr<Supervision> result =
+      SuperviseCommands(ranks, [](int, bool, std::string_view) {}, {.grace = kPatience, .save = kPatience});
+  interrupt.join();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->interrupted_by, SIGTERM);
+  ASSERT_EQ(result->ends.size(), 2U);
+  for (const ProcessEnd& end : result->ends) EXPECT_EQ(end.exit_status, 75) << "signal " << end.signal;
+}
+
+// A rank that saves for ever, in a job that is being ended.
+class SavesForEver : public Processes {
+ public:
+  explicit SavesForEver(bool job_ends) { events_.push_back({.kind = ProcessEvent::Kind::kInterrupt, .signal = SIGTERM});
+    if (job_ends) events_.push_back({.kind = ProcessEvent::Kind::kEndComes});
+  }
+  int count() const override { return 1; }
+  void Signal(int number) override {
+    if (number != SIGUSR1) events_.push_back({.kind = ProcessEvent::Kind::kEnded, .rank = 0, .signal = number});
+  }
+  std::vector<ProcessEvent> Wait(const std::optional<Clock::time_point>& until) override {
+    if (events_.empty() && until) std::this_thread::sleep_until(*until);
+    return std::exchange(events_, {});
+  }
+  std::optional<RankPosition> Position(int) override { return std::nullopt; }
+
+ private:
+  std::vector<ProcessEvent> events_;
+};
+
+TEST_F(SuperviseTest, AJobThatIsEndedTellsItBeforeItIsKilled) {
+  for (const bool job_ends : {true, false}) {
+    SavesForEver processes(job_ends);
+    const auto time = [&](bool short_one) { return short_one ? 1ms : std::chrono::milliseconds(kPatience); };
+    const Supervision result = Supervise(
+        processes, [](int, bool, std::string_view) {},
+        {.grace = kPatience, .save = time(!job_ends), .until_killed = time(job_ends)});
+    EXPECT_EQ(result.out_of_time, job_ends);
+    ASSERT_EQ(result.ends.size(), 1U);
+    EXPECT_EQ(result.ends[0].signal, kEndSignal);
+    EXPECT_EQ(result.interrupted_by, SIGTERM);
+  }
 }
 
 // Ranks that start hold the request until they know what they do; then it ends them. What others end with follows.
