@@ -7,8 +7,10 @@
 namespace planwright {
 
 void LinePipe::Drain(const std::function<void(std::string_view line)>& sink) {
+  constexpr int kMostReads = 64;  // a pipe of 1 MiB, which is the most, four times over
   char bytes[65536];
-  while (fd_ >= 0) {
+  for (int reads = 0; fd_ >= 0; ++reads) {
+    if (reads == kMostReads) return;
     const ssize_t count = read(fd_, bytes, sizeof bytes);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return;

@@ -21,8 +21,9 @@ class LinePipe {
   ~LinePipe() { Close(); }
 
   int fd() const { return fd_; }  // -1: closed
-  // Reads everything that is there and passes on each line without its break. Once the writer has closed the pipe, a
-  // last line without a break is passed on and the pipe is closed.
+  // Reads what is there and passes on each line without its break; of a writer that never pauses only a part, more than
+  // a pipe can hold. Once the writer has closed the pipe, a last line without a break is passed on and the pipe is
+  // closed.
   void Drain(const std::function<void(std::string_view line)>& sink);
 
  private:

@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
 #include "planner/run/launch/program_output.h"
 #include "planner/run/launch/rank_environment.h"
+#include "tests/support/eventually.h"
 
 namespace planwright {
 namespace {
@@ -51,6 +56,29 @@ TEST_F(RecipeEnvironment, APassedOnVariableMustBeThere) {
   launch.env = {"NO_SUCH_ONE", "TOKEN_OF_TEST", "NOR_THIS"};
   EXPECT_THAT(std::string(VariablesOfRecipe(launch).status().message()),
               HasSubstr("launch.env passes on NO_SUCH_ONE, NOR_THIS, and this shell has no such variables"));
+}
+
+// Whoever tries the lines waits for them, and not for what they leave behind, which has their output open.
+TEST_F(RecipeEnvironment, WhatLinesLeaveInTheBackgroundEndsWithTheirTrial) {
+  const LaunchPlan launch = WithLines({"sleep 100000 & echo $! >&2", "yes &"});
+  const absl::StatusOr<std::string> printed =
+      OutputOf(WithSetup(launch, {"/bin/sh", "-c", "echo program; exit 3"}), {"PATH=/usr/bin:/bin"});
+  ASSERT_FALSE(printed.ok());
+  const std::string said(printed.status().message());
+  int left = 0;
+  ASSERT_EQ(sscanf(said.c_str(), "bash failed: %d", &left), 1) << said;
+  EXPECT_TRUE(testing::Eventually([&] {
+    std::string id, name, state;
+    std::ifstream("/proc/" + std::to_string(left) + "/stat") >> id >> name >> state;
+    return state.empty() || state == "Z";  // init reaps it
+  }));
+}
+
+TEST_F(RecipeEnvironment, AProgramThatDoesNotEndIsGivenUp) {
+  const absl::StatusOr<std::string> printed =
+      OutputOf({"/bin/sh", "-c", "echo waiting >&2; exec sleep 100000"}, {"PATH=/bin"}, std::chrono::seconds(1));
+  EXPECT_EQ(printed.status().code(), absl::StatusCode::kDeadlineExceeded) << printed.status();
+  EXPECT_THAT(std::string(printed.status().message()), HasSubstr("sh has not answered within 1 s"));
 }
 
 TEST_F(RecipeEnvironment, AJobTakesLittleOfTheShell) {
